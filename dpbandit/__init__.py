@@ -1,0 +1,35 @@
+"""dpbandit: what does joint differential privacy cost a bandit, in regret?
+
+Importing registers the environments `dpbandit/...` with Gymnasium.
+"""
+
+from pathlib import Path
+
+_beside = Path(__file__).resolve().parent
+if not (_beside / "envs").exists() and (_beside.parent / "envs" / "__init__.py").exists():
+    __path__.append(str(_beside.parent))  # a checkout: envs/, agents/, experiments/ lie beside us
+
+import gymnasium as _gym
+
+from dpbandit.evaluate import certify, compare, play
+from dpbandit.inputs import BadInput
+from dpbandit.results import Results
+from dpbandit.version import VERSION as __version__
+
+__all__ = ["ENVIRONMENTS", "BadInput", "Results", "__version__", "certify", "compare", "play"]
+
+ENVIRONMENTS = {
+    "dpbandit/GLMBandit-v0": "dpbandit.envs.glm:GLMBandit",
+    "dpbandit/OJPricing-v0": "dpbandit.envs.pricing:OJPricing",
+    "dpbandit/OJContinuousPricing-v0": "dpbandit.envs.pricing:OJContinuousPricing",
+    "dpbandit/Recommendation-v0": "dpbandit.envs.recommendation:Recommendation",
+}
+
+for _id, _problem in ENVIRONMENTS.items():
+    if _id not in _gym.registry:
+        _gym.register(
+            _id,
+            entry_point="dpbandit.envs.adapters:BanditEnv",
+            vector_entry_point="dpbandit.envs.adapters:BanditVectorEnv",
+            kwargs={"problem": _problem},
+        )

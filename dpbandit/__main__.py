@@ -1,0 +1,5 @@
+"""`python -m dpbandit`."""
+
+from dpbandit.cli import main
+
+main()

@@ -1,0 +1,53 @@
+"""The letters of the axes, and the small array operations everybody needs.
+
+R replicas, always axis 0 of a round; n rounds of a block, in front of R; K arms; d features.
+"""
+
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+
+@cache
+def rows(count: int) -> Ints:
+    """The indices 0..count-1, made once (treat as read-only)."""
+    index = np.arange(count)
+    index.flags.writeable = False
+    return index
+
+
+def pick(values: Floats, action: Ints) -> Floats:
+    """The chosen arm's entry of each replica: (R, K, ...) and (R,) -> (R, ...)."""
+    chosen: Floats = values[rows(len(action)), action]
+    return chosen
+
+
+def norms(x: Floats, order: float = 2) -> Floats:
+    """The l_order norm along the last axis, which is kept: (..., d) -> (..., 1)."""
+    if order == 2:
+        return np.sqrt(np.vecdot(x, x))[..., None]
+    if order == np.inf:
+        return np.abs(x).max(axis=-1, keepdims=True)
+    return np.asarray(np.linalg.norm(x, ord=order, axis=-1, keepdims=True))
+
+
+def clip_norm(x: Floats, bound: float) -> Floats:
+    """`x` scaled down to Euclidean norm `bound` where it is longer; non-finite rows become 0.
+
+    A row with a NaN, an infinity or an overflowing norm carries no usable direction: it becomes
+    the public constant 0, because clipping alone lets a NaN through.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = norms(x)
+        clipped: Floats = x * (bound / np.maximum(length, bound))
+    return np.where(np.isfinite(length), clipped, 0.0)
+
+
+def clip_range(x: Floats, low: float, high: float) -> Floats:
+    """`x` clipped to [low, high]; non-finite entries become the public constant `low`."""
+    return np.clip(np.where(np.isfinite(x), x, low), low, high)

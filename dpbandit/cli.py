@@ -1,0 +1,266 @@
+"""The command line: `dpbandit envs | agents | compare | certify | reproduce`."""
+
+import inspect
+import re
+import sys
+from dataclasses import fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import gymnasium as gym
+import typer
+from gymnasium.envs.registration import load_env_creator
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dpbandit.agents import AGENTS
+from dpbandit.evaluate import certify as make_certificate
+from dpbandit.evaluate import compare as run_comparison
+from dpbandit.evaluate import problem_maker
+from dpbandit.experiments import CASES
+from dpbandit.experiments import reproduce as run_case
+from dpbandit.experiments.reproduce import parse_setting
+from dpbandit.inputs import BadInput, one_of, privacy_target
+from dpbandit.privacy.certificate import HONESTY
+from dpbandit.protocols import AgentConfig
+from dpbandit.results import Results, write_json
+
+app = typer.Typer(
+    name="dpbandit",
+    help="What does joint differential privacy cost a bandit, in regret?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+Epsilon = Annotated[float, typer.Option(help="Privacy target of every private agent, > 0.")]
+Delta = Annotated[float, typer.Option(help="Privacy target of every private agent, in [0, 1).")]
+Horizon = Annotated[int, typer.Option(help="Rounds, >= 1.")]
+Replicas = Annotated[int, typer.Option(help="Independent repetitions, >= 1.")]
+Seed = Annotated[int, typer.Option(help="Replica r depends on (seed, r) only.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the numbers here.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, as often as needed.")]
+
+
+class Calibration(StrEnum):
+    """Which constants."""
+
+    certified = "certified"
+    paper = "paper"
+
+
+@app.command()
+def envs() -> None:
+    """The environments, their ids and what they are.
+
+    Example: `dpbandit envs`
+    """
+    table = Table("id", "what it is", box=None, pad_edge=False)
+    for name, entry in gym.registry.items():
+        if "problem" in entry.kwargs:
+            table.add_row(name, _first_line(load_env_creator(entry.kwargs["problem"])))
+    Console().print(table)
+
+
+@app.command()
+def agents() -> None:
+    """The agents, their ids, what they are and the settings they take.
+
+    Example: `dpbandit agents`
+    """
+    table = Table("id", "what it is", "settings", box=None, pad_edge=False)
+    for name, config in AGENTS.items():
+        settings = ", ".join(f"{field.name}={field.default}" for field in fields(config))
+        table.add_row(name, _first_line(config), settings)
+    Console().print(table)
+
+
+@app.command()
+def compare(
+    env: Annotated[str, typer.Argument(help="Environment id, see `dpbandit envs`.")],
+    more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    agents: Annotated[
+        list[str] | None,
+        typer.Option(help="Agent ids with settings, ID[:KEY=VALUE...], separated by commas."),
+    ] = None,
+    horizon: Horizon = 10_000,
+    replicas: Replicas = 20,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-5,
+    seed: Seed = 0,
+    settings: Settings = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for frame, summary, results and regret.png.")
+    ] = None,
+    json: JsonFile = None,
+) -> None:
+    """Compare agents by cumulative regret, with a certificate for each and a plot.
+
+    Uniform play and the best fixed action are always in the table. `--set` sets an argument of
+    the environment.
+
+    Example: `dpbandit compare dpbandit/OJPricing-v0 --agents linucb,dp-ucb:alpha=2 --epsilon 1
+    --out out`
+    """
+    privacy_target(epsilon, delta)
+    ids = [name for part in [*(agents or []), *(more or [])] for name in part.split(",") if name]
+    configs = {name: _agent(name, epsilon, delta) for name in ids}
+    results = run_comparison(
+        env,
+        configs,
+        horizon=horizon,
+        replicas=replicas,
+        seed=seed,
+        env_kwargs=dict(map(parse_setting, settings or [])),
+    )
+    _print_results(results)
+    if json is not None:
+        write_json(json, results.records())
+    if out is not None:
+        folder = results.save(out)
+        names = ", ".join(sorted(path.name for path in folder.iterdir() if path.is_file()))
+        Console().print(f"Written to {folder}: {names}.", highlight=False)
+
+
+@app.command()
+def certify(
+    agent: Annotated[str, typer.Argument(help="ID[:KEY=VALUE...], see `dpbandit agents`.")],
+    env: Annotated[str, typer.Option(help="Environment id.")] = "dpbandit/GLMBandit-v0",
+    horizon: Horizon = 10_000,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-5,
+    settings: Settings = None,
+    json: JsonFile = None,
+) -> None:
+    """What an agent's noise really buys, by every accountant, beside what it claims.
+
+    Example: `dpbandit certify dp-ucb:calibration=paper --env dpbandit/OJPricing-v0 --epsilon 1`
+    """
+    privacy_target(epsilon, delta)
+    make = problem_maker(env)
+    spec = make(**dict(map(parse_setting, settings or [])), horizon=horizon).spec
+    proof = make_certificate(_agent(agent, epsilon, delta), spec)
+    Console().print(Text(str(proof)))
+    if json is not None:
+        write_json(json, proof.as_dict())
+
+
+@app.command()
+def reproduce(
+    case: Annotated[str | None, typer.Argument(help="Name of a case, see --list.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Agent id.")] = None,
+    list_cases: Annotated[bool, typer.Option("--list", help="Show the cases.")] = False,
+    settings: Settings = None,
+    calibration: Annotated[Calibration | None, typer.Option(help="Which constants.")] = None,
+    noise: Annotated[str | None, typer.Option(help="Which noise, where the agent has it.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy target, > 0.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Privacy target, in [0, 1).")] = None,
+    horizon: Horizon = 10_000,
+    replicas: Replicas = 50,
+    seed: Seed = 0,
+    json: JsonFile = None,
+) -> None:
+    """Run one agent on a reference case, at the printed size or any other.
+
+    `--set` sets an argument of the agent or of the problem.
+
+    Example: `dpbandit reproduce contextual/p1 --agent linucb --set alpha=theory`
+    """
+    if list_cases:
+        _print_cases()
+        return
+    if case is None or agent is None:
+        raise BadInput("Expected a CASE and --agent ID (or --list).")
+    named = {"calibration": calibration and calibration.value, "noise": noise}
+    named |= {"epsilon": epsilon, "delta": delta}  # type: ignore[dict-item]
+    chosen = dict(map(parse_setting, settings or []))
+    chosen |= {key: value for key, value in named.items() if value is not None}
+    record = run_case(case, agent, settings=chosen, horizon=horizon, replicas=replicas, seed=seed)
+    console = Console()
+    console.print(
+        f"{case} {agent}: regret {record['mean']:.4g} (se {record['se']:.2g}) after {horizon} "
+        f"rounds, {replicas} replicas, {record['seconds']:.1f} s; "
+        f"certified epsilon {record['certified_epsilon']:.4g}",
+        highlight=False,
+    )
+    if record["reference"] is not None:
+        mean, se = record["reference"]["mean"], record["reference"]["se"]
+        console.print(f"reference {mean} (se {se}), z = {record['z']:+.2f}", highlight=False)
+    if json is not None:
+        write_json(json, record)
+
+
+def _agent(text: str, epsilon: float, delta: float) -> AgentConfig:
+    """ID[:KEY=VALUE...] as a config; epsilon and delta go to the agents that have them."""
+    name, *settings = text.split(":")
+    plainly = {re.sub(r"[^a-z]", "", known): known for known in AGENTS}
+    known = plainly.get(re.sub(r"[^a-z]", "", name.lower()), name)
+    one_of("agent", known, AGENTS)
+    names = [field.name for field in fields(AGENTS[known])]
+    chosen = dict(map(parse_setting, settings))
+    for key in chosen:
+        one_of(f"setting of {known}", key, names or ["(none)"])
+    targets: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+    defaults = {key: value for key, value in targets.items() if key in names}
+    config: AgentConfig = AGENTS[known](**{**defaults, **chosen})
+    return config
+
+
+def _print_results(results: Results) -> None:
+    records, unit = results.records(), results.reward_unit
+    console = Console()
+    table = Table(title=f"{results.environment}: cumulative regret ({unit})", title_justify="left")
+    table.add_column("agent", no_wrap=True)
+    for column in ("mean", "se", "5 %", "median", "95 %", "seconds"):
+        table.add_column(column, justify="right")
+    for record in records:
+        numbers = [record[key] for key in ("mean", "se", "q05", "q50", "q95", "seconds")]
+        table.add_row(record["agent"], *("-" if x is None else f"{x:.4g}" for x in numbers))
+    console.print(table)
+    proofs = Table(title="certificates", title_justify="left")
+    proofs.add_column("agent", no_wrap=True)
+    for column in ("claimed", "certified", "delta"):
+        proofs.add_column(column, justify="right")
+    proofs.add_column("notion of privacy")
+    for run in results.runs:
+        proof = run.certificate
+        excess = "" if proof.holds else "  EXCEEDS"
+        proofs.add_row(
+            run.name,
+            f"{proof.claimed_epsilon:g}",
+            f"{proof.epsilon:.4g}{excess}",
+            f"{proof.claimed_delta:g}",
+            proof.notion,
+        )
+    console.print(proofs)
+    console.print(HONESTY, style="dim", highlight=False)
+
+
+def _print_cases() -> None:
+    console = Console()
+    for case in CASES.values():
+        console.print(f"[bold]{case.name}[/bold]  {case.summary}", highlight=False)
+        table = Table("agent", "set", "reference", "horizon", "note", box=None)
+        for reference in case.references:
+            settings = " ".join(f"{key}={value}" for key, value in reference.settings.items())
+            number = f"{reference.mean} (se {reference.se})"
+            table.add_row(reference.agent, settings, number, str(reference.horizon), reference.note)
+        others = [name for name in case.agents if name not in {r.agent for r in case.references}]
+        for name in others:
+            table.add_row(name, "", "-", "", "")
+        console.print(table)
+
+
+def _first_line(documented: Any) -> str:
+    return (inspect.getdoc(documented) or "").partition("\n")[0]
+
+
+def main() -> None:
+    """Entry point: one plain sentence and exit code 2 on bad input."""
+    try:
+        app()
+    except BadInput as mistake:
+        print(f"dpbandit: {mistake}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,213 @@
+"""The loop: agents meet the same users, regret is logged at marks, seeds are kept per replica."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from math import isfinite
+from typing import Any, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.agents import BestFixed, Uniform
+from dpbandit.arrays import Floats, Ints
+from dpbandit.envs.adapters import make_problem
+from dpbandit.inputs import BadInput, at_least
+from dpbandit.privacy.certificate import Certificate, certificate
+from dpbandit.progress import Progress
+from dpbandit.protocols import AgentConfig, BanditSpec, ContextualSpec, Hindsight, Problem
+from dpbandit.results import AgentRun, Results
+from dpbandit.streams import Seed, Streams
+
+ProblemMaker: TypeAlias = Callable[..., Problem]
+
+_CHUNK_BYTES = 4 << 20
+"""Replicas run together while their d x d matrices fit the cache."""
+_MARKS = 500
+
+
+@dataclass(frozen=True)
+class Log:
+    """Cumulative regret and reward, (marks, R), and the seconds they took."""
+
+    regret: Floats
+    reward: Floats
+    seconds: float
+
+
+def compare(
+    env: str | ProblemMaker,
+    agents: Mapping[str, AgentConfig],
+    *,
+    horizon: int = 10_000,
+    replicas: int = 20,
+    seed: int = 0,
+    env_kwargs: Mapping[str, Any] | None = None,
+    progress: bool = True,
+) -> Results:
+    """Cumulative regret of every agent on the same users, with certificates.
+
+    Args:
+        env: a registered id such as "dpbandit/OJPricing-v0", or a class (or function) that makes
+            a `Problem` from keyword arguments, `horizon` among them.
+        agents: name -> config. Uniform play and the best fixed action are added where missing.
+        horizon: rounds T >= 1.
+        replicas: independent repetitions >= 1; replica r depends on (seed, r) only.
+        seed: >= 0.
+        env_kwargs: further arguments of the environment.
+        progress: show a bar once it takes longer than two seconds.
+
+    Raises:
+        BadInput: an unknown id or argument, a number out of range, an agent that does not fit
+            the environment, an environment whose rewards are not finite numbers.
+    """
+    at_least("horizon", horizon, 1)
+    at_least("replicas", replicas, 1)
+    at_least("seed", seed, 0)
+    make = problem_maker(env)
+    arguments = {**(env_kwargs or {}), "horizon": horizon}
+    spec = make(**arguments).spec
+    configs = with_baselines(agents)
+    certificates = {name: certify(config, spec) for name, config in configs.items()}
+    marks = log_marks(horizon)
+    runs = []
+    size = _chunk(spec)
+    with Progress(len(configs) * replicas * horizon, shown=progress) as bar:
+        for name, config in configs.items():
+            logs = []
+            for first in range(0, replicas, size):
+                seeds = [(seed, r) for r in range(first, min(replicas, first + size))]
+                bar.working_on(name, rate=len(seeds))
+                problem = make(**arguments)
+                logs.append(play(problem, config, seeds, marks=marks, advance=bar.advance))
+            runs.append(
+                AgentRun(
+                    name=name,
+                    config=config,
+                    certificate=certificates[name],
+                    regret=np.concatenate([log.regret for log in logs], axis=1),
+                    reward=np.concatenate([log.reward for log in logs], axis=1),
+                    seconds=sum(log.seconds for log in logs),
+                )
+            )
+    return Results(
+        environment=env if isinstance(env, str) else getattr(env, "__name__", "environment"),
+        env_kwargs=arguments,
+        seed=seed,
+        reward_unit=spec.reward_unit,
+        marks=marks,
+        runs=tuple(runs),
+    )
+
+
+def play(
+    problem: Problem,
+    config: AgentConfig,
+    seeds: Sequence[Seed],
+    *,
+    marks: Ints,
+    advance: Callable[[int], None] = lambda rounds: None,
+) -> Log:
+    """One agent, one replica for each seed, from the first round to the last mark.
+
+    `advance` is called with the rounds done since it was called last, at every mark.
+    """
+    start = time.perf_counter()
+    if isinstance(config, Hindsight):
+        config = config.with_answer(_best_fixed(problem, seeds, int(marks[-1])))
+    streams = Streams(seeds)
+    problem.reset(streams.child("environment"))
+    agent = config.make(problem.spec, streams.child("agent"))
+    regret, reward = np.zeros((2, len(marks), len(seeds)))
+    total_regret, total_reward = np.zeros((2, len(seeds)))
+    waiting: deque[tuple[Floats, npt.NDArray[Any]]] = deque()
+    delay, done = problem.spec.delay, 0
+    for mark, until in enumerate(marks.tolist()):
+        for t in range(done + 1, until + 1):
+            context = problem.context()
+            action = agent.act(context)
+            step = problem.step(action)
+            if not isfinite(step.reward.sum()) and not np.isfinite(step.reward).all():
+                raise BadInput(f"Expected finite rewards, got {step.reward} in round {t}.")
+            total_regret += step.regret
+            total_reward += step.reward
+            if delay:
+                waiting.append((context, action))
+                if t <= delay:
+                    continue
+                context, action = waiting.popleft()
+            agent.update(context, action, step.reward)
+        if not np.isfinite(total_regret).all():
+            raise BadInput(f"Expected finite expected rewards, got a NaN or infinity by round {t}.")
+        regret[mark], reward[mark] = total_regret, total_reward
+        advance(until - done)
+        done = until
+    return Log(regret, reward, time.perf_counter() - start)
+
+
+def certify(config: AgentConfig, spec: BanditSpec, *, accountants: bool = True) -> Certificate:
+    """What the noise of `config` on `spec` really buys, beside what it claims.
+
+    The claim is the config's `epsilon` and `delta`, where it has them.
+    """
+    ledger = config.make(spec, Streams([0])).ledger
+    epsilon = getattr(config, "epsilon", None)
+    claim = None if epsilon is None else (epsilon, getattr(config, "delta", 0.0))
+    return certificate(ledger, claim=claim, accountants=accountants)
+
+
+def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
+    """What makes the problem behind a registered id; "dpbandit/" and "-v0" may be left out."""
+    if not isinstance(env, str):
+        return env
+    module, _, name = env.rpartition(":")
+    if module:
+        gym.spec(env)  # imports the module, which registers its environments
+    ids = [i for i, entry in gym.registry.items() if "problem" in entry.kwargs]
+    for candidate in (name, f"dpbandit/{name}", f"dpbandit/{name}-v0"):
+        if candidate in ids:
+            return partial(make_problem, **gym.registry[candidate].kwargs)
+    if name in gym.registry:
+        raise BadInput(f"Environment {name!r} reports no regret: compare needs a dpbandit Problem.")
+    near = get_close_matches(f"dpbandit/{name.removeprefix('dpbandit/')}", ids, n=1, cutoff=0.3)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise BadInput(f"Unknown environment {env!r}: {hint}Choose from {', '.join(ids)}.")
+
+
+def with_baselines(agents: Mapping[str, AgentConfig]) -> dict[str, AgentConfig]:
+    """The agents, and uniform play and the best dumb player where they are missing."""
+    configs = dict(agents)
+    for name, baseline in (("Uniform", Uniform()), ("BestFixed", BestFixed())):
+        if baseline not in configs.values():
+            configs[name] = baseline
+    return configs
+
+
+def log_marks(horizon: int) -> Ints:
+    """About 500 rounds at which regret is logged: all of the first, then evenly in log and time.
+
+    >>> log_marks(6).tolist()
+    [1, 2, 3, 4, 5, 6]
+    """
+    ratios = np.geomspace(1, horizon, _MARKS // 2)
+    steps = np.linspace(1, horizon, _MARKS // 2)
+    return np.unique(np.concatenate([ratios, steps, [horizon]]).round().astype(np.int64))
+
+
+def _chunk(spec: BanditSpec) -> int:
+    arms = spec.n_actions if isinstance(spec, ContextualSpec) and not spec.shared else 1
+    return max(1, _CHUNK_BYTES // (8 * arms * spec.dim**2))
+
+
+def _best_fixed(problem: Problem, seeds: Sequence[Seed], horizon: int) -> npt.NDArray[Any]:
+    """Meet the same users once, playing anything, and ask what would have been best."""
+    streams = Streams(seeds)
+    problem.reset(streams.child("environment"))
+    anything = Uniform().make(problem.spec, streams.child("agent"))
+    for _ in range(horizon):
+        problem.step(anything.act(problem.context()))
+    return problem.best_fixed()

@@ -1,0 +1,129 @@
+"""Optimism for linear bandits whose statistics arrive in batches, exact or noisy.
+
+One agent serves LinUCB with rare updates and DP-UCB: it sees nothing but what a prefix sum
+releases, so without noise the private algorithm is the other one, bit for bit.
+"""
+
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from dpbandit.arrays import Floats, Ints
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.prefix_sums import PrefixSum
+from dpbandit.privacy.statistics import SecondMoments
+from dpbandit.protocols import ContextualSpec
+from dpbandit.ridge import Ridge
+
+Alpha: TypeAlias = float | Literal["theory"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bonus:
+    """How much optimism, and how much shift the noise needs. All numbers are public.
+
+    `alpha` multiplies the width sqrt(x' V^-1 x); "theory" is the proved radius beta_t, holding
+    with probability 1 - `failure`. Noise of off-diagonal stddev s has spectral norm at most
+    Gamma = `gram_factor` s with high probability; V = G + noise + max(`regularization`,
+    `shift_factor` Gamma) I. `stddev` fixes the noise level used here (the paper's worst case);
+    None follows each release.
+    """
+
+    alpha: Alpha
+    regularization: float
+    reward_noise: float
+    parameter_norm: float
+    failure: float
+    gram_factor: float = 0.0
+    shift_factor: float = 2.0
+    stddev: float | None = None
+
+
+class BatchedUCB:
+    """Plays argmax x . theta + radius sqrt(x' V^-1 x), with theta and V from released sums.
+
+    Until something has been released disjoint arms take turns, since nothing tells them apart.
+    """
+
+    def __init__(
+        self,
+        spec: ContextualSpec,
+        replicas: int,
+        sums: PrefixSum,
+        statistic: SecondMoments,
+        bonus: Bonus,
+        ledger: Ledger,
+    ) -> None:
+        self.ledger = ledger
+        self._sums, self._statistic, self._bonus, self._spec = sums, statistic, bonus, spec
+        self._replicas, self._round, self._released = replicas, 0, False
+        self._ridge = Ridge(spec, replicas, regularization=bonus.regularization)
+        self._radius = self._radius_at(bonus.regularization, 0.0, 0.0)
+
+    def act(self, context: Floats) -> Ints:
+        """Arms (R,)."""
+        if not (self._released or self._spec.shared):
+            return np.full(self._replicas, self._round % self._spec.n_actions)
+        score = self._ridge.means(context)
+        if self._radius > 0:
+            score = score + self._radius * np.sqrt(self._ridge.variances(context))
+        best: Ints = score.argmax(axis=1)
+        return best
+
+    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+        """Feed the door; refit when it releases."""
+        self._round += 1
+        release = self._sums(context, action, reward)
+        if release is None:
+            return
+        statistic, bonus, self._released = self._statistic, self._bonus, True
+        stddev = self._sums.stddev if bonus.stddev is None else bonus.stddev
+        off_diagonal = statistic.context_bound**2 * stddev / sqrt(2)
+        moment = statistic.moment_bound * stddev / statistic.moment_weight
+        gamma = bonus.gram_factor * off_diagonal
+        shift = max(bonus.regularization, bonus.shift_factor * gamma)
+        self._ridge.refit(*statistic.unpack(release), shift)
+        self._radius = self._radius_at(shift, gamma, moment)
+
+    def _radius_at(self, shift: float, gamma: float, moment_stddev: float) -> float:
+        bonus, D, low = self._bonus, self._statistic.block_dim, shift - gamma
+        if bonus.alpha != "theory":
+            return bonus.alpha
+        tail = sqrt(2 * log(2 * self._spec.horizon / bonus.failure))
+        return theory_radius(
+            self._round,
+            D,
+            reward_noise=bonus.reward_noise,
+            parameter_norm=bonus.parameter_norm,
+            context_norm=self._statistic.context_bound,
+            failure=bonus.failure,
+            spectrum=(low, shift + gamma),
+            moment_error=moment_stddev * (sqrt(D) + tail) / sqrt(low),
+        )
+
+
+def theory_radius(
+    t: int,
+    dim: int,
+    *,
+    reward_noise: float,
+    parameter_norm: float,
+    context_norm: float,
+    failure: float,
+    spectrum: tuple[float, float],
+    moment_error: float = 0.0,
+) -> float:
+    """The confidence radius beta_t after t rounds, which holds with probability 1 - failure.
+
+    Abbasi-Yadkori, Pal and Szepesvari (NeurIPS 2011), Theorem 2, as extended to a noisy
+    regulariser with eigenvalues in `spectrum` = (low, high) and a moment noise whose norm in V^-1
+    is at most `moment_error` by Shariff and Sheffet (NeurIPS 2018), Proposition 4:
+
+        sigma sqrt(2 ln(2/failure) + d ln(high/low + t L^2 / (d low))) + S sqrt(high) + moment_error
+    """
+    low, high = spectrum
+    growth = log(high / low + t * context_norm**2 / (dim * low))
+    deviation = reward_noise * sqrt(2 * log(2 / failure) + dim * growth)
+    return deviation + parameter_norm * sqrt(high) + moment_error

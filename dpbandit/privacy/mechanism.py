@@ -1,0 +1,49 @@
+"""The one door: data about a user reaches the future only through `Mechanism.__call__`."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy.typing as npt
+
+from dpbandit.arrays import Floats
+from dpbandit.inputs import BadInput
+from dpbandit.privacy.ledger import Spend
+
+
+class BudgetExceeded(BadInput):
+    """A mechanism was called more often than its ledger entry covers."""
+
+
+class Mechanism(ABC):
+    """Counts its uses, refuses an overdraft, and hands on nothing but releases.
+
+    Exact private state (running sums, pending batches) lives inside the mechanism; an agent
+    keeps only what a call returns. Two tests watch this door for every agent: two loud users
+    must not move `query` by more than `sensitivity`, and with the releases held fixed nothing
+    outside a mechanism may depend on the changed user.
+    """
+
+    spend: Spend
+    """cost of all `uses` calls together, for one user"""
+    sensitivity: float
+    """how far replacing one user's round moves `query`, in L2"""
+    uses: int
+    """calls that `spend` covers"""
+    _used: int = 0
+
+    def __call__(self, *datum: npt.NDArray[Any]) -> Floats | None:
+        """One round of raw data, arrays (R, ...) -> a release (R, ...), or None: none is due."""
+        if self._used >= self.uses:
+            raise BudgetExceeded(
+                f"{self.spend.note}: call {self._used + 1} exceeds uses={self.uses}; "
+                "make the agent for a longer horizon."
+            )
+        self._used += 1
+        return self._release(*datum)
+
+    @abstractmethod
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """What this round adds to the protected quantity, clipped: (R, *shape)."""
+
+    @abstractmethod
+    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None: ...

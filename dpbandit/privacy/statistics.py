@@ -1,0 +1,191 @@
+"""What gets summed: a clipped function of one user's round, with the sensitivity it has.
+
+Clipping lives here and not in the agents: the bound that a privacy proof uses and the code that
+enforces it stand on the same page, whatever an environment sends.
+"""
+
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.arrays import Floats, Ints, clip_norm, clip_range, rows
+from dpbandit.inputs import BadInput, positive
+
+
+class Statistic(Protocol):
+    """A sum over users, bounded for each of them."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the sum of one replica."""
+        ...
+
+    @property
+    def sensitivity(self) -> float:
+        """The most that replacing one user moves the sum, in L2."""
+        ...
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """Raw data of n rounds, arrays (n, R, ...) -> their sum (R, *shape)."""
+        ...
+
+
+@dataclass(frozen=True)
+class ClippedVectors:
+    """The sum of vectors clipped to Euclidean norm `bound`; replacing one moves it 2 bound."""
+
+    dim: int
+    bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive("bound", self.bound)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(dim,)."""
+        return (self.dim,)
+
+    @property
+    def sensitivity(self) -> float:
+        """Twice the bound: a vector against its opposite."""
+        return 2 * self.bound
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """(n, R, dim) -> (R, dim)."""
+        (x,) = batch
+        return np.asarray(clip_norm(x, self.bound).sum(axis=0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondMoments:
+    """Gram matrices sum x x' and moments sum r x of linear bandits, one pair for each block.
+
+    Who shares parameters:
+        disjoint  every arm has its own, all see one context (R, d): K blocks of dimension d
+        joint     the same model as one block of dimension K d, x in the chosen arm's slot
+        shared    one parameter, every arm has its own row of a (R, K, d) context: one block
+
+    A round is (context, action, reward); x is clipped to norm `context_bound` = C, r to
+    [reward_low, reward_high] with |r| <= B, and r x (when `moment_clip` is set) to that norm c_u,
+    else c_u = B C. A block is released as one vector, an isometric half-vectorisation in units
+    where both parts have length at most 1 and `moment_weight` = w:
+
+        ( G_ii / C^2,  sqrt(2) G_ij / C^2 for i < j,  w m_i / c_u ).
+
+    Sensitivity. Replacing one user moves the vector by at most
+
+        S^2 = (2 + w^2)^2 / 2  if w^2 <= 2, else 4 w^2;    with a moment clip also S^2 >= 1 + 4 w^2
+
+    because |xx' - yy'|^2 + w^2 |rx - sy|^2 = 2 - 2c^2 + w^2 (2 + 2c) for unit x, y at cosine c
+    and opposite rewards, largest at c = min(1, w^2 / 2); a short y next to a separately clipped
+    moment gives 1 + 4 w^2; two different blocks give 2 + 2 w^2, which is less. S = sqrt(4.5) at
+    w = 1. Only blocks of the arm played are non-zero, and every block ticks every round.
+    """
+
+    n_actions: int
+    dim: int
+    layout: str = "disjoint"
+    context_bound: float = 1.0
+    reward_low: float = 0.0
+    reward_high: float = 1.0
+    moment_clip: float | None = None
+    moment_weight: float = 1.0
+    _upper: tuple[Ints, Ints] = field(init=False, repr=False, compare=False)
+    _full: Ints = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        positive("context_bound", self.context_bound)
+        positive("moment_weight", self.moment_weight)
+        if self.moment_clip is not None:
+            positive("moment_clip", self.moment_clip)
+        if self.layout not in ("disjoint", "joint", "shared"):
+            raise BadInput(f"Expected layout={self.layout!r} to be disjoint, joint or shared.")
+        upper = np.triu_indices(self.block_dim)
+        full = np.empty((self.block_dim, self.block_dim), dtype=np.int64)
+        full[upper] = full.T[upper] = rows(len(upper[0]))
+        object.__setattr__(self, "_upper", upper)
+        object.__setattr__(self, "_full", full)
+
+    @property
+    def blocks(self) -> int:
+        """How many parameter vectors there are."""
+        return self.n_actions if self.layout == "disjoint" else 1
+
+    @property
+    def block_dim(self) -> int:
+        """The length D of each."""
+        return self.dim * (self.n_actions if self.layout == "joint" else 1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(blocks, D (D + 1) / 2 + D)."""
+        D = self.block_dim
+        return (self.blocks, D * (D + 1) // 2 + D)
+
+    @property
+    def reward_bound(self) -> float:
+        """B, the largest |r|."""
+        return max(abs(self.reward_low), abs(self.reward_high))
+
+    @property
+    def moment_bound(self) -> float:
+        """c_u, the largest |r x|."""
+        product = self.reward_bound * self.context_bound
+        return product if self.moment_clip is None else min(self.moment_clip, product)
+
+    @property
+    def sensitivity(self) -> float:
+        """S of the class description, sqrt(4.5) by default."""
+        w2 = self.moment_weight**2
+        squared = (2 + w2) ** 2 / 2 if w2 <= 2 else 4 * w2
+        if self.moment_bound < self.reward_bound * self.context_bound:
+            squared = max(squared, 1 + 4 * w2)
+        return sqrt(squared)
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, p)."""
+        context, action, reward = batch
+        if self.layout == "shared":
+            context = np.take_along_axis(context, action[..., None, None], axis=2)[:, :, 0]
+        x = clip_norm(context, self.context_bound)  # (n, R, d)
+        r = clip_range(reward, self.reward_low, self.reward_high)
+        moment: Floats = r[..., None] * x
+        if self.moment_clip is not None:
+            moment = clip_norm(moment, self.moment_clip)
+        if self.layout == "shared":
+            played: Floats = x.transpose(1, 2, 0)[:, None]  # (R, 1, d, n)
+            moments: Floats = moment.sum(axis=0)[:, None]  # (R, 1, d)
+        else:
+            one_hot = (action[..., None] == rows(self.n_actions)).transpose(1, 2, 0)  # (R, K, n)
+            played = x.transpose(1, 2, 0)[:, None] * one_hot[:, :, None]  # (R, K, d, n)
+            moments = one_hot.astype(float) @ moment.transpose(1, 0, 2)  # (R, K, d)
+        grams = played @ x.transpose(1, 0, 2)[:, None]  # (R, K, d, d)
+        if self.layout == "joint":
+            grams, moments = _block_diagonal(grams), moments.reshape(len(moments), 1, -1)
+        return self.pack(grams, moments)
+
+    def pack(self, gram: Floats, moment: Floats) -> Floats:
+        """Symmetric (R, blocks, D, D) and (R, blocks, D) -> the isometric vectors."""
+        i, j = self._upper
+        scale = np.where(i == j, 1.0, sqrt(2)) / self.context_bound**2
+        weight = self.moment_weight / self.moment_bound
+        return np.concatenate([gram[..., i, j] * scale, moment * weight], axis=-1)
+
+    def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:
+        """The inverse of `pack`."""
+        i, j = self._upper
+        scale = np.where(i == j, 1.0, sqrt(0.5)) * self.context_bound**2
+        half = vectors[..., : len(i)] * scale
+        weight = self.moment_bound / self.moment_weight
+        return half[..., self._full], vectors[..., len(i) :] * weight
+
+
+def _block_diagonal(blocks: Floats) -> Floats:
+    """(R, K, d, d) -> (R, 1, K d, K d) with the blocks on the diagonal."""
+    R, K, d, _ = blocks.shape
+    whole = np.zeros((R, K, d, K, d))
+    whole[:, rows(K), :, rows(K)] = blocks.transpose(1, 0, 2, 3)
+    return whole.reshape(R, 1, K * d, K * d)

@@ -1,0 +1,122 @@
+"""What Wishart noise costs: an exact one-dimensional law, found here because none was printed.
+
+Sheffet, "Private approximations of the 2nd-moment matrix using existing techniques in linear
+regression" (2015), releases M + W with W ~ W_p(L^2 I, k) for Gram matrices M of rows |z| <= L.
+
+Proof of the certificate. (1) Pad every row with one more coordinate to norm exactly L, and draw
+the noise one dimension larger: the extra row and column are dropped afterwards, and what is left
+has exactly the law of W_p(L^2 I, k), so a guarantee for q = p + 1 dimensions and |z| = L covers
+the release. (2) Removing a row u of norm L moves the matrix by uu'. With a = (k - q - 1) / 2 the
+density ratio at W is
+
+    log f(W) / f(W + uu') = 1/2 - a log(1 + 1/c)        under the world with u,
+    log f(W) / f(W - uu') = -1/2 - a log(1 - 1/c)       under the world without (infinite: c <= 1),
+
+where c = L^2 / u' W^-1 u ~ chi^2(k - q + 1) whatever the direction of u. Both laws are exact,
+the same at every node and whatever was released before, hence dominate adaptively: a user whose
+row lies in h nodes pays the h-fold composition. (3) Replacing = removing, then adding; by group
+privacy delta(epsilon) <= (1 + e^(epsilon/2)) delta_zero_out(epsilon / 2).
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from math import ceil, exp, inf, log, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import chdtr, chdtrc
+
+from dpbandit.arrays import Floats
+from dpbandit.privacy.gdp import mu_of
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+_GRID = 4000
+"""Cells of the discretised loss, from its typical size; every cell carries its largest loss."""
+
+
+@dataclass(frozen=True)
+class WishartSpend:
+    """A tree whose nodes carry W_p(L^2 I, degrees) noise, one user in `nodes` of them."""
+
+    degrees: float
+    dim: int
+    """p, the length of a row (x, r)"""
+    nodes: int
+    note: str
+
+    @property
+    def mu(self) -> float | None:
+        """None: Wishart noise is not Gaussian."""
+        return None
+
+    def delta(self, epsilon: float) -> float:
+        """A proved upper bound of delta for replacing one user (see the module)."""
+        if self.nodes == 0 or epsilon == inf:
+            return 0.0
+        if epsilon > 1000:
+            return 1.0
+        zero_out = _zero_out(self.degrees, self.dim, self.nodes)
+        half = float(zero_out.get_delta_for_epsilon(epsilon / 2))
+        return min(1.0, (1 + exp(epsilon / 2)) * half)
+
+
+@cache
+def least_degrees(epsilon: float, delta: float, *, dim: int, nodes: int) -> int:
+    """The smallest whole k for which the certificate meets (epsilon, delta)."""
+    low = dim + 4  # chi^2 needs k - q + 1 >= 1 with room to spare
+    if nodes == 0 or epsilon == inf:
+        return low
+    # In the Gaussian limit mu = 2 sqrt(nodes / 2k): start there and bracket.
+    high = max(low, ceil(2 * nodes / mu_of(epsilon, delta) ** 2))
+
+    def fits(k: int) -> bool:
+        return WishartSpend(k, dim, nodes, "trial").delta(epsilon) <= delta
+
+    if fits(low):
+        return low
+    while not fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+@cache
+def _zero_out(degrees: float, dim: int, nodes: int) -> "PrivacyLossDistribution":
+    """The composed loss of removing (adding) one row, rounded up."""
+    from dp_accounting.pld.pld_pmf import DensePLDPmf
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+    q = dim + 1
+    a, freedom = (degrees - q - 1) / 2, degrees - q + 1
+    width = 24 * sqrt(0.5 / freedom) + 60 / freedom
+    step = min(1e-2, 2 * width / _GRID)
+    edges = np.arange(-ceil(width / step), ceil(width / step) + 1)
+
+    def pmf(cdf: Floats) -> DensePLDPmf:
+        # mass of (edge i-1, edge i] sits at edge i; what lies below the grid sits at its first edge
+        probabilities = np.diff(cdf, prepend=0.0)
+        return DensePLDPmf(step, int(edges[0]), probabilities, float(1 - cdf[-1]), True)
+
+    loss = edges * step
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        # with the row: loss = 1/2 - a log(1 + 1/c), increasing in c and below 1/2
+        c = 1 / np.expm1(np.maximum(0.5 - loss, 0.0) / a)
+        with_row = np.where(loss < 0.5, chdtr(freedom, c), 1.0)
+        # without: loss = -1/2 - a log(1 - 1/c), decreasing in c and above -1/2
+        c = -1 / np.expm1(-np.maximum(loss + 0.5, 0.0) / a)
+        without_row = np.where(loss > -0.5, chdtrc(freedom, c), 0.0)
+    single = PrivacyLossDistribution(pmf(with_row), pmf(without_row))
+    with np.errstate(over="ignore"):  # in the library's tail bound, harmless
+        return single.self_compose(nodes) if nodes > 1 else single
+
+
+def paper_degrees(epsilon: float, delta: float, *, dim: int, levels: int) -> float:
+    """k as Shariff and Sheffet (2018) print it, p + ceil(224 m ln(8m/delta) ln(2/delta)/eps^2)."""
+    if epsilon == inf:
+        return dim + 4
+    spread = 224 * levels / epsilon**2 * log(8 * levels / delta) * log(2 / delta)
+    return dim + ceil(spread)

@@ -1,0 +1,109 @@
+"""What all contextual problems share: a table of users drawn ahead, gathered by the actions.
+
+A round's user is her context and her potential rewards for every arm. Nothing about her depends
+on what was played, so whole blocks of users are drawn at once, every agent with the same seed
+faces the same ones, and a round costs two gathers.
+"""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.arrays import Floats, Ints, rows
+from dpbandit.inputs import BadInput
+from dpbandit.protocols import ContextualSpec, Step
+from dpbandit.streams import Streams
+
+_VALUES_AHEAD = 1 << 17
+"""Table entries drawn at once, for all replicas. Changes speed, never values."""
+
+
+class Users(NamedTuple):
+    """n rounds of users for R replicas and K arms."""
+
+    context: Floats
+    """(n, R, *context_shape)"""
+    mean: Floats
+    """(n, R, K), the expected reward of each arm"""
+    reward: Floats
+    """(n, R, K), the reward she would give for each arm"""
+
+
+class Delay:
+    """Hands out rewards `rounds` later, and 0 before there are any."""
+
+    def __init__(self, rounds: int, replicas: int) -> None:
+        self._queue: deque[Floats] = deque(np.zeros((rounds, replicas)))
+
+    def __call__(self, reward: Floats) -> Floats:
+        """The reward of this round in, that of `rounds` ago out."""
+        self._queue.append(reward)
+        return self._queue.popleft()
+
+
+class ContextualProblem(ABC):
+    """A `Problem` with finitely many arms; a subclass says how users are drawn.
+
+    Subclasses set `spec`, prepare an episode in `_start` and draw blocks of users in `_users`.
+    """
+
+    spec: ContextualSpec
+
+    @abstractmethod
+    def _start(self, streams: Streams) -> None: ...
+
+    @abstractmethod
+    def _users(self, count: int) -> Users: ...
+
+    def reset(self, streams: Streams) -> None:
+        """Start an episode, one replica for each stream."""
+        R, K = len(streams), self.spec.n_actions
+        self._start(streams)
+        self._drawn, self._next = 0, 0
+        self._ahead = max(1, _VALUES_AHEAD // (R * (self._values_per_user() + K)))
+        self._offset = rows(R) * K
+        self._totals = np.zeros((R, K))
+        self._delay = Delay(self.spec.delay, R)
+
+    def context(self) -> Floats:
+        """The current users' contexts, (R, *context_shape)."""
+        if self._next == self._drawn:
+            users = self._users(self._ahead)
+            self._context, self._next, self._drawn = users.context, 0, len(users.context)
+            self._table = users
+            self._best = users.mean.max(axis=2)
+        context: Floats = self._context[self._next]
+        return context
+
+    def step(self, action: Ints) -> Step:
+        """Serve the current users with arm `action` (R,) and move on to the next."""
+        i = self._next
+        self._next = i + 1
+        action = np.asarray(action, dtype=np.int64)
+        if action.view(np.uint64).max() >= self.spec.n_actions:  # negative numbers are huge
+            raise BadInput(f"Expected actions in [0, {self.spec.n_actions}), got {action}.")
+        chosen = self._offset + action
+        mean = self._table.mean[i]
+        self._totals += mean
+        expected, oracle = mean.take(chosen), self._best[i]
+        reward = self._delay(self._table.reward[i].take(chosen))
+        return Step(reward, expected, oracle, oracle - expected)
+
+    def best_fixed(self) -> Ints:
+        """The arm (R,) with the largest expected total over the rounds so far."""
+        best: Ints = self._totals.argmax(axis=1)
+        return best
+
+    def _values_per_user(self) -> int:
+        return int(np.prod(self.spec.context_shape))
+
+
+def price_in_range(action: npt.NDArray[Any], low: float, high: float) -> Floats:
+    """`action` as floats; raises `BadInput` outside [low, high]."""
+    price = np.asarray(action, dtype=np.float64)
+    if not ((price >= low) & (price <= high)).all():
+        raise BadInput(f"Expected prices in [{low}, {high}], got {price}.")
+    return price

@@ -1,0 +1,190 @@
+"""What environments, agents and the loop expect of each other.
+
+One round:
+
+    context --> agent.act(context) --> action --> problem.step(action) --> reward, regret
+                reads, writes nothing             agent.update(context, action, reward)
+                                                  clip -> mechanism -> released state
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.arrays import Floats
+from dpbandit.inputs import BadInput, at_least, positive
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.streams import Streams
+
+
+@dataclass(frozen=True, kw_only=True)
+class BanditSpec:
+    """The public facts of a contextual bandit; everything private is a user's round.
+
+    A round's datum is the user's context and what she would answer to every action. Contexts
+    have l_order norm at most `context_bound`, rewards lie in [reward_low, reward_high].
+    """
+
+    dim: int
+    """features of a context"""
+    horizon: int
+    """rounds T"""
+    context_bound: float = 1.0
+    context_order: float = 2
+    """1, 2 or inf"""
+    reward_low: float = 0.0
+    reward_high: float = 1.0
+    delay: int = 0
+    """rounds until a reward is seen; the last `delay` rewards never are"""
+    reward_unit: str = "reward"
+    """what a reward of 1 is, for axes"""
+
+    def __post_init__(self) -> None:
+        at_least("dim", self.dim, 1)
+        at_least("horizon", self.horizon, 1)
+        at_least("delay", self.delay, 0)
+        positive("context_bound", self.context_bound)
+        if self.context_order not in (1, 2, np.inf):
+            raise BadInput(f"Expected context_order={self.context_order} to be 1, 2 or inf.")
+        if not -np.inf < self.reward_low < self.reward_high < np.inf:
+            raise BadInput(
+                f"Expected finite reward_low={self.reward_low} < reward_high={self.reward_high}."
+            )
+
+    @property
+    def context_shape(self) -> tuple[int, ...]:
+        """The shape of one replica's context."""
+        return (self.dim,)
+
+    @property
+    def context_norm(self) -> float:
+        """A bound on the Euclidean norm of a context (of each arm's row, where arms have rows)."""
+        growth = self.dim**0.5 if self.context_order == np.inf else 1.0
+        return self.context_bound * growth
+
+    @property
+    def reward_bound(self) -> float:
+        """The largest |reward|."""
+        return max(abs(self.reward_low), abs(self.reward_high))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextualSpec(BanditSpec):
+    """Finitely many arms. Context (R, d), or (R, K, d) when the arms share one parameter."""
+
+    n_actions: int
+    shared: bool = False
+    """one parameter for all arms, each with its own row of features"""
+    link: str = "identity"
+    """the mean reward is link(x . theta): identity, logistic, probit, poisson or other"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least("n_actions", self.n_actions, 2)
+
+    @property
+    def context_shape(self) -> tuple[int, ...]:
+        """The shape of one replica's context."""
+        return (self.n_actions, self.dim) if self.shared else (self.dim,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceSpec(BanditSpec):
+    """One number to choose from [low, high], a price in dollars. Context (R, d)."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not -np.inf < self.low < self.high < np.inf:
+            raise BadInput(f"Expected finite low={self.low} < high={self.high}.")
+
+
+class Step(NamedTuple):
+    """What one round brought, each (R,)."""
+
+    reward: Floats
+    """what the agent is told, that of `spec.delay` rounds ago"""
+    expected: Floats
+    """mean reward of the action just taken"""
+    oracle: Floats
+    """mean reward of the best action for this context"""
+    regret: Floats
+    """oracle - expected"""
+
+
+class Problem(Protocol):
+    """The dynamics of an environment, written once, for R replicas at a time."""
+
+    @property
+    def spec(self) -> Any:
+        """The public facts, a ContextualSpec or a PriceSpec."""
+        ...
+
+    def reset(self, streams: Streams) -> None:
+        """Start an episode, one replica for each stream."""
+        ...
+
+    def context(self) -> Floats:
+        """The current users' contexts, (R, *context_shape)."""
+        ...
+
+    def step(self, action: npt.NDArray[Any]) -> Step:
+        """Serve the current users with `action` (R,) and move on to the next."""
+        ...
+
+    def best_fixed(self) -> npt.NDArray[Any]:
+        """The one action (R,) with the largest expected total over the rounds so far."""
+        ...
+
+
+class Agent(Protocol):
+    """A running agent, made for one spec and R replicas."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """What it promises, complete before round 1."""
+        ...
+
+    def act(self, context: Floats) -> npt.NDArray[Any]:
+        """Actions (R,). Reads the context and remembers nothing of it."""
+        ...
+
+    def update(self, context: Floats, action: npt.NDArray[Any], reward: Floats) -> None:
+        """Learn from a whole triple, through mechanisms if the agent is private."""
+        ...
+
+
+class AgentConfig(Protocol):
+    """The public class of an agent: a frozen, keyword-only dataclass that makes running ones."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def make(self, spec: Any, streams: Streams) -> Agent:
+        """An agent for `spec`; raises `BadInput` where it does not fit."""
+        ...
+
+
+class Hindsight:
+    """Mark of a config that may ask what was best in hindsight: an oracle, not an agent."""
+
+    def with_answer(self, action: npt.NDArray[Any]) -> AgentConfig:
+        """The config that plays `action` (R,) all along."""
+        raise NotImplementedError
+
+
+SpecT = TypeVar("SpecT", bound=BanditSpec)
+
+
+def fits(config: object, spec: BanditSpec, kind: type[SpecT]) -> SpecT:
+    """`spec`, if it is of the kind the agent plays; else `BadInput` says what would be."""
+    if isinstance(spec, kind):
+        return spec
+    wanted = "finitely many arms" if kind is ContextualSpec else "a contextual bandit"
+    raise BadInput(
+        f"{type(config).__name__} plays {wanted}, got a {type(spec).__name__}: choose another "
+        "agent or environment (see `dpbandit agents` and `dpbandit envs`)."
+    )

@@ -1,0 +1,161 @@
+"""What a comparison found: tidy frames, a summary with certificates, files that are never half."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import isfinite, sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpbandit.arrays import Floats, Ints
+from dpbandit.inputs import BadInput
+from dpbandit.privacy.certificate import Certificate
+from dpbandit.protocols import AgentConfig
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class AgentRun:
+    """One agent's rows of a comparison."""
+
+    name: str
+    config: AgentConfig
+    certificate: Certificate
+    regret: Floats
+    """cumulative, (marks, replicas)"""
+    reward: Floats
+    """cumulative, (marks, replicas)"""
+    seconds: float
+    """wall-clock time of all replicas"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """The outcome of `compare`."""
+
+    environment: str
+    env_kwargs: Mapping[str, Any]
+    seed: int
+    reward_unit: str
+    marks: Ints
+    runs: tuple[AgentRun, ...]
+
+    def frame(self) -> "pd.DataFrame":
+        """One row for each agent, replica and mark: cumulative `regret` and `reward` by `round`."""
+        import pandas as pd
+
+        parts = []
+        for run in self.runs:
+            marks, R = run.regret.shape
+            columns = {
+                "agent": np.full(marks * R, run.name, dtype=object),
+                "replica": np.tile(np.arange(R), marks),
+                "round": np.repeat(self.marks, R),
+                "regret": run.regret.ravel(),
+                "reward": run.reward.ravel(),
+            }
+            parts.append(pd.DataFrame(columns))
+        return pd.concat(parts, ignore_index=True)
+
+    def summary(self) -> "pd.DataFrame":
+        """One row for each agent: final regret, seconds, notion of privacy, claimed and certified.
+
+        `mean`, `se` (standard error of the mean), `q05`, `q50`, `q95` are over replicas.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([_summary(run) for run in self.runs])
+
+    def records(self) -> list[dict[str, Any]]:
+        """The summary as plain objects, each with its agent's `config`; infinity is "inf"."""
+        return [plain({**_summary(run), "config": describe(run.config)}) for run in self.runs]
+
+    def plot(self, path: str | os.PathLike[str]) -> Path:
+        """Regret curves with 95 % confidence bands, as PNG, SVG or PDF by the path's ending."""
+        from dpbandit.plots import regret_curves
+
+        return write_atomically(Path(path), lambda partial: regret_curves(self, partial))
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write frame.parquet, summary.csv, results.json and regret.png into `folder`."""
+        folder = Path(folder)
+        document = {
+            "environment": self.environment,
+            "env_kwargs": dict(self.env_kwargs),
+            "seed": self.seed,
+            "agents": self.records(),
+            "certificates": {run.name: run.certificate.as_dict() for run in self.runs},
+        }
+        frame, summary = self.frame(), self.summary()
+        write_atomically(folder / "frame.parquet", lambda p: frame.to_parquet(p, index=False))
+        write_atomically(folder / "summary.csv", lambda p: summary.to_csv(p, index=False))
+        write_json(folder / "results.json", document)
+        self.plot(folder / "regret.png")
+        return folder
+
+
+def _summary(run: AgentRun) -> dict[str, Any]:
+    final, proof = run.regret[-1], run.certificate
+    q05, q50, q95 = np.quantile(final, [0.05, 0.5, 0.95])
+    return {
+        "agent": run.name,
+        "mean": float(final.mean()),
+        "se": standard_error(final),
+        "q05": float(q05),
+        "q50": float(q50),
+        "q95": float(q95),
+        "seconds": run.seconds,
+        "notion": proof.notion,
+        "claimed_epsilon": proof.claimed_epsilon,
+        "claimed_delta": proof.claimed_delta,
+        "certified_epsilon": proof.epsilon,
+        "certified_delta": proof.delta,
+    }
+
+
+def standard_error(values: Floats) -> float:
+    """The standard error of the mean; NaN for a single value."""
+    return float(values.std(ddof=1)) / sqrt(len(values)) if len(values) > 1 else float("nan")
+
+
+def describe(config: AgentConfig) -> dict[str, Any]:
+    """A config as plain values, its class under "agent"."""
+    return {"agent": type(config).__name__, **asdict(config)}
+
+
+def plain(value: Any) -> Any:
+    """`value` with everything JSON cannot say said otherwise: infinities as "inf", NaN as null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not isfinite(value):
+        return None if value != value else str(value)
+    return value
+
+
+def write_json(path: Path, document: Any) -> Path:
+    """Plain JSON, written atomically."""
+    text = json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
+    return write_atomically(path, lambda partial: partial.write_text(text))
+
+
+def write_atomically(path: Path, write: Any) -> Path:
+    """Let `write` fill a temporary file beside `path`, then rename it: never half a file."""
+    partial = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(partial)
+        partial.replace(path)
+    except OSError as error:
+        raise BadInput(f"Cannot write {path}: {error.strerror}.") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return path

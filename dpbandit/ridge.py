@@ -1,0 +1,69 @@
+"""Ridge regression for each arm, by rank-one updates or refitted from released sums.
+
+Linear bandits with one parameter per arm (disjoint) or one for all (shared; Li, Chu, Langford and
+Schapire, WWW 2010) need the same two numbers for every arm: the predicted reward x . theta and
+its variance x' V^-1 x.
+"""
+
+import numpy as np
+
+from dpbandit.arrays import Floats, Ints, pick, rows
+from dpbandit.protocols import ContextualSpec
+
+
+class Ridge:
+    """theta = V^-1 u and V^-1, with V = regularization I + sum x x' and u = sum r x.
+
+    Shapes: theta (R, G, d), inverse (R, G, d, d), where G is K disjoint arms or 1 shared
+    parameter. Contexts are (R, d) for disjoint arms and (R, K, d) for a shared parameter.
+    """
+
+    def __init__(self, spec: ContextualSpec, replicas: int, *, regularization: float) -> None:
+        R, d, self._shared = replicas, spec.dim, spec.shared
+        G = 1 if spec.shared else spec.n_actions
+        self.theta: Floats = np.zeros((R, G, d))
+        self.inverse: Floats = np.tile(np.eye(d) / regularization, (R, G, 1, 1))
+        self._block = np.empty((R, d, d))  # scratch: big temporaries would fault pages
+        self._outer = np.empty((R, d, d))
+
+    def means(self, context: Floats) -> Floats:
+        """Predicted rewards, (R, K)."""
+        if self._shared:
+            return np.matvec(context, self.theta[:, 0])
+        return np.matvec(self.theta, context)
+
+    def variances(self, context: Floats) -> Floats:
+        """x' V^-1 x of every arm, (R, K); 0 where noise made it negative."""
+        if self._shared:
+            return np.maximum(np.vecdot(context @ self.inverse[:, 0], context), 0.0)
+        x = context[:, None]
+        return np.maximum(np.vecdot(np.matvec(self.inverse, x), x), 0.0)
+
+    def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
+        """One more row, by Sherman and Morrison: V^-1 -= (V^-1 x)(V^-1 x)' / (1 + x' V^-1 x)."""
+        R, G, d = self.theta.shape
+        x = pick(context, action) if self._shared else context
+        where = rows(R) if self._shared else rows(R) * G + action
+        inverse, theta = self.inverse.reshape(-1, d, d), self.theta.reshape(-1, d)
+        block = inverse.take(where, axis=0, out=self._block, mode="clip")
+        Vx = np.matvec(block, x)  # (R, d)
+        gain = Vx / (1 + np.vecdot(Vx, x))[:, None]
+        error = reward - np.vecdot(theta[where], x)
+        block -= np.multiply(Vx[:, :, None], gain[:, None, :], out=self._outer)
+        inverse[where] = block
+        theta[where] += gain * error[:, None]
+
+    def refit(self, gram: Floats, moment: Floats, shift: float) -> None:
+        """Start over from sums: gram (R, B, D, D) and moment (R, B, D), V = gram + shift I.
+
+        One joint block (B = 1, D = K d, x in the chosen arm's slot) serves disjoint arms: arm a's
+        prediction needs only its slice of theta and its diagonal block of the inverse.
+        """
+        R, G, d = self.theta.shape
+        V = gram + shift * np.eye(gram.shape[-1])
+        inverse: Floats = np.linalg.inv(V)
+        self.theta = np.matvec(inverse, moment).reshape(R, G, d)
+        if inverse.shape[1] != G:
+            slots = inverse.reshape(R, G, d, G, d)
+            inverse = slots[:, rows(G), :, rows(G)].transpose(1, 0, 2, 3)
+        self.inverse = inverse

@@ -1,0 +1,110 @@
+"""Random streams: one for each replica and each place in the code that draws.
+
+Why so many. A replica's numbers must not depend on which other replicas run beside it (6 replicas
+equal 3 runs of 2), an agent's privacy noise must not shift its exploration (epsilon = inf equals
+the non-private agent bit for bit), and all agents must face the same users. So every replica has
+its own seed, every call site its own name, and the pair makes a generator of its own.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, TypeAlias
+from zlib import crc32
+
+import numpy as np
+
+from dpbandit.arrays import Floats
+from dpbandit.inputs import BadInput
+
+_VALUES_AHEAD = 2048
+"""Values drawn at once for a replica and a call site. Changes speed, never values."""
+
+Seed: TypeAlias = int | tuple[int, ...]
+
+
+class Streams:
+    """The streams of R replicas.
+
+    Args:
+        seeds: one seed (an int or a tuple of ints >= 0) for each replica.
+
+    >>> streams = Streams([7, 8])
+    >>> noise = streams.normals("noise", 3)
+    >>> noise().shape                                      # one round for both replicas
+    (2, 3)
+    >>> alone = Streams([8]).normals("noise", 3)
+    >>> bool((noise()[1] == (alone(), alone())[1][0]).all())
+    True
+    """
+
+    def __init__(self, seeds: Sequence[Seed], *, path: tuple[int, ...] = ()) -> None:
+        if len(seeds) < 1:
+            raise BadInput("Expected at least one seed, one for each replica.")
+        self._seeds, self._path = tuple(seeds), path
+        self._taken: set[str] = set()
+
+    def __len__(self) -> int:
+        """The number of replicas R."""
+        return len(self._seeds)
+
+    def child(self, name: str) -> "Streams":
+        """An independent family of streams, e.g. the environment's and the agent's."""
+        self._take(name)
+        return Streams(self._seeds, path=(*self._path, crc32(name.encode())))
+
+    def normals(self, name: str, *shape: int) -> "Draws":
+        """Standard normals for the call site `name`, (R, *shape) a call."""
+        return self._draws(name, shape, "standard_normal")
+
+    def uniforms(self, name: str, *shape: int) -> "Draws":
+        """Uniforms on [0, 1) for the call site `name`, (R, *shape) a call."""
+        return self._draws(name, shape, "random")
+
+    def chi_squares(self, name: str, degrees: Sequence[float]) -> "Draws":
+        """Chi-square variables with the given degrees of freedom, (R, len(degrees)) a call."""
+        return self._draws(name, (len(degrees),), "chisquare", tuple(degrees))
+
+    def _draws(self, name: str, shape: tuple[int, ...], law: str, *parameters: Any) -> "Draws":
+        self._take(name)
+        key = (*self._path, crc32(name.encode()))
+        sequences = [np.random.SeedSequence(seed, spawn_key=key) for seed in self._seeds]
+        generators = [np.random.Generator(np.random.SFC64(s)) for s in sequences]
+        return Draws(generators, shape, law, parameters)
+
+    def _take(self, name: str) -> None:
+        if name in self._taken:
+            raise BadInput(f"The stream {name!r} is taken: give each call site its own name.")
+        self._taken.add(name)
+
+
+class Draws:
+    """One call site's numbers, for all replicas: call it for a round, or `take` a block."""
+
+    def __init__(
+        self,
+        generators: list[np.random.Generator],
+        shape: tuple[int, ...],
+        law: str,
+        parameters: tuple[Any, ...],
+    ) -> None:
+        self._laws = [(generator, law) for generator in generators]
+        self._shape, self._parameters = shape, parameters
+        self._ahead = max(1, _VALUES_AHEAD // max(1, prod(shape)))
+        self._block: Floats = np.empty((0, len(generators), *shape))
+        self._next = 0
+
+    def __call__(self) -> Floats:
+        """The next round's numbers, (R, *shape)."""
+        if self._next == len(self._block):
+            self._block, self._next = self.take(self._ahead), 0
+        self._next += 1
+        values: Floats = self._block[self._next - 1]
+        return values
+
+    def take(self, count: int) -> Floats:
+        """The next `count` rounds' numbers, (count, R, *shape). Use either this or calls."""
+        size = (count, *self._shape)
+        block = np.empty((count, len(self._laws), *self._shape))
+        for r, (generator, law) in enumerate(self._laws):
+            block[:, r] = getattr(generator, law)(*self._parameters, size=size)
+        return block
