@@ -8,7 +8,7 @@ from dpbandit.arrays import Floats, Ints
 from dpbandit.inputs import BadInput, positive
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.protocols import BanditSpec, ContextualSpec, fits
-from dpbandit.ridge import Ridge
+from dpbandit.ridge import OnlineRidge
 from dpbandit.streams import Streams
 
 
@@ -43,7 +43,7 @@ class EpsilonGreedyAgent:
         self.ledger = no_privacy("exact ridge regressions")
         self._exploration, self._n_actions = config.exploration, spec.n_actions
         self._luck = streams.uniforms("exploration", 2)
-        self._ridge = Ridge(spec, len(streams), regularization=config.regularization)
+        self._ridge = OnlineRidge(spec, len(streams), regularization=config.regularization)
 
     def act(self, context: Floats) -> Ints:
         """Arms (R,)."""

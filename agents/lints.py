@@ -8,7 +8,7 @@ from dpbandit.arrays import Floats, Ints
 from dpbandit.inputs import at_least, positive
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.protocols import BanditSpec, ContextualSpec, fits
-from dpbandit.ridge import Ridge
+from dpbandit.ridge import OnlineRidge
 from dpbandit.streams import Streams
 
 
@@ -44,7 +44,7 @@ class LinTSAgent:
         self.ledger = no_privacy("exact ridge regressions")
         self._scale, self._shared = config.scale, spec.shared
         self._normals = streams.normals("exploration", spec.dim if spec.shared else spec.n_actions)
-        self._ridge = Ridge(spec, len(streams), regularization=config.regularization)
+        self._ridge = OnlineRidge(spec, len(streams), regularization=config.regularization)
 
     def act(self, context: Floats) -> Ints:
         """Arms (R,)."""

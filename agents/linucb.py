@@ -12,7 +12,7 @@ from dpbandit.privacy.calibrate import exact_prefix_sum
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.privacy.statistics import SecondMoments
 from dpbandit.protocols import BanditSpec, ContextualSpec, fits
-from dpbandit.ridge import Ridge
+from dpbandit.ridge import OnlineRidge
 from dpbandit.streams import Streams
 
 
@@ -97,7 +97,7 @@ class LinUCBAgent:
     def __init__(self, bonus: Bonus, spec: ContextualSpec, replicas: int) -> None:
         self.ledger = no_privacy("exact ridge regressions")
         self._bonus, self._spec, self._round = bonus, spec, 0
-        self._ridge = Ridge(spec, replicas, regularization=bonus.regularization)
+        self._ridge = OnlineRidge(spec, replicas, regularization=bonus.regularization)
 
     def act(self, context: Floats) -> Ints:
         """Arms (R,)."""

@@ -89,7 +89,9 @@ class ContextualProblem(ABC):
         mean = self._table.mean[i]
         self._totals += mean
         expected, oracle = mean.take(chosen), self._best[i]
-        reward = self._delay(self._table.reward[i].take(chosen))
+        reward = self._table.reward[i].take(chosen)
+        if self.spec.delay:
+            reward = self._delay(reward)
         return Step(reward, expected, oracle, oracle - expected)
 
     def best_fixed(self) -> Ints:

@@ -46,8 +46,8 @@ def demand() -> Demand:
     """Read the vendored table and the frozen coefficients."""
     folder = files("dpbandit.envs") / "data"
     frozen = json.loads((folder / "oj_demand.json").read_text())
-    with gzip.open((folder / "oj.csv.gz").open("rb"), "rt", newline="") as table:
-        data = list(csv.DictReader(table))
+    table = gzip.decompress((folder / "oj.csv.gz").read_bytes()).decode()
+    data = list(csv.DictReader(table.splitlines()))
     intercept, own, rival, loyalty = frozen["coefficients"]
     rival_price, loyal = (np.array([float(row[name]) for row in data]) for name in _FEATURES)
     context = np.stack([np.ones(len(data)), _scaled(rival_price), _scaled(loyal)], axis=1)
@@ -185,7 +185,7 @@ class OJContinuousPricing:
             high=high,
         )
         surplus = lambertw(np.exp((D.utility - D.slope * D.cost - 1).astype(float))).real
-        best: Floats = np.clip(D.cost + (1 + surplus) / D.slope, low, high)
+        best = np.asarray(D.cost + (1 + surplus) / D.slope).clip(low, high)
         every = rows(len(D.utility))
         self._oracle = D.margin(every, best)  # (1070,): unimodal in price, so clipping is optimal
         self._cents = np.arange(round(100 * low), round(100 * high) + 1) / 100

@@ -61,7 +61,7 @@ class Wishart:
 
 
 class WishartSampler:
-    """Draws of `Wishart`, packed like the statistic they protect."""
+    """Draws of `Wishart`, packed and scaled like the statistic they protect."""
 
     def __init__(self, law: Wishart, streams: Streams, name: str) -> None:
         self._law, G, p = law, law.statistic.blocks, law.statistic.block_dim + 1
@@ -72,7 +72,7 @@ class WishartSampler:
         self._shape = (len(streams), G, p, p)
 
     def __call__(self) -> Floats:
-        """The next node's noise, (R, *statistic.shape)."""
+        """The next node's noise in the units of the statistic, (R, *statistic.shape)."""
         R, G, p, _ = self._shape
         i, j = self._lower
         A = np.zeros(self._shape)
@@ -81,4 +81,5 @@ class WishartSampler:
         W = A @ A.transpose(0, 1, 3, 2) - self._law.degrees * np.eye(p)
         W *= self._law.row_bound**2
         D = p - 1
-        return self._law.statistic.pack(W[..., :D, :D], W[..., :D, D])
+        statistic = self._law.statistic
+        return statistic.pack(W[..., :D, :D], W[..., :D, D]) / statistic.units

@@ -74,12 +74,12 @@ class PrefixSum(Mechanism):
 
     @property
     def stddev(self) -> float:
-        """Per-coordinate noise of the latest release, a public number."""
+        """Noise of the latest release in the statistic's units, a public number."""
         return self._noise.stddev
 
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
-        """The clipped statistic of one round, (R, *shape)."""
-        return self._statistic.total(*(array[None] for array in datum))
+        """The clipped statistic of one round in its units, (R, *shape)."""
+        return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
     def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
         batch, place = divmod(self._used - 1, self._every)
@@ -92,7 +92,7 @@ class PrefixSum(Mechanism):
         if place < self._every - 1:
             return None
         self._exact = self._exact + self._statistic.total(*self._pending)
-        return self._exact + self._noise()
+        return self._exact + self._noise() * self._statistic.units
 
 
 def leaves(horizon: int, refresh_every: int) -> int:

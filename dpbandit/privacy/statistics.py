@@ -6,7 +6,7 @@ enforces it stand on the same page, whatever an environment sends.
 
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,13 @@ class Statistic(Protocol):
         ...
 
     @property
+    def units(self) -> Floats | float:
+        """What one unit is in each coordinate of the sum, broadcasting against `shape`."""
+        ...
+
+    @property
     def sensitivity(self) -> float:
-        """The most that replacing one user moves the sum, in L2."""
+        """The most that replacing one user moves the sum, in L2 and in `units`."""
         ...
 
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
@@ -39,6 +44,7 @@ class ClippedVectors:
 
     dim: int
     bound: float = 1.0
+    units: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         positive("bound", self.bound)
@@ -70,12 +76,13 @@ class SecondMoments:
 
     A round is (context, action, reward); x is clipped to norm `context_bound` = C, r to
     [reward_low, reward_high] with |r| <= B, and r x (when `moment_clip` is set) to that norm c_u,
-    else c_u = B C. A block is released as one vector, an isometric half-vectorisation in units
-    where both parts have length at most 1 and `moment_weight` = w:
+    else c_u = B C. A block is summed as one vector (G_ii, G_ij for i < j, m_i), and measured in
+    `units` that make the half-vectorisation isometric and both parts at most 1 long; with
+    `moment_weight` = w
 
-        ( G_ii / C^2,  sqrt(2) G_ij / C^2 for i < j,  w m_i / c_u ).
+        ( G_ii / C^2,  sqrt(2) G_ij / C^2,  w m_i / c_u ).
 
-    Sensitivity. Replacing one user moves the vector by at most
+    Sensitivity. Replacing one user moves that by at most
 
         S^2 = (2 + w^2)^2 / 2  if w^2 <= 2, else 4 w^2;    with a moment clip also S^2 >= 1 + 4 w^2
 
@@ -95,6 +102,7 @@ class SecondMoments:
     moment_weight: float = 1.0
     _upper: tuple[Ints, Ints] = field(init=False, repr=False, compare=False)
     _full: Ints = field(init=False, repr=False, compare=False)
+    units: Floats = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         positive("context_bound", self.context_bound)
@@ -108,6 +116,9 @@ class SecondMoments:
         full[upper] = full.T[upper] = rows(len(upper[0]))
         object.__setattr__(self, "_upper", upper)
         object.__setattr__(self, "_full", full)
+        gram = np.where(upper[0] == upper[1], 1.0, sqrt(0.5)) * self.context_bound**2
+        moment = np.full(self.block_dim, self.moment_bound / self.moment_weight)
+        object.__setattr__(self, "units", np.concatenate([gram, moment]))
 
     @property
     def blocks(self) -> int:
@@ -161,26 +172,21 @@ class SecondMoments:
         else:
             one_hot = (action[..., None] == rows(self.n_actions)).transpose(1, 2, 0)  # (R, K, n)
             played = x.transpose(1, 2, 0)[:, None] * one_hot[:, :, None]  # (R, K, d, n)
-            moments = one_hot.astype(float) @ moment.transpose(1, 0, 2)  # (R, K, d)
+            moments = one_hot.astype(np.float64) @ moment.transpose(1, 0, 2)  # (R, K, d)
         grams = played @ x.transpose(1, 0, 2)[:, None]  # (R, K, d, d)
         if self.layout == "joint":
             grams, moments = _block_diagonal(grams), moments.reshape(len(moments), 1, -1)
         return self.pack(grams, moments)
 
     def pack(self, gram: Floats, moment: Floats) -> Floats:
-        """Symmetric (R, blocks, D, D) and (R, blocks, D) -> the isometric vectors."""
+        """Symmetric (R, blocks, D, D) and (R, blocks, D) -> the vectors, (R, *shape)."""
         i, j = self._upper
-        scale = np.where(i == j, 1.0, sqrt(2)) / self.context_bound**2
-        weight = self.moment_weight / self.moment_bound
-        return np.concatenate([gram[..., i, j] * scale, moment * weight], axis=-1)
+        return np.concatenate([gram[..., i, j], moment], axis=-1)
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:
         """The inverse of `pack`."""
-        i, j = self._upper
-        scale = np.where(i == j, 1.0, sqrt(0.5)) * self.context_bound**2
-        half = vectors[..., : len(i)] * scale
-        weight = self.moment_bound / self.moment_weight
-        return half[..., self._full], vectors[..., len(i) :] * weight
+        half = len(self._upper[0])
+        return vectors[..., :half][..., self._full], vectors[..., half:]
 
 
 def _block_diagonal(blocks: Floats) -> Floats:

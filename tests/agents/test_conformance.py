@@ -1,0 +1,142 @@
+"""Joint DP, executed: every discovered agent, at the door and before the billboard."""
+
+import copy
+import pickle
+from math import inf
+
+import numpy as np
+import pytest
+from dpbandit.agents import DPUCB, EpsilonGreedy, LinTS, LinUCB
+
+from dpbandit import certify
+from dpbandit.streams import Streams
+from tests.harness import (
+    DISJOINT,
+    SHARED,
+    billboard_differences,
+    discovered,
+    label,
+    largest_move,
+    loud_users,
+    run,
+)
+from tests.prey.leaks import DOOR, STATE
+
+PAIRS = discovered()
+PRIVATE = [pair for pair in PAIRS if certify(*pair, accountants=False).epsilon < inf]
+every_agent = pytest.mark.parametrize("pair", PAIRS, ids=label)
+every_private_agent = pytest.mark.parametrize("pair", PRIVATE, ids=label)
+REPLICAS = 60
+
+
+def two_worlds(config, spec, t, replicas=REPLICAS):
+    world, other = loud_users(spec, replicas, seed=1), loud_users(spec, replicas, seed=2)
+    with np.errstate(all="ignore"):  # users that are no numbers reach the agents' arithmetic
+        first = run(config, spec, world)
+        return first, run(config, spec, world.swapped(t, other), replay=first)
+
+
+def test_discovery_finds_private_and_public_agents_on_all_specs():
+    found = {(type(config).__name__, type(spec).__name__, spec.dim) for config, spec in PAIRS}
+    assert {name for name, *_ in found} >= {"Uniform", "LinUCB", "LinTS", "EpsilonGreedy", "DPUCB"}
+    assert sum(type(config) is DPUCB for config, _ in PRIVATE) >= 12
+
+
+@every_private_agent
+@pytest.mark.parametrize("t", [0, 7])
+def test_sensitivity_at_the_door(pair, t):
+    """Two users as loud as can be move no mechanism input by more than its sensitivity."""
+    first, second = two_worlds(*pair, t)
+    if first.queries:
+        assert largest_move(first, second, t).max() <= 1 + 1e-9
+
+
+@every_private_agent
+@pytest.mark.parametrize("t", [0, 7])
+def test_billboard(pair, t):
+    """With the releases fixed, nothing remembered and nobody else's action depends on the user."""
+    first, second = two_worlds(*pair, t)
+    assert billboard_differences(first, second, t) == []
+
+
+@pytest.mark.parametrize("prey", DOOR, ids=lambda prey: prey.statistic.__name__)
+def test_door_catches_broken_sensitivities(prey):
+    moves = [largest_move(*two_worlds(prey, DISJOINT, t), t).max() for t in (0, 7)]
+    assert max(moves) > 1.01
+
+
+@pytest.mark.parametrize("prey", STATE, ids=lambda prey: prey.agent.__name__)
+def test_billboard_catches_leaks(prey):
+    assert any(billboard_differences(*two_worlds(prey, DISJOINT, t), t) for t in (0, 7))
+
+
+@pytest.mark.parametrize("config", [LinUCB(), LinTS(), EpsilonGreedy()], ids=repr)
+@pytest.mark.parametrize("spec", [DISJOINT, SHARED], ids=["disjoint", "shared"])
+def test_billboard_catches_agents_without_privacy(config, spec):
+    """The replay has power: the same check that DP-UCB passes fails for what it builds on."""
+    world, other = (
+        loud_users(spec, 4, seed)._replace(reward=np.random.default_rng(seed).random((24, 4, 3)))
+        for seed in (3, 4)
+    )
+    world, other = (
+        w._replace(context=np.nan_to_num(w.context).clip(-1, 1)) for w in (world, other)
+    )
+    first = run(config, spec, world)
+    assert billboard_differences(first, run(config, spec, world.swapped(7, other), first), 7)
+    assert certify(config, spec).epsilon == inf
+
+
+def test_door_is_as_loud_as_the_sensitivity_claims():
+    """Random loud pairs come within 25 % of the bound, so the bound is not idle."""
+    first, second = two_worlds(DPUCB(), DISJOINT, 7, replicas=4000)
+    assert largest_move(first, second, 7).max() > 0.75
+
+
+@every_agent
+def test_replicas_do_not_know_each_other(pair):
+    """Six replicas equal three runs of two and six lone ones, difference exactly 0.0."""
+    config, spec = pair
+    world = loud_users(spec, 6, seed=5)
+
+    def actions(first, last):
+        agent = config.make(spec, Streams([(9, r) for r in range(first, last)]))
+        played = []
+        for context, reward in zip(world.context, world.reward, strict=True):
+            x, r = np.nan_to_num(context[first:last]).clip(-1, 1), reward[first:last, 0]
+            played.append(agent.act(x))
+            agent.update(x, played[-1], np.nan_to_num(r).clip(0, 1))
+        return np.array(played)
+
+    together = actions(0, 6)
+    pairs = np.concatenate([actions(i, i + 2) for i in (0, 2, 4)], axis=1)
+    alone = np.concatenate([actions(i, i + 1) for i in range(6)], axis=1)
+    np.testing.assert_array_equal(together, pairs)
+    np.testing.assert_array_equal(together, alone)
+
+
+@every_agent
+def test_copies_go_on_alike(pair):
+    """A pickled and a deep-copied agent continue exactly as the original."""
+    config, spec = pair
+    world = loud_users(spec, 3, seed=6)
+    x = np.nan_to_num(world.context).clip(-1, 1)
+    r = np.nan_to_num(world.reward[..., 0]).clip(0, 1)
+    agents = [config.make(spec, Streams(range(3)))]
+    for t in range(spec.horizon):
+        if t == 8:
+            agents += [pickle.loads(pickle.dumps(agents[0])), copy.deepcopy(agents[0])]
+        actions = [agent.act(x[t]) for agent in agents]
+        for agent, action in zip(agents, actions, strict=True):
+            np.testing.assert_array_equal(action, actions[0])
+            agent.update(x[t], action, r[t])
+
+
+@every_agent
+def test_certificates_keep_their_claim(pair):
+    """Certified calibrations never exceed the claim; exact Gaussian ones meet it to 1e-3."""
+    config, spec = pair
+    proof = certify(config, spec)
+    if getattr(config, "calibration", "certified") == "certified":
+        assert proof.holds
+        if proof.mu not in (None, 0.0, inf):
+            assert proof.epsilon == pytest.approx(config.epsilon, rel=1e-3)

@@ -1,0 +1,232 @@
+"""Conformance: every registered environment keeps Gymnasium's contract, lone and batched."""
+
+import copy
+import pickle
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+import dpbandit
+from dpbandit import BadInput
+
+H = 6  # rounds an episode
+every_env = pytest.mark.parametrize("name", dpbandit.ENVIRONMENTS)
+
+
+def make(name, **arguments):
+    return gym.make(name, **{"horizon": H, **arguments})
+
+
+def make_native(name, count, **arguments):
+    return gym.make_vec(name, num_envs=count, **{"horizon": H, **arguments})
+
+
+def actions_for(env, count, seed=3):
+    env.action_space.seed(seed)
+    return [env.action_space.sample() for _ in range(count)]
+
+
+def episode(env, actions, **reset):
+    """Everything an episode shows, as plain nested values."""
+    log = [env.reset(**reset)] if reset else []
+    log += [env.step(action) for action in actions]
+    return plain(log)
+
+
+def plain(x):
+    if isinstance(x, dict):
+        return {key: plain(value) for key, value in x.items()}
+    if isinstance(x, list | tuple):
+        return [plain(value) for value in x]
+    return plain(x.tolist()) if isinstance(x, np.ndarray | np.generic) else x
+
+
+@every_env
+def test_gymnasiums_own_checker_has_nothing_to_say(name):
+    """Warnings are errors here, so a hint of the checker fails the test too."""
+    check_env(make(name).unwrapped)
+
+
+@every_env
+def test_the_module_prefix_finds_the_same_environment(name):
+    lone, named = make(name), make(f"dpbandit:{name}")
+    actions = actions_for(lone, H)
+    assert episode(lone, actions, seed=5) == episode(named, actions, seed=5)
+    batch, named = make_native(name, 2), make_native(f"dpbandit:{name}", 2)
+    actions = actions_for(batch, H)
+    assert episode(batch, actions, seed=5) == episode(named, actions, seed=5)
+
+
+@every_env
+def test_seeds_decide_everything(name):
+    """Same seed, same episode; another seed, another; without a seed the sequence goes on."""
+    env, again = make(name), make(name)
+    actions = actions_for(env, H)
+    first = episode(env, actions, seed=5)
+    assert first == episode(again, actions, seed=5)
+    second = episode(env, actions, seed=None)
+    assert second == episode(again, actions, seed=None) != first
+    assert first == episode(env, actions, seed=5) != episode(env, actions, seed=6)
+
+
+@every_env
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+@pytest.mark.parametrize("maker", [make, lambda name: make_native(name, 3)])
+def test_copies_in_mid_episode_continue_identically(name, clone, maker):
+    env = maker(name)
+    actions = actions_for(env, H)
+    episode(env, actions[:2], seed=5)
+    twin = clone(env)
+    after, its = episode(env, actions[2:]), episode(twin, actions[2:])
+    assert after == its
+    assert episode(env, actions, seed=None) == episode(twin, actions, seed=None)
+
+
+@every_env
+def test_truncation_exactly_at_the_horizon_and_no_further(name):
+    env = make(name)
+    for bare in (env.unwrapped, make_native(name, 2, autoreset_mode="Disabled")):
+        actions = actions_for(bare, H + 1)
+        flags = [step[2:4] for step in episode(bare, actions[:H], seed=5)[1:]]
+        assert [np.all(truncated) for _, truncated in flags] == [False] * (H - 1) + [True]
+        assert not np.any([terminated for terminated, _ in flags])
+        with pytest.raises(BadInput, match="reset"):
+            bare.step(actions[-1])
+
+
+@every_env
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_stepping_before_any_reset_is_refused(name, mode):
+    for env in (make(name).unwrapped, make_native(name, 2, autoreset_mode=mode)):
+        with pytest.raises(BadInput, match="reset"):
+            env.step(env.action_space.sample())
+
+
+@every_env
+def test_types_spaces_and_ranges(name):
+    """Python floats and bools from a lone environment; everything inside what is declared."""
+    env = make(name, horizon=200)
+    spec = env.unwrapped.problem.spec
+    observation, info = env.reset(seed=5)
+    assert info == {}
+    for action in actions_for(env, 200):
+        assert observation in env.observation_space
+        assert np.linalg.norm(observation, spec.context_order, -1).max() <= 1 + 1e-12
+        observation, reward, terminated, truncated, info = env.step(action)
+        assert [type(x) for x in (reward, terminated, truncated)] == [float, bool, bool]
+        assert spec.reward_low <= reward <= spec.reward_high
+        assert set(info) == {"expected_reward", "oracle_reward", "regret"}
+        assert info["regret"] == info["oracle_reward"] - info["expected_reward"] >= 0
+    batch = make_native(name, 3)
+    assert batch.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    observation, _ = batch.reset(seed=5)
+    assert observation in batch.observation_space
+    _, reward, terminated, truncated, _ = batch.step(batch.action_space.sample())
+    assert [x.dtype for x in (reward, terminated, truncated)] == [np.float64, bool, bool]
+
+
+def vector_log(envs, actions, mode):
+    log = [envs.reset(seed=11)]
+    for action in actions:
+        log.append(envs.step(action))
+        if mode is AutoresetMode.DISABLED and log[-1][3].all():
+            log.append(envs.reset(options={"reset_mask": np.ones(envs.num_envs, dtype=bool)}))
+    return log
+
+
+def lone_log(env, seed, actions, mode):
+    """What replica `seed - 11` of a vector environment must show, by the definition of `mode`."""
+    log, over = [env.reset(seed=seed)], False
+    for action in actions:
+        if over and mode is AutoresetMode.NEXT_STEP:
+            observation, info = env.reset()
+            step, over = (observation, 0.0, False, False, info), False
+        else:
+            step = env.step(action)
+            over = step[3]
+        if over and mode is AutoresetMode.SAME_STEP:
+            final = {"final_obs": step[0], "final_info": step[4]}
+            step = (env.reset()[0], *step[1:4], final)
+        log.append(step)
+        if over and mode is AutoresetMode.DISABLED:
+            log.append(env.reset())
+    return log
+
+
+def of_replica(x, i):
+    """One replica's part of a vector environment's answer, info unmasked."""
+    if not isinstance(x, dict):
+        return x[i]
+    shown = [key for key in x if not key.startswith("_") and x[f"_{key}"][i]]
+    return {key: of_replica(x[key], i) for key in shown}
+
+
+@every_env
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_native_batch_equals_sync_batch_equals_lone(name, mode):
+    """Difference exactly 0.0, over two episode ends, info included."""
+    native = make_native(name, 3, autoreset_mode=mode)
+    sync = SyncVectorEnv([lambda: make(name)] * 3, autoreset_mode=mode)
+    assert native.metadata["autoreset_mode"] is sync.metadata["autoreset_mode"] is mode
+    actions = actions_for(native, 2 * H + 4)
+    log = vector_log(native, actions, mode)
+    assert plain(log) == plain(vector_log(sync, actions, mode))
+    for i in range(3):
+        ours = [[of_replica(part, i) for part in answer] for answer in log]
+        assert plain(ours) == plain(lone_log(make(name), 11 + i, [a[i] for a in actions], mode))
+    assert sum(np.all(answer[3]) for answer in log if len(answer) == 5) == 2
+
+
+@every_env
+def test_replicas_do_not_depend_on_their_company(name):
+    """6 replicas equal 3 runs of 2, seeds given as lists."""
+    seeds, six = [4, 8, 15, 16, 23, 42], make_native(name, 6)
+    actions = actions_for(six, 2 * H)
+    whole = [six.reset(seed=seeds), *map(six.step, actions)]
+    for first in (0, 2, 4):
+        pair = make_native(name, 2)
+        part = [pair.reset(seed=seeds[first : first + 2])]
+        part += [pair.step(action[first : first + 2]) for action in actions]
+        for i in (0, 1):
+            ours = [[of_replica(x, first + i) for x in answer] for answer in whole]
+            assert plain(ours) == plain([[of_replica(x, i) for x in answer] for answer in part])
+
+
+@every_env
+@pytest.mark.parametrize("wrong", [-1, 99, float("nan"), [1, 1], [1], "x", None], ids=repr)
+def test_bad_actions_are_refused(name, wrong):
+    """Out of range, not a number, or of the wrong shape: a sentence, never a silent guess."""
+    env = make(name).unwrapped
+    env.reset(seed=5)
+    with pytest.raises(BadInput):
+        env.step(wrong)
+    batch = make_native(name, 3)
+    batch.reset(seed=5)
+    for actions in (wrong, [wrong] * 3):
+        with pytest.raises(BadInput):
+            batch.step(actions)
+
+
+@every_env
+def test_fractions_are_no_arms(name):
+    env = make(name).unwrapped
+    env.reset(seed=5)
+    if isinstance(env.action_space, gym.spaces.Discrete):
+        with pytest.raises(BadInput):
+            env.step(1.5)
+    else:
+        env.step(1.5)
+
+
+@every_env
+def test_unknown_arguments_get_one_sentence_with_the_nearest_name(name):
+    for maker in (make, lambda name, **arguments: make_native(name, 2, **arguments)):
+        with pytest.raises(BadInput, match=r"'horizn'.*'horizon'") as caught:
+            maker(name, horizn=5)
+        assert "\n" not in str(caught.value)
+    for arguments in ({"num_envs": 0}, {"num_envs": 2, "autoreset_mode": "nextstep"}):
+        with pytest.raises(BadInput):
+            gym.make_vec(name, **arguments)

@@ -1,0 +1,179 @@
+"""What conformance tests share: discovered agents, a world that can be swapped and replayed."""
+
+import dataclasses
+import io
+import pickle
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from dpbandit.agents import AGENTS
+
+from dpbandit.inputs import BadInput
+from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.protocols import BanditSpec, ContextualSpec, PriceSpec
+from dpbandit.streams import Streams
+
+DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=24, reward_low=-0.5, reward_high=1.0)
+SHARED = ContextualSpec(n_actions=3, dim=2, horizon=24, shared=True)
+PRICE = PriceSpec(dim=2, horizon=24, low=1.0, high=2.0)
+SPECS = {"disjoint": DISJOINT, "shared": SHARED, "price": PRICE}
+
+
+def variants(config: Any) -> Iterator[Any]:
+    """The default config and one more for every other word a field allows, where they combine."""
+    yield config()
+    for name, hint in get_type_hints(config).items():
+        for word in _words(hint):
+            for rest in ({}, {"refresh_every": 3}, {"prefix_sums": "tree"}):
+                fields = {field.name for field in dataclasses.fields(config)}
+                try:
+                    yield config(**{name: word}, **{k: v for k, v in rest.items() if k in fields})
+                except (BadInput, TypeError):
+                    continue
+
+
+def _words(hint: Any) -> list[Any]:
+    if get_origin(hint) is Literal:
+        return list(get_args(hint))
+    if get_origin(hint) in (Union, types.UnionType):
+        return [word for part in get_args(hint) for word in _words(part)]
+    return []
+
+
+def discovered() -> list[tuple[Any, BanditSpec]]:
+    """Every agent's variants, on every kind of spec they fit."""
+    pairs = []
+    for config in dict.fromkeys(v for agent in AGENTS.values() for v in variants(agent)):
+        for spec in SPECS.values():
+            try:
+                config.make(spec, Streams([0]))
+            except BadInput:
+                continue
+            pairs.append((config, spec))
+    return pairs
+
+
+def label(pair: tuple[Any, BanditSpec]) -> str:
+    config, spec = pair
+    name = next(name for name, known in SPECS.items() if known is spec)
+    changed = [
+        f"{f.name}={getattr(config, f.name)}"
+        for f in dataclasses.fields(config)
+        if getattr(config, f.name) != f.default
+    ]
+    return " ".join([type(config).__name__, *changed, name])
+
+
+class World(NamedTuple):
+    """Users for T rounds and R replicas: contexts (T, R, ...) and rewards (T, R, K)."""
+
+    context: Any
+    reward: Any
+
+    def swapped(self, t: int, other: "World") -> "World":
+        """The same users, but for the one of round t, who comes from `other`."""
+        context, reward = self.context.copy(), self.reward.copy()
+        context[t], reward[t] = other.context[t], other.reward[t]
+        return World(context, reward)
+
+
+def loud_users(spec: BanditSpec, replicas: int, seed: int) -> World:
+    """Honest users, users at the bounds, users far beyond them, and users that are no numbers."""
+    rng = np.random.default_rng(seed)
+    T, R, K = spec.horizon, replicas, getattr(spec, "n_actions", 3)
+    context = rng.standard_normal((T, R, *spec.context_shape))
+    size = rng.choice([0.3, 1.0, 3.0, 1e9], size=(T, R, *[1] * len(spec.context_shape)))
+    context *= size / np.linalg.norm(context, axis=-1, keepdims=True)
+    reward = rng.choice([spec.reward_low, spec.reward_high, -1e9, 1e9, 0.1], size=(T, R, K))
+    broken = rng.random((T, R)) < 0.05
+    context[broken] = rng.choice([np.nan, np.inf, -1e300])
+    reward[broken] = rng.choice([np.nan, np.inf, -np.inf])
+    return World(context, reward)
+
+
+class Tape(NamedTuple):
+    """One run: door queries and releases in order, actions, and what was remembered each round."""
+
+    queries: list[Any]
+    sensitivities: list[float]
+    releases: list[Any]
+    actions: Any
+    memories: list[bytes]
+
+
+def run(config: Any, spec: BanditSpec, world: World, replay: Tape | None = None) -> Tape:
+    """Play `world`, recording the door; with `replay`, its releases are handed out again."""
+    R = world.context.shape[1]
+    queries, sensitivities, releases, actions, memories = [], [], [], [], []
+    with door(queries, sensitivities, releases, replay):
+        agent = config.make(spec, Streams(range(R)))
+        for context, reward in zip(world.context, world.reward, strict=True):
+            action = agent.act(context)
+            actions.append(action)
+            arm = action if isinstance(spec, ContextualSpec) else np.zeros(R, dtype=int)
+            agent.update(context, action, reward[np.arange(R), arm])
+            memories.append(memory(agent))
+    return Tape(queries, sensitivities, releases, np.array(actions), memories)
+
+
+@contextmanager
+def door(queries: list, sensitivities: list, releases: list, replay: Tape | None) -> Iterator[None]:
+    """Watch `Mechanism.__call__`, and replace what it releases if there is something to replay."""
+    original = Mechanism.__call__
+
+    def watched(self: Mechanism, *datum: Any) -> Any:
+        queries.append(self.query(*datum))
+        sensitivities.append(self.sensitivity)
+        release = original(self, *datum)
+        if replay is not None:
+            release = replay.releases[len(releases)]
+        releases.append(None if release is None else release.copy())
+        return release
+
+    Mechanism.__call__ = watched  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Mechanism.__call__ = original  # type: ignore[method-assign]
+
+
+def memory(agent: Any) -> bytes:
+    """All that an agent remembers outside its mechanisms."""
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, item: Any) -> str | None:
+            return "mechanism" if isinstance(item, Mechanism) else None
+
+    buffer = io.BytesIO()
+    Pickler(buffer).dump(agent)
+    return buffer.getvalue()
+
+
+def largest_move(one: Tape, two: Tape, t: int) -> Any:
+    """How far the differing user of round t moves the door's inputs, over sensitivity: (R,).
+
+    All other calls must be fed exactly the same in both worlds.
+    """
+    moves = []
+    calls = len(one.queries) // len(one.memories) if one.memories else 0
+    for i, (a, b) in enumerate(zip(one.queries, two.queries, strict=True)):
+        if i // max(calls, 1) == t:
+            gap = (a - b).reshape(len(a), -1)
+            moves.append(np.linalg.norm(gap, axis=1) / one.sensitivities[i])
+        else:
+            np.testing.assert_array_equal(a, b)
+    return np.max(moves, axis=0)
+
+
+def billboard_differences(one: Tape, two: Tape, t: int) -> list[str]:
+    """What the differing user of round t changed although every release was the same."""
+    found = []
+    others = np.arange(len(one.actions)) != t
+    if not np.array_equal(one.actions[others], two.actions[others]):
+        found.append("other users' actions")
+    if one.memories != two.memories:
+        found.append("remembered state")
+    return found

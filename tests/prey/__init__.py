@@ -1,0 +1,1 @@
+"""Agents broken on purpose, which the conformance tests must catch. Never shipped."""

@@ -1,0 +1,180 @@
+"""The shape of the project: imports point one way, packages are complete, imports are cheap."""
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SETUP = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+FOLDERS = {package: SETUP["package-dir"].get(package) for package in SETUP["packages"]}
+ORDER = """
+    version inputs | arrays privacy.gdp | streams
+    privacy.ledger privacy.statistics privacy.wishart | privacy.mechanism privacy.noise
+    privacy.prefix_sums privacy.certificate | privacy.calibrate
+    protocols | problems ridge | optimism | envs.* agents.* | progress results
+    evaluate plots | experiments.cases | experiments.reproduce | cli | __main__
+"""
+FLOORS = [floor.split() for floor in ORDER.strip().replace("\n", "|").split("|")]
+INITS = {package.partition(".")[2] for package in FOLDERS}
+LAZY = {("results", "plots")}  # within the method that draws, so that only drawing loads matplotlib
+TRACKED = subprocess.run(
+    ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+    cwd=ROOT,
+    capture_output=True,
+    text=True,
+    check=True,
+).stdout.splitlines()
+
+
+def folder(package):
+    return ROOT / (FOLDERS[package] or package.replace(".", "/"))
+
+
+def modules():
+    """Dotted name below dpbandit ("" for the root) -> file, of every module in a package."""
+    for package in FOLDERS:
+        for file in folder(package).glob("*.py"):
+            parts = [*package.split(".")[1:], *([file.stem] if file.stem != "__init__" else [])]
+            yield ".".join(parts), file
+
+
+MODULES = dict(modules())
+
+
+def imports(file):
+    """What a file imports of dpbandit, lazily or not, as names of modules; "" is the root."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file.name}: relative import"
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [n if n.removeprefix("dpbandit.") in MODULES else node.module for n in inner]
+        else:
+            continue
+        yield from (n[9:] for n in names if n.split(".")[0] == "dpbandit")
+
+
+def floor(module):
+    found = [i for i, patterns in enumerate(FLOORS) if any(fnmatch(module, p) for p in patterns)]
+    assert len(found) == 1, f"{module} is on {len(found)} floors: give it one"
+    return found[0]
+
+
+def upward(module, file):
+    """The imports of `module` that do not come from a floor above it."""
+    for target in imports(file):
+        inside = [name for name in MODULES if name.startswith(f"{target}.")]
+        if target.startswith(f"{module}.") and module in INITS:
+            continue  # an __init__ may show its own
+        lowest = max(map(floor, inside)) if inside else floor(target) if target else 99
+        if lowest >= floor(module) and (module, target) not in LAZY:
+            yield target
+
+
+def test_every_module_imports_only_from_floors_above():
+    """Siblings are strangers, and nothing inside imports the root package."""
+    wrong = {m: list(upward(m, file)) for m, file in MODULES.items() if m != ""}
+    assert {module: targets for module, targets in wrong.items() if targets} == {}
+
+
+def test_the_law_has_teeth(tmp_path):
+    """Prey: a sibling, the root, a floor below, each in every way Python can import it."""
+    prey = tmp_path / "prey.py"
+    for line, target in (
+        ("from dpbandit.envs.glm import GLMBandit", "envs.glm"),
+        ("from dpbandit.envs import glm", "envs.glm"),
+        ("import dpbandit.cli", "cli"),
+        ("def f():\n    import dpbandit", ""),
+        ("from dpbandit import compare", ""),
+        ("from dpbandit.agents import LinUCB", "agents"),
+    ):
+        prey.write_text(line)
+        assert list(upward("envs.pricing", prey)) == [target]
+
+
+def test_environments_know_no_privacy_and_agents_no_environments():
+    forbidden = {"envs": ("privacy", "agents"), "agents": ("envs", "problems", "evaluate")}
+    for module, file in MODULES.items():
+        for target in imports(file):
+            assert not target.startswith(forbidden.get(module.split(".")[0], ("nothing",))), module
+        if module.startswith("agents"):
+            assert "gymnasium" not in file.read_text()
+
+
+def test_the_list_of_packages_is_complete():
+    """Every folder with Python in it below the four roots is a package (data folders are not)."""
+    found = set()
+    for package in ("dpbandit", "dpbandit.agents", "dpbandit.envs", "dpbandit.experiments"):
+        top = folder(package)
+        for file in top.rglob("__init__.py"):
+            found.add(".".join([package, *file.parent.relative_to(top).parts]))
+    assert found == set(SETUP["packages"])
+    loose = {Path(name).parent.as_posix() for name in TRACKED if name.endswith(".py")}
+    homes = {folder(package).relative_to(ROOT).as_posix() for package in found}
+    tops = tuple(f"{home}/" for home in homes)
+    assert {home for home in loose - homes if home.startswith(tops)} <= {"envs/data"}
+    assert SETUP["package-data"]["dpbandit.envs"] == ["data/*"]
+
+
+def test_importing_is_cheap_and_lazy():
+    """No plotting, tables or accountants; under 0.7 s of processor time, best of 3."""
+    heavy = ("dp_accounting", "matplotlib", "seaborn", "pandas", "pyarrow", "typer")
+    code = (
+        "import sys, time, dpbandit\n"
+        f"print(time.process_time(), *[m for m in {heavy} if m in sys.modules])"
+    )
+    runs = []
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        runs.append(done.stdout.split())
+    assert [loaded for _, *loaded in runs] == [[]] * 3
+    assert min(float(seconds) for seconds, *_ in runs) < 0.7
+
+
+def importable():
+    for package in FOLDERS:
+        yield package
+        for info in pkgutil.iter_modules([str(folder(package))]):
+            if not info.ispkg and info.name != "__main__":
+                yield f"{package}.{info.name}"
+
+
+@pytest.mark.parametrize("name", sorted(importable()))
+def test_doctests(name):
+    result = doctest.testmod(importlib.import_module(name), verbose=False)
+    assert result.failed == 0
+
+
+def test_there_are_doctests():
+    finder = doctest.DocTestFinder()
+    found = [finder.find(importlib.import_module(name)) for name in importable()]
+    assert sum(len(test.examples) for tests in found for test in tests) > 20
+
+
+MACHINES = re.compile(
+    r"/(?:work|tmp|home|root|Users)/\w+|//[\w.-]*(?:pypi|artifactory|nexus|mirror)[\w-]*\.[\w.]+"
+)
+
+
+def test_no_tracked_file_names_a_machine():
+    """Absolute paths of somebody's machine, hosts of package registries."""
+    files = [ROOT / name for name in TRACKED if (ROOT / name).is_file()]
+    texts = {file: file.read_bytes() for file in files}
+    texts = {file: text.decode() for file, text in texts.items() if b"\0" not in text}
+    found = {file.name: MACHINES.findall(text) for file, text in texts.items()}
+    assert {name: places for name, places in found.items() if places} == {}
+    prey = ("/" + "tmp/x", "https:/" + "/test.pypi" + ".org/simple")
+    assert all(MACHINES.search(text) for text in prey)
