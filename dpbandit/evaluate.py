@@ -37,6 +37,8 @@ class Log:
     regret: Floats
     reward: Floats
     seconds: float
+    best_fixed: npt.NDArray[Any]
+    """the action (R,) that would have been best for all rounds"""
 
 
 def compare(
@@ -73,34 +75,36 @@ def compare(
     spec = make(**arguments).spec
     configs = with_baselines(agents)
     certificates = {name: certify(config, spec) for name, config in configs.items()}
-    marks = log_marks(horizon)
-    runs = []
-    size = _chunk(spec)
+    marks, size = log_marks(horizon), _chunk(spec)
+    logs: dict[str, list[Log]] = {name: [] for name in configs}
+    oracles_last = sorted(configs, key=lambda name: isinstance(configs[name], Hindsight))
     with Progress(len(configs) * replicas * horizon, shown=progress) as bar:
-        for name, config in configs.items():
-            logs = []
-            for first in range(0, replicas, size):
-                seeds = [(seed, r) for r in range(first, min(replicas, first + size))]
+        for first in range(0, replicas, size):
+            seeds = [(seed, r) for r in range(first, min(replicas, first + size))]
+            for name in oracles_last:
+                config = configs[name]
+                if isinstance(config, Hindsight):  # the same users, met by another agent
+                    config = config.with_answer(logs[oracles_last[0]][-1].best_fixed)
                 bar.working_on(name, rate=len(seeds))
                 problem = make(**arguments)
-                logs.append(play(problem, config, seeds, marks=marks, advance=bar.advance))
-            runs.append(
-                AgentRun(
-                    name=name,
-                    config=config,
-                    certificate=certificates[name],
-                    regret=np.concatenate([log.regret for log in logs], axis=1),
-                    reward=np.concatenate([log.reward for log in logs], axis=1),
-                    seconds=sum(log.seconds for log in logs),
-                )
-            )
+                logs[name].append(play(problem, config, seeds, marks=marks, advance=bar.advance))
     return Results(
         environment=env if isinstance(env, str) else getattr(env, "__name__", "environment"),
         env_kwargs=arguments,
         seed=seed,
         reward_unit=spec.reward_unit,
         marks=marks,
-        runs=tuple(runs),
+        runs=tuple(
+            AgentRun(
+                name=name,
+                config=configs[name],
+                certificate=certificates[name],
+                regret=np.concatenate([log.regret for log in logs[name]], axis=1),
+                reward=np.concatenate([log.reward for log in logs[name]], axis=1),
+                seconds=sum(log.seconds for log in logs[name]),
+            )
+            for name in configs
+        ),
     )
 
 
@@ -117,8 +121,6 @@ def play(
     `advance` is called with the rounds done since it was called last, at every mark.
     """
     start = time.perf_counter()
-    if isinstance(config, Hindsight):
-        config = config.with_answer(_best_fixed(problem, seeds, int(marks[-1])))
     streams = Streams(seeds)
     problem.reset(streams.child("environment"))
     agent = config.make(problem.spec, streams.child("agent"))
@@ -147,7 +149,7 @@ def play(
         regret[mark], reward[mark] = total_regret, total_reward
         advance(until - done)
         done = until
-    return Log(regret, reward, time.perf_counter() - start)
+    return Log(regret, reward, time.perf_counter() - start, problem.best_fixed())
 
 
 def certify(config: AgentConfig, spec: BanditSpec, *, accountants: bool = True) -> Certificate:
@@ -202,13 +204,3 @@ def log_marks(horizon: int) -> Ints:
 def _chunk(spec: BanditSpec) -> int:
     arms = spec.n_actions if isinstance(spec, ContextualSpec) and not spec.shared else 1
     return max(1, _CHUNK_BYTES // (8 * arms * spec.dim**2))
-
-
-def _best_fixed(problem: Problem, seeds: Sequence[Seed], horizon: int) -> npt.NDArray[Any]:
-    """Meet the same users once, playing anything, and ask what would have been best."""
-    streams = Streams(seeds)
-    problem.reset(streams.child("environment"))
-    anything = Uniform().make(problem.spec, streams.child("agent"))
-    for _ in range(horizon):
-        problem.step(anything.act(problem.context()))
-    return problem.best_fixed()

@@ -31,7 +31,7 @@ def regret_curves(results: Results, path: Path) -> None:
             ylabel=f"cumulative regret ({results.reward_unit})",
             xlim=(0, horizon),
         )
-        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+        axes.set_ylim(bottom=0)
         axes.ticklabel_format(style="plain", useOffset=False)
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.yaxis.set_major_formatter("{x:,.6g}")
@@ -65,4 +65,5 @@ def _label(run: AgentRun) -> str:
         return f"{run.name} (not private)"
     if proof.epsilon == 0:
         return f"{run.name} (no data used)"
-    return rf"{run.name} ($\epsilon$ = {proof.epsilon:.3g}, $\delta$ = {proof.claimed_delta:.0e})"
+    delta = f"{proof.claimed_delta:g}".replace("e-0", "e-")
+    return rf"{run.name} ($\epsilon$ = {proof.epsilon:.3g}, $\delta$ = {delta})"

@@ -88,7 +88,8 @@ class Draws:
         parameters: tuple[Any, ...],
     ) -> None:
         self._laws = [(generator, law) for generator in generators]
-        self._shape, self._parameters = shape, parameters
+        self.replicas, self.shape = len(generators), shape
+        self._parameters = parameters
         self._ahead = max(1, _VALUES_AHEAD // max(1, prod(shape)))
         self._block: Floats = np.empty((0, len(generators), *shape))
         self._next = 0
@@ -103,8 +104,11 @@ class Draws:
 
     def take(self, count: int) -> Floats:
         """The next `count` rounds' numbers, (count, R, *shape). Use either this or calls."""
-        size = (count, *self._shape)
-        block = np.empty((count, len(self._laws), *self._shape))
-        for r, (generator, law) in enumerate(self._laws):
-            block[:, r] = getattr(generator, law)(*self._parameters, size=size)
+        block = np.empty((count, self.replicas, *self.shape))
+        self.fill(block.swapaxes(0, 1))
         return block
+
+    def fill(self, block: Floats) -> None:
+        """Write the next rounds' numbers into `block`, (R, count, *shape), a row for a replica."""
+        for row, (generator, law) in zip(block, self._laws, strict=True):
+            row[...] = getattr(generator, law)(*self._parameters, size=row.shape)

@@ -224,8 +224,8 @@ class BLTNoise:
     def __init__(self, normals: Draws, *, stddev: float) -> None:
         self._normals, self._scale, self.stddev = normals, stddev, 0.0
         self._place = _BLOCK
-        self._noise: Floats = np.empty(0)  # (R, 16, *shape)
-        self._state: Floats | None = None  # (R, 6, n): buffers and N
+        self._input = np.zeros((normals.replicas, _BLOCK + 6, *normals.shape))  # z, buffers, N
+        self._output: Floats = np.empty(0)  # N of 16 releases, buffers, N
         self._impulse = np.eye(_BLOCK + 6)[0]  # the same recursion fed with z = 1, 0, 0, ...
         self._responses: Floats = np.empty(0)  # B_t1, whose squares add up to the variance
         self._variance = 0.0
@@ -238,17 +238,15 @@ class BLTNoise:
         self._place += 1
         self._variance += self._responses[i] ** 2
         self.stddev = self._scale * sqrt(self._variance)
-        return self._scale * self._noise[:, i]
+        return self._scale * self._output[:, i]
 
     def _advance(self) -> None:
-        z = self._normals.take(_BLOCK)  # (16, R, *shape)
-        _, R, *shape = z.shape
-        if self._state is None:
-            self._state = np.zeros((R, 6, z[0, 0].size))
-        stacked = np.concatenate([z.reshape(_BLOCK, R, -1).transpose(1, 0, 2), self._state], axis=1)
-        moved = self._matrix @ stacked  # (R, 22, n)
-        self._noise = moved[:, :_BLOCK].reshape(R, _BLOCK, *shape)
-        self._state, self._place = moved[:, _BLOCK:], 0
+        R, height, *shape = self._input.shape
+        self._normals.fill(self._input[:, :_BLOCK])
+        output = self._matrix @ self._input.reshape(R, height, -1)  # (R, 22, n)
+        self._output = output.reshape(self._input.shape)
+        self._input[:, _BLOCK:] = self._output[:, _BLOCK:]
+        self._place = 0
         response = self._matrix @ self._impulse
         self._responses = response[:_BLOCK]
         self._impulse = np.concatenate([np.zeros(_BLOCK), response[_BLOCK:]])

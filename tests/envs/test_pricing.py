@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from dpbandit.agents import BestFixed, Uniform
 from dpbandit.envs import OJContinuousPricing, OJPricing
-from dpbandit.envs.pricing import demand
+from dpbandit.envs.pricing import _row_of, demand
 
 from dpbandit import BadInput, play
 from dpbandit.streams import Streams
@@ -98,6 +98,13 @@ def test_the_same_numbers_from_playing():
         assert abs(found.mean() - PER_ROUND[name]) < LIMIT * stderr + 5e-4 < 0.015 * PER_ROUND[name]
     difference = expected["uniform"] - expected["best fixed"]  # the oracle, seen twice
     assert abs(difference.mean()) < LIMIT * difference.std(ddof=1) / sqrt(R)
+
+
+def test_every_customer_is_as_likely():
+    """Uniforms on a grid of ten a customer find every row ten times, the ends of [0, 1) too."""
+    found = _row_of((np.arange(10_700) + 0.5) / 10_700, 1070)
+    assert (np.bincount(found, minlength=1070) == 10).all()
+    assert _row_of(np.array([0.0, 1 - 2**-53]), 1070).tolist() == [0, 1069]
 
 
 def test_rewards_are_margins_of_purchases():

@@ -133,6 +133,15 @@ def test_least_multiplier_is_certified_at_the_claim(kind, epsilon, delta):
                 assert not report.holds
 
 
+@pytest.mark.parametrize("epsilon", [0.01, 0.02, 0.05, 0.1, 0.5, 5.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-10, 1e-8, 1e-6, 1e-4])
+def test_rounding_never_pushes_a_certificate_over_its_claim(epsilon, delta):
+    """Property, on a grid of round numbers: mu rounded down and epsilon rounded up do not cross,
+    although log delta is only known to about 1e-16 epsilon / mu^2."""
+    ledger = ledger_of(gdp.mu_of(epsilon, delta))
+    assert certificate(ledger, claim=(epsilon, delta), accountants=False).holds
+
+
 def test_tree_and_blt_multipliers_golden():
     """Golden: at m = 10^4 leaves, (1, 1e-4): sqrt(14) / 0.313902 = 11.92 a node (privacy.md section
     2); the BLT's one-shot z is 1.98741 / 0.313902 = 6.33. Infinite epsilon needs no noise."""
@@ -164,8 +173,8 @@ def test_delta_zero_is_refused_with_a_sentence(kind):
 
 def test_dp_accounting_doubles_the_sensitivity_under_replace_one():
     """Golden, privacy.md section 3 trap 1: for one Gaussian, sigma = 4, PLD under REPLACE_ONE is
-    the exact epsilon of sigma = 2, RDP's is not. So we divide by OUR replace-one sensitivity and use
-    the relation that leaves it alone; a certificate is that figure, not the doubled one."""
+    the exact epsilon of sigma = 2, RDP's is not. So we divide by OUR replace-one sensitivity and
+    use the relation that leaves it alone; a certificate is that figure, not the doubled one."""
     sigma, delta = 4.0, 1e-5
     once = {
         relation: PLDAccountant(relation).compose(GaussianDpEvent(sigma)).get_epsilon(delta)

@@ -25,14 +25,14 @@ STATISTIC = SecondMoments(
 
 @pytest.fixture(scope="module")
 def packed():
-    """40,000 independent blocks of one draw, (COUNT, D (D + 1) / 2 + D)."""
+    """40,000 independent blocks of one draw in unit scale, (COUNT, D (D + 1) / 2 + D)."""
     return Wishart(DEGREES, STATISTIC).sampler(Streams([3]), "noise")()[0]
 
 
 @pytest.fixture(scope="module")
 def matrices(packed):
     """The same as matrices (COUNT, D, D) and moments (COUNT, D), in the units of the data."""
-    gram, moment = STATISTIC.unpack(packed)
+    gram, moment = STATISTIC.unpack(packed * STATISTIC.units)
     return gram, moment
 
 
@@ -65,8 +65,8 @@ def test_gaussian_of_no_size_is_exactly_zero():
 
 def test_wishart_moments(matrices):
     """Statistical: W - k L^2 I has mean 0 and variances 2 k L^4 on the diagonal and k L^4 beside
-    it, moments included. 18 z-tests at 5.3 standard errors: false alarm 2.1e-6 per change of seed; a
-    scale 5 % off (variance 10 %) is more than 5.3 errors away (asserted)."""
+    it, moments included. 18 z-tests at 5.3 standard errors: false alarm 2.1e-6 per change of
+    seed; a scale 5 % off (variance 10 %) is more than 5.3 errors away (asserted)."""
     gram, moment = matrices
     for i in range(D):
         for j in range(i, D + 1):

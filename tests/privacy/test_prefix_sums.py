@@ -1,45 +1,20 @@
-"""Prefix sums: trees against the binary digits of t, the BLT against its dense matrices."""
+"""Prefix sums: the door, its noise, and trees against the binary digits of t."""
 
 from math import sqrt
 
 import numpy as np
 import pytest
-from scipy.linalg import toeplitz
 from scipy.stats import chi2
 
-from dpbandit.inputs import BadInput
 from dpbandit.privacy import prefix_sums as module
-from dpbandit.privacy.calibrate import exact_prefix_sum, gaussian_prefix_sum, least_multiplier
-from dpbandit.privacy.gdp import mu_of
+from dpbandit.privacy.calibrate import exact_prefix_sum, gaussian_prefix_sum
 from dpbandit.privacy.ledger import GaussianSpend
 from dpbandit.privacy.mechanism import BudgetExceeded
-from dpbandit.privacy.prefix_sums import BLTNoise, PrefixSum, TreeNoise, leaves, mu_after
-from dpbandit.privacy.statistics import ClippedVectors
+from dpbandit.privacy.prefix_sums import PrefixSum, TreeNoise, leaves
+from dpbandit.privacy.statistics import ClippedVectors, SecondMoments
 from dpbandit.streams import Streams
 
 WIDE = ClippedVectors(dim=2, bound=1e9)
-
-
-class Known:
-    """A source of normals whose numbers the test chose, (n, R, *shape) in all."""
-
-    def __init__(self, z):
-        self.z, self.next = z, 0
-
-    def take(self, count):
-        self.next += count
-        return self.z[self.next - count : self.next]
-
-
-def coefficients(decay, scale, count):
-    """c_0 = 1, c_{k+1} = sum_j scale_j decay_j^k, as privacy.md section 4 prints it."""
-    return np.concatenate([[1.0], scale @ decay[:, None] ** np.arange(count - 1)])
-
-
-def dense_rows(count):
-    """B = A C^-1 with A the prefix sums and C^-1 solved from C, nothing of the recursion."""
-    C = np.tril(toeplitz(coefficients(module._BUF_DECAY, module._OUTPUT_SCALE, count)))
-    return np.linalg.solve(C.T, np.tril(np.ones((count, count))).T).T
 
 
 def two_sided(noise, stddev):
@@ -117,96 +92,41 @@ def test_nodes_of_one_release_popcount():
     assert all((tree() == t.bit_count()).all() for t in range(1, 301))
 
 
+@pytest.mark.parametrize("shape", ["vectors", "moments"])
 @pytest.mark.parametrize(("kind", "last"), [("tree", 7), ("tree", 23), ("blt", 5), ("blt", 40)])
-def test_released_noise_has_the_reported_size(kind, last):
+def test_released_noise_has_the_reported_size(kind, last, shape):
     """Statistical: chi-square over 20,000 coordinates of a door fed zeros, for the size `.stddev`
     reports. False alarm 1e-6 per case and change of seed; a scale 5 % off is caught (asserted)."""
-    statistic = ClippedVectors(dim=20_000, bound=0.25)
+    if shape == "vectors":
+        statistic, user = ClippedVectors(dim=20_000, bound=0.25), (np.zeros((1, 20_000)),)
+    else:
+        statistic = SecondMoments(n_actions=4_000, dim=2, context_bound=3.0, reward_high=0.5)
+        user = (np.zeros((1, 2)), np.zeros(1, dtype=int), np.zeros(1))
     door = gaussian_prefix_sum(
         kind, statistic, Streams([5]), horizon=64, refresh_every=1, noise_multiplier=6.0
     )
     for _ in range(last):
-        noise = door(np.zeros((1, 20_000)))
-    by_hand = sqrt(last.bit_count()) if kind == "tree" else np.linalg.norm(dense_rows(64)[last - 1])
-    assert door.stddev == pytest.approx(6.0 * 0.5 * by_hand, rel=1e-12)  # sensitivity 2 x 0.25
-    assert two_sided(noise, door.stddev) > 1e-6
-    assert two_sided(noise, 1.05 * door.stddev) < 1e-6
-    assert two_sided(noise, 0.95 * door.stddev) < 1e-6
+        noise = door(*user) / statistic.units
+    column = np.cumsum([1.0, *(module._INV_SCALE @ module._INV_DECAY[:, None] ** range(last - 1))])
+    by_hand = sqrt(last.bit_count()) if kind == "tree" else np.linalg.norm(column)  # of A C^-1
+    size = 6.0 * by_hand * (0.5 if shape == "vectors" else sqrt(4.5))  # times the sensitivity
+    assert door.stddev == pytest.approx(size, rel=1e-12)
+    assert two_sided(noise, size) > 1e-6
+    assert two_sided(noise, 1.05 * size) < 1e-6
+    assert two_sided(noise, 0.95 * size) < 1e-6
 
 
-def test_blt_is_the_dense_matrix_at_64():
-    """Oracle: fed with the columns of the identity as known z, the blocked recursion is the dense
-    B = A C^-1 entry by entry; with random z in several replicas it is B z."""
-    blt = BLTNoise(Known(np.eye(64)[:, None]), stddev=1.0)
-    streamed = np.array([blt()[0] for _ in range(64)])
-    np.testing.assert_allclose(streamed, dense_rows(64), rtol=0, atol=2e-13)
-    z = np.random.default_rng(1).standard_normal((64, 3, 2, 2))
-    blt = BLTNoise(Known(z), stddev=1.0)
-    dense = np.einsum("ts,srij->trij", dense_rows(64), z)
-    for row in dense:
-        np.testing.assert_allclose(blt(), row, rtol=0, atol=64 * 2e-13)
-
-
-def test_inverse_parameters_invert_c():
-    """Oracle: the product of C and C^-1 (first columns, convolved) is the identity at T = 3000."""
-    c = coefficients(module._BUF_DECAY, module._OUTPUT_SCALE, 3000)
-    inverse = coefficients(module._INV_DECAY, module._INV_SCALE, 3000)
-    identity = np.convolve(c, inverse)[:3000]
-    np.testing.assert_allclose(identity, np.eye(3000)[0], rtol=0, atol=2e-13)
-
-
-def test_blt_column_norm():
-    """Golden: 1.797 1.987 2.171 2.331 at 10^3..10^6 (privacy.md section 4), and oracle: the closed
-    form is the direct sum of c_k^2 for short and long streams; nothing to release costs nothing."""
-    printed = [f"{BLTNoise.column_norm(10**n):.3f}" for n in (3, 4, 5, 6)]
-    assert printed == ["1.797", "1.987", "2.171", "2.331"]
-    c = coefficients(module._BUF_DECAY, module._OUTPUT_SCALE, 10**5)
-    for m in (1, 2, 3, 17, 1000, 10**5):
-        direct = sqrt(np.sum(c[:m] ** 2))
-        assert BLTNoise.column_norm(m) == pytest.approx(direct, rel=1e-12)
-    assert BLTNoise.column_norm(0) == TreeNoise.column_norm(0) == mu_after(0, 0.0) == 0
-
-
-def test_blt_reports_the_norm_of_its_row():
-    """Oracle: `.stddev` after t releases is |row t of the dense B| for t in 1..200."""
-    blt, rows = BLTNoise(Known(np.zeros((208, 1))), stddev=3.0), dense_rows(200)
-    for t in range(200):
-        blt()
-        assert blt.stddev == pytest.approx(3.0 * np.linalg.norm(rows[t]), rel=1e-12)
-
-
-def test_blt_refuses_more_than_a_million_releases():
-    """A million is served, one more is refused by the norm and by the calibration alike."""
-    target = {"refresh_every": 1, "epsilon": 1.0, "delta": 1e-5}
-    assert least_multiplier("blt", horizon=10**6 + 1, **target) > 0
-    with pytest.raises(BadInput, match="at most 1000000"):
-        least_multiplier("blt", horizon=10**6 + 2, **target)
-    assert least_multiplier("tree", horizon=10**6 + 2, **target) > 0
-
-
-def test_worst_prefixes_at_ten_thousand():
-    """Golden, privacy.md sections 2 and 4, with m = 10^4 leaves, sensitivity 1, target (1, 1e-4):
-    a tree node has sqrt(14) / mu = 11.92; its worst prefix t = 8191 has 13 nodes, 42.98; in units
-    1 / mu = sqrt(1 / 2 rho) max sqrt(14 x 13) = 13.49 and rms 9.51 over t = 1..m; BLT 4.01 / 3.84.
-    Printed 12.74 for the worst BLT prefix is 3.998 / mu, the exact square root's (the sum of its
-    c_k^2); the BLT's own is 0.4 % larger, 12.78."""
-    mu, m = mu_of(1.0, 1e-4), 10_000
-    tree = TreeNoise(lambda: np.zeros(1), stddev=TreeNoise.column_norm(m))
-    blt = BLTNoise(Known(np.zeros((m, 1))), stddev=BLTNoise.column_norm(m))
-    sizes = {}
-    for name, noise in (("tree", tree), ("blt", blt)):
-        sizes[name] = np.array([(noise(), noise.stddev)[1] for _ in range(m)])
-    root = np.cumprod(np.concatenate([[1.0], 1 - 0.5 / np.arange(1, m)]))
-    figures = [
-        TreeNoise.column_norm(m) / mu,
-        *(f(sizes["tree"]) for f in (np.max, lambda s: sqrt(np.mean(s**2)))),
-        *(f(sizes["blt"]) for f in (np.max, lambda s: sqrt(np.mean(s**2)))),
-        np.max(sizes["tree"]) / mu,
-        np.max(sizes["blt"]) / mu,
-        np.sum(root**2) / mu,
-    ]
-    printed = ["11.92", "13.49", "9.51", "4.01", "3.84", "42.98", "12.78", "12.74"]
-    assert [f"{x:.2f}" for x in figures] == printed
+def test_the_door_shows_its_query_in_units():
+    """Oracle: what the sensitivity bounds is the clipped round in units, the release is the sum of
+    rounds itself: exact releases of 5 rounds are the cumulated queries times the units."""
+    statistic, rng = SecondMoments(n_actions=2, dim=2, context_bound=3.0), np.random.default_rng(4)
+    door, total = exact_prefix_sum(statistic, horizon=6, refresh_every=1), 0.0
+    for _ in range(5):
+        user = rng.standard_normal((3, 2)) * 4, rng.integers(0, 2, 3), rng.standard_normal(3)
+        query = door.query(*user)
+        assert np.linalg.norm(query.reshape(3, -1), axis=1).max() <= sqrt(2) * (1 + 1e-12)
+        total = total + query * statistic.units
+        np.testing.assert_allclose(door(*user), total, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("dim", [1, 3])

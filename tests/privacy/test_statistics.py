@@ -31,6 +31,11 @@ def moments(layout="disjoint", clip=None, weight=1.0, *, K=3, d=2, C=1.5, low=-2
     )
 
 
+def measured(statistic, *batch):
+    """The total of a batch in the units in which its sensitivity is stated."""
+    return statistic.total(*batch) / statistic.units
+
+
 def users(rng, n, replicas, layout, K=3, d=2, scale=1.0):
     """Contexts inside and (scale > 1) outside the ball, arms and rewards of n rounds."""
     shape = (n, replicas, K, d) if layout == "shared" else (n, replicas, d)
@@ -40,19 +45,20 @@ def users(rng, n, replicas, layout, K=3, d=2, scale=1.0):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_pack_is_an_isometry_and_unpack_its_inverse(layout):
-    """Oracle: packed inner products are <G, H>_F / C^4 + w^2 m . n / c_u^2; unpack(pack) = id."""
+    """Oracle: in `units`, packed inner products are <G, H>_F / C^4 + w^2 m . n / c_u^2; and unpack
+    undoes pack."""
     statistic, rng = moments(layout, clip=0.4, weight=1.7), np.random.default_rng(0)
     D, blocks = statistic.block_dim, statistic.blocks
     assert (blocks, D) == {"disjoint": (3, 2), "joint": (1, 6), "shared": (1, 2)}[layout]
     grams = rng.standard_normal((2, blocks, D, D))
     grams = grams + grams.transpose(0, 1, 3, 2)
     m = rng.standard_normal((2, blocks, D))
-    packed = statistic.pack(grams, m)
+    packed = statistic.pack(grams, m) / statistic.units
     assert packed.shape == (2, *statistic.shape)
     C, c_u, w = 1.5, 0.4 * 2.0 * 1.5, 1.7
     unit = (grams[0] * grams[1]).sum() / C**4 + w**2 * (m[0] * m[1]).sum() / c_u**2
     assert (packed[0] * packed[1]).sum() == pytest.approx(unit, rel=1e-12)
-    for back, sent in zip(statistic.unpack(packed), (grams, m), strict=True):
+    for back, sent in zip(statistic.unpack(packed * statistic.units), (grams, m), strict=True):
         np.testing.assert_allclose(back, sent, rtol=1e-13)
 
 
@@ -103,7 +109,7 @@ def test_whatever_is_sent_stays_inside(layout, data):
     context, arm = np.array(drawn).reshape(1, 1, *size), data.draw(st.integers(0, 2))
     statistic = moments(layout, clip, weight)
     reward = np.array([[data.draw(value)]])
-    total = statistic.total(context, np.array([[arm]]), reward)[0]
+    total = measured(statistic, context, np.array([[arm]]), reward)[0]
     half = statistic.block_dim * (statistic.block_dim + 1) // 2
     assert np.linalg.norm(total[:, :half]) <= 1 + 1e-12
     assert np.linalg.norm(total[:, half:]) <= weight * (1 + 1e-12)
@@ -118,7 +124,7 @@ def test_no_two_users_are_further_apart_than_the_sensitivity(layout, seed, clip,
     """Property: 200 random pairs of users a case (short, unit and overlong contexts, any rewards,
     same and different arms) differ by at most S."""
     statistic, rng = moments(layout, clip, weight), np.random.default_rng(seed)
-    one, two = (statistic.total(*users(rng, 1, 200, layout, scale=3.0)) for _ in range(2))
+    one, two = (measured(statistic, *users(rng, 1, 200, layout, scale=3.0)) for _ in range(2))
     distance = np.linalg.norm((one - two).reshape(200, -1), axis=1)
     assert distance.max() <= statistic.sensitivity * (1 + 1e-12)
 
@@ -130,8 +136,8 @@ def furthest(statistic, *, same_arm):
         zero, arm = np.zeros(p.shape[1]), np.zeros((1, p.shape[1]), dtype=int)
         x = np.stack([p[0], zero], axis=-1)[None]
         y = (p[1] * np.stack([np.cos(p[2]), np.sin(p[2])])).T[None]
-        one = statistic.total(x, arm, p[3:4])
-        two = statistic.total(y, arm if same_arm else arm + 1, p[4:5])
+        one = measured(statistic, x, arm, p[3:4])
+        two = measured(statistic, y, arm if same_arm else arm + 1, p[4:5])
         return -np.linalg.norm((one - two).reshape(p.shape[1], -1), axis=1)
 
     C, low, high = statistic.context_bound, statistic.reward_low, statistic.reward_high
@@ -146,7 +152,7 @@ def furthest(statistic, *, same_arm):
 @pytest.mark.parametrize("weight", [0.5, 1.0, 1.3, 3.0])
 def test_an_optimiser_stays_below_and_comes_close(weight, clip):
     """Oracle: maximising over two users never exceeds S; it reaches S within 1 % when the moment
-    has no clip of its own or a small one (0.01 B C), hence also sqrt(4.5) at w = 1. Rewards in [0, B]
+    has no clip of its own or a small one (0.01 B C), hence sqrt(4.5) at w = 1. Rewards in [0, B]
     reach it too: y = -x takes the place of the opposite reward."""
     for low in (-1.0, 0.0):
         statistic = moments(clip=clip, weight=weight, low=low, high=1.0)
@@ -174,14 +180,14 @@ def test_clipped_vectors(sent, bound):
     """Property: each of two hostile vectors counts at most `bound`, a non-finite one zero, so
     they differ by at most S = 2 bound (attained by opposites); a batch is the sum of its rounds."""
     statistic, x = ClippedVectors(dim=3, bound=bound), np.array(sent).reshape(2, 1, 3)
-    one, two = statistic.total(x[:1]), statistic.total(x[1:])
+    one, two = measured(statistic, x[:1]), measured(statistic, x[1:])
     for total, raw in ((one, x[0]), (two, x[1])):
         assert np.linalg.norm(total) <= bound * (1 + 1e-12)
         assert np.isfinite(raw).all() or (total == 0).all()
     assert np.linalg.norm(one - two) <= statistic.sensitivity * (1 + 1e-12)
-    np.testing.assert_allclose(statistic.total(x), one + two, rtol=1e-12)
+    np.testing.assert_allclose(measured(statistic, x), one + two, rtol=1e-12)
     loud = np.array([[[1e9, 0, 0]]])
-    distance = np.linalg.norm(statistic.total(loud) - statistic.total(-loud))
+    distance = np.linalg.norm(measured(statistic, loud) - measured(statistic, -loud))
     assert distance == pytest.approx(statistic.sensitivity, rel=1e-12)
 
 

@@ -174,16 +174,17 @@ def test_the_certificate_of_least_degrees_is_within_the_claim(epsilon):
     assert Ledger((spend(k, 6, 14),)).epsilon(1e-5) <= epsilon
 
 
-def test_delta_never_rises_with_epsilon():
-    """Property: an (e, d)-DP mechanism is (e', d)-DP for every e' > e, so its curve falls."""
-    curve = [spend(34, 6, 14).delta(epsilon) for epsilon in (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)]
-    assert curve == sorted(curve, reverse=True)
+def test_a_weaker_claim_never_needs_more_noise():
+    """Property: an (e, d)-DP mechanism is (e', d)-DP for every e' > e, so least_degrees falls in e:
+    the factor e^(epsilon/2) of group privacy must not win over the tail."""
+    degrees = [least_degrees(e, 1e-5, dim=6, nodes=14) for e in (0.5, 1.0, 3.0, 10.0, 20.0, 30.0)]
+    assert degrees == sorted(degrees, reverse=True)
 
 
-@pytest.mark.parametrize(("degrees", "epsilon"), [(300, 0.6), (300, 1.0), (40_000, 0.06)])
+@pytest.mark.parametrize(("degrees", "epsilon"), [(300, 0.6), (40_000, 0.06)])
 def test_tiny_deltas_are_not_rounded_to_nothing(degrees, epsilon):
-    """Oracle: also far below 1e-16 (quadrature: 1.9e-19, 1.7e-31, 1e-63), where 1 - cdf cancels, the
-    curve is no smaller than the law: a delta of exactly zero is no upper bound."""
+    """Oracle: also far below 1e-16 (quadrature: 1.9e-19, 1.2e-59), where 1 - cdf cancels,
+    the curve is no smaller than the law: a delta of exactly zero is no upper bound."""
     ours = _zero_out(degrees, 6, 1).get_delta_for_epsilon(epsilon)
     assert ours >= exact_curve(degrees, 6, epsilon) > 0
 

@@ -1,0 +1,120 @@
+"""Speed, in CPU-seconds of one process, beside a plain NumPy loop timed in the same process.
+
+    pytest benchmarks --benchmark-columns=min,median,rounds
+
+Absolute times depend on the machine; the asserted ratios held on a noisy two-core one. Each
+figure is the least of several runs of either side, taken in turn.
+"""
+
+import time
+
+import numpy as np
+import pytest
+
+from dpbandit import compare
+from dpbandit.agents import DPUCB, LinUCB
+from dpbandit.evaluate import log_marks, play, problem_maker
+from dpbandit.privacy.calibrate import gaussian_prefix_sum
+from dpbandit.privacy.statistics import ClippedVectors
+from dpbandit.streams import Streams
+
+T = 10_000
+
+
+def plain_linucb(K, d, alpha=0.5, seed=0):
+    """What a careful student writes: one run, disjoint LinUCB, regret logged every round."""
+    rng = np.random.default_rng(seed)
+    theta = rng.standard_normal((K, d))
+    theta /= np.linalg.norm(theta, axis=1, keepdims=True)
+    inverse, moment, estimate = np.stack([np.eye(d)] * K), np.zeros((K, d)), np.zeros((K, d))
+    regret, total = np.zeros(T), 0.0
+    for t in range(T):
+        x = rng.standard_normal(d)
+        x /= np.sqrt(x @ x)
+        Vx = inverse @ x
+        a = int((estimate @ x + alpha * np.sqrt(Vx @ x)).argmax())
+        means = theta @ x
+        reward = means[a] + 0.1 * rng.standard_normal()
+        inverse[a] -= np.outer(Vx[a], Vx[a]) / (1 + Vx[a] @ x)
+        moment[a] += reward * x
+        estimate[a] = inverse[a] @ moment[a]
+        total += means.max() - means[a]
+        regret[t] = total
+    return regret
+
+
+def batched_linucb(K, d, R):
+    """The same through the loop of `compare`: environment, agent and regret logging."""
+    problem = problem_maker("dpbandit/GLMBandit-v0")(n_actions=K, dim=d, horizon=T)
+    return play(problem, LinUCB(alpha=0.5), [(0, r) for r in range(R)], marks=log_marks(T))
+
+
+def cpu_seconds(work):
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize(
+    ("d", "K", "R", "least"),
+    [(50, 2, 20, 3.5), (20, 10, 20, 5.0), (5, 5, 100, 14.0), (50, 2, 1, 0.35)],
+)
+def test_linucb_against_a_plain_loop(benchmark, d, K, R, least):
+    """Replica-rounds per CPU-second over those of the plain loop."""
+    ours, plain = [], []
+
+    def both():
+        plain.append(cpu_seconds(lambda: plain_linucb(K, d)))
+        ours.append(cpu_seconds(lambda: batched_linucb(K, d, R)))
+
+    benchmark.pedantic(both, rounds=5)
+    ratio = R * min(plain) / min(ours)
+    benchmark.extra_info["ratio to the plain loop"] = round(ratio, 2)
+    benchmark.extra_info["replica-rounds per CPU-second"] = round(T * R / min(ours))
+    assert ratio >= least
+
+
+def test_dp_ucb_in_five_cpu_seconds(benchmark):
+    """d = 5, K = 2, T = 10^5, R = 20, a release every 100 rounds, with both yardsticks."""
+    seconds = []
+
+    def work():
+        arguments = {"n_actions": 2, "dim": 5}
+        agents = {"DPUCB": DPUCB(refresh_every=100)}
+        return compare(
+            "dpbandit/GLMBandit-v0",
+            agents,
+            horizon=100_000,
+            replicas=20,
+            env_kwargs=arguments,
+            progress=False,
+        )
+
+    benchmark.pedantic(lambda: seconds.append(cpu_seconds(work)), rounds=2)
+    assert min(seconds) <= 5.0
+
+
+@pytest.mark.parametrize("kind", ["tree", "blt"])
+def test_private_sums_against_drawing_their_noise(benchmark, kind):
+    """100 replicas x 65 coordinates: the whole release over the floor, drawing the normals."""
+    R, d, n = 100, 65, 2000
+    x, whole, floor = np.zeros((R, d)), [], []
+
+    def release():
+        sums = gaussian_prefix_sum(
+            kind,
+            ClippedVectors(d),
+            Streams(range(R)),
+            horizon=n + 1,
+            refresh_every=1,
+            noise_multiplier=1.0,
+        )
+        noise = sums._noise
+        whole.append(cpu_seconds(lambda: [noise() for _ in range(n)]))
+        normals = Streams(range(R)).normals("floor", d)
+        floor.append(cpu_seconds(lambda: [normals() for _ in range(n)]))
+        return sums(x)
+
+    benchmark.pedantic(release, rounds=5)
+    benchmark.extra_info["times the cost of the normals"] = round(min(whole) / min(floor), 2)
+    assert min(whole) <= 1.6 * min(floor)
