@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from math import isfinite, sqrt
+from math import isfinite, isinf, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,9 +77,15 @@ class Results:
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
         """Regret curves with 95 % confidence bands, as PNG, SVG or PDF by the path's ending."""
-        from dpbandit.plots import regret_curves
+        from dpbandit.plots import Curve, regret_curves
 
-        return write_atomically(Path(path), lambda partial: regret_curves(self, partial))
+        curves = [Curve(_label(run), run.regret) for run in self.runs]
+        replicas = self.runs[0].regret.shape[1]
+        title = f"{self.environment}: mean of {replicas} replicas, 95 % bands"
+        return write_atomically(
+            Path(path),
+            lambda p: regret_curves(p, self.marks, curves, title=title, unit=self.reward_unit),
+        )
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write frame.parquet, summary.csv, results.json and regret.png into `folder`."""
@@ -116,6 +122,16 @@ def _summary(run: AgentRun) -> dict[str, Any]:
         "certified_epsilon": proof.epsilon,
         "certified_delta": proof.delta,
     }
+
+
+def _label(run: AgentRun) -> str:
+    proof = run.certificate
+    if isinf(proof.epsilon):
+        return f"{run.name} (not private)"
+    if proof.epsilon == 0:
+        return f"{run.name} (no data used)"
+    delta = f"{proof.claimed_delta:g}".replace("e-0", "e-")
+    return rf"{run.name} ($\epsilon$ = {proof.epsilon:.3g}, $\delta$ = {delta})"
 
 
 def standard_error(values: Floats) -> float:

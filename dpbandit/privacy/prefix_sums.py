@@ -241,7 +241,7 @@ class BLTNoise:
         return self._scale * self._output[:, i]
 
     def _advance(self) -> None:
-        R, height, *shape = self._input.shape
+        R, height = self._input.shape[:2]
         self._normals.fill(self._input[:, :_BLOCK])
         output = self._matrix @ self._input.reshape(R, height, -1)  # (R, 22, n)
         self._output = output.reshape(self._input.shape)

@@ -173,7 +173,7 @@ class SecondMoments:
             one_hot = (action[..., None] == rows(self.n_actions)).transpose(1, 2, 0)  # (R, K, n)
             played = x.transpose(1, 2, 0)[:, None] * one_hot[:, :, None]  # (R, K, d, n)
             moments = one_hot.astype(np.float64) @ moment.transpose(1, 0, 2)  # (R, K, d)
-        grams = played @ x.transpose(1, 0, 2)[:, None]  # (R, K, d, d)
+        grams: Floats = played @ x.transpose(1, 0, 2)[:, None]  # (R, K, d, d)
         if self.layout == "joint":
             grams, moments = _block_diagonal(grams), moments.reshape(len(moments), 1, -1)
         return self.pack(grams, moments)
