@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import ceil, inf, log, log2, sqrt
 from typing import Literal
 
-from dpbandit.inputs import BadInput, at_least, one_of, positive, privacy_target
+from dpbandit.inputs import BadInput, at_least, gaussian_target, inside, one_of, positive, whole
 from dpbandit.optimism import Alpha, BatchedUCB, Bonus
 from dpbandit.privacy.calibrate import Kind, gaussian_prefix_sum, least_multiplier
 from dpbandit.privacy.ledger import Ledger
@@ -58,7 +58,7 @@ class DPUCB:
     >>> round(certify(DPUCB(epsilon=1.0, delta=1e-5), spec).epsilon, 6)
     1.0
     >>> round(certify(DPUCB(epsilon=1.0, delta=1e-5, calibration="paper"), spec).epsilon, 3)
-    0.049
+    0.055
     """
 
     epsilon: float = 1.0
@@ -88,9 +88,7 @@ class DPUCB:
     """probability with which tail bounds may fail (utility only, never privacy)"""
 
     def __post_init__(self) -> None:
-        privacy_target(self.epsilon, self.delta)
-        if self.delta == 0 and self.epsilon < inf:
-            raise BadInput("Expected delta=0.0 in (0, 1): DP-UCB has no pure epsilon-DP.")
+        gaussian_target(self.epsilon, self.delta)
         one_of("calibration", self.calibration, ("certified", "paper"))
         one_of("noise", self.noise, ("gaussian", "wishart"))
         if self.prefix_sums is not None:
@@ -100,11 +98,14 @@ class DPUCB:
         if self.alpha is not None and self.alpha != "theory":
             at_least("alpha", self.alpha, 0)
         if self.refresh_every is not None:
-            at_least("refresh_every", self.refresh_every, 1)
+            whole("refresh_every", self.refresh_every, 1)
+        if self.reward_noise is not None:
+            at_least("reward_noise", self.reward_noise, 0)
+        inside("failure", self.failure, 0, 1, ends=False)
         for name in ("context_clip", "moment_clip"):
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name))
-        for name in ("moment_weight", "regularization", "parameter_norm", "failure"):
+        for name in ("moment_weight", "regularization", "parameter_norm"):
             positive(name, getattr(self, name))
         if self.prefix_sums == "blt" and (self.noise == "wishart" or self.calibration == "paper"):
             raise BadInput("Expected prefix_sums='blt' only with certified Gaussian noise.")

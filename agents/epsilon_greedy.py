@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpbandit.arrays import Floats, Ints
-from dpbandit.inputs import BadInput, positive
+from dpbandit.inputs import inside, positive
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.protocols import BanditSpec, ContextualSpec, fits
 from dpbandit.ridge import OnlineRidge
@@ -28,8 +28,7 @@ class EpsilonGreedy:
 
     def __post_init__(self) -> None:
         positive("regularization", self.regularization)
-        if not 0 <= self.exploration <= 1:
-            raise BadInput(f"Expected exploration={self.exploration} in [0, 1].")
+        inside("exploration", self.exploration, 0, 1, ends=True)
 
     def make(self, spec: BanditSpec, streams: Streams) -> "EpsilonGreedyAgent":
         """A running agent; raises `BadInput` for anything but finitely many arms."""

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from dpbandit.arrays import Floats, Ints
-from dpbandit.inputs import BadInput, at_least, one_of, positive
+from dpbandit.inputs import BadInput, at_least, inside, one_of, positive, whole
 from dpbandit.optimism import Alpha, BatchedUCB, Bonus, theory_radius
 from dpbandit.privacy.calibrate import exact_prefix_sum
 from dpbandit.privacy.ledger import no_privacy
@@ -57,12 +57,15 @@ class LinUCB:
         if self.alpha != "theory":
             at_least("alpha", self.alpha, 0)
         if self.refresh_every is not None:
-            at_least("refresh_every", self.refresh_every, 1)
+            whole("refresh_every", self.refresh_every, 1)
         elif self.arms == "joint":
             raise BadInput("Expected refresh_every=None to be a number of rounds for arms='joint'.")
         one_of("arms", self.arms, ("disjoint", "joint"))
-        for name in ("regularization", "parameter_norm", "failure"):
-            positive(name, getattr(self, name))
+        if self.reward_noise is not None:
+            at_least("reward_noise", self.reward_noise, 0)
+        positive("regularization", self.regularization)
+        positive("parameter_norm", self.parameter_norm)
+        inside("failure", self.failure, 0, 1, ends=False)
 
     def make(self, spec: BanditSpec, streams: Streams) -> "LinUCBAgent | BatchedUCB":
         """A running agent; raises `BadInput` for anything but finitely many arms."""

@@ -21,11 +21,11 @@ from dpbandit.evaluate import compare as run_comparison
 from dpbandit.evaluate import problem_maker
 from dpbandit.experiments import CASES
 from dpbandit.experiments import reproduce as run_case
-from dpbandit.experiments.reproduce import parse_setting
+from dpbandit.experiments.reproduce import parse_settings
 from dpbandit.inputs import BadInput, one_of, privacy_target
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.protocols import AgentConfig
-from dpbandit.results import Results, write_json
+from dpbandit.results import Results, check_writable, write_json
 
 app = typer.Typer(
     name="dpbandit",
@@ -107,13 +107,16 @@ def compare(
     privacy_target(epsilon, delta)
     ids = [name for part in [*(agents or []), *(more or [])] for name in part.split(",") if name]
     configs = {name: _agent(name, epsilon, delta) for name in ids}
+    for target in (json, out and out / "results.json"):
+        if target is not None:
+            check_writable(target)
     results = run_comparison(
         env,
         configs,
         horizon=horizon,
         replicas=replicas,
         seed=seed,
-        env_kwargs=dict(map(parse_setting, settings or [])),
+        env_kwargs=parse_settings(settings),
     )
     _print_results(results)
     if json is not None:
@@ -140,7 +143,7 @@ def certify(
     """
     privacy_target(epsilon, delta)
     make = problem_maker(env)
-    spec = make(**dict(map(parse_setting, settings or [])), horizon=horizon).spec
+    spec = make(**{**parse_settings(settings), "horizon": horizon}).spec
     proof = make_certificate(_agent(agent, epsilon, delta), spec)
     Console().print(Text(str(proof)))
     if json is not None:
@@ -175,7 +178,7 @@ def reproduce(
         raise BadInput("Expected a CASE and --agent ID (or --list).")
     named = {"calibration": calibration and calibration.value, "noise": noise}
     named |= {"epsilon": epsilon, "delta": delta}  # type: ignore[dict-item]
-    chosen = dict(map(parse_setting, settings or []))
+    chosen = parse_settings(settings)
     chosen |= {key: value for key, value in named.items() if value is not None}
     record = run_case(case, agent, settings=chosen, horizon=horizon, replicas=replicas, seed=seed)
     console = Console()
@@ -199,7 +202,7 @@ def _agent(text: str, epsilon: float, delta: float) -> AgentConfig:
     known = plainly.get(re.sub(r"[^a-z]", "", name.lower()), name)
     one_of("agent", known, AGENTS)
     names = [field.name for field in fields(AGENTS[known])]
-    chosen = dict(map(parse_setting, settings))
+    chosen = parse_settings(settings)
     for key in chosen:
         one_of(f"setting of {known}", key, names or ["(none)"])
     targets: dict[str, Any] = {"epsilon": epsilon, "delta": delta}

@@ -4,8 +4,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
+from importlib import import_module
 from math import isfinite
 from typing import Any, TypeAlias
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dpbandit.agents import BestFixed, Uniform
 from dpbandit.arrays import Floats, Ints
 from dpbandit.envs.adapters import make_problem
-from dpbandit.inputs import BadInput, at_least
+from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.progress import Progress
 from dpbandit.protocols import AgentConfig, BanditSpec, ContextualSpec, Hindsight, Problem
@@ -59,7 +59,7 @@ def compare(
         agents: name -> config. Uniform play and the best fixed action are added where missing.
         horizon: rounds T >= 1.
         replicas: independent repetitions >= 1; replica r depends on (seed, r) only.
-        seed: >= 0.
+        seed: from 0 to 2^32 - 1.
         env_kwargs: further arguments of the environment.
         progress: show a bar once it takes longer than two seconds.
 
@@ -67,10 +67,12 @@ def compare(
         BadInput: an unknown id or argument, a number out of range, an agent that does not fit
             the environment, an environment whose rewards are not finite numbers.
     """
-    at_least("horizon", horizon, 1)
-    at_least("replicas", replicas, 1)
-    at_least("seed", seed, 0)
+    whole("horizon", horizon, 1)
+    whole("replicas", replicas, 1)
+    whole("seed", seed, 0, 2**32 - 1)
     make = problem_maker(env)
+    if "horizon" in (env_kwargs or {}):
+        raise BadInput("Expected horizon by --horizon (horizon=), not among env_kwargs.")
     arguments = {**(env_kwargs or {}), "horizon": horizon}
     spec = make(**arguments).spec
     configs = with_baselines(agents)
@@ -120,6 +122,8 @@ def play(
 
     `advance` is called with the rounds done since it was called last, at every mark.
     """
+    if isinstance(config, Hindsight):
+        raise BadInput(f"{config} needs an answer to play: {type(config).__name__}.with_answer.")
     start = time.perf_counter()
     streams = Streams(seeds)
     problem.reset(streams.child("environment"))
@@ -132,7 +136,10 @@ def play(
         for t in range(done + 1, until + 1):
             context = problem.context()
             action = agent.act(context)
-            step = problem.step(action)
+            try:
+                step = problem.step(action)
+            except BadInput as mistake:
+                raise BadInput(f"In round {t}: {mistake}") from mistake
             finite = isfinite(step.reward @ step.reward)  # the cheapest look at all of them
             if not finite and not np.isfinite(step.reward).all():
                 raise BadInput(f"Expected finite rewards, got {step.reward} in round {t}.")
@@ -169,16 +176,17 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
         return env
     module, _, name = env.rpartition(":")
     if module:
-        gym.spec(env)  # imports the module, which registers its environments
+        try:
+            import_module(module)  # registers its environments
+        except ImportError as error:
+            raise BadInput(f"Cannot import {module!r} of environment {env!r}: {error}.") from None
     ids = [i for i, entry in gym.registry.items() if "problem" in entry.kwargs]
-    for candidate in (name, f"dpbandit/{name}", f"dpbandit/{name}-v0"):
-        if candidate in ids:
-            return partial(make_problem, **gym.registry[candidate].kwargs)
-    if name in gym.registry:
+    if name in gym.registry and name not in ids:
         raise BadInput(f"Environment {name!r} reports no regret: compare needs a dpbandit Problem.")
-    near = get_close_matches(f"dpbandit/{name.removeprefix('dpbandit/')}", ids, n=1, cutoff=0.3)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise BadInput(f"Unknown environment {env!r}: {hint}Choose from {', '.join(ids)}.")
+    candidates = (name, f"dpbandit/{name}", f"dpbandit/{name}-v0")
+    found = next((candidate for candidate in candidates if candidate in ids), name)
+    one_of("environment", found, ids)
+    return partial(make_problem, **gym.registry[found].kwargs)
 
 
 def with_baselines(agents: Mapping[str, AgentConfig]) -> dict[str, AgentConfig]:

@@ -75,7 +75,7 @@ class BatchedUCB:
     def update(self, context: Floats, action: Ints, reward: Floats) -> None:
         """Feed the door; refit when it releases."""
         self._round += 1
-        release = self._sums(context, action, reward)
+        release = self._sums(context, action, np.asarray(reward, dtype=np.float64))
         if release is None:
             return
         statistic, bonus, self._released = self._statistic, self._bonus, True

@@ -78,13 +78,11 @@ class ContextualProblem(ABC):
         context: Floats = self._context[self._next]
         return context
 
-    def step(self, action: Ints) -> Step:
+    def step(self, action: npt.NDArray[Any]) -> Step:
         """Serve the current users with arm `action` (R,) and move on to the next."""
+        action = _arms(action, len(self._offset), self.spec.n_actions)
         i = self._next
         self._next = i + 1
-        action = np.asarray(action, dtype=np.int64)
-        if action.view(np.uint64).max() >= self.spec.n_actions:  # negative numbers are huge
-            raise BadInput(f"Expected actions in [0, {self.spec.n_actions}), got {action}.")
         chosen = self._offset + action
         mean = self._table.mean[i]
         self._totals += mean
@@ -103,9 +101,34 @@ class ContextualProblem(ABC):
         return int(np.prod(self.spec.context_shape))
 
 
-def price_in_range(action: npt.NDArray[Any], low: float, high: float) -> Floats:
-    """`action` as floats; raises `BadInput` outside [low, high]."""
-    price = np.asarray(action, dtype=np.float64)
+def prices_in_range(action: Any, replicas: int, low: float, high: float) -> Floats:
+    """`action` as floats (R,); raises `BadInput` where it is anything else or out of range."""
+    price = _numbers(action, replicas)
     if not ((price >= low) & (price <= high)).all():
         raise BadInput(f"Expected prices in [{low}, {high}], got {price}.")
     return price
+
+
+def _arms(action: Any, replicas: int, n_actions: int) -> Ints:
+    """`action` as whole numbers (R,) in [0, K); raises `BadInput` where it is anything else."""
+    if not (isinstance(action, np.ndarray) and action.dtype == np.int64):
+        numbers = _numbers(action, replicas)
+        if not (np.isfinite(numbers) & (numbers == np.floor(numbers))).all():
+            raise BadInput(f"Expected whole numbers as actions, got {numbers}.")
+        action = numbers.astype(np.int64)
+    if action.shape != (replicas,):
+        raise BadInput(f"Expected actions of shape ({replicas},), got {action.shape}.")
+    if action.view(np.uint64).max() >= n_actions:  # negative numbers are huge
+        raise BadInput(f"Expected actions in [0, {n_actions}), got {action}.")
+    chosen: Ints = action
+    return chosen
+
+
+def _numbers(action: Any, replicas: int) -> Floats:
+    try:
+        numbers = np.asarray(action, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadInput(f"Expected numbers as actions, got {action!r}.") from None
+    if numbers.shape != (replicas,):
+        raise BadInput(f"Expected actions of shape ({replicas},), got {numbers}.")
+    return numbers

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput, at_least, positive
+from dpbandit.inputs import BadInput, positive, whole
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.streams import Streams
 
@@ -42,9 +42,9 @@ class BanditSpec:
     """what a reward of 1 is, for axes"""
 
     def __post_init__(self) -> None:
-        at_least("dim", self.dim, 1)
-        at_least("horizon", self.horizon, 1)
-        at_least("delay", self.delay, 0)
+        whole("dim", self.dim, 1)
+        whole("horizon", self.horizon, 1)
+        whole("delay", self.delay, 0)
         positive("context_bound", self.context_bound)
         if self.context_order not in (1, 2, np.inf):
             raise BadInput(f"Expected context_order={self.context_order} to be 1, 2 or inf.")
@@ -82,7 +82,7 @@ class ContextualSpec(BanditSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least("n_actions", self.n_actions, 2)
+        whole("n_actions", self.n_actions, 2)
 
     @property
     def context_shape(self) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from math import isfinite, isinf, sqrt
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpbandit.arrays import Floats, Ints
-from dpbandit.inputs import BadInput
+from dpbandit.inputs import BadInput, one_of
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.protocols import AgentConfig
 
@@ -77,6 +78,7 @@ class Results:
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
         """Regret curves with 95 % confidence bands, as PNG, SVG or PDF by the path's ending."""
+        one_of("suffix of the plot", Path(path).suffix, (".png", ".svg", ".pdf"))
         from dpbandit.plots import Curve, regret_curves
 
         curves = [Curve(_label(run), run.regret) for run in self.runs]
@@ -163,6 +165,13 @@ def write_json(path: Path, document: Any) -> Path:
     return write_atomically(path, lambda partial: partial.write_text(text))
 
 
+def check_writable(path: Path) -> None:
+    """Raise `BadInput` unless a file can be written at `path`: better asked before the work."""
+    probe = path.parent / f".{path.name}.{os.getpid()}.probe"
+    write_atomically(probe, lambda partial: partial.touch())
+    probe.unlink()
+
+
 def write_atomically(path: Path, write: Any) -> Path:
     """Let `write` fill a temporary file beside `path`, then rename it: never half a file."""
     partial = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
@@ -173,5 +182,6 @@ def write_atomically(path: Path, write: Any) -> Path:
     except OSError as error:
         raise BadInput(f"Cannot write {path}: {error.strerror}.") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
     return path

@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput
+from dpbandit.inputs import BadInput, whole
 
 _VALUES_AHEAD = 2048
 """Values drawn at once for a replica and a call site. Changes speed, never values."""
@@ -40,6 +40,9 @@ class Streams:
     def __init__(self, seeds: Sequence[Seed], *, path: tuple[int, ...] = ()) -> None:
         if len(seeds) < 1:
             raise BadInput("Expected at least one seed, one for each replica.")
+        for seed in seeds:
+            for part in seed if isinstance(seed, tuple) else (seed,):
+                whole("seed", part, 0)
         self._seeds, self._path = tuple(seeds), path
         self._taken: set[str] = set()
 

@@ -4,6 +4,7 @@ Both are thin: dynamics and regret live in the problem. Replica i of the vector 
 a lone environment seeded with seed + i, which is what `SyncVectorEnv` promises too.
 """
 
+from numbers import Integral
 from typing import Any
 
 import gymnasium as gym
@@ -15,7 +16,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput, at_least, one_of
+from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.protocols import BanditSpec, PriceSpec, Problem, Step
 from dpbandit.streams import Streams
 
@@ -71,7 +72,7 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
         self.render_mode = render_mode
         self.observation_space = observation_space(self.problem.spec)
         self.action_space = action_space(self.problem.spec)
-        self._left = 0
+        self._left = 0  # rounds until the episode ends
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -113,7 +114,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
         render_mode: None = None,
         **arguments: Any,
     ) -> None:
-        at_least("num_envs", num_envs, 1)
+        whole("num_envs", num_envs, 1)
         if isinstance(autoreset_mode, str):
             one_of("autoreset_mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         self._mode = AutoresetMode(autoreset_mode)
@@ -124,7 +125,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
         self.single_action_space = action_space(self.problem.spec)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._left = 0
+        self._left, self._started = 0, False
         self._randoms = [seeding.np_random(None)[0] for _ in range(num_envs)]
 
     def reset(
@@ -136,12 +137,13 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
         """Start an episode in every replica: replica i with seed + i, or with its own of a list."""
         if options is not None and not np.all(options.get("reset_mask", True)):
             raise BadInput("Expected options['reset_mask'] to be all True: episodes end together.")
-        if isinstance(seed, int):
-            seed = [seed + i for i in range(self.num_envs)]
         if seed is not None:
-            if len(seed) != self.num_envs:
-                raise BadInput(f"Expected {self.num_envs} seeds, one a replica, got {len(seed)}.")
-            for i, single in enumerate(seed):
+            seeds: Any = seed
+            if isinstance(seed, Integral):
+                seeds = [int(seed) + i for i in range(self.num_envs)]
+            if len(seeds) != self.num_envs:
+                raise BadInput(f"Expected {self.num_envs} seeds, one a replica, got {len(seeds)}.")
+            for i, single in enumerate(seeds):
                 if single is not None:
                     self._randoms[i] = seeding.np_random(single)[0]
         return self._start(), {}
@@ -152,12 +154,9 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
         """Serve one user in every replica."""
         R = self.num_envs
         never = np.zeros(R, dtype=np.bool_)
-        if self._left == 0 and self._mode == AutoresetMode.NEXT_STEP:
+        if self._started and self._left == 0 and self._mode == AutoresetMode.NEXT_STEP:
             return self._start(), np.zeros(R), never, never.copy(), {}
         _refuse_finished(self._left)
-        actions = np.asarray(actions)
-        if actions.shape != (R,):
-            raise BadInput(f"Expected actions of shape ({R},), got {actions.shape}.")
         step = self.problem.step(actions)
         self._left -= 1
         observation, info = self.problem.context().copy(), _vector_info(step, R)
@@ -176,6 +175,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
         return observation, step.reward.copy(), never, over, info
 
     def _start(self) -> Floats:
+        self._started = True
         seeds = [_episode_seed(random) for random in self._randoms]
         self.problem.reset(Streams(seeds).child("environment"))
         self._left = self.problem.spec.horizon

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from dpbandit.arrays import Floats, norms, rows
-from dpbandit.inputs import at_least, one_of, positive
+from dpbandit.inputs import at_least, flag, inside, one_of, positive, whole
 from dpbandit.problems import ContextualProblem, Users
 from dpbandit.protocols import ContextualSpec
 from dpbandit.streams import Streams
@@ -95,10 +95,13 @@ class GLMBandit(ContextualProblem):
         one_of("link", self.link, ("identity", "logistic", "probit", "poisson"))
         one_of("noise_law", self.noise_law, ("gaussian", "uniform"))
         one_of("drift", self.drift, ("none", "piecewise", "walk"))
+        flag("shared", self.shared)
         positive("signal", self.signal)
         at_least("noise", self.noise, 0)
+        at_least("drift_rate", self.drift_rate, 0)
+        inside("correlation", self.correlation, -1, 1, ends=True)
         for name in ("sparsity", "cap", "drift_every"):
-            at_least(name, getattr(self, name), 1)
+            whole(name, getattr(self, name), 1)
         low, high = {
             "identity": (-self.signal - _TAIL * self.noise, self.signal + _TAIL * self.noise),
             "poisson": (0.0, float(self.cap)),

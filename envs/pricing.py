@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.special import expit, lambertw
 
 from dpbandit.arrays import Floats, Ints, rows
-from dpbandit.problems import ContextualProblem, Delay, Users, price_in_range
+from dpbandit.problems import ContextualProblem, Delay, Users, prices_in_range
 from dpbandit.protocols import ContextualSpec, PriceSpec, Step
 from dpbandit.streams import Streams
 
@@ -207,7 +207,7 @@ class OJContinuousPricing:
 
     def step(self, action: npt.NDArray[Any]) -> Step:
         """Charge `action` dollars (R,) and move on to the next customers."""
-        price = price_in_range(action, self.spec.low, self.spec.high)
+        price = prices_in_range(action, len(self._seen), self.spec.low, self.spec.high)
         row, self._fresh = self._row, True
         self._seen[rows(len(row)), row] += 1
         buys = self._demand.probability(row, price)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from dpbandit.arrays import Floats, norms, rows
-from dpbandit.inputs import BadInput, at_least, positive
+from dpbandit.inputs import inside, positive, whole
 from dpbandit.problems import ContextualProblem, Users
 from dpbandit.protocols import ContextualSpec
 from dpbandit.streams import Streams
@@ -62,11 +62,9 @@ class Recommendation(ContextualProblem):
     delay: int = 0
 
     def __post_init__(self) -> None:
-        at_least("taste", self.taste, 1)
-        at_least("n_items", self.n_items, self.n_actions)
+        whole("taste", self.taste, 1)
         positive("appeal", self.appeal)
-        if not 0 < self.base_rate < 1:
-            raise BadInput(f"Expected base_rate={self.base_rate} in (0, 1).")
+        inside("base_rate", self.base_rate, 0, 1, ends=False)
         self.spec = ContextualSpec(
             n_actions=self.n_actions,
             dim=1 + 2 * self.taste,
@@ -76,6 +74,7 @@ class Recommendation(ContextualProblem):
             delay=self.delay,
             reward_unit="clicks",
         )
+        whole("n_items", self.n_items, self.n_actions)
 
     def _start(self, streams: Streams) -> None:
         self._items = _unit(streams.normals("catalogue", self.n_items, self.taste)())

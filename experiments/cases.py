@@ -10,7 +10,6 @@ from math import inf
 from typing import Any
 
 from dpbandit.agents import AGENTS
-
 from dpbandit.protocols import AgentConfig
 
 

@@ -1,16 +1,16 @@
 """Run one agent on one reference case, at the printed size or any other, and compare."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from math import sqrt
 from typing import Any
 
 import gymnasium as gym
-from dpbandit.agents import AGENTS
-from dpbandit.experiments.cases import CASES, Case, Reference
 from gymnasium.envs.registration import load_env_creator
 
+from dpbandit.agents import AGENTS
 from dpbandit.evaluate import compare
+from dpbandit.experiments.cases import CASES, Case, Reference
 from dpbandit.inputs import BadInput, one_of
 from dpbandit.results import describe, standard_error
 
@@ -89,6 +89,16 @@ def _reference(case: Case, agent: str, config: object, horizon: int) -> Referenc
         if known and case.config(agent, reference.settings) == config:
             return reference
     return None
+
+
+def parse_settings(texts: Iterable[str] | None) -> dict[str, Any]:
+    """KEY=VALUE texts as a dictionary; raises `BadInput` where one is malformed or said twice."""
+    pairs = [parse_setting(text) for text in texts or ()]
+    keys = [key for key, _ in pairs]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise BadInput(f"Expected {key} once, got it {keys.count(key)} times.")
+    return dict(pairs)
 
 
 def parse_setting(text: str) -> tuple[str, Any]:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
-from dpbandit.agents import AGENTS
 
+from dpbandit.agents import AGENTS
 from dpbandit.inputs import BadInput
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.protocols import BanditSpec, ContextualSpec, PriceSpec

@@ -20,12 +20,11 @@ ORDER = """
     version inputs | arrays privacy.gdp | streams
     privacy.ledger privacy.statistics privacy.wishart | privacy.mechanism privacy.noise
     privacy.prefix_sums privacy.certificate | privacy.calibrate
-    protocols | problems ridge | optimism | envs.* agents.* | progress results
-    evaluate plots | experiments.cases | experiments.reproduce | cli | __main__
+    protocols | problems ridge | optimism | envs.* agents.* | progress plots | results
+    evaluate | experiments.cases | experiments.reproduce | cli | __main__
 """
 FLOORS = [floor.split() for floor in ORDER.strip().replace("\n", "|").split("|")]
 INITS = {package.partition(".")[2] for package in FOLDERS}
-LAZY = {("results", "plots")}  # within the method that draws, so that only drawing loads matplotlib
 TRACKED = subprocess.run(
     ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
     cwd=ROOT,
@@ -77,7 +76,7 @@ def upward(module, file):
         if target.startswith(f"{module}.") and module in INITS:
             continue  # an __init__ may show its own
         lowest = max(map(floor, inside)) if inside else floor(target) if target else 99
-        if lowest >= floor(module) and (module, target) not in LAZY:
+        if lowest >= floor(module):
             yield target
 
 

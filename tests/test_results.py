@@ -7,11 +7,11 @@ from math import inf, isnan, nan, sqrt
 import numpy as np
 import pandas as pd
 import pytest
-from dpbandit.agents import DPUCB, LinUCB
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpbandit import BadInput, compare
+from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.evaluate import log_marks
 from dpbandit.results import plain, standard_error, write_atomically, write_json
 

@@ -3,7 +3,7 @@
 from math import inf
 from typing import Literal, TypeAlias
 
-from dpbandit.inputs import BadInput, one_of, privacy_target
+from dpbandit.inputs import gaussian_target, one_of
 from dpbandit.privacy.gdp import mu_of
 from dpbandit.privacy.ledger import GaussianSpend
 from dpbandit.privacy.noise import Gaussian
@@ -32,10 +32,8 @@ def least_multiplier(
     >>> round(least_multiplier("tree", horizon=10_001, refresh_every=1, epsilon=1, delta=1e-4), 2)
     11.92
     """
-    privacy_target(epsilon, delta)
+    gaussian_target(epsilon, delta)
     one_of("prefix_sums", kind, _NOISES)
-    if delta == 0 and epsilon < inf:
-        raise BadInput("Expected delta=0 in (0, 1): Gaussian noise has no pure epsilon-DP.")
     return _NOISES[kind].column_norm(leaves(horizon, refresh_every)) / mu_of(epsilon, delta)
 
 

@@ -65,12 +65,14 @@ def certificate(
     nothing = (ledger.epsilon(0.0), 0.0)
     claimed_epsilon, claimed_delta = nothing if claim is None else claim
     mu = ledger.mu
-    epsilon = ledger.epsilon(claimed_delta)
+    epsilon, delta = ledger.epsilon(claimed_delta), ledger.delta(claimed_epsilon)
+    if delta <= claimed_delta:  # the claim itself is certified, whatever the root is rounded to
+        epsilon = min(epsilon, claimed_epsilon)
     return Certificate(
         claimed_epsilon=claimed_epsilon,
         claimed_delta=claimed_delta,
         epsilon=epsilon,
-        delta=ledger.delta(claimed_epsilon),
+        delta=delta,
         mu=mu,
         rho=None if mu is None else gdp.rho_of(mu),
         accountants=_accountants(ledger, epsilon, claimed_delta) if accountants else {},

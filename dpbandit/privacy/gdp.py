@@ -16,8 +16,8 @@ from math import exp, expm1, inf, log
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-_SAFE = 1 - 1e-12
-"""Roots are rounded towards more privacy by more than the solver's tolerance."""
+_SAFE = 1 - 1e-9
+"""Roots are rounded towards more privacy, by more than solver and cancellation err together."""
 
 
 def delta_of(mu: float, epsilon: float) -> float:

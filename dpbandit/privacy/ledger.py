@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Protocol
 
-from scipy.optimize import brentq
-
 from dpbandit.inputs import BadInput
 from dpbandit.privacy import gdp
 
@@ -84,10 +82,11 @@ class Ledger:
             high *= 2
             if high > 1e4:
                 return inf
-        if self.delta(0.0) <= delta:
-            return 0.0
-        root = brentq(lambda e: self.delta(e) - delta, 0.0, high, xtol=1e-6)
-        return float(root) + 1e-6
+        low = 0.0
+        while high - low > 1e-6 * high and self.delta(low) > delta:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+        return high if self.delta(low) > delta else low
 
 
 def no_data() -> Ledger:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput, at_least
+from dpbandit.inputs import BadInput, whole
 from dpbandit.privacy.ledger import Spend
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise import Sampler
@@ -97,8 +97,8 @@ class PrefixSum(Mechanism):
 
 def leaves(horizon: int, refresh_every: int) -> int:
     """m, the number of releases that come before some action."""
-    at_least("horizon", horizon, 1)
-    at_least("refresh_every", refresh_every, 1)
+    whole("horizon", horizon, 1)
+    whole("refresh_every", refresh_every, 1)
     return (horizon - 1) // refresh_every
 
 

@@ -111,6 +111,7 @@ class SecondMoments:
             positive("moment_clip", self.moment_clip)
         if self.layout not in ("disjoint", "joint", "shared"):
             raise BadInput(f"Expected layout={self.layout!r} to be disjoint, joint or shared.")
+        positive("the bound of r x", self.moment_bound)
         upper = np.triu_indices(self.block_dim)
         full = np.empty((self.block_dim, self.block_dim), dtype=np.int64)
         full[upper] = full.T[upper] = rows(len(upper[0]))

@@ -12,28 +12,33 @@ density ratio at W is
     log f(W) / f(W + uu') = 1/2 - a log(1 + 1/c)        under the world with u,
     log f(W) / f(W - uu') = -1/2 - a log(1 - 1/c)       under the world without (infinite: c <= 1),
 
-where c = L^2 / u' W^-1 u ~ chi^2(k - q + 1) whatever the direction of u. Both laws are exact,
+where c = 1 / u' W^-1 u ~ chi^2(k - q + 1) whatever the direction of u. Both laws are exact,
 the same at every node and whatever was released before, hence dominate adaptively: a user whose
-row lies in h nodes pays the h-fold composition. (3) Replacing = removing, then adding; by group
-privacy delta(epsilon) <= (1 + e^(epsilon/2)) delta_zero_out(epsilon / 2).
+row lies in h nodes pays the h-fold composition. (3) Replacing is removing, then adding: for every
+split s of epsilon, delta(epsilon) <= delta_remove(s) + e^s delta_add(epsilon - s).
+
+Numbers. Every cell of the discretised loss carries its largest loss, tails come from survival
+functions, and 1e-14 is added to every composed delta for the rounding of the convolution.
 """
 
 from dataclasses import dataclass
 from functools import cache
-from math import ceil, exp, inf, log, sqrt
+from math import ceil, inf, log, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import chdtr, chdtrc
 
 from dpbandit.arrays import Floats
+from dpbandit.inputs import BadInput
 from dpbandit.privacy.gdp import mu_of
 
 if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+    from dp_accounting.pld.pld_pmf import PLDPmf
 
 _GRID = 4000
-"""Cells of the discretised loss, from its typical size; every cell carries its largest loss."""
+"""Cells of the discretised loss of one node."""
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
@@ -55,16 +60,18 @@ class WishartSpend:
         """A proved upper bound of delta for replacing one user (see the module)."""
         if self.nodes == 0 or epsilon == inf:
             return 0.0
-        if epsilon > 1000:
-            return 1.0
-        zero_out = _zero_out(self.degrees, self.dim, self.nodes)
-        half = float(zero_out.get_delta_for_epsilon(epsilon / 2))
-        return min(1.0, (1 + exp(epsilon / 2)) * half)
+        removing, adding = _zero_out(self.degrees, self.dim, self.nodes)
+        split = np.linspace(0, min(epsilon, 100.0), 65)
+        first = removing.get_delta_for_epsilon(split) + _ROUNDING
+        second = adding.get_delta_for_epsilon((epsilon - split)[::-1])[::-1] + _ROUNDING
+        return min(1.0, float((first + np.exp(split) * second).min()))
 
 
 @cache
 def least_degrees(epsilon: float, delta: float, *, dim: int, nodes: int) -> int:
     """The smallest whole k for which the certificate meets (epsilon, delta)."""
+    if delta < 1e-12:
+        raise BadInput(f"Expected delta={delta} >= 1e-12 for Wishart noise.")
     low = dim + 4  # chi^2 needs k - q + 1 >= 1 with room to spare
     if nodes == 0 or epsilon == inf:
         return low
@@ -85,10 +92,9 @@ def least_degrees(epsilon: float, delta: float, *, dim: int, nodes: int) -> int:
 
 
 @cache
-def _zero_out(degrees: float, dim: int, nodes: int) -> "PrivacyLossDistribution":
-    """The composed loss of removing (adding) one row, rounded up."""
+def _zero_out(degrees: float, dim: int, nodes: int) -> "tuple[PLDPmf, PLDPmf]":
+    """The composed losses of removing and of adding one row, rounded up."""
     from dp_accounting.pld.pld_pmf import DensePLDPmf
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
     q = dim + 1
     a, freedom = (degrees - q - 1) / 2, degrees - q + 1
@@ -96,22 +102,29 @@ def _zero_out(degrees: float, dim: int, nodes: int) -> "PrivacyLossDistribution"
     step = min(1e-2, 2 * width / _GRID)
     edges = np.arange(-ceil(width / step), ceil(width / step) + 1)
 
-    def pmf(cdf: Floats) -> DensePLDPmf:
+    def composed(cdf: Floats, survival: Floats) -> "PLDPmf":
         # mass of (edge i-1, edge i] sits at edge i; what lies below the grid sits at its first edge
-        probabilities = np.diff(cdf, prepend=0.0)
-        return DensePLDPmf(step, int(edges[0]), probabilities, float(1 - cdf[-1]), True)
+        below, above = np.diff(cdf, prepend=0.0), -np.diff(survival, prepend=1.0)
+        mass = np.where(cdf < 0.5, below, above)
+        single = DensePLDPmf(step, int(edges[0]), mass, float(survival[-1]), True)
+        with np.errstate(over="ignore"):  # in the library's tail bound, harmless
+            return single.self_compose(nodes) if nodes > 1 else single
 
     loss = edges * step
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         # with the row: loss = 1/2 - a log(1 + 1/c), increasing in c and below 1/2
         c = 1 / np.expm1(np.maximum(0.5 - loss, 0.0) / a)
-        with_row = np.where(loss < 0.5, chdtr(freedom, c), 1.0)
+        removing = composed(
+            np.where(loss < 0.5, chdtr(freedom, c), 1.0),
+            np.where(loss < 0.5, chdtrc(freedom, c), 0.0),
+        )
         # without: loss = -1/2 - a log(1 - 1/c), decreasing in c and above -1/2
         c = -1 / np.expm1(-np.maximum(loss + 0.5, 0.0) / a)
-        without_row = np.where(loss > -0.5, chdtrc(freedom, c), 0.0)
-    single = PrivacyLossDistribution(pmf(with_row), pmf(without_row))
-    with np.errstate(over="ignore"):  # in the library's tail bound, harmless
-        return single.self_compose(nodes) if nodes > 1 else single
+        adding = composed(
+            np.where(loss > -0.5, chdtrc(freedom, c), 0.0),
+            np.where(loss > -0.5, chdtr(freedom, c), 1.0),
+        )
+    return removing, adding
 
 
 def paper_degrees(epsilon: float, delta: float, *, dim: int, levels: int) -> float:

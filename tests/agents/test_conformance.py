@@ -6,9 +6,9 @@ from math import inf
 
 import numpy as np
 import pytest
-from dpbandit.agents import DPUCB, EpsilonGreedy, LinTS, LinUCB
 
 from dpbandit import certify
+from dpbandit.agents import DPUCB, EpsilonGreedy, LinTS, LinUCB
 from dpbandit.streams import Streams
 from tests.harness import (
     DISJOINT,

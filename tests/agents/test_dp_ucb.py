@@ -1,6 +1,7 @@
 """DP-UCB: the non-private limit, the paper's constants, and what privacy costs."""
 
 from dataclasses import replace
+from itertools import pairwise
 from math import ceil, inf, log, log2, sqrt
 
 import numpy as np
@@ -118,7 +119,7 @@ def test_regret_falls_as_epsilon_grows():
     )
     final = {run.name: run.regret[-1] for run in results.runs}
     order = ["Uniform", *agents]
-    for worse, better in zip(order, order[1:], strict=False):
+    for worse, better in pairwise(order):
         gain = final[worse] - final[better]
         assert gain.mean() > 3 * gain.std(ddof=1) / sqrt(30), (worse, better)
 
@@ -126,12 +127,12 @@ def test_regret_falls_as_epsilon_grows():
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"epsilon": 0.0}, "epsilon=0.0 > 0"),
-        ({"delta": 1.0}, r"delta=1.0 in \[0, 1\)"),
+        ({"epsilon": 0.0}, "epsilon=0.0 to be a number > 0"),
+        ({"delta": 1.0}, r"delta=1.0 to be a number in \[0, 1\)"),
         ({"delta": 0.0}, "no pure epsilon-DP"),
         ({"prefix_sums": "blt", "noise": "wishart"}, "only with certified Gaussian noise"),
-        ({"prefix_sums": "fenwick"}, "Choose from tree, blt"),
-        ({"refresh_every": 0}, "refresh_every=0 >= 1"),
+        ({"prefix_sums": "fenwick"}, "one of tree, blt"),
+        ({"refresh_every": 0}, "refresh_every=0 to be a whole number >= 1"),
         ({"moment_clip": 0.5, "noise": "wishart"}, "only with Gaussian noise"),
     ],
 )

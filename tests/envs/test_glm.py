@@ -5,12 +5,12 @@ from math import asin, pi, sqrt
 
 import numpy as np
 import pytest
-from dpbandit.envs import GLMBandit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from dpbandit import BadInput
+from dpbandit.envs import GLMBandit
 from dpbandit.streams import Streams
 
 KINDS = ("sphere", "ball", "sparse", "ar1", "signs")

@@ -224,7 +224,7 @@ def test_fractions_are_no_arms(name):
 @every_env
 def test_unknown_arguments_get_one_sentence_with_the_nearest_name(name):
     for maker in (make, lambda name, **arguments: make_native(name, 2, **arguments)):
-        with pytest.raises(BadInput, match=r"'horizn'.*'horizon'") as caught:
+        with pytest.raises(BadInput, match=r"'horizn' .did you mean horizon") as caught:
             maker(name, horizn=5)
         assert "\n" not in str(caught.value)
     for arguments in ({"num_envs": 0}, {"num_envs": 2, "autoreset_mode": "nextstep"}):

@@ -10,15 +10,15 @@ from importlib.util import module_from_spec, spec_from_file_location
 from math import sqrt
 from pathlib import Path
 
-import dpbandit.envs
 import gymnasium as gym
 import numpy as np
 import pytest
+
+import dpbandit.envs
+from dpbandit import BadInput, play
 from dpbandit.agents import BestFixed, Uniform
 from dpbandit.envs import OJContinuousPricing, OJPricing
 from dpbandit.envs.pricing import _row_of, demand
-
-from dpbandit import BadInput, play
 from dpbandit.streams import Streams
 
 DATA = Path(dpbandit.envs.__file__).parent / "data"
@@ -86,10 +86,10 @@ def test_the_same_numbers_from_playing():
     above the truth by less than the test can see.
     """
     T, R = 4000, 100
-    runs = {}
-    for name, config in (("uniform", Uniform()), ("best fixed", BestFixed())):
-        seeds = [(3, r) for r in range(R)]
-        runs[name] = play(OJPricing(horizon=T), config, seeds, marks=np.array([T]))
+    setup = {"seeds": [(3, r) for r in range(R)], "marks": np.array([T])}
+    runs = {"uniform": play(OJPricing(horizon=T), Uniform(), **setup)}
+    best = BestFixed().with_answer(runs["uniform"].best_fixed)
+    runs["best fixed"] = play(OJPricing(horizon=T), best, **setup)
     reward = {name: run.reward[-1] / T for name, run in runs.items()}  # each (R,)
     expected = {name: run.reward[-1] / T + run.regret[-1] / T for name, run in runs.items()}
     reward["oracle"] = expected["uniform"]

@@ -4,10 +4,10 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from dpbandit.envs import Recommendation
 from scipy.special import expit, logit
 
 from dpbandit import BadInput
+from dpbandit.envs import Recommendation
 from dpbandit.streams import Streams
 
 LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null

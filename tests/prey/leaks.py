@@ -4,8 +4,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from dpbandit.agents import DPUCB
 
+from dpbandit.agents import DPUCB
 from dpbandit.optimism import BatchedUCB
 from dpbandit.privacy.statistics import SecondMoments
 

@@ -11,17 +11,24 @@ from dpbandit.privacy import prefix_sums as module
 from dpbandit.privacy.calibrate import least_multiplier
 from dpbandit.privacy.gdp import mu_of
 from dpbandit.privacy.prefix_sums import BLTNoise, TreeNoise, mu_after
+from dpbandit.streams import Draws
 
 
-class Known:
-    """A source of normals whose numbers the test chose, (n, R, *shape) in all."""
+class Scripted:
+    """A generator whose numbers the test chose, row by row."""
 
     def __init__(self, z):
-        self.z, self.next = z, 0
+        self.z = z
 
-    def take(self, count):
-        self.next += count
-        return self.z[self.next - count : self.next]
+    def standard_normal(self, size):
+        drawn, self.z = self.z[: size[0]], self.z[size[0] :]
+        return drawn
+
+
+def known(z):
+    """The normals source of a call site that yields z, (n, R, *shape)."""
+    generators = [Scripted(z[:, r]) for r in range(z.shape[1])]
+    return Draws(generators, z.shape[2:], "standard_normal", ())
 
 
 def coefficients(decay, scale, count):
@@ -38,11 +45,11 @@ def dense_rows(count):
 def test_blt_is_the_dense_matrix_at_64():
     """Oracle: fed with the columns of the identity as known z, the blocked recursion is the dense
     B = A C^-1 entry by entry; with random z in several replicas it is B z."""
-    blt = BLTNoise(Known(np.eye(64)[:, None]), stddev=1.0)
+    blt = BLTNoise(known(np.eye(64)[:, None]), stddev=1.0)
     streamed = np.array([blt()[0] for _ in range(64)])
     np.testing.assert_allclose(streamed, dense_rows(64), rtol=0, atol=2e-13)
     z = np.random.default_rng(1).standard_normal((64, 3, 2, 2))
-    blt = BLTNoise(Known(z), stddev=1.0)
+    blt = BLTNoise(known(z), stddev=1.0)
     dense = np.einsum("ts,srij->trij", dense_rows(64), z)
     for row in dense:
         np.testing.assert_allclose(blt(), row, rtol=0, atol=64 * 2e-13)
@@ -70,7 +77,7 @@ def test_blt_column_norm():
 
 def test_blt_reports_the_norm_of_its_row():
     """Oracle: `.stddev` after t releases is |row t of the dense B| for t in 1..200."""
-    blt, rows = BLTNoise(Known(np.zeros((208, 1))), stddev=3.0), dense_rows(200)
+    blt, rows = BLTNoise(known(np.zeros((208, 1))), stddev=3.0), dense_rows(200)
     for t in range(200):
         blt()
         assert blt.stddev == pytest.approx(3.0 * np.linalg.norm(rows[t]), rel=1e-12)
@@ -93,7 +100,7 @@ def test_worst_prefixes_at_ten_thousand():
     c_k^2); the BLT's own is 0.4 % larger, 12.78."""
     mu, m = mu_of(1.0, 1e-4), 10_000
     tree = TreeNoise(lambda: np.zeros(1), stddev=TreeNoise.column_norm(m))
-    blt = BLTNoise(Known(np.zeros((m, 1))), stddev=BLTNoise.column_norm(m))
+    blt = BLTNoise(known(np.zeros((m, 1))), stddev=BLTNoise.column_norm(m))
     sizes = {}
     for name, noise in (("tree", tree), ("blt", blt)):
         sizes[name] = np.array([(noise(), noise.stddev)[1] for _ in range(m)])

@@ -164,7 +164,7 @@ def test_no_noise_is_certified_at_infinity():
 def test_delta_zero_is_refused_with_a_sentence(kind):
     """Gaussian noise has no pure epsilon-DP, and a claim must be a claim."""
     shape = {"horizon": 10, "refresh_every": 1}
-    with pytest.raises(BadInput, match=r"delta=0 in \(0, 1\): Gaussian noise has no pure"):
+    with pytest.raises(BadInput, match=r"delta=0 .*no pure epsilon-DP"):
         least_multiplier(kind, **shape, epsilon=1.0, delta=0)
     for epsilon, delta in ((0.0, 1e-5), (-1.0, 1e-5), (float("nan"), 1e-5), (1.0, 1.0), (1.0, -1)):
         with pytest.raises(BadInput, match=r"Expected (epsilon|delta)="):

@@ -62,15 +62,19 @@ def exact_curve(degrees, dim, epsilon):
     return max(with_row, without + chi2.cdf(1, f))
 
 
+def one_row(degrees, dim, nodes, epsilon):
+    """The certified curve of removing or adding one row."""
+    return max(pmf.get_delta_for_epsilon(epsilon) for pmf in _zero_out(degrees, dim, nodes))
+
+
 @pytest.mark.parametrize(("degrees", "dim"), [(10, 4), (13.5, 4), (50, 4), (300, 6), (40_000, 6)])
 def test_one_node_is_the_integral_over_the_chi_square(degrees, dim):
     """Oracle: the curve lies between quadrature over the chi-square law at epsilon and one cell to
     the left of it: rounded up, by less than a cell (1e-5: rounding and the far tail)."""
-    curve, scale = _zero_out(degrees, dim, 1), 1 / sqrt(2 * (degrees - dim))
-    step = curve._pmf_remove._discretization
+    scale, step = 1 / sqrt(2 * (degrees - dim)), _zero_out(degrees, dim, 1)[0]._discretization
     assert step < 0.05 * scale
     for share in (0.3, 1.0, 2.5, 5.0):
-        ours = curve.get_delta_for_epsilon(share * scale)
+        ours = one_row(degrees, dim, 1, share * scale)
         assert exact_curve(degrees, dim, share * scale) * (1 - 1e-9) <= ours
         assert ours <= exact_curve(degrees, dim, share * scale - step) * (1 + 1e-5)
 
@@ -87,7 +91,7 @@ def test_removing_and_adding_a_row_costs_no_more_than_the_curve(nodes):
             removed = sum(densities_apart(w, change, degrees) for w in W[:h])
             added = sum(densities_apart(w, -change, degrees) for w in W[:h])
             for epsilon in (0.1, 0.3, 0.8, 1.5):
-                bound = _zero_out(degrees, 3, h).get_delta_for_epsilon(epsilon)
+                bound = one_row(degrees, 3, h, epsilon)
                 for loss in (removed, added):
                     mean, error = hockey_stick(loss, epsilon)
                     assert mean <= bound + 5 * error
@@ -105,9 +109,9 @@ def test_one_padded_row_attains_the_curve(nodes):
                 hockey_stick(sum(densities_apart(w, s * change, degrees) for w in W[:h]), epsilon)
                 for s in (1, -1)
             )
-            bound = _zero_out(degrees, 2, h).get_delta_for_epsilon(epsilon)
+            bound = one_row(degrees, 2, h, epsilon)
             assert worst - 5 * error <= bound <= 1.04 * worst + 5 * error
-            too_free = _zero_out(degrees + 1, 2, h).get_delta_for_epsilon(epsilon)
+            too_free = one_row(degrees + 1, 2, h, epsilon)
             assert too_free < worst - 5 * error
 
 
@@ -124,6 +128,18 @@ def test_replacing_a_row_costs_no_more_than_the_certificate(nodes):
                 for epsilon in (0.3, 0.7, 1.5, 3.0):
                     mean, error = hockey_stick(loss, epsilon)
                     assert mean <= spend(degrees, 3, h).delta(epsilon) + 5 * error
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 6.0])
+def test_replacing_is_removing_then_adding(epsilon):
+    """Oracle: group privacy by hand, P_u <= e^s P + d1(s), P <= e^(e-s) P_v + d2(e - s), hence
+    d1(s) + e^s d2(e - s): no less than over the best split s, no more than at s = e/2."""
+    removing, adding = (pmf.get_delta_for_epsilon for pmf in _zero_out(60, 4, 3))
+    splits = [float(s) for s in np.linspace(0, epsilon, 301)]
+    best = min(removing(s) + np.exp(s) * adding(epsilon - s) for s in splits)
+    half = one_row(60, 4, 3, epsilon / 2)
+    assert 0.99 * best <= spend(60, 4, 3).delta(epsilon)
+    assert spend(60, 4, 3).delta(epsilon) <= (1 + np.exp(epsilon / 2)) * half * (1 + 1e-12) + 1e-12
 
 
 def test_certificate_has_the_gaussian_limit():
@@ -185,7 +201,7 @@ def test_a_weaker_claim_never_needs_more_noise():
 def test_tiny_deltas_are_not_rounded_to_nothing(degrees, epsilon):
     """Oracle: also far below 1e-16 (quadrature: 1.9e-19, 1.2e-59), where 1 - cdf cancels,
     the curve is no smaller than the law: a delta of exactly zero is no upper bound."""
-    ours = _zero_out(degrees, 6, 1).get_delta_for_epsilon(epsilon)
+    ours = one_row(degrees, 6, 1, epsilon)
     assert ours >= exact_curve(degrees, 6, epsilon) > 0
 
 
