@@ -6,8 +6,8 @@ from typing import Literal
 
 from dpbandit.inputs import BadInput, at_least, gaussian_target, inside, one_of, positive, whole
 from dpbandit.optimism import Alpha, BatchedUCB, Bonus
-from dpbandit.privacy.calibrate import Kind, gaussian_prefix_sum, least_multiplier
-from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.calibrate import Kind, least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.ledger import Ledger, no_privacy
 from dpbandit.privacy.noise import Wishart
 from dpbandit.privacy.prefix_sums import PrefixSum, TreeNoise, leaves
 from dpbandit.privacy.statistics import SecondMoments
@@ -43,7 +43,8 @@ class DPUCB:
         refresh_every   1                                      ceil(horizon / 100)
 
     Differs from the paper ("certified"; "paper" keeps 1-5 as printed). (1) Exact Gaussian
-    composition replaces basic composition of a loose tail bound: about 14 times less noise. (2)
+    composition replaces basic composition of a loose tail bound: 13.8 times less noise at T = 10^4,
+    epsilon 1, delta 1e-4, equal clips and units. (2)
     Disjoint arms get their own blocks, fed a one-hot row, so each ticks every round. (3) BLT in
     place of the tree. (4) Releases every `refresh_every` rounds. (5) The shift is twice a tail
     bound of this release's noise. In both: (6) x, r and optionally r x are clipped, whatever the
@@ -109,8 +110,11 @@ class DPUCB:
             positive(name, getattr(self, name))
         if self.prefix_sums == "blt" and (self.noise == "wishart" or self.calibration == "paper"):
             raise BadInput("Expected prefix_sums='blt' only with certified Gaussian noise.")
-        if self.noise == "wishart" and self.moment_clip is not None:
-            raise BadInput(f"Expected moment_clip={self.moment_clip} only with Gaussian noise.")
+        plain = self.noise == "gaussian" and self.calibration == "certified"
+        if self.moment_clip is not None and not plain:
+            raise BadInput(
+                f"Expected moment_clip={self.moment_clip} only with certified Gaussian noise."
+            )
 
     def make(self, spec: BanditSpec, streams: Streams) -> BatchedUCB:
         """A running agent; raises `BadInput` for anything but finitely many arms."""
@@ -140,7 +144,8 @@ class DPUCB:
             shift_factor=shift_factor,
             stddev=stddev,
         )
-        ledger = Ledger((sums.spend,))
+        private = self.epsilon < inf
+        ledger = Ledger((sums.spend,)) if private else no_privacy("sums without noise")
         return BatchedUCB(spec, len(streams), sums, statistic, bonus, ledger)
 
     def _every(self, spec: ContextualSpec) -> int:
@@ -150,7 +155,7 @@ class DPUCB:
     def _statistic(self, spec: ContextualSpec) -> SecondMoments:
         default = "joint" if self.calibration == "paper" else "disjoint"
         layout = "shared" if spec.shared else self.arms or default
-        C = spec.context_norm if self.context_clip is None else self.context_clip
+        C = min(spec.context_norm, self.context_clip or inf)  # more than the bound is only noise
         weight = self.moment_weight
         if self.calibration == "paper" or self.noise == "wishart":
             # one symmetric matrix over rows (x, r): noise beside r x as off the Gram's diagonal
@@ -199,7 +204,7 @@ class DPUCB:
     def _sums(self, spec: ContextualSpec, statistic: SecondMoments, streams: Streams) -> PrefixSum:
         every, stddev = self._every(spec), self._node_stddev(spec, statistic)
         if self.noise == "gaussian" or self.epsilon == inf:
-            return gaussian_prefix_sum(
+            return noisy_prefix_sum(
                 self._kind(),
                 statistic,
                 streams,

@@ -14,7 +14,7 @@ import pytest
 from dpbandit import compare
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.evaluate import log_marks, play, problem_maker
-from dpbandit.privacy.calibrate import gaussian_prefix_sum
+from dpbandit.privacy.calibrate import noisy_prefix_sum
 from dpbandit.privacy.statistics import ClippedVectors
 from dpbandit.streams import Streams
 
@@ -101,7 +101,7 @@ def test_private_sums_against_drawing_their_noise(benchmark, kind):
     x, whole, floor = np.zeros((R, d)), [], []
 
     def release():
-        sums = gaussian_prefix_sum(
+        sums = noisy_prefix_sum(
             kind,
             ClippedVectors(d),
             Streams(range(R)),

@@ -40,8 +40,10 @@ def clip_norm(x: Floats, bound: float) -> Floats:
     """`x` scaled down to Euclidean norm `bound` where it is longer; non-finite rows become 0.
 
     A row with a NaN, an infinity or an overflowing norm carries no usable direction: it becomes
-    the public constant 0, because clipping alone lets a NaN through.
+    the public constant 0, because clipping alone lets a NaN through. Integers become floats first:
+    their squares wrap around, and a wrapped norm clips nothing.
     """
+    x = np.asarray(x, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         length = norms(x)
         clipped: Floats = x * (bound / np.maximum(length, bound))
@@ -50,4 +52,5 @@ def clip_norm(x: Floats, bound: float) -> Floats:
 
 def clip_range(x: Floats, low: float, high: float) -> Floats:
     """`x` clipped to [low, high]; non-finite entries become the public constant `low`."""
+    x = np.asarray(x, dtype=np.float64)
     return np.clip(np.where(np.isfinite(x), x, low), low, high)

@@ -25,7 +25,7 @@ from dpbandit.experiments.reproduce import parse_settings
 from dpbandit.inputs import BadInput, one_of, privacy_target
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.protocols import AgentConfig
-from dpbandit.results import Results, check_writable, write_json
+from dpbandit.results import Results, check_writable, plot_certificate, write_json
 
 app = typer.Typer(
     name="dpbandit",
@@ -136,10 +136,12 @@ def certify(
     delta: Delta = 1e-5,
     settings: Settings = None,
     json: JsonFile = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the curve delta(epsilon) here.")] = None,
 ) -> None:
     """What an agent's noise really buys, by every accountant, beside what it claims.
 
-    Example: `dpbandit certify dp-ucb:calibration=paper --env dpbandit/OJPricing-v0 --epsilon 1`
+    Example: `dpbandit certify dp-ucb:calibration=paper --env dpbandit/OJPricing-v0 --epsilon 1
+    --plot curve.png`
     """
     privacy_target(epsilon, delta)
     make = problem_maker(env)
@@ -148,11 +150,15 @@ def certify(
     Console().print(Text(str(proof)))
     if json is not None:
         write_json(json, proof.as_dict())
+    if plot is not None:
+        plot_certificate(proof, plot, title=f"{agent} on {env}, horizon {horizon:,}")
+        Console().print(f"Written to {plot}.", highlight=False)
 
 
 @app.command()
 def reproduce(
     case: Annotated[str | None, typer.Argument(help="Name of a case, see --list.")] = None,
+    more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
     agent: Annotated[str | None, typer.Option(help="Agent id.")] = None,
     list_cases: Annotated[bool, typer.Option("--list", help="Show the cases.")] = False,
     settings: Settings = None,
@@ -167,7 +173,8 @@ def reproduce(
 ) -> None:
     """Run one agent on a reference case, at the printed size or any other.
 
-    `--set` sets an argument of the agent or of the problem.
+    `--set` sets an argument of the agent or of the problem (`env.KEY=VALUE`: of the problem). Named
+    options that the agent does not have are left out.
 
     Example: `dpbandit reproduce contextual/p1 --agent linucb --set alpha=theory`
     """
@@ -178,8 +185,10 @@ def reproduce(
         raise BadInput("Expected a CASE and --agent ID (or --list).")
     named = {"calibration": calibration and calibration.value, "noise": noise}
     named |= {"epsilon": epsilon, "delta": delta}  # type: ignore[dict-item]
-    chosen = parse_settings(settings)
-    chosen |= {key: value for key, value in named.items() if value is not None}
+    chosen = parse_settings([*(settings or []), *(more or [])])
+    one_of("agent", agent, AGENTS)
+    known = {field.name for field in fields(AGENTS[agent])}
+    chosen |= {key: value for key, value in named.items() if value is not None and key in known}
     record = run_case(case, agent, settings=chosen, horizon=horizon, replicas=replicas, seed=seed)
     console = Console()
     console.print(
@@ -224,20 +233,23 @@ def _print_results(results: Results) -> None:
     console.print(table)
     proofs = Table(title="certificates", title_justify="left")
     proofs.add_column("agent", no_wrap=True)
-    for column in ("claimed", "certified", "delta"):
+    for column in ("claimed epsilon", "certified epsilon", "at delta"):
         proofs.add_column(column, justify="right")
-    proofs.add_column("notion of privacy")
+    proofs.add_column("privacy")
+    notions = list(dict.fromkeys(run.certificate.notion for run in results.runs))
     for run in results.runs:
         proof = run.certificate
-        excess = "" if proof.holds else "  EXCEEDS"
+        excess = "" if proof.holds else "  EXCEEDS THE CLAIM"
         proofs.add_row(
             run.name,
             f"{proof.claimed_epsilon:g}",
             f"{proof.epsilon:.4g}{excess}",
             f"{proof.claimed_delta:g}",
-            proof.notion,
+            f"({notions.index(proof.notion) + 1})",
         )
     console.print(proofs)
+    for number, notion in enumerate(notions, start=1):
+        console.print(f"({number}) {notion}", highlight=False)
     console.print(HONESTY, style="dim", highlight=False)
 
 

@@ -62,7 +62,7 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
     """Raise `BadInput` unless `value` is one of the `allowed` words; name the nearest."""
     words = list(allowed)
     if value not in words:
-        near = get_close_matches(str(value), words, n=1, cutoff=0.3)
+        near = get_close_matches(str(value), words, n=1, cutoff=0.5)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise BadInput(f"Expected {name}={value!r}{hint} to be one of {', '.join(words)}.")
 

@@ -44,7 +44,8 @@ class Bonus:
 class BatchedUCB:
     """Plays argmax x . theta + radius sqrt(x' V^-1 x), with theta and V from released sums.
 
-    Until something has been released disjoint arms take turns, since nothing tells them apart.
+    Until something has been released disjoint arms take turns, one for every reward seen, since
+    nothing tells them apart.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class BatchedUCB:
     def update(self, context: Floats, action: Ints, reward: Floats) -> None:
         """Feed the door; refit when it releases."""
         self._round += 1
-        release = self._sums(context, action, np.asarray(reward, dtype=np.float64))
+        release = self._sums(context, action, reward)
         if release is None:
             return
         statistic, bonus, self._released = self._statistic, self._bonus, True

@@ -1,6 +1,7 @@
 """Figures a person wants to look at: colour-blind safe, labelled, with bands."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,3 +66,38 @@ def _draw(axes: "Axes", marks: Ints, curve: Curve, *, color: Any, dashes: Any) -
         half = student.ppf(0.975, replicas - 1) * curve.regret.std(axis=1, ddof=1)
         half = half / np.sqrt(replicas)
         axes.fill_between(marks, mean - half, mean + half, color=color, alpha=0.2, lw=0)
+
+
+def delta_curve(
+    path: Path,
+    delta_at: Callable[[float], float],
+    *,
+    title: str,
+    claim: tuple[float, float],
+    certified: float,
+) -> None:
+    """The certified curve delta(epsilon) with the claimed and the certified point, to `path`."""
+    most = 1.5 * max(certified, min(claim[0], 100.0)) if certified < inf else 3 * claim[0]
+    epsilons = np.linspace(0, most, 200)
+    deltas = np.array([delta_at(float(epsilon)) for epsilon in epsilons])
+    with sns.axes_style("ticks"), sns.plotting_context("notebook"):
+        figure = Figure(figsize=(8, 5), layout="constrained")
+        axes = figure.add_subplot()
+        colors = sns.color_palette("colorblind", 3)
+        shown = deltas > 0
+        axes.plot(epsilons[shown], deltas[shown], color=colors[0], lw=2, label="certified curve")
+        axes.plot(*claim, "s", color=colors[1], ms=9, label=f"claimed: epsilon {claim[0]:g}")
+        if certified < inf:
+            label = f"certified: epsilon {certified:.3g}"
+            axes.plot(certified, claim[1], "o", color=colors[2], ms=8, label=label)
+        axes.axhline(claim[1], color="0.6", lw=1, ls=(0, (4, 3)))
+        axes.set_yscale("log")
+        axes.set_xlim(0, most)
+        axes.set_ylim(max(1e-12, claim[1] * 1e-4), 1)
+        axes.set_xlabel("epsilon")
+        axes.set_ylabel("delta")
+        axes.set_title(title, loc="left", pad=12)
+        axes.grid(alpha=0.3)
+        sns.despine(ax=axes)
+        axes.legend()
+        figure.savefig(path, dpi=160)

@@ -19,6 +19,8 @@ from dpbandit.protocols import AgentConfig
 if TYPE_CHECKING:
     import pandas as pd
 
+_FORMATS = (".png", ".svg", ".pdf")
+
 
 @dataclass(frozen=True)
 class AgentRun:
@@ -78,7 +80,7 @@ class Results:
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
         """Regret curves with 95 % confidence bands, as PNG, SVG or PDF by the path's ending."""
-        one_of("suffix of the plot", Path(path).suffix, (".png", ".svg", ".pdf"))
+        one_of("suffix of the plot", Path(path).suffix, _FORMATS)
         from dpbandit.plots import Curve, regret_curves
 
         curves = [Curve(_label(run), run.regret) for run in self.runs]
@@ -126,6 +128,21 @@ def _summary(run: AgentRun) -> dict[str, Any]:
     }
 
 
+def plot_certificate(proof: Certificate, path: Path, *, title: str) -> Path:
+    """The certified curve delta(epsilon) beside the claim, as PNG, SVG or PDF."""
+    one_of("suffix of the plot", path.suffix, _FORMATS)
+    if proof.claimed_delta == 0 or isinf(proof.claimed_epsilon):
+        raise BadInput("Expected an agent with a claim (epsilon, delta > 0) to plot a curve of.")
+    from dpbandit.plots import delta_curve
+
+    claim = (proof.claimed_epsilon, proof.claimed_delta)
+    curve = proof.ledger.delta
+    return write_atomically(
+        path,
+        lambda p: delta_curve(p, curve, title=title, claim=claim, certified=proof.epsilon),
+    )
+
+
 def _label(run: AgentRun) -> str:
     proof = run.certificate
     if isinf(proof.epsilon):
@@ -168,8 +185,11 @@ def write_json(path: Path, document: Any) -> Path:
 def check_writable(path: Path) -> None:
     """Raise `BadInput` unless a file can be written at `path`: better asked before the work."""
     probe = path.parent / f".{path.name}.{os.getpid()}.probe"
-    write_atomically(probe, lambda partial: partial.touch())
-    probe.unlink()
+    try:
+        write_atomically(probe, lambda partial: partial.touch())
+        probe.unlink()
+    except BadInput as mistake:
+        raise BadInput(str(mistake).replace(str(probe), str(path))) from None
 
 
 def write_atomically(path: Path, write: Any) -> Path:

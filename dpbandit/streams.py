@@ -67,6 +67,14 @@ class Streams:
         """Chi-square variables with the given degrees of freedom, (R, len(degrees)) a call."""
         return self._draws(name, (len(degrees),), "chisquare", tuple(degrees))
 
+    def exponentials(self, name: str, *shape: int) -> "Draws":
+        """Exponentials of mean 1 for the call site `name`, (R, *shape) a call."""
+        return self._draws(name, shape, "standard_exponential")
+
+    def gammas(self, name: str, order: float, *shape: int) -> "Draws":
+        """Gamma variables of shape parameter `order` and scale 1, (R, *shape) a call."""
+        return self._draws(name, shape, "standard_gamma", order)
+
     def _draws(self, name: str, shape: tuple[int, ...], law: str, *parameters: Any) -> "Draws":
         self._take(name)
         key = (*self._path, crc32(name.encode()))

@@ -100,8 +100,11 @@ class GLMBandit(ContextualProblem):
         at_least("noise", self.noise, 0)
         at_least("drift_rate", self.drift_rate, 0)
         inside("correlation", self.correlation, -1, 1, ends=True)
-        for name in ("sparsity", "cap", "drift_every"):
+        for name in ("dim", "sparsity", "cap", "drift_every"):
             whole(name, getattr(self, name), 1)
+        if self.contexts == "sparse" or self.parameters != "dense":
+            equal = self.parameters == "sparse-ones"  # with no coordinate left out all arms agree
+            whole("sparsity", self.sparsity, 1, self.dim - equal)
         low, high = {
             "identity": (-self.signal - _TAIL * self.noise, self.signal + _TAIL * self.noise),
             "poisson": (0.0, float(self.cap)),

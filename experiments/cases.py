@@ -51,6 +51,8 @@ class Case:
         own = self.agents[agent]
         if settings.get("calibration") == "paper":
             own = self.as_printed.get(agent, own)
+        if settings.get("noise") == "wishart":
+            own = {key: value for key, value in own.items() if key != "moment_clip"}
         made: AgentConfig = AGENTS[agent](**{**own, **settings})
         return made
 

@@ -27,7 +27,8 @@ def reproduce(
 ) -> dict[str, Any]:
     """Regret of `agent` on the case `name` under `settings`, beside the reference number if any.
 
-    A setting goes to the agent where its config has a field of that name, else to the problem.
+    A setting goes to the agent where its config has a field of that name, else to the problem;
+    `env.NAME` goes to the problem in any case.
     Returns case, agent, config, horizon, replicas, seed, mean, se, seconds, certified_epsilon,
     reference (mean and se, or None) and z, our distance from it in combined standard errors.
 
@@ -76,10 +77,15 @@ def _split(
     of_agent = [field.name for field in fields(AGENTS[agent])]
     problem: Any = load_env_creator(gym.spec(case.environment).kwargs["problem"])
     of_problem = [f.name for f in fields(problem) if f.name != "horizon"]
-    for key in settings:
-        one_of("setting", key, of_agent + of_problem)
-    ours = {key: value for key, value in settings.items() if key in of_agent}
-    return ours, {key: value for key, value in settings.items() if key not in ours}
+    ours, theirs = {}, {}
+    for key, value in settings.items():
+        name = key.removeprefix("env.")
+        one_of("setting", name, of_problem if name != key else of_agent + of_problem)
+        if key in of_agent:
+            ours[key] = value
+        else:
+            theirs[name] = value
+    return ours, theirs
 
 
 def _reference(case: Case, agent: str, config: object, horizon: int) -> Reference | None:

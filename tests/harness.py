@@ -98,7 +98,7 @@ class Tape(NamedTuple):
     """One run: door queries and releases in order, actions, and what was remembered each round."""
 
     queries: list[Any]
-    sensitivities: list[float]
+    mechanisms: list[Any]
     releases: list[Any]
     actions: Any
     memories: list[bytes]
@@ -107,8 +107,8 @@ class Tape(NamedTuple):
 def run(config: Any, spec: BanditSpec, world: World, replay: Tape | None = None) -> Tape:
     """Play `world`, recording the door; with `replay`, its releases are handed out again."""
     R = world.context.shape[1]
-    queries, sensitivities, releases, actions, memories = [], [], [], [], []
-    with door(queries, sensitivities, releases, replay):
+    queries, mechanisms, releases, actions, memories = [], [], [], [], []
+    with door(queries, mechanisms, releases, replay):
         agent = config.make(spec, Streams(range(R)))
         for context, reward in zip(world.context, world.reward, strict=True):
             action = agent.act(context)
@@ -116,17 +116,17 @@ def run(config: Any, spec: BanditSpec, world: World, replay: Tape | None = None)
             arm = action if isinstance(spec, ContextualSpec) else np.zeros(R, dtype=int)
             agent.update(context, action, reward[np.arange(R), arm])
             memories.append(memory(agent))
-    return Tape(queries, sensitivities, releases, np.array(actions), memories)
+    return Tape(queries, mechanisms, releases, np.array(actions), memories)
 
 
 @contextmanager
-def door(queries: list, sensitivities: list, releases: list, replay: Tape | None) -> Iterator[None]:
+def door(queries: list, mechanisms: list, releases: list, replay: Tape | None) -> Iterator[None]:
     """Watch `Mechanism.__call__`, and replace what it releases if there is something to replay."""
     original = Mechanism.__call__
 
     def watched(self: Mechanism, *datum: Any) -> Any:
         queries.append(self.query(*datum))
-        sensitivities.append(self.sensitivity)
+        mechanisms.append(self)
         release = original(self, *datum)
         if replay is not None:
             release = replay.releases[len(releases)]
@@ -162,10 +162,20 @@ def largest_move(one: Tape, two: Tape, t: int) -> Any:
     for i, (a, b) in enumerate(zip(one.queries, two.queries, strict=True)):
         if i // max(calls, 1) == t:
             gap = (a - b).reshape(len(a), -1)
-            moves.append(np.linalg.norm(gap, axis=1) / one.sensitivities[i])
+            moves.append(np.linalg.norm(gap, axis=1) / one.mechanisms[i].sensitivity)
         else:
             np.testing.assert_array_equal(a, b)
     return np.max(moves, axis=0)
+
+
+def noises(tape: Tape) -> list[Any]:
+    """What each release added to the sum of all that was fed, in units of the statistic."""
+    found, total = [], 0.0
+    for query, mechanism, release in zip(tape.queries, tape.mechanisms, tape.releases, strict=True):
+        total = total + query
+        if release is not None:
+            found.append(release / mechanism._statistic.units - total)
+    return found
 
 
 def billboard_differences(one: Tape, two: Tape, t: int) -> list[str]:

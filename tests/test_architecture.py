@@ -17,10 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent
 SETUP = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 FOLDERS = {package: SETUP["package-dir"].get(package) for package in SETUP["packages"]}
 ORDER = """
-    version inputs | arrays privacy.gdp | streams
-    privacy.ledger privacy.statistics privacy.wishart | privacy.mechanism privacy.noise
-    privacy.prefix_sums privacy.certificate | privacy.calibrate
-    protocols | problems ridge | optimism | envs.* agents.* | progress plots | results
+    version inputs | arrays privacy.gdp privacy.zcdp | streams privacy.spends privacy.statistics
+    privacy.ledger privacy.pure privacy.k_norm privacy.wishart privacy.mechanism privacy.noise
+    privacy.laws privacy.prefix_sums privacy.honaker privacy.k_ary privacy.window_tree
+    privacy.certificate | privacy.selection privacy.padded_tree privacy.unknown_horizon
+    privacy.sparse_vector privacy.calibrate | protocols | problems ridge | optimism | envs.* agents.* | progress plots | results
     evaluate | experiments.cases | experiments.reproduce | cli | __main__
 """
 FLOORS = [floor.split() for floor in ORDER.strip().replace("\n", "|").split("|")]

@@ -124,14 +124,22 @@ def test_set_changes_the_problem(run, tmp_path):
 
 def test_reproduce_json(run, tmp_path):
     """Exactly the promised keys; a setting goes to the agent or to the problem by its name."""
-    words = ["linucb", "--set", "alpha=0.5", "--set", "dim=4"]
+    words = ["linucb", "--set", "alpha=0.5", "--set", "dim=8"]
     record = json_of(run, tmp_path, *P1, *words)
     assert list(record) == REPRODUCE_KEYS
-    assert (record["config"]["alpha"], record["config"]["env_kwargs"]["dim"]) == (0.5, 4)
+    assert (record["config"]["alpha"], record["config"]["env_kwargs"]["dim"]) == (0.5, 8)
     assert (record["horizon"], record["replicas"]) == (20, 2)
     assert record["reference"] is record["z"] is None
-    paper = json_of(run, tmp_path, *P1, "dp-ucb", "--set", "dim=4", "--calibration", "paper")
+    paper = json_of(run, tmp_path, *P1, "dp-ucb", "--set", "dim=8", "--calibration", "paper")
     assert (paper["config"]["calibration"], paper["config"]["epsilon"]) == ("paper", 1.0)
+    words = ["dp-ucb", "--set", "dim=8", "env.noise=0.2", "--noise", "wishart"]
+    wishart = json_of(run, tmp_path, *P1, *words)
+    assert (wishart["config"]["noise"], wishart["config"]["env_kwargs"]["noise"]) == (
+        "wishart",
+        0.2,
+    )
+    plain = json_of(run, tmp_path, *P1, "linucb", "--epsilon", "2", "--noise", "gaussian")
+    assert "epsilon" not in plain["config"]
 
 
 def test_the_reference_number_and_z_at_the_printed_horizon(run, tmp_path):

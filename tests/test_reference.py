@@ -47,9 +47,9 @@ def test_a_row_is_found_only_under_its_own_settings():
     """The reference goes away when anything else is set, and comes back at its own settings."""
     small = {"horizon": 50, "replicas": 2, "progress": False}
     assert reproduce(P1.name, "uniform", settings={}, **small)["reference"] is None
-    other = reproduce(P1.name, "uniform", settings={"dim": 3, "n_actions": 4}, **small)
+    other = reproduce(P1.name, "uniform", settings={"dim": 8, "n_actions": 4}, **small)
     assert other["reference"] is None
-    assert other["config"]["env_kwargs"]["dim"] == 3
+    assert other["config"]["env_kwargs"]["dim"] == 8
     rows = [P1.config(row.agent, row.settings) for row in P1.references]
     assert len(set(rows)) == len(rows)
     assert replace(rows[-1], alpha="theory") in rows

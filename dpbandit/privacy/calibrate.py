@@ -1,62 +1,158 @@
-"""From a privacy target to a mechanism: no agent computes a noise scale by hand."""
+"""From a privacy target to a mechanism: no agent computes a noise scale by hand.
 
-from math import inf
+A running sum is a process (how noises make up N_t) with a law (how a noise is drawn):
+
+    process        gaussian   laplace, k-norm     one user is in
+    blt            yes        no                  |c| in L2, one column of C
+    tree, padded   yes        yes                 bit_length(m) nodes
+    honaker        yes        yes                 bit_length(m) nodes
+    k-ary          yes        yes, the default    few levels
+    window         yes        yes                 log2(W) + 1 nodes, for window DP
+    independent    yes        yes                 1
+
+`noise_multiplier` is the scale of a node's (or z's) noise over the sensitivity in the norm of the
+law: standard deviation over L2, Laplace scale over L1, K-norm scale over L2.
+"""
+
+from collections.abc import Callable
+from math import exp, inf, log, prod, sqrt
 from typing import Literal, TypeAlias
 
-from dpbandit.inputs import gaussian_target, one_of
+from dpbandit.inputs import BadInput, gaussian_target, one_of, privacy_target, whole
 from dpbandit.privacy.gdp import mu_of
-from dpbandit.privacy.ledger import GaussianSpend
-from dpbandit.privacy.noise import Gaussian
+from dpbandit.privacy.honaker import HonakerNoise
+from dpbandit.privacy.k_ary import KAryNoise
+from dpbandit.privacy.k_norm import KNormSpend, LaplaceSpend
+from dpbandit.privacy.laws import Gaussian, KNorm, Laplace
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.noise import Sampler
+from dpbandit.privacy.padded_tree import PaddedTreeNoise
 from dpbandit.privacy.prefix_sums import (
     BLTNoise,
     ExactNoise,
+    PrefixNoise,
     PrefixSum,
     TreeNoise,
     leaves,
     mu_after,
 )
+from dpbandit.privacy.spends import Expiring, GaussianSpend, Spend
 from dpbandit.privacy.statistics import Statistic
+from dpbandit.privacy.unknown_horizon import IndependentNoise
+from dpbandit.privacy.window_tree import WindowTreeNoise
 from dpbandit.streams import Streams
 
 Kind: TypeAlias = Literal["tree", "blt"]
-_NOISES: dict[str, type[TreeNoise] | type[BLTNoise]] = {"tree": TreeNoise, "blt": BLTNoise}
+Process: TypeAlias = Literal["blt", "tree", "padded", "honaker", "k-ary", "window", "independent"]
+NoiseLaw: TypeAlias = Literal["gaussian", "laplace", "k-norm"]
+_PROCESSES = ("blt", "tree", "padded", "honaker", "k-ary", "window", "independent")
+_LAWS = ("gaussian", "laplace", "k-norm")
+
+
+def least_noise(spend: Callable[[float], Spend], *, epsilon: float, delta: float) -> float:
+    """The least noise whose certificate meets the target, by inversion; rounded up by 1e-6.
+
+    Args:
+        spend: noise > 0 -> the spend of a mechanism with that much; less noise costs more.
+        epsilon: target > 0; infinity needs none.
+        delta: target in [0, 1).
+    """
+    privacy_target(epsilon, delta)
+    if epsilon == inf:
+        return 0.0
+
+    def fits(x: float) -> bool:
+        return Ledger((spend(exp(x)),)).delta(epsilon) <= delta
+
+    low = high = 0.0
+    while not fits(high):
+        low, high = high, high + 1
+        if high > log(1e12):
+            raise BadInput(f"Expected epsilon={epsilon!r} at delta={delta!r} to be within reach.")
+    while low == high or fits(low):
+        low, high = low - 1, low
+        if low < log(1e-12):
+            return exp(low)
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return exp(high)
 
 
 def least_multiplier(
-    kind: Kind, *, horizon: int, refresh_every: int, epsilon: float, delta: float
+    process: Process,
+    *,
+    horizon: int,
+    refresh_every: int,
+    epsilon: float,
+    delta: float,
+    law: NoiseLaw = "gaussian",
+    dim: int = 1,
+    window: int | None = None,
 ) -> float:
-    """Least noise stddev / sensitivity for which all releases are (epsilon, delta)-DP.
+    """The least `noise_multiplier` for which all releases are (epsilon, delta)-DP.
 
-    Exact: the column norm of the factorisation over mu*(epsilon, delta).
+    Gaussian: exact, column norm over mu*. Laplace and K-norm: the plain sum at delta = 0, else by
+    inversion of their loss distribution; `dim` is the number of coordinates a K-norm covers.
 
     >>> round(least_multiplier("tree", horizon=10_001, refresh_every=1, epsilon=1, delta=1e-4), 2)
     11.92
     """
-    gaussian_target(epsilon, delta)
-    one_of("prefix_sums", kind, _NOISES)
-    return _NOISES[kind].column_norm(leaves(horizon, refresh_every)) / mu_of(epsilon, delta)
+    m = leaves(horizon, refresh_every)
+    _check(process, law, window)
+    if law == "gaussian":
+        gaussian_target(epsilon, delta)
+        return _column_norm(process, m, window) / mu_of(epsilon, delta)
+    privacy_target(epsilon, delta)
+    count = _nodes(process, m, window)
+    if count == 0 or epsilon == inf:
+        return 0.0
+    if delta == 0:
+        return count / epsilon * (1 + 1e-12)
+    return least_noise(lambda x: _spend(law, x, count, dim, ""), epsilon=epsilon, delta=delta)
 
 
-def gaussian_prefix_sum(
-    kind: Kind,
+def noisy_prefix_sum(
+    process: Process,
     statistic: Statistic,
     streams: Streams,
     *,
     horizon: int,
     refresh_every: int,
     noise_multiplier: float,
+    law: NoiseLaw = "gaussian",
+    window: int | None = None,
 ) -> PrefixSum:
-    """A running sum; each node (or z) has stddev `noise_multiplier` x sensitivity."""
-    m = leaves(horizon, refresh_every)
-    stddev = noise_multiplier * statistic.sensitivity
-    norm = _NOISES[kind].column_norm(m)
-    spend = GaussianSpend(mu_after(norm, noise_multiplier), f"{kind} sum, {m} Gaussian releases")
-    noise: TreeNoise | BLTNoise
-    if kind == "tree":
-        node = Gaussian(stddev).sampler(streams, "tree noise", statistic.shape)
-        noise = TreeNoise(node, stddev=stddev)
+    """A running sum of `statistic` with the process and the law of the module's table.
+
+    `window` counts releases and belongs to the window process: its spend is `Expiring`, and a
+    ledger must say so. The L1 sensitivity is sqrt(coordinates) x the L2 one.
+    """
+    _check(process, law, window)
+    m, shape = leaves(horizon, refresh_every), statistic.shape
+    size = prod(shape)
+    name = f"{process} noise"
+    note = f"{process} sum, {m} {law} releases"
+    spend: Spend
+    if law == "gaussian":
+        mu = mu_after(_column_norm(process, m, window), noise_multiplier)
+        spend = GaussianSpend(mu, note.replace("gaussian", "Gaussian"))
     else:
-        noise = BLTNoise(streams.normals("blt noise", *statistic.shape), stddev=stddev)
+        spend = _spend(law, noise_multiplier, _nodes(process, m, window), size, note)
+    if window is not None:
+        spend = Expiring(spend, window * refresh_every)
+    scale = noise_multiplier * statistic.sensitivity
+    noise: PrefixNoise
+    if process == "blt":
+        noise = BLTNoise(streams.normals(name, *shape), stddev=scale)
+    else:
+        made: Gaussian | Laplace | KNorm = Gaussian(scale)
+        if law == "laplace":
+            made = Laplace(scale * sqrt(size))
+        elif law == "k-norm":
+            made = KNorm(scale)
+        node = made.sampler(streams, name, shape)
+        noise = _noise(process, node, sqrt(made.variance(size)), m, window)
     return PrefixSum(statistic, noise, spend, horizon=horizon, refresh_every=refresh_every)
 
 
@@ -65,3 +161,52 @@ def exact_prefix_sum(statistic: Statistic, *, horizon: int, refresh_every: int) 
     m = leaves(horizon, refresh_every)
     spend = GaussianSpend(inf if m else 0.0, f"exact sum, {m} releases")
     return PrefixSum(statistic, ExactNoise(), spend, horizon=horizon, refresh_every=refresh_every)
+
+
+def _spend(law: NoiseLaw, noise_multiplier: float, count: int, dim: int, note: str) -> Spend:
+    ratio = 1 / noise_multiplier if noise_multiplier else inf
+    if law == "laplace":
+        return LaplaceSpend(ratio, count=count, note=note)
+    return KNormSpend(dim, ratio, count=count, note=note)
+
+
+def _noise(
+    process: Process, node: Sampler, stddev: float, m: int, window: int | None
+) -> PrefixNoise:
+    if process == "tree":
+        return TreeNoise(node, stddev=stddev)
+    if process == "padded":
+        return PaddedTreeNoise(node, stddev=stddev, leaves=m)
+    if process == "honaker":
+        return HonakerNoise(node, stddev=stddev, leaves=m)
+    if process == "k-ary":
+        return KAryNoise(node, stddev=stddev, leaves=m)
+    if process == "window":
+        return WindowTreeNoise(node, stddev=stddev, window=window or 1, mode="exact", leaves=m)
+    return IndependentNoise(node, stddev=stddev)
+
+
+def _nodes(process: Process, m: int, window: int | None) -> int:
+    """How many noises one user touches."""
+    if process == "k-ary":
+        return KAryNoise.nodes_per_leaf(m)
+    if process == "window":
+        return WindowTreeNoise.nodes_per_leaf(window or 1, m)
+    if process == "independent":
+        return int(m > 0)
+    return m.bit_length()
+
+
+def _column_norm(process: Process, m: int, window: int | None) -> float:
+    return BLTNoise.column_norm(m) if process == "blt" else sqrt(_nodes(process, m, window))
+
+
+def _check(process: Process, law: NoiseLaw, window: int | None) -> None:
+    one_of("prefix_sums", process, _PROCESSES)
+    one_of("law", law, _LAWS)
+    if process == "blt" and law != "gaussian":
+        raise BadInput(f"Expected law={law!r} to be gaussian for a BLT.")
+    if process == "window":
+        whole("window", window, 1)
+    elif window is not None:
+        raise BadInput(f"Expected window={window!r} only with the window process.")

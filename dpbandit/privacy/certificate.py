@@ -1,11 +1,13 @@
 """A claim beside what the noise really buys, by every accountant that applies."""
 
-from dataclasses import asdict, dataclass
-from math import inf, log, sqrt
+from dataclasses import dataclass, fields
 from typing import Any
 
-from dpbandit.privacy import gdp
+from dpbandit.privacy.k_norm import GeneralisedGaussianSpend, KNormSpend, LaplaceSpend
 from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
+from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Spend
+from dpbandit.privacy.wishart import WishartSpend
 
 HONESTY = (
     "Proofs are for real numbers; these samplers are seeded and not floating-point safe "
@@ -18,19 +20,20 @@ class Certificate:
     """The privacy of one agent, computed from its ledger and nothing else.
 
     `epsilon` is certified at `claimed_delta` (at delta = 0 where nothing is claimed), `delta` at
-    `claimed_epsilon`. `accountants` maps a name to the epsilon it gives at that delta; `mu` and
-    `rho` are None when some mechanism is not Gaussian.
+    `claimed_epsilon`. `accountants` maps a name to the epsilon it gives at that delta; `pure` and
+    `rho` (zCDP) are infinite where there are none, `mu` (GDP) is None unless all is Gaussian.
     """
 
     claimed_epsilon: float
     claimed_delta: float
     epsilon: float
     delta: float
+    pure: float
+    rho: float
     mu: float | None
-    rho: float | None
     accountants: dict[str, float]
     notion: str
-    mechanisms: tuple[str, ...]
+    ledger: Ledger
 
     @property
     def holds(self) -> bool:
@@ -38,8 +41,9 @@ class Certificate:
         return self.epsilon <= self.claimed_epsilon
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
+        """Plain values for JSON; `ledger_from_dict` takes the ledger back."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**values, "ledger": ledger_as_dict(self.ledger)}
 
     def __str__(self) -> str:
         at = f"at delta {self.claimed_delta:g}"
@@ -48,8 +52,8 @@ class Certificate:
             f"claimed     epsilon {self.claimed_epsilon:g} {at}",
             f"certified   epsilon {self.epsilon:.6g} {at}"
             + ("" if self.holds else "   EXCEEDS THE CLAIM"),
-            *(f"  {name:<10}epsilon {value:.6g}" for name, value in self.accountants.items()),
-            *(f"mechanism   {note}" for note in self.mechanisms),
+            *(f"  {name:<12}epsilon {value:.6g}" for name, value in self.accountants.items()),
+            *(f"mechanism   {spend.note}" for spend in self.ledger.spends),
             HONESTY,
         ]
         return "\n".join(lines)
@@ -60,11 +64,10 @@ def certificate(
 ) -> Certificate:
     """Certify a ledger against `claim` = (epsilon, delta), or against itself where none is made.
 
-    `accountants=False` leaves out the side-by-side figures, of which one is slow to import.
+    `accountants=False` leaves out the side-by-side figures, of which some are slow to import.
     """
     nothing = (ledger.epsilon(0.0), 0.0)
     claimed_epsilon, claimed_delta = nothing if claim is None else claim
-    mu = ledger.mu
     epsilon, delta = ledger.epsilon(claimed_delta), ledger.delta(claimed_epsilon)
     if delta <= claimed_delta:  # the claim itself is certified, whatever the root is rounded to
         epsilon = min(epsilon, claimed_epsilon)
@@ -73,37 +76,57 @@ def certificate(
         claimed_delta=claimed_delta,
         epsilon=epsilon,
         delta=delta,
-        mu=mu,
-        rho=None if mu is None else gdp.rho_of(mu),
-        accountants=_accountants(ledger, epsilon, claimed_delta) if accountants else {},
+        pure=ledger.pure,
+        rho=ledger.rho,
+        mu=ledger.mu,
+        accountants=ledger.accountants(claimed_delta) if accountants else {},
         notion=ledger.notion,
-        mechanisms=tuple(spend.note for spend in ledger.spends),
+        ledger=ledger,
     )
 
 
-def _accountants(ledger: Ledger, epsilon: float, delta: float) -> dict[str, float]:
-    mu = ledger.mu
-    if mu is None:
-        return {"PLD": epsilon}
-    if mu in (0, inf) or delta == 0:
-        return {"GDP": epsilon}
-    return {"GDP": epsilon, "PLD": _pld_epsilon(mu, delta), "zCDP": _zcdp_epsilon(mu, delta)}
+_KINDS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        GaussianSpend,
+        LaplaceSpend,
+        KNormSpend,
+        GeneralisedGaussianSpend,
+        PureSpend,
+        BoundedRangeSpend,
+        WishartSpend,
+        Parallel,
+        Expiring,
+    )
+}
 
 
-def _pld_epsilon(mu: float, delta: float) -> float:
-    """The same Gaussian by dp-accounting's discretised loss, rounded pessimistically.
-
-    The noise multiplier is ours, for OUR replace-one sensitivity: dp-accounting's own REPLACE_ONE
-    doubles the sensitivity in one accountant and not in another.
-    """
-    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
-
-    step = min(1e-2, mu / 2000)
-    pld = from_gaussian_mechanism(1 / mu, value_discretization_interval=step)
-    return float(pld.get_epsilon_for_delta(delta))
+def ledger_as_dict(ledger: Ledger) -> dict[str, Any]:
+    """A ledger as plain values, which `ledger_from_dict` takes back unchanged."""
+    return {**vars(ledger), "spends": [_spend_as_dict(spend) for spend in ledger.spends]}
 
 
-def _zcdp_epsilon(mu: float, delta: float) -> float:
-    """Bun and Steinke (TCC 2016), Proposition 1.3: rho + 2 sqrt(rho ln(1/delta)), the loose one."""
-    rho = gdp.rho_of(mu)
-    return rho + 2 * sqrt(rho * log(1 / delta))
+def ledger_from_dict(values: dict[str, Any]) -> Ledger:
+    """The inverse of `ledger_as_dict`, also after a journey through JSON."""
+    return Ledger(**{**values, "spends": tuple(map(_spend_from_dict, values["spends"]))})
+
+
+def _spend_as_dict(spend: Spend) -> dict[str, Any]:
+    values: dict[str, Any] = {"kind": type(spend).__name__, **vars(spend)}
+    if isinstance(spend, Parallel):
+        values["parts"] = [_spend_as_dict(part) for part in spend.parts]
+    if isinstance(spend, Expiring):
+        values["part"] = _spend_as_dict(spend.part)
+    return values
+
+
+def _spend_from_dict(values: dict[str, Any]) -> Any:
+    kind = _KINDS[values["kind"]]
+    given = {key: value for key, value in values.items() if key != "kind"}
+    if "parts" in given:
+        given["parts"] = tuple(map(_spend_from_dict, given["parts"]))
+    if "part" in given:
+        given["part"] = _spend_from_dict(given["part"])
+    if "groups" in given:
+        given["groups"] = tuple(tuple(group) for group in given["groups"])
+    return kind(**given)

@@ -2,81 +2,87 @@
 
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import Protocol
+from typing import Literal
 
 from dpbandit.inputs import BadInput
-from dpbandit.privacy import gdp
+from dpbandit.privacy import gdp, zcdp
+from dpbandit.privacy.spends import ROUNDING, Expiring, GaussianSpend, Spend, composed
 
-JOINT_DP = "joint DP under continual observation, replace one user's round"
+JOINT_DP = "joint DP under continual observation, {} one user's round"
 NO_DATA = "plays without looking at any user's data"
 NO_PRIVACY = "none: exact data reaches later actions"
 
-
-class Spend(Protocol):
-    """The privacy cost of everything one mechanism will ever release about one user."""
-
-    @property
-    def note(self) -> str:
-        """The mechanism in words."""
-        ...
-
-    @property
-    def mu(self) -> float | None:
-        """The Gaussian-DP parameter, or None for a mechanism that is not Gaussian."""
-        ...
-
-    def delta(self, epsilon: float) -> float:
-        """An upper bound of the curve delta(epsilon)."""
-        ...
-
-
-@dataclass(frozen=True)
-class GaussianSpend:
-    """A mechanism whose whole life is mu-GDP: L2 movement over noise standard deviation."""
-
-    mu: float
-    note: str
-
-    def delta(self, epsilon: float) -> float:
-        """The exact delta at `epsilon`."""
-        return gdp.delta_of(self.mu, epsilon)
+_DENSE = 50.0
+"""From this mu on (epsilon beyond 1,000) a grid of losses is not worth its memory; GDP is exact."""
 
 
 @dataclass(frozen=True)
 class Ledger:
     """The spends of one agent, composed, and the notion of privacy they are stated in.
 
+    `adjacency` is how neighbouring streams differ at one round: its user is replaced by any other,
+    or zeroed out. `window` = W promises it only for the users of the last W rounds, read at every
+    round (window DP; Lou and Cheung 2020); None protects every user for ever.
+
     >>> Ledger((GaussianSpend(0.3, "a"), GaussianSpend(0.4, "b"))).mu
     0.5
     """
 
     spends: tuple[Spend, ...] = ()
-    notion: str = JOINT_DP
+    scope: str = JOINT_DP
+    """what is promised, in words"""
+    adjacency: Literal["replace", "zero out"] = "replace"
+    window: int | None = None
 
     def __post_init__(self) -> None:
-        if self.mu is None and len(self.spends) > 1:
-            raise BadInput("Several spends compose only when all of them are Gaussian.")
+        for spend in self.spends:
+            if isinstance(spend, Expiring) and not (self.window or inf) <= spend.window:
+                raise BadInput(
+                    f"Expected window={self.window} of the ledger to be at most {spend.window}, "
+                    f"as long as this lasts: {spend.note}."
+                )
+
+    @property
+    def notion(self) -> str:
+        """The notion of privacy in words."""
+        expiry = "" if self.window is None else f", for the users of the last {self.window} rounds"
+        return self.scope.format(self.adjacency) + expiry
 
     @property
     def mu(self) -> float | None:
         """The GDP parameter of the composition, None when a spend is not Gaussian."""
-        parts = [spend.mu for spend in self.spends]
-        if any(mu is None for mu in parts):
-            return None
-        return sqrt(sum(mu * mu for mu in parts if mu is not None))
+        mus = [spend.mu for spend in self.spends]
+        return None if None in mus else sqrt(sum(mu * mu for mu in mus if mu is not None))
+
+    @property
+    def pure(self) -> float:
+        """Pure epsilon: the plain sum."""
+        return sum(spend.pure for spend in self.spends)
+
+    @property
+    def rho(self) -> float:
+        """zCDP: the plain sum."""
+        return sum(spend.rho for spend in self.spends)
 
     def delta(self, epsilon: float) -> float:
         """The certified delta at `epsilon`: exact for Gaussians, else an upper bound."""
-        mu = self.mu
-        return self.spends[0].delta(epsilon) if mu is None else gdp.delta_of(mu, epsilon)
+        if self.mu is not None:
+            return gdp.delta_of(self.mu, epsilon)
+        if epsilon >= self.pure:
+            return 0.0
+        if len(self.spends) == 1:
+            return self.spends[0].delta(epsilon)
+        curve = composed(*self.spends)
+        if curve is None:
+            raise BadInput("These spends have no common loss distribution to compose.")
+        return min(1.0, float(curve.get_delta_for_epsilon(epsilon)) + ROUNDING)
 
     def epsilon(self, delta: float) -> float:
         """The certified epsilon at `delta`, rounded up; infinity where none can be given."""
-        mu = self.mu
-        if mu is not None:
-            return gdp.epsilon_of(mu, delta)
+        if self.mu is not None:
+            return gdp.epsilon_of(self.mu, delta)
         if delta <= 0:
-            return inf
+            return self.pure
         high = 1.0
         while self.delta(high) > delta:
             high *= 2
@@ -87,6 +93,21 @@ class Ledger:
             middle = (low + high) / 2
             low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
         return high if self.delta(low) > delta else low
+
+    def accountants(self, delta: float) -> dict[str, float]:
+        """The epsilon at `delta` by every accountant that applies, by its name."""
+        found = {"pure": self.pure} if self.pure < inf else {}
+        if delta > 0:
+            if self.rho < inf:
+                found["zCDP (BS)"] = zcdp.loose_epsilon(self.rho, delta)
+                found["zCDP (CKS)"] = zcdp.epsilon_of(self.rho, delta)
+            wanted = self.spends and (self.mu or 0.0) < _DENSE
+            curve = composed(*self.spends) if wanted else None
+            if curve is not None:
+                found["PLD"] = float(curve.get_epsilon_for_delta(delta))
+        if self.mu is not None:
+            found["GDP"] = gdp.epsilon_of(self.mu, delta)
+        return found or {"curve": self.epsilon(delta)}
 
 
 def no_data() -> Ledger:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from dpbandit.arrays import Floats
 from dpbandit.inputs import BadInput
-from dpbandit.privacy.ledger import Spend
+from dpbandit.privacy.spends import Spend
 
 
 class BudgetExceeded(BadInput):

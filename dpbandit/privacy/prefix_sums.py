@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 from dpbandit.arrays import Floats
 from dpbandit.inputs import BadInput, whole
-from dpbandit.privacy.ledger import Spend
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise import Sampler
+from dpbandit.privacy.spends import Spend
 from dpbandit.privacy.statistics import Statistic
 from dpbandit.streams import Draws
 
@@ -69,7 +69,7 @@ class PrefixSum(Mechanism):
         self.spend, self.sensitivity, self.uses = spend, statistic.sensitivity, horizon
         self.leaves = leaves(horizon, refresh_every)
         self._statistic, self._noise, self._every = statistic, noise, refresh_every
-        self._pending: list[npt.NDArray[Any]] = []
+        self._pending: list[Floats] = []
         self._exact: Floats | float = 0.0
 
     @property
@@ -86,7 +86,8 @@ class PrefixSum(Mechanism):
         if batch >= self.leaves:
             return None
         if not self._pending:
-            self._pending = [np.empty((self._every, *a.shape), a.dtype) for a in datum]
+            # float64 whatever the first user sent: her dtype must not round everybody else
+            self._pending = [np.empty((self._every, *a.shape)) for a in datum]
         for pending, array in zip(self._pending, datum, strict=True):
             pending[place] = array
         if place < self._every - 1:

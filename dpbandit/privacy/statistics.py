@@ -160,6 +160,7 @@ class SecondMoments:
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
         """context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, p)."""
         context, action, reward = batch
+        action = action.astype(np.int64)
         if self.layout == "shared":
             context = np.take_along_axis(context, action[..., None, None], axis=2)[:, :, 0]
         x = clip_norm(context, self.context_bound)  # (n, R, d)

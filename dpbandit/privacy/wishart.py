@@ -32,13 +32,13 @@ from scipy.special import chdtr, chdtrc
 from dpbandit.arrays import Floats
 from dpbandit.inputs import BadInput
 from dpbandit.privacy.gdp import mu_of
+from dpbandit.privacy.spends import ROUNDING
 
 if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import PLDPmf
 
 _GRID = 4000
 """Cells of the discretised loss of one node."""
-_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,34 @@ class WishartSpend:
         """None: Wishart noise is not Gaussian."""
         return None
 
+    @property
+    def pure(self) -> float:
+        """Infinity: the determinant ratio has no bound."""
+        return inf if self.nodes else 0.0
+
+    @property
+    def rho(self) -> float:
+        """Infinity: the ratio is infinite with some probability."""
+        return inf if self.nodes else 0.0
+
+    @property
+    def step(self) -> float:
+        """Any: there is no grid to share."""
+        return inf
+
+    def pld(self, step: float) -> None:
+        """None: replacing is two steps, which do not fit one loss distribution."""
+        return None
+
     def delta(self, epsilon: float) -> float:
         """A proved upper bound of delta for replacing one user (see the module)."""
         if self.nodes == 0 or epsilon == inf:
             return 0.0
+        epsilon = min(epsilon, 100.0)  # e^epsilon overflows; delta at less is a bound
         removing, adding = _zero_out(self.degrees, self.dim, self.nodes)
-        split = np.linspace(0, min(epsilon, 100.0), 65)
-        first = removing.get_delta_for_epsilon(split) + _ROUNDING
-        second = adding.get_delta_for_epsilon((epsilon - split)[::-1])[::-1] + _ROUNDING
+        split = np.linspace(0, epsilon, 65)
+        first = removing.get_delta_for_epsilon(split) + ROUNDING
+        second = adding.get_delta_for_epsilon((epsilon - split)[::-1])[::-1] + ROUNDING
         return min(1.0, float((first + np.exp(split) * second).min()))
 
 

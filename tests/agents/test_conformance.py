@@ -9,6 +9,9 @@ import pytest
 
 from dpbandit import certify
 from dpbandit.agents import DPUCB, EpsilonGreedy, LinTS, LinUCB
+from dpbandit.privacy.calibrate import exact_prefix_sum
+from dpbandit.privacy.statistics import ClippedVectors, SecondMoments
+from dpbandit.privacy.wishart import WishartSpend
 from dpbandit.streams import Streams
 from tests.harness import (
     DISJOINT,
@@ -18,6 +21,7 @@ from tests.harness import (
     label,
     largest_move,
     loud_users,
+    noises,
     run,
 )
 from tests.prey.leaks import DOOR, STATE
@@ -57,6 +61,59 @@ def test_billboard(pair, t):
     """With the releases fixed, nothing remembered and nobody else's action depends on the user."""
     first, second = two_worlds(*pair, t)
     assert billboard_differences(first, second, t) == []
+
+
+@every_private_agent
+def test_noise_is_added_to_what_was_fed_and_knows_no_data(pair):
+    """Two live runs with equal seeds and different users: release minus everything that was fed is
+    the same noise in both. So what `query` shows is what enters the sum, and neither the size of
+    the noise nor the number of draws depends on data."""
+    config, spec = pair
+    with np.errstate(all="ignore"):
+        one, two = (run(config, spec, loud_users(spec, 8, seed)) for seed in (1, 2))
+    for a, b in zip(noises(one), noises(two), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-8 * max(1.0, np.abs(a).max()))
+
+
+@every_private_agent
+def test_noise_is_as_large_as_the_ledger_says(pair):
+    """Statistical: the first release of 3,000 replicas that meet nobody but zeros has, in units,
+    the variance that the ledger's spend was computed from; false alarm below 1e-6 a case (6 errors
+    of the mean square), 10 % off in variance is caught (asserted)."""
+    config, spec = pair
+    if type(config) is not DPUCB:
+        return
+    agent = config.make(spec, Streams(range(3000)))
+    (spend,), sums = agent.ledger.spends, agent._sums
+    release = None
+    while release is None:
+        zeros = np.zeros((3000, *spec.context_shape))
+        release = sums(zeros, np.zeros(3000, dtype=int), np.zeros(3000))
+    statistic = sums._statistic
+    ratio = np.square(release / statistic.units / expected_stddev(spend, sums, statistic))
+    error = 6 * ratio.mean(axis=(1, 2)).std() / 3000**0.5
+    assert abs(ratio.mean() - 1) < error < 0.1
+
+
+def expected_stddev(spend, sums, statistic):
+    """Of one node (or z): from mu and the column norm, or from the degrees of freedom."""
+    if isinstance(spend, WishartSpend):
+        L2 = statistic.context_bound**2 + statistic.reward_bound**2
+        return (2 * spend.degrees) ** 0.5 * L2 / statistic.context_bound**2
+    return statistic.sensitivity * type(sums._noise).column_norm(sums.leaves) / spend.mu
+
+
+def test_integers_cannot_slip_past_the_clips():
+    """Squares of large integers wrap to norm 0; a first user's integers must not round the rest."""
+    statistic = SecondMoments(n_actions=2, dim=2)
+    for kind in (np.int64, np.int32, np.int16, np.uint8):
+        huge = np.array([[[np.iinfo(kind).max // 2 + 1, 0]]], dtype=kind)
+        total = statistic.total(huge, np.zeros((1, 1), dtype=int), np.ones((1, 1), dtype=kind))
+        assert np.linalg.norm(total / statistic.units) <= 2**0.5 + 1e-12
+    sums = exact_prefix_sum(ClippedVectors(2), horizon=9, refresh_every=4)
+    for t in range(4):
+        release = sums(np.array([[0, 1]]) if t == 0 else np.array([[0.5, 0.0]]))
+    np.testing.assert_allclose(release, [[1.5, 1.0]])
 
 
 @pytest.mark.parametrize("prey", DOOR, ids=lambda prey: prey.statistic.__name__)

@@ -133,7 +133,7 @@ def test_regret_falls_as_epsilon_grows():
         ({"prefix_sums": "blt", "noise": "wishart"}, "only with certified Gaussian noise"),
         ({"prefix_sums": "fenwick"}, "one of tree, blt"),
         ({"refresh_every": 0}, "refresh_every=0 to be a whole number >= 1"),
-        ({"moment_clip": 0.5, "noise": "wishart"}, "only with Gaussian noise"),
+        ({"moment_clip": 0.5, "noise": "wishart"}, "only with certified Gaussian noise"),
     ],
 )
 def test_bad_input_gets_one_sentence(fields, sentence):

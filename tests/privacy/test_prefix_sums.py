@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import chi2
 
 from dpbandit.privacy import prefix_sums as module
-from dpbandit.privacy.calibrate import exact_prefix_sum, gaussian_prefix_sum
-from dpbandit.privacy.ledger import GaussianSpend
+from dpbandit.privacy.calibrate import exact_prefix_sum, noisy_prefix_sum
 from dpbandit.privacy.mechanism import BudgetExceeded
 from dpbandit.privacy.prefix_sums import PrefixSum, TreeNoise, leaves
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.privacy.statistics import ClippedVectors, SecondMoments
 from dpbandit.streams import Streams
 
@@ -46,7 +46,7 @@ def test_noiseless_tree_is_cumsum(every):
 def test_call_after_the_last_is_refused(kind):
     """Golden, by hand: T = 8, k = 2 gives m = 3 useful releases after rounds 2, 4, 6 (the one after
     round 8 precedes no action); call 9 raises."""
-    door = gaussian_prefix_sum(
+    door = noisy_prefix_sum(
         kind, WIDE, Streams([1, 2]), horizon=8, refresh_every=2, noise_multiplier=1.0
     )
     released = [door(np.ones((2, 2))) is not None for _ in range(8)]
@@ -102,7 +102,7 @@ def test_released_noise_has_the_reported_size(kind, last, shape):
     else:
         statistic = SecondMoments(n_actions=4_000, dim=2, context_bound=3.0, reward_high=0.5)
         user = (np.zeros((1, 2)), np.zeros(1, dtype=int), np.zeros(1))
-    door = gaussian_prefix_sum(
+    door = noisy_prefix_sum(
         kind, statistic, Streams([5]), horizon=64, refresh_every=1, noise_multiplier=6.0
     )
     for _ in range(last):
@@ -136,7 +136,7 @@ def test_replicas_do_not_depend_on_their_company(kind, dim):
     users = np.random.default_rng(2).standard_normal((50, 6, dim))
 
     def releases(chosen):
-        door = gaussian_prefix_sum(
+        door = noisy_prefix_sum(
             kind,
             ClippedVectors(dim=dim),
             Streams([10 + i for i in chosen]),
