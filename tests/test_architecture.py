@@ -22,7 +22,8 @@ ORDER = """
     privacy.laws privacy.prefix_sums privacy.honaker privacy.k_ary privacy.window_tree
     privacy.certificate | privacy.selection privacy.padded_tree privacy.unknown_horizon
     privacy.sparse_vector privacy.calibrate | protocols | problems ridge | optimism
-    envs.* agents.* | progress plots | results | evaluate | experiments.cases | experiments.reproduce | cli | __main__
+    envs.* agents.* | progress plots | results
+    evaluate | experiments.cases | experiments.reproduce | cli | __main__
 """
 FLOORS = [floor.split() for floor in ORDER.strip().replace("\n", "|").split("|")]
 INITS = {package.partition(".")[2] for package in FOLDERS}
