@@ -26,6 +26,7 @@ from dpbandit.inputs import BadInput, one_of, privacy_target
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.protocols import AgentConfig
 from dpbandit.results import Results, check_writable, plot_certificate, write_json
+from dpbandit.version import VERSION
 
 app = typer.Typer(
     name="dpbandit",
@@ -49,6 +50,21 @@ class Calibration(StrEnum):
 
     certified = "certified"
     paper = "paper"
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"dpbandit {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Version.")
+    ] = False,
+) -> None:
+    """What does joint differential privacy cost a bandit, in regret?"""
 
 
 @app.command()

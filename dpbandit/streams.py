@@ -122,4 +122,8 @@ class Draws:
     def fill(self, block: Floats) -> None:
         """Write the next rounds' numbers into `block`, (R, count, *shape), a row for a replica."""
         for row, (generator, law) in zip(block, self._laws, strict=True):
-            row[...] = getattr(generator, law)(*self._parameters, size=row.shape)
+            draw = getattr(generator, law)
+            if row.flags.c_contiguous and not self._parameters:
+                draw(out=row)
+            else:
+                row[...] = draw(*self._parameters, size=row.shape)

@@ -7,7 +7,7 @@ A running sum is a process (how noises make up N_t) with a law (how a noise is d
     tree, padded   yes        yes                 bit_length(m) nodes
     honaker        yes        yes                 bit_length(m) nodes
     k-ary          yes        yes, the default    few levels
-    window         yes        yes                 log2(W) + 1 nodes, for window DP
+    window, -lazy  yes        yes                 log2(W) + 1 nodes, for window DP
     independent    yes        yes                 1
 
 `noise_multiplier` is the scale of a node's (or z's) noise over the sensitivity in the norm of the
@@ -39,13 +39,16 @@ from dpbandit.privacy.prefix_sums import (
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Spend
 from dpbandit.privacy.statistics import Statistic
 from dpbandit.privacy.unknown_horizon import IndependentNoise
-from dpbandit.privacy.window_tree import WindowTreeNoise
+from dpbandit.privacy.window_tree import Mode, WindowTreeNoise
 from dpbandit.streams import Streams
 
 Kind: TypeAlias = Literal["tree", "blt"]
-Process: TypeAlias = Literal["blt", "tree", "padded", "honaker", "k-ary", "window", "independent"]
+Process: TypeAlias = Literal[
+    "blt", "tree", "padded", "honaker", "k-ary", "window", "window-lazy", "independent"
+]
 NoiseLaw: TypeAlias = Literal["gaussian", "laplace", "k-norm"]
-_PROCESSES = ("blt", "tree", "padded", "honaker", "k-ary", "window", "independent")
+_WINDOWS = ("window", "window-lazy")
+_PROCESSES = ("blt", "tree", "padded", "honaker", "k-ary", *_WINDOWS, "independent")
 _LAWS = ("gaussian", "laplace", "k-norm")
 
 
@@ -181,8 +184,9 @@ def _noise(
         return HonakerNoise(node, stddev=stddev, leaves=m)
     if process == "k-ary":
         return KAryNoise(node, stddev=stddev, leaves=m)
-    if process == "window":
-        return WindowTreeNoise(node, stddev=stddev, window=window or 1, mode="exact", leaves=m)
+    if process in _WINDOWS:
+        mode: Mode = "exact" if process == "window" else "lazy"
+        return WindowTreeNoise(node, stddev=stddev, window=window or 1, mode=mode, leaves=m)
     return IndependentNoise(node, stddev=stddev)
 
 
@@ -190,7 +194,7 @@ def _nodes(process: Process, m: int, window: int | None) -> int:
     """How many noises one user touches."""
     if process == "k-ary":
         return KAryNoise.nodes_per_leaf(m)
-    if process == "window":
+    if process in _WINDOWS:
         return WindowTreeNoise.nodes_per_leaf(window or 1, m)
     if process == "independent":
         return int(m > 0)
@@ -206,7 +210,7 @@ def _check(process: Process, law: NoiseLaw, window: int | None) -> None:
     one_of("law", law, _LAWS)
     if process == "blt" and law != "gaussian":
         raise BadInput(f"Expected law={law!r} to be gaussian for a BLT.")
-    if process == "window":
+    if process in _WINDOWS:
         whole("window", window, 1)
     elif window is not None:
         raise BadInput(f"Expected window={window!r} only with the window process.")

@@ -66,9 +66,12 @@ def test_a_million_mechanisms_in_five_seconds_and_cached():
     ledger = Ledger((PureSpend.of("a million", 0.1 / np.sqrt(np.arange(1, 10**6 + 1))),))
     assert ledger.delta(1.245) <= 1e-4 <= ledger.delta(1.225)
     assert time.perf_counter() - start < 5
-    start = time.perf_counter()
-    ledger.delta(1.245)
-    assert time.perf_counter() - start < 0.02
+    again = []
+    for _ in range(5):
+        start = time.perf_counter()
+        ledger.delta(1.245)
+        again.append(time.perf_counter() - start)
+    assert min(again) < 1e-3
 
 
 def test_unlike_spends_share_one_loss_distribution():
