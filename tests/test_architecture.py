@@ -20,7 +20,8 @@ ORDER = """
     version inputs | arrays privacy.gdp privacy.zcdp | streams privacy.spends privacy.statistics
     privacy.ledger privacy.pure privacy.k_norm privacy.wishart privacy.mechanism privacy.noise
     privacy.laws privacy.prefix_sums privacy.honaker privacy.k_ary privacy.window_tree
-    privacy.certificate | privacy.selection privacy.padded_tree privacy.unknown_horizon
+    privacy.generalised_gaussian | privacy.certificate
+    privacy.selection privacy.padded_tree privacy.unknown_horizon
     privacy.sparse_vector privacy.calibrate | protocols | problems ridge | optimism
     envs.* agents.* | progress plots | results
     evaluate | experiments.cases | experiments.reproduce | cli | __main__

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dpbandit.privacy.k_norm import GeneralisedGaussianSpend, KNormSpend, LaplaceSpend
+from dpbandit.privacy.generalised_gaussian import GeneralisedGaussianSpend
+from dpbandit.privacy.k_norm import KNormSpend, LaplaceSpend
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Spend

@@ -1,6 +1,6 @@
-"""What noise shaped by a norm costs: Laplace, K-norm and generalised Gaussian releases.
+"""What noise shaped by a norm costs: Laplace and K-norm releases.
 
-**Laplace and K-norm.** The density is exp(-|b| / c) up to a constant, hence the loss of a release
+**One worst pair.** The density is exp(-|b| / c) up to a constant, hence the loss of a release
 whose input moved by v is (|b - v| - |b|) / c, between -|v| / c and |v| / c: pure DP, summed over
 the releases. The curve delta(epsilon) is far below that sum, and needs one pair of worlds only:
 
@@ -19,21 +19,18 @@ both, so that on a cell of an (s, u) grid it is at most its value at the lower c
 carries that value, rounded up once more onto a fine grid; what lies below the grid carries the
 maximum a. The curve of those atoms, an upper bound, goes onto the grid asked for by connecting
 the dots (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, PETS 2022), again pessimistic.
-
-**Generalised Gaussian.** Lemma 1 in `GeneralisedGaussianSpend`: zCDP, and every curve from it.
 """
 
 from dataclasses import dataclass
 from functools import cache
-from math import ceil, exp, inf, log, sqrt
+from math import ceil, inf, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import betainc, gammainc, gammaincc, gammainccinv, gammaincinv
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput, at_least, whole
-from dpbandit.privacy import gdp
+from dpbandit.inputs import at_least, whole
 from dpbandit.privacy.spends import ROUNDING
 
 if TYPE_CHECKING:
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
 
 _RADII, _COSINES, _FINE, _COARSE = 1000, 8000, 4000, 500
 """Cells of the (s, u) grid; grid points of the atoms, and of a curve, from loss 0 to a."""
-_HOPELESS = 300.0
+HOPELESS = 300.0
 """One release with a larger loss is certified as no privacy at all: e^loss overflows."""
 
 
@@ -62,7 +59,7 @@ class LaplaceSpend:
     note: str = "Laplace noise"
 
     def __post_init__(self) -> None:
-        _positive_or_none("epsilon", self.epsilon)
+        positive_or_none("epsilon", self.epsilon)
         whole("count", self.count, 0)
 
     @property
@@ -114,7 +111,7 @@ class KNormSpend:
 
     def __post_init__(self) -> None:
         whole("dim", self.dim, 1)
-        _positive_or_none("ratio", self.ratio)
+        positive_or_none("ratio", self.ratio)
         whole("count", self.count, 0)
 
     @property
@@ -146,125 +143,25 @@ class KNormSpend:
         return _delta(self.dim, self.ratio, self.count, epsilon)
 
 
-@dataclass(frozen=True)
-class GeneralisedGaussianSpend:
-    """`count` releases with `GeneralisedGaussian(sigma, r)` noise in dimension `dim`.
-
-    One user moves each of them by at most S = ratio x sigma in l_q, r <= q <= infinity.
-
-    **Guarantee.** rho-zCDP with rho = count kappa ratio^2 / 2 and kappa = (r - 1) d^(2/r - 2/q),
-    r >= 2. Lemma 1: |.|_r^2 is (r-1)-smooth, so with w = z - v the inequalities at w - (a-1) v and
-    w + v (times a - 1) add up to
-
-        |z - a v|^2 + (a - 1) |z|^2 <= a |z - v|^2 + (r - 1) a (a - 1) |v|^2,
-
-    which bounds the Renyi divergence of order a by a (r - 1) |v|_r^2 / (2 sigma^2); and
-    |v|_r <= d^(1/r - 1/q) |v|_q. At r = 2 the noise is Gaussian and mu is exact.
-
-    Bassily, Guzman and Nandi, COLT 2021. Differs from the paper: kappa is that of the norm used.
-    """
-
-    r: float
-    dim: int
-    ratio: float
-    """S / sigma"""
-    q: float = inf
-    count: int = 1
-    note: str = "generalised Gaussian noise"
-
-    def __post_init__(self) -> None:
-        _positive_or_none("ratio", self.ratio)
-        whole("count", self.count, 0)
-        smoothness(self.r, dim=self.dim, q=self.q)
-
-    @property
-    def mu(self) -> float | None:
-        """sqrt(2 rho) at r = 2, where the noise is Gaussian; None otherwise."""
-        return sqrt(2 * self.rho) if self.r == 2 else None
-
-    @property
-    def pure(self) -> float:
-        """None to be had: infinity, unless nothing is released."""
-        return inf if self.rho else 0.0
-
-    @property
-    def rho(self) -> float:
-        """The zCDP parameter."""
-        kappa = smoothness(self.r, dim=self.dim, q=self.q)
-        return self.count * kappa * self.ratio**2 / 2 if self.count else 0.0
-
-    @property
-    def step(self) -> float:
-        """A grid that adds little: a 2000th of the standard deviation of the loss."""
-        return min(1e-2, sqrt(2 * self.rho) / 2000) if self.rho else inf
-
-    def pld(self, step: float) -> "PLD":
-        """The privacy loss on a grid of width `step`, rounded up.
-
-        At r > 2 the law with P(loss > l) = exp(-(l - rho)^2 / 4 rho) for l > rho, which rho-zCDP
-        bounds by Chernoff, at every round and whatever was released before.
-        """
-        from dp_accounting.pld import privacy_loss_distribution as pld
-
-        rho = self.rho
-        if rho == 0 or rho > _HOPELESS:
-            return _constant(rho, step)
-        if self.mu is not None:
-            return pld.from_gaussian_mechanism(1 / self.mu, value_discretization_interval=step)
-        first = ceil(rho / step)
-        edges = np.arange(first, ceil((rho + 2 * sqrt(rho * log(1e18))) / step) + 1)
-        survival = np.exp(-np.square(np.maximum(edges * step - rho, 0)) / (4 * rho))
-        return _pessimistic(int(first), -np.diff(survival, prepend=1.0), survival[-1], step)
-
-    def delta(self, epsilon: float) -> float:
-        """From zCDP by Canonne, Kamath and Steinke (NeurIPS 2020), exact for a Gaussian."""
-        if self.mu is not None:
-            return gdp.delta_of(self.mu, epsilon)
-        if self.rho in (0, inf) or epsilon == inf:
-            return 0.0 if self.rho == 0 or epsilon == inf else 1.0
-        a = 1 + np.geomspace(1e-3, 1e6, 4000)  # every order gives a bound
-        logs = (a - 1) * (a * self.rho - epsilon) - np.log(a - 1) + a * np.log1p(-1 / a)
-        return min(1.0, exp(min(0.0, logs.min())))
-
-
-def smoothness(r: float, *, dim: int, q: float) -> float:
-    """kappa = (r - 1) dim^(2/r - 2/q) of an l_q movement under l_r noise, 2 <= r <= q."""
-    whole("dim", dim, 1)
-    at_least("r", r, 2)
-    if not r <= q:
-        raise BadInput(f"Expected r={r} <= q={q}: the noise norm is at most the data's.")
-    return (r - 1) * dim ** (2 / r - 2 / q)
-
-
-def smoothest(*, dim: int, q: float) -> float:
-    """The r in [2, min(q, 50)] of least kappa, for sampler and certificate alike.
-
-    d log kappa / dr = 1 / (r - 1) - 2 log d / r^2 = 0 at r = L + sqrt(L^2 - 2 L), L = log d.
-    """
-    L, top = log(dim), min(q, 50.0)
-    stationary = min(top, L + sqrt(max(0.0, L * L - 2 * L)))
-    return min((2.0, max(2.0, stationary), top), key=lambda r: smoothness(r, dim=dim, q=q))
-
-
 def _delta(dim: int, ratio: float, count: int, epsilon: float) -> float:
     if count == 0 or epsilon >= count * ratio:
         return 0.0
-    if ratio > _HOPELESS:
+    if ratio > HOPELESS:
         return 1.0
     curve = _composed(dim, ratio, count, _step(dim, ratio))
     return min(1.0, float(curve.get_delta_for_epsilon(epsilon)) + ROUNDING)
 
 
 def _step(dim: int, ratio: float) -> float:
-    return ratio / (_COARSE * sqrt(dim)) if 0 < ratio <= _HOPELESS else inf
+    return ratio / (_COARSE * sqrt(dim)) if 0 < ratio <= HOPELESS else inf
 
 
 @cache
 def _composed(dim: int, ratio: float, count: int, step: float) -> "PLD":
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    if count == 0 or ratio == 0 or ratio > _HOPELESS:
-        return _constant(ratio if count else 0.0, step)
+    if count == 0 or ratio == 0 or ratio > HOPELESS:
+        return constant(ratio if count else 0.0, step)
     if dim == 1:
         one = pld.from_laplace_mechanism(1 / ratio, value_discretization_interval=step)
     else:
@@ -309,12 +206,13 @@ def _atoms(dim: int, ratio: float) -> tuple[Floats, Floats]:
     return fine * np.arange(-(bins // 2), bins // 2 + 1), masses
 
 
-def _constant(loss: float, step: float) -> "PLD":
+def constant(loss: float, step: float) -> "PLD":
     """No loss at all, or (for any positive one) an infinite loss."""
-    return _pessimistic(0, np.array([float(loss == 0)]), float(loss != 0), step)
+    return pessimistic(0, np.array([float(loss == 0)]), float(loss != 0), step)
 
 
-def _pessimistic(first: int, masses: Floats, infinite: float, step: float) -> "PLD":
+def pessimistic(first: int, masses: Floats, infinite: float, step: float) -> "PLD":
+    """Masses on the grid from `first` x step on, and the mass of an infinite loss."""
     from dp_accounting.pld import pld_pmf
     from dp_accounting.pld import privacy_loss_distribution as pld
 
@@ -323,7 +221,7 @@ def _pessimistic(first: int, masses: Floats, infinite: float, step: float) -> "P
     )
 
 
-def _positive_or_none(name: str, value: float) -> None:
+def positive_or_none(name: str, value: float) -> None:
     """A loss: a number >= 0, infinite where no noise is added."""
     if value != inf:
         at_least(name, value, 0)

@@ -5,7 +5,6 @@
     KNorm                 exp(-|b|_2 / c)                (k + 1) c^2    k c
     Gaussian              exp(-|b|_2^2 / 2 s^2)          s^2            s E chi_k
     SymmetricGaussian     the same, symmetric matrices   s^2, 2 s^2     sqrt 2 s E chi_k(k+1)/2
-    GeneralisedGaussian   exp(-|b|_r^2 / 2 s^2)          see there      s E chi_k, in l_r
     OneSidedExponential   exp(-b / c), b >= 0            c^2            -
     Gumbel                exp(-b / c - e^(-b / c))       (pi c)^2 / 6   -
 
@@ -15,7 +14,7 @@ stream alone. A block of any shape is ONE vector of k = prod(shape) coordinates:
 protect the norm of the whole block, which is what the sensitivity of a statistic measures. A
 scale of 0 is no noise, by the same code; a negative or infinite one raises `BadInput`.
 
-What the noise costs stands in `k_norm` (Laplace, KNorm, GeneralisedGaussian) and `gdp`.
+What the noise costs stands in `k_norm` (Laplace, KNorm) and `gdp`.
 """
 
 from collections.abc import Callable
@@ -110,7 +109,7 @@ class KNorm:
         return Shaped(self._scaled, (direction, streams.gammas(f"{name} radius", prod(shape))))
 
     def _scaled(self, direction: Floats, radius: Floats) -> Floats:
-        return _rescaled(direction, self.scale * radius, order=2)
+        return rescaled(direction, self.scale * radius, order=2)
 
     def variance(self, dim: int) -> float:
         """E |b|^2 / k = (k + 1) c^2."""
@@ -134,7 +133,7 @@ class Gaussian(noise.Gaussian):
 
     def expected_norm(self, dim: int) -> float:
         """s times the mean of a chi variable."""
-        return self.stddev * _chi_mean(dim)
+        return self.stddev * chi_mean(dim)
 
 
 @dataclass(frozen=True)
@@ -168,54 +167,7 @@ class SymmetricGaussian:
 
     def expected_norm(self, dim: int) -> float:
         """The mean Frobenius norm of one dim x dim matrix."""
-        return sqrt(2) * self.stddev * _chi_mean(dim * (dim + 1) // 2)
-
-
-@dataclass(frozen=True)
-class GeneralisedGaussian:
-    """Noise with density proportional to exp(-|b|_r^2 / 2 s^2), for the norm l_r.
-
-    |b|_r^2 ~ Gamma(k/2, scale 2 s^2); the direction has the cone measure of the l_r ball, x / |x|_r
-    with independent coordinates of density e^(-|x|^r), drawn as G^(1/r) times a uniform on [-1, 1)
-    with G ~ Gamma(1 + 1/r) (Calafiore, Dabbene and Tempo, "Uniform sample generation in l_p
-    balls", CDC 1998).
-
-    Bassily, Guzman and Nandi, "Non-Euclidean differentially private stochastic convex
-    optimization", COLT 2021. Differs from printed versions: the radius has scale 2 s^2, not 2 s,
-    and the direction is not a shifted generalised normal.
-
-    **Guarantee.** `k_norm.GeneralisedGaussianSpend`, for r >= 2. r = 2 is Gaussian(s).
-    """
-
-    sigma: float
-    r: float
-
-    def __post_init__(self) -> None:
-        at_least("sigma", self.sigma, 0)
-        at_least("r", self.r, 1)
-
-    def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
-        """A source of (R, *shape) noise, one vector of k = prod(shape) coordinates."""
-        sources = (
-            streams.gammas(f"{name} size", 1 + 1 / self.r, *shape),
-            streams.uniforms(f"{name} side", *shape),
-            streams.gammas(f"{name} radius", prod(shape) / 2),
-        )
-        return Shaped(self._scaled, sources)
-
-    def _scaled(self, size: Floats, side: Floats, radius: Floats) -> Floats:
-        x = size ** (1 / self.r) * (2 * side - 1)
-        return _rescaled(x, self.sigma * np.sqrt(2 * radius), order=self.r)
-
-    def variance(self, dim: int) -> float:
-        """k s^2 E B^(2/r), because |b_i / |b|_r|^r is B ~ Beta(1/r, (k-1)/r) whatever |b|_r is."""
-        r = self.r
-        moment = exp(lgamma(3 / r) - lgamma(1 / r) + lgamma(dim / r) - lgamma((dim + 2) / r))
-        return dim * self.sigma**2 * moment
-
-    def expected_r_norm(self, dim: int) -> float:
-        """The mean of |b|_r, its own norm: s times the mean of a chi variable, for every r."""
-        return self.sigma * _chi_mean(dim)
+        return sqrt(2) * self.stddev * chi_mean(dim * (dim + 1) // 2)
 
 
 @dataclass(frozen=True)
@@ -298,12 +250,12 @@ class Within:
         return self.law.variance(self.basis.shape[1]) * variances
 
 
-def _rescaled(x: Floats, radius: Floats, *, order: float) -> Floats:
+def rescaled(x: Floats, radius: Floats, *, order: float) -> Floats:
     """Blocks (R, *shape) as single vectors with l_order norm `radius` (R,)."""
     vectors = x.reshape(len(x), -1)
     return np.reshape(vectors * (radius[:, None] / norms(vectors, order)), x.shape)
 
 
-def _chi_mean(degrees: int) -> float:
+def chi_mean(degrees: int) -> float:
     """The mean of a chi variable, sqrt 2 Gamma((k + 1) / 2) / Gamma(k / 2)."""
     return sqrt(2) * exp(lgamma((degrees + 1) / 2) - lgamma(degrees / 2))

@@ -12,14 +12,14 @@ from scipy.stats import gamma
 from dpbandit import BadInput
 from dpbandit.arrays import norms
 from dpbandit.privacy import gdp
-from dpbandit.privacy.k_norm import (
+from dpbandit.privacy.generalised_gaussian import (
+    GeneralisedGaussian,
     GeneralisedGaussianSpend,
-    KNormSpend,
-    LaplaceSpend,
     smoothest,
     smoothness,
 )
-from dpbandit.privacy.laws import GeneralisedGaussian, KNorm, Laplace
+from dpbandit.privacy.k_norm import KNormSpend, LaplaceSpend
+from dpbandit.privacy.laws import KNorm, Laplace
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.streams import Streams
 

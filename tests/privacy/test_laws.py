@@ -10,10 +10,9 @@ from scipy import stats
 
 from dpbandit import BadInput
 from dpbandit.arrays import norms
-from dpbandit.privacy.k_norm import smoothest, smoothness
+from dpbandit.privacy.generalised_gaussian import GeneralisedGaussian, smoothest, smoothness
 from dpbandit.privacy.laws import (
     Gaussian,
-    GeneralisedGaussian,
     Gumbel,
     KNorm,
     Laplace,
