@@ -89,8 +89,9 @@ def loud_users(spec: BanditSpec, replicas: int, seed: int) -> World:
     context *= size / np.linalg.norm(context, axis=-1, keepdims=True)
     reward = rng.choice([spec.reward_low, spec.reward_high, -1e9, 1e9, 0.1], size=(T, R, K))
     broken = rng.random((T, R)) < 0.05
-    context[broken] = rng.choice([np.nan, np.inf, -1e300])
-    reward[broken] = rng.choice([np.nan, np.inf, -np.inf])
+    each = (broken.sum(), *[1] * len(spec.context_shape))
+    context[broken] = rng.choice([np.nan, np.inf, -1e300], size=each)
+    reward[broken] = rng.choice([np.nan, np.inf, -np.inf], size=(broken.sum(), 1))
     return World(context, reward)
 
 
