@@ -42,8 +42,47 @@ HOPELESS = 300.0
 """One release with a larger loss is certified as no privacy at all: e^loss overflows."""
 
 
+class _Releases:
+    """What the two spends share: `count` releases of a law in a dimension, each with a loss."""
+
+    count: int
+
+    @property
+    def _law(self) -> tuple[int, float]:
+        """The dimension, and the largest movement over the scale of the noise."""
+        raise NotImplementedError
+
+    @property
+    def mu(self) -> float | None:
+        """None: not Gaussian."""
+        return None
+
+    @property
+    def pure(self) -> float:
+        """The sum of the pure epsilons."""
+        return self.count * self._law[1] if self.count else 0.0
+
+    @property
+    def rho(self) -> float:
+        """The zCDP parameter that pure DP implies."""
+        return self.count * self._law[1] ** 2 / 2 if self.count else 0.0
+
+    @property
+    def step(self) -> float:
+        """A grid that adds little: a 500th of the standard deviation of one loss."""
+        return _step(*self._law)
+
+    def pld(self, step: float) -> "PLD":
+        """The privacy loss on a grid of width `step`, rounded up."""
+        return _composed(*self._law, self.count, step)
+
+    def delta(self, epsilon: float) -> float:
+        """An upper bound of delta; 0 from the pure epsilon on."""
+        return _delta(*self._law, self.count, epsilon)
+
+
 @dataclass(frozen=True)
-class LaplaceSpend:
+class LaplaceSpend(_Releases):
     """`count` Laplace releases, each of which one user moves by epsilon x scale in l_1.
 
     **Guarantee.** Pure DP with count x epsilon, zCDP with count x epsilon^2 / 2 (Bun and Steinke,
@@ -63,36 +102,12 @@ class LaplaceSpend:
         whole("count", self.count, 0)
 
     @property
-    def mu(self) -> float | None:
-        """None: not Gaussian."""
-        return None
-
-    @property
-    def pure(self) -> float:
-        """The sum of the pure epsilons."""
-        return self.count * self.epsilon if self.count else 0.0
-
-    @property
-    def rho(self) -> float:
-        """The zCDP parameter."""
-        return self.count * self.epsilon**2 / 2 if self.count else 0.0
-
-    @property
-    def step(self) -> float:
-        """A grid that adds little: a 500th of one loss."""
-        return _step(1, self.epsilon)
-
-    def pld(self, step: float) -> "PLD":
-        """The privacy loss on a grid of width `step`, rounded up."""
-        return _composed(1, self.epsilon, self.count, step)
-
-    def delta(self, epsilon: float) -> float:
-        """An upper bound of delta, within rounding of the truth; 0 from the pure epsilon on."""
-        return _delta(1, self.epsilon, self.count, epsilon)
+    def _law(self) -> tuple[int, float]:
+        return 1, self.epsilon
 
 
 @dataclass(frozen=True)
-class KNormSpend:
+class KNormSpend(_Releases):
     """`count` K-norm releases in dimension `dim`, each moved by ratio x scale in l_2.
 
     **Guarantee.** Pure DP with count x ratio, zCDP with count x ratio^2 / 2, and the curve of the
@@ -115,32 +130,8 @@ class KNormSpend:
         whole("count", self.count, 0)
 
     @property
-    def mu(self) -> float | None:
-        """None: not Gaussian."""
-        return None
-
-    @property
-    def pure(self) -> float:
-        """The sum of the pure epsilons."""
-        return self.count * self.ratio if self.count else 0.0
-
-    @property
-    def rho(self) -> float:
-        """The zCDP parameter that pure DP implies."""
-        return self.count * self.ratio**2 / 2 if self.count else 0.0
-
-    @property
-    def step(self) -> float:
-        """A grid that adds little: a 500th of the standard deviation of one loss."""
-        return _step(self.dim, self.ratio)
-
-    def pld(self, step: float) -> "PLD":
-        """The privacy loss on a grid of width `step`, rounded up."""
-        return _composed(self.dim, self.ratio, self.count, step)
-
-    def delta(self, epsilon: float) -> float:
-        """An upper bound of delta; 0 from the pure epsilon on."""
-        return _delta(self.dim, self.ratio, self.count, epsilon)
+    def _law(self) -> tuple[int, float]:
+        return self.dim, self.ratio
 
 
 def _delta(dim: int, ratio: float, count: int, epsilon: float) -> float:
