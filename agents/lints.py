@@ -48,14 +48,18 @@ class LinTSAgent:
 
     def act(self, context: Floats) -> Ints:
         """Arms (R,)."""
+        best: Ints = self.scores(context).argmax(axis=1)
+        return best
+
+    def scores(self, context: Floats) -> Floats:
+        """Mean rewards under a parameter drawn afresh, (R, K)."""
         ridge, z = self._ridge, self._normals()
         if self._shared:
             root = np.linalg.cholesky(ridge.inverse[:, 0])  # (R, d, d)
             noise = np.matvec(context, np.matvec(root, z))
         else:
             noise = np.sqrt(ridge.variances(context)) * z
-        best: Ints = (ridge.means(context) + self._scale * noise).argmax(axis=1)
-        return best
+        return ridge.means(context) + self._scale * noise
 
     def update(self, context: Floats, action: Ints, reward: Floats) -> None:
         """One rank-one step."""

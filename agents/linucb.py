@@ -104,10 +104,13 @@ class LinUCBAgent:
 
     def act(self, context: Floats) -> Ints:
         """Arms (R,)."""
-        width = np.sqrt(self._ridge.variances(context))
-        score = self._ridge.means(context) + self._radius() * width
-        best: Ints = score.argmax(axis=1)
+        best: Ints = self.scores(context).argmax(axis=1)
         return best
+
+    def scores(self, context: Floats) -> Floats:
+        """Upper confidence bounds of the mean rewards, (R, K)."""
+        width = np.sqrt(self._ridge.variances(context))
+        return self._ridge.means(context) + self._radius() * width
 
     def update(self, context: Floats, action: Ints, reward: Floats) -> None:
         """One rank-one step."""

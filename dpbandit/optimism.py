@@ -67,11 +67,15 @@ class BatchedUCB:
         """Arms (R,)."""
         if not (self._released or self._spec.shared):
             return np.full(self._replicas, self._round % self._spec.n_actions)
+        best: Ints = self.scores(context).argmax(axis=1)
+        return best
+
+    def scores(self, context: Floats) -> Floats:
+        """Upper confidence bounds of the mean rewards, (R, K)."""
         score = self._ridge.means(context)
         if self._radius > 0:
             score = score + self._radius * np.sqrt(self._ridge.variances(context))
-        best: Ints = score.argmax(axis=1)
-        return best
+        return score
 
     def update(self, context: Floats, action: Ints, reward: Floats) -> None:
         """Feed the door; refit when it releases."""

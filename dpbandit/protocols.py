@@ -91,6 +91,35 @@ class ContextualSpec(BanditSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PriceListSpec(ContextualSpec):
+    """Arms that are prices: the reward is the margin, price - unit cost, of a sale, and 0 without.
+
+    An agent may ignore that and treat prices as unrelated arms; one that uses it learns demand.
+    """
+
+    prices: tuple[float, ...]
+    """dollars, one for each arm"""
+    unit_cost: float = 0.0
+    """dollars; below every price"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.prices) != self.n_actions:
+            raise BadInput(
+                f"Expected {len(self.prices)} prices to be as many as n_actions={self.n_actions}."
+            )
+        if not (self.unit_cost < min(self.prices) and max(self.prices) < np.inf):
+            raise BadInput(
+                f"Expected finite prices={self.prices} above unit_cost={self.unit_cost}."
+            )
+
+    @property
+    def margins(self) -> Floats:
+        """Dollars earned by a sale at each price, (K,)."""
+        return np.array(self.prices) - self.unit_cost
+
+
+@dataclass(frozen=True, kw_only=True)
 class PriceSpec(BanditSpec):
     """One number to choose from [low, high], a price in dollars. Context (R, d)."""
 
@@ -155,6 +184,14 @@ class Agent(Protocol):
 
     def update(self, context: Floats, action: npt.NDArray[Any], reward: Floats) -> None:
         """Learn from a whole triple, through mechanisms if the agent is private."""
+        ...
+
+
+class ScoringAgent(Agent, Protocol):
+    """An agent that plays the arm with the largest score."""
+
+    def scores(self, context: Floats) -> Floats:
+        """What it thinks of each arm, in units of the reward: (R, K). Remembers nothing."""
         ...
 
 

@@ -14,7 +14,7 @@ from scipy.special import expit, lambertw
 
 from dpbandit.arrays import Floats, Ints, rows
 from dpbandit.problems import ContextualProblem, Delay, Users, prices_in_range
-from dpbandit.protocols import ContextualSpec, PriceSpec, Step
+from dpbandit.protocols import PriceListSpec, PriceSpec, Step
 from dpbandit.streams import Streams
 
 
@@ -110,10 +110,12 @@ class OJPricing(ContextualProblem):
     def __post_init__(self) -> None:
         self._demand = demand()
         self._margins = self.prices - self._demand.cost
-        self.spec = ContextualSpec(
+        self.spec = PriceListSpec(
             n_actions=len(self.prices),
             dim=self._demand.context.shape[1],
             horizon=self.horizon,
+            prices=tuple(self.prices.tolist()),
+            unit_cost=self._demand.cost,
             reward_high=float(self._margins.max()),
             link="other",
             delay=self.delay,

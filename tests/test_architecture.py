@@ -22,7 +22,7 @@ ORDER = """
     privacy.laws privacy.prefix_sums privacy.honaker privacy.k_ary privacy.window_tree
     privacy.generalised_gaussian | privacy.certificate
     privacy.selection privacy.padded_tree privacy.unknown_horizon
-    privacy.sparse_vector privacy.calibrate | protocols | problems ridge | optimism
+    privacy.sparse_vector privacy.calibrate | protocols links | problems ridge | optimism
     envs.* agents.* | progress plots | results
     evaluate | experiments.cases | experiments.reproduce | cli | __main__
 """

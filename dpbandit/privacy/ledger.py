@@ -70,12 +70,13 @@ class Ledger:
             return gdp.delta_of(self.mu, epsilon)
         if epsilon >= self.pure:
             return 0.0
+        by_zcdp = zcdp.delta_of(self.rho, epsilon)  # less for many selections of bounded range
         if len(self.spends) == 1:
-            return self.spends[0].delta(epsilon)
+            return min(by_zcdp, self.spends[0].delta(epsilon))
         curve = composed(*self.spends)
         if curve is None:
             raise BadInput("These spends have no common loss distribution to compose.")
-        return min(1.0, float(curve.get_delta_for_epsilon(epsilon)) + ROUNDING)
+        return min(by_zcdp, float(curve.get_delta_for_epsilon(epsilon)) + ROUNDING)
 
     def epsilon(self, delta: float) -> float:
         """The certified epsilon at `delta`, rounded up; infinity where none can be given."""

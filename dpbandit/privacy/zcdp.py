@@ -52,6 +52,28 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 
 @cache
+def delta_of(rho: float, epsilon: float) -> float:
+    """CKS: the least delta at `epsilon`, at most 1.
+
+    min over a > 1 of exp((a - 1) (a rho - epsilon) + a ln(1 - 1/a) - ln(a - 1))
+
+    >>> round(delta_of(0.04063, 1.0), 6)
+    0.0001
+    """
+    if rho == 0:
+        return 0.0
+    if rho == inf:
+        return 1.0
+
+    def bound(log_order: float) -> float:
+        a = 1 + exp(log_order)
+        return (a - 1) * (a * rho - epsilon) + a * log1p(-1 / a) - log_order
+
+    least = float(minimize_scalar(bound, bounds=(-12.0, 25.0), method="bounded").fun)
+    return exp(min(0.0, least))
+
+
+@cache
 def rho_of(epsilon: float, delta: float) -> float:
     """The largest rho that CKS turns into (epsilon, delta), rounded down; 0 at delta = 0.
 
