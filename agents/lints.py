@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpbandit.arrays import Floats, Ints
-from dpbandit.inputs import at_least, positive
+from dpbandit.demand import MODELS, Model, priced
+from dpbandit.inputs import at_least, one_of, positive
 from dpbandit.privacy.ledger import no_privacy
-from dpbandit.protocols import BanditSpec, ContextualSpec, fits
+from dpbandit.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 from dpbandit.ridge import OnlineRidge
 from dpbandit.streams import Streams
 
@@ -27,13 +28,18 @@ class LinTS:
     scale: float = 0.2
     """standard deviation of the posterior in units of V^-1/2; the paper's v"""
     regularization: float = 1.0
+    model: Model = "arms"
+    """demand: on a list of prices, learn P(sale | context, price); see `DemandPricing`"""
 
     def __post_init__(self) -> None:
         at_least("scale", self.scale, 0)
         positive("regularization", self.regularization)
+        one_of("model", self.model, MODELS)
 
-    def make(self, spec: BanditSpec, streams: Streams) -> "LinTSAgent":
+    def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         """A running agent; raises `BadInput` for anything but finitely many arms."""
+        if self.model == "demand":
+            return priced(self, spec, streams)
         return LinTSAgent(self, fits(self, spec, ContextualSpec), streams)
 
 

@@ -6,12 +6,13 @@ from typing import Literal
 import numpy as np
 
 from dpbandit.arrays import Floats, Ints
+from dpbandit.demand import MODELS, Model, priced
 from dpbandit.inputs import BadInput, at_least, inside, one_of, positive, whole
 from dpbandit.optimism import Alpha, BatchedUCB, Bonus, theory_radius
 from dpbandit.privacy.calibrate import exact_prefix_sum
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.privacy.statistics import SecondMoments
-from dpbandit.protocols import BanditSpec, ContextualSpec, fits
+from dpbandit.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 from dpbandit.ridge import OnlineRidge
 from dpbandit.streams import Streams
 
@@ -52,6 +53,8 @@ class LinUCB:
     """bound on |theta_a| for the theory radius"""
     failure: float = 0.05
     """probability with which the theory radius may fail"""
+    model: Model = "arms"
+    """demand: on a list of prices, learn P(sale | context, price); see `DemandPricing`"""
 
     def __post_init__(self) -> None:
         if self.alpha != "theory":
@@ -61,14 +64,17 @@ class LinUCB:
         elif self.arms == "joint":
             raise BadInput("Expected refresh_every=None to be a number of rounds for arms='joint'.")
         one_of("arms", self.arms, ("disjoint", "joint"))
+        one_of("model", self.model, MODELS)
         if self.reward_noise is not None:
             at_least("reward_noise", self.reward_noise, 0)
         positive("regularization", self.regularization)
         positive("parameter_norm", self.parameter_norm)
         inside("failure", self.failure, 0, 1, ends=False)
 
-    def make(self, spec: BanditSpec, streams: Streams) -> "LinUCBAgent | BatchedUCB":
+    def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         """A running agent; raises `BadInput` for anything but finitely many arms."""
+        if self.model == "demand":
+            return priced(self, spec, streams)
         spec = fits(self, spec, ContextualSpec)
         half_range = (spec.reward_high - spec.reward_low) / 2
         bonus = Bonus(

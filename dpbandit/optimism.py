@@ -6,11 +6,14 @@ releases, so without noise the private algorithm is the other one, bit for bit.
 
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from dpbandit.arrays import Floats, Ints
+from dpbandit.arrays import Floats
+from dpbandit.batched import Batched
+from dpbandit.inputs import at_least, inside, positive
+from dpbandit.privacy.certified_sums import Spectrum
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.prefix_sums import PrefixSum
 from dpbandit.privacy.statistics import SecondMoments
@@ -41,12 +44,63 @@ class Bonus:
     stddev: float | None = None
 
 
-class BatchedUCB:
-    """Plays argmax x . theta + radius sqrt(x' V^-1 x), with theta and V from released sums.
+class Optimist(Protocol):
+    """The fields that configs of optimistic agents have in common."""
 
-    Until something has been released disjoint arms take turns, one for every reward seen, since
-    nothing tells them apart.
-    """
+    @property
+    def alpha(self) -> Alpha | None:
+        """Width multiplier or "theory"; None: the agent's default."""
+        ...
+
+    @property
+    def regularization(self) -> float:
+        """Ridge, > 0."""
+        ...
+
+    @property
+    def reward_noise(self) -> float | None:
+        """Sub-Gaussian parameter for the theory radius; None: half the reward range."""
+        ...
+
+    @property
+    def parameter_norm(self) -> float:
+        """Bound on |theta_a| for the theory radius, > 0."""
+        ...
+
+    @property
+    def failure(self) -> float:
+        """Probability with which bounds may fail, in (0, 1)."""
+        ...
+
+
+def check_optimism(config: Optimist) -> None:
+    """Raise `BadInput` unless the common fields are in their ranges."""
+    if config.alpha is not None and config.alpha != "theory":
+        at_least("alpha", config.alpha, 0)
+    if config.reward_noise is not None:
+        at_least("reward_noise", config.reward_noise, 0)
+    positive("regularization", config.regularization)
+    positive("parameter_norm", config.parameter_norm)
+    inside("failure", config.failure, 0, 1, ends=False)
+
+
+def bonus_of(config: Optimist, spec: ContextualSpec, *, alpha: Alpha, spectrum: Spectrum) -> Bonus:
+    """The config's bonus, with its default `alpha` and the `spectrum` of its noise."""
+    half_range = (spec.reward_high - spec.reward_low) / 2
+    return Bonus(
+        alpha=alpha if config.alpha is None else config.alpha,
+        regularization=config.regularization,
+        reward_noise=half_range if config.reward_noise is None else config.reward_noise,
+        parameter_norm=config.parameter_norm,
+        failure=config.failure,
+        gram_factor=spectrum.gram_factor,
+        shift_factor=spectrum.shift_factor,
+        stddev=spectrum.stddev,
+    )
+
+
+class BatchedUCB(Batched):
+    """Plays argmax x . theta + radius sqrt(x' V^-1 x), with theta and V from released sums."""
 
     def __init__(
         self,
@@ -57,18 +111,10 @@ class BatchedUCB:
         bonus: Bonus,
         ledger: Ledger,
     ) -> None:
-        self.ledger = ledger
-        self._sums, self._statistic, self._bonus, self._spec = sums, statistic, bonus, spec
-        self._replicas, self._round, self._released = replicas, 0, False
+        super().__init__(spec, replicas, sums, ledger)
+        self._statistic, self._bonus = statistic, bonus
         self._ridge = Ridge(spec, replicas, regularization=bonus.regularization)
         self._radius = self._radius_at(bonus.regularization, 0.0, 0.0)
-
-    def act(self, context: Floats) -> Ints:
-        """Arms (R,)."""
-        if not (self._released or self._spec.shared):
-            return np.full(self._replicas, self._round % self._spec.n_actions)
-        best: Ints = self.scores(context).argmax(axis=1)
-        return best
 
     def scores(self, context: Floats) -> Floats:
         """Upper confidence bounds of the mean rewards, (R, K)."""
@@ -77,13 +123,8 @@ class BatchedUCB:
             score = score + self._radius * np.sqrt(self._ridge.variances(context))
         return score
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """Feed the door; refit when it releases."""
-        self._round += 1
-        release = self._sums(context, action, reward)
-        if release is None:
-            return
-        statistic, bonus, self._released = self._statistic, self._bonus, True
+    def _learn(self, release: Floats) -> None:
+        statistic, bonus = self._statistic, self._bonus
         stddev = self._sums.stddev if bonus.stddev is None else bonus.stddev
         off_diagonal = statistic.context_bound**2 * stddev / sqrt(2)
         moment = statistic.moment_bound * stddev / statistic.moment_weight

@@ -1,6 +1,6 @@
 """Figures a person wants to look at: colour-blind safe, labelled, with bands."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -63,8 +63,7 @@ def _draw(axes: "Axes", marks: Ints, curve: Curve, *, color: Any, dashes: Any) -
     mean, replicas = curve.regret.mean(axis=1), curve.regret.shape[1]
     axes.plot(marks, mean, color=color, ls=dashes, lw=2, label=curve.label)
     if replicas > 1:
-        half = student.ppf(0.975, replicas - 1) * curve.regret.std(axis=1, ddof=1)
-        half = half / np.sqrt(replicas)
+        half = _half_band(curve.regret)
         axes.fill_between(marks, mean - half, mean + half, color=color, alpha=0.2, lw=0)
 
 
@@ -101,3 +100,66 @@ def delta_curve(
         sns.despine(ax=axes)
         axes.legend()
         figure.savefig(path, dpi=160)
+
+
+class Frontier(NamedTuple):
+    """One agent's line across privacy targets."""
+
+    label: str
+    epsilons: Sequence[float]
+    """increasing; infinity, without privacy, may be the last"""
+    values: Sequence[Floats]
+    """for every epsilon the replicas' values, (R,), R >= 2"""
+
+
+def frontier(
+    path: Path,
+    lines: Sequence[Frontier],
+    levels: Mapping[str, Floats],
+    *,
+    title: str,
+    ylabel: str,
+) -> None:
+    """What agents reach at every epsilon, with 95 % bands of the mean.
+
+    Args:
+        path: .png, .svg or .pdf.
+        lines: one for each agent.
+        levels: name -> values (R,) of what has no epsilon, drawn as a horizontal line.
+        title: what was compared.
+        ylabel: what the values are, with their unit.
+    """
+    finite = sorted({e for line in lines for e in line.epsilons if e < inf})
+    beyond = 2.5 * finite[-1] if finite else 1.0  # where infinity is drawn
+    with sns.axes_style("ticks"), sns.plotting_context("notebook"):
+        figure = Figure(figsize=(11, 5.6), layout="constrained")
+        axes = figure.add_subplot()
+        palette = sns.color_palette("colorblind", len(lines))
+        for place, line in enumerate(lines):
+            where = [min(epsilon, beyond) for epsilon in line.epsilons]
+            mean = np.array([values.mean() for values in line.values])
+            half = np.array([float(_half_band(values)) for values in line.values])
+            color, dashes = palette[place], _DASHES[place % len(_DASHES)]
+            axes.plot(where, mean, "o", ls=dashes, lw=2, ms=5, color=color, label=line.label)
+            axes.fill_between(where, mean - half, mean + half, color=color, alpha=0.15, lw=0)
+        for place, (name, values) in enumerate(levels.items()):
+            shade, dashes = str(0.2 + 0.2 * (place % 3)), _DASHES[place % len(_DASHES)]
+            axes.axhline(values.mean(), color=shade, lw=1.2, ls=dashes, label=name)
+        axes.set_xscale("log")
+        axes.set_xticks([*finite, beyond], [*(f"{epsilon:g}" for epsilon in finite), "∞"])
+        axes.minorticks_off()
+        axes.yaxis.set_major_formatter("{x:,.6g}")
+        axes.set_xlabel("epsilon of joint differential privacy (∞: without privacy)")
+        axes.set_ylabel(ylabel)
+        axes.set_title(title, loc="left", pad=12)
+        axes.grid(axis="y", alpha=0.35)
+        sns.despine(ax=axes)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
+        figure.savefig(path, dpi=160)
+
+
+def _half_band(values: Floats) -> Floats:
+    """Half the 95 % confidence interval of the mean along the last axis, two values or more."""
+    replicas = values.shape[-1]
+    half: Floats = student.ppf(0.975, replicas - 1) * values.std(axis=-1, ddof=1)
+    return half / np.sqrt(replicas)

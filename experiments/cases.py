@@ -51,8 +51,12 @@ class Case:
         own = self.agents[agent]
         if settings.get("calibration") == "paper":
             own = self.as_printed.get(agent, own)
+        misfit = None  # a setting of this case that the others cannot be combined with
         if settings.get("noise") == "wishart":
-            own = {key: value for key, value in own.items() if key != "moment_clip"}
+            misfit = "moment_clip"
+        if settings.get("selection") in ("laplace", "gumbel"):
+            misfit = "gradient_clip"
+        own = {key: value for key, value in own.items() if key != misfit}
         made: AgentConfig = AGENTS[agent](**{**own, **settings})
         return made
 
@@ -60,6 +64,10 @@ class Case:
 _AS_PRINTED = {"epsilon": 1.0, "delta": 1e-4, "reward_noise": 0.05}
 _DP_UCB = {**_AS_PRINTED, "moment_weight": 0.91, "refresh_every": 50, "alpha": "theory"}
 _LINUCB = {"alpha": 0.1, "reward_noise": 0.05}
+_DP_HDB = {"epsilon": 1.0, "delta": 1e-4, "warm_up": 120}
+_DP_HDB_AS_PRINTED = {**_DP_HDB, "beyond_validity": True}
+_GUMBEL = {"selection": "gumbel"}
+"""Vertices chosen with Gumbel noise in place of noisy sums (see `DPHDB`)."""
 
 P1 = Case(
     name="contextual/p1",
@@ -81,8 +89,10 @@ P1 = Case(
         "lints": {},
         "linucb": _LINUCB,
         "dp-ucb": {**_DP_UCB, "context_clip": 3.2, "moment_clip": 0.8},
+        "online-frank-wolfe": {"warm_up": 120},
+        "dp-hdb": {**_DP_HDB, "gradient_clip": 0.8},
     },
-    as_printed={"dp-ucb": _AS_PRINTED},
+    as_printed={"dp-ucb": _AS_PRINTED, "dp-hdb": _DP_HDB_AS_PRINTED},
     references=(
         Reference(agent="uniform", settings={}, mean=975.6, se=8.7),
         Reference(agent="linucb", settings={}, mean=6.7, se=0.1),
@@ -105,6 +115,38 @@ P1 = Case(
             se=3.8,
             note="measured with 3.7 % less noise",
         ),
+        Reference(agent="online-frank-wolfe", settings={}, mean=57.9, se=1.4),
+        Reference(agent="dp-hdb", settings={"calibration": "paper"}, mean=969.4, se=19.1),
+        Reference(
+            agent="dp-hdb",
+            settings={"selection": "laplace", "profile": "inverse-sqrt", "bound": "printed"},
+            mean=962.8,
+            se=19.2,
+        ),
+        Reference(
+            agent="dp-hdb",
+            settings={**_GUMBEL, "profile": "inverse-sqrt", "bound": "printed"},
+            mean=952.2,
+            se=19.1,
+        ),
+        Reference(
+            agent="dp-hdb",
+            settings={**_GUMBEL, "profile": "inverse-sqrt"},
+            mean=937.1,
+            se=18.8,
+        ),
+        Reference(agent="dp-hdb", settings=_GUMBEL, mean=905.2, se=18.4),
+        Reference(agent="dp-hdb", settings={**_GUMBEL, "residual_clip": 0.6}, mean=738.7, se=15.4),
+        Reference(
+            agent="dp-hdb",
+            settings={**_GUMBEL, "residual_clip": 0.3, "radius": 0.2},
+            mean=562.9,
+            se=11.8,
+        ),
+        Reference(agent="dp-hdb", settings={}, mean=411.7, se=9.5),
+        Reference(
+            agent="dp-hdb", settings={"gradient_clip": 0.4, "radius": 0.2}, mean=230.1, se=5.0
+        ),
     ),
 )
 
@@ -113,7 +155,11 @@ P2 = Case(
     summary="sparse parameters of both signs, contexts on the corners of the cube, two arms",
     environment="dpbandit/GLMBandit-v0",
     env_kwargs={**P1.env_kwargs, "contexts": "signs", "parameters": "sparse-signs"},
-    agents={**P1.agents, "dp-ucb": {**_DP_UCB, "context_clip": 50**0.5, "moment_clip": 3.5}},
+    agents={
+        **P1.agents,
+        "dp-ucb": {**_DP_UCB, "context_clip": 50**0.5, "moment_clip": 3.5},
+        "dp-hdb": {**_DP_HDB, "gradient_clip": 3.5},
+    },
     as_printed=P1.as_printed,
 )
 

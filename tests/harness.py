@@ -13,6 +13,7 @@ import numpy as np
 from dpbandit.agents import AGENTS
 from dpbandit.inputs import BadInput
 from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.prefix_sums import PrefixSum
 from dpbandit.protocols import BanditSpec, ContextualSpec, PriceSpec
 from dpbandit.streams import Streams
 
@@ -22,12 +23,22 @@ PRICE = PriceSpec(dim=2, horizon=24, low=1.0, high=2.0)
 SPECS = {"disjoint": DISJOINT, "shared": SHARED, "price": PRICE}
 
 
+_RESTS: list[dict[str, Any]] = [
+    {},
+    {"refresh_every": 3},
+    {"prefix_sums": "tree"},
+    {"selection": "gumbel"},
+    {"selection": "laplace", "warm_up": 2},
+]
+"""Other settings that a word may need beside it."""
+
+
 def variants(config: Any) -> Iterator[Any]:
     """The default config and one more for every other word a field allows, where they combine."""
     yield config()
     for name, hint in get_type_hints(config).items():
         for word in _words(hint):
-            for rest in ({}, {"refresh_every": 3}, {"prefix_sums": "tree"}):
+            for rest in _RESTS:
                 fields = {field.name for field in dataclasses.fields(config)}
                 try:
                     yield config(**{name: word}, **{k: v for k, v in rest.items() if k in fields})
@@ -96,8 +107,12 @@ def loud_users(spec: BanditSpec, replicas: int, seed: int) -> World:
 
 
 class Tape(NamedTuple):
-    """One run: door queries and releases in order, actions, and what was remembered each round."""
+    """One run: door queries and releases in order, actions, and what was remembered each round.
 
+    `marks` are the door calls made by the end of each round, the first of them 0: before round 1.
+    """
+
+    marks: list[int]
     queries: list[Any]
     mechanisms: list[Any]
     releases: list[Any]
@@ -108,7 +123,7 @@ class Tape(NamedTuple):
 def run(config: Any, spec: BanditSpec, world: World, replay: Tape | None = None) -> Tape:
     """Play `world`, recording the door; with `replay`, its releases are handed out again."""
     R = world.context.shape[1]
-    queries, mechanisms, releases, actions, memories = [], [], [], [], []
+    marks, queries, mechanisms, releases, actions, memories = [0], [], [], [], [], []
     with door(queries, mechanisms, releases, replay):
         agent = config.make(spec, Streams(range(R)))
         for context, reward in zip(world.context, world.reward, strict=True):
@@ -117,7 +132,8 @@ def run(config: Any, spec: BanditSpec, world: World, replay: Tape | None = None)
             arm = action if isinstance(spec, ContextualSpec) else np.zeros(R, dtype=int)
             agent.update(context, action, reward[np.arange(R), arm])
             memories.append(memory(agent))
-    return Tape(queries, mechanisms, releases, np.array(actions), memories)
+            marks.append(len(queries))
+    return Tape(marks, queries, mechanisms, releases, np.array(actions), memories)
 
 
 @contextmanager
@@ -158,24 +174,28 @@ def largest_move(one: Tape, two: Tape, t: int) -> Any:
 
     All other calls must be fed exactly the same in both worlds.
     """
-    moves = []
-    calls = len(one.queries) // len(one.memories) if one.memories else 0
+    assert one.marks == two.marks
+    moves = [np.zeros(one.actions.shape[1])]
     for i, (a, b) in enumerate(zip(one.queries, two.queries, strict=True)):
-        if i // max(calls, 1) == t:
-            gap = (a - b).reshape(len(a), -1)
-            moves.append(np.linalg.norm(gap, axis=1) / one.mechanisms[i].sensitivity)
+        if one.marks[t] <= i < one.marks[t + 1]:
+            gap, mechanism = (a - b).reshape(len(a), -1), one.mechanisms[i]
+            order = getattr(mechanism, "order", 2)
+            moves.append(np.linalg.norm(gap, ord=order, axis=1) / mechanism.sensitivity)
         else:
             np.testing.assert_array_equal(a, b)
     return np.max(moves, axis=0)
 
 
 def noises(tape: Tape) -> list[Any]:
-    """What each release added to the sum of all that was fed, in units of the statistic."""
-    found, total = [], 0.0
+    """What each release of a running sum added to all that was fed to it, in its units.
+
+    Mechanisms that release choices have none to show.
+    """
+    found, totals = [], {}
     for query, mechanism, release in zip(tape.queries, tape.mechanisms, tape.releases, strict=True):
-        total = total + query
-        if release is not None:
-            found.append(release / mechanism._statistic.units - total)
+        totals[id(mechanism)] = totals.get(id(mechanism), 0.0) + query
+        if release is not None and isinstance(mechanism, PrefixSum):
+            found.append(release / mechanism._statistic.units - totals[id(mechanism)])
     return found
 
 

@@ -17,14 +17,21 @@ ROOT = Path(__file__).resolve().parent.parent
 SETUP = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 FOLDERS = {package: SETUP["package-dir"].get(package) for package in SETUP["packages"]}
 ORDER = """
-    version inputs | arrays privacy.gdp privacy.zcdp | streams privacy.spends privacy.statistics
+    version inputs | arrays privacy.gdp privacy.zcdp
+    streams privacy.spends privacy.statistics privacy.gradients privacy.directions shrinkage
     privacy.ledger privacy.pure privacy.k_norm privacy.wishart privacy.mechanism privacy.noise
     privacy.laws privacy.prefix_sums privacy.honaker privacy.k_ary privacy.window_tree
-    privacy.generalised_gaussian | privacy.certificate
-    privacy.selection privacy.padded_tree privacy.unknown_horizon
-    privacy.sparse_vector privacy.calibrate | protocols links | problems ridge | optimism
-    envs.* agents.* | progress plots | results
-    evaluate | experiments.cases | experiments.reproduce | cli | __main__
+    privacy.generalised_gaussian | privacy.certificate privacy.sequential
+    privacy.selection privacy.noisy_vertex privacy.padded_tree privacy.unknown_horizon
+    privacy.sparse_vector privacy.step_budgets privacy.fading privacy.calibrate
+    selection_bias
+    protocols links privacy.certified_sums
+    privacy.shariff_sheffet privacy.peeling | privacy.hard_thresholding
+    problems ridge frank_wolfe lasso batched | glm optimism frank_wolfe_bandit
+    demand moments fading_regression | envs.* agents.* | progress plots | results
+    evaluate | experiments.cases experiments.grid | experiments.reproduce experiments.pricing.study
+    experiments.pricing.figure | experiments.pricing experiments.pricing.__main__
+    cli | __main__
 """
 FLOORS = [floor.split() for floor in ORDER.strip().replace("\n", "|").split("|")]
 INITS = {package.partition(".")[2] for package in FOLDERS}

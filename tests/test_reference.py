@@ -14,7 +14,13 @@ from dpbandit.privacy.gdp import epsilon_of, mu_of
 
 P1 = CASES["contextual/p1"]
 LESS_NOISE = {"epsilon": epsilon_of(mu_of(1.0, 1e-4) * 1.037, 1e-4)}
-FAST = [row for row in P1.references if row.agent != "dp-ucb" or row.settings.get("alpha") == 0]
+FEW = [("dp-ucb", {"alpha": 0}), ("dp-hdb", {}), ("dp-hdb", {"calibration": "paper"})]
+"""Of the agents with many rows; the others take longer."""
+FAST = [
+    row
+    for row in P1.references
+    if row.agent not in ("dp-ucb", "dp-hdb") or (row.agent, row.settings) in FEW
+]
 SLOW = [row for row in P1.references if row not in FAST]
 
 
@@ -26,10 +32,11 @@ def check(row, replicas):
     )
     combined = (record["se"] ** 2 + row.se**2) ** 0.5
     assert abs(record["mean"] - row.mean) <= 4 * combined, record
-    if row.agent == "dp-ucb":
+    if row.agent.startswith("dp-"):
         claim = settings.get("epsilon", 1.0)
-        over_noised = row.settings.get("calibration") == "paper"
-        assert record["certified_epsilon"] <= (0.2 if over_noised else claim)
+        if row.settings.get("calibration") == "paper":  # printed noise is larger than it need be
+            claim = {"dp-ucb": 0.2, "dp-hdb": 0.46}[row.agent]
+        assert record["certified_epsilon"] <= claim
 
 
 @pytest.mark.parametrize("row", FAST, ids=lambda row: f"{row.agent} {dict(row.settings)}")
@@ -52,4 +59,6 @@ def test_a_row_is_found_only_under_its_own_settings():
     assert other["config"]["env_kwargs"]["dim"] == 8
     rows = [P1.config(row.agent, row.settings) for row in P1.references]
     assert len(set(rows)) == len(rows)
-    assert replace(rows[-1], alpha="theory") in rows
+    greedy = P1.config("dp-ucb", {"alpha": 0})
+    assert greedy in rows
+    assert replace(greedy, alpha="theory") in rows

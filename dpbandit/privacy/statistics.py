@@ -66,30 +66,16 @@ class ClippedVectors:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecondMoments:
-    """Gram matrices sum x x' and moments sum r x of linear bandits, one pair for each block.
+class LinearRounds:
+    """Clipped rounds (context, action, reward) of a linear bandit, and who shares parameters.
 
-    Who shares parameters:
         disjoint  every arm has its own, all see one context (R, d): K blocks of dimension d
         joint     the same model as one block of dimension K d, x in the chosen arm's slot
         shared    one parameter, every arm has its own row of a (R, K, d) context: one block
 
-    A round is (context, action, reward); x is clipped to norm `context_bound` = C, r to
-    [reward_low, reward_high] with |r| <= B, and r x (when `moment_clip` is set) to that norm c_u,
-    else c_u = B C. A block is summed as one vector (G_ii, G_ij for i < j, m_i), and measured in
-    `units` that make the half-vectorisation isometric and both parts at most 1 long; with
-    `moment_weight` = w
-
-        ( G_ii / C^2,  sqrt(2) G_ij / C^2,  w m_i / c_u ).
-
-    Sensitivity. Replacing one user moves that by at most
-
-        S^2 = (2 + w^2)^2 / 2  if w^2 <= 2, else 4 w^2;    with a moment clip also S^2 >= 1 + 4 w^2
-
-    because |xx' - yy'|^2 + w^2 |rx - sy|^2 = 2 - 2c^2 + w^2 (2 + 2c) for unit x, y at cosine c
-    and opposite rewards, largest at c = min(1, w^2 / 2); a short y next to a separately clipped
-    moment gives 1 + 4 w^2; two different blocks give 2 + 2 w^2, which is less. S = sqrt(4.5) at
-    w = 1. Only blocks of the arm played are non-zero, and every block ticks every round.
+    x is clipped to norm `context_bound` = C, r to [reward_low, reward_high] with |r| <= B, and r x
+    (when `moment_clip` is set) to that norm c_u, else c_u = B C. Only blocks of the arm played are
+    non-zero, and every block ticks every round.
     """
 
     n_actions: int
@@ -99,27 +85,14 @@ class SecondMoments:
     reward_low: float = 0.0
     reward_high: float = 1.0
     moment_clip: float | None = None
-    moment_weight: float = 1.0
-    _upper: tuple[Ints, Ints] = field(init=False, repr=False, compare=False)
-    _full: Ints = field(init=False, repr=False, compare=False)
-    units: Floats = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         positive("context_bound", self.context_bound)
-        positive("moment_weight", self.moment_weight)
         if self.moment_clip is not None:
             positive("moment_clip", self.moment_clip)
         if self.layout not in ("disjoint", "joint", "shared"):
             raise BadInput(f"Expected layout={self.layout!r} to be disjoint, joint or shared.")
         positive("the bound of r x", self.moment_bound)
-        upper = np.triu_indices(self.block_dim)
-        full = np.empty((self.block_dim, self.block_dim), dtype=np.int64)
-        full[upper] = full.T[upper] = rows(len(upper[0]))
-        object.__setattr__(self, "_upper", upper)
-        object.__setattr__(self, "_full", full)
-        gram = np.where(upper[0] == upper[1], 1.0, sqrt(0.5)) * self.context_bound**2
-        moment = np.full(self.block_dim, self.moment_bound / self.moment_weight)
-        object.__setattr__(self, "units", np.concatenate([gram, moment]))
 
     @property
     def blocks(self) -> int:
@@ -132,12 +105,6 @@ class SecondMoments:
         return self.dim * (self.n_actions if self.layout == "joint" else 1)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """(blocks, D (D + 1) / 2 + D)."""
-        D = self.block_dim
-        return (self.blocks, D * (D + 1) // 2 + D)
-
-    @property
     def reward_bound(self) -> float:
         """B, the largest |r|."""
         return max(abs(self.reward_low), abs(self.reward_high))
@@ -147,6 +114,97 @@ class SecondMoments:
         """c_u, the largest |r x|."""
         product = self.reward_bound * self.context_bound
         return product if self.moment_clip is None else min(self.moment_clip, product)
+
+    def _clipped(self, *batch: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+        """The contexts x of the arms played and the products r x, both (n, R, d)."""
+        context, action, reward = batch
+        if self.layout == "shared":
+            played = action.astype(np.int64)[..., None, None]
+            context = np.take_along_axis(context, played, axis=2)[:, :, 0]
+        x = clip_norm(context, self.context_bound)
+        r = clip_range(reward, self.reward_low, self.reward_high)
+        moment: Floats = r[..., None] * x
+        return x, moment if self.moment_clip is None else clip_norm(moment, self.moment_clip)
+
+    def _one_hot(self, action: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which round played which arm: (n, R) -> (R, K, n)."""
+        return (action.astype(np.int64)[..., None] == rows(self.n_actions)).transpose(1, 2, 0)
+
+    def _summed(self, moment: Floats, action: npt.NDArray[Any]) -> Floats:
+        """Products (n, R, d) of the rounds, added up in their blocks: (R, blocks, D)."""
+        if self.layout == "shared":
+            return np.asarray(moment.sum(axis=0)[:, None])
+        by_arm: Floats = self._one_hot(action).astype(np.float64) @ moment.transpose(1, 0, 2)
+        return by_arm.reshape(len(by_arm), self.blocks, self.block_dim)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments(LinearRounds):
+    """Moments u = sum r x alone, one vector for each block, in units of the reward times x.
+
+    Sensitivity. Replacing one user moves them by at most 2 c_u, r x against its opposite in one
+    block; a user of another arm moves two blocks by c_u each, sqrt(2) c_u.
+    """
+
+    units: ClassVar[float] = 1.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(blocks, D)."""
+        return (self.blocks, self.block_dim)
+
+    @property
+    def sensitivity(self) -> float:
+        """2 c_u."""
+        return 2 * self.moment_bound
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, D)."""
+        _, moment = self._clipped(*batch)
+        return self._summed(moment, batch[1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondMoments(LinearRounds):
+    """Gram matrices sum x x' and moments sum r x of linear bandits, one pair for each block.
+
+    A block is summed as one vector (G_ii, G_ij for i < j, m_i), and measured in `units` that make
+    the half-vectorisation isometric and both parts at most 1 long; with `moment_weight` = w
+
+        ( G_ii / C^2,  sqrt(2) G_ij / C^2,  w m_i / c_u ).
+
+    Sensitivity. Replacing one user moves that by at most
+
+        S^2 = (2 + w^2)^2 / 2  if w^2 <= 2, else 4 w^2;    with a moment clip also S^2 >= 1 + 4 w^2
+
+    because |xx' - yy'|^2 + w^2 |rx - sy|^2 = 2 - 2c^2 + w^2 (2 + 2c) for unit x, y at cosine c
+    and opposite rewards, largest at c = min(1, w^2 / 2); a short y next to a separately clipped
+    moment gives 1 + 4 w^2; two different blocks give 2 + 2 w^2, which is less. S = sqrt(4.5) at
+    w = 1.
+    """
+
+    moment_weight: float = 1.0
+    _upper: tuple[Ints, Ints] = field(init=False, repr=False, compare=False)
+    _full: Ints = field(init=False, repr=False, compare=False)
+    units: Floats = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("moment_weight", self.moment_weight)
+        upper = np.triu_indices(self.block_dim)
+        full = np.empty((self.block_dim, self.block_dim), dtype=np.int64)
+        full[upper] = full.T[upper] = rows(len(upper[0]))
+        object.__setattr__(self, "_upper", upper)
+        object.__setattr__(self, "_full", full)
+        gram = np.where(upper[0] == upper[1], 1.0, sqrt(0.5)) * self.context_bound**2
+        moment = np.full(self.block_dim, self.moment_bound / self.moment_weight)
+        object.__setattr__(self, "units", np.concatenate([gram, moment]))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(blocks, D (D + 1) / 2 + D)."""
+        D = self.block_dim
+        return (self.blocks, D * (D + 1) // 2 + D)
 
     @property
     def sensitivity(self) -> float:
@@ -159,26 +217,14 @@ class SecondMoments:
 
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
         """context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, p)."""
-        context, action, reward = batch
-        action = action.astype(np.int64)
-        if self.layout == "shared":
-            context = np.take_along_axis(context, action[..., None, None], axis=2)[:, :, 0]
-        x = clip_norm(context, self.context_bound)  # (n, R, d)
-        r = clip_range(reward, self.reward_low, self.reward_high)
-        moment: Floats = r[..., None] * x
-        if self.moment_clip is not None:
-            moment = clip_norm(moment, self.moment_clip)
-        if self.layout == "shared":
-            played: Floats = x.transpose(1, 2, 0)[:, None]  # (R, 1, d, n)
-            moments: Floats = moment.sum(axis=0)[:, None]  # (R, 1, d)
-        else:
-            one_hot = (action[..., None] == rows(self.n_actions)).transpose(1, 2, 0)  # (R, K, n)
-            played = x.transpose(1, 2, 0)[:, None] * one_hot[:, :, None]  # (R, K, d, n)
-            moments = one_hot.astype(np.float64) @ moment.transpose(1, 0, 2)  # (R, K, d)
+        x, moment = self._clipped(*batch)
+        played: Floats = x.transpose(1, 2, 0)[:, None]  # (R, 1, d, n)
+        if self.layout != "shared":
+            played = played * self._one_hot(batch[1])[:, :, None]  # (R, K, d, n)
         grams: Floats = played @ x.transpose(1, 0, 2)[:, None]  # (R, K, d, d)
         if self.layout == "joint":
-            grams, moments = _block_diagonal(grams), moments.reshape(len(moments), 1, -1)
-        return self.pack(grams, moments)
+            grams = _block_diagonal(grams)
+        return self.pack(grams, self._summed(moment, batch[1]))
 
     def pack(self, gram: Floats, moment: Floats) -> Floats:
         """Symmetric (R, blocks, D, D) and (R, blocks, D) -> the vectors, (R, *shape)."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from dpbandit.agents import DPUCB
 from dpbandit.optimism import BatchedUCB
+from dpbandit.privacy.noisy_vertex import NoisyVertex
 from dpbandit.privacy.statistics import SecondMoments
 
 
@@ -85,6 +86,26 @@ class WrongStatistic(DPUCB):
 
     def _statistic(self, spec: Any) -> Any:
         return self.statistic(**arguments(super()._statistic(spec)))
+
+
+class SignOfTheExactSum(NoisyVertex):
+    """Noise on the coordinates, but the sign of the exact sum picks between +R e_j and -R e_j.
+
+    So the authors' own program of DP-HDB chooses; one user can decide that sign.
+    """
+
+    def _release(self, *datum: Any) -> Any:
+        noisy = super()._release(*datum)
+        j = noisy % self._exact.shape[-1]
+        exact = np.take_along_axis(self._exact, j[..., None], axis=-1)[..., 0]
+        return np.where(noisy < 0, -1, j + self._exact.shape[-1] * (exact > 0))
+
+
+class HalfTheNoise(NoisyVertex):
+    """Takes the radius for the diameter."""
+
+    def _scales(self) -> Any:
+        return super()._scales() / 2
 
 
 STATE = [Prey(agent=agent) for agent in (StoresContext, LeaksIntoState, TicksWhenPlayed)]

@@ -1,5 +1,6 @@
 """Clipped statistics: what a hostile user can do to them, and what an isometry preserves."""
 
+from dataclasses import fields
 from math import sqrt
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import differential_evolution
 
 from dpbandit.inputs import BadInput
-from dpbandit.privacy.statistics import ClippedVectors, SecondMoments
+from dpbandit.privacy.statistics import ClippedVectors, Moments, SecondMoments
 
 QUIET = settings(derandomize=True, deadline=None, max_examples=150)
 LAYOUTS = ["disjoint", "joint", "shared"]
@@ -172,6 +173,51 @@ def test_sensitivity_golden():
     squares = [moments(weight=w).sensitivity ** 2 for w in (1.0, sqrt(2), 2.0)]
     squares.append(moments(clip=0.5).sensitivity ** 2)
     assert squares == pytest.approx([4.5, 8.0, 16.0, 5.0], rel=1e-14)
+
+
+def moments_alone(layout="disjoint", clip=None):
+    """The same rounds as `moments`, C = 1.5 and B = 2, without their Gram matrices."""
+    rounds = vars(moments(layout, clip))
+    return Moments(**{field.name: rounds[field.name] for field in fields(Moments)})
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("clip", CLIPS)
+def test_moments_alone_are_those_beside_the_gram_matrix(layout, clip):
+    """Oracle: equal, difference exactly 0.0, to what `SecondMoments` unpacks (held against sums
+    by hand above), for overlong and ordinary users."""
+    both, alone = moments(layout, clip), moments_alone(layout, clip)
+    batch = users(np.random.default_rng(2), 7, 4, layout, scale=2.0)
+    total = alone.total(*batch)
+    assert total.shape == (4, *alone.shape)
+    np.testing.assert_array_equal(total, both.unpack(both.total(*batch))[1])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@given(st.integers(0, 2**32), st.sampled_from(CLIPS), st.data())
+@QUIET
+def test_no_two_users_move_moments_further_than_twice_the_clip(layout, seed, clip, data):
+    """Property: 200 random pairs, broken ones among them, stay within S = 2 c_u."""
+    statistic, rng = moments_alone(layout, clip), np.random.default_rng(seed)
+    context, arm, reward = users(rng, 2, 200, layout, scale=3.0)
+    reward[data.draw(st.integers(0, 1)), :20] = data.draw(st.sampled_from(HOSTILE))
+    context[data.draw(st.integers(0, 1)), 20:40] = data.draw(st.sampled_from(HOSTILE))
+    one, two = (measured(statistic, context[[i]], arm[[i]], reward[[i]]) for i in (0, 1))
+    distance = np.linalg.norm((one - two).reshape(200, -1), axis=1)
+    assert distance.max() <= statistic.sensitivity * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("clip", "c_u"), [(None, 3.0), (0.3, 0.9)])
+def test_moments_reach_their_sensitivity(clip, c_u):
+    """By hand: opposite contexts at reward -2 are 2 c_u apart within an arm, and sqrt(2) c_u apart
+    when their arms differ."""
+    statistic = moments_alone(clip=clip)
+    x, reward = np.array([[[1.5, 0.0]]]), np.array([[-2.0]])
+    one = measured(statistic, x, np.array([[0]]), reward)
+    for arm, distance in ((0, 2 * c_u), (1, sqrt(2) * c_u)):
+        two = measured(statistic, -x, np.array([[arm]]), reward)
+        assert np.linalg.norm(one - two) == pytest.approx(distance, rel=1e-14)
+    assert statistic.sensitivity == pytest.approx(2 * c_u, rel=1e-14)
 
 
 @given(st.lists(st.sampled_from(HOSTILE), min_size=6, max_size=6), st.sampled_from([0.1, 1.0, 7.0]))

@@ -1,0 +1,139 @@
+"""Private Frank-Wolfe steps: the best vertex of the l_1 ball by a noisy minimum, for many arms."""
+
+from math import inf
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.arrays import Floats
+from dpbandit.inputs import BadInput, one_of, whole
+from dpbandit.privacy.gradients import RecursiveGradients, recursive_points
+from dpbandit.privacy.laws import Gumbel, Laplace, Law
+from dpbandit.privacy.mechanism import BudgetExceeded, Mechanism
+from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
+from dpbandit.streams import Streams
+
+SelectionNoise: TypeAlias = Literal["laplace", "gumbel"]
+LAWS: dict[str, tuple[Law, type[PureSpend]]] = {
+    "laplace": (Laplace(1.0), PureSpend),
+    "gumbel": (Gumbel(1.0), BoundedRangeSpend),
+}
+"""What a noisy minimum under each noise is worth: pure epsilon, or bounded range."""
+
+
+class NoisyVertex(Mechanism):
+    """Exact gradient sums of G arms inside; out come vertices of the l_1 ball, (R, G).
+
+    In a round some arms take a step. For arm a, in its i-th, with the sum G_a of its gradients:
+
+        1. scores q_v = <d, v>, d = G_a / (i+1), of the 2d vertices v = +-R e_j
+        2. release argmin of q_v + noise of scale b_i = D S / ((i+1) epsilon_i),  D = 2R
+
+    computed as +-G_aj + noise of scale 2 S / epsilon_i, the same choice at any R: without noise
+    (epsilon_i = inf) it is the argmin exactly, ties to the lowest index. Vertex j < d is +R e_j,
+    d + j is -R e_j; arms without a step get -1. Laplace noise makes this report noisy min, Gumbel
+    noise the exponential mechanism. The j-th noise of a replica belongs to its j-th round.
+
+    `adaptive`: S is not 2 M k with one bound k for all steps, but with the largest of
+    k_i = min(k, M |u_i|_1 + B) among the arm's steps so far, where u_i is known from the releases;
+    the user of step i has her residual clipped to +-k_i. For the identity link.
+
+    **Guarantee.** If user s is replaced, everything released is as private as n mechanisms of
+    budgets epsilon_1..epsilon_n, those of ONE arm: `spend`, no factor for the arms. Proof, for the
+    view of all vertices, with all other users given (they may react to the view):
+    (a) Shifting all scores changes no argmin, so only the range of the change of scores counts: at
+    most D |change of d|_inf = D |change of G_a|_inf / (i+1). A range r against noise of scale b is
+    (r/b)-DP for Laplace (given the other noises, the winner's threshold moves by at most r), and
+    has bounded range r/b for Gumbel (log-weights move by that, the normaliser by a constant).
+    (b) Given the view, only row s differs between the two worlds: in arm a_s by g_s, in arm a'_s by
+    g'_s. Later gradients depend on the view alone. If a_s = a'_s, one arm's sum moves by at most S
+    in every later step, which costs epsilon_i in its i-th: once through the list of budgets.
+    (c) If a_s != a'_s, two sums move by at most S/2 each, because a row against 0 is half a
+    replacement, and the noises of the arms are independent. Laplace: two lists of epsilon_i / 2,
+    and a pair of them is epsilon_i-DP. Gumbel: 2 (epsilon_i/2)^2 / 8 <= epsilon_i^2 / 8 of zCDP,
+    and a pair of bounded ranges epsilon_i/2 has bounded range epsilon_i. Both within (b).
+    (d) `adaptive` changes nothing: given the view, k_i and b_i are numbers, and S at step i covers
+    every step up to it. The same holds for arms whose counters differ.
+
+    Args:
+        gradients: the clipped statistic, without a gradient clip; its sums are per arm.
+        streams: the random streams of the replicas.
+        name: the call site of the noise.
+        noise: laplace or gumbel.
+        budgets: epsilon_1..epsilon_n of one arm, any one of them inf: no noise in that step.
+        horizon: rounds that will be fed.
+        adaptive: see above.
+
+    Raises `BudgetExceeded` for more than n steps of an arm, `BadInput` for steps out of order.
+    """
+
+    order: ClassVar[float] = inf
+    """the norm in which `sensitivity` is meant: one coordinate of one arm's sum"""
+
+    def __init__(
+        self,
+        gradients: RecursiveGradients,
+        streams: Streams,
+        name: str,
+        *,
+        noise: SelectionNoise,
+        budgets: Floats,
+        horizon: int,
+        adaptive: bool = False,
+    ) -> None:
+        one_of("noise", noise, LAWS)
+        whole("horizon", horizon, 1)
+        if gradients.order != inf:
+            raise BadInput("Expected gradients clipped in max-norm: gradient_clip=None.")
+        (G, d), n = gradients.shape, len(budgets)
+        law, spend = LAWS[noise]
+        self.spend = spend.of(f"{name}: {n} {noise} minima of {2 * d} vertices an arm", budgets)
+        self.sensitivity, self.uses = gradients.sensitivity, horizon
+        self._gradients, self._budgets, self._adaptive = gradients, budgets, adaptive
+        self._noise = law.sampler(streams, name, (G, 2 * d))
+        self._exact: Floats = np.zeros((len(streams), G, d))  # never leaves here
+        self._taken = np.zeros(G, dtype=np.int64)  # steps of each arm, public
+        self._largest: Floats = np.zeros((len(streams), G))  # k_i so far
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """What this round adds to the sums, clipped: (R, G, d)."""
+        return self._gradients.gradient(*datum, clips=self._clips(*datum[:3]))
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+        steps = datum[2]
+        self._count(steps)
+        self._exact += self.query(*datum)
+        if (clips := self._clips(*datum[:3])) is not None:
+            self._largest = np.maximum(self._largest, np.where(steps > 0, clips, 0.0))
+        scores = vertex_scores(self._exact)
+        scores -= self._scales()[..., None] * self._noise()
+        return np.where(steps > 0, scores.argmin(axis=-1), -1)
+
+    def _count(self, steps: npt.NDArray[Any]) -> None:
+        taken = self._taken + (steps > 0)
+        if not np.array_equal(taken[steps > 0], steps[steps > 0]):
+            raise BadInput(f"Expected steps={steps} to be the next ones, {taken}, or 0.")
+        if taken.max() > len(self._budgets):
+            raise BudgetExceeded(f"{self.spend.note}: an arm takes step {taken.max()}.")
+        self._taken = taken
+
+    def _clips(self, theta: Floats, previous: Floats, steps: npt.NDArray[Any]) -> Floats | None:
+        """k_i of every arm, (R, G), if they are `adaptive`."""
+        if not self._adaptive:
+            return None
+        M, B = self._gradients.context_bound, self._gradients.reward_bound
+        size = np.abs(recursive_points(theta, previous, steps)).sum(axis=-1)
+        return np.minimum(self._gradients.residual_clip, M * size + B)
+
+    def _scales(self) -> Floats:
+        """2 S / epsilon_i, the scale of the noise on +-G_a, (R, G) or (G,)."""
+        budgets = self._budgets[np.maximum(self._taken, 1) - 1]
+        if not self._adaptive:
+            return 2 * self.sensitivity / budgets
+        return 4 * self._gradients.context_bound * self._largest / budgets
+
+
+def vertex_scores(sums: Floats) -> Floats:
+    """<sum, v> / R of the vertices +R e_1..+R e_d, -R e_1..-R e_d: (..., d) -> (..., 2d)."""
+    return np.concatenate([sums, -sums], axis=-1)
