@@ -51,7 +51,8 @@ class BatchMoment:
     delta: float = 1e-5
     """target, in (0, 1)"""
     first_batch: int | None = None
-    """rounds of uniform play, T0; None: 500 for two arms, else 1000, at most a tenth of T"""
+    """rounds of uniform play, T0; None: 500 / epsilon for two arms, else twice that, from 200
+    to 2000 (twice that), at most a fifth of T"""
     blocks: Layout | None = None
     """None: the difference of two arms, else a block for each arm"""
     shrinkage: Literal["none", "soft-threshold", "empirical-bayes"] = "soft-threshold"
@@ -74,11 +75,12 @@ class BatchMoment:
         if spec.shared:
             raise BadInput(
                 "BatchMoment plays arms with their own parameters, got one shared by all: choose "
-                "fade or dp-ucb."
+                "another agent or environment, such as fade."
             )
         T, K = spec.horizon, spec.n_actions
-        default = max(1, min(500 if K == 2 else 1000, T // 10))
-        first = default if self.first_batch is None else self.first_batch
+        arms = 1 if K == 2 else 2
+        default = arms * int(min(max(500 / self.epsilon, 200), 2000))
+        first = max(1, min(default, T // 5)) if self.first_batch is None else self.first_batch
         ends = doubling_batches(T, first)
         statistic = SignedDirections(
             n_actions=K,

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from dpbandit.arrays import Floats
+from dpbandit.demand import MODELS, Model, priced
 from dpbandit.frank_wolfe import FrankWolfe, as_chosen, best_vertices, default_warm_up
 from dpbandit.frank_wolfe_bandit import FrankWolfeAgent, FrankWolfeSettings
 from dpbandit.inputs import BadInput, flag, gaussian_target, one_of, privacy_target
@@ -15,7 +16,7 @@ from dpbandit.privacy.ledger import Ledger, no_privacy
 from dpbandit.privacy.noisy_vertex import NoisyVertex, SelectionNoise
 from dpbandit.privacy.prefix_sums import PrefixSum
 from dpbandit.privacy.step_budgets import Profile, certified_budgets, paper_budgets
-from dpbandit.protocols import BanditSpec, ContextualSpec, fits
+from dpbandit.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 from dpbandit.streams import Streams
 
 _VALID = 5.0
@@ -92,6 +93,9 @@ class DPHDB(FrankWolfeSettings):
     link); at c = 1 that is the exact bound from the second step on, it gains where c is smaller"""
     beyond_validity: bool = False
     """paper: run at epsilon > 5 too; the certificate tells what that is worth"""
+    model: Model = "arms"
+    """demand: on a list of prices, learn P(sale | context, price); see `DemandPricing`. `radius` is
+    then that of the logits' parameter: steep demand needs more than 1"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,6 +105,12 @@ class DPHDB(FrankWolfeSettings):
         one_of("bound", self._bound, ("exact", "printed"))
         one_of("scale", self.scale, ("fixed", "adaptive"))
         flag("beyond_validity", self.beyond_validity)
+        one_of("model", self.model, MODELS)
+        if self.model == "demand" and self.subset_gap != inf:
+            raise BadInput(
+                f"Expected subset_gap={self.subset_gap!r} to be inf with model='demand': prices "
+                "are told apart by margins too."
+            )
         paper, sums = self.calibration == "paper", self._selection == "gaussian"
         if paper or sums:
             gaussian_target(self.epsilon, self.delta)
@@ -122,8 +132,10 @@ class DPHDB(FrankWolfeSettings):
                 "a noisy choice clips the residual."
             )
 
-    def make(self, spec: BanditSpec, streams: Streams) -> FrankWolfeAgent:
+    def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         """A running agent; raises `BadInput` for anything but finitely many arms."""
+        if self.model == "demand":
+            return priced(self, spec, streams)
         spec = fits(self, spec, ContextualSpec)
         share = inf if self.calibration == "paper" else 0.1
         default = default_warm_up(spec, epsilon=self.epsilon, share=share)

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, replace
 from math import ceil, inf, sqrt
-from typing import Literal
+from typing import Literal, TypeAlias
 
+from dpbandit.centring import PrivatelyCentred
 from dpbandit.demand import DemandPricing
 from dpbandit.fading_regression import LogisticPlayer, RegressionPlayer
 from dpbandit.inputs import BadInput, gaussian_target, inside, one_of, positive, whole
@@ -23,6 +24,7 @@ from dpbandit.protocols import BanditSpec, ContextualSpec, PriceListSpec, Scorin
 from dpbandit.shrinkage import SHRINKAGES
 from dpbandit.streams import Streams
 
+Model: TypeAlias = Literal["moments", "regression", "demand"]
 _RESPONSE = 0.75
 """Bound of a working response in the logistic model; 1 would never clip."""
 
@@ -55,21 +57,22 @@ class FADE:
     **Guarantee.** (epsilon, delta)-joint DP under continual observation for replacing one user's
     round, and exactly mu-GDP: v moves by at most its `sensitivity` whatever is fed (2 for moments;
     2 in units of r x for regression, because |xx' - yy'|^2 / 2 + |rx - sy|^2 <= 4 for |x|, |y|,
-    |r|, |s| <= 1, so the Gram matrix at half the weight costs nothing on top), a user of batch b
-    appears in release k >= b with weight fade^(k - b), all that with fresh Gaussian noise
-    (`FadingSum`), and actions of others are functions of releases, of their own contexts and of
-    public coins. Batch ends, weights and shrinkage see public numbers and releases only.
+    |r|, |s| <= 1, so the Gram matrix at half the weight costs nothing on top; sqrt(5) times 0.75 in
+    the logistic model), a user of batch b appears in release k >= b with weight fade^(k - b), all
+    that with fresh Gaussian noise (`FadingSum`), and actions of others are functions of releases,
+    of their own contexts and of public coins. Batch ends, weights and shrinkage see public numbers
+    and releases only.
 
     **Why it wins.** One release a user (`BatchMoment`) wastes the early users later on, and prefix
     sums pay for every later release early on; fading sums lie between. Signs of rewards over
     normalised contexts use the whole budget for every user, without a clip to be tuned.
 
     **Limits.** "moments" needs contexts that are symmetric about 0 and roughly isotropic, and
-    rewards whose sign about the middle of the public range says something; with a constant or
-    strongly correlated features choose "regression". Predictions of "moments" order arms and are
-    not in units of the reward; nor are those of signs. For clicks no logistic model is fitted: it
-    halves the signal per sensitivity, and pays where predictions must be calibrated, as for prices.
-    Greedy play has no worst-case regret bound.
+    rewards whose sign about the middle of the public range says something (else choose
+    `centring="private"`); with a constant or strongly correlated features choose "regression".
+    Predictions of "moments" order arms and are not in units of the reward; nor are those of signs.
+    For clicks no logistic model is fitted: it halves the signal per sensitivity, and pays where
+    predictions must be calibrated, as for prices. Greedy play has no worst-case regret bound.
 
     Fading was found by looking at BatchMoment's learning curve on the reference problem P1.
     Settings were chosen on other problems than any we report on: GLMBandit with (K, d) = (2, 40)
@@ -88,7 +91,7 @@ class FADE:
     """target, > 0; inf plays without privacy"""
     delta: float = 1e-5
     """target, in (0, 1)"""
-    model: Literal["auto", "moments", "regression", "demand"] = "auto"
+    model: Model | Literal["auto"] = "auto"
     response: Literal["auto", "sign", "linear", "logistic"] = "auto"
     """of "regression"; auto: sign for identity, logistic and probit links, else linear; logistic
     needs one shared parameter and rewards in [0, 1]"""
@@ -102,6 +105,8 @@ class FADE:
     """of "moments" """
     debias: bool = True
     """of "moments" with more than two arms"""
+    centring: Literal["none", "private"] = "none"
+    """of signs: against the middle of the public range, or a centre learned on 4 % of the budget"""
     shift: float | None = None
     """ridge of "regression" in units of the noise's spectral norm; None: 1, logistic 0.5"""
 
@@ -110,6 +115,7 @@ class FADE:
         one_of("model", self.model, ("auto", "moments", "regression", "demand"))
         one_of("response", self.response, ("auto", "sign", "linear", "logistic"))
         one_of("shrinkage", self.shrinkage, SHRINKAGES)
+        one_of("centring", self.centring, ("none", "private"))
         if self.first_batch is not None:
             whole("first_batch", self.first_batch, 1)
         inside("growth", self.growth, 0, 100, ends=True)
@@ -122,13 +128,17 @@ class FADE:
         """A running agent; raises `BadInput` for anything but finitely many arms."""
         spec = fits(self, spec, ContextualSpec)
         model = self._model(spec)
+        if self.centring == "private":
+            if model == "demand":
+                raise BadInput("Expected centring='private' for signs of rewards, not for demand.")
+            return PrivatelyCentred(replace(self, centring="none", model=model), spec, streams)
         if model == "demand":
             return self._demand(spec, streams)
         if model == "moments":
             return self._moments(spec, streams)
         return self._regression(spec, streams)
 
-    def _model(self, spec: ContextualSpec) -> str:
+    def _model(self, spec: ContextualSpec) -> Model:
         if self.model != "auto":
             return self.model
         if isinstance(spec, PriceListSpec):

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpbandit.arrays import Floats, Ints
+from dpbandit.demand import MODELS, Model, priced
 from dpbandit.glm import LINK_NAMES, LinkName, OnlineGLM
 from dpbandit.inputs import at_least, one_of, positive
 from dpbandit.privacy.ledger import no_privacy
-from dpbandit.protocols import BanditSpec, ContextualSpec, fits
+from dpbandit.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 from dpbandit.streams import Streams
 
 
@@ -50,15 +51,20 @@ class GLMUCB:
     """precision of the prior N(0, I / regularization)"""
     link: LinkName | None = None
     """None: that of the environment, logistic sales for a list of prices, else the identity"""
+    model: Model = "arms"
+    """demand: on a list of prices, learn P(sale | context, price); see `DemandPricing`"""
 
     def __post_init__(self) -> None:
         at_least("alpha", self.alpha, 0)
         positive("regularization", self.regularization)
+        one_of("model", self.model, MODELS)
         if self.link is not None:
             one_of("link", self.link, LINK_NAMES)
 
-    def make(self, spec: BanditSpec, streams: Streams) -> "GLMUCBAgent":
+    def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         """A running agent; raises `BadInput` for anything but finitely many arms."""
+        if self.model == "demand":
+            return priced(self, spec, streams)
         return GLMUCBAgent(self, fits(self, spec, ContextualSpec), len(streams))
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpbandit.arrays import Floats, Ints
-from dpbandit.inputs import positive, whole
+from dpbandit.demand import MODELS, Model, priced
+from dpbandit.inputs import one_of, positive, whole
 from dpbandit.privacy.ledger import no_privacy
-from dpbandit.protocols import BanditSpec, ContextualSpec, fits
+from dpbandit.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 from dpbandit.ridge import OnlineRidge
 from dpbandit.streams import Streams
 
@@ -41,13 +42,18 @@ class Greedy:
     turns: int = 1
     """rounds each disjoint arm is played before being greedy"""
     regularization: float = 1.0
+    model: Model = "arms"
+    """demand: on a list of prices, learn P(sale | context, price); see `DemandPricing`"""
 
     def __post_init__(self) -> None:
         whole("turns", self.turns, 0)
         positive("regularization", self.regularization)
+        one_of("model", self.model, MODELS)
 
-    def make(self, spec: BanditSpec, streams: Streams) -> "GreedyAgent":
+    def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         """A running agent; raises `BadInput` for anything but finitely many arms."""
+        if self.model == "demand":
+            return priced(self, spec, streams)
         return GreedyAgent(self, fits(self, spec, ContextualSpec), len(streams))
 
 

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from dpbandit.arrays import Floats, Ints
 from dpbandit.demand import MODELS, Model, priced
 from dpbandit.inputs import at_least, one_of, positive
@@ -48,7 +46,7 @@ class LinTSAgent:
 
     def __init__(self, config: LinTS, spec: ContextualSpec, streams: Streams) -> None:
         self.ledger = no_privacy("exact ridge regressions")
-        self._scale, self._shared = config.scale, spec.shared
+        self._scale = config.scale
         self._normals = streams.normals("exploration", spec.dim if spec.shared else spec.n_actions)
         self._ridge = OnlineRidge(spec, len(streams), regularization=config.regularization)
 
@@ -59,13 +57,7 @@ class LinTSAgent:
 
     def scores(self, context: Floats) -> Floats:
         """Mean rewards under a parameter drawn afresh, (R, K)."""
-        ridge, z = self._ridge, self._normals()
-        if self._shared:
-            root = np.linalg.cholesky(ridge.inverse[:, 0])  # (R, d, d)
-            noise = np.matvec(context, np.matvec(root, z))
-        else:
-            noise = np.sqrt(ridge.variances(context)) * z
-        return ridge.means(context) + self._scale * noise
+        return self._ridge.sampled(context, self._scale, self._normals())
 
     def update(self, context: Floats, action: Ints, reward: Floats) -> None:
         """One rank-one step."""

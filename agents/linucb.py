@@ -7,8 +7,15 @@ import numpy as np
 
 from dpbandit.arrays import Floats, Ints
 from dpbandit.demand import MODELS, Model, priced
-from dpbandit.inputs import BadInput, at_least, inside, one_of, positive, whole
-from dpbandit.optimism import Alpha, BatchedUCB, Bonus, theory_radius
+from dpbandit.inputs import BadInput, at_least, one_of, whole
+from dpbandit.optimism import (
+    Alpha,
+    BatchedUCB,
+    Bonus,
+    bonus_of,
+    check_optimism,
+    theory_radius,
+)
 from dpbandit.privacy.calibrate import exact_prefix_sum
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.privacy.statistics import SecondMoments
@@ -59,31 +66,20 @@ class LinUCB:
     def __post_init__(self) -> None:
         if self.alpha != "theory":
             at_least("alpha", self.alpha, 0)
+        check_optimism(self)
         if self.refresh_every is not None:
             whole("refresh_every", self.refresh_every, 1)
         elif self.arms == "joint":
             raise BadInput("Expected refresh_every=None to be a number of rounds for arms='joint'.")
         one_of("arms", self.arms, ("disjoint", "joint"))
         one_of("model", self.model, MODELS)
-        if self.reward_noise is not None:
-            at_least("reward_noise", self.reward_noise, 0)
-        positive("regularization", self.regularization)
-        positive("parameter_norm", self.parameter_norm)
-        inside("failure", self.failure, 0, 1, ends=False)
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         """A running agent; raises `BadInput` for anything but finitely many arms."""
         if self.model == "demand":
             return priced(self, spec, streams)
         spec = fits(self, spec, ContextualSpec)
-        half_range = (spec.reward_high - spec.reward_low) / 2
-        bonus = Bonus(
-            alpha=self.alpha,
-            regularization=self.regularization,
-            reward_noise=half_range if self.reward_noise is None else self.reward_noise,
-            parameter_norm=self.parameter_norm,
-            failure=self.failure,
-        )
+        bonus = bonus_of(self, spec)
         if self.refresh_every is None:
             return LinUCBAgent(bonus, spec, len(streams))
         statistic = SecondMoments(

@@ -14,6 +14,7 @@ import pytest
 from dpbandit import compare
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.evaluate import log_marks, play, problem_maker
+from dpbandit.experiments import CASES
 from dpbandit.privacy.calibrate import noisy_prefix_sum
 from dpbandit.privacy.statistics import ClippedVectors
 from dpbandit.streams import Streams
@@ -92,6 +93,30 @@ def test_dp_ucb_in_five_cpu_seconds(benchmark):
 
     benchmark.pedantic(lambda: seconds.append(cpu_seconds(work)), rounds=2)
     assert min(seconds) <= 5.0
+
+
+@pytest.mark.parametrize(
+    ("agent", "settings", "most"),
+    [
+        ("dp-hdb", {}, 10.0),
+        ("dp-hdb", {"selection": "gumbel", "gradient_clip": None}, 10.0),
+        ("batch-moment", {}, 10.0),
+        ("fade", {}, 10.0),
+        ("fliphat", {}, 20.0),
+        ("dp-ucb", {}, 60.0),
+    ],
+)
+def test_reference_problem_p1(benchmark, agent, settings, most):
+    """P1 (T = 10^4, d = 50, K = 2), 50 replicas, environment and calibration included."""
+    case, seconds = CASES["contextual/p1"], []
+    problem = problem_maker(case.environment)(**{**case.env_kwargs, "horizon": T})
+    config = case.config(agent, settings)
+
+    def work():
+        return play(problem, config, [(0, r) for r in range(50)], marks=log_marks(T))
+
+    benchmark.pedantic(lambda: seconds.append(cpu_seconds(work)), rounds=2)
+    assert min(seconds) <= most
 
 
 @pytest.mark.parametrize("kind", ["tree", "blt"])

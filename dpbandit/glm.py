@@ -33,7 +33,7 @@ _TINY = 1e-12
 
 
 class OnlineGLM(OnlineRidge):
-    """An `OnlineRidge` of linear predictors: `means` and `variances` are of x . theta.
+    """An `OnlineRidge` of linear predictors: `means`, `variances`, `sampled` are of x . theta.
 
     Rewards become y in [0, 1], 0 at the lower end of the public range and 1 at the upper, or at a
     price's margin for a list of prices, where y is a sale; the identity link takes rewards as they
@@ -58,19 +58,6 @@ class OnlineGLM(OnlineRidge):
     def rewards(self, predictor: Floats) -> Floats:
         """Mean rewards of linear predictors, (R, K) -> (R, K)."""
         return self._low + self._span * self.link.mean(predictor)
-
-    def sampled(self, context: Floats, scale: float, z: Floats) -> Floats:
-        """Linear predictors (R, K) under a parameter drawn from N(theta, scale^2 H^-1).
-
-        `z` are standard normals: (R, d) for a shared parameter, through a Cholesky factor; (R, K)
-        for disjoint arms, whose predictors are independent normals and are drawn directly.
-        """
-        if self._shared:
-            root = np.linalg.cholesky(self.inverse[:, 0])  # (R, d, d)
-            noise = np.matvec(context, np.matvec(root, z))
-        else:
-            noise = np.sqrt(self.variances(context)) * z
-        return self.means(context) + scale * noise
 
     def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
         """One more row: a ridge row, scaled by the root of its weight, with a working response."""

@@ -24,14 +24,16 @@ class MomentPlayer:
     """Plays argmax_a x . theta_a, theta from released moments of signed directions.
 
     The first batch is played uniformly at random. Release k adds up N_k rounds (faded ones count
-    less) with noise of stddev sigma, and sampling noise of variance N_k v a coordinate, v = 1 / (d
-    blocks); it gets the weight N_k / (sigma^2 + N_k v), in which only public numbers enter - the
-    realised pulls of an arm would not be public. Then
+    less) with noise of stddev sigma; a round adds sampling noise of variance v = 1 / (d blocks) to
+    a coordinate. Release k gets the weight w_k = N_k / (sigma^2 + N_k v), in which only public
+    numbers enter - the realised pulls of an arm would not be public. Then
 
-        z = sum_k weight_k release_k / its standard deviation,       theta = shrink(z),
+        z = sum_k w_k release_k / stddev,       theta = shrink(z),
+        stddev^2 = sigma^2 sum_k w_k^2 + v sum_b n_b (sum_{k >= b} w_k fade^(k-b))^2,
 
-    all blocks of a replica together. With `debias` each block is first multiplied by the inverse of
-    the expected moment matrix of the policies played (`SelectedMoments`).
+    all blocks of a replica together; n_b is the length of batch b. With `debias` each block is
+    first multiplied by the inverse of the expected moment matrix of the policies played
+    (`SelectedMoments`), and z has that stddev up to the spread of its eigenvalues.
     """
 
     def __init__(
@@ -50,8 +52,9 @@ class MomentPlayer:
         self._difference, self._blocks = statistic.layout == "difference", blocks
         self._luck = streams.uniforms("exploration")
         self._selected = SelectedMoments(streams, K) if debias else None
-        self._users, self._end, self._round, self._released = 0.0, 0, 0, 0
-        self._moment, self._variance = np.zeros((R, blocks, d)), 0.0
+        self._end, self._round, self._released = 0, 0, 0
+        self._moment, self._private = np.zeros((R, blocks, d)), 0.0
+        self._lengths, self._faded, self._weights = np.zeros((3, 0))  # of each batch so far
         self._recent: Floats = np.zeros((1, K, d, d))  # expected moment matrix, faded like the sum
         self._matrix: Floats = np.zeros((1, K, d, d))
         self._arms = K
@@ -76,17 +79,19 @@ class MomentPlayer:
         if release is None:
             return
         count, self._end = self._round - self._end, self._round
-        self._users = self._sums.fade * self._users + count
-        sampling = self._users / (self._blocks * release.shape[-1])
-        noise = self._sums.stddev**2 + sampling
-        weight = self._users / noise
+        v = 1 / (self._blocks * release.shape[-1])
+        self._lengths = np.append(self._lengths, count)
+        self._faded = np.append(self._sums.fade * self._faded, 1.0)
+        users = float(self._lengths @ self._faded)
+        weight = users / (self._sums.stddev**2 + users * v)
+        self._weights = np.append(self._weights, 0.0) + weight * self._faded
         self._moment += weight * release
-        self._variance += weight**2 * noise
-        self._theta = self._estimate(weight, count)
+        self._private += (weight * self._sums.stddev) ** 2
+        stddev = sqrt(self._private + v * float(self._lengths @ self._weights**2))
+        self._theta = self._estimate(weight, count, stddev)
         self._released += 1
 
-    def _estimate(self, weight: float, count: int) -> Floats:
-        stddev = sqrt(self._variance)
+    def _estimate(self, weight: float, count: int, stddev: float) -> Floats:
         if self._difference:
             z = self._shrink(self._moment[:, 0] / stddev)  # (R, d)
             return np.stack([z, -z], axis=1)

@@ -13,7 +13,7 @@ import numpy as np
 from dpbandit.arrays import Floats
 from dpbandit.batched import Batched
 from dpbandit.inputs import at_least, inside, positive
-from dpbandit.privacy.certified_sums import Spectrum
+from dpbandit.privacy.certified_sums import NO_NOISE, Spectrum
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.prefix_sums import PrefixSum
 from dpbandit.privacy.statistics import SecondMoments
@@ -84,7 +84,13 @@ def check_optimism(config: Optimist) -> None:
     inside("failure", config.failure, 0, 1, ends=False)
 
 
-def bonus_of(config: Optimist, spec: ContextualSpec, *, alpha: Alpha, spectrum: Spectrum) -> Bonus:
+def bonus_of(
+    config: Optimist,
+    spec: ContextualSpec,
+    *,
+    alpha: Alpha = 1.0,
+    spectrum: Spectrum = NO_NOISE,
+) -> Bonus:
     """The config's bonus, with its default `alpha` and the `spectrum` of its noise."""
     half_range = (spec.reward_high - spec.reward_low) / 2
     return Bonus(

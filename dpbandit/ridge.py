@@ -69,6 +69,19 @@ class OnlineRidge(Ridge):
         self._block = np.empty((R, d, d))  # scratch: big temporaries would fault pages
         self._outer = np.empty((R, d, d))
 
+    def sampled(self, context: Floats, scale: float, z: Floats) -> Floats:
+        """Predictions (R, K) under a parameter drawn from N(theta, scale^2 V^-1).
+
+        `z` are standard normals: (R, d) for a shared parameter, through a Cholesky factor; (R, K)
+        for disjoint arms, whose predictions are independent normals and are drawn directly.
+        """
+        if self._shared:
+            root = np.linalg.cholesky(self.inverse[:, 0])  # (R, d, d)
+            noise = np.matvec(context, np.matvec(root, z))
+        else:
+            noise = np.sqrt(self.variances(context)) * z
+        return self.means(context) + scale * noise
+
     def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
         """One more row, by Sherman and Morrison: V^-1 -= (V^-1 x)(V^-1 x)' / (1 + x' V^-1 x)."""
         R, _, d = self.theta.shape

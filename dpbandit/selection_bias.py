@@ -8,7 +8,7 @@ from the policy alone, which is public.
 
 import numpy as np
 
-from dpbandit.arrays import Floats, rows
+from dpbandit.arrays import Floats
 from dpbandit.streams import Streams
 
 _IMAGINED = 2000
@@ -37,7 +37,8 @@ class SelectedMoments:
         m = S.shape[1]  # min(K, d)
         c = self._users()[..., :m]  # (R, n, m)
         scores = c @ (U * S[:, None]).transpose(0, 2, 1)  # (R, n, K)
-        played = scores.argmax(axis=2)[..., None] == rows(K)  # (R, n, K)
+        played = 1.0 * (scores == scores.max(axis=2, keepdims=True))  # (R, n, K)
+        played /= played.sum(axis=2, keepdims=True)  # ties are played at random
         V = Vt.transpose(0, 2, 1)
         off_span = np.eye(d) - V @ Vt
         moments = np.empty((R, K, d, d))

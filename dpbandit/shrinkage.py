@@ -38,7 +38,8 @@ def empirical_bayes(z: Floats) -> Floats:
     array([[8.9, 0. , 0. , 0. , 0. , 0. ]])
     """
     total = 1.0 + _VARIANCES
-    likelihood = np.exp(-0.5 * z[..., None] ** 2 / total) / np.sqrt(total)  # (R, n, k)
+    density = -0.5 * (z[..., None] ** 2 / total + np.log(total))  # (R, n, k)
+    likelihood = np.exp(density - density.max(axis=-1, keepdims=True))
     weights = np.full((len(z), 1, len(total)), 1.0 / len(total))
     prior = 1.0 * (_VARIANCES == 0.0)
     for _ in range(_STEPS):

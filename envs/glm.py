@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from dpbandit.arrays import Floats, norms, rows
-from dpbandit.inputs import at_least, flag, inside, one_of, positive, whole
+from dpbandit.inputs import BadInput, at_least, flag, inside, one_of, positive, whole
 from dpbandit.problems import ContextualProblem, Users
 from dpbandit.protocols import ContextualSpec
 from dpbandit.streams import Streams
@@ -58,7 +58,9 @@ class GLMBandit(ContextualProblem):
       `"signs"` uniform on {-1, 1}^dim, scaled to norm 1.
     * `context_order`: 1, 2 or inf, the norm above.
     * `parameters`: `"dense"` Gaussian direction; `"sparse"` Gaussian on `sparsity` coordinates;
-      `"sparse-signs"`, `"sparse-ones"` equal sizes there. Scaled to dual norm `signal`.
+      `"sparse-signs"`, `"sparse-ones"` equal sizes there. Scaled to dual norm `signal`. Or
+      `"sparse-draws"`: signal / sparsity on `sparsity` coordinates drawn with replacement, so on
+      fewer where some coincide, whatever the `context_order`.
     * `link`, `noise`, `noise_law` (`"gaussian"` or `"uniform"`), `cap`: the table above.
     * `drift`: `"none"`; `"piecewise"` redraws the parameters every `drift_every` rounds;
       `"walk"` moves them by a Gaussian step of relative size `drift_rate` and rescales, every
@@ -77,7 +79,7 @@ class GLMBandit(ContextualProblem):
     context_order: float = 2
     sparsity: int = 5
     correlation: float = 0.5
-    parameters: Literal["dense", "sparse", "sparse-signs", "sparse-ones"] = "dense"
+    parameters: Literal["dense", "sparse", "sparse-signs", "sparse-ones", "sparse-draws"] = "dense"
     signal: float = 1.0
     link: Literal["identity", "logistic", "probit", "poisson"] = "identity"
     noise: float = 0.1
@@ -90,7 +92,7 @@ class GLMBandit(ContextualProblem):
 
     def __post_init__(self) -> None:
         one_of("contexts", self.contexts, ("sphere", "ball", "sparse", "ar1", "signs"))
-        kinds = ("dense", "sparse", "sparse-signs", "sparse-ones")
+        kinds = ("dense", "sparse", "sparse-signs", "sparse-ones", "sparse-draws")
         one_of("parameters", self.parameters, kinds)
         one_of("link", self.link, ("identity", "logistic", "probit", "poisson"))
         one_of("noise_law", self.noise_law, ("gaussian", "uniform"))
@@ -105,6 +107,8 @@ class GLMBandit(ContextualProblem):
         if self.contexts == "sparse" or self.parameters != "dense":
             equal = self.parameters == "sparse-ones"  # with no coordinate left out all arms agree
             whole("sparsity", self.sparsity, 1, self.dim - equal)
+        if self.parameters == "sparse-draws" and self.drift == "walk":
+            raise BadInput("Expected drift='walk' only with parameters that are scaled to a norm.")
         low, high = {
             "identity": (-self.signal - _TAIL * self.noise, self.signal + _TAIL * self.noise),
             "poisson": (0.0, float(self.cap)),
@@ -155,6 +159,11 @@ class GLMBandit(ContextualProblem):
         return z
 
     def _draw_parameters(self) -> Floats:
+        if self.parameters == "sparse-draws":
+            drawn = (self._parameter_uniforms()[..., : self.sparsity] * self.dim).astype(np.int64)
+            theta = np.zeros((*drawn.shape[:-1], self.dim))
+            np.put_along_axis(theta, drawn, self.signal / self.sparsity, axis=-1)
+            return theta
         z = self._parameter_normals()
         if self.parameters != "dense":
             support = _support(self._parameter_uniforms(), self.sparsity)

@@ -5,12 +5,14 @@ combined standard errors. Later questions add their cases to `CASES`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from math import inf
-from typing import Any
+from dataclasses import dataclass, field, fields
+from math import inf, sqrt
+from typing import Any, TypeAlias
 
 from dpbandit.agents import AGENTS
 from dpbandit.protocols import AgentConfig
+
+Settings: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +21,8 @@ class Reference:
 
     agent: str
     """command-line id"""
-    settings: Mapping[str, Any]
-    """what was set on top of the case's own settings of that agent"""
+    settings: Settings
+    """what was set on top of the case's own settings, of that agent or of the problem"""
     mean: float
     se: float
     horizon: int = 10_000
@@ -34,40 +36,77 @@ class Case:
     name: str
     summary: str
     environment: str
-    env_kwargs: Mapping[str, Any]
-    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    env_kwargs: Settings
+    agents: Mapping[str, Settings] = field(default_factory=dict)
     """command-line id -> its settings for this problem"""
-    as_printed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """the same under calibration = "paper", where that differs"""
+    variants: Mapping[tuple[str, str, Any], Settings] = field(default_factory=dict)
+    """(id, setting, value) -> what replaces its settings once that is set; the first one counts"""
     references: tuple[Reference, ...] = ()
 
     def __post_init__(self) -> None:
-        unknown = set(self.agents) - set(AGENTS)
+        unknown = {*self.agents, *(agent for agent, *_ in self.variants)} - set(AGENTS)
         if unknown:
             raise KeyError(f"{self.name} names unknown agents {unknown}.")
 
-    def config(self, agent: str, settings: Mapping[str, Any]) -> AgentConfig:
-        """The agent, set up for this problem, with `settings` on top."""
-        own = self.agents[agent]
-        if settings.get("calibration") == "paper":
-            own = self.as_printed.get(agent, own)
-        misfit = None  # a setting of this case that the others cannot be combined with
-        if settings.get("noise") == "wishart":
-            misfit = "moment_clip"
-        if settings.get("selection") in ("laplace", "gumbel"):
-            misfit = "gradient_clip"
-        own = {key: value for key, value in own.items() if key != misfit}
+    def config(self, agent: str, settings: Settings, *, rounds_an_arm: float = inf) -> AgentConfig:
+        """The agent, set up for this problem, with `settings` on top.
+
+        A warm-up or first batch of the case is at most half of `rounds_an_arm`, all rounds over
+        all arms.
+        """
+        own = dict(self.agents[agent])
+        for (name, key, value), variant in self.variants.items():
+            if name == agent and settings.get(key) == value:
+                own = dict(variant)
+                break
+        for key in {"warm_up", "first_batch"} & own.keys():
+            own[key] = max(1, int(min(own[key], rounds_an_arm / 2)))
         made: AgentConfig = AGENTS[agent](**{**own, **settings})
         return made
 
 
-_AS_PRINTED = {"epsilon": 1.0, "delta": 1e-4, "reward_noise": 0.05}
-_DP_UCB = {**_AS_PRINTED, "moment_weight": 0.91, "refresh_every": 50, "alpha": "theory"}
-_LINUCB = {"alpha": 0.1, "reward_noise": 0.05}
-_DP_HDB = {"epsilon": 1.0, "delta": 1e-4, "warm_up": 120}
-_DP_HDB_AS_PRINTED = {**_DP_HDB, "beyond_validity": True}
+_TARGET = {"epsilon": 1.0, "delta": 1e-4}
+_NOISE = {"reward_noise": 0.05}
+_FRANK_WOLFE = {"warm_up": 120}
+_DP_HDB = {**_TARGET, **_FRANK_WOLFE}
 _GUMBEL = {"selection": "gumbel"}
 """Vertices chosen with Gumbel noise in place of noisy sums (see `DPHDB`)."""
+
+
+def _set_up(
+    *, context_clip: float, moment_clip: float, lone_moment_clip: float, subset_gap: float = inf
+) -> dict[str, Any]:
+    """`agents` and `variants` of a case: every agent there is, by what its rows are clipped to."""
+    gap = {"subset_gap": subset_gap}
+    ucb = {**_TARGET, **_NOISE, "moment_weight": 0.91, "refresh_every": 50, "alpha": "theory"}
+    ucb |= {"context_clip": context_clip}
+    known: dict[str, Settings] = {
+        "epsilon-greedy": {"exploration": 0.01},
+        "lints": {"scale": 0.05},
+        "linucb": {"alpha": 0.1, **_NOISE},
+        "glm-ucb": {"alpha": 0.1},
+        "logistic-ts": {"scale": 0.05},
+        "dp-ucb": {**ucb, "moment_clip": moment_clip},
+        "online-frank-wolfe": {**_FRANK_WOLFE, **gap},
+        "dp-hdb": {**_DP_HDB, **gap, "gradient_clip": moment_clip},
+    }
+    lone = {**_TARGET, "refresh_every": 50, "alpha": 0, "moment_clip": lone_moment_clip}
+    return {
+        "agents": {name: {**_target_of(name), **known.get(name, {})} for name in AGENTS},
+        "variants": {
+            ("dp-ucb", "calibration", "paper"): {**_TARGET, **_NOISE},
+            ("dp-ucb", "statistics", "moment"): lone,
+            ("dp-ucb", "noise", "wishart"): ucb,
+            ("dp-hdb", "calibration", "paper"): {**_DP_HDB, **gap, "beyond_validity": True},
+            ("dp-hdb", "selection", "laplace"): {**_DP_HDB, **gap},
+            ("dp-hdb", "selection", "gumbel"): {**_DP_HDB, **gap},
+        },
+    }
+
+
+def _target_of(agent: str) -> Settings:
+    return {f.name: _TARGET[f.name] for f in fields(AGENTS[agent]) if f.name in _TARGET}
+
 
 P1 = Case(
     name="contextual/p1",
@@ -82,17 +121,7 @@ P1 = Case(
         "sparsity": 5,
         "noise": 0.05,
     },
-    agents={
-        "uniform": {},
-        "best-fixed": {},
-        "epsilon-greedy": {},
-        "lints": {},
-        "linucb": _LINUCB,
-        "dp-ucb": {**_DP_UCB, "context_clip": 3.2, "moment_clip": 0.8},
-        "online-frank-wolfe": {"warm_up": 120},
-        "dp-hdb": {**_DP_HDB, "gradient_clip": 0.8},
-    },
-    as_printed={"dp-ucb": _AS_PRINTED, "dp-hdb": _DP_HDB_AS_PRINTED},
+    **_set_up(context_clip=3.2, moment_clip=0.8, lone_moment_clip=0.32),
     references=(
         Reference(agent="uniform", settings={}, mean=975.6, se=8.7),
         Reference(agent="linucb", settings={}, mean=6.7, se=0.1),
@@ -114,6 +143,22 @@ P1 = Case(
             mean=294.4,
             se=3.8,
             note="measured with 3.7 % less noise",
+        ),
+        Reference(
+            agent="dp-ucb",
+            settings={"statistics": "moment", "prefix_sums": "tree", "refresh_every": 1},
+            mean=539.1,
+            se=4.4,
+        ),
+        Reference(agent="dp-ucb", settings={"statistics": "moment"}, mean=214.0, se=2.8),
+        Reference(agent="batch-moment", settings={"blocks": "blocks"}, mean=135.7, se=2.7),
+        Reference(agent="batch-moment", settings={}, mean=118.3, se=2.5),
+        Reference(
+            agent="batch-moment",
+            settings={"n_actions": 5},
+            mean=731.0,
+            se=8.0,
+            note="first batch 1,000 rounds, the default",
         ),
         Reference(agent="online-frank-wolfe", settings={}, mean=57.9, se=1.4),
         Reference(agent="dp-hdb", settings={"calibration": "paper"}, mean=969.4, se=19.1),
@@ -155,12 +200,31 @@ P2 = Case(
     summary="sparse parameters of both signs, contexts on the corners of the cube, two arms",
     environment="dpbandit/GLMBandit-v0",
     env_kwargs={**P1.env_kwargs, "contexts": "signs", "parameters": "sparse-signs"},
-    agents={
-        **P1.agents,
-        "dp-ucb": {**_DP_UCB, "context_clip": 50**0.5, "moment_clip": 3.5},
-        "dp-hdb": {**_DP_HDB, "gradient_clip": 3.5},
-    },
-    as_printed=P1.as_printed,
+    **_set_up(context_clip=sqrt(50), moment_clip=3.5, lone_moment_clip=1.4),
 )
 
-CASES = {case.name: case for case in (P1, P2)}
+FIGURE_5_1 = Case(
+    name="contextual/figure-5-1",
+    summary="the paper's bandit experiment; context_order=1 scales contexts to l_1 norm 1 instead",
+    environment="dpbandit/GLMBandit-v0",
+    env_kwargs={**P1.env_kwargs, "parameters": "sparse-draws"},
+    **_set_up(context_clip=3.2, moment_clip=0.8, lone_moment_clip=0.32, subset_gap=1.0),
+    references=(
+        Reference(
+            agent="uniform",
+            settings={},
+            mean=949.0,
+            se=10.9,
+            note="standard deviation over problems 77, se as of 50",
+        ),
+        Reference(
+            agent="uniform",
+            settings={"context_order": 1},
+            mean=58.4,
+            se=0.72,
+            note="standard deviation over problems 5.1, se as of 50",
+        ),
+    ),
+)
+
+CASES = {case.name: case for case in (P1, P2, FIGURE_5_1)}

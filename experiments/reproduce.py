@@ -11,8 +11,12 @@ from gymnasium.envs.registration import load_env_creator
 from dpbandit.agents import AGENTS
 from dpbandit.evaluate import compare
 from dpbandit.experiments.cases import CASES, Case, Reference
-from dpbandit.inputs import BadInput, one_of
+from dpbandit.inputs import BadInput, one_of, whole
+from dpbandit.protocols import AgentConfig
 from dpbandit.results import describe, standard_error
+
+_LETTERS = {"K": "n_actions", "d": "dim", "T": "horizon"}
+"""What papers call them."""
 
 
 def reproduce(
@@ -28,7 +32,7 @@ def reproduce(
     """Regret of `agent` on the case `name` under `settings`, beside the reference number if any.
 
     A setting goes to the agent where its config has a field of that name, else to the problem;
-    `env.NAME` goes to the problem in any case.
+    `env.NAME` goes to the problem in any case. K, d and T are n_actions, dim and horizon.
     Returns case, agent, config, horizon, replicas, seed, mean, se, seconds, certified_epsilon,
     reference (mean and se, or None) and z, our distance from it in combined standard errors.
 
@@ -38,9 +42,10 @@ def reproduce(
     one_of("case", name, CASES)
     case = CASES[name]
     one_of("agent", agent, case.agents)
-    ours, theirs = _split(case, agent, settings)
-    config = case.config(agent, ours)
-    env_kwargs = {**case.env_kwargs, **theirs}
+    settings = _written_out(settings)
+    horizon = settings.pop("horizon", horizon)
+    whole("horizon", horizon, 1)
+    config, env_kwargs = _set_up(case, agent, settings, horizon)
     results = compare(
         case.environment,
         {agent: config},
@@ -52,7 +57,7 @@ def reproduce(
     )
     run = next(run for run in results.runs if run.name == agent)
     mean, se = float(run.regret[-1].mean()), standard_error(run.regret[-1])
-    reference = None if theirs else _reference(case, agent, config, horizon)
+    reference = _reference(case, agent, config, env_kwargs, horizon)
     z = None if reference is None else (mean - reference.mean) / sqrt(se**2 + reference.se**2)
     return {
         "case": name,
@@ -70,29 +75,49 @@ def reproduce(
     }
 
 
-def _split(
-    case: Case, agent: str, settings: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings of the agent's config, and of the problem."""
+def _written_out(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The letters of `_LETTERS` as the names they stand for."""
+    names = {key: _LETTERS.get(key.removeprefix("env."), key) for key in settings}
+    for name in (twice := list(names.values())):
+        if twice.count(name) > 1:
+            raise BadInput(f"Expected {name} once, got it {twice.count(name)} times.")
+    return {names[key]: value for key, value in settings.items()}
+
+
+def _set_up(
+    case: Case, agent: str, settings: Mapping[str, Any], horizon: int
+) -> tuple[AgentConfig, dict[str, Any]]:
+    """The agent's config, and the arguments of the problem."""
     of_agent = [field.name for field in fields(AGENTS[agent])]
     problem: Any = load_env_creator(gym.spec(case.environment).kwargs["problem"])
     of_problem = [f.name for f in fields(problem) if f.name != "horizon"]
-    ours, theirs = {}, {}
+    ours, theirs = {}, dict(case.env_kwargs)
     for key, value in settings.items():
         name = key.removeprefix("env.")
         one_of("setting", name, of_problem if name != key else of_agent + of_problem)
         if key in of_agent:
-            ours[key] = value
+            ours[key] = _meant(AGENTS[agent], key, value)
         else:
-            theirs[name] = value
-    return ours, theirs
+            theirs[name] = _meant(problem, name, value)
+    arms = theirs["n_actions"]
+    whole("n_actions", arms, 1)
+    return case.config(agent, ours, rounds_an_arm=horizon / arms), theirs
 
 
-def _reference(case: Case, agent: str, config: object, horizon: int) -> Reference | None:
-    """The number measured under exactly this config, if there is one."""
+def _meant(owner: Any, name: str, value: Any) -> Any:
+    """None is the word "none" where `owner` expects a word, say of drift or shrinkage."""
+    words = {field.name for field in fields(owner) if isinstance(field.default, str)}
+    return "none" if value is None and name in words else value
+
+
+def _reference(
+    case: Case, agent: str, config: AgentConfig, env_kwargs: Mapping[str, Any], horizon: int
+) -> Reference | None:
+    """The number measured under exactly this config on exactly this problem, if there is one."""
     for reference in case.references:
-        known = (reference.agent, reference.horizon) == (agent, horizon)
-        if known and case.config(agent, reference.settings) == config:
+        if (reference.agent, reference.horizon) != (agent, horizon):
+            continue
+        if _set_up(case, agent, reference.settings, horizon) == (config, env_kwargs):
             return reference
     return None
 

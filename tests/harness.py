@@ -5,23 +5,27 @@ import io
 import pickle
 import types
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from dpbandit.agents import AGENTS
 from dpbandit.inputs import BadInput
+from dpbandit.privacy.fading import FadingSum
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.prefix_sums import PrefixSum
-from dpbandit.protocols import BanditSpec, ContextualSpec, PriceSpec
+from dpbandit.protocols import BanditSpec, ContextualSpec, PriceListSpec, PriceSpec
 from dpbandit.streams import Streams
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=24, reward_low=-0.5, reward_high=1.0)
 SHARED = ContextualSpec(n_actions=3, dim=2, horizon=24, shared=True)
 PRICE = PriceSpec(dim=2, horizon=24, low=1.0, high=2.0)
-SPECS = {"disjoint": DISJOINT, "shared": SHARED, "price": PRICE}
-
+PRICES = PriceListSpec(
+    n_actions=4, dim=3, horizon=24, prices=(1.0, 1.5, 2.0, 3.0), unit_cost=0.5, reward_high=2.5
+)
+SPECS = {"disjoint": DISJOINT, "shared": SHARED, "price": PRICE, "prices": PRICES}
 
 _RESTS: list[dict[str, Any]] = [
     {},
@@ -29,21 +33,22 @@ _RESTS: list[dict[str, Any]] = [
     {"prefix_sums": "tree"},
     {"selection": "gumbel"},
     {"selection": "laplace", "warm_up": 2},
+    {"model": "regression"},
 ]
 """Other settings that a word may need beside it."""
 
 
-def variants(config: Any) -> Iterator[Any]:
-    """The default config and one more for every other word a field allows, where they combine."""
-    yield config()
-    for name, hint in get_type_hints(config).items():
-        for word in _words(hint):
-            for rest in _RESTS:
-                fields = {field.name for field in dataclasses.fields(config)}
-                try:
-                    yield config(**{name: word}, **{k: v for k, v in rest.items() if k in fields})
-                except (BadInput, TypeError):
-                    continue
+def variants(config: Any) -> list[Any]:
+    """The config with no word or one in a field that allows it, beside every rest it takes."""
+    fields = {field.name for field in dataclasses.fields(config)}
+    words = [{name: w} for name, hint in get_type_hints(config).items() for w in _words(hint)]
+    found = {config(): None}
+    for word in [{}, *words]:
+        for rest in _RESTS:
+            if rest.keys() <= fields - word.keys():
+                with suppress(BadInput):
+                    found[config(**word, **rest)] = None
+    return list(found)
 
 
 def _words(hint: Any) -> list[Any]:
@@ -55,16 +60,21 @@ def _words(hint: Any) -> list[Any]:
 
 
 def discovered() -> list[tuple[Any, BanditSpec]]:
-    """Every agent's variants, on every kind of spec they fit."""
-    pairs = []
-    for config in dict.fromkeys(v for agent in AGENTS.values() for v in variants(agent)):
-        for spec in SPECS.values():
-            try:
-                config.make(spec, Streams([0]))
-            except BadInput:
+    """Every agent's variants, on every kind of spec they fit; of those that make the same running
+    agent, byte for byte, the first.
+
+    A list of prices is one more set of arms to most; it is for defaults and for models of demand.
+    """
+    found: dict[Any, tuple[Any, BanditSpec]] = {}
+    for config in (v for agent in AGENTS.values() for v in variants(agent)):
+        for name, spec in SPECS.items():
+            demand = getattr(config, "model", None) == "demand"
+            if spec is PRICES and not demand and config != type(config)():
                 continue
-            pairs.append((config, spec))
-    return pairs
+            with suppress(BadInput):
+                made = pickle.dumps(config.make(spec, Streams([0])))
+                found.setdefault((type(config), name, made), (config, spec))
+    return list(found.values())
 
 
 def label(pair: tuple[Any, BanditSpec]) -> str:
@@ -76,6 +86,10 @@ def label(pair: tuple[Any, BanditSpec]) -> str:
         if getattr(config, f.name) != f.default
     ]
     return " ".join([type(config).__name__, *changed, name])
+
+
+SUMS = (PrefixSum, FadingSum)
+"""Mechanisms that release a sum with noise added."""
 
 
 class World(NamedTuple):
@@ -91,18 +105,21 @@ class World(NamedTuple):
         return World(context, reward)
 
 
+@cache
 def loud_users(spec: BanditSpec, replicas: int, seed: int) -> World:
-    """Honest users, users at the bounds, users far beyond them, and users that are no numbers."""
+    """Honest users, at the bounds, tiny, far beyond them, and users that are no numbers."""
     rng = np.random.default_rng(seed)
     T, R, K = spec.horizon, replicas, getattr(spec, "n_actions", 3)
     context = rng.standard_normal((T, R, *spec.context_shape))
-    size = rng.choice([0.3, 1.0, 3.0, 1e9], size=(T, R, *[1] * len(spec.context_shape)))
+    size = rng.choice([1e-200, 0.3, 1.0, 3.0, 1e9], size=(T, R, *[1] * len(spec.context_shape)))
     context *= size / np.linalg.norm(context, axis=-1, keepdims=True)
     reward = rng.choice([spec.reward_low, spec.reward_high, -1e9, 1e9, 0.1], size=(T, R, K))
     broken = rng.random((T, R)) < 0.05
     each = (broken.sum(), *[1] * len(spec.context_shape))
     context[broken] = rng.choice([np.nan, np.inf, -1e300], size=each)
     reward[broken] = rng.choice([np.nan, np.inf, -np.inf], size=(broken.sum(), 1))
+    for shared in (context, reward):
+        shared.setflags(write=False)  # by all tests: an agent must not write on what it is shown
     return World(context, reward)
 
 
@@ -187,15 +204,18 @@ def largest_move(one: Tape, two: Tape, t: int) -> Any:
 
 
 def noises(tape: Tape) -> list[Any]:
-    """What each release of a running sum added to all that was fed to it, in its units.
+    """What each release of a sum added to all that was fed to it, in its units.
 
+    After a release a fading sum keeps its total times `fade`, a running sum keeps it whole.
     Mechanisms that release choices have none to show.
     """
     found, totals = [], {}
     for query, mechanism, release in zip(tape.queries, tape.mechanisms, tape.releases, strict=True):
-        totals[id(mechanism)] = totals.get(id(mechanism), 0.0) + query
-        if release is not None and isinstance(mechanism, PrefixSum):
-            found.append(release / mechanism._statistic.units - totals[id(mechanism)])
+        total = totals.get(id(mechanism), 0.0) + query
+        if release is not None and isinstance(mechanism, SUMS):
+            found.append(release / mechanism._statistic.units - total)
+            total = total * getattr(mechanism, "fade", 1.0)
+        totals[id(mechanism)] = total
     return found
 
 

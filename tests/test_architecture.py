@@ -28,9 +28,12 @@ ORDER = """
     protocols links privacy.certified_sums
     privacy.shariff_sheffet privacy.peeling | privacy.hard_thresholding
     problems ridge frank_wolfe lasso batched | glm optimism frank_wolfe_bandit
-    demand moments fading_regression | envs.* agents.* | progress plots | results
-    evaluate | experiments.cases experiments.grid | experiments.reproduce experiments.pricing.study
-    experiments.pricing.figure | experiments.pricing experiments.pricing.__main__
+    demand moments fading_regression centring | envs.* agents.* | progress plots | results
+    evaluate | experiments.cases experiments.grid
+    experiments.reproduce experiments.pricing.study experiments.figure_5_1.study
+    experiments.pricing.figure experiments.figure_5_1.figure
+    experiments.pricing experiments.pricing.__main__
+    experiments.figure_5_1 experiments.figure_5_1.__main__
     cli | __main__
 """
 FLOORS = [floor.split() for floor in ORDER.strip().replace("\n", "|").split("|")]

@@ -102,20 +102,26 @@ def test_the_inner_agent_hears_of_sales_in_unit_range():
 
 def test_exploration_is_public_and_knows_no_data():
     """Two runs with equal seeds and other users: the same random prices for `explore` rounds,
-    without asking the inner agent, and afterwards its own."""
+    without asking the inner agent; afterwards its own, but for as many random ones as promised:
+    0.3 explore / t of the rounds, of which two thirds differ from the inner choice. Statistical:
+    5 errors of a binomial, false alarm 6e-7; none at all would be 15 errors away (asserted)."""
     played = []
     for seed in (1, 2):
         rng = np.random.default_rng(seed)
         inner, agent = pricing([0, 0, 1], replicas=50, explore=40)
         actions = []
-        for _ in range(45):
+        for _ in range(100):
             x = rng.standard_normal((50, 2))
             actions.append(agent.act(x))
             agent.update(x, actions[-1], rng.random(50))
-        assert len(inner.asked) == 5
+        assert len(inner.asked) == 60
         played.append(np.array(actions))
     np.testing.assert_array_equal(*played)
-    assert (played[0][40:] == 2).all()
+    chance = 0.3 * 40 / np.arange(40, 100) * 2 / 3
+    lost, wanted = (played[0][40:] != 2).sum(), 50 * chance.sum()
+    error = (50 * (chance * (1 - chance)).sum()) ** 0.5
+    assert abs(lost - wanted) < 5 * error
+    assert wanted > 15 * error
     shares = np.bincount(played[0][:40].ravel(), minlength=3) / 2000
     np.testing.assert_allclose(shares, 1 / 3, atol=6 * (2 / 9 / 2000) ** 0.5)  # 6 errors: 2e-9
 

@@ -37,6 +37,9 @@ class Spectrum(NamedTuple):
     """the noise s comes from, in units of the statistic; None: each release's own"""
 
 
+NO_NOISE = Spectrum(0.0)
+
+
 def certified_sum(
     process: Kind, statistic: Statistic, streams: Streams, target: Target
 ) -> PrefixSum:
@@ -62,6 +65,6 @@ def certified_sum(
     )
 
 
-def tail_bound(dim: int, target: Target, *, failure: float) -> Spectrum:
-    """Symmetric Gaussian noise: |N| <= s (2 sqrt(D) + 2 sqrt(ln(2T/failure))), shifted by twice."""
-    return Spectrum(2 * sqrt(dim) + 2 * sqrt(log(2 * target.horizon / failure)))
+def tail_bound(dim: int, target: Target, *, failure: float, shift_factor: float = 2.0) -> Spectrum:
+    """Symmetric Gaussian noise: |N| <= s (2 sqrt(D) + 2 sqrt(ln(2T/failure))), and the shift."""
+    return Spectrum(2 * sqrt(dim) + 2 * sqrt(log(2 * target.horizon / failure)), shift_factor)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats, clip_norm, norms, rows
+from dpbandit.arrays import Floats, norms, rows
 from dpbandit.inputs import BadInput, one_of
 
 Layout = Literal["difference", "blocks"]
@@ -54,13 +54,20 @@ class SignedDirections:
             played = np.where(action == 0, sign, -sign)[..., None]  # (n, R, 1)
         else:
             played = (action[..., None] == rows(self.n_actions)) * sign[..., None]  # (n, R, K)
-        u = _unit(context)
-        summed: Floats = played.transpose(1, 2, 0) @ u.transpose(1, 0, 2)  # (R, blocks, d)
+        # contiguous, so that the same BLAS routine sums whatever R is
+        weights = np.ascontiguousarray(played.transpose(1, 2, 0), dtype=np.float64)
+        u = np.ascontiguousarray(_unit(context).transpose(1, 0, 2))
+        summed: Floats = weights @ u  # (R, blocks, d)
         return summed
 
 
 def _unit(x: npt.NDArray[Any]) -> Floats:
-    """x / |x|, 0 where x is 0 or no usable vector; never longer than 1."""
-    bounded = clip_norm(x, 1.0)  # what is longer than 1 is unit now
-    length = norms(bounded)
-    return bounded / np.maximum(length, np.finfo(np.float64).tiny)
+    """x / |x|, never longer than 1; 0 where x is 0 or not finite.
+
+    Divided by the largest entry first: the squares of tiny entries would be 0, of huge ones inf.
+    """
+    x = np.asarray(x, dtype=np.float64)
+    x = np.where(np.isfinite(x).all(axis=-1, keepdims=True), x, 0.0)
+    largest = norms(x, np.inf)
+    scaled = x / np.where(largest > 0, largest, 1.0)
+    return scaled / np.maximum(norms(scaled), 1.0)

@@ -10,14 +10,14 @@ between batches that forget and prefix sums, whose noise lets nothing through ea
 """
 
 from collections.abc import Sequence
-from math import ceil, inf, sqrt
+from math import ceil, expm1, inf, log, sqrt
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput, inside, positive, whole
+from dpbandit.inputs import BadInput, at_least, gaussian_target, inside, whole
 from dpbandit.privacy.gdp import mu_of
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.spends import GaussianSpend
@@ -64,6 +64,7 @@ class FadingSum(Mechanism):
         fade: float,
         noise_multiplier: float,
     ) -> None:
+        at_least("noise_multiplier", noise_multiplier, 0)
         self._ends = released_ends(ends, horizon)
         m = len(self._ends)
         norm = column_norm(m, fade)
@@ -122,6 +123,9 @@ def growing_batches(horizon: int, *, first: int, growth: float) -> tuple[int, ..
 
 def released_ends(ends: Sequence[int], horizon: int) -> tuple[int, ...]:
     """The ends whose release can influence an action: those before the last round."""
+    whole("horizon", horizon, 1)
+    for end in ends:
+        whole("end of a batch", end, 1)
     if any(b <= a for a, b in zip([0, *ends], ends, strict=False)):
         raise BadInput(f"Expected ends={tuple(ends)} of batches to be increasing and >= 1.")
     return tuple(end for end in ends if end < horizon)
@@ -129,16 +133,16 @@ def released_ends(ends: Sequence[int], horizon: int) -> tuple[int, ...]:
 
 def column_norm(releases: int, fade: float) -> float:
     """sqrt(1 + fade^2 + ... + fade^(2 releases - 2)): how strongly the first user is seen."""
+    whole("releases", releases, 0)
     inside("fade", fade, 0, 1, ends=True)
-    if fade == 1:
-        return sqrt(releases)
-    return sqrt((1 - fade ** (2 * releases)) / (1 - fade**2))
+    if fade in (0, 1):
+        return sqrt(releases if fade else min(releases, 1))
+    return sqrt(expm1(2 * releases * log(fade)) / expm1(2 * log(fade)))
 
 
 def least_fading_multiplier(releases: int, fade: float, *, epsilon: float, delta: float) -> float:
     """The least `noise_multiplier` for which all releases are (epsilon, delta)-DP. Exact."""
+    gaussian_target(epsilon, delta)
     if epsilon == inf or releases == 0:
         return 0.0
-    mu = mu_of(epsilon, delta)
-    positive("mu", mu)
-    return column_norm(releases, fade) / mu
+    return column_norm(releases, fade) / mu_of(epsilon, delta)

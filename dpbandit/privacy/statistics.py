@@ -62,7 +62,7 @@ class ClippedVectors:
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
         """(n, R, dim) -> (R, dim)."""
         (x,) = batch
-        return np.asarray(clip_norm(x, self.bound).sum(axis=0))
+        return _added_up(clip_norm(x, self.bound))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,8 +133,10 @@ class LinearRounds:
     def _summed(self, moment: Floats, action: npt.NDArray[Any]) -> Floats:
         """Products (n, R, d) of the rounds, added up in their blocks: (R, blocks, D)."""
         if self.layout == "shared":
-            return np.asarray(moment.sum(axis=0)[:, None])
-        by_arm: Floats = self._one_hot(action).astype(np.float64) @ moment.transpose(1, 0, 2)
+            return _added_up(moment)[:, None]
+        # contiguous, so that vectors of length 1 meet the same BLAS routine whatever R is
+        by_round = np.ascontiguousarray(moment.transpose(1, 0, 2))
+        by_arm: Floats = np.ascontiguousarray(self._one_hot(action), np.float64) @ by_round
         return by_arm.reshape(len(by_arm), self.blocks, self.block_dim)
 
 
@@ -243,3 +245,8 @@ def _block_diagonal(blocks: Floats) -> Floats:
     whole = np.zeros((R, K, d, K, d))
     whole[:, rows(K), :, rows(K)] = blocks.transpose(1, 0, 2, 3)
     return whole.reshape(R, 1, K * d, K * d)
+
+
+def _added_up(vectors: Floats) -> Floats:
+    """(n, R, d) -> (R, d), in an order that does not depend on R (as it might for d = 1)."""
+    return np.asarray(np.ascontiguousarray(vectors.transpose(1, 2, 0)).sum(axis=2))

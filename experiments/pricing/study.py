@@ -12,7 +12,10 @@ import pandas as pd
 from dpbandit.agents import (
     DPHDB,
     DPUCB,
+    FADE,
+    FLIPHAT,
     GLMUCB,
+    BatchMoment,
     BestFixed,
     LinTS,
     LinUCB,
@@ -20,7 +23,6 @@ from dpbandit.agents import (
     Uniform,
 )
 from dpbandit.arrays import Floats, Ints
-from dpbandit.demand import Priced
 from dpbandit.evaluate import certify, problem_maker
 from dpbandit.experiments.grid import Cell, Outcome, run_grid
 from dpbandit.inputs import BadInput, whole
@@ -35,25 +37,28 @@ PRIVATE: dict[str, Family] = {
     "dp-ucb, moments": lambda epsilon, delta: DPUCB(
         epsilon=epsilon, delta=delta, statistics="moment"
     ),
-    "dp-ucb, demand": lambda epsilon, delta: Priced(
-        agent=DPUCB(epsilon=epsilon, delta=delta, alpha=0)
-    ),
+    "dp-ucb, demand": lambda epsilon, delta: DPUCB(epsilon=epsilon, delta=delta, model="demand"),
     "dp-hdb": lambda epsilon, delta: DPHDB(epsilon=epsilon, delta=delta),
-    "dp-hdb, demand": lambda epsilon, delta: Priced(
-        agent=DPHDB(epsilon=epsilon, delta=delta, radius=20.0)  # logits of demand are steep
+    "dp-hdb, demand": lambda epsilon, delta: DPHDB(
+        epsilon=epsilon,
+        delta=delta,
+        model="demand",
+        radius=20.0,  # logits of demand are steep
     ),
+    "fade": lambda epsilon, delta: FADE(epsilon=epsilon, delta=delta),
+    "batch-moment": lambda epsilon, delta: BatchMoment(epsilon=epsilon, delta=delta),
+    "fliphat": lambda epsilon, delta: FLIPHAT(epsilon=epsilon, delta=delta),
 }
 """One entry for each private agent; it is left out where it does not fit the environment."""
 
 PUBLIC: dict[str, AgentConfig] = {
     "linucb": LinUCB(),
     "lints": LinTS(),
-    "glm-ucb": GLMUCB(),
-    "logistic-ts": LogisticTS(),
     "linucb, demand": LinUCB(model="demand"),
     "lints, demand": LinTS(model="demand"),
-    "glm-ucb, demand": Priced(agent=GLMUCB()),
-    "logistic-ts, demand": Priced(agent=LogisticTS()),
+    "glm-ucb": GLMUCB(),
+    "glm-ucb, demand": GLMUCB(model="demand"),
+    "logistic-ts, demand": LogisticTS(model="demand"),
 }
 """Agents without privacy; the best of them, by its mean regret, is what the others lose to."""
 

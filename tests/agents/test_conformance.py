@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 from dpbandit import certify
-from dpbandit.agents import DPHDB, DPUCB, EpsilonGreedy, LinTS, LinUCB
+from dpbandit.agents import DPHDB, DPUCB, FADE, EpsilonGreedy, LinTS, LinUCB
+from dpbandit.demand import DemandPricing
 from dpbandit.privacy.calibrate import exact_prefix_sum
-from dpbandit.privacy.prefix_sums import PrefixSum
+from dpbandit.privacy.fading import FadingSum, column_norm
 from dpbandit.privacy.statistics import ClippedVectors, SecondMoments
 from dpbandit.privacy.wishart import WishartSpend
 from dpbandit.streams import Streams
 from tests.harness import (
     DISJOINT,
     SHARED,
+    SUMS,
     World,
     billboard_differences,
     discovered,
@@ -26,13 +28,14 @@ from tests.harness import (
     noises,
     run,
 )
-from tests.prey.leaks import DOOR, STATE
+from tests.prey.leaks import DOOR, STATE, KeepsTheWhole, PaysForOneRelease
 
 PAIRS = discovered()
 PRIVATE = [pair for pair in PAIRS if certify(*pair, accountants=False).epsilon < inf]
 every_agent = pytest.mark.parametrize("pair", PAIRS, ids=label)
 every_private_agent = pytest.mark.parametrize("pair", PRIVATE, ids=label)
 REPLICAS = 60
+SWAPPED = (0, 7)
 
 
 def two_worlds(config, spec, t, replicas=REPLICAS):
@@ -47,23 +50,32 @@ def test_discovery_finds_private_and_public_agents_on_all_specs():
     assert {name for name, *_ in found} >= {"Uniform", "LinUCB", "LinTS", "EpsilonGreedy", "DPUCB"}
     assert sum(type(config) is DPUCB for config, _ in PRIVATE) >= 12
     assert sum(type(config) is DPHDB for config, _ in PRIVATE) >= 24
+    demand = {type(config) for config, spec in PRIVATE if is_demand(config, spec)}
+    assert demand >= {DPUCB, DPHDB, FADE}
 
 
-@every_private_agent
-@pytest.mark.parametrize("t", [0, 7])
-def test_sensitivity_at_the_door(pair, t):
+def is_demand(config, spec):
+    return isinstance(config.make(spec, Streams([0])), DemandPricing)
+
+
+@pytest.fixture(scope="module", params=PRIVATE, ids=label)
+def worlds(request):
+    """Of one agent, for a user t who is swapped: both tapes. Tests of one agent share them."""
+    return {t: two_worlds(*request.param, t) for t in SWAPPED}
+
+
+@pytest.mark.parametrize("t", SWAPPED)
+def test_sensitivity_at_the_door(worlds, t):
     """Two users as loud as can be move no mechanism input by more than its sensitivity."""
-    first, second = two_worlds(*pair, t)
+    first, second = worlds[t]
     if first.queries:
         assert largest_move(first, second, t).max() <= 1 + 1e-9
 
 
-@every_private_agent
-@pytest.mark.parametrize("t", [0, 7])
-def test_billboard(pair, t):
+@pytest.mark.parametrize("t", SWAPPED)
+def test_billboard(worlds, t):
     """With the releases fixed, nothing remembered and nobody else's action depends on the user."""
-    first, second = two_worlds(*pair, t)
-    assert billboard_differences(first, second, t) == []
+    assert billboard_differences(*worlds[t], t) == []
 
 
 @every_private_agent
@@ -80,28 +92,47 @@ def test_noise_is_added_to_what_was_fed_and_knows_no_data(pair):
 
 @every_private_agent
 def test_noise_is_as_large_as_the_ledger_says(pair):
-    """Statistical: the first release of a running sum to 4,000 replicas has, in units, the variance
+    """Statistical: the first release of a noisy sum to 4,000 replicas has, in units, the variance
     that the ledger's spend was computed from; false alarm below 1e-6 a case (6 errors of the mean
     square), 10 % off in variance is caught (asserted). Choices: see `test_noisy_vertex`."""
     config, spec = pair
-    world = loud_users(spec, 4000, seed=7)
+    few, many = (World(*(a[:3] for a in loud_users(spec, n, seed=7))) for n in (1, 4000))
     with np.errstate(all="ignore"):
-        tape = run(config, spec, World(world.context[:3], world.reward[:3]))
-    if not noises(tape):
-        return
-    sums = next(m for m in tape.mechanisms if isinstance(m, PrefixSum))
+        if not noises(run(config, spec, few)):
+            return
+        tape = run(config, spec, many)
+    sums = next(m for m in tape.mechanisms if isinstance(m, SUMS))
     assert sums.spend in certify(*pair, accountants=False).ledger.spends
-    ratio = np.square(noises(tape)[0] / expected_stddev(sums.spend, sums, sums._statistic))
+    ratio = np.square(noises(tape)[0] / expected_stddev(sums))
     error = 6 * ratio.mean(axis=tuple(range(1, ratio.ndim))).std() / 4000**0.5
     assert abs(ratio.mean() - 1) < error < 0.1
 
 
-def expected_stddev(spend, sums, statistic):
+def expected_stddev(sums):
     """Of one node (or z): from mu and the column norm, or from the degrees of freedom."""
-    if isinstance(spend, WishartSpend):
+    spend, statistic = sums.spend, sums._statistic
+    if isinstance(sums, FadingSum):
+        norm = column_norm(len(sums._ends), sums.fade)
+    elif isinstance(spend, WishartSpend):
         L2 = statistic.context_bound**2 + statistic.reward_bound**2
         return (2 * spend.degrees) ** 0.5 * L2 / statistic.context_bound**2
-    return statistic.sensitivity * type(sums._noise).column_norm(sums.leaves) / spend.mu
+    else:
+        norm = type(sums._noise).column_norm(sums.leaves)
+    return statistic.sensitivity * norm / spend.mu
+
+
+@pytest.mark.parametrize(
+    ("prey", "check"),
+    [
+        (PaysForOneRelease, test_noise_is_as_large_as_the_ledger_says),
+        (KeepsTheWhole, test_noise_is_added_to_what_was_fed_and_knows_no_data),
+    ],
+)
+def test_noise_tests_catch_broken_fading_sums(prey, check, monkeypatch):
+    check((FADE(), SHARED))
+    monkeypatch.setattr("dpbandit.agents.fade.FadingSum", prey)
+    with pytest.raises(AssertionError):
+        check((FADE(), SHARED))
 
 
 def test_integers_cannot_slip_past_the_clips():

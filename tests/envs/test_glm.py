@@ -94,6 +94,23 @@ def test_parameters_have_dual_norm_signal(kind, order):
         assert len(np.unique(theta, axis=0)) > 1  # the arms differ
 
 
+@pytest.mark.parametrize("order", [1, 2, np.inf])
+def test_drawn_parameters_fall_where_they_may(order):
+    """Golden: of 4 draws from 6 coordinates P(no two coincide) = 6 5 4 3 / 6^4 = 5 / 18.
+
+    z test, n = 3,000: false alarm 6e-7; 0.06 on that probability is caught (asserted).
+    """
+    arguments = {"dim": 6, "n_actions": 5, "parameters": "sparse-draws", "sparsity": 4}
+    problem, drawn = users(20, 600, context_order=order, signal=0.8, **arguments)
+    theta = problem._theta
+    assert set(theta.ravel().tolist()) == {0.0, 0.2}
+    size = (theta > 0).sum(axis=-1)
+    assert (size.min(), size.max()) == (1, 4)
+    p = 5 / 18
+    assert abs((size == 4).mean() - p) < LIMIT * sqrt(p * (1 - p) / 3000) < 0.06
+    assert np.abs(drawn.mean).max() <= 0.8 + 1e-12
+
+
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("link", LINKS)
 def test_expected_rewards_are_exact(link, shared):
@@ -189,6 +206,7 @@ CORNERS = [
     *({"link": link, "shared": True} for link in LINKS),
     {"drift": "walk"},
     {"drift": "piecewise", "drift_every": 7, "parameters": "sparse"},
+    {"parameters": "sparse-draws"},
 ]
 
 
@@ -235,6 +253,7 @@ def test_best_fixed_is_the_argmax_of_accumulated_means(arguments):
           for value in ("abc", float("nan"), -2.0, None)),
         {"correlation": 1.5}, {"context_order": 3}, {"context_order": "two"}, {"shared": "maybe"},
         {"contexts": "spheres"}, {"parameters": "dens"}, {"link": "logit"}, {"drift": "jump"},
+        {"drift": "walk", "parameters": "sparse-draws"},
         {"noise_law": "normal"}, {"drift_every": 0}, {"n_actions": 1}, {"noise": float("inf")},
     ],
     ids=str,

@@ -1,4 +1,4 @@
-"""Small leaks, each a few lines on top of the honest DP-UCB."""
+"""Small leaks, each a few lines on top of what is honest."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -7,7 +7,9 @@ import numpy as np
 
 from dpbandit.agents import DPUCB
 from dpbandit.optimism import BatchedUCB
+from dpbandit.privacy.fading import FadingSum
 from dpbandit.privacy.noisy_vertex import NoisyVertex
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.privacy.statistics import SecondMoments
 
 
@@ -106,6 +108,24 @@ class HalfTheNoise(NoisyVertex):
 
     def _scales(self) -> Any:
         return super()._scales() / 2
+
+
+class PaysForOneRelease(FadingSum):
+    """Forgets that a user fades through later releases too."""
+
+    def __init__(self, *args: Any, noise_multiplier: float, **named: Any) -> None:
+        super().__init__(*args, noise_multiplier=noise_multiplier, **named)
+        self.spend = GaussianSpend(1 / noise_multiplier, self.spend.note)
+
+
+class KeepsTheWhole(FadingSum):
+    """Does not fade: the user is in every release at full weight."""
+
+    def _release(self, *datum: Any) -> Any:
+        release = super()._release(*datum)
+        if release is not None:
+            self._exact = self._exact / self.fade
+        return release
 
 
 STATE = [Prey(agent=agent) for agent in (StoresContext, LeaksIntoState, TicksWhenPlayed)]
