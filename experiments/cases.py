@@ -51,16 +51,15 @@ class Case:
     def config(self, agent: str, settings: Settings, *, rounds_an_arm: float = inf) -> AgentConfig:
         """The agent, set up for this problem, with `settings` on top.
 
-        A warm-up or first batch of the case is at most half of `rounds_an_arm`, all rounds over
-        all arms.
+        A warm-up of the case is at most half of `rounds_an_arm`, all rounds over all arms.
         """
         own = dict(self.agents[agent])
         for (name, key, value), variant in self.variants.items():
             if name == agent and settings.get(key) == value:
                 own = dict(variant)
                 break
-        for key in {"warm_up", "first_batch"} & own.keys():
-            own[key] = max(1, int(min(own[key], rounds_an_arm / 2)))
+        if "warm_up" in own:
+            own["warm_up"] = max(1, int(min(own["warm_up"], rounds_an_arm / 2)))
         made: AgentConfig = AGENTS[agent](**{**own, **settings})
         return made
 

@@ -145,4 +145,4 @@ def test_every_agent_plays_or_refuses_every_environment(name):
             played += 1
             results = quick(env, agents, horizon=30, replicas=2)
             assert np.isfinite(final(results, "agent")).all()
-    assert played >= 3
+    assert played >= (2 if name == "batch-moment" else 3)

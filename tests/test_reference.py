@@ -147,7 +147,6 @@ def test_the_warm_up_of_the_case_leaves_half_of_the_rounds():
     assert P1.config("dp-hdb", {}, rounds_an_arm=239).warm_up == 119
     assert P1.config("dp-hdb", {}, rounds_an_arm=1).warm_up == 1
     assert P1.config("dp-hdb", {"warm_up": 7}, rounds_an_arm=10).warm_up == 7
-    assert P1.config("batch-moment", {"epsilon": 0.3}, rounds_an_arm=500).first_batch == 250
 
 
 def test_a_row_is_found_only_under_its_own_settings():
