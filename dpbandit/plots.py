@@ -63,7 +63,7 @@ def _draw(axes: "Axes", marks: Ints, curve: Curve, *, color: Any, dashes: Any) -
     mean, replicas = curve.regret.mean(axis=1), curve.regret.shape[1]
     axes.plot(marks, mean, color=color, ls=dashes, lw=2, label=curve.label)
     if replicas > 1:
-        half = _half_band(curve.regret)
+        half = half_band(curve.regret)
         axes.fill_between(marks, mean - half, mean + half, color=color, alpha=0.2, lw=0)
 
 
@@ -110,6 +110,8 @@ class Frontier(NamedTuple):
     """increasing; infinity, without privacy, may be the last"""
     values: Sequence[Floats]
     """for every epsilon the replicas' values, (R,), R >= 2"""
+    look: int
+    """place in the palette of 10, so that an agent looks alike in several figures"""
 
 
 def frontier(
@@ -134,12 +136,12 @@ def frontier(
     with sns.axes_style("ticks"), sns.plotting_context("notebook"):
         figure = Figure(figsize=(11, 5.6), layout="constrained")
         axes = figure.add_subplot()
-        palette = sns.color_palette("colorblind", len(lines))
-        for place, line in enumerate(lines):
+        palette = sns.color_palette("colorblind", 10)
+        for line in lines:
             where = [min(epsilon, beyond) for epsilon in line.epsilons]
             mean = np.array([values.mean() for values in line.values])
-            half = np.array([float(_half_band(values)) for values in line.values])
-            color, dashes = palette[place], _DASHES[place % len(_DASHES)]
+            half = np.array([float(half_band(values)) for values in line.values])
+            color, dashes = palette[line.look % 10], _DASHES[line.look % len(_DASHES)]
             axes.plot(where, mean, "o", ls=dashes, lw=2, ms=5, color=color, label=line.label)
             axes.fill_between(where, mean - half, mean + half, color=color, alpha=0.15, lw=0)
         for place, (name, values) in enumerate(levels.items()):
@@ -154,11 +156,11 @@ def frontier(
         axes.set_title(title, loc="left", pad=12)
         axes.grid(axis="y", alpha=0.35)
         sns.despine(ax=axes)
-        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, handlelength=3.5)
         figure.savefig(path, dpi=160)
 
 
-def _half_band(values: Floats) -> Floats:
+def half_band(values: Floats) -> Floats:
     """Half the 95 % confidence interval of the mean along the last axis, two values or more."""
     replicas = values.shape[-1]
     half: Floats = student.ppf(0.975, replicas - 1) * values.std(axis=-1, ddof=1)

@@ -5,13 +5,12 @@ from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
 import seaborn as sns
 from matplotlib.figure import Figure
-from scipy.stats import t as student
 
 from dpbandit.arrays import Floats, Ints
 from dpbandit.experiments.figure_5_1.study import PUBLISHED, ROUNDS, Found
+from dpbandit.plots import half_band
 from dpbandit.results import write_atomically
 
 if TYPE_CHECKING:
@@ -152,9 +151,7 @@ def _curve(found: Found) -> Curve:
 
 
 def _banded(label: str, marks: Ints, values: Floats) -> Curve:
-    replicas = values.shape[1]
-    half = student.ppf(0.975, replicas - 1) * values.std(axis=1, ddof=1) / np.sqrt(replicas)
-    return Curve(label, marks, values.mean(axis=1), half)
+    return Curve(label, marks, values.mean(axis=1), half_band(values))
 
 
 def _name(found: Found) -> str:

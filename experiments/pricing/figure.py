@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dpbandit.arrays import Floats
 from dpbandit.experiments.grid import Outcome
-from dpbandit.experiments.pricing.study import Findings, final
+from dpbandit.experiments.pricing.study import PRIVATE, Findings, final
 from dpbandit.plots import Frontier, frontier
 from dpbandit.results import write_atomically
 
@@ -46,8 +46,9 @@ def _draw(
     ylabel: str,
 ) -> Path:
     lines = [
-        Frontier(agent, list(line), [value(run) for run in line.values()])
-        for agent, line in found.private.items()
+        Frontier(agent, list(line), [value(run) for run in line.values()], look)
+        for look, agent in enumerate(PRIVATE)
+        if (line := found.private.get(agent))
     ]
     levels = {name: value(run) for name, run in references.items()}
     return write_atomically(path, lambda p: frontier(p, lines, levels, title=title, ylabel=ylabel))
