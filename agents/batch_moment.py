@@ -22,7 +22,7 @@ from dpbandit.streams import Streams
 class BatchMoment:
     """Play greedily on sums of sign(reward) x / |x|, each user released in one batch only.
 
-    A design of this project (the specification's g5), for arms with their own parameters and
+    A design of this project, for arms with their own parameters and
     contexts that are symmetric about 0 and roughly isotropic.
 
         batches [1, T0], (T0, 2 T0], (2 T0, 4 T0], ...
@@ -35,6 +35,8 @@ class BatchMoment:
     which she moves by at most 2 (`SignedDirections`), so the whole run is mu-GDP with mu = 2 /
     sigma, whatever the horizon; contexts and rewards enter nowhere else, and weights, thresholds
     and batches are public. The last batch is never released.
+
+    Defaults were found on the reference problem P1 (two and five arms, several epsilons).
 
     **Limits.** Rewards must be informative in sign about their centre (the middle of the public
     range), contexts centred; for K > 2 selection bias is not corrected (FADE does).

@@ -66,7 +66,7 @@ class DPUCB:
     (6) x, r and optionally r x are clipped, whatever the environment sends; (7) a tree node that no
     prefix uses is never drawn; (8) the shift is at least `regularization`, so that epsilon = inf
     is LinUCB; (9) disjoint arms take turns until the first release; (10) Wishart noise is centred,
-    and its printed constants could be checked against the specification only, not against the
+    and its printed constants could not be checked against the
     paper. Moments alone (11) are not in the paper: no regression, no optimism, no regret bound,
     and a bias where contexts are far from isotropic or arms are played unequally often.
 

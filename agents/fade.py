@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from dpbandit.centring import PrivatelyCentred
 from dpbandit.demand import DemandPricing
 from dpbandit.fading_regression import LogisticPlayer, RegressionPlayer
-from dpbandit.inputs import BadInput, gaussian_target, inside, one_of, positive, whole
+from dpbandit.inputs import BadInput, flag, gaussian_target, inside, one_of, positive, whole
 from dpbandit.links import LINKS
 from dpbandit.moments import MomentPlayer
 from dpbandit.privacy.directions import SignedDirections
@@ -24,7 +24,7 @@ from dpbandit.protocols import BanditSpec, ContextualSpec, PriceListSpec, Scorin
 from dpbandit.shrinkage import SHRINKAGES
 from dpbandit.streams import Streams
 
-Model: TypeAlias = Literal["moments", "regression", "demand"]
+Learner: TypeAlias = Literal["moments", "regression", "demand"]
 _RESPONSE = 0.75
 """Bound of a working response in the logistic model; 1 would never clip."""
 
@@ -78,7 +78,8 @@ class FADE:
     Settings were chosen on other problems than any we report on: GLMBandit with (K, d) = (2, 40)
     and (5, 40), max-norm contexts, 4 coordinates of both signs, noise 0.1; (2, 30), dense; shared
     with (8, 10) and (8, 30), logistic of signal 4, and (5, 6), noise 0.3; and price lists with
-    random logistic demand. No certificate covers such a choice.
+    random logistic demand (with the prices and the cost of orange juice). No certificate covers
+    such a choice.
 
     >>> from dpbandit import certify
     >>> from dpbandit.protocols import ContextualSpec
@@ -91,7 +92,7 @@ class FADE:
     """target, > 0; inf plays without privacy"""
     delta: float = 1e-5
     """target, in (0, 1)"""
-    model: Model | Literal["auto"] = "auto"
+    model: Learner | Literal["auto"] = "auto"
     response: Literal["auto", "sign", "linear", "logistic"] = "auto"
     """of "regression"; auto: sign for identity, logistic and probit links, else linear; logistic
     needs one shared parameter and rewards in [0, 1]"""
@@ -100,7 +101,7 @@ class FADE:
     growth: float = 0.1
     """by how much each batch is longer than the one before"""
     fade: float = 0.7
-    """weight of a user in the next release, in [0, 1)"""
+    """weight of a user in the next release, in [0, 0.999]"""
     shrinkage: Literal["none", "soft-threshold", "empirical-bayes"] = "empirical-bayes"
     """of "moments" """
     debias: bool = True
@@ -119,8 +120,8 @@ class FADE:
         if self.first_batch is not None:
             whole("first_batch", self.first_batch, 1)
         inside("growth", self.growth, 0, 100, ends=True)
-        if not 0 <= self.fade < 1:
-            raise BadInput(f"Expected fade={self.fade!r} to be a number in [0, 1).")
+        inside("fade", self.fade, 0, 0.999, ends=True)
+        flag("debias", self.debias)
         if self.shift is not None:
             positive("shift", self.shift)
 
@@ -129,8 +130,11 @@ class FADE:
         spec = fits(self, spec, ContextualSpec)
         model = self._model(spec)
         if self.centring == "private":
-            if model == "demand":
-                raise BadInput("Expected centring='private' for signs of rewards, not for demand.")
+            if model == "demand" or self.response == "logistic":
+                raise BadInput(
+                    "Expected centring='private' for signs of rewards, not for demand or a "
+                    "logistic response: leave it out there."
+                )
             return PrivatelyCentred(replace(self, centring="none", model=model), spec, streams)
         if model == "demand":
             return self._demand(spec, streams)
@@ -138,7 +142,7 @@ class FADE:
             return self._moments(spec, streams)
         return self._regression(spec, streams)
 
-    def _model(self, spec: ContextualSpec) -> Model:
+    def _model(self, spec: ContextualSpec) -> Learner:
         if self.model != "auto":
             return self.model
         if isinstance(spec, PriceListSpec):
@@ -155,7 +159,8 @@ class FADE:
     def _demand(self, spec: ContextualSpec, streams: Streams) -> ScoringAgent:
         if not isinstance(spec, PriceListSpec):
             raise BadInput(
-                f"FADE with model='demand' plays a list of prices, got a {type(spec).__name__}."
+                "FADE with model='demand' plays a list of prices (dpbandit/OJPricing-v0), got a "
+                f"{type(spec).__name__}: use model='auto'."
             )
         first = self._first(spec, 20 * sqrt(spec.dim + 1))
         inner = replace(self, model="regression", response="logistic", first_batch=first)

@@ -46,8 +46,8 @@ class FLIPHAT:
         residual_clip   B + X radius, never binds            B / 10
 
     for rewards up to B and contexts with entries up to X. The printed Laplace scale is
-    2 lam sqrt(3 s ln(M / delta)) M / epsilon, lam the movement of v under one user. The paper's
-    text could not be had, and *these constants could not be checked against the paper*; the scale,
+    2 lam sqrt(3 s ln(M / delta)) M / epsilon, lam the movement of v under one user. These
+    constants were *not checked against the paper's text*; the scale,
     its split over M, the doubling from 1 and M growing with ln n are in the authors' public code.
 
     Differs from the paper. (1) lam is the movement (2 step_size / n) X (B + X radius) of v that

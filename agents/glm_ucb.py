@@ -6,8 +6,9 @@ import numpy as np
 
 from dpbandit.arrays import Floats, Ints
 from dpbandit.demand import MODELS, Model, priced
-from dpbandit.glm import LINK_NAMES, LinkName, OnlineGLM
+from dpbandit.glm import OnlineGLM
 from dpbandit.inputs import at_least, one_of, positive
+from dpbandit.links import LINKS, LinkName
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 from dpbandit.streams import Streams
@@ -59,7 +60,7 @@ class GLMUCB:
         positive("regularization", self.regularization)
         one_of("model", self.model, MODELS)
         if self.link is not None:
-            one_of("link", self.link, LINK_NAMES)
+            one_of("link", self.link, LINKS)
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         """A running agent; raises `BadInput` for anything but finitely many arms."""

@@ -28,8 +28,8 @@ class LogisticTS:
     Guarantee. None: exact data reaches later actions.
 
     Differs from the paper. (1) The full H in place of its diagonal. (2) One row is a batch. (3)
-    `scale` narrows the posterior by default, which did better wherever we looked; the paper's is
-    1, and its prior has precision 1. (4) For disjoint arms the predictors
+    `scale` narrows the posterior by default, which did better on orange juice, recommendation and
+    logistic GLMBandit problems; the paper's is 1. (4) For disjoint arms the predictors
     are drawn, not the parameters: the same law for d times fewer numbers.
 
     >>> from dpbandit import compare

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpbandit.arrays import Floats, Ints
 from dpbandit.privacy.fading import FadingSum, column_norm, growing_batches, released_ends
-from dpbandit.privacy.gdp import delta_of, mu_of
+from dpbandit.privacy.gdp import delta_of, epsilon_of, mu_of
 from dpbandit.privacy.ledger import Ledger, no_privacy
 from dpbandit.privacy.statistics import ClippedVectors
 from dpbandit.protocols import ContextualSpec, ScoringAgent
@@ -82,8 +82,11 @@ class PrivatelyCentred:
         self._middle, self._half = (spec.reward_low + spec.reward_high) / 2, width / 2
         inner: Any = config
         if private:
-            less = delta_of(mu * sqrt(1 - share), config.epsilon)
-            inner = replace(inner, delta=less)
+            less = mu * sqrt(1 - share)  # the same mu as (epsilon, delta), whichever is not 0
+            if config.epsilon > 1:
+                inner = replace(inner, epsilon=epsilon_of(less, config.delta))
+            else:
+                inner = replace(inner, delta=delta_of(less, config.epsilon))
         self._inner: ScoringAgent = inner.make(
             replace(spec, reward_low=-width, reward_high=width), streams.child("centred")
         )

@@ -103,5 +103,5 @@ def default_warm_up(spec: ContextualSpec, *, epsilon: float = inf, share: float 
     The order is that of the paper, the constant 1 that of its authors' programs.
     """
     T, arms = spec.horizon, 1 if spec.shared else spec.n_actions
-    wanted = log(spec.dim * T) * log(T) / (1.0 if epsilon == inf else epsilon) ** 2
+    wanted = log(spec.dim * T) * log(T) / (1.0 if epsilon == inf else max(epsilon, 1e-9)) ** 2
     return max(1, int(min(wanted, share * T / arms)))

@@ -7,20 +7,18 @@ mechanism releases, noisy gradient sums or chosen vertices, so without noise the
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from dpbandit.arrays import Floats, Ints
 from dpbandit.frank_wolfe import FrankWolfe, Schedule
 from dpbandit.inputs import BadInput, inside, one_of, positive, whole
-from dpbandit.links import LINKS, Link, link_of
+from dpbandit.links import LINKS, Link, LinkName, link_of
 from dpbandit.privacy.gradients import RecursiveGradients
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.protocols import ContextualSpec
-
-LinkName: TypeAlias = Literal["identity", "logistic", "probit"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +65,8 @@ class FrankWolfeSettings:
         schedule = Schedule(spec.n_actions, spec.shared, warm_up)
         if spec.horizon <= schedule.rounds:
             raise BadInput(
-                f"Expected horizon={spec.horizon} > {schedule.rounds} rounds of warm-up: choose "
-                f"warm_up smaller than {warm_up}."
+                f"Expected horizon={spec.horizon} > {schedule.rounds} rounds of warm-up, "
+                f"warm_up={warm_up}: choose a longer horizon or a smaller warm_up."
             )
         return schedule
 

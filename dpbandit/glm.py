@@ -14,17 +14,12 @@ costs about the same and overshoots where the link is flat; a maximum likelihood
 must keep them, and moves the estimate by a fraction of its standard deviation.
 """
 
-from typing import Literal, TypeAlias
-
 import numpy as np
 
 from dpbandit.arrays import Floats, Ints, clip_norm, clip_range, pick, rows
 from dpbandit.links import Link, link_of
 from dpbandit.protocols import ContextualSpec, PriceListSpec
 from dpbandit.ridge import OnlineRidge
-
-LinkName: TypeAlias = Literal["identity", "logistic", "probit"]
-LINK_NAMES = ("identity", "logistic", "probit")
 
 _STEPS = 8
 """Newton steps for the scalar equation: within 1e-6 of its solution while x' H^-1 x <= 10."""
@@ -37,7 +32,7 @@ class OnlineGLM(OnlineRidge):
 
     Rewards become y in [0, 1], 0 at the lower end of the public range and 1 at the upper, or at a
     price's margin for a list of prices, where y is a sale; the identity link takes rewards as they
-    are and is ridge regression, bit for bit. Rows are clipped to the public bounds.
+    are and, within the public bounds to which rows are clipped, is ridge regression, bit for bit.
     """
 
     def __init__(

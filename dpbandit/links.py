@@ -8,12 +8,15 @@ with mm' = zeta has the gradient (zeta(x . theta) - r) x, the residual times the
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import pi, sqrt
+from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy.special import expit, ndtr
 
 from dpbandit.arrays import Floats
 from dpbandit.inputs import one_of
+
+LinkName: TypeAlias = Literal["identity", "logistic", "probit"]
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,6 @@ class Link:
         """
         low, high = float(self.mean(np.array(-z))), float(self.mean(np.array(z)))
         return max(high - reward_low, reward_high - low)
-
-    def least_slope(self, z: float) -> float:
-        """min zeta' over |x . theta| <= z."""
-        return float(self.slope(np.array(z)))
 
 
 def _identity(z: Floats) -> Floats:

@@ -1,11 +1,14 @@
 """A grid of runs that may be interrupted: every cell is a file of its own, written when it is done.
 
 Started again, a grid reads the cells it finds and runs the others. A file knows what it is a run
-of; if that is not what is asked for now (another config, seed, size or version), it is run anew.
+of; if that is not what is asked for now (another config, seed, size or source), it is run anew.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,7 +54,19 @@ class Cell:
             "replicas": self.replicas,
             "seed": self.seed,
             "dpbandit": VERSION,
+            "source": source_digest(),
         }
+
+
+@cache
+def source_digest() -> str:
+    """A hash of the code: numbers of another program are not this one's."""
+    digest = sha256()
+    for package in ("dpbandit", "dpbandit.agents", "dpbandit.envs"):
+        folder = Path(import_module(package).__file__ or "").parent
+        for file in sorted(folder.rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 class Outcome(NamedTuple):

@@ -25,7 +25,22 @@ PRICE = PriceSpec(dim=2, horizon=24, low=1.0, high=2.0)
 PRICES = PriceListSpec(
     n_actions=4, dim=3, horizon=24, prices=(1.0, 1.5, 2.0, 3.0), unit_cost=0.5, reward_high=2.5
 )
-SPECS = {"disjoint": DISJOINT, "shared": SHARED, "price": PRICE, "prices": PRICES}
+DELAYED = ContextualSpec(
+    n_actions=2,
+    dim=1,
+    horizon=24,
+    context_order=np.inf,
+    context_bound=2.0,
+    link="probit",
+    delay=3,
+)
+SPECS = {
+    "disjoint": DISJOINT,
+    "shared": SHARED,
+    "price": PRICE,
+    "prices": PRICES,
+    "delayed": DELAYED,
+}
 
 _RESTS: list[dict[str, Any]] = [
     {},
@@ -64,12 +79,13 @@ def discovered() -> list[tuple[Any, BanditSpec]]:
     agent, byte for byte, the first.
 
     A list of prices is one more set of arms to most; it is for defaults and for models of demand.
+    Late rewards of two arms with one feature are for defaults, too.
     """
     found: dict[Any, tuple[Any, BanditSpec]] = {}
     for config in (v for agent in AGENTS.values() for v in variants(agent)):
         for name, spec in SPECS.items():
             demand = getattr(config, "model", None) == "demand"
-            if spec is PRICES and not demand and config != type(config)():
+            if spec in (PRICES, DELAYED) and not demand and config != type(config)():
                 continue
             with suppress(BadInput):
                 made = pickle.dumps(config.make(spec, Streams([0])))
@@ -126,7 +142,8 @@ def loud_users(spec: BanditSpec, replicas: int, seed: int) -> World:
 class Tape(NamedTuple):
     """One run: door queries and releases in order, actions, and what was remembered each round.
 
-    `marks` are the door calls made by the end of each round, the first of them 0: before round 1.
+    `marks` are the door calls made by the time each user was learned from, the first of them 0:
+    before user 1.
     """
 
     marks: list[int]
@@ -138,18 +155,22 @@ class Tape(NamedTuple):
 
 
 def run(config: Any, spec: BanditSpec, world: World, replay: Tape | None = None) -> Tape:
-    """Play `world`, recording the door; with `replay`, its releases are handed out again."""
+    """Play `world`, recording the door; with `replay`, its releases are handed out again.
+
+    Rewards arrive `spec.delay` rounds late, with the contexts and actions they belong to.
+    """
     R = world.context.shape[1]
     marks, queries, mechanisms, releases, actions, memories = [0], [], [], [], [], []
     with door(queries, mechanisms, releases, replay):
         agent = config.make(spec, Streams(range(R)))
-        for context, reward in zip(world.context, world.reward, strict=True):
-            action = agent.act(context)
-            actions.append(action)
-            arm = action if isinstance(spec, ContextualSpec) else np.zeros(R, dtype=int)
-            agent.update(context, action, reward[np.arange(R), arm])
+        for t, context in enumerate(world.context):
+            actions.append(agent.act(context))
+            if (user := t - spec.delay) >= 0:
+                action = actions[user]
+                arm = action if isinstance(spec, ContextualSpec) else np.zeros(R, dtype=int)
+                agent.update(world.context[user], action, world.reward[user][np.arange(R), arm])
+                marks.append(len(queries))
             memories.append(memory(agent))
-            marks.append(len(queries))
     return Tape(marks, queries, mechanisms, releases, np.array(actions), memories)
 
 

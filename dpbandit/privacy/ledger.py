@@ -12,6 +12,9 @@ JOINT_DP = "joint DP under continual observation, {} one user's round"
 NO_DATA = "plays without looking at any user's data"
 NO_PRIVACY = "none: exact data reaches later actions"
 
+_LARGE = 100.0
+"""From this epsilon on the losses of unlike mechanisms are not composed on a grid, which grows with
+epsilon: zCDP bounds them."""
 _DENSE = 50.0
 """From this mu on (epsilon beyond 1,000) a grid of losses is not worth its memory; GDP is exact."""
 
@@ -73,6 +76,8 @@ class Ledger:
         by_zcdp = zcdp.delta_of(self.rho, epsilon)  # less for many selections of bounded range
         if len(self.spends) == 1:
             return min(by_zcdp, self.spends[0].delta(epsilon))
+        if epsilon > _LARGE:
+            return by_zcdp
         curve = composed(*self.spends)
         if curve is None:
             raise BadInput("These spends have no common loss distribution to compose.")

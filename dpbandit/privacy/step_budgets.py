@@ -74,7 +74,7 @@ def _constant(shape: Floats, noise: SelectionNoise, epsilon: float, delta: float
     best, points, slope = x, [], 1.1  # the certificate grows a little faster than c
     for _ in range(6):
         ledger = Ledger((spend.of("", shape * exp(x)),))
-        y = log(ledger.epsilon(delta))
+        y = log(max(ledger.epsilon(delta), epsilon / 100))  # 0 where delta alone is enough
         if ledger.delta(epsilon) <= delta:
             best = max(best, x)
             if y >= target + log(_ENOUGH):

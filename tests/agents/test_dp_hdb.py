@@ -207,3 +207,17 @@ def test_a_gap_that_is_too_small_excludes_the_best_arm_for_ever(gap, measured):
     config = OnlineFrankWolfe(warm_up=120, subset_gap=gap)
     ours = regret(config, horizon=10_000, replicas=50, **CASES["contextual/p1"].env_kwargs)[-1]
     assert ours.mean() == pytest.approx(measured, rel=0.25)
+
+
+@pytest.mark.parametrize("selection", ["gumbel", "laplace"])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.05, 0.1), (0.5, 0.5), (1e-5, 1e-5)])
+def test_targets_that_delta_alone_nearly_meets(selection, epsilon, delta):
+    """The certified epsilon of a first guess may be 0; the claim holds all the same."""
+    spec = ContextualSpec(n_actions=2, dim=3, horizon=200)
+    config = DPHDB(epsilon=epsilon, delta=delta, selection=selection, warm_up=5)
+    assert certify(config, spec, accountants=False).holds
+
+
+def test_a_run_that_is_all_warm_up_says_so():
+    with pytest.raises(BadInput, match="choose a longer horizon or a smaller warm_up"):
+        DPHDB().make(ContextualSpec(n_actions=5, dim=2, horizon=5), Streams([0]))
