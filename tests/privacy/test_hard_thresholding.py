@@ -1,5 +1,6 @@
 """Noisy iterative hard thresholding: sensitivity by construction, laws of peeling, the price."""
 
+from dataclasses import replace
 from itertools import product
 from math import exp, inf, log, sqrt
 
@@ -144,15 +145,7 @@ def test_joint_peeling_keeps_the_largest_of_all_blocks():
 
 
 def test_shared_arms_use_the_row_of_the_arm_played():
-    rows = SparseRows(
-        blocks=1,
-        dim=4,
-        entry_bound=1.0,
-        norm_bound=1.5,
-        reward_low=-0.5,
-        reward_high=1.0,
-        residual_clip=0.4,
-    )
+    rows = replace(ROWS, blocks=1)
     x, a, r = users(1, 2, seed=6)
     context = np.zeros((2, 3, 4))
     context[[0, 1], a[0]] = x[0]
