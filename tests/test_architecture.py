@@ -139,21 +139,25 @@ def test_the_list_of_packages_is_complete():
 
 
 def test_importing_is_cheap_and_lazy():
-    """No plotting, tables or accountants; under 0.7 s of processor time, best of 3."""
+    """No plotting, tables or accountants; less than twice the processor time that the libraries
+    take which cannot be done without, best of 3 of either (on any machine)."""
     heavy = ("dp_accounting", "matplotlib", "seaborn", "pandas", "pyarrow", "typer")
-    code = (
-        "import sys, time, dpbandit\n"
-        f"print(time.process_time(), *[m for m in {heavy} if m in sys.modules])"
-    )
-    runs = []
-    for _ in range(3):
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    fastest = []
+    for wanted in ("scipy.optimize, scipy.special, gymnasium", "dpbandit"):
+        code = (
+            f"import sys, time, {wanted}\n"
+            f"print(time.process_time(), *[m for m in {heavy} if m in sys.modules])"
         )
-        assert (done.returncode, done.stderr) == (0, "")
-        runs.append(done.stdout.split())
-    assert [loaded for _, *loaded in runs] == [[]] * 3
-    assert min(float(seconds) for seconds, *_ in runs) < 0.7
+        runs = []
+        for _ in range(3):
+            done = subprocess.run(
+                [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+            )
+            assert (done.returncode, done.stderr) == (0, "")
+            runs.append(done.stdout.split())
+        assert [loaded for _, *loaded in runs] == [[]] * 3
+        fastest.append(min(float(seconds) for seconds, *_ in runs))
+    assert fastest[1] < 2 * fastest[0]
 
 
 def importable():

@@ -60,18 +60,22 @@ def test_ten_thousand_unlike_mechanisms():
     assert ledger.epsilon(1e-4) == pytest.approx(0.983, rel=5e-3)
 
 
-def test_a_million_mechanisms_in_five_seconds_and_cached():
-    """The certificate of T = 10^6 unlike mechanisms: 1.24 at delta 1e-4; asked again, 1 ms."""
-    start = time.perf_counter()
+def test_a_million_mechanisms_cost_little_more_than_ten_thousand_and_are_cached():
+    """The certificate of T = 10^6 unlike mechanisms: 1.24 at delta 1e-4, for at most 4 times the
+    processor time of 10^4 (2.5 s against 1.2 s on a quiet machine); asked again, 10 ms at most."""
+    start = time.process_time()
+    Ledger((PureSpend.of("fresh", 0.101 / np.sqrt(np.arange(1, 10**4 + 1))),)).delta(1.0)
+    few = time.process_time() - start
+    start = time.process_time()
     ledger = Ledger((PureSpend.of("a million", 0.1 / np.sqrt(np.arange(1, 10**6 + 1))),))
     assert ledger.delta(1.245) <= 1e-4 <= ledger.delta(1.225)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 4 * few
     again = []
     for _ in range(5):
         start = time.perf_counter()
         ledger.delta(1.245)
         again.append(time.perf_counter() - start)
-    assert min(again) < 1e-3
+    assert min(again) < 1e-2
 
 
 def test_unlike_spends_share_one_loss_distribution():
