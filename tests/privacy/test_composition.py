@@ -62,7 +62,7 @@ def test_ten_thousand_unlike_mechanisms():
 
 def test_a_million_mechanisms_cost_little_more_than_ten_thousand_and_are_cached():
     """The certificate of T = 10^6 unlike mechanisms: 1.24 at delta 1e-4, for at most 4 times the
-    processor time of 10^4 (2.5 s against 1.2 s on a quiet machine); asked again, 10 ms at most."""
+    processor time of 10^4 (2.5 s against 1.2 s on a quiet machine); asked again, 1 ms."""
     start = time.process_time()
     Ledger((PureSpend.of("fresh", 0.101 / np.sqrt(np.arange(1, 10**4 + 1))),)).delta(1.0)
     few = time.process_time() - start
@@ -75,7 +75,7 @@ def test_a_million_mechanisms_cost_little_more_than_ten_thousand_and_are_cached(
         start = time.perf_counter()
         ledger.delta(1.245)
         again.append(time.perf_counter() - start)
-    assert min(again) < 1e-2
+    assert min(again) < 1e-3
 
 
 def test_unlike_spends_share_one_loss_distribution():
