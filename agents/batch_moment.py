@@ -7,11 +7,7 @@ from typing import Literal
 from dpbandit.inputs import BadInput, gaussian_target, inside, one_of, whole
 from dpbandit.moments import MomentPlayer
 from dpbandit.privacy.directions import Layout, SignedDirections
-from dpbandit.privacy.fading import (
-    FadingSum,
-    least_fading_multiplier,
-    released_ends,
-)
+from dpbandit.privacy.fading import certified_fading_sum
 from dpbandit.privacy.ledger import Ledger, no_privacy
 from dpbandit.protocols import BanditSpec, ContextualSpec, fits
 from dpbandit.shrinkage import SHRINKAGES
@@ -83,22 +79,20 @@ class BatchMoment:
         arms = 1 if K == 2 else 2
         default = arms * int(min(max(500 / self.epsilon, 200), 2000))
         first = max(1, min(default, T // 5)) if self.first_batch is None else self.first_batch
-        ends = doubling_batches(T, first)
         statistic = SignedDirections(
             n_actions=K,
             dim=spec.dim,
             layout=self.blocks or ("difference" if K == 2 else "blocks"),
             centre=(spec.reward_low + spec.reward_high) / 2 if self.centre is None else self.centre,
         )
-        sums = FadingSum(
+        sums = certified_fading_sum(
             statistic,
             streams,
-            ends=ends,
+            ends=doubling_batches(T, first),
             horizon=T,
             fade=0.0,
-            noise_multiplier=least_fading_multiplier(
-                len(released_ends(ends, T)), 0.0, epsilon=self.epsilon, delta=self.delta
-            ),
+            epsilon=self.epsilon,
+            delta=self.delta,
         )
         private = self.epsilon < inf
         return MomentPlayer(

@@ -11,12 +11,7 @@ from dpbandit.inputs import BadInput, flag, gaussian_target, inside, one_of, pos
 from dpbandit.links import LINKS
 from dpbandit.moments import MomentPlayer
 from dpbandit.privacy.directions import SignedDirections
-from dpbandit.privacy.fading import (
-    FadingSum,
-    growing_batches,
-    least_fading_multiplier,
-    released_ends,
-)
+from dpbandit.privacy.fading import FadingSum, certified_fading_sum, growing_batches
 from dpbandit.privacy.gdp import mu_of
 from dpbandit.privacy.ledger import Ledger, no_privacy
 from dpbandit.privacy.statistics import SecondMoments, Statistic
@@ -219,26 +214,21 @@ class FADE:
 
     def _first(self, spec: ContextualSpec, units: float) -> int:
         """Rounds of uniform play: `units` in units of the noise, at least 30, at most T / 10."""
-        wanted = self.first_batch or ceil(max(30.0, 2 * units / self._mu()))
-        return max(1, min(wanted, spec.horizon // 10)) if self.first_batch is None else wanted
+        if self.first_batch is not None:
+            return self.first_batch
+        return max(1, min(ceil(max(30.0, 2 * units / self._mu())), spec.horizon // 10))
 
     def _sums(
         self, statistic: Statistic, spec: ContextualSpec, streams: Streams, first: int
     ) -> FadingSum:
-        ends = growing_batches(spec.horizon, first=first, growth=self.growth)
-        multiplier = least_fading_multiplier(
-            len(released_ends(ends, spec.horizon)),
-            self.fade,
-            epsilon=self.epsilon,
-            delta=self.delta,
-        )
-        return FadingSum(
+        return certified_fading_sum(
             statistic,
             streams,
-            ends=ends,
+            ends=growing_batches(spec.horizon, first=first, growth=self.growth),
             horizon=spec.horizon,
             fade=self.fade,
-            noise_multiplier=multiplier,
+            epsilon=self.epsilon,
+            delta=self.delta,
         )
 
     def _ledger(self, sums: FadingSum) -> Ledger:

@@ -104,6 +104,25 @@ class FadingSum(Mechanism):
         return release
 
 
+def certified_fading_sum(
+    statistic: Statistic,
+    streams: Streams,
+    *,
+    ends: Sequence[int],
+    horizon: int,
+    fade: float,
+    epsilon: float,
+    delta: float,
+) -> FadingSum:
+    """A `FadingSum` with the least noise that is (epsilon, delta)-DP; epsilon = inf adds none."""
+    multiplier = least_fading_multiplier(
+        len(released_ends(ends, horizon)), fade, epsilon=epsilon, delta=delta
+    )
+    return FadingSum(
+        statistic, streams, ends=ends, horizon=horizon, fade=fade, noise_multiplier=multiplier
+    )
+
+
 def growing_batches(horizon: int, *, first: int, growth: float) -> tuple[int, ...]:
     """Ends of batches of first, first (1 + growth), first (1 + growth)^2, ... rounds.
 
