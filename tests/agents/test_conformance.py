@@ -130,7 +130,7 @@ def expected_stddev(sums):
 )
 def test_noise_tests_catch_broken_fading_sums(prey, check, monkeypatch):
     check((FADE(), SHARED))
-    monkeypatch.setattr("dpbandit.agents.fade.FadingSum", prey)
+    monkeypatch.setattr("dpbandit.privacy.fading.FadingSum", prey)
     with pytest.raises(AssertionError):
         check((FADE(), SHARED))
 
