@@ -11,12 +11,24 @@ if not (_beside / "envs").exists() and (_beside.parent / "envs" / "__init__.py")
 
 import gymnasium as _gym
 
+from dpbandit.audit_report import AuditReport
+from dpbandit.auditing import audit
 from dpbandit.evaluate import certify, compare, play
 from dpbandit.inputs import BadInput
 from dpbandit.results import Results
 from dpbandit.version import VERSION as __version__
 
-__all__ = ["ENVIRONMENTS", "BadInput", "Results", "__version__", "certify", "compare", "play"]
+__all__ = [
+    "ENVIRONMENTS",
+    "AuditReport",
+    "BadInput",
+    "Results",
+    "__version__",
+    "audit",
+    "certify",
+    "compare",
+    "play",
+]
 
 ENVIRONMENTS = {
     "dpbandit/GLMBandit-v0": "dpbandit.envs.glm:GLMBandit",

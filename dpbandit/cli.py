@@ -1,4 +1,4 @@
-"""The command line: `dpbandit envs | agents | compare | certify | reproduce`."""
+"""The command line: `dpbandit envs | agents | compare | certify | audit | reproduce`."""
 
 import inspect
 import re
@@ -6,7 +6,7 @@ import sys
 from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import gymnasium as gym
 import typer
@@ -16,6 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from dpbandit.agents import AGENTS
+from dpbandit.audit_report import AuditReport, plot_audit
+from dpbandit.audit_views import View
+from dpbandit.auditing import audit as run_audit
+from dpbandit.auditing import audit_all
 from dpbandit.evaluate import certify as make_certificate
 from dpbandit.evaluate import compare as run_comparison
 from dpbandit.evaluate import problem_maker
@@ -169,6 +173,88 @@ def certify(
     if plot is not None:
         plot_certificate(proof, plot, title=f"{agent} on {env}, horizon {horizon:,}")
         Console().print(f"Written to {plot}.", highlight=False)
+
+
+@app.command()
+def audit(
+    agent: Annotated[str | None, typer.Argument(help="ID[:KEY=VALUE...], or --all.")] = None,
+    env: Annotated[str, typer.Option(help="Environment id.")] = "dpbandit/GLMBandit-v0",
+    everyone: Annotated[
+        bool, typer.Option("--all", help="Every private agent, on a small problem.")
+    ] = False,
+    horizon: Horizon = 40,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-4,
+    runs: Annotated[int, typer.Option(help="Runs of each of two worlds, >= 400.")] = 20_000,
+    view: Annotated[
+        str, typer.Option(help="released (white box) or actions (of everybody else).")
+    ] = "released",
+    failure: Annotated[
+        float, typer.Option(help="Probability that anything shown may be wrong.")
+    ] = 0.05,
+    seed: Seed = 0,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    settings: Settings = None,
+    out: Annotated[Path | None, typer.Option(help="Write the report here, as JSON.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the trade-off curves here.")] = None,
+) -> None:
+    """Try to refute a certificate: a lower bound on epsilon, measured.
+
+    Example: `dpbandit audit dp-ucb --env dpbandit/OJPricing-v0 --epsilon 1 --runs 20000
+    --out report.json --plot tradeoff.png`
+    """
+    privacy_target(epsilon, delta)
+    if everyone == (agent is not None) or (everyone and plot is not None):
+        raise BadInput("Expected either one AGENT, with --plot if wanted, or --all.")
+    for target in (out, plot):
+        if target is not None:
+            check_writable(target)
+    how: dict[str, Any] = {
+        "runs": runs,
+        "view": cast(View, view),
+        "seed": seed,
+        "failure": failure,
+        "jobs": jobs,
+    }
+    console = Console()
+    if agent is None:
+        reports = audit_all({name: _agent(name, epsilon, delta) for name in AGENTS}, **how)
+        console.print(_table_of(reports))
+        document: dict[str, Any] = {name: report.as_dict() for name, report in reports.items()}
+    else:
+        make = problem_maker(env)
+        spec = make(**{**parse_settings(settings), "horizon": horizon}).spec
+        report = run_audit(_agent(agent, epsilon, delta), spec, **how)
+        console.print(Text(str(report)))
+        document = report.as_dict()
+        if plot is not None:
+            plot_audit(report, plot, title=f"{agent} on {env}, horizon {horizon:,}")
+            console.print(f"Written to {plot}.", highlight=False)
+    if out is not None:
+        write_json(out, document)
+
+
+def _table_of(reports: dict[str, AuditReport]) -> Table:
+    table = Table(title="audits", title_justify="left")
+    table.add_column("agent", no_wrap=True)
+    for column in ("claimed", "certified", "epsilon >=", "by GDP", "failure", "runs", "seconds"):
+        table.add_column(column, justify="right")
+    table.add_column("verdict")
+    for name, report in reports.items():
+        by_gdp = "-" if report.eps_lower_gdp is None else f"{report.eps_lower_gdp:.3f}"
+        table.add_row(
+            name,
+            f"{report.claimed_epsilon:g}",
+            f"{report.certified_epsilon:.4g}",
+            f"{report.eps_lower:.3f}",
+            by_gdp,
+            f"{report.failure:.2g}",
+            f"{report.runs:,}",
+            f"{report.seconds:.1f}",
+            ("FLAGGED" if report.flagged else "not refuted")
+            + (", BREAKS THE CLAIM" if report.breaks_claim else ""),
+        )
+    return table
 
 
 @app.command()

@@ -165,3 +165,45 @@ def half_band(values: Floats) -> Floats:
     replicas = values.shape[-1]
     half: Floats = student.ppf(0.975, replicas - 1) * values.std(axis=-1, ddof=1)
     return half / np.sqrt(replicas)
+
+
+def tradeoff(
+    path: Path,
+    allowed: Callable[[Floats], Floats],
+    proven: Callable[[Floats], Floats],
+    point: tuple[float, float],
+    *,
+    title: str,
+    certified: str,
+    measured: str,
+) -> None:
+    """A certificate's trade-off curve beside what an audit has proven, to `path`.
+
+    Args:
+        path: .png, .svg or .pdf.
+        allowed: the largest true positive rate the certificate allows at a false positive rate.
+        proven: the same for the strongest claim that the audit rules out.
+        point: (upper bound of the false positive rate, lower bound of the true positive rate).
+        title: what was audited.
+        certified, measured: words for the two curves.
+    """
+    fpr = np.linspace(0, 1, 401)
+    with sns.axes_style("ticks"), sns.plotting_context("notebook"):
+        figure = Figure(figsize=(7, 6.4), layout="constrained")
+        axes = figure.add_subplot()
+        blue, orange = sns.color_palette("colorblind", 2)
+        axes.plot(fpr, allowed(fpr), color=blue, lw=2, label=certified)
+        low = np.maximum(proven(fpr), fpr)
+        axes.plot(fpr, low, color=orange, lw=1.5, ls=_DASHES[1], label=measured)
+        axes.fill_between(fpr, fpr, low, color=orange, alpha=0.15, lw=0)
+        axes.plot(*point, "o", color=orange, ms=8, label="measured, both rates pessimistic")
+        axes.plot([0, 1], [0, 1], color="0.6", lw=1, ls=_DASHES[2], label="guessing")
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 1.01)
+        axes.set_xlabel("false positive rate: one world taken for the other")
+        axes.set_ylabel("true positive rate: the other recognised")
+        axes.set_title(title, loc="left", pad=12)
+        axes.grid(alpha=0.3)
+        sns.despine(ax=axes)
+        axes.legend(loc="lower right")
+        figure.savefig(path, dpi=160)

@@ -29,7 +29,8 @@ ORDER = """
     privacy.shariff_sheffet privacy.peeling | privacy.hard_thresholding
     problems ridge frank_wolfe lasso batched | glm optimism frank_wolfe_bandit
     demand moments fading_regression centring | envs.* agents.* | progress plots | results
-    evaluate | experiments.cases experiments.grid
+    evaluate audit_bounds audit_scores audit_worlds | audit_views | audit_report | auditing
+    experiments.cases experiments.grid
     experiments.reproduce experiments.pricing.study experiments.figure_5_1.study
     experiments.pricing.figure experiments.figure_5_1.figure
     experiments.pricing experiments.pricing.__main__

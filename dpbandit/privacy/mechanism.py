@@ -1,13 +1,21 @@
 """The one door: data about a user reaches the future only through `Mechanism.__call__`."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
 from dpbandit.arrays import Floats
 from dpbandit.inputs import BadInput
 from dpbandit.privacy.spends import Spend
+
+Witness: TypeAlias = Callable[["Mechanism", tuple[npt.NDArray[Any], ...], Any], None]
+"""Told of every call: the mechanism, its datum, what it released."""
+
+_witness: ContextVar[Witness | None] = ContextVar("witness", default=None)
 
 
 class BudgetExceeded(BadInput):
@@ -39,7 +47,10 @@ class Mechanism(ABC):
                 "make the agent for a longer horizon."
             )
         self._used += 1
-        return self._release(*datum)
+        release = self._release(*datum)
+        if (witness := _witness.get()) is not None:
+            witness(self, datum, release)
+        return release
 
     @abstractmethod
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
@@ -47,3 +58,13 @@ class Mechanism(ABC):
 
     @abstractmethod
     def _release(self, *datum: npt.NDArray[Any]) -> Floats | None: ...
+
+
+@contextmanager
+def witnessed(witness: Witness) -> Iterator[None]:
+    """Tell `witness` of every call of every mechanism, in this thread; for audits."""
+    token = _witness.set(witness)
+    try:
+        yield
+    finally:
+        _witness.reset(token)

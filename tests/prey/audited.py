@@ -1,0 +1,189 @@
+"""Agents and mechanisms that spend more than their ledger says: the audit must flag them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpbandit.agents import DPHDB, DPUCB, FADE
+from dpbandit.privacy.ledger import no_data
+from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
+from dpbandit.privacy.statistics import Moments
+from tests.prey.leaks import (
+    HalfTheNoise,
+    NoContextClip,
+    NoRewardClip,
+    Prey,
+    SignOfTheExactSum,
+    StoresContext,
+    WrongStatistic,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseTimes(DPUCB):
+    """DP-UCB whose noise is a multiple of what its ledger is computed from."""
+
+    factor: float = 0.5
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        agent: Any = super().make(spec, streams)
+        agent._sums._noise._scale *= self.factor
+        return agent
+
+
+class HalfTheSensitivity(Moments):
+    """L in place of 2L: forgets that a moment may turn into its opposite."""
+
+    @property
+    def sensitivity(self) -> float:
+        return self.moment_bound
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfSensitivity(WrongStatistic):
+    """DP-UCB on those moments."""
+
+    statistics: Any = "moment"
+    statistic: Any = HalfTheSensitivity
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactSign(DPHDB):
+    """DP-HDB with noise on the coordinates and the sign of the exact sum."""
+
+    selection: Any = "gumbel"
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        agent: Any = super().make(spec, streams)
+        agent._door.__class__ = SignOfTheExactSum
+        return agent
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfTheChoiceNoise(DPHDB):
+    """DP-HDB that takes the radius for the diameter in its choices."""
+
+    selection: Any = "gumbel"
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        agent: Any = super().make(spec, streams)
+        agent._door.__class__ = HalfTheNoise
+        return agent
+
+
+@dataclass(frozen=True, kw_only=True)
+class FadesTooLittle(FADE):
+    """FADE that pays for the first release only and keeps users at full weight."""
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        agent: Any = super().make(spec, streams)
+        agent._sums.fade = 1.0
+        return agent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boasts(DPUCB):
+    """Claims epsilon 1 and says in its ledger what it really spends: the certificate exceeds it."""
+
+    spent: float = 6.0
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        return DPUCB(epsilon=self.spent, delta=self.delta).make(spec, streams)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByTheSign:
+    """Plays arm 0 or 1 by the sign of the context, and learns nothing: its ledger is honest."""
+
+    agent: Any = None
+    epsilon: float = 1.0
+    delta: float = 1e-4
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        return (self.agent or PlaysTheSign)(streams)
+
+
+class PlaysTheSign:
+    """Its own action shows a user's context to that user: no breach of joint DP."""
+
+    ledger = no_data()
+
+    def __init__(self, streams: Any) -> None:
+        self._round = 0
+
+    def act(self, context: Any) -> Any:
+        return (context[:, 0] < 0).astype(np.int64)
+
+    def update(self, context: Any, action: Any, reward: Any) -> None:
+        self._round += 1
+
+
+class KeepsTheLast(PlaysTheSign):
+    """A state that stores a context, and acts on it once more."""
+
+    def update(self, context: Any, action: Any, reward: Any) -> None:
+        super().update(context, action, reward)
+        self._last = context.copy() if self._round == 1 else self._last
+
+    def act(self, context: Any) -> Any:
+        return super().act(context if self._round == 0 else self._last)
+
+
+class TicksTheChosenArm(PlaysTheSign):
+    """Only the chosen arm's release is refreshed, so the tick reveals the arm.
+
+    The releases are all noise; which one was refreshed is all there is to see.
+    """
+
+    def __init__(self, streams: Any) -> None:
+        super().__init__(streams)
+        self._released, self._noise = np.zeros((len(streams), 2)), streams.normals("noise", 2)
+
+    def update(self, context: Any, action: Any, reward: Any) -> None:
+        super().update(context, action, reward)
+        chosen = action[:, None] == np.arange(2)
+        self._released = np.where(chosen, self._noise(), self._released)
+
+
+class NoThresholdNoise(AboveThreshold):
+    """Sparse vector with noise on the queries only."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._threshold_noise = lambda: np.zeros(len(self._rho))
+
+
+class SegmentsWithoutThresholdNoise(SegmentAboveThreshold):
+    """Segments with noise on the queries only."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._threshold_noise = lambda: np.zeros(len(self._sum))
+
+
+class OneThresholdNoise(SegmentAboveThreshold):
+    """Segments that all have the threshold noise of the first: earlier ones show what it is."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        first = self._threshold_noise()
+        self._threshold_noise = lambda: first
+
+
+PREY = {
+    "noise halved": NoiseTimes(delta=1e-4),
+    "sensitivity L instead of 2L": HalfSensitivity(delta=1e-4),
+    "a missing clip (rewards)": WrongStatistic(statistic=NoRewardClip),
+    "a missing clip (contexts)": WrongStatistic(statistic=NoContextClip),
+    "exact sign after a noisy arg-max": ExactSign(delta=1e-4),
+    "a fading sum that does not fade": FadesTooLittle(
+        delta=1e-4, fade=0.6, first_batch=2, growth=0.0
+    ),
+    "only the chosen arm ticks": ByTheSign(agent=TicksTheChosenArm),
+    "a state that stores its context": Prey(agent=StoresContext),
+    "a stored context is acted on": ByTheSign(agent=KeepsTheLast),
+}
+"""Broken agents, all flagged in the released view at 20,000 runs."""
+SUBTLE = ("noise halved", "sensitivity L instead of 2L")
+"""Those that 4,000 runs may miss."""
