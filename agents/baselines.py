@@ -7,8 +7,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.arrays import Floats
+from dpbandit.convex import ConvexSpec
 from dpbandit.privacy.ledger import no_data, no_privacy
-from dpbandit.protocols import AgentConfig, BanditSpec, ContextualSpec, Hindsight, PriceSpec, fits
+from dpbandit.protocols import (
+    AgentConfig,
+    BanditSpec,
+    ContextualSpec,
+    Hindsight,
+    PriceSpec,
+    Spec,
+    fits,
+)
 from dpbandit.streams import Streams
 
 
@@ -24,13 +33,15 @@ class Uniform:
     ['Uniform', 'BestFixed']
     """
 
-    def make(self, spec: BanditSpec, streams: Streams) -> "UniformAgent":
-        """A running agent for any contextual bandit or pricing problem."""
+    def make(self, spec: Spec, streams: Streams) -> "UniformAgent | UniformPoints":
+        """A running agent for any problem: arms, prices or the points of a domain."""
+        if isinstance(spec, ConvexSpec):
+            return UniformPoints(spec, streams)
         return UniformAgent(fits(self, spec, BanditSpec), streams)
 
 
 class UniformAgent:
-    """See `Uniform`."""
+    """See `Uniform`, for arms and prices."""
 
     def __init__(self, spec: BanditSpec, streams: Streams) -> None:
         self.ledger = no_data()
@@ -47,6 +58,21 @@ class UniformAgent:
         """Learns nothing."""
 
 
+class UniformPoints:
+    """See `Uniform`, for the points of a convex domain."""
+
+    def __init__(self, spec: ConvexSpec, streams: Streams) -> None:
+        self.ledger = no_data()
+        self._points = spec.loss.domain.sampler(streams, "exploration")
+
+    def act(self, context: Floats) -> Floats:
+        """A fresh random point for each replica, (R, N)."""
+        return self._points()
+
+    def update(self, context: Floats, action: Floats, told: Floats) -> None:
+        """Learns nothing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class BestFixed(Hindsight):
     """The best single action in hindsight, played from the first round on: the best dumb player.
@@ -58,33 +84,39 @@ class BestFixed(Hindsight):
     """
 
     def with_answer(self, action: npt.NDArray[Any]) -> AgentConfig:
-        """The config that plays `action` (R,) all along."""
-        return _Fixed(action=tuple(action.tolist()))
+        """The config that plays `action`, arms or prices (R,) or points (R, N), all along."""
+        return _Fixed(action=tuple(map(_hashable, action.tolist())))
 
-    def make(self, spec: BanditSpec, streams: Streams) -> "FixedAgent":
-        """Without an answer: the first arm, or the lowest price. `compare` supplies the answer."""
+    def make(self, spec: Spec, streams: Streams) -> "FixedAgent":
+        """Without an answer, which `compare` supplies: the first arm, lowest price or centre."""
+        if isinstance(spec, ConvexSpec):
+            return FixedAgent(np.tile(spec.loss.domain.centre, (len(streams), 1)))
         low = spec.low if isinstance(spec, PriceSpec) else 0
         return FixedAgent(np.full(len(streams), low))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Fixed:
-    action: tuple[float, ...]
+    action: tuple[float | tuple[float, ...], ...]
 
-    def make(self, spec: BanditSpec, streams: Streams) -> "FixedAgent":
+    def make(self, spec: Spec, streams: Streams) -> "FixedAgent":
         return FixedAgent(np.array(self.action))
 
 
 class FixedAgent:
-    """Plays the same action (R,) every round."""
+    """Plays the same action every round."""
 
     def __init__(self, action: npt.NDArray[Any]) -> None:
         self.ledger = no_privacy("an action chosen with all data in hand")
         self._action = action
 
     def act(self, context: Floats) -> npt.NDArray[Any]:
-        """The fixed action, (R,)."""
+        """The fixed action, (R,) or (R, N)."""
         return self._action
 
     def update(self, context: Floats, action: npt.NDArray[Any], reward: Floats) -> None:
         """Learns nothing."""
+
+
+def _hashable(action: float | list[float]) -> float | tuple[float, ...]:
+    return tuple(action) if isinstance(action, list) else action

@@ -1,6 +1,6 @@
 """Speed, in CPU-seconds of one process, beside a plain NumPy loop timed in the same process.
 
-    pytest benchmarks --benchmark-columns=min,median,rounds
+    pytest benchmarks -n 0 --benchmark-columns=min,median,rounds
 
 Absolute times depend on the machine; the asserted ratios held on a noisy two-core one. Each
 figure is the least of several runs of either side, taken in turn.
@@ -11,8 +11,8 @@ import time
 import numpy as np
 import pytest
 
-from dpbandit import compare
-from dpbandit.agents import DPUCB, LinUCB
+from dpbandit import audit, compare
+from dpbandit.agents import DPUCB, LinUCB, PrivateBandit
 from dpbandit.evaluate import log_marks, play, problem_maker
 from dpbandit.experiments import CASES
 from dpbandit.privacy.calibrate import noisy_prefix_sum
@@ -143,3 +143,42 @@ def test_private_sums_against_drawing_their_noise(benchmark, kind):
     benchmark.pedantic(release, rounds=5)
     benchmark.extra_info["times the cost of the normals"] = round(min(whole) / min(floor), 2)
     assert min(whole) <= 1.6 * min(floor)
+
+
+def test_audit_of_dp_ucb(benchmark):
+    """`dpbandit audit dp-ucb` in one process: d = K = 5, T = 40, 20,000 runs of each world, pilot
+    included. A third of it is the agent's 5 x 5 inverses, a fifth its noise."""
+    spec = problem_maker("dpbandit/GLMBandit-v0")(horizon=40).spec
+    seconds = []
+
+    def work():
+        return audit(DPUCB(delta=1e-4), spec, progress=False)
+
+    benchmark.pedantic(lambda: seconds.append(cpu_seconds(work)), rounds=1)
+    assert min(seconds) <= 30.0
+
+
+@pytest.mark.parametrize("instance", ["p-lin", "p-quad"])
+def test_private_bandit_of_a_million_rounds(benchmark, instance):
+    """64 replicas in five dimensions, certified K-norm noise, environment and loop included: the
+    first 50,000 rounds of a million, which shall take a minute in all. The floor is drawing the
+    directions."""
+    rounds, R, k = 50_000, 64, 5
+    problem = problem_maker("dpbandit/ConvexBandit-v0")(instance=instance, horizon=10**6)
+    marks, config = log_marks(rounds), PrivateBandit(noise="k-norm")
+    whole, floor = [], []
+
+    def work():
+        return play(problem, config, [(0, r) for r in range(R)], marks=marks)
+
+    def draw():
+        return Streams([(0, r) for r in range(R)]).normals("exploration", k).take(rounds)
+
+    def once():
+        whole.append(cpu_seconds(work))
+        floor.append(cpu_seconds(draw))
+
+    benchmark.pedantic(once, rounds=3)
+    benchmark.extra_info["times the cost of the directions"] = round(min(whole) / min(floor), 2)
+    benchmark.extra_info["microseconds a round"] = round(1e6 * min(whole) / rounds, 1)
+    assert min(whole) <= 60 * rounds / 10**6

@@ -11,8 +11,7 @@ if not (_beside / "envs").exists() and (_beside.parent / "envs" / "__init__.py")
 
 import gymnasium as _gym
 
-from dpbandit.audit_report import AuditReport
-from dpbandit.auditing import audit
+from dpbandit.auditing import AuditReport, audit
 from dpbandit.evaluate import certify, compare, play
 from dpbandit.inputs import BadInput
 from dpbandit.results import Results
@@ -31,9 +30,12 @@ __all__ = [
 ]
 
 ENVIRONMENTS = {
+    "dpbandit/ConvexBandit-v0": "dpbandit.envs.convex:ConvexBandit",
+    "dpbandit/ConvexPricing-v0": "dpbandit.envs.convex_pricing:ConvexPricing",
     "dpbandit/GLMBandit-v0": "dpbandit.envs.glm:GLMBandit",
     "dpbandit/OJPricing-v0": "dpbandit.envs.pricing:OJPricing",
     "dpbandit/OJContinuousPricing-v0": "dpbandit.envs.pricing:OJContinuousPricing",
+    "dpbandit/OnlineConvex-v0": "dpbandit.envs.convex:OnlineConvex",
     "dpbandit/Recommendation-v0": "dpbandit.envs.recommendation:Recommendation",
 }
 

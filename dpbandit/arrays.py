@@ -46,6 +46,8 @@ def clip_norm(x: Floats, bound: float) -> Floats:
     x = np.asarray(x, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         length = norms(x)
+        if (length <= bound).all():  # as it mostly is, and false where anything is not finite
+            return np.positive(x)  # a copy: callers keep it
         clipped: Floats = x * (bound / np.maximum(length, bound))
     return np.where(np.isfinite(length), clipped, 0.0)
 

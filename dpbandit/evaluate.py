@@ -13,13 +13,14 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.agents import BestFixed, Uniform
+from dpbandit.agents import BestFixed, Centre, Uniform
 from dpbandit.arrays import Floats, Ints
+from dpbandit.convex import ConvexSpec
 from dpbandit.envs.adapters import make_problem
 from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.progress import Progress
-from dpbandit.protocols import AgentConfig, BanditSpec, ContextualSpec, Hindsight, Problem
+from dpbandit.protocols import AgentConfig, ContextualSpec, Hindsight, Problem, Spec
 from dpbandit.results import AgentRun, Results
 from dpbandit.streams import Seed, Streams
 
@@ -56,7 +57,8 @@ def compare(
     Args:
         env: a registered id such as "dpbandit/OJPricing-v0", or a class (or function) that makes
             a `Problem` from keyword arguments, `horizon` among them.
-        agents: name -> config. Uniform play and the best fixed action are added where missing.
+        agents: name -> config. Uniform play and the best fixed action are added where missing,
+            on a convex domain its centre, too.
         horizon: rounds T >= 1.
         replicas: independent repetitions >= 1; replica r depends on (seed, r) only.
         seed: from 0 to 2^32 - 1.
@@ -75,7 +77,7 @@ def compare(
         raise BadInput("Expected horizon by --horizon (horizon=), not among env_kwargs.")
     arguments = {**(env_kwargs or {}), "horizon": horizon}
     spec = make(**arguments).spec
-    configs = with_baselines(agents)
+    configs = with_baselines(agents, spec)
     certificates = {n: certify(config, spec, accountants=False) for n, config in configs.items()}
     marks, size = log_marks(horizon), _chunk(spec)
     logs: dict[str, list[Log]] = {name: [] for name in configs}
@@ -150,16 +152,16 @@ def play(
                 if t <= delay:
                     continue
                 context, action = waiting.popleft()
-            agent.update(context, action, step.reward)
+            agent.update(context, action, step.reward if step.datum is None else step.datum)
         if not np.isfinite(total_regret).all():
             raise BadInput(f"Expected finite expected rewards, got a NaN or infinity by round {t}.")
-        regret[mark], reward[mark] = total_regret, total_reward
+        regret[mark], reward[mark] = total_regret + problem.hindsight(), total_reward
         advance(until - done)
         done = until
     return Log(regret, reward, time.perf_counter() - start, problem.best_fixed())
 
 
-def certify(config: AgentConfig, spec: BanditSpec, *, accountants: bool = True) -> Certificate:
+def certify(config: AgentConfig, spec: Spec, *, accountants: bool = True) -> Certificate:
     """What the noise of `config` on `spec` really buys, beside what it claims.
 
     The claim is the config's `epsilon` and `delta`, where it has them.
@@ -189,10 +191,16 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
     return partial(make_problem, **gym.registry[found].kwargs)
 
 
-def with_baselines(agents: Mapping[str, AgentConfig]) -> dict[str, AgentConfig]:
-    """The agents, and uniform play and the best dumb player where they are missing."""
+def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, AgentConfig]:
+    """The agents, and uniform play and the best dumb player where they are missing.
+
+    On a convex domain staying in the centre is dumb, too, and often better than uniform play.
+    """
     configs = dict(agents)
-    for name, baseline in (("Uniform", Uniform()), ("BestFixed", BestFixed())):
+    yardsticks: dict[str, AgentConfig] = {"Uniform": Uniform(), "BestFixed": BestFixed()}
+    if isinstance(spec, ConvexSpec):
+        yardsticks["Centre"] = Centre()
+    for name, baseline in yardsticks.items():
         if baseline not in configs.values():
             configs[name] = baseline
     return configs
@@ -209,6 +217,6 @@ def log_marks(horizon: int) -> Ints:
     return np.unique(np.concatenate([ratios, steps, [horizon]]).round().astype(np.int64))
 
 
-def _chunk(spec: BanditSpec) -> int:
+def _chunk(spec: Spec) -> int:
     arms = spec.n_actions if isinstance(spec, ContextualSpec) and not spec.shared else 1
-    return max(1, _CHUNK_BYTES // (8 * arms * spec.dim**2))
+    return max(1, _CHUNK_BYTES // (8 * arms * spec.context_shape[-1] ** 2))

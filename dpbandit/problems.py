@@ -97,6 +97,10 @@ class ContextualProblem(ABC):
         best: Ints = self._totals.argmax(axis=1)
         return best
 
+    def hindsight(self) -> float:
+        """0: every context has a best arm of its own."""
+        return 0.0
+
     def _values_per_user(self) -> int:
         return int(np.prod(self.spec.context_shape))
 

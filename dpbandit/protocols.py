@@ -20,31 +20,54 @@ from dpbandit.streams import Streams
 
 
 @dataclass(frozen=True, kw_only=True)
-class BanditSpec:
-    """The public facts of a contextual bandit; everything private is a user's round.
+class Spec:
+    """The public facts that every problem has; everything private is a user's round."""
 
-    A round's datum is the user's context and what she would answer to every action. Contexts
-    have l_order norm at most `context_bound`, rewards lie in [reward_low, reward_high].
-    """
-
-    dim: int
-    """features of a context"""
     horizon: int
     """rounds T"""
-    context_bound: float = 1.0
-    context_order: float = 2
-    """1, 2 or inf"""
     reward_low: float = 0.0
     reward_high: float = 1.0
     delay: int = 0
     """rounds until a reward is seen; the last `delay` rewards never are"""
     reward_unit: str = "reward"
     """what a reward of 1 is, for axes"""
+    kind: ClassVar[str] = "any problem"
+    in_hindsight: ClassVar[bool] = False
+    """regret is measured against the best fixed action, not round by round"""
+
+    def __post_init__(self) -> None:
+        whole("horizon", self.horizon, 1)
+        whole("delay", self.delay, 0)
+
+    @property
+    def context_shape(self) -> tuple[int, ...]:
+        """The shape of one replica's context."""
+        raise NotImplementedError
+
+    @property
+    def reward_bound(self) -> float:
+        """The largest |reward|."""
+        return max(abs(self.reward_low), abs(self.reward_high))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BanditSpec(Spec):
+    """The public facts of a contextual bandit, whose arms or prices are chosen user by user.
+
+    A round's datum is the user's context and what she would answer to every action. Contexts
+    have l_order norm at most `context_bound`, rewards lie in [reward_low, reward_high].
+    """
+
+    kind: ClassVar[str] = "a contextual bandit"
+    dim: int
+    """features of a context"""
+    context_bound: float = 1.0
+    context_order: float = 2
+    """1, 2 or inf"""
 
     def __post_init__(self) -> None:
         whole("dim", self.dim, 1)
-        whole("horizon", self.horizon, 1)
-        whole("delay", self.delay, 0)
+        super().__post_init__()
         positive("context_bound", self.context_bound)
         if self.context_order not in (1, 2, np.inf):
             raise BadInput(f"Expected context_order={self.context_order} to be 1, 2 or inf.")
@@ -64,16 +87,12 @@ class BanditSpec:
         growth = self.dim**0.5 if self.context_order == np.inf else 1.0
         return self.context_bound * growth
 
-    @property
-    def reward_bound(self) -> float:
-        """The largest |reward|."""
-        return max(abs(self.reward_low), abs(self.reward_high))
-
 
 @dataclass(frozen=True, kw_only=True)
 class ContextualSpec(BanditSpec):
     """Finitely many arms. Context (R, d), or (R, K, d) when the arms share one parameter."""
 
+    kind: ClassVar[str] = "finitely many arms"
     n_actions: int
     shared: bool = False
     """one parameter for all arms, each with its own row of features"""
@@ -140,9 +159,11 @@ class Step(NamedTuple):
     expected: Floats
     """mean reward of the action just taken"""
     oracle: Floats
-    """mean reward of the best action for this context"""
+    """mean reward of the best action for this context; 0 where there is only hindsight"""
     regret: Floats
     """oracle - expected"""
+    datum: Floats | None = None
+    """full information: what the agent is told in place of the reward, (R, *datum_shape)"""
 
 
 class Problem(Protocol):
@@ -150,7 +171,7 @@ class Problem(Protocol):
 
     @property
     def spec(self) -> Any:
-        """The public facts, a ContextualSpec or a PriceSpec."""
+        """The public facts, a `Spec`."""
         ...
 
     def reset(self, streams: Streams) -> None:
@@ -166,7 +187,15 @@ class Problem(Protocol):
         ...
 
     def best_fixed(self) -> npt.NDArray[Any]:
-        """The one action (R,) with the largest expected total over the rounds so far."""
+        """The one action (R, ...) with the largest expected total over the rounds so far."""
+        ...
+
+    def hindsight(self) -> Floats | float:
+        """What the sum of `Step.regret` so far lacks, (R,).
+
+        That is the total reward of the best fixed action where regret is measured against it, and
+        0 where every context has a best action of its own.
+        """
         ...
 
 
@@ -213,15 +242,14 @@ class Hindsight:
         raise NotImplementedError
 
 
-SpecT = TypeVar("SpecT", bound=BanditSpec)
+SpecT = TypeVar("SpecT", bound=Spec)
 
 
-def fits(config: object, spec: BanditSpec, kind: type[SpecT]) -> SpecT:
+def fits(config: object, spec: Spec, kind: type[SpecT]) -> SpecT:
     """`spec`, if it is of the kind the agent plays; else `BadInput` says what would be."""
     if isinstance(spec, kind):
         return spec
-    wanted = "finitely many arms" if kind is ContextualSpec else "a contextual bandit"
     raise BadInput(
-        f"{type(config).__name__} plays {wanted}, got a {type(spec).__name__}: choose another "
+        f"{type(config).__name__} plays {kind.kind}, got a {type(spec).__name__}: choose another "
         "agent or environment (see `dpbandit agents` and `dpbandit envs`)."
     )

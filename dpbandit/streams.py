@@ -6,6 +6,7 @@ the non-private agent bit for bit), and all agents must face the same users. So 
 its own seed, every call site its own name, and the pair makes a generator of its own.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from math import prod
 from typing import Any, TypeAlias
@@ -88,8 +89,29 @@ class Streams:
         self._taken.add(name)
 
 
-class Draws:
-    """One call site's numbers, for all replicas: call it for a round, or `take` a block."""
+class Source(ABC):
+    """Random numbers for all replicas: call it for a round, or `take` a block. Use one of them."""
+
+    ahead: int
+    """rounds that are taken at once behind the calls; changes speed, never values"""
+    _block: Floats = np.empty(0)
+    _next = 0
+
+    def __call__(self) -> Floats:
+        """The next round's numbers, (R, *shape)."""
+        if self._next == len(self._block):
+            self._block, self._next = self.take(self.ahead), 0
+        self._next += 1
+        values: Floats = self._block[self._next - 1]
+        return values
+
+    @abstractmethod
+    def take(self, count: int) -> Floats:
+        """The next `count` rounds' numbers, (count, R, *shape)."""
+
+
+class Draws(Source):
+    """One call site's numbers, straight from its generators."""
 
     def __init__(
         self,
@@ -101,20 +123,10 @@ class Draws:
         self._laws = [(generator, law) for generator in generators]
         self.replicas, self.shape = len(generators), shape
         self._parameters = parameters
-        self._ahead = max(1, _VALUES_AHEAD // max(1, prod(shape)))
-        self._block: Floats = np.empty((0, len(generators), *shape))
-        self._next = 0
-
-    def __call__(self) -> Floats:
-        """The next round's numbers, (R, *shape)."""
-        if self._next == len(self._block):
-            self._block, self._next = self.take(self._ahead), 0
-        self._next += 1
-        values: Floats = self._block[self._next - 1]
-        return values
+        self.ahead = max(1, _VALUES_AHEAD // max(1, prod(shape)))
 
     def take(self, count: int) -> Floats:
-        """The next `count` rounds' numbers, (count, R, *shape). Use either this or calls."""
+        """The next `count` rounds' numbers, (count, R, *shape)."""
         block = np.empty((count, self.replicas, *self.shape))
         self.fill(block.swapaxes(0, 1))
         return block

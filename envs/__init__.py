@@ -1,7 +1,17 @@
 """Environments: one problem per file, and the two Gymnasium adapters they share."""
 
+from dpbandit.envs.convex import ConvexBandit, OnlineConvex
+from dpbandit.envs.convex_pricing import ConvexPricing
 from dpbandit.envs.glm import GLMBandit
 from dpbandit.envs.pricing import OJContinuousPricing, OJPricing
 from dpbandit.envs.recommendation import Recommendation
 
-__all__ = ["GLMBandit", "OJContinuousPricing", "OJPricing", "Recommendation"]
+__all__ = [
+    "ConvexBandit",
+    "ConvexPricing",
+    "GLMBandit",
+    "OJContinuousPricing",
+    "OJPricing",
+    "OnlineConvex",
+    "Recommendation",
+]

@@ -16,8 +16,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from dpbandit.arrays import Floats
+from dpbandit.convex import ConvexSpec
+from dpbandit.domains import nearest
 from dpbandit.inputs import BadInput, one_of, whole
-from dpbandit.protocols import BanditSpec, PriceSpec, Problem, Step
+from dpbandit.protocols import PriceSpec, Problem
 from dpbandit.streams import Streams
 
 _INFO = ("expected_reward", "oracle_reward", "regret")
@@ -34,16 +36,22 @@ def make_problem(problem: str, **arguments: Any) -> Problem:
     return made
 
 
-def observation_space(spec: BanditSpec) -> gym.Space[Any]:
-    """Contexts: every coordinate within the norm bound, float64."""
-    bound = spec.context_bound
+def observation_space(spec: Any) -> gym.Space[Any]:
+    """Contexts, or the last datum: every coordinate within its bound, float64."""
+    if isinstance(spec, ConvexSpec):
+        bound = spec.loss.datum_bound if spec.feedback == "datum" else 1.0
+    else:
+        bound = spec.context_bound
     return gym.spaces.Box(-bound, bound, spec.context_shape, np.float64)
 
 
 def action_space(spec: Any) -> gym.Space[Any]:
-    """Arms, or a price."""
+    """Arms, a price, or the box around a convex domain."""
     if isinstance(spec, PriceSpec):
         return gym.spaces.Box(spec.low, spec.high, (), np.float64)
+    if isinstance(spec, ConvexSpec):
+        axes, lowest = np.eye(spec.loss.domain.dim), spec.loss.domain.lowest
+        return gym.spaces.Box(lowest(axes).diagonal(), lowest(-axes).diagonal(), dtype=np.float64)
     return gym.spaces.Discrete(spec.n_actions)
 
 
@@ -51,6 +59,31 @@ class _Adapter:
     """What both adapters share. Public facts of the problem (`prices`, ...) read through."""
 
     problem: Problem
+    _left = 0
+    """rounds until the episode ends"""
+    _regret: Floats | float = 0.0
+    """of the episode so far, where it is measured in hindsight"""
+
+    def _begin(self, seeds: list[int]) -> Floats:
+        """Start an episode, a replica for each seed: the first observation, (R, ...)."""
+        self.problem.reset(Streams(seeds).child("environment"))
+        self._left, self._regret = self.problem.spec.horizon, 0.0
+        return self.problem.context().copy()
+
+    def _serve(self, action: npt.NDArray[Any]) -> tuple[Floats, Floats, dict[str, Floats]]:
+        """One round: the next observation, the reward and what `info` shows, each (R, ...)."""
+        if self._left == 0:
+            raise BadInput("The episode is over (or was never started): call reset() first.")
+        spec = self.problem.spec
+        step = self.problem.step(_inside(spec, action))
+        self._left -= 1
+        info = dict(zip(_INFO, (step.expected, step.oracle, step.regret), strict=True))
+        if spec.in_hindsight:
+            self._regret = self._regret + step.regret
+            info = {"expected_reward": step.expected}
+            if self._left == 0:
+                info["regret"] = self._regret + self.problem.hindsight()
+        return self.problem.context().copy(), step.reward, info
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or "problem" not in self.__dict__:
@@ -62,7 +95,9 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
     """A lone environment: `gym.make("dpbandit/...")`.
 
     `info` holds `expected_reward`, `oracle_reward` and `regret` of the step just taken, for
-    evaluation; an agent must not read it.
+    evaluation; an agent must not read it. Where regret is measured in hindsight (convex losses)
+    that of the whole episode comes with the last step. A point outside a convex domain is moved to
+    the nearest one inside, so that any sample of the box is an action.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}
@@ -72,25 +107,19 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
         self.render_mode = render_mode
         self.observation_space = observation_space(self.problem.spec)
         self.action_space = action_space(self.problem.spec)
-        self._left = 0  # rounds until the episode ends
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
         """Start an episode; without a seed the next one of the sequence."""
         super().reset(seed=seed)
-        self.problem.reset(Streams([_episode_seed(self.np_random)]).child("environment"))
-        self._left = self.problem.spec.horizon
-        return self.problem.context()[0].copy(), {}
+        return self._begin([_episode_seed(self.np_random)])[0], {}
 
     def step(self, action: Any) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
         """Serve one user."""
-        _refuse_finished(self._left)
-        step = self.problem.step(np.asarray(action)[None])
-        self._left -= 1
-        info = {name: float(value[0]) for name, value in zip(_INFO, step[1:], strict=True)}
-        observation = self.problem.context()[0].copy()
-        return observation, float(step.reward[0]), False, self._left == 0, info
+        observation, reward, facts = self._serve(np.asarray(action)[None])
+        info = {name: float(value[0]) for name, value in facts.items()}
+        return observation[0], float(reward[0]), False, self._left == 0, info
 
 
 class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
@@ -125,7 +154,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
         self.single_action_space = action_space(self.problem.spec)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._left, self._started = 0, False
+        self._started = False
         self._randoms = [seeding.np_random(None)[0] for _ in range(num_envs)]
 
     def reset(
@@ -156,10 +185,8 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
         never = np.zeros(R, dtype=np.bool_)
         if self._started and self._left == 0 and self._mode == AutoresetMode.NEXT_STEP:
             return self._start(), np.zeros(R), never, never.copy(), {}
-        _refuse_finished(self._left)
-        step = self.problem.step(actions)
-        self._left -= 1
-        observation, info = self.problem.context().copy(), _vector_info(step, R)
+        observation, reward, facts = self._serve(actions)
+        info = _vector_info(facts, R)
         over = np.full(R, self._left == 0)
         if self._left == 0 and self._mode == AutoresetMode.SAME_STEP:
             final = np.full(R, None, dtype=object)
@@ -172,27 +199,35 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
                 "_final_info": always.copy(),
             }
             observation = self._start()
-        return observation, step.reward.copy(), never, over, info
+        return observation, reward.copy(), never, over, info
 
     def _start(self) -> Floats:
         self._started = True
-        seeds = [_episode_seed(random) for random in self._randoms]
-        self.problem.reset(Streams(seeds).child("environment"))
-        self._left = self.problem.spec.horizon
-        return self.problem.context().copy()
+        return self._begin([_episode_seed(random) for random in self._randoms])
 
 
 def _episode_seed(random: np.random.Generator) -> int:
     return int(random.integers(2**63))
 
 
-def _refuse_finished(left: int) -> None:
-    if left == 0:
-        raise BadInput("The episode is over (or was never started): call reset() first.")
+def _inside(spec: Any, action: Any) -> Any:
+    """Points of the box around a convex domain moved into it; the problem refuses what is none."""
+    if not isinstance(spec, ConvexSpec):
+        return action
+    try:
+        points = np.asarray(action, dtype=np.float64)
+    except (TypeError, ValueError):
+        return action
+    domain = spec.loss.domain
+    fits = points.ndim == 2 and points.shape[1] == domain.dim and np.isfinite(points).all()
+    if not fits:
+        return action
+    centres = np.broadcast_to(domain.centre, points.shape)
+    return nearest(domain, points, centres).point
 
 
-def _vector_info(step: Step, replicas: int) -> dict[str, Any]:
+def _vector_info(facts: dict[str, Floats], replicas: int) -> dict[str, Any]:
     info: dict[str, Any] = {}
-    for name, value in zip(_INFO, step[1:], strict=True):
+    for name, value in facts.items():
         info[name], info[f"_{name}"] = value.copy(), np.ones(replicas, dtype=np.bool_)
     return info

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from math import sqrt
+from math import hypot, inf
 from typing import Any
 
 import gymnasium as gym
@@ -10,12 +10,13 @@ from gymnasium.envs.registration import load_env_creator
 
 from dpbandit.agents import AGENTS
 from dpbandit.evaluate import compare
-from dpbandit.experiments.cases import CASES, Case, Reference
+from dpbandit.experiments.case import Case, Reference
+from dpbandit.experiments.cases import CASES
 from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.protocols import AgentConfig
 from dpbandit.results import describe, standard_error
 
-_LETTERS = {"K": "n_actions", "d": "dim", "T": "horizon"}
+_LETTERS = {"K": "n_actions", "d": "dim", "k": "dim", "T": "horizon"}
 """What papers call them."""
 
 
@@ -32,7 +33,7 @@ def reproduce(
     """Regret of `agent` on the case `name` under `settings`, beside the reference number if any.
 
     A setting goes to the agent where its config has a field of that name, else to the problem;
-    `env.NAME` goes to the problem in any case. K, d and T are n_actions, dim and horizon.
+    `env.NAME` goes to the problem in any case. K, d, k and T are n_actions, dim, dim and horizon.
     Returns case, agent, config, horizon, replicas, seed, mean, se, seconds, certified_epsilon,
     reference (mean and se, or None) and z, our distance from it in combined standard errors.
 
@@ -47,7 +48,7 @@ def reproduce(
     whole("horizon", horizon, 1)
     config, env_kwargs = _set_up(case, agent, settings, horizon)
     results = compare(
-        case.environment,
+        case.environment_of(agent),
         {agent: config},
         horizon=horizon,
         replicas=replicas,
@@ -58,7 +59,7 @@ def reproduce(
     run = next(run for run in results.runs if run.name == agent)
     mean, se = float(run.regret[-1].mean()), standard_error(run.regret[-1])
     reference = _reference(case, agent, config, env_kwargs, horizon)
-    z = None if reference is None else (mean - reference.mean) / sqrt(se**2 + reference.se**2)
+    z = None if reference is None else _distance(mean - reference.mean, hypot(se, reference.se))
     return {
         "case": name,
         "agent": agent,
@@ -75,6 +76,13 @@ def reproduce(
     }
 
 
+def _distance(gap: float, se: float) -> float:
+    """In standard errors; rounding is forgiven, and without any nothing else."""
+    if abs(gap) < 1e-9:
+        return 0.0
+    return gap / se if se > 0 else inf
+
+
 def _written_out(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The letters of `_LETTERS` as the names they stand for."""
     names = {key: _LETTERS.get(key.removeprefix("env."), key) for key in settings}
@@ -89,7 +97,7 @@ def _set_up(
 ) -> tuple[AgentConfig, dict[str, Any]]:
     """The agent's config, and the arguments of the problem."""
     of_agent = [field.name for field in fields(AGENTS[agent])]
-    problem: Any = load_env_creator(gym.spec(case.environment).kwargs["problem"])
+    problem: Any = load_env_creator(gym.spec(case.environment_of(agent)).kwargs["problem"])
     of_problem = [f.name for f in fields(problem) if f.name != "horizon"]
     ours, theirs = {}, dict(case.env_kwargs)
     for key, value in settings.items():
@@ -99,7 +107,7 @@ def _set_up(
             ours[key] = _meant(AGENTS[agent], key, value)
         else:
             theirs[name] = _meant(problem, name, value)
-    arms = theirs["n_actions"]
+    arms = theirs.get("n_actions", 1)
     whole("n_actions", arms, 1)
     return case.config(agent, ours, rounds_an_arm=horizon / arms), theirs
 

@@ -12,11 +12,14 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 import numpy as np
 
 from dpbandit.agents import AGENTS
+from dpbandit.convex import ConvexSpec
+from dpbandit.domains import Ball, Simplex
 from dpbandit.inputs import BadInput
+from dpbandit.losses import Linear, Quadratic
 from dpbandit.privacy.fading import FadingSum
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.prefix_sums import PrefixSum
-from dpbandit.protocols import BanditSpec, ContextualSpec, PriceListSpec, PriceSpec
+from dpbandit.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
 from dpbandit.streams import Streams
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=24, reward_low=-0.5, reward_high=1.0)
@@ -34,13 +37,23 @@ DELAYED = ContextualSpec(
     link="probit",
     delay=3,
 )
+VALUES = ConvexSpec(loss=Linear(Ball(2)), horizon=24)
+FLAT = ConvexSpec(loss=Linear(Simplex(3)), horizon=24)
+DATA = ConvexSpec(loss=Quadratic(Ball(2)), horizon=24, feedback="datum")
+FLAT_DATA = ConvexSpec(loss=Linear(Simplex(3)), horizon=24, feedback="datum")
 SPECS = {
     "disjoint": DISJOINT,
     "shared": SHARED,
     "price": PRICE,
     "prices": PRICES,
     "delayed": DELAYED,
+    "values": VALUES,
+    "flat": FLAT,
+    "data": DATA,
+    "flat-data": FLAT_DATA,
 }
+ONCE = (PRICES, DELAYED, FLAT, FLAT_DATA)
+"""For an agent's defaults only."""
 
 _RESTS: list[dict[str, Any]] = [
     {},
@@ -49,6 +62,7 @@ _RESTS: list[dict[str, Any]] = [
     {"selection": "gumbel"},
     {"selection": "laplace", "warm_up": 2},
     {"model": "regression"},
+    {"anytime": True},
 ]
 """Other settings that a word may need beside it."""
 
@@ -74,18 +88,18 @@ def _words(hint: Any) -> list[Any]:
     return []
 
 
-def discovered() -> list[tuple[Any, BanditSpec]]:
+def discovered() -> list[tuple[Any, Spec]]:
     """Every agent's variants, on every kind of spec they fit; of those that make the same running
     agent, byte for byte, the first.
 
     A list of prices is one more set of arms to most; it is for defaults and for models of demand.
-    Late rewards of two arms with one feature are for defaults, too.
+    Late rewards of two arms with one feature, and values on a simplex, are for defaults, too.
     """
-    found: dict[Any, tuple[Any, BanditSpec]] = {}
+    found: dict[Any, tuple[Any, Spec]] = {}
     for config in (v for agent in AGENTS.values() for v in variants(agent)):
         for name, spec in SPECS.items():
             demand = getattr(config, "model", None) == "demand"
-            if spec in (PRICES, DELAYED) and not demand and config != type(config)():
+            if spec in ONCE and not demand and config != type(config)():
                 continue
             with suppress(BadInput):
                 made = pickle.dumps(config.make(spec, Streams([0])))
@@ -93,7 +107,7 @@ def discovered() -> list[tuple[Any, BanditSpec]]:
     return list(found.values())
 
 
-def label(pair: tuple[Any, BanditSpec]) -> str:
+def label(pair: tuple[Any, Spec]) -> str:
     config, spec = pair
     name = next(name for name, known in SPECS.items() if known is spec)
     changed = [
@@ -109,20 +123,48 @@ SUMS = (PrefixSum, FadingSum)
 
 
 class World(NamedTuple):
-    """Users for T rounds and R replicas: contexts (T, R, ...) and rewards (T, R, K)."""
+    """Users for T rounds and R replicas: contexts (T, R, ...) and what they answer."""
 
     context: Any
     reward: Any
+    """(T, R, K), or with full information the data (T, R, *datum_shape)"""
+    full: bool = False
+    """full information: a context is the datum of the round before"""
 
     def swapped(self, t: int, other: "World") -> "World":
         """The same users, but for the one of round t, who comes from `other`."""
         context, reward = self.context.copy(), self.reward.copy()
-        context[t], reward[t] = other.context[t], other.reward[t]
-        return World(context, reward)
+        reward[t] = other.reward[t]
+        context[t + self.full] = other.reward[t] if self.full else other.context[t]
+        return World(context, reward, self.full)
+
+    def answer(self, t: int, action: Any) -> Any:
+        """What an agent is told that played `action` (R, ...) for the users of round t."""
+        if self.full:
+            return self.reward[t]
+        everyone = np.arange(len(action))
+        return self.reward[t][everyone, action if action.dtype == np.int64 else 0]
+
+    def of(self, first: int, last: int) -> "World":
+        """Some of the replicas."""
+        return World(self.context[:, first:last], self.reward[:, first:last], self.full)
+
+    def until(self, rounds: int) -> "World":
+        """The first rounds."""
+        return World(self.context[:rounds], self.reward[:rounds], self.full)
+
+    def tame(self) -> "World":
+        """The same users as numbers within [-1, 1], rewards within [0, 1]."""
+        low = -1 if self.full else 0
+        return World(
+            np.nan_to_num(self.context).clip(-1, 1),
+            np.nan_to_num(self.reward).clip(low, 1),
+            self.full,
+        )
 
 
 @cache
-def loud_users(spec: BanditSpec, replicas: int, seed: int) -> World:
+def loud_users(spec: Spec, replicas: int, seed: int) -> World:
     """Honest users, at the bounds, tiny, far beyond them, and users that are no numbers."""
     rng = np.random.default_rng(seed)
     T, R, K = spec.horizon, replicas, getattr(spec, "n_actions", 3)
@@ -134,9 +176,14 @@ def loud_users(spec: BanditSpec, replicas: int, seed: int) -> World:
     each = (broken.sum(), *[1] * len(spec.context_shape))
     context[broken] = rng.choice([np.nan, np.inf, -1e300], size=each)
     reward[broken] = rng.choice([np.nan, np.inf, -np.inf], size=(broken.sum(), 1))
+    full = isinstance(spec, ConvexSpec) and spec.feedback == "datum"
+    if full:
+        context, reward = np.concatenate([np.zeros_like(context[:1]), context[:-1]]), context
+    elif isinstance(spec, ConvexSpec):
+        context = np.zeros_like(context)
     for shared in (context, reward):
         shared.setflags(write=False)  # by all tests: an agent must not write on what it is shown
-    return World(context, reward)
+    return World(context, reward, full)
 
 
 class Tape(NamedTuple):
@@ -154,7 +201,7 @@ class Tape(NamedTuple):
     memories: list[bytes]
 
 
-def run(config: Any, spec: BanditSpec, world: World, replay: Tape | None = None) -> Tape:
+def run(config: Any, spec: Spec, world: World, replay: Tape | None = None) -> Tape:
     """Play `world`, recording the door; with `replay`, its releases are handed out again.
 
     Rewards arrive `spec.delay` rounds late, with the contexts and actions they belong to.
@@ -167,8 +214,7 @@ def run(config: Any, spec: BanditSpec, world: World, replay: Tape | None = None)
             actions.append(agent.act(context))
             if (user := t - spec.delay) >= 0:
                 action = actions[user]
-                arm = action if isinstance(spec, ContextualSpec) else np.zeros(R, dtype=int)
-                agent.update(world.context[user], action, world.reward[user][np.arange(R), arm])
+                agent.update(world.context[user], action, world.answer(user, action))
                 marks.append(len(queries))
             memories.append(memory(agent))
     return Tape(marks, queries, mechanisms, releases, np.array(actions), memories)

@@ -21,19 +21,39 @@ ORDER = """
     streams privacy.spends privacy.statistics privacy.gradients privacy.directions shrinkage
     privacy.ledger privacy.pure privacy.k_norm privacy.wishart privacy.mechanism privacy.noise
     privacy.laws privacy.prefix_sums privacy.honaker privacy.k_ary privacy.window_tree
-    privacy.generalised_gaussian | privacy.certificate privacy.sequential
+    privacy.generalised_gaussian | privacy.certificate privacy.sequential privacy.one_point
     privacy.selection privacy.noisy_vertex privacy.padded_tree privacy.unknown_horizon
     privacy.sparse_vector privacy.step_budgets privacy.fading privacy.calibrate
     selection_bias
+    domains.domain
+    domains.subspaces domains.thresholds domains.hit_and_run domains.frank_wolfe_projection
+    domains.separation domains.graphs domains.dags domains.set_functions
+    domains.balls domains.boxes domains.simplices domains.hypersimplices domains.concave_bases
+    domains.submodular_bases domains.spanning_trees domains.flows domains.spectrahedra
+    domains.products | domains.partition_bases
+    losses.loss losses.minimise | losses.data_sums losses.quadratic_sums
+    losses.linear losses.quadratic losses.predictions losses.revenue | losses.kink
+    user_laws | adversaries | scenarios
     protocols links privacy.certified_sums
-    privacy.shariff_sheffet privacy.peeling | privacy.hard_thresholding
-    problems ridge frank_wolfe lasso batched | glm optimism frank_wolfe_bandit
-    demand moments fading_regression centring | envs.* agents.* | progress plots | results
-    evaluate audit_bounds audit_scores audit_worlds | audit_views | audit_report | auditing
-    experiments.cases experiments.grid
+    convex privacy.shariff_sheffet privacy.peeling | privacy.hard_thresholding
+    problems ridge frank_wolfe lasso batched one_point | batch_plan | batched_descent |
+    leaders projection_free glm optimism frank_wolfe_bandit
+    value_leaders demand moments fading_regression centring convex_problems | envs.* agents.*
+    progress plots | results
+    evaluate auditing.bounds auditing.scores auditing.worlds auditing.witness
+    | auditing.contexts auditing.data auditing.views
+    auditing.exact auditing.ratios
+    | auditing.search auditing.report | auditing.audit
+    auditing.rehearsal
+    experiments.case experiments.grid | experiments.contextual_cases experiments.convex_cases
+    experiments.cases experiments.convex.plan experiments.convex.slopes | experiments.convex.runs
+    experiments.convex.horizons experiments.convex.epsilons experiments.convex.adaptivity
     experiments.reproduce experiments.pricing.study experiments.figure_5_1.study
+    experiments.convex.study experiments.convex.drawing
     experiments.pricing.figure experiments.figure_5_1.figure
+    experiments.convex.figures experiments.convex.tables
     experiments.pricing experiments.pricing.__main__
+    experiments.convex experiments.convex.__main__
     experiments.figure_5_1 experiments.figure_5_1.__main__
     cli | __main__
 """

@@ -9,11 +9,22 @@ from scipy.stats import t as student
 
 import dpbandit.evaluate
 from dpbandit import ENVIRONMENTS, BadInput, compare
-from dpbandit.agents import AGENTS, DPUCB, BestFixed, EpsilonGreedy, LinTS, LinUCB, Uniform
+from dpbandit.agents import (
+    AGENTS,
+    CONTEXTUAL,
+    CONVEX,
+    DPUCB,
+    BestFixed,
+    EpsilonGreedy,
+    LinTS,
+    LinUCB,
+    Uniform,
+)
+from dpbandit.convex import ConvexSpec
 from dpbandit.evaluate import log_marks, play, problem_maker
 from dpbandit.protocols import ContextualSpec
 
-CONTEXTUAL = [
+ARMS = [
     name for name in ENVIRONMENTS if isinstance(problem_maker(name)(horizon=1).spec, ContextualSpec)
 ]
 
@@ -32,7 +43,7 @@ def better(one, two):
     return float(student.sf(gain.mean() / (gain.std(ddof=1) / sqrt(len(gain))), len(gain) - 1))
 
 
-@pytest.mark.parametrize("name", CONTEXTUAL)
+@pytest.mark.parametrize("name", ARMS)
 @pytest.mark.parametrize("agent", [LinUCB(), LinTS(), EpsilonGreedy()], ids=repr)
 def test_learning_agents_beat_uniform_play(name, agent):
     """Paired t-test over 20 replicas: an agent no better than uniform passes with probability
@@ -78,7 +89,7 @@ def test_all_agents_meet_the_same_users():
 
         class Watched:
             spec, reset, context = problem.spec, problem.reset, problem.context
-            best_fixed = problem.best_fixed
+            best_fixed, hindsight = problem.best_fixed, problem.hindsight
 
             def step(self, action, oracle=oracle):
                 step = problem.step(action)
@@ -135,14 +146,29 @@ def test_every_agent_plays_or_refuses_every_environment(name):
     played = 0
     for env in ENVIRONMENTS:
         spec = problem_maker(env)(horizon=1).spec
-        price = not isinstance(spec, ContextualSpec)
-        own = name == "batch-moment" and not price and spec.shared  # needs a parameter for each arm
         agents = {"agent": AGENTS[name]()}
-        if (price and name not in ("uniform", "best-fixed")) or own:
-            with pytest.raises(BadInput, match="choose another agent or environment"):
-                quick(env, agents, horizon=30, replicas=2)
-        else:
+        if plays(name, spec):
             played += 1
             results = quick(env, agents, horizon=30, replicas=2)
             assert np.isfinite(final(results, "agent")).all()
-    assert played >= (2 if name == "batch-moment" else 3)
+        else:
+            with pytest.raises(BadInput, match="choose another agent or environment"):
+                quick(env, agents, horizon=30, replicas=2)
+    assert played >= (1 if name in CONVEX else 2 if name == "batch-moment" else 3)
+
+
+def plays(name, spec):
+    if isinstance(spec, ConvexSpec):
+        return name in CONVEX and (name not in FEEDBACK or FEEDBACK[name] == spec.feedback)
+    if not isinstance(spec, ContextualSpec):  # a price
+        return name in ("uniform", "best-fixed")
+    return name in CONTEXTUAL and not (name == "batch-moment" and spec.shared)
+
+
+FEEDBACK = {
+    **dict.fromkeys(
+        ("private-bandit", "garber-kretzu", "fkm", "bandit-pftal", "bandit-ftal"), "value"
+    ),
+    **dict.fromkeys(("noisy-oco", "pftal", "ftal", "ogd", "linear-ftrl"), "datum"),
+}
+"""What agents of convex problems have to be told."""

@@ -15,6 +15,7 @@ law: standard deviation over L2, Laplace scale over L1, K-norm scale over L2.
 """
 
 from collections.abc import Callable
+from functools import cache
 from math import exp, inf, log, prod, sqrt
 from typing import Literal, TypeAlias
 
@@ -112,6 +113,13 @@ def least_multiplier(
         return 0.0
     if delta == 0:
         return count / epsilon * (1 + 1e-12)
+    return _least_pure_multiplier(law, count, dim, epsilon, delta)
+
+
+@cache
+def _least_pure_multiplier(
+    law: NoiseLaw, count: int, dim: int, epsilon: float, delta: float
+) -> float:
     return least_noise(lambda x: _spend(law, x, count, dim, ""), epsilon=epsilon, delta=delta)
 
 

@@ -10,7 +10,8 @@ from dpbandit.arrays import Floats
 from dpbandit.inputs import BadInput, at_least, whole
 from dpbandit.privacy import gdp
 from dpbandit.privacy.k_norm import HOPELESS, constant, pessimistic, positive_or_none
-from dpbandit.privacy.laws import Shape, Shaped, chi_mean, rescaled
+from dpbandit.privacy.laws import Shape, chi_mean, rescaled
+from dpbandit.privacy.noise import Shaped
 from dpbandit.streams import Streams
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ scale of 0 is no noise, by the same code; a negative or infinite one raises `Bad
 What the noise costs stands in `k_norm` (Laplace, KNorm) and `gdp`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, lgamma, pi, prod, sqrt
 from typing import Protocol
@@ -27,7 +26,7 @@ import numpy as np
 from dpbandit.arrays import Floats, norms
 from dpbandit.inputs import BadInput, at_least
 from dpbandit.privacy import noise
-from dpbandit.privacy.noise import Sampler
+from dpbandit.privacy.noise import Shaped
 from dpbandit.streams import Streams
 
 Shape = tuple[int, ...]
@@ -36,25 +35,13 @@ Shape = tuple[int, ...]
 class Law(Protocol):
     """What the laws of this file share."""
 
-    def sampler(self, streams: Streams, name: str, shape: Shape) -> Sampler:
+    def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
         """A source of (R, *shape) noise for one call site."""
         ...
 
     def variance(self, dim: int) -> float:
         """Of one coordinate of a vector of `dim`."""
         ...
-
-
-@dataclass
-class Shaped:
-    """Draws of standard laws, made into one law's noise."""
-
-    make: Callable[..., Floats]
-    sources: tuple[Sampler, ...]
-
-    def __call__(self) -> Floats:
-        """The next release's noise, (R, *shape)."""
-        return self.make(*(draw() for draw in self.sources))
 
 
 @dataclass(frozen=True)
@@ -179,9 +166,12 @@ class OneSidedExponential:
     def __post_init__(self) -> None:
         at_least("mean", self.mean, 0)
 
-    def sampler(self, streams: Streams, name: str, shape: Shape) -> noise.Scaled:
+    def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
         """A source of (R, *shape) noise."""
-        return noise.Scaled(streams.exponentials(name, *shape), self.mean)
+        return Shaped(self._scaled, (streams.exponentials(name, *shape),))
+
+    def _scaled(self, exponentials: Floats) -> Floats:
+        return self.mean * exponentials
 
     def variance(self, dim: int) -> float:
         """The mean squared, in any dimension."""
@@ -251,9 +241,9 @@ class Within:
 
 
 def rescaled(x: Floats, radius: Floats, *, order: float) -> Floats:
-    """Blocks (R, *shape) as single vectors with l_order norm `radius` (R,)."""
-    vectors = x.reshape(len(x), -1)
-    return np.reshape(vectors * (radius[:, None] / norms(vectors, order)), x.shape)
+    """(n, R, *shape), each shape one vector, with l_order norms `radius` (n, R)."""
+    vectors = x.reshape(*radius.shape, -1)
+    return np.reshape(vectors * (radius[..., None] / norms(vectors, order)), x.shape)
 
 
 def chi_mean(degrees: int) -> float:

@@ -9,21 +9,29 @@ import numpy as np
 
 from dpbandit.arrays import Floats, rows
 from dpbandit.privacy.statistics import SecondMoments
-from dpbandit.streams import Draws, Streams
+from dpbandit.streams import Source, Streams
 
 Sampler: TypeAlias = Callable[[], Floats]
 
 
 @dataclass
-class Scaled:
-    """Draws of a standard law, times a scale."""
+class Shaped(Source):
+    """Draws of standard laws, made into one law's noise: `make` takes and returns whole blocks."""
 
-    draws: Draws
-    scale: float
+    make: Callable[..., Floats]
+    """(n, R, ...) each -> (n, R, *shape)"""
+    sources: tuple[Source, ...]
+
+    def __post_init__(self) -> None:
+        self.ahead = min(source.ahead for source in self.sources)
 
     def __call__(self) -> Floats:
-        """The next round's noise, (R, *shape)."""
-        return self.scale * self.draws()
+        """The next release's noise, (R, *shape): a copy, because trees keep some of them."""
+        return super().__call__().copy()
+
+    def take(self, count: int) -> Floats:
+        """The noise of the next `count` releases, (count, R, *shape)."""
+        return self.make(*(source.take(count) for source in self.sources))
 
 
 @dataclass(frozen=True)
@@ -32,9 +40,12 @@ class Gaussian:
 
     stddev: float
 
-    def sampler(self, streams: Streams, name: str, shape: tuple[int, ...]) -> Scaled:
+    def sampler(self, streams: Streams, name: str, shape: tuple[int, ...]) -> Shaped:
         """A source of (R, *shape) noise for one call site."""
-        return Scaled(streams.normals(name, *shape), self.stddev)
+        return Shaped(self._scaled, (streams.normals(name, *shape),))
+
+    def _scaled(self, normals: Floats) -> Floats:
+        return self.stddev * normals
 
 
 @dataclass(frozen=True)

@@ -249,4 +249,6 @@ def _block_diagonal(blocks: Floats) -> Floats:
 
 def _added_up(vectors: Floats) -> Floats:
     """(n, R, d) -> (R, d), in an order that does not depend on R (as it might for d = 1)."""
+    if len(vectors) == 1:
+        return vectors[0] + 0.0  # a sum has no -0.0
     return np.asarray(np.ascontiguousarray(vectors.transpose(1, 2, 0)).sum(axis=2))

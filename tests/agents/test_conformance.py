@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from math import inf
+from math import inf, prod
 
 import numpy as np
 import pytest
@@ -12,6 +12,10 @@ from dpbandit.agents import DPHDB, DPUCB, FADE, EpsilonGreedy, LinTS, LinUCB
 from dpbandit.demand import DemandPricing
 from dpbandit.privacy.calibrate import exact_prefix_sum
 from dpbandit.privacy.fading import FadingSum, column_norm
+from dpbandit.privacy.k_norm import KNormSpend, LaplaceSpend
+from dpbandit.privacy.laws import KNorm, Laplace
+from dpbandit.privacy.padded_tree import PaddedTreeNoise
+from dpbandit.privacy.pure import PureSpend
 from dpbandit.privacy.statistics import ClippedVectors, SecondMoments
 from dpbandit.privacy.wishart import WishartSpend
 from dpbandit.streams import Streams
@@ -19,7 +23,6 @@ from tests.harness import (
     DISJOINT,
     SHARED,
     SUMS,
-    World,
     billboard_differences,
     discovered,
     label,
@@ -31,7 +34,14 @@ from tests.harness import (
 from tests.prey.leaks import DOOR, STATE, KeepsTheWhole, PaysForOneRelease
 
 PAIRS = discovered()
-PRIVATE = [pair for pair in PAIRS if certify(*pair, accountants=False).epsilon < inf]
+LEDGERS = [certify(*pair, accountants=False) for pair in PAIRS]
+PRIVATE = [pair for pair, proof in zip(PAIRS, LEDGERS, strict=True) if proof.epsilon < inf]
+ALIKE = {
+    (type(config), spec, proof.ledger): (config, spec)
+    for (config, spec), proof in zip(PAIRS, LEDGERS, strict=True)
+    if proof.epsilon < inf
+}
+"""One private variant of each agent for each promise it makes: the others add the same noise."""
 every_agent = pytest.mark.parametrize("pair", PAIRS, ids=label)
 every_private_agent = pytest.mark.parametrize("pair", PRIVATE, ids=label)
 REPLICAS = 60
@@ -46,8 +56,8 @@ def two_worlds(config, spec, t, replicas=REPLICAS):
 
 
 def test_discovery_finds_private_and_public_agents_on_all_specs():
-    found = {(type(config).__name__, type(spec).__name__, spec.dim) for config, spec in PAIRS}
-    assert {name for name, *_ in found} >= {"Uniform", "LinUCB", "LinTS", "EpsilonGreedy", "DPUCB"}
+    found = {type(config).__name__ for config, _ in PAIRS}
+    assert found >= {"Uniform", "LinUCB", "LinTS", "EpsilonGreedy", "DPUCB"}
     assert sum(type(config) is DPUCB for config, _ in PRIVATE) >= 12
     assert sum(type(config) is DPHDB for config, _ in PRIVATE) >= 24
     demand = {type(config) for config, spec in PRIVATE if is_demand(config, spec)}
@@ -90,29 +100,43 @@ def test_noise_is_added_to_what_was_fed_and_knows_no_data(pair):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-8 * max(1.0, np.abs(a).max()))
 
 
-@every_private_agent
+@pytest.mark.parametrize("pair", ALIKE.values(), ids=label)
 def test_noise_is_as_large_as_the_ledger_says(pair):
-    """Statistical: the first release of a noisy sum to 4,000 replicas has, in units, the variance
-    that the ledger's spend was computed from; false alarm below 1e-6 a case (6 errors of the mean
-    square), 10 % off in variance is caught (asserted). Choices: see `test_noisy_vertex`."""
+    """Statistical: the first release of a noisy sum to 4,000 replicas (twice as many of one number,
+    or with heavy tails) has, in units, the variance that the ledger's spend was computed from;
+    false alarm below 1e-6 a case (6 errors of the mean square), 10 % off in variance is caught
+    (asserted), with heavy tails 16 %. Choices: see `test_noisy_vertex`."""
     config, spec = pair
-    few, many = (World(*(a[:3] for a in loud_users(spec, n, seed=7))) for n in (1, 4000))
     with np.errstate(all="ignore"):
-        if not noises(run(config, spec, few)):
+        alone = run(config, spec, loud_users(spec, 1, seed=7).until(8))
+        if not noises(alone):
             return
-        tape = run(config, spec, many)
-    sums = next(m for m in tape.mechanisms if isinstance(m, SUMS))
-    assert sums.spend in certify(*pair, accountants=False).ledger.spends
+        calls = zip(alone.mechanisms, alone.releases, strict=True)
+        first = next(i for i, (m, r) in enumerate(calls) if isinstance(m, SUMS) and r is not None)
+        users = next(n for n, calls in enumerate(alone.marks) if calls > first)
+        sums = alone.mechanisms[first]
+        heavy = isinstance(sums.spend, LaplaceSpend | KNormSpend | PureSpend)
+        replicas = 8000 if heavy or noises(alone)[0].size == 1 else 4000
+        tape = run(config, spec, loud_users(spec, replicas, seed=7).until(users + spec.delay))
+    spends = certify(*pair, accountants=False).ledger.spends
+    assert sums.spend in [part for spend in spends for part in getattr(spend, "parts", [spend])]
     ratio = np.square(noises(tape)[0] / expected_stddev(sums))
-    error = 6 * ratio.mean(axis=tuple(range(1, ratio.ndim))).std() / 4000**0.5
-    assert abs(ratio.mean() - 1) < error < 0.1
+    error = 6 * ratio.mean(axis=tuple(range(1, ratio.ndim))).std() / replicas**0.5
+    assert abs(ratio.mean() - 1) < error < (0.16 if heavy else 0.1)
 
 
 def expected_stddev(sums):
-    """Of one node (or z): from mu and the column norm, or from the degrees of freedom."""
+    """Of one node (or z): from mu and the column norm, or from the degrees of freedom. A leaf of a
+    hybrid tree's first epoch is in one node, which costs all that is spent."""
     spend, statistic = sums.spend, sums._statistic
     if isinstance(sums, FadingSum):
         norm = column_norm(len(sums._ends), sums.fade)
+    elif isinstance(spend, LaplaceSpend | KNormSpend | PureSpend):
+        k = prod(statistic.shape)
+        law = Laplace(k**0.5) if "laplace" in spend.note else KNorm(1.0)
+        ratio = spend.pure / getattr(spend, "count", 1)
+        nodes = sums.leaves.bit_length() if isinstance(sums._noise, PaddedTreeNoise) else 1
+        return statistic.sensitivity / ratio * (nodes * law.variance(k)) ** 0.5
     elif isinstance(spend, WishartSpend):
         L2 = statistic.context_bound**2 + statistic.reward_bound**2
         return (2 * spend.degrees) ** 0.5 * L2 / statistic.context_bound**2
@@ -185,15 +209,14 @@ def test_door_is_as_loud_as_the_sensitivity_claims():
 def test_replicas_do_not_know_each_other(pair):
     """Six replicas equal three runs of two and six lone ones, difference exactly 0.0."""
     config, spec = pair
-    world = loud_users(spec, 6, seed=5)
+    world = loud_users(spec, 6, seed=5).tame()
 
     def actions(first, last):
         agent = config.make(spec, Streams([(9, r) for r in range(first, last)]))
-        played = []
-        for context, reward in zip(world.context, world.reward, strict=True):
-            x, r = np.nan_to_num(context[first:last]).clip(-1, 1), reward[first:last, 0]
+        users, played = world.of(first, last), []
+        for t, x in enumerate(users.context):
             played.append(agent.act(x))
-            agent.update(x, played[-1], np.nan_to_num(r).clip(0, 1))
+            agent.update(x, played[-1], users.answer(t, played[-1]))
         return np.array(played)
 
     together = actions(0, 6)
@@ -207,9 +230,8 @@ def test_replicas_do_not_know_each_other(pair):
 def test_copies_go_on_alike(pair):
     """A pickled and a deep-copied agent continue exactly as the original."""
     config, spec = pair
-    world = loud_users(spec, 3, seed=6)
-    x = np.nan_to_num(world.context).clip(-1, 1)
-    r = np.nan_to_num(world.reward[..., 0]).clip(0, 1)
+    world = loud_users(spec, 3, seed=6).tame()
+    x = world.context
     agents = [config.make(spec, Streams(range(3)))]
     for t in range(spec.horizon):
         if t == 8:
@@ -217,7 +239,7 @@ def test_copies_go_on_alike(pair):
         actions = [agent.act(x[t]) for agent in agents]
         for agent, action in zip(agents, actions, strict=True):
             np.testing.assert_array_equal(action, actions[0])
-            agent.update(x[t], action, r[t])
+            agent.update(x[t], action, world.answer(t, action))
 
 
 @every_agent

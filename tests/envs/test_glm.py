@@ -30,8 +30,8 @@ def play(actions, replicas=2, seed=0, **arguments):
     """Rewards, expected, oracle and contexts, (T, R, ...), of playing `actions` (T,)."""
     problem = GLMBandit(**arguments)
     problem.reset(Streams([(seed, r) for r in range(replicas)]))
-    seen = [(problem.context(), *problem.step(np.full(replicas, a))) for a in actions]
-    context, reward, expected, oracle, _ = (np.array(part) for part in zip(*seen, strict=True))
+    seen = [(problem.context(), *problem.step(np.full(replicas, a))[:3]) for a in actions]
+    context, reward, expected, oracle = (np.array(part) for part in zip(*seen, strict=True))
     return reward, expected, oracle, context, problem
 
 

@@ -1,12 +1,13 @@
 """Agents and mechanisms that spend more than their ledger says: the audit must flag them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dpbandit.agents import DPHDB, DPUCB, FADE
-from dpbandit.privacy.ledger import no_data
+from dpbandit.privacy.calibrate import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.ledger import Ledger, no_data
 from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
 from dpbandit.privacy.statistics import Moments
 from tests.prey.leaks import (
@@ -16,6 +17,7 @@ from tests.prey.leaks import (
     Prey,
     SignOfTheExactSum,
     StoresContext,
+    TicksWhenPlayed,
     WrongStatistic,
 )
 
@@ -146,6 +148,50 @@ class TicksTheChosenArm(PlaysTheSign):
         self._released = np.where(chosen, self._noise(), self._released)
 
 
+@dataclass(frozen=True, kw_only=True)
+class CountsACorner:
+    """Counts users with a context along the last axis, with noise that is `factor` of what it pays.
+
+    Nobody else is seen, so that an audit that does not look for such a user finds nothing.
+    """
+
+    factor: float = 0.5
+    epsilon: float = 1.0
+    delta: float = 1e-4
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        multiplier = least_multiplier(
+            "tree", horizon=spec.horizon, refresh_every=1, epsilon=self.epsilon, delta=self.delta
+        )
+        agent = PlaysTheSign(streams)
+        sums = noisy_prefix_sum(
+            "tree",
+            Corner(spec.context_bound),
+            streams,
+            horizon=spec.horizon,
+            refresh_every=1,
+            noise_multiplier=multiplier * self.factor,
+        )
+        agent.ledger = Ledger((replace(sums.spend, mu=sums.spend.mu * self.factor),))
+        agent.update = lambda context, action, reward: sums(context)
+        return agent
+
+
+@dataclass(frozen=True)
+class Corner:
+    """1 for a context of full length along the last axis, 0 for all others."""
+
+    bound: float
+    shape = (1,)
+    units = 1.0
+    sensitivity = 1.0
+
+    def total(self, context: Any) -> Any:
+        length = np.linalg.norm(context, axis=-1, keepdims=True)
+        there = context[..., -1:] >= 0.999 * np.maximum(length, self.bound)
+        return there.sum(axis=0).astype(float)
+
+
 class NoThresholdNoise(AboveThreshold):
     """Sparse vector with noise on the queries only."""
 
@@ -181,9 +227,10 @@ PREY = {
         delta=1e-4, fade=0.6, first_batch=2, growth=0.0
     ),
     "only the chosen arm ticks": ByTheSign(agent=TicksTheChosenArm),
+    "a counter ticks when an arm is played": Prey(agent=TicksWhenPlayed),
     "a state that stores its context": Prey(agent=StoresContext),
     "a stored context is acted on": ByTheSign(agent=KeepsTheLast),
 }
-"""Broken agents, all flagged in the released view at 20,000 runs."""
+"""Broken agents, all flagged in the released view at 8,000 runs."""
 SUBTLE = ("noise halved", "sensitivity L instead of 2L")
-"""Those that 4,000 runs may miss."""
+"""Those that 2,000 runs may miss."""

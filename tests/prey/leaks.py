@@ -18,9 +18,12 @@ class Prey:
     """DP-UCB with its running agent replaced."""
 
     agent: Any
+    epsilon: float = 1.0
+    delta: float = 1e-4
 
     def make(self, spec: Any, streams: Any) -> Any:
-        made = DPUCB(refresh_every=3).make(spec, streams)
+        honest = DPUCB(epsilon=self.epsilon, delta=self.delta, refresh_every=3)
+        made = honest.make(spec, streams)
         made.__class__ = self.agent
         return made
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import differential_evolution
 
+from dpbandit.arrays import clip_norm
 from dpbandit.inputs import BadInput
 from dpbandit.privacy.statistics import ClippedVectors, Moments, SecondMoments
 
@@ -246,3 +247,16 @@ def test_bad_input():
             moments(C=bad)
     with pytest.raises(BadInput, match="disjoint, joint or shared"):
         moments("private")
+
+
+def test_nothing_to_clip_is_a_copy_and_one_round_is_a_sum():
+    """The short cuts: the values of scaling and adding up, bit for bit, in memory of their own."""
+    x = np.random.default_rng(0).uniform(-0.4, 0.4, (1, 6, 4))
+    x[0, 0] = -0.0
+    longer = np.concatenate([x, np.full((1, 6, 4), 9.0)])
+    clipped = clip_norm(x, 1.0)
+    assert clipped.tobytes() == clip_norm(longer, 1.0)[:1].tobytes() == x.tobytes()
+    assert not np.shares_memory(clipped, x)
+    one = ClippedVectors(4).total(x)
+    assert one.tobytes() == ClippedVectors(4).total(np.concatenate([x, 0 * x])).tobytes()
+    assert not np.shares_memory(one, x)

@@ -1,0 +1,363 @@
+"""Empirical audits: a lower bound on epsilon, with a stated probability of being wrong.
+
+    1. two neighbouring streams, many seeded runs of each             `search`
+    2. what an adversary sees of a run                                `views`
+    3. a score learned on training runs                               `scores`
+    4. a threshold chosen on further runs, evaluated once on the rest `bounds`
+
+Steps 2 to 4 follow white-box audits of differentially private learning (Nasr et al., USENIX
+Security 2023) with the trade-off curve of f-DP (Dong, Roth and Su, JRSS B 2022). A proof bounds
+epsilon from above, an audit from below: it can refute a certificate, never confirm it.
+"""
+
+import multiprocessing
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from functools import partial
+from math import inf
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpbandit.arrays import Floats
+from dpbandit.auditing.bounds import Claim, Finding, epsilon_of_mu, judge
+from dpbandit.auditing.report import AuditReport
+from dpbandit.auditing.scores import Columns, Scorer, learned_scores, separation
+from dpbandit.auditing.search import pairs
+from dpbandit.auditing.views import VIEWS, Ends, View, columns_of, public_ends
+from dpbandit.auditing.worlds import Pair
+from dpbandit.convex import ConvexSpec
+from dpbandit.domains.balls import Ball
+from dpbandit.evaluate import certify
+from dpbandit.inputs import BadInput, inside, one_of, whole
+from dpbandit.losses.linear import Linear
+from dpbandit.progress import Progress
+from dpbandit.protocols import AgentConfig, ContextualSpec, Spec
+from dpbandit.streams import Seed
+
+Sampler: TypeAlias = Callable[[int, Sequence[Seed]], Columns]
+"""(world, 0 or 1; one seed a run) -> what is seen of these runs."""
+TwinSampler: TypeAlias = Callable[[Sequence[Seed]], tuple[Columns, Columns]]
+"""The same for both worlds at once."""
+
+_CHUNK = 500
+"""Runs that are played together: memory does not depend on `runs`."""
+_PILOT = 160
+"""Runs of each world, at most and a tenth of all, that choose the pair, on seeds of their own."""
+_MOST_TRAINING = 5000
+PRINTED = ":calibration=paper"
+"""What follows the name of an agent with printed constants."""
+_STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4}
+
+
+SMALL: tuple[Spec, ...] = (
+    *(
+        ContextualSpec(
+            n_actions=2, dim=2, horizon=24, reward_low=-1.0, reward_high=1.0, shared=shared
+        )
+        for shared in (False, True)
+    ),
+    *(
+        ConvexSpec(loss=Linear(Ball(2)), horizon=24, feedback=feedback)
+        for feedback in ("value", "datum")
+    ),
+)
+"""Where all agents are audited: small, fast, and at the bounds of every clip."""
+
+
+def audit(
+    config: AgentConfig,
+    spec: Spec,
+    *,
+    runs: int = 20_000,
+    view: View = "released",
+    seed: int = 0,
+    failure: float = 0.05,
+    jobs: int = 1,
+    progress: bool = True,
+) -> AuditReport:
+    """Try to refute the certificate of `config` on `spec`.
+
+    A pilot on seeds of its own chooses the pair of neighbouring streams, so choosing is free. A
+    quarter of the runs (at most 5,000) trains the scores, the rest of the first half chooses score,
+    threshold and direction, the other half is looked at once. Runs of both worlds share seeds, and
+    no seed is in two parts. The differing user's own action is in neither view.
+
+    Args:
+        config: an agent; one without privacy can be audited, but has nothing to refute.
+        spec: a small one will do: horizons of 20 to 60 show what longer ones would.
+        runs: of each world, >= 400.
+        view: "released" (white box) or "actions" (black box).
+        seed: everything depends on it alone, not on `jobs`.
+        failure: probability with which anything in the report may be wrong; divide it by the
+            number of audits that are read together.
+        jobs: processes.
+        progress: show a bar once it takes longer than two seconds.
+
+    Raises:
+        BadInput: a number out of range, an agent that does not fit the spec.
+
+    >>> from dpbandit.agents import DPUCB
+    >>> from dpbandit.protocols import ContextualSpec
+    >>> spec = ContextualSpec(n_actions=2, dim=1, horizon=4)
+    >>> report = audit(DPUCB(epsilon=1.0), spec, runs=400, progress=False)
+    >>> report.flagged, report.eps_lower < 1
+    (False, True)
+    """
+    whole("runs", runs, 400)
+    whole("seed", seed, 0, 2**32 - 1)
+    whole("jobs", jobs, 1)
+    inside("failure", failure, 0, 1, ends=False)
+    one_of("view", view, VIEWS)
+    start = time.perf_counter()
+    proof = certify(config, spec, accountants=False)
+    claim = Claim.of(proof.ledger, proof.claimed_delta)
+    candidates = pairs(config, spec, seed)
+    pilot = _seeds(seed, "pilot", min(_PILOT, runs // 10))
+    with Progress(2 * (len(candidates) * len(pilot) + runs), shown=progress) as bar:
+        bar.working_on("choosing a pair", rate=2)
+        pair, ends = _best_pair(config, spec, candidates, view, pilot, seed, bar.advance)
+        sample = partial(_sample, config, spec, pair, view, ends)
+        bar.working_on("playing", rate=2)
+        finding = _audit_twins(
+            sample, claim, runs=runs, seed=seed, failure=failure, jobs=jobs, advance=bar.advance
+        )
+    return AuditReport(
+        agent=type(config).__name__,
+        view=view,
+        claimed_epsilon=proof.claimed_epsilon,
+        certified_epsilon=claim.epsilon,
+        delta=claim.delta,
+        certified_mu=claim.mu,
+        eps_lower=finding.eps_lower,
+        eps_lower_gdp=epsilon_of_mu(finding.mu_lower, claim.delta),
+        mu_lower=finding.mu_lower,
+        fpr=finding.fpr,
+        tpr=finding.tpr,
+        above_curve=finding.above_curve,
+        flagged=finding.flagged,
+        breaks_claim=finding.eps_lower > proof.claimed_epsilon,
+        failure=failure,
+        pair=pair.note,
+        score=finding.score,
+        direction=finding.direction,
+        runs=runs,
+        seed=seed,
+        seconds=time.perf_counter() - start,
+        claim=claim,
+    )
+
+
+def audit_all(
+    configs: Mapping[str, AgentConfig],
+    *,
+    runs: int = 20_000,
+    view: View = "released",
+    seed: int = 0,
+    failure: float = 0.05,
+    jobs: int = 1,
+    progress: bool = True,
+) -> dict[str, AuditReport]:
+    """Audit every private agent among `configs` at a small size, on the first of `SMALL` it fits.
+
+    `failure` is for all reports together: each gets an equal share. Agents without privacy, or
+    that never look at data, have nothing to refute and are left out.
+    """
+    inside("failure", failure, 0, 1, ends=False)
+    found = {name: spec for name, config in configs.items() if (spec := _small(config))}
+    return {
+        name: audit(
+            configs[name],
+            spec,
+            runs=runs,
+            view=view,
+            seed=seed,
+            failure=failure / len(found),
+            jobs=jobs,
+            progress=progress,
+        )
+        for name, spec in found.items()
+    }
+
+
+def with_printed(configs: Mapping[str, AgentConfig]) -> dict[str, AgentConfig]:
+    """The same, and each once more as its paper prints it, where it has such a calibration.
+
+    >>> from dpbandit.agents import DPUCB, LinUCB
+    >>> list(with_printed({"linucb": LinUCB(), "dp-ucb": DPUCB()}))
+    ['linucb', 'dp-ucb', 'dp-ucb:calibration=paper']
+    """
+    found = dict[str, AgentConfig]()
+    for name, config in configs.items():
+        found[name] = config
+        if getattr(config, "calibration", "paper") != "paper":
+            with suppress(BadInput):  # other settings, or this epsilon, were never printed
+                printed: Any = replace(config, calibration="paper")
+                found[name + PRINTED] = printed
+    return found
+
+
+def _small(config: AgentConfig) -> Spec | None:
+    for spec in SMALL:
+        with suppress(BadInput):
+            if 0 < certify(config, spec, accountants=False).epsilon < inf:
+                return spec
+    return None
+
+
+def audit_views(
+    sample: Sampler,
+    claim: Claim,
+    *,
+    runs: int,
+    seed: int = 0,
+    failure: float = 0.05,
+    jobs: int = 1,
+    chunk: int = _CHUNK,
+    advance: Callable[[int], None] = lambda runs: None,
+    scores: Mapping[str, Scorer] | None = None,
+) -> Finding:
+    """The audit of anything that can be sampled in two worlds, such as a bare mechanism.
+
+    Args:
+        sample: see `Sampler`; with `jobs` > 1 it has to be picklable.
+        claim: what is tested.
+        runs: of each world, >= 400.
+        seed: see `audit`.
+        failure: see `audit`.
+        jobs: processes.
+        chunk: runs asked for at once.
+        advance: called with the runs that are done.
+        scores: known ones (`ratios`) in place of learned ones. Then no runs train: a quarter
+            chooses, three quarters are evaluated.
+    """
+    return _audit_twins(
+        partial(_both, sample),
+        claim,
+        runs=runs,
+        seed=seed,
+        failure=failure,
+        jobs=jobs,
+        chunk=chunk,
+        advance=advance,
+        scores=scores,
+    )
+
+
+def _audit_twins(
+    sample: TwinSampler,
+    claim: Claim,
+    *,
+    runs: int,
+    seed: int,
+    failure: float,
+    jobs: int,
+    advance: Callable[[int], None],
+    chunk: int = _CHUNK,
+    scores: Mapping[str, Scorer] | None = None,
+) -> Finding:
+    whole("runs", runs, 400)
+    training = 0 if scores else min(runs // 4, _MOST_TRAINING)
+    first = runs // 4 if scores else runs // 2
+    seeds = {
+        "training": _seeds(seed, "training", training),
+        "selection": _seeds(seed, "selection", first - training),
+        "evaluation": _seeds(seed, "evaluation", runs - first),
+    }
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) if jobs > 1 else None
+    with pool or nullcontext():
+        walk: Any = map if pool is None else pool.map
+
+        def over(part: str, work: Callable[[Sequence[Seed]], Any]) -> list[Any]:
+            chunks = [seeds[part][i : i + chunk] for i in range(0, len(seeds[part]), chunk)]
+            done = []
+            for piece, result in zip(chunks, walk(work, chunks), strict=True):
+                done.append(result)
+                advance(len(piece))
+            return done
+
+        if not scores:
+            trained = over("training", sample)
+            scores = learned_scores(*(_joined([both[w] for both in trained]) for w in (0, 1)))
+            del trained
+        score = partial(_scored, sample, scores)
+        selection, evaluation = (_together(over(p, score)) for p in ("selection", "evaluation"))
+    return judge(selection, evaluation, claim, failure=failure)
+
+
+def _best_pair(
+    config: AgentConfig,
+    spec: Spec,
+    candidates: Sequence[Pair],
+    view: View,
+    pilot: Sequence[Seed],
+    seed: int,
+    advance: Callable[[int], None],
+) -> tuple[Pair, Ends]:
+    """The pair whose worlds the scores of a pilot tell apart best, on the pilot's other half."""
+    found = []
+    for pair in candidates:
+        ends = public_ends(config, spec, pair, seed)
+        worlds = _sample(config, spec, pair, view, ends, pilot)
+        train, test = zip(*map(_halves, worlds), strict=True)
+        scores = learned_scores(*train).values()
+        found.append((max(separation(score, *test) for score in scores), pair, ends))
+        advance(len(pilot))
+    _, pair, ends = max(found, key=lambda one: one[0])
+    return pair, ends
+
+
+def _sample(
+    config: AgentConfig,
+    spec: Spec,
+    pair: Pair,
+    view: View,
+    ends: Ends,
+    seeds: Sequence[Seed],
+) -> tuple[Columns, Columns]:
+    return columns_of(config, spec, pair, seeds, view, ends)
+
+
+def _halves(columns: Columns) -> tuple[Columns, Columns]:
+    one, two = np.array_split(columns.values, 2)
+    return columns._replace(values=one), columns._replace(values=two)
+
+
+def _both(sample: Sampler, seeds: Sequence[Seed]) -> tuple[Columns, Columns]:
+    one, two = sample(0, seeds), sample(1, seeds)
+    if one.family != two.family:
+        raise BadInput(
+            "The two worlds release different numbers of values: what is released must not "
+            "depend on a user."
+        )
+    return one, two
+
+
+def _scored(
+    sample: TwinSampler, scores: Mapping[str, Scorer], seeds: Sequence[Seed]
+) -> dict[str, tuple[Floats, Floats]]:
+    one, two = sample(seeds)
+    return {name: (score(one), score(two)) for name, score in scores.items()}
+
+
+def _joined(parts: Sequence[Columns]) -> Columns:
+    return parts[0]._replace(values=np.concatenate([part.values for part in parts]))
+
+
+def _together(
+    parts: Sequence[dict[str, tuple[Floats, Floats]]],
+) -> dict[str, tuple[Floats, Floats]]:
+    return {
+        name: (
+            np.concatenate([part[name][0] for part in parts]),
+            np.concatenate([part[name][1] for part in parts]),
+        )
+        for name in parts[0]
+    }
+
+
+def _seeds(seed: int, part: str, runs: int) -> list[Seed]:
+    return [(seed, _STAGES[part], run) for run in range(runs)]

@@ -1,0 +1,129 @@
+"""Users of contextual bandits that push mechanisms to their bounds."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dpbandit.arrays import Floats
+from dpbandit.auditing.worlds import Always, Answer, ByArm, Pair, User, World, random_round, ways
+from dpbandit.protocols import BanditSpec, ContextualSpec
+
+_QUIET = 1e-6
+"""Length of a quiet user's context, in units of the public bound."""
+_LOUD = 10.0
+"""How far beyond the public bounds a user is who does not keep them."""
+
+
+class ContextUsers:
+    """A user is a context and what she would answer to every arm.
+
+    Everybody but the differing user is quiet, with a context along hers, too short to move a sum of
+    contexts, and actions that show what was learned in that direction; or an ordinary user;
+    or one who teaches which arm is best along her context.
+    """
+
+    def __init__(self, spec: BanditSpec) -> None:
+        self._spec = spec
+        self._rows = isinstance(spec, ContextualSpec) and spec.shared
+        K = spec.n_actions if isinstance(spec, ContextualSpec) else 1
+        low, high = spec.reward_low, spec.reward_high
+        odd = np.arange(K) % 2 == 1
+        self._answers: dict[str, Answer] = {
+            "high": Always(np.array(high)),
+            "low": Always(np.array(low)),
+            "high and low by turns of the arms": ByArm(np.where(odd, low, high)),
+            "low and high by turns of the arms": ByArm(np.where(odd, high, low)),
+        }
+        if K == 1:  # numbers have no turns
+            self._answers = dict(list(self._answers.items())[:2])
+
+    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
+        """Her context goes from x to -x, her reward from the highest to the lowest, or both turn.
+
+        She is in round 1, which touches every level of a tree, or in a random round. All
+        coordinates of x are alike or one stands alone; her answer may depend on the arm, so that a
+        random arm does not hide her; she keeps the public bounds, or is far beyond them (an honest
+        agent clips).
+        """
+        T, (a, b) = self._spec.horizon, _directions(self._spec.dim, rng)
+        x, y, edge = (self._at_the_bound(v) for v in (a, b, np.eye(self._spec.dim)[0]))
+        later, quiet = random_round(T, rng), self._quiet(x)
+        high, low, *turns = self._answers.values()
+        one, two = turns or (high, low)
+        width = self._spec.reward_high - self._spec.reward_low
+        far = Always(np.array(self._spec.reward_high + _LOUD * width))
+        for note, first, second in (
+            ("context from x to -x", (x, high), (-x, high)),
+            ("context from e_1 to -e_1", (edge, high), (-edge, high)),
+            ("reward from high to low", (x, high), (x, low)),
+            ("context turned by 60 degrees, reward from high to low", (x, high), (y, low)),
+            ("rewards by turns of the arms, the other way round", (x, one), (x, two)),
+            ("context from x to -x beyond the bounds", (_LOUD * x, far), (-_LOUD * x, far)),
+        ):
+            worlds = quiet.with_user(0, *first), quiet.with_user(0, *second)
+            yield Pair(f"round 1, {note}", 0, *worlds)
+        taught = World(np.broadcast_to(x, (T, *x.shape)), (one,) * T)
+        for t, others, among in (
+            (later, quiet, ""),
+            (0, self._ordinary(rng), " among ordinary users"),
+            (max(0, T - 2), taught, " among users who teach which arm is best along x"),
+        ):
+            worlds = others.with_user(t, x, high), others.with_user(t, -x, high)
+            yield Pair(f"round {t + 1}, context from x to -x{among}", t, *worlds)
+
+    def candidates(self, rng: np.random.Generator) -> list[User]:
+        """Contexts at the bound in many `ways`, rewards high, low and by turns of the arms.
+
+        Where arms have rows of their own, these also point one way and the other by turns.
+        """
+        contexts = [(note, self._at_the_bound(v)) for note, v in ways(self._spec.dim, rng)]
+        if self._rows:
+            contexts += [(f"{note} by turns of the rows", _by_turns(x)) for note, x in contexts]
+        return [
+            User(f"context {where}, reward {what}", x, answer)
+            for where, x in contexts
+            for what, answer in self._answers.items()
+        ]
+
+    def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
+        """Either user in round t, among users that are quiet along the first."""
+        quiet = self._quiet(one.context)
+        worlds = (quiet.with_user(t, user.context, user.answer) for user in (one, two))
+        return Pair(note, t, *worlds)
+
+    def _at_the_bound(self, direction: Floats) -> Floats:
+        """The longest public context in that direction, (*context_shape); all rows are alike."""
+        size = float(np.linalg.norm(direction, ord=self._spec.context_order))
+        x = self._spec.context_bound * direction / size
+        return np.broadcast_to(x, self._spec.context_shape).copy()
+
+    def _quiet(self, x: Floats) -> World:
+        T, reward = self._spec.horizon, min(max(0.0, self._spec.reward_low), self._spec.reward_high)
+        context = _QUIET * (_by_turns(x) if self._rows else x)  # rows apart: actions show a sign
+        return World(np.broadcast_to(context, (T, *x.shape)), (Always(np.array(reward)),) * T)
+
+    def _ordinary(self, rng: np.random.Generator) -> World:
+        spec, T = self._spec, self._spec.horizon
+        context = rng.standard_normal((T, *spec.context_shape))
+        size = np.linalg.norm(context, ord=spec.context_order, axis=-1, keepdims=True)
+        arms = (spec.n_actions,) if isinstance(spec, ContextualSpec) else ()
+        rewards = rng.uniform(spec.reward_low, spec.reward_high, (T, *arms))
+        answer: type[ByArm | Always] = ByArm if arms else Always
+        return World(context * spec.context_bound / size, tuple(map(answer, rewards)))
+
+
+def _directions(dim: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """The diagonal (dim,), and another direction at 60 degrees to it."""
+    x = np.full(dim, dim**-0.5)
+    if dim == 1:
+        return x, -x
+    v = rng.standard_normal(dim)
+    v -= (v @ x) * x
+    return x, 0.5 * x + 0.75**0.5 * v / np.linalg.norm(v)
+
+
+def _by_turns(rows: Floats) -> Floats:
+    """Every other row of (K, d) turned around."""
+    turned = rows.copy()
+    turned[1::2] *= -1
+    return turned

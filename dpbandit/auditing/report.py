@@ -1,0 +1,112 @@
+"""What an audit reports, and its picture."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dpbandit.auditing.bounds import Claim
+from dpbandit.auditing.views import View
+from dpbandit.inputs import one_of
+from dpbandit.results import write_atomically
+
+_SLACK = 1e-6
+"""By which a certificate, rounded up, may exceed its claim."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditReport:
+    """What `runs` runs of each of two neighbouring worlds prove about an agent.
+
+    `eps_lower` bounds epsilon at `delta` from below; `mu_lower` bounds GDP, where that is claimed,
+    and `eps_lower_gdp` is that in epsilon. (`fpr`, `tpr`) is a point that any attack-proof curve
+    must stay above with the stated confidence; `above_curve`: the certificate's does not. All
+    statements together are wrong with probability at most `failure`.
+    """
+
+    agent: str
+    view: View
+    claimed_epsilon: float
+    certified_epsilon: float
+    delta: float
+    certified_mu: float | None
+    eps_lower: float
+    eps_lower_gdp: float | None
+    mu_lower: float | None
+    fpr: float
+    tpr: float
+    above_curve: bool
+    flagged: bool
+    """the certificate is refuted"""
+    breaks_claim: bool
+    """the claim is, whatever is certified"""
+    failure: float
+    pair: str
+    score: str
+    direction: str
+    runs: int
+    seed: int
+    seconds: float
+    claim: Claim
+    """the certificate that was tested, with its curve"""
+
+    @property
+    def verdict(self) -> str:
+        """Certificate and claim in a few words; what is worst comes first.
+
+        Over-noised: the certificate is at most half of the claim. That the certificate exceeds the
+        claim is known from accounting; that the claim is broken, from runs.
+        """
+        found = []
+        if self.flagged:
+            found.append("FLAGGED: certificate refuted")
+        if self.breaks_claim:
+            found.append("CLAIM BROKEN by measurement")
+        elif self.certified_epsilon > self.claimed_epsilon * (1 + _SLACK):
+            found.append("certificate exceeds claim")
+        elif self.certified_epsilon <= self.claimed_epsilon / 2:
+            found.append("over-noised")
+        return ", ".join(found or ["not refuted"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self) | {"verdict": self.verdict}
+
+    def __str__(self) -> str:
+        gdp = ""
+        if self.mu_lower is not None:
+            gdp = f", mu >= {self.mu_lower:.3f} (certified {self.certified_mu:.3f}), "
+            gdp += f"so epsilon >= {self.eps_lower_gdp or 0:.3f}"
+        return "\n".join(
+            [
+                f"claimed     epsilon {self.claimed_epsilon:g} at delta {self.delta:g}",
+                f"certified   epsilon {self.certified_epsilon:.6g}",
+                f"measured    epsilon >= {self.eps_lower:.3f}{gdp}",
+                f"point       TPR >= {self.tpr:.4f} at FPR <= {self.fpr:.4f}",
+                f"verdict     {self.verdict}",
+                f"pair        {self.pair}; score: {self.score}, {self.direction}",
+                f"runs        {self.runs:,} of each world, view {self.view}, all wrong with "
+                f"probability <= {self.failure:g}, {self.seconds:.1f} s",
+            ]
+        )
+
+
+def plot_audit(report: AuditReport, path: Path, *, title: str) -> Path:
+    """The certificate's trade-off curve, the measured point and what it rules out."""
+    one_of("suffix of the plot", path.suffix, (".png", ".svg", ".pdf"))
+    from dpbandit.plots import tradeoff
+
+    gdp = report.mu_lower is not None
+    proven = Claim(report.eps_lower, report.delta, report.mu_lower)
+    what = f"GDP below {report.mu_lower:.3f}" if gdp else f"epsilon below {report.eps_lower:.3f}"
+    return write_atomically(
+        path,
+        lambda p: tradeoff(
+            p,
+            report.claim.highest,
+            proven.highest,
+            (report.fpr, report.tpr),
+            title=title,
+            certified=f"certified: epsilon {report.certified_epsilon:.3g}, delta {report.delta:g}",
+            measured=f"ruled out: {what}",
+        ),
+    )

@@ -1,0 +1,74 @@
+"""Which pairs of neighbouring streams an audit tries."""
+
+from contextlib import closing
+
+import numpy as np
+
+from dpbandit.arrays import Floats
+from dpbandit.auditing.contexts import ContextUsers
+from dpbandit.auditing.data import DataUsers
+from dpbandit.auditing.views import rounds
+from dpbandit.auditing.witness import Witness
+from dpbandit.auditing.worlds import Pair, Users
+from dpbandit.convex import ConvexSpec
+from dpbandit.inputs import BadInput
+from dpbandit.protocols import AgentConfig, BanditSpec, Spec
+from dpbandit.streams import Seed
+
+_RUNS = 16
+
+
+def pairs(config: AgentConfig, spec: Spec, seed: int) -> list[Pair]:
+    """The handful of the kind of problem, and for each mechanism the pair that moves it most."""
+    users = users_of(spec)
+    handful = list(users.handful(np.random.default_rng((seed, 7))))
+    return handful + list(most_moving_pairs(config, spec, users, seed))
+
+
+def users_of(spec: Spec) -> Users:
+    """The users of a kind of problem."""
+    if isinstance(spec, ConvexSpec):
+        return DataUsers(spec)
+    if isinstance(spec, BanditSpec):
+        return ContextUsers(spec)
+    raise BadInput(f"Expected a bandit or a convex problem to audit, got a {type(spec).__name__}.")
+
+
+def most_moving_pairs(config: AgentConfig, spec: Spec, users: Users, seed: int) -> list[Pair]:
+    """For each mechanism the two candidates in round 1 between which its query differs most.
+
+        1. every candidate c is the first user of a few runs r; the agent plays and learns
+        2. q_cr is what she adds to the mechanism, given the action that she was served
+        3. the pair maximises |mean_r (q_cr - q_c'r)|; where her action is released, mean_r |...|
+
+    This looks at what enters a mechanism and at no release, so that it costs an audit nothing.
+    """
+    found = users.candidates(np.random.default_rng((seed, 8)))
+    one, *_ = found
+    worlds = [users.neighbours(0, one, other, "").second for other in found]
+    seeds: list[Seed] = [(seed, 0, run) for run in range(_RUNS)]
+    witness = Witness()
+    with closing(rounds(config, spec, worlds, 0, seeds, witness)) as play:
+        for event, *_ in play:
+            if event == "after":
+                break
+    pairs = []
+    for place, known in enumerate(witness.sums):
+        if known.hers is None:
+            continue
+        moves = _moves(
+            known.hers.reshape(len(found), _RUNS, -1), released=isinstance(spec, ConvexSpec)
+        )
+        i, j = np.unravel_index(int(moves.argmax()), moves.shape)
+        if moves[i, j] > 0:
+            note = f"round 1, what moves mechanism {place + 1} most: "
+            note += f"from {found[i].note} to {found[j].note}"
+            pairs.append(users.neighbours(0, found[i], found[j], note))
+    return pairs
+
+
+def _moves(queries: Floats, *, released: bool) -> Floats:
+    """(C, R, n) -> (C, C), how far apart candidates are."""
+    if not released:
+        queries = queries.mean(axis=1, keepdims=True)
+    return np.array([np.linalg.norm(queries - one, axis=2).mean(axis=1) for one in queries])

@@ -1,0 +1,202 @@
+"""What an adversary sees of an agent's runs on two neighbouring streams.
+
+    released   (white box) every release of every mechanism, and what the differing user's round
+               changed in the memory of the agent, which is a function of releases if the agent
+               is honest; in a convex problem also the actions
+    actions    (black box) everybody else's actions
+
+The adversary knows all other users. From a noisy sum it subtracts what they added, which follows
+from their data and actions, and weighs what is left against what the differing user adds in the
+first world and what in the second, her two ends.
+
+Joint DP does not release her own action to others, so it is in neither view and the ends are
+public numbers, averages over runs. In a convex problem all actions are released, hers with
+them, and the ends are those of the run, which her action determines.
+
+A random choice counts as a category.
+"""
+
+from collections import deque
+from collections.abc import Generator, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from dpbandit.arrays import Floats
+from dpbandit.auditing.scores import Columns
+from dpbandit.auditing.witness import Part, Witness
+from dpbandit.auditing.worlds import Pair, World, answers_of, contexts_of
+from dpbandit.convex import ConvexSpec
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.mechanism import Mechanism, witnessed
+from dpbandit.protocols import AgentConfig, ContextualSpec, Spec
+from dpbandit.streams import Seed, Source, Streams
+
+View: TypeAlias = Literal["released", "actions"]
+VIEWS: tuple[View, ...] = ("released", "actions")
+Ends: TypeAlias = list[Floats | None]
+"""For each mechanism, in the order of first use, both ends (2, n) of its sum, if it is one."""
+
+_END_RUNS = 64
+_DECIMALS = 9
+"""Of numbers that are weighed: lower bits may show what was added, whatever the noise (Mironov, CCS
+2012), which is known and not what is looked for."""
+
+
+def public_ends(config: AgentConfig, spec: Spec, pair: Pair, seed: int) -> Ends:
+    """What the differing user adds to each sum, averaged over a few runs of their own."""
+    witness, seeds = Witness(), [(seed, 0, run) for run in range(_END_RUNS)]
+    deque(rounds(config, spec, (pair.first, pair.second), pair.round, seeds, witness), maxlen=0)
+    return [
+        known.hers.reshape(2, _END_RUNS, -1).mean(axis=1)
+        if known.released and known.hers is not None
+        else None
+        for known in witness.sums
+    ]
+
+
+def columns_of(
+    config: AgentConfig,
+    spec: Spec,
+    pair: Pair,
+    seeds: Sequence[Seed],
+    view: View,
+    ends: Ends,
+) -> tuple[Columns, Columns]:
+    """One run of either world for each seed, as `view` shows it."""
+    witness, parts, before, own = Witness(), list[Part](), dict[str, Floats](), None
+    worlds, runs = (pair.first, pair.second), 2 * len(seeds)
+    public = isinstance(spec, ConvexSpec)  # actions, hers with them
+    for event, user, agent, action in rounds(config, spec, worlds, pair.round, seeds, witness):
+        if event == "act" and user == pair.round and public:
+            own = action
+        elif event == "act" and user > pair.round and (public or view == "actions"):
+            parts += _of_action(spec, action, own)
+        elif event == "before" and view == "released":
+            before = memory(agent, runs)
+        elif event == "after" and view == "released":
+            parts += _changes(before, memory(agent, runs))
+    if view == "released":
+        parts += witness.others
+        parts += _weighed(witness, None if public else ends)
+    parts = parts or [Part("nothing", False, np.zeros((runs, 1)))]
+    values = np.concatenate([part.values for part in parts], axis=1)
+    widths = [part.values.shape[1] for part in parts]
+    families = np.repeat([part.family for part in parts], widths).tolist()
+    kinds = np.repeat([part.categorical for part in parts], widths)
+    one, two = (Columns(half, tuple(families), kinds) for half in np.split(values, 2))
+    return one, two
+
+
+def _weighed(witness: Witness, ends: Ends | None) -> list[Part]:
+    """What is left of each release of a sum, weighed against its two public ends or the run's.
+
+    As log-ratios have it, up to a factor: <v - middle, two - one> for Gaussian noise (family
+    "sums"), and on the nodes of a tree |v - one| - |v - two|, the norm being l_1 for Laplace and
+    l_2 for K-norm noise.
+    """
+    found = []
+    for place, known in enumerate(witness.sums):
+        both = ends[place] if ends is not None else known.hers
+        if not known.released or both is None:
+            continue
+        one, two = np.split(both, 2)
+        if ends is None:
+            one, two = np.tile(one, (2, 1)), np.tile(two, (2, 1))
+        for v, weight in known.left:
+            ratio = np.vecdot(v - weight * (one + two) / 2, two - one)
+            found.append(_weight("sums", ratio / known.sensitivity**2))
+        for order in (1, 2) if known.is_tree else ():
+            for v, _ in known.nodes():
+                ratio = _norm(v - one, order) - _norm(v - two, order)
+                found.append(_weight(f"nodes l_{order}", ratio / known.sensitivity))
+    return found
+
+
+def _weight(family: str, ratio: Floats) -> Part:
+    """One number a run."""
+    return Part(family, False, ratio.round(_DECIMALS)[:, None])
+
+
+def _norm(v: Floats, order: int) -> Floats:
+    return np.linalg.norm(v, ord=order, axis=-1)
+
+
+def _of_action(spec: Spec, action: Any, own: Any) -> list[Part]:
+    """A choice, a number, or a point; of a point also the part along the differing user's own."""
+    seen = np.asarray(action, dtype=float).reshape(len(action), -1).round(_DECIMALS)
+    found = [Part("actions", isinstance(spec, ContextualSpec), seen)]
+    if own is not None and isinstance(spec, ConvexSpec):
+        centre = spec.loss.domain.centre
+        found.append(_weight("turned", np.vecdot(seen - centre, own - centre)))
+    return found
+
+
+def memory(agent: Any, replicas: int) -> dict[str, Floats]:
+    """All arrays (R, ...) that an agent holds outside mechanisms and random streams."""
+    found: dict[str, Floats] = {}
+    seen: set[int] = set()
+
+    def walk(path: str, item: Any) -> None:
+        if isinstance(item, np.ndarray):
+            if item.ndim and len(item) == replicas and item.dtype.kind in "biuf":
+                found[path] = item.reshape(replicas, -1).astype(float)
+            return
+        if isinstance(item, Mechanism | Source | Streams | Ledger | type) or id(item) in seen:
+            return
+        seen.add(id(item))
+        for name, part in _parts(item):
+            walk(f"{path}.{name}", part)
+
+    walk("", agent)
+    return found
+
+
+def _parts(item: Any) -> list[tuple[Any, Any]]:
+    if isinstance(item, dict):
+        return list(item.items())
+    if isinstance(item, list | tuple | deque):
+        return list(enumerate(item))
+    return list(getattr(item, "__dict__", {}).items())
+
+
+def _changes(before: dict[str, Floats], after: dict[str, Floats]) -> list[Part]:
+    """By how much her round changed every number remembered, and whether it did at all."""
+    found = []
+    for path in sorted(after):
+        old = before.get(path)
+        change = after[path] - (old if old is not None and old.shape == after[path].shape else 0.0)
+        found.append(Part("memory", False, np.nan_to_num(change).round(_DECIMALS)))
+        found.append(Part("memory", False, (change != 0).astype(float)))
+    return found
+
+
+def rounds(
+    config: AgentConfig,
+    spec: Spec,
+    worlds: Sequence[World],
+    differing: int,
+    seeds: Sequence[Seed],
+    witness: Witness,
+) -> Generator[tuple[str, int, Any, Any]]:
+    """Play all worlds side by side, each with one replica for each seed, noise in common.
+
+    Events (name, user, agent, action): "before" the differing user acts, "act" of any user,
+    "after" the differing one was learned from.
+    """
+    waiting: deque[tuple[int, Floats, Any]] = deque()
+    with witnessed(witness), np.errstate(all="ignore"):
+        agent = config.make(spec, Streams([*seeds] * len(worlds)))
+        for t in range(spec.horizon):
+            if t == differing:
+                yield "before", t, agent, None
+            context = contexts_of(worlds, t, len(seeds))
+            waiting.append((t, context, agent.act(context)))
+            yield "act", t, agent, waiting[-1][-1]
+            if len(waiting) <= spec.delay:
+                continue
+            user, context, action = waiting.popleft()
+            witness.differs = user == differing
+            agent.update(context, action, answers_of(worlds, user, action))
+            if user == differing:
+                yield "after", user, agent, None

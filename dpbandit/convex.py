@@ -1,0 +1,51 @@
+"""The public facts of an online convex problem."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, TypeAlias
+
+from dpbandit.inputs import BadInput, one_of
+from dpbandit.losses.loss import Loss
+from dpbandit.protocols import Spec, fits
+
+Feedback: TypeAlias = Literal["value", "datum"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvexSpec(Spec):
+    """A point x of a domain each round, and a convex loss f(x; z) of a user's datum z.
+
+    The action is a point (R, N); the reward is -f(x; z). With feedback "value" an agent is told
+    the reward alone (a bandit; the context is a constant 0 of shape (R, 1)); with feedback "datum"
+    it is told z, the family being public, and the context is the datum of the round before.
+    """
+
+    loss: Loss
+    feedback: Feedback = "value"
+    reward_low: float = field(init=False)
+    reward_high: float = field(init=False)
+    in_hindsight: ClassVar[bool] = True
+    kind: ClassVar[str] = "a convex problem"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("feedback", self.feedback, ("value", "datum"))
+        low, high = self.loss.value_range
+        object.__setattr__(self, "reward_low", -high)
+        object.__setattr__(self, "reward_high", -low)
+
+    @property
+    def context_shape(self) -> tuple[int, ...]:
+        """The shape of one replica's context."""
+        return self.loss.datum_shape if self.feedback == "datum" else (1,)
+
+
+def told(config: object, spec: Spec, feedback: Feedback) -> ConvexSpec:
+    """`spec`, if it is a convex problem with that feedback; else `BadInput` says what would be."""
+    spec = fits(config, spec, ConvexSpec)
+    if spec.feedback != feedback:
+        raise BadInput(
+            f"{type(config).__name__} learns from feedback={feedback!r}, this problem tells "
+            f"{spec.feedback!r}: choose another agent or environment (OnlineConvex tells data, "
+            "ConvexBandit values)."
+        )
+    return spec

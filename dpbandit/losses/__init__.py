@@ -1,0 +1,24 @@
+"""Convex losses f(x; z) of a decision x and a round's datum z, all batched over replicas."""
+
+from dpbandit.losses.kink import Kink
+from dpbandit.losses.linear import Experts, Linear
+from dpbandit.losses.loss import Comparator, Loss
+from dpbandit.losses.predictions import Absolute, Hinge, Logistic, Squared
+from dpbandit.losses.quadratic import OffsetQuadratic, Quadratic, TiltedQuadratic
+from dpbandit.losses.revenue import Revenue
+
+__all__ = [
+    "Absolute",
+    "Comparator",
+    "Experts",
+    "Hinge",
+    "Kink",
+    "Linear",
+    "Logistic",
+    "Loss",
+    "OffsetQuadratic",
+    "Quadratic",
+    "Revenue",
+    "Squared",
+    "TiltedQuadratic",
+]

@@ -1,0 +1,75 @@
+"""`dpbandit audit`: what it prints and writes, and one sentence for every mistake."""
+
+import json
+import sys
+
+import pytest
+
+from dpbandit import cli
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a command line in-process: exit code, stdout, stderr."""
+
+    def command(*words):
+        monkeypatch.setattr(sys, "argv", ["dpbandit", *map(str, words)])
+        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.setattr("dpbandit.progress._PATIENCE", 1e9)  # no bar on a busy machine
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        return code, *capsys.readouterr()
+
+    return command
+
+
+def test_help_shows_an_example(run):
+    code, out, _ = run("audit", "--help")
+    assert code == 0
+    assert "Example: dpbandit audit dp-ucb" in out
+
+
+def test_one_agent_with_report_and_plot(run, tmp_path):
+    files = ("--out", tmp_path / "report.json", "--plot", tmp_path / "tradeoff.png")
+    what = ("dp-ucb", "--env", "OJPricing", "--horizon", 8, "--runs", 400)
+    code, out, errors = run("audit", *what, *files)
+    assert (code, errors) == (0, "")
+    assert "not refuted" in out
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["agent"], report["runs"], report["flagged"]) == ("DPUCB", 400, False)
+    assert (tmp_path / "tradeoff.png").stat().st_size > 10_000
+
+
+def test_all_private_agents_in_one_table(run, monkeypatch, tmp_path):
+    few = {name: cli.AGENTS[name] for name in ("uniform", "linucb", "dp-ucb", "dp-hdb")}
+    monkeypatch.setattr(cli, "AGENTS", few)
+    code, out, _ = run("audit", "--all", "--runs", 400, "--out", tmp_path / "all.json")
+    assert code == 0
+    assert out.count("not refuted") == out.count("over-noised") == 2
+    reports = json.loads((tmp_path / "all.json").read_text())
+    assert list(reports)[::2] == ["dp-ucb", "dp-hdb"]
+    assert reports["dp-ucb"]["failure"] == 0.0125
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ((), "AGENT"),
+        (("fade", "--all"), "AGENT"),
+        (("--all", "--plot", "x.png"), "AGENT"),
+        (("fade", "--view", "all"), "view"),
+        (("fade", "--runs", "3"), "runs"),
+        (("fade", "--failure", "2"), "failure"),
+        (("nobody",), "agent"),
+        (("fade", "--epsilon", "0"), "epsilon"),
+    ],
+)
+def test_mistakes_are_one_sentence(run, words, named):
+    code, _, errors = run("audit", *words)
+    assert code == 2
+    assert errors.startswith("dpbandit: ")
+    assert named in errors
+    assert errors.count("\n") == 1

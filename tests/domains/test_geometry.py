@@ -1,0 +1,202 @@
+"""Public constants, oracles, membership and projections against explicit corners.
+
+The corners come from `examples`, which enumerates sets, trees, paths and orders by itself; facets
+come from Qhull.
+"""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.spatial import ConvexHull
+from scipy.spatial.distance import pdist
+
+from dpbandit.domains import Ball, Spectrahedron
+from tests.domains.examples import DOMAINS, POLYTOPES
+
+named = pytest.mark.parametrize("name", [n for n in POLYTOPES if n != "K5"])  # Qhull: seconds
+polytopes = pytest.mark.parametrize("case", POLYTOPES.values(), ids=POLYTOPES)
+domains = pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
+projecting = pytest.mark.parametrize(
+    "case", [c for c in POLYTOPES.values() if c.domain.has_projection]
+)
+
+
+def flat(domain, x):
+    """Coordinates of x - centre in V."""
+    return domain.coordinates(x - domain.centre)
+
+
+@cache
+def facets(name):
+    """Outward unit normals (F, k) and distances from the centre (F,), in V."""
+    domain, corners = POLYTOPES[name].domain, POLYTOPES[name].corners
+    u = flat(domain, corners)
+    if domain.affine_dim == 1:
+        return np.array([[1.0], [-1.0]]), np.array([u.max(), -u.min()])
+    equations = np.unique(ConvexHull(u).equations.round(9), axis=0)
+    return equations[:, :-1], -equations[:, -1]
+
+
+@polytopes
+def test_the_basis_spans_what_differences_of_corners_span(case):
+    domain, corners = case.domain, case.corners
+    k, Q = domain.affine_dim, np.eye(domain.dim) if domain.basis is None else domain.basis
+    differences = corners - corners[0]
+    assert Q.shape == (domain.dim, k)
+    assert np.linalg.matrix_rank(differences) == k
+    np.testing.assert_allclose(Q.T @ Q, np.eye(k), atol=1e-12)
+    np.testing.assert_allclose(differences @ Q @ Q.T, differences, atol=1e-9)
+    u = np.random.default_rng(0).normal(size=(4, k))
+    np.testing.assert_allclose(domain.coordinates(domain.embedded(u)), u, atol=1e-12)
+    np.testing.assert_allclose(
+        domain.embedded(domain.coordinates(differences)), differences, atol=1e-9
+    )
+
+
+@named
+def test_the_inner_radius_is_the_distance_to_the_nearest_facet(name):
+    domain, corners = POLYTOPES[name].domain, POLYTOPES[name].corners
+    np.testing.assert_allclose(flat(domain, domain.centre[None]), 0.0, atol=1e-12)
+    np.testing.assert_allclose(
+        domain.embedded(flat(domain, corners)) + domain.centre, corners, atol=1e-9
+    )
+    assert domain.inner_radius == pytest.approx(facets(name)[1].min(), rel=1e-8)
+
+
+@polytopes
+def test_diameter_and_outer_radius_against_corners(case):
+    domain, corners = case.domain, case.corners
+    offsets = np.linalg.norm(corners - domain.centre, axis=1)
+    assert domain.outer_radius == pytest.approx(offsets.max(), rel=1e-12)
+    widest = pdist(corners).max()
+    if case.bounds:
+        assert widest <= domain.diameter * (1 + 1e-12)
+    else:
+        assert domain.diameter == pytest.approx(widest, rel=1e-12)
+    for number in (domain.diameter, domain.outer_radius, domain.inner_radius):
+        assert type(number) is float
+
+
+@domains
+def test_every_domain_has_r_below_R_below_D_below_2R(domain):
+    r, R, D = domain.inner_radius, domain.outer_radius, domain.diameter
+    assert 0 < r <= R <= D * (1 + 1e-12) <= 2 * R * (1 + 3e-12)
+    assert domain.contains(domain.centre[None], 1e-12).all()
+    assert hash(domain) == hash(domain)
+    assert domain.centre.shape == (domain.dim,)
+
+
+@domains
+def test_a_ball_of_radius_r_around_the_centre_is_inside(domain):
+    g = np.random.default_rng(1).normal(size=(500, domain.affine_dim))
+    u = domain.embedded(g / np.linalg.norm(g, axis=1, keepdims=True))
+    assert domain.contains(domain.centre + domain.inner_radius * u, 1e-9).all()
+
+
+@polytopes
+def test_the_linear_oracle_returns_a_corner_with_the_least_value(case):
+    rng = np.random.default_rng(2)
+    v = np.concatenate(
+        [
+            rng.normal(size=(200, case.domain.dim)),
+            rng.integers(-1, 2, (200, 1)) * 1.0 * rng.integers(-1, 2, (200, case.domain.dim)),
+        ]
+    )  # with ties and zeros
+    x = case.domain.lowest(v)
+    np.testing.assert_allclose(np.vecdot(v, x), (v @ case.corners.T).min(axis=1), atol=1e-9)
+    away = np.abs(x[:, None] - case.corners).max(axis=-1).min(axis=-1)
+    assert away.max() < 1e-12
+
+
+@named
+def test_membership_against_facets(name):
+    """Points just inside and just outside every facet, and off the affine hull."""
+    domain, corners = POLYTOPES[name].domain, POLYTOPES[name].corners
+    normals, distances = facets(name)
+    rng = np.random.default_rng(3)
+    weights = rng.dirichlet(np.full(len(corners), 0.3), size=200)
+    assert domain.contains(weights @ corners).all()
+    on = [
+        corners[np.abs(flat(domain, corners) @ a - b) < 1e-7].mean(axis=0)
+        for a, b in zip(normals, distances, strict=True)
+    ]
+    outward = domain.embedded(normals)
+    assert domain.contains(np.array(on) - 1e-6 * outward).all()
+    assert not domain.contains(np.array(on) + 1e-6 * outward).any()
+    if domain.basis is not None:
+        off = np.eye(domain.dim) - domain.basis @ domain.basis.T
+        moved = off[np.linalg.norm(off, axis=1) > 0.1]
+        assert not domain.contains(domain.centre + 1e-3 * moved).any()
+
+
+@projecting
+def test_projections_meet_the_variational_inequality_at_every_corner(case):
+    """x in C with <q - x, w - x> <= 0 at all corners w is the projection, and nothing else is."""
+    rng = np.random.default_rng(4)
+    dim, corners = case.domain.dim, case.corners
+    for scale in (0.1, 1.0, 10.0):
+        q = case.domain.centre + scale * rng.normal(size=(200, dim))
+        q = np.concatenate([q, np.round(q), corners])  # ties, and points that stay
+        x = case.domain.project(q)
+        assert case.domain.contains(x, 1e-12 * max(1.0, np.abs(corners).max())).all()
+        gains = (q - x) @ corners.T - np.vecdot(q - x, x)[:, None]
+        assert gains.max() <= 1e-12 * max(1.0, scale) * np.abs(corners).max() * 10
+        np.testing.assert_allclose(case.domain.project(x), x, atol=1e-12)
+    np.testing.assert_allclose(case.domain.project(corners), corners, atol=1e-12)
+
+
+def test_the_ball_and_the_spectrahedron_by_their_support_functions():
+    """max over C of <q - x, w> is |q - x| for the ball, the top eigenvalue for matrices."""
+    rng = np.random.default_rng(5)
+    ball, matrices = Ball(3, 2.0), Spectrahedron(3)
+    q = 2 * rng.normal(size=(300, 3))
+    x = ball.project(q)
+    assert ball.contains(x, 1e-12).all()
+    assert (2 * np.linalg.norm(q - x, axis=1) - np.vecdot(q - x, x)).max() < 1e-12
+    q = rng.normal(size=(300, 6))
+    x = matrices.project(q)
+    top = np.linalg.eigvalsh(matrices.matrix(q - x))[:, -1]
+    assert matrices.contains(x, 1e-12).all()
+    assert (top - np.vecdot(q - x, x)).max() < 1e-12
+    low = matrices.lowest(q)
+    np.testing.assert_allclose(np.vecdot(q, low), np.linalg.eigvalsh(matrices.matrix(q))[:, 0])
+    assert matrices.contains(low).all()
+
+
+def test_svec_keeps_inner_products_and_comes_back():
+    domain, rng = Spectrahedron(4), np.random.default_rng(6)
+    a, b = (m + np.swapaxes(m, 1, 2) for m in rng.normal(size=(2, 5, 4, 4)))
+    inner = np.einsum("rij,rij->r", a, b)
+    np.testing.assert_allclose(np.vecdot(domain.vector(a), domain.vector(b)), inner)
+    np.testing.assert_allclose(domain.matrix(domain.vector(a)), a)
+
+
+@pytest.mark.parametrize("d", [2, 3, 5])
+def test_the_spectrahedron_has_the_radii_of_its_eigenvalues(d):
+    """A projector on a line is at R and a pair of orthogonal ones at D; the matrix I/d + r u with
+    u = (I/d - e e') / |.| of trace 0 has eigenvalue 0: r cannot be larger."""
+    domain = Spectrahedron(d)
+    lines = np.stack([np.diag(row) for row in np.eye(d)])
+    points = domain.vector(lines)
+    assert np.linalg.norm(points[0] - domain.centre) == pytest.approx(domain.outer_radius)
+    assert np.linalg.norm(points[0] - points[1]) == pytest.approx(domain.diameter)
+    u = domain.centre - points[0]
+    edge = domain.centre + domain.inner_radius * u / np.linalg.norm(u)
+    assert np.linalg.eigvalsh(domain.matrix(edge)).min() == pytest.approx(0.0, abs=1e-12)
+    Q = domain.basis
+    np.testing.assert_allclose(Q.T @ Q, np.eye(domain.dim - 1), atol=1e-12)
+    np.testing.assert_allclose(Q.T @ domain.centre, 0.0, atol=1e-12)
+
+
+@domains
+def test_whatever_comes_in_a_point_of_the_domain_comes_out(domain):
+    """NaN, infinities and numbers at the end of the range."""
+    bad = np.array([np.nan, np.inf, -np.inf, 1e308, -1e308, 1e100, 0.0, 1.0])
+    v = np.random.default_rng(7).choice(bad, size=(300, domain.dim))
+    assert domain.contains(domain.lowest(v), 1e-9).all()
+    if domain.has_projection:
+        assert domain.contains(domain.project(v), 1e-9).all()
+    wild = ~(np.abs(v) < 1e9).all(axis=-1)
+    assert wild.sum() > 100
+    assert not domain.contains(v)[wild].any()

@@ -1,0 +1,214 @@
+"""The best fixed point in hindsight: exact or certified, whoever asks and whenever."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize
+
+from dpbandit.domains import Ball, Box, Simplex
+from dpbandit.losses import (
+    Absolute,
+    Experts,
+    Hinge,
+    Kink,
+    Linear,
+    Logistic,
+    Quadratic,
+    Squared,
+    TiltedQuadratic,
+)
+from dpbandit.losses.minimise import frank_wolfe_gap, minimise_quadratic
+from tests.losses.families import FAMILIES, WITHOUT_PROJECTION, data, label, points
+
+FLAT = [
+    *(
+        word(domain)
+        for word in (Quadratic, TiltedQuadratic, Squared)
+        for domain in WITHOUT_PROJECTION
+    ),
+    *(Absolute(domain) for domain in WITHOUT_PROJECTION),
+]
+every_family = pytest.mark.parametrize("loss", FAMILIES + FLAT, ids=label)
+
+
+def stream(loss, T, R, seed=5):
+    """(T, R, *datum_shape), with a drift so that the best point is somewhere."""
+    z = data(loss, T * R, seed).reshape(T, R, *loss.datum_shape)
+    return loss.admissible((0.5 * z + 0.5 * z[:1]).reshape(T * R, -1)).reshape(z.shape)
+
+
+def total(loss, x, z):
+    return sum(loss.value(x, datum) for datum in z)
+
+
+@every_family
+def test_no_point_is_better(loss):
+    """300 points of the domain and 300 near the answer: none beats it by more than 1e-6 a round."""
+    T, R = 40, 2
+    z = stream(loss, T, R)
+    comparator = loss.comparator(R)
+    for datum in z:
+        comparator.add(datum)
+    x, value = comparator.best()
+    assert loss.domain.contains(x, 1e-9).all()
+    np.testing.assert_allclose(value, total(loss, x, z), rtol=0, atol=1e-9 * T)
+    for other in points(loss.domain, 300, 9):
+        near = x + 0.01 * (other - x)
+        for y in (np.tile(other, (R, 1)), near):
+            assert (total(loss, y, z) >= value - 1e-6 * T).all()
+
+
+@every_family
+def test_every_prefix_and_batched_equals_lone(loss):
+    """Asked after every round or only at the end, 3 replicas or 1: for closed forms the same
+    numbers; numerical answers start from the last one and agree within their certificates. Batched
+    and lone are the same to the last bit."""
+    T, R = 6, 3
+    z = stream(loss, T, R, seed=6)
+    often, lone = loss.comparator(R), loss.comparator(1)
+    late = loss.comparator(R)
+    for t, datum in enumerate(z):
+        often.add(datum)
+        late.add(datum)
+        lone.add(datum[1:2])
+        x, value = often.best()
+        assert (
+            value <= total(loss, points(loss.domain, 1, t).repeat(R, 0), z[: t + 1]) + 1e-5
+        ).all()
+        alone, alones = lone.best()
+        np.testing.assert_array_equal(x[1], alone[0])
+        assert value[1] == alones[0]
+    last, least = late.best()
+    np.testing.assert_allclose(value, least, rtol=0, atol=2e-6 * T)
+    if not hasattr(often, "gap"):
+        np.testing.assert_array_equal(x, last)
+    twin = pickle.loads(pickle.dumps(often))
+    np.testing.assert_array_equal(twin.best()[1], often.best()[1])
+
+
+@every_family
+def test_before_the_first_round(loss):
+    x, value = loss.comparator(2).best()
+    assert (value == 0).all()
+    assert loss.domain.contains(x, 1e-9).all()
+
+
+def test_blocks_change_nothing():
+    """Sums over 256 rounds at once: asked in every round or at the end, to the last bit."""
+    loss = Quadratic(Ball(3))
+    z = stream(loss, 600, 2)
+    often, once = loss.comparator(2), loss.comparator(2)
+    for datum in z:
+        often.add(datum)
+        once.add(datum)
+        often.best()
+    for a, b in zip(often.best(), once.best(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_allclose(often.best()[0], Ball(3).project(z.mean(0)), atol=1e-12)
+
+
+def test_closed_forms_by_hand():
+    """Golden. Slopes e_1 five times: -e_1, -5. Tilts -2 e_1: e_1, T (1/2 - 2). Still kink: 0."""
+    e = np.eye(3)[:1]
+    for loss, datum, x, value in (
+        (Linear(Ball(3)), e, -e, -5.0),
+        (TiltedQuadratic(Ball(3)), -2 * e, e, -7.5),
+        (Kink(Ball(3)), 0 * e, 0 * e, 0.0),
+        (Experts(Simplex(3)), 1 - e, e, 0.0),
+    ):
+        comparator = loss.comparator(1)
+        for _ in range(5):
+            comparator.add(datum)
+        found = comparator.best()
+        np.testing.assert_allclose(found[0], x)
+        np.testing.assert_allclose(found[1], [value])
+
+
+@pytest.mark.parametrize("domain", [Box(2, 0.4), Simplex(3)], ids=str)
+@pytest.mark.parametrize("word", [Absolute, Hinge])
+def test_piecewise_linear_losses_against_linear_programming(word, domain):
+    """Oracle: HiGHS, sum of slacks s_t >= +-(u_t - b_t), or s_t >= 1 - b_t u_t, s_t >= 0."""
+    loss, T = word(domain), 60
+    z = stream(loss, T, 1, seed=8)
+    a, b = z[:, 0, :-1], z[:, 0, -1]
+    origin = a @ domain.centre
+    slack = -np.eye(T)
+    if word is Absolute:
+        A = np.block([[a, slack], [-a, slack]])
+        right = np.concatenate([b + origin, -b - origin])
+        free = (None, None)
+    else:
+        A, right, free = np.hstack([-b[:, None] * a, slack]), -1 - b * origin, (0, None)
+    low, high = (-0.4, 0.4) if isinstance(domain, Box) else (0, 1)
+    flat = {} if isinstance(domain, Box) else {"A_eq": [[1] * 3 + [0] * T], "b_eq": [1]}
+    N = domain.dim
+    found = linprog([0] * N + [1] * T, A, right, bounds=[(low, high)] * N + [free] * T, **flat)
+    comparator = loss.comparator(1)
+    for datum in z:
+        comparator.add(datum)
+    value = comparator.best()[1][0]
+    assert 0 <= value - found.fun + 1e-9 <= 1e-6 * T + 1e-9
+    assert comparator.gap[0] <= 1e-6 * T
+
+
+@pytest.mark.parametrize("loss", [Logistic(Ball(3)), Kink(Ball(3), spread=0.9), Squared(Ball(3))])
+def test_smooth_and_norm_losses_against_slsqp(loss):
+    T = 50
+    z = stream(loss, T, 1, seed=9)
+    found = min(
+        minimize(
+            lambda x: total(loss, x[None], z)[0],
+            start,
+            constraints={"type": "ineq", "fun": lambda x: 1 - x @ x},
+            tol=1e-9,
+        ).fun
+        for start in points(loss.domain, 4)
+    )
+    comparator = loss.comparator(1)
+    for datum in z:
+        comparator.add(datum)
+    assert comparator.best()[1][0] == pytest.approx(found, abs=2e-6 * T)
+
+
+@pytest.mark.parametrize("domain", [*WITHOUT_PROJECTION, Ball(3), Box(3)], ids=str)
+def test_quadratics_are_minimised_to_the_gap(domain):
+    """Property: whatever G (of any rank) and c, the gap is met, and it bounds the distance to what
+    thousands of points do best."""
+    rng = np.random.default_rng(1)
+    R, N = 6, domain.dim
+    root = rng.standard_normal((R, N, N)) * (rng.random((R, 1, N)) < 0.7)
+    G, c = root @ root.swapaxes(1, 2), 3 * rng.standard_normal((R, N))
+    start = np.tile(domain.centre, (R, 1))
+    x, gap = minimise_quadratic(domain, G, c, start, np.full(R, 1e-7))
+    assert (gap <= 1e-7).all()
+    assert domain.contains(x, 1e-8).all()
+
+    def q(y):
+        return np.vecdot(y, np.matvec(G, y)) / 2 - np.vecdot(c, y)
+
+    for y in points(domain, 200):
+        assert (q(y - domain.centre) >= q(x - domain.centre) - 2e-7).all()
+    gradient = np.matvec(G, x - domain.centre) - c
+    np.testing.assert_allclose(frank_wolfe_gap(domain, x, gradient), gap, atol=1e-9)
+
+
+def test_data_that_repeat_and_data_that_contradict_each_other():
+    """Degenerate: no features at all, the same user again and again, exact interpolation."""
+    for loss in (Absolute(Ball(2)), Hinge(Ball(2)), Logistic(Ball(2)), Squared(Ball(2))):
+        for rows in ([[0, 0, 1]] * 3, [[1, 0, 1]] * 9, [[1, 0, 1], [1, 0, -1]] * 4):
+            comparator = loss.comparator(1)
+            for row in rows:
+                comparator.add(np.array([row], dtype=float))
+            _, value = comparator.best()
+            grid = np.linspace(-1, 1, 2001)
+            every = sum(loss.value(np.stack([grid, 0 * grid], 1), np.array([row])) for row in rows)
+            assert 0 <= value[0] - every.min() + 1e-9 <= 1e-6 * len(rows) + 1e-9
+
+
+def test_a_constant_loss_has_no_regret():
+    """L = 0 in effect: slopes of 0."""
+    loss = Linear(Ball(2))
+    comparator = loss.comparator(1)
+    comparator.add(np.zeros((1, 2)))
+    assert comparator.best()[1][0] == 0.0

@@ -1,0 +1,81 @@
+"""Agents for convex losses that spend more than their ledger says: the audit must flag them."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dpbandit.agents import PFTAL, PrivateBandit
+from dpbandit.leaders import GradientLeader
+from dpbandit.privacy.statistics import ClippedVectors
+
+
+def quieten(sums: Any, factor: float) -> None:
+    """Noise of a tree's nodes times `factor`, whatever the ledger says."""
+    node = sums._noise._node
+    sums._noise._node = lambda: factor * node()
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfTheNodes(PFTAL):
+    """The leader with half the noise."""
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        agent: Any = super().make(spec, streams)
+        quieten(agent._sums, 0.5)
+        return agent
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoGradientClip(PFTAL):
+    """The leader that trusts the environment for the length of a gradient."""
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        agent: Any = super().make(spec, streams)
+        agent._sums._statistic = ClippedVectors(agent._sums._statistic.dim, 1e9)
+        return agent
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswersTheContext(PFTAL):
+    """The leader that moves on from the datum it is shown as context."""
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        agent: Any = super().make(spec, streams)
+        agent.__class__ = LowestOfTheContext
+        return agent
+
+
+class LowestOfTheContext(GradientLeader):
+    """Plays the point that is best for the round before."""
+
+    def act(self, context: Any) -> Any:
+        return self._loss.domain.lowest(context)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfTheValues(PrivateBandit):
+    """The bandit with half the noise."""
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        agent: Any = super().make(spec, streams)
+        quieten(agent._sums, 0.5)
+        return agent
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoValueClip(PrivateBandit):
+    """The bandit that trusts the environment for the range of values."""
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        agent: Any = super().make(spec, streams)
+        agent._sums._statistic = replace(agent._sums._statistic, low=-1e9, high=1e9)
+        return agent
+
+
+PREY = {
+    "half the noise of gradients": HalfTheNodes(),
+    "gradients not clipped": NoGradientClip(),
+    "a datum is answered in the next round": AnswersTheContext(),
+    "half the noise of values": HalfTheValues(delta=1e-4),
+    "values not clipped": NoValueClip(delta=1e-4),
+}
+"""Broken agents, all flagged in the released view at 8,000 runs."""
