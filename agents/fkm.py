@@ -94,5 +94,5 @@ class FKMAgent:
         """Step against u in proportion to the loss -`reward` (R,) of the point just played."""
         value = clip_range(0.0 - reward, *self._range)
         step = self._exploration.domain.embedded(value[:, None] * self._directions.u)
-        self._y = self._exploration.project(self._y - self._nu * step)
+        self._y = self._exploration.nearest(self._y - self._nu * step, self._y)
         self._directions.advance()

@@ -5,7 +5,8 @@ from math import inf, sqrt
 
 from dpbandit.inputs import BadInput, gaussian_target, one_of, positive, privacy_target
 from dpbandit.leaders import GradientLeader, Leader, Resting, gradients, with_gradients
-from dpbandit.privacy.calibrate import NoiseLaw, least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.calibrate import NoiseLaw
+from dpbandit.privacy.certified_sums import Target, certified_sum
 from dpbandit.privacy.ledger import Ledger, no_privacy
 from dpbandit.protocols import Spec
 from dpbandit.streams import Streams
@@ -75,24 +76,8 @@ class LinearFTRL:
         if loss.lipschitz == 0:  # every point is as good as any
             return Resting(domain, len(streams))
         statistic = gradients(loss)
-        multiplier = least_multiplier(
-            "padded",
-            horizon=T,
-            refresh_every=1,
-            epsilon=self.epsilon,
-            delta=self.delta or 0.0,
-            law=self.noise,
-            dim=statistic.dim,
-        )
-        sums = noisy_prefix_sum(
-            "padded",
-            statistic,
-            streams,
-            horizon=T,
-            refresh_every=1,
-            noise_multiplier=multiplier,
-            law=self.noise,
-        )
+        target = Target(self.epsilon, self.delta or 0.0, horizon=T, refresh_every=1)
+        sums = certified_sum("padded", statistic, streams, target, law=self.noise)
         rate = self.rate or domain.outer_radius / (loss.lipschitz * sqrt(T))
         leader = Leader(domain, len(streams), curvature=0.0, anchored=False, start=1 / rate)
         ledger = Ledger((sums.spend,)) if self.epsilon < inf else no_privacy("sums without noise")

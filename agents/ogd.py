@@ -7,8 +7,9 @@ import numpy as np
 
 from dpbandit.arrays import Floats, clip_norm
 from dpbandit.convex import ConvexSpec
+from dpbandit.domains import nearest
 from dpbandit.inputs import positive
-from dpbandit.leaders import with_gradients
+from dpbandit.leaders import slope, with_gradients
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.protocols import Spec
 from dpbandit.streams import Streams
@@ -68,13 +69,12 @@ class OGDAgent:
 
     def update(self, context: Floats, action: Floats, told: Floats) -> None:
         """Step against the gradient at `action` of the datum `told`, (R, *datum_shape)."""
-        loss, domain = self._loss, self._loss.domain
+        loss, domain, start = self._loss, self._loss.domain, self._point
         self._rounds += 1
         if loss.lipschitz == 0:
             return
         rate = domain.diameter / (loss.lipschitz * sqrt(self._rounds))
         if self._curvature:
             rate = 1 / (self._curvature * self._rounds)
-        slope = domain.coordinates(loss.gradient(action, told))
-        step = domain.embedded(rate * clip_norm(slope, loss.lipschitz))
-        self._point = domain.project(self._point - step)
+        clipped = clip_norm(slope(loss, action, told), loss.lipschitz)
+        self._point = nearest(domain, start - domain.embedded(rate * clipped), start).point

@@ -14,7 +14,8 @@ from dpbandit.leaders import (
     leader_of,
     with_gradients,
 )
-from dpbandit.privacy.calibrate import NoiseLaw, least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.calibrate import NoiseLaw, noisy_prefix_sum
+from dpbandit.privacy.certified_sums import Target, certified_sum
 from dpbandit.privacy.gdp import mu_of
 from dpbandit.privacy.laws import Gaussian, KNorm, Laplace
 from dpbandit.privacy.ledger import Ledger, no_privacy
@@ -119,25 +120,16 @@ class PFTAL:
         return GradientLeader(loss, sums, leader, ledger)
 
     def _tree(self, statistic: ClippedVectors, streams: Streams, horizon: int) -> PrefixSum:
-        if self.calibration == "paper":
-            multiplier = log2(horizon) / (2 * self.epsilon)  # c = L log2(T) / epsilon, over 2 L
-        else:
-            multiplier = least_multiplier(
-                "tree",
-                horizon=horizon,
-                refresh_every=1,
-                epsilon=self.epsilon,
-                delta=self.delta or 0.0,
-                law=self.noise,
-                dim=statistic.dim,
-            )
-        return noisy_prefix_sum(
+        if self.calibration == "certified":
+            target = Target(self.epsilon, self.delta or 0.0, horizon, refresh_every=1)
+            return certified_sum("tree", statistic, streams, target, law=self.noise)
+        return noisy_prefix_sum(  # c = L log2(T) / epsilon, over 2 L
             "tree",
             statistic,
             streams,
             horizon=horizon,
             refresh_every=1,
-            noise_multiplier=multiplier,
+            noise_multiplier=log2(horizon) / (2 * self.epsilon),
             law=self.noise,
         )
 

@@ -53,7 +53,7 @@ class BatchedDescent:
         eta = self.plan.eta if self.plan.descend else -self.plan.eta
         q = domain.centre - eta * domain.embedded(total)
         if self.plan.exact:
-            self._y = self._exploration.project(q)
+            self._y = self._exploration.nearest(q, self._y)
             return
         found = frank_wolfe(
             domain,
@@ -104,6 +104,8 @@ class Epochs:
 
     def update(self, context: Floats, action: Floats, reward: Floats) -> None:
         """Feed the loss -`reward` (R,) to the current epoch."""
+        if self._rounds == 0:
+            self._check_promise()
         self._run.update(context, action, reward)
         self._rounds += 1
         if self._rounds == self._run.plan.horizon:
@@ -113,13 +115,16 @@ class Epochs:
     def _begin(self) -> BatchedDescent:
         self._epoch, self._rounds = self._epoch + 1, 0
         plan = self._plan(self._first << self._epoch)
-        run = BatchedDescent(plan, self._streams.child(f"epoch {self._epoch}"))
-        spend = run.ledger.spends[0]
-        if plan.noise.private and spend not in self._promised.parts:
-            for epsilon in (0.0, 0.1, 1.0, 10.0):
-                if spend.delta(epsilon) > self._promised.delta(epsilon) * (1 + 1e-6):
-                    raise BadInput(
-                        f"Epoch {self._epoch} ({spend.note}) costs more than promised: make the "
-                        "agent for a longer horizon."
-                    )
-        return run
+        return BatchedDescent(plan, self._streams.child(f"epoch {self._epoch}"))
+
+    def _check_promise(self) -> None:
+        """Before an epoch's first user, not before: the last user of a horizon is covered."""
+        spend = self._run.ledger.spends[0]
+        if not self._run.plan.noise.private or spend in self._promised.parts:
+            return
+        for epsilon in (0.0, 0.1, 1.0, 10.0):
+            if spend.delta(epsilon) > self._promised.delta(epsilon) * (1 + 1e-6):
+                raise BadInput(
+                    f"Epoch {self._epoch} ({spend.note}) costs more than promised: make the "
+                    "agent for a longer horizon."
+                )

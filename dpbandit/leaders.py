@@ -55,8 +55,7 @@ class Leader:
         self._domain, self._curvature, self._anchored = domain, curvature, anchored
         self._start, self._shrink = start, shrink
         self._rounds = 0
-        self._centre = domain.centre
-        self._mean = self.point = np.tile(self._centre, (replicas, 1))
+        self._mean = self.point = np.tile(domain.centre, (replicas, 1))
 
     def follow(self, taken: Floats, total: Floats) -> None:
         """One more surrogate.
@@ -69,16 +68,8 @@ class Leader:
         if self._anchored:
             self._mean = self._mean + (taken - self._mean) / self._rounds
         step = self._domain.embedded(total / (self._start + self._curvature * self._rounds))
-        self.point = self._nearest(self._mean - step)
-
-    def _nearest(self, q: Floats) -> Floats:
-        domain, shrink = self._domain, self._shrink
-        if not domain.has_projection:
-            return nearest(domain, q, self.point, shrink=shrink).point
-        if not shrink:
-            return domain.project(q)
-        c0, size = self._centre, 1 - shrink
-        return c0 + size * (domain.project(c0 + (q - c0) / size) - c0)
+        q = self._mean - step
+        self.point = nearest(self._domain, q, self.point, shrink=self._shrink).point
 
 
 class GradientLeader:
@@ -94,8 +85,7 @@ class GradientLeader:
 
     def update(self, context: Floats, action: Floats, told: Floats) -> None:
         """Feed the gradient at `action` (R, N) of the datum `told` (R, *datum_shape)."""
-        gradient = self._loss.gradient(action, told)
-        total = self._sums(self._loss.domain.coordinates(gradient))
+        total = self._sums(slope(self._loss, action, told))
         if total is not None:
             self._leader.follow(action, total)
 
@@ -113,6 +103,12 @@ class Resting:
 
     def update(self, context: Floats, action: Floats, told: Floats) -> None:
         """Learns nothing."""
+
+
+def slope(loss: Loss, point: Floats, datum: Floats) -> Floats:
+    """P_V gradient in coordinates of V, (R, k), of whatever is told: the clip comes after it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return loss.domain.coordinates(loss.gradient(point, datum))
 
 
 def gradients(loss: Loss) -> ClippedVectors:

@@ -16,7 +16,7 @@ from scipy.optimize import minimize_scalar
 from dpbandit.arrays import Floats, norms
 from dpbandit.convex import ConvexSpec, told
 from dpbandit.domains.domain import Domain
-from dpbandit.domains.frank_wolfe_projection import shrunk_projection
+from dpbandit.domains.frank_wolfe_projection import nearest
 from dpbandit.inputs import BadInput, gaussian_target, inside, one_of, privacy_target
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.calibrate import exact_prefix_sum, least_multiplier, noisy_prefix_sum
@@ -65,7 +65,7 @@ def estimates_of(loss: Loss, zeta: float, offset: float | None) -> OnePointEstim
 
 def least(bound: Callable[[float], float], highest: float) -> float:
     """Where a function on (0, highest] is least."""
-    found = minimize_scalar(bound, bounds=(0, highest), method="bounded", options={"xatol": 1e-10})
+    found = minimize_scalar(bound, bounds=(0, highest), method="bounded", options={"xatol": 1e-10 * highest})
     return min(float(found.x), highest)
 
 
@@ -89,9 +89,9 @@ class Exploration:
         """Of C', (1 - xi) D."""
         return (1 - self.xi) * self.domain.diameter
 
-    def project(self, q: Floats) -> Floats:
-        """The nearest point of C', (R, N) -> (R, N)."""
-        return shrunk_projection(self.domain, q, self.xi)
+    def nearest(self, q: Floats, start: Floats) -> Floats:
+        """The point of C' nearest to q (R, N); without a projection found from `start`."""
+        return nearest(self.domain, q, start, shrink=self.xi).point
 
     def directions(self, streams: Streams) -> "Directions":
         """Fresh directions each round, from the stream "exploration"."""

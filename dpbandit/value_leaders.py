@@ -149,7 +149,7 @@ class ValueLeader:
         """Feed the value -`told`, (R,), unless no later point can depend on it."""
         if self._useful:
             self._useful -= 1
-            total = self._sums(-told, self._directions.u)
+            total = self._sums(0.0 - told, self._directions.u)
             assert total is not None  # sums are released in every round
             self._leader.follow(self._leader.point, total)
         self._directions.advance()

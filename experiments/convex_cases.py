@@ -60,6 +60,12 @@ def _private_bandit(
     )
 
 
+def _pftal(horizon: int, *measured: tuple[float, float]) -> tuple[Reference, ...]:
+    """PFTAL at epsilon 1: K-norm noise, the same as printed, Laplace and Gaussian noise."""
+    columns = zip(({}, _PAPER, _LAPLACE, _GAUSSIAN), measured, strict=True)
+    return _rows(horizon, "pftal", [(settings, *value) for settings, value in columns])
+
+
 P_LIN = _case(
     "p-lin",
     "<e_1, x> on the unit ball, the same every round",
@@ -79,40 +85,10 @@ P_QUAD = _case(
     "p-quad",
     "|x - c|^2 / 2 on the unit ball, half of c random",
     _private_bandit(4096, (598, 1), (1080, 12), (1039, 10), (930, 8), (924, 20), (1499, 21)),
-    *(
-        _rows(
-            horizon,
-            "pftal",
-            [
-                ({}, *knorm),
-                (_PAPER, *paper),
-                (_LAPLACE, *laplace),
-                (_GAUSSIAN, *gaussian),
-                ({"epsilon": 0.1}, *strict),
-                ({"epsilon": 10}, *loose),
-            ],
-        )
-        for horizon, paper, knorm, laplace, gaussian, strict, loose in (
-            (
-                1024,
-                (192.48, 2.41),
-                (346.09, 4.43),
-                (398.67, 5.44),
-                (214.78, 2.31),
-                (598.47, 8.66),
-                (37.82, 0.68),
-            ),
-            (
-                4096,
-                (263.25, 2.94),
-                (536.16, 6.29),
-                (675.75, 7.83),
-                (268.88, 2.57),
-                (2216.05, 27.39),
-                (47.56, 0.76),
-            ),
-        )
-    ),
+    _pftal(1024, (346.09, 4.43), (192.48, 2.41), (398.67, 5.44), (214.78, 2.31)),
+    _pftal(4096, (536.16, 6.29), (263.25, 2.94), (675.75, 7.83), (268.88, 2.57)),
+    _rows(1024, "pftal", [({"epsilon": 0.1}, 598.47, 8.66), ({"epsilon": 10}, 37.82, 0.68)]),
+    _rows(4096, "pftal", [({"epsilon": 0.1}, 2216.05, 27.39), ({"epsilon": 10}, 47.56, 0.76)]),
     _rows(1024, "ftal", [({}, 1.18, 0.02)]),
     _rows(4096, "ftal", [({}, 1.36, 0.02)]),
     _rows(1024, "bandit-ftal", [(_OBLIVIOUS, 145, 2), ({"beta": "adaptive"}, 147, 2)]),
@@ -164,40 +140,10 @@ P_QUAD = _case(
 P_KINK = _case(
     "p-kink",
     "|x| + |x|^2 / 2 on the unit ball: strongly convex, not smooth",
-    *(
-        _rows(
-            horizon,
-            "pftal",
-            [
-                ({}, *knorm),
-                (_PAPER, *paper),
-                (_LAPLACE, *laplace),
-                (_GAUSSIAN, *gaussian),
-                ({"epsilon": 0.1}, *strict),
-                ({"epsilon": 10}, *loose),
-            ],
-        )
-        for horizon, paper, knorm, laplace, gaussian, strict, loose in (
-            (
-                1024,
-                (698.67, 3.24),
-                (1112.46, 6.54),
-                (1253.69, 5.60),
-                (763.50, 3.94),
-                (1534.38, 0.03),
-                (185.68, 1.03),
-            ),
-            (
-                4096,
-                (1186.77, 4.69),
-                (2112.99, 11.46),
-                (2557.04, 12.46),
-                (1208.07, 4.26),
-                (6081.33, 3.65),
-                (282.64, 1.22),
-            ),
-        )
-    ),
+    _pftal(1024, (1112.46, 6.54), (698.67, 3.24), (1253.69, 5.60), (763.50, 3.94)),
+    _pftal(4096, (2112.99, 11.46), (1186.77, 4.69), (2557.04, 12.46), (1208.07, 4.26)),
+    _rows(1024, "pftal", [({"epsilon": 0.1}, 1534.38, 0.03), ({"epsilon": 10}, 185.68, 1.03)]),
+    _rows(4096, "pftal", [({"epsilon": 0.1}, 6081.33, 3.65), ({"epsilon": 10}, 282.64, 1.22)]),
     _rows(1024, "ftal", [({}, 4.72, 0.005)]),
     _rows(4096, "ftal", [({}, 5.41, 0.005)]),
 )

@@ -45,7 +45,8 @@ ORDER = """
     auditing.exact auditing.ratios
     | auditing.search auditing.report | auditing.audit
     auditing.rehearsal
-    experiments.case experiments.grid | experiments.contextual_cases experiments.convex_cases
+    experiments.case experiments.grid experiments.command
+    experiments.contextual_cases experiments.convex_cases
     experiments.cases experiments.convex.plan experiments.convex.slopes | experiments.convex.runs
     experiments.convex.horizons experiments.convex.epsilons experiments.convex.adaptivity
     experiments.reproduce experiments.pricing.study experiments.figure_5_1.study

@@ -52,6 +52,8 @@ def nearest(
 def shrunk_projection(domain: Domain, q: Floats, shrink: float) -> Floats:
     """c0 + (1 - shrink) (Proj_C(c0 + (q - c0) / (1 - shrink)) - c0), (R, N) -> (R, N)."""
     inside("shrink", shrink, 0, 0.999, ends=True)
+    if shrink == 0:
+        return domain.project(q)
     c0, size = domain.centre, 1 - shrink
     return c0 + size * (domain.project(c0 + (tame(q) - c0) / size) - c0)
 

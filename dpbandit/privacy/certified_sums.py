@@ -3,10 +3,10 @@
 A Gram matrix with noise in it has other eigenvalues; `Spectrum` says how far they may be off.
 """
 
-from math import log, sqrt
+from math import log, prod, sqrt
 from typing import NamedTuple
 
-from dpbandit.privacy.calibrate import Kind, least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.calibrate import NoiseLaw, Process, least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.prefix_sums import PrefixSum
 from dpbandit.privacy.statistics import Statistic
 from dpbandit.streams import Streams
@@ -41,12 +41,18 @@ NO_NOISE = Spectrum(0.0)
 
 
 def certified_sum(
-    process: Kind, statistic: Statistic, streams: Streams, target: Target
+    process: Process,
+    statistic: Statistic,
+    streams: Streams,
+    target: Target,
+    *,
+    law: NoiseLaw = "gaussian",
 ) -> PrefixSum:
-    """The least Gaussian noise whose exact certificate meets the target.
+    """The least noise of a law whose exact certificate meets the target.
 
-    **Guarantee.** All releases are (epsilon, delta)-DP for replacing one user, because they are
-    mu-GDP with the largest mu that is: column norm of the process over noise multiplier.
+    **Guarantee.** All releases are (epsilon, delta)-DP for replacing one user. Gaussian ones are
+    mu-GDP with the largest mu that is: column norm of the process over noise multiplier. For
+    the others see `least_multiplier`.
     """
     multiplier = least_multiplier(
         process,
@@ -54,6 +60,8 @@ def certified_sum(
         refresh_every=target.refresh_every,
         epsilon=target.epsilon,
         delta=target.delta,
+        law=law,
+        dim=prod(statistic.shape),
     )
     return noisy_prefix_sum(
         process,
@@ -62,6 +70,7 @@ def certified_sum(
         horizon=target.horizon,
         refresh_every=target.refresh_every,
         noise_multiplier=multiplier,
+        law=law,
     )
 
 

@@ -121,7 +121,10 @@ class LocalValues(Mechanism):
         return clip_range(y, self._low, self._high) - self._offset
 
     def _release(self, *datum: npt.NDArray[Any]) -> Floats:
-        return self.query(*datum) + self._noise()
+        value, noise = self.query(*datum), self._noise()
+        if value.shape != noise.shape:  # broadcast, a value would be released more than once
+            raise BadInput(f"Expected values of shape {noise.shape}, got {value.shape}.")
+        return value + noise
 
 
 class LocalSums:

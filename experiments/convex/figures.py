@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _TITLES = {
     "p-lin": r"p-lin: $f(x) = x_1$ on the unit ball of $\mathbf{R}^5$",
-    "p-quad": r"p-quad: $f(x) = |x - c|^2 / 2$ on the same ball, c half random",
+    "p-quad": r"p-quad: $f(x) = |x - c|^2 / 2$ on the unit ball of $\mathbf{R}^5$, c half random",
     "pricing": "ConvexPricing: three goods",
     "sees the point": "losses that see the point of this round",
     "saw the point before": "losses that saw the point of the round before",

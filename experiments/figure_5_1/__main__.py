@@ -1,29 +1,18 @@
 """`python -m dpbandit.experiments.figure_5_1 [--quick] [--out DIR] [--replicas R]`."""
 
-import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
 from dpbandit.experiments.figure_5_1.figure import draw
 from dpbandit.experiments.figure_5_1.study import QUICK, Plan, study
-from dpbandit.inputs import BadInput
 from dpbandit.results import check_writable
 
 
 def main(
-    quick: Annotated[bool, typer.Option("--quick", help="Seconds instead of minutes.")] = False,
-    out: Annotated[Path, typer.Option(help="Where results go, and are taken up again.")] = Path(
-        "out/figure_5_1"
-    ),
-    replicas: Annotated[int | None, typer.Option(help="Independent repetitions, >= 2.")] = None,
+    quick: Quick = False, out: Out = Path("out/figure_5_1"), replicas: Replicas = None
 ) -> None:
     """Figure 5.1 as printed, as specified and as certified. Resumes where it stopped."""
-    plan = QUICK if quick else Plan()
-    if replicas is not None:
-        plan = replace(plan, replicas=replicas)
+    plan = chosen(QUICK if quick else Plan(), replicas)
     check_writable(out / "figure_5_1.png")
     found = study(plan, out)
     for name, (_, outcome, proof) in found.items():
@@ -34,8 +23,4 @@ def main(
 
 
 if __name__ == "__main__":
-    try:
-        typer.run(main)
-    except BadInput as mistake:
-        print(f"dpbandit: {mistake}", file=sys.stderr)
-        sys.exit(2)
+    start(main)

@@ -1,31 +1,19 @@
 """`python -m dpbandit.experiments.pricing [--quick] [--out DIR] [--replicas R]`."""
 
-import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
+from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
 from dpbandit.experiments.pricing.figure import figures
 from dpbandit.experiments.pricing.study import QUICK, Findings, Plan, study
-from dpbandit.inputs import BadInput
 from dpbandit.results import check_writable
 
 
-def main(
-    quick: Annotated[bool, typer.Option("--quick", help="Seconds instead of minutes.")] = False,
-    out: Annotated[Path, typer.Option(help="Where results go, and are taken up again.")] = Path(
-        "out/pricing"
-    ),
-    replicas: Annotated[int | None, typer.Option(help="Independent repetitions, >= 2.")] = None,
-) -> None:
+def main(quick: Quick = False, out: Out = Path("out/pricing"), replicas: Replicas = None) -> None:
     """Regret against epsilon, pricing orange juice and recommending. Resumes where it stopped."""
-    plan = QUICK if quick else Plan()
-    if replicas is not None:
-        plan = replace(plan, replicas=replicas)
+    plan = chosen(QUICK if quick else Plan(), replicas)
     check_writable(out / "summary.csv")
     for found in study(plan, out):
         _print(found)
@@ -53,8 +41,4 @@ def _print(found: Findings) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        typer.run(main)
-    except BadInput as mistake:
-        print(f"dpbandit: {mistake}", file=sys.stderr)
-        sys.exit(2)
+    start(main)

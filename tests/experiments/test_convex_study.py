@@ -6,6 +6,7 @@ from math import inf, isnan, sqrt
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from dpbandit import BadInput
@@ -67,7 +68,7 @@ def test_regret_that_is_not_positive_has_no_slope():
 
 def quick(folder):
     """The command, as documented, on a tiny plan."""
-    app = command.typer.Typer()
+    app = typer.Typer()
     app.command()(command.main)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "QUICK", TINY)

@@ -6,6 +6,7 @@ from math import log, sqrt
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from dpbandit import BadInput
@@ -64,7 +65,7 @@ def test_lines_promise_what_the_paper_does(plan):
 def test_quick_runs_write_everything_and_the_second_does_no_work(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "QUICK", TINY)
     monkeypatch.setattr("dpbandit.progress._PATIENCE", 1e9)
-    app = command.typer.Typer()
+    app = typer.Typer()
     app.command()(command.main)
     words = ["--quick", "--out", str(tmp_path), "--replicas", "3"]
     done = CliRunner().invoke(app, words)

@@ -5,6 +5,7 @@ from math import inf
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from dpbandit import BadInput
@@ -89,7 +90,7 @@ def test_the_command(tmp_path, monkeypatch):
     """As documented; `--replicas` reaches the plan; standard errors need two of them."""
     monkeypatch.setattr(command, "QUICK", TINY)
     monkeypatch.setattr("dpbandit.progress._PATIENCE", 1e9)
-    app = command.typer.Typer()
+    app = typer.Typer()
     app.command()(command.main)
     words = ["--quick", "--out", str(tmp_path), "--replicas", "3"]
     done = CliRunner().invoke(app, words)
