@@ -8,7 +8,7 @@ import numpy as np
 from dpbandit.arrays import Floats, clip_range
 from dpbandit.inputs import positive
 from dpbandit.losses.loss import Loss
-from dpbandit.one_point import Exploration, told_values
+from dpbandit.one_point import Exploration, range_of, told_values
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.privacy.one_point import largest
 from dpbandit.protocols import Spec
@@ -58,13 +58,13 @@ class FKM:
         """A running agent; raises `BadInput` for anything but a convex problem told by values."""
         spec = told_values(self, spec)
         loss, T = spec.loss, spec.horizon
-        nu = self.nu or loss.domain.outer_radius / (largest(*loss.value_range, 0.0) * sqrt(T))
+        nu = self.nu or loss.domain.outer_radius / (largest(*range_of(loss), 0.0) * sqrt(T))
         exploration = Exploration(loss.domain, self.radius(loss, T))
         return FKMAgent(loss.value_range, exploration, nu, streams)
 
     def radius(self, loss: Loss, horizon: int) -> float:
         """zeta."""
-        domain, C = loss.domain, largest(*loss.value_range, 0.0)
+        domain, C = loss.domain, largest(*range_of(loss), 0.0)
         R, r, k = domain.outer_radius, domain.inner_radius, domain.affine_dim
         paper = sqrt(R * k * C * r / (3 * (loss.lipschitz * r + C))) / horizon**0.25
         return self.zeta or min(paper, r / 2)

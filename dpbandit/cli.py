@@ -3,6 +3,8 @@
 import inspect
 import re
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
@@ -16,9 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from dpbandit.agents import AGENTS
-from dpbandit.auditing.audit import PRINTED, audit_all, with_printed
 from dpbandit.auditing.audit import audit as run_audit
-from dpbandit.auditing.report import AuditReport, plot_audit
+from dpbandit.auditing.everyone import PRINTED, audit_all, with_printed
+from dpbandit.auditing.report import SUFFIXES, AuditReport, plot_audit
 from dpbandit.auditing.views import View
 from dpbandit.evaluate import certify as make_certificate
 from dpbandit.evaluate import compare as run_comparison
@@ -175,8 +177,13 @@ def certify(
         Console().print(f"Written to {plot}.", highlight=False)
 
 
+_OF_ONE = ("env", "horizon", "settings", "plot")
+"""Options of `audit` that --all does not have."""
+
+
 @app.command()
 def audit(
+    context: typer.Context,
     agent: Annotated[str | None, typer.Argument(help="ID[:KEY=VALUE...], or --all.")] = None,
     env: Annotated[str, typer.Option(help="Environment id.")] = "dpbandit/GLMBandit-v0",
     everyone: Annotated[
@@ -205,8 +212,13 @@ def audit(
     --out report.json --plot tradeoff.png`
     """
     privacy_target(epsilon, delta)
-    if everyone == (agent is not None) or (everyone and plot is not None):
-        raise BadInput("Expected either one AGENT, with --plot if wanted, or --all.")
+    if everyone == (agent is not None) or (everyone and _given(context, _OF_ONE)):
+        raise BadInput(
+            "Expected either one AGENT, with --env, --horizon, --set and --plot if wanted, or "
+            "--all, which chooses a small problem for each."
+        )
+    if plot is not None:
+        one_of("suffix of the plot", plot.suffix, SUFFIXES)
     for target in (out, plot):
         if target is not None:
             check_writable(target)
@@ -219,21 +231,39 @@ def audit(
     }
     console = Console()
     if agent is None:
-        configs = {name: _agent(name, epsilon, delta) for name in AGENTS}
+        configs = dict[str, AgentConfig]()
+        for name in AGENTS:
+            with suppress(BadInput):  # some noise needs delta > 0
+                configs[name] = _agent(name, epsilon, delta)
         reports = audit_all(with_printed(configs), **how)
         console.print(_table_of(reports))
+        if unfit := [name for name in _private() if name not in reports]:
+            console.print(f"Not audited at epsilon {epsilon:g}, delta {delta:g}: ", end="")
+            console.print(f"{', '.join(unfit)}.", highlight=False)
         document: dict[str, Any] = {name: report.as_dict() for name, report in reports.items()}
     else:
         make = problem_maker(env)
         spec = make(**{**parse_settings(settings), "horizon": horizon}).spec
         report = run_audit(_agent(agent, epsilon, delta), spec, **how)
         console.print(Text(str(report)))
-        document = report.as_dict()
+        document = {"agent_id": agent, "environment": env, "horizon": horizon, **report.as_dict()}
         if plot is not None:
             plot_audit(report, plot, title=f"{agent} on {env}, horizon {horizon:,}")
             console.print(f"Written to {plot}.", highlight=False)
     if out is not None:
         write_json(out, document)
+        console.print(f"Written to {out}.", highlight=False)
+
+
+def _given(context: typer.Context, names: Sequence[str]) -> bool:
+    """Whether any of these options is on the command line."""
+    sources = (context.get_parameter_source(name) for name in names)
+    return any(source is not None and source.name == "COMMANDLINE" for source in sources)
+
+
+def _private() -> list[str]:
+    """Agents that have a privacy target."""
+    return [n for n, config in AGENTS.items() if "epsilon" in {f.name for f in fields(config)}]
 
 
 def _table_of(reports: dict[str, AuditReport]) -> Table:

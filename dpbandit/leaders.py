@@ -73,11 +73,15 @@ class Leader:
 
 
 class GradientLeader:
-    """Plays the leader of the gradients that were told, which reach it through `sums` alone."""
+    """Plays the leader of the gradients that were told, which reach it through `sums` alone.
 
-    def __init__(self, loss: Loss, sums: PrefixSum, leader: Leader, ledger: Ledger) -> None:
+    Where data come late, the first `spec.delay` rounds tell nobody's, and are passed over.
+    """
+
+    def __init__(self, spec: ConvexSpec, sums: PrefixSum, leader: Leader, ledger: Ledger) -> None:
         self.ledger = ledger
-        self._loss, self._sums, self._leader = loss, sums, leader
+        self._loss, self._sums, self._leader = spec.loss, sums, leader
+        self._silent = spec.delay
 
     def act(self, context: Floats) -> Floats:
         """The leader's point, (R, N)."""
@@ -85,6 +89,9 @@ class GradientLeader:
 
     def update(self, context: Floats, action: Floats, told: Floats) -> None:
         """Feed the gradient at `action` (R, N) of the datum `told` (R, *datum_shape)."""
+        if self._silent:
+            self._silent -= 1
+            return
         total = self._sums(slope(self._loss, action, told))
         if total is not None:
             self._leader.follow(action, total)

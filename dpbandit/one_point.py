@@ -33,7 +33,7 @@ NOISES = ("laplace", "k-norm", "gaussian", "local")
 CALIBRATIONS = ("certified", "paper")
 _VALUES_AHEAD = 2048
 """Values drawn and normalised at once for a replica. Changes speed, never values."""
-_LARGEST = 0.999
+LARGEST = 0.999
 """xi stays below, so that the shrunken domain is not a point"""
 
 
@@ -56,16 +56,29 @@ def estimates_of(loss: Loss, zeta: float, offset: float | None) -> OnePointEstim
     Without an offset: 0 where values may be 0, else the middle of their range. Losses are often
     least near 0, where values without an offset are shortest; far from 0 they are all long.
     """
-    low, high = loss.value_range
+    low, high = range_of(loss)
     if offset is None:
         offset = 0.0 if low <= 0 <= high else (low + high) / 2
     k = loss.domain.affine_dim
     return OnePointEstimates(dim=k, zeta=zeta, low=low, high=high, offset=offset)
 
 
+def range_of(loss: Loss) -> tuple[float, float]:
+    """(lo, hi) of a loss's values; `BadInput` if they are all the same: what would they teach?"""
+    low, high = loss.value_range
+    if low == high:
+        raise BadInput(
+            f"Expected {type(loss).__name__} to have more than one value, got {low} everywhere: "
+            "play the centre."
+        )
+    return low, high
+
+
 def least(bound: Callable[[float], float], highest: float) -> float:
     """Where a function on (0, highest] is least."""
-    found = minimize_scalar(bound, bounds=(0, highest), method="bounded", options={"xatol": 1e-10 * highest})
+    found = minimize_scalar(
+        bound, bounds=(0, highest), method="bounded", options={"xatol": 1e-10 * highest}
+    )
     return min(float(found.x), highest)
 
 
@@ -77,7 +90,7 @@ class Exploration:
     zeta: float
 
     def __post_init__(self) -> None:
-        inside("zeta", self.zeta, 0, _LARGEST * self.domain.inner_radius, ends=False)
+        inside("zeta", self.zeta, 0, LARGEST * self.domain.inner_radius, ends=False)
 
     @property
     def xi(self) -> float:

@@ -182,7 +182,7 @@ def tradeoff(
     Args:
         path: .png, .svg or .pdf.
         allowed: the largest true positive rate the certificate allows at a false positive rate.
-        proven: the same for the strongest claim that the audit rules out.
+        proven: the least that the audit leaves possible.
         point: (upper bound of the false positive rate, lower bound of the true positive rate).
         title: what was audited.
         certified, measured: words for the two curves.

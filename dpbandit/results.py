@@ -184,6 +184,8 @@ def write_json(path: Path, document: Any) -> Path:
 
 def check_writable(path: Path) -> None:
     """Raise `BadInput` unless a file can be written at `path`: better asked before the work."""
+    if path.is_dir():
+        raise BadInput(f"Cannot write {path}: it is a folder.")
     probe = path.parent / f".{path.name}.{os.getpid()}.probe"
     try:
         write_atomically(probe, lambda partial: partial.touch())

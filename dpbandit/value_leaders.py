@@ -13,10 +13,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput, inside, one_of, positive
+from dpbandit.inputs import inside, one_of, positive
 from dpbandit.leaders import Leader, Resting
 from dpbandit.losses.loss import Loss
 from dpbandit.one_point import (
+    LARGEST,
     Directions,
     Exploration,
     Noise,
@@ -41,7 +42,8 @@ class ValueSettings:
         beta         the exploring step is
         oblivious    k T^(-1/3), as printed, or r / 2
         adaptive     k T^(-1/4), as printed, or r / 2
-        tuned        where the bound of `ValuePlan.regret_bound` is least, noise included
+        tuned        where `ValuePlan.regret_bound` is least, noise included; r / 2, the least
+                     noise, where it says no more than T L D, which holds for any play
 
     Losses without curvature are regularised with H = (k M / (beta R)) sqrt(ln T / T), M the largest
     |value|, or its root mean square with local noise. Without noise the tuned step is
@@ -51,7 +53,7 @@ class ValueSettings:
     """
 
     beta: Adversary | float = "tuned"
-    """how far off the leader's point values are asked for, or a number, > 0 and < r"""
+    """how far off the leader's point values are asked for, or a number, > 0 and < 0.999 r"""
     curvature: float | None = None
     """H; None: the loss's own, or the regulariser's above"""
     offset: float | None = None
@@ -171,13 +173,11 @@ def _planned(settings: ValueSettings, loss: Loss, horizon: int, noise: Noise) ->
         )
 
     if not isinstance(settings.beta, str):
-        if not settings.beta < r:
-            raise BadInput(
-                f"Expected beta={settings.beta!r} of {type(settings).__name__} to be below the "
-                f"inner radius {r!r}."
-            )
+        inside("beta", settings.beta, 0, LARGEST * r, ends=False)
         return plan(settings.beta)
     if settings.beta == "tuned":
-        return plan(least(lambda beta: plan(beta).regret_bound, r / 2))
+        best = plan(least(lambda beta: plan(beta).regret_bound, r / 2))
+        said = best.regret_bound < T * loss.lipschitz * domain.diameter
+        return best if said else plan(r / 2)
     printed = domain.affine_dim * T ** (-1 / 3 if settings.beta == "oblivious" else -1 / 4)
     return plan(min(printed, r / 2))

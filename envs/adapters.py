@@ -4,6 +4,7 @@ Both are thin: dynamics and regret live in the problem. Replica i of the vector 
 a lone environment seeded with seed + i, which is what `SyncVectorEnv` promises too.
 """
 
+from dataclasses import fields, is_dataclass
 from numbers import Integral
 from typing import Any
 
@@ -28,8 +29,9 @@ _INFO = ("expected_reward", "oracle_reward", "regret")
 def make_problem(problem: str, **arguments: Any) -> Problem:
     """The problem class named `module:Class`, made with `arguments`; misspelt ones are refused."""
     creator: Any = load_env_creator(problem)
-    known = list(getattr(creator, "__dataclass_fields__", arguments))
-    known = [name for name in known if not name.startswith("_")]
+    known = list(arguments)
+    if is_dataclass(creator):
+        known = [field.name for field in fields(creator) if field.init]
     for name in arguments:
         one_of(f"argument of {creator.__name__}", name, known)
     made: Problem = creator(**arguments)

@@ -201,7 +201,7 @@ class ConvexBandit(ConvexProblem):
         return matroids[self.domain](self.dim, self.rank)
 
     def _made_adversary(self) -> Callable[[Loss, Streams, int], Adversary]:
-        if not isinstance(self.adversary, str):
+        if callable(self.adversary):
             return self.adversary
         return Scenario(
             kind=self.adversary,  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ ORDER = """
     | auditing.contexts auditing.data auditing.views
     auditing.exact auditing.ratios
     | auditing.search auditing.report | auditing.audit
-    auditing.rehearsal
+    auditing.rehearsal auditing.everyone
     experiments.case experiments.grid experiments.command
     experiments.contextual_cases experiments.convex_cases
     experiments.cases experiments.convex.plan experiments.convex.slopes | experiments.convex.runs

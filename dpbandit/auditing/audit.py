@@ -14,10 +14,8 @@ import multiprocessing
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext, suppress
-from dataclasses import replace
+from contextlib import nullcontext
 from functools import partial
-from math import inf
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,13 +27,10 @@ from dpbandit.auditing.scores import Columns, Scorer, learned_scores, separation
 from dpbandit.auditing.search import pairs
 from dpbandit.auditing.views import VIEWS, Ends, View, columns_of, public_ends
 from dpbandit.auditing.worlds import Pair
-from dpbandit.convex import ConvexSpec
-from dpbandit.domains.balls import Ball
 from dpbandit.evaluate import certify
 from dpbandit.inputs import BadInput, inside, one_of, whole
-from dpbandit.losses.linear import Linear
 from dpbandit.progress import Progress
-from dpbandit.protocols import AgentConfig, ContextualSpec, Spec
+from dpbandit.protocols import AgentConfig, Spec
 from dpbandit.streams import Seed
 
 Sampler: TypeAlias = Callable[[int, Sequence[Seed]], Columns]
@@ -44,28 +39,11 @@ TwinSampler: TypeAlias = Callable[[Sequence[Seed]], tuple[Columns, Columns]]
 """The same for both worlds at once."""
 
 _CHUNK = 500
-"""Runs that are played together: memory does not depend on `runs`."""
+"""Runs that are played together: of most runs only the scores, a few numbers, are kept."""
 _PILOT = 160
 """Runs of each world, at most and a tenth of all, that choose the pair, on seeds of their own."""
 _MOST_TRAINING = 5000
-PRINTED = ":calibration=paper"
-"""What follows the name of an agent with printed constants."""
 _STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4}
-
-
-SMALL: tuple[Spec, ...] = (
-    *(
-        ContextualSpec(
-            n_actions=2, dim=2, horizon=24, reward_low=-1.0, reward_high=1.0, shared=shared
-        )
-        for shared in (False, True)
-    ),
-    *(
-        ConvexSpec(loss=Linear(Ball(2)), horizon=24, feedback=feedback)
-        for feedback in ("value", "datum")
-    ),
-)
-"""Where all agents are audited: small, fast, and at the bounds of every clip."""
 
 
 def audit(
@@ -112,21 +90,23 @@ def audit(
     whole("jobs", jobs, 1)
     inside("failure", failure, 0, 1, ends=False)
     one_of("view", view, VIEWS)
-    start = time.perf_counter()
+    start, name = time.perf_counter(), type(config).__name__
     proof = certify(config, spec, accountants=False)
     claim = Claim.of(proof.ledger, proof.claimed_delta)
     candidates = pairs(config, spec, seed)
     pilot = _seeds(seed, "pilot", min(_PILOT, runs // 10))
     with Progress(2 * (len(candidates) * len(pilot) + runs), shown=progress) as bar:
-        bar.working_on("choosing a pair", rate=2)
+        bar.working_on(f"{name}: choosing", rate=2)
         pair, ends = _best_pair(config, spec, candidates, view, pilot, seed, bar.advance)
         sample = partial(_sample, config, spec, pair, view, ends)
-        bar.working_on("playing", rate=2)
+        bar.working_on(f"{name}: playing", rate=2)
         finding = _audit_twins(
             sample, claim, runs=runs, seed=seed, failure=failure, jobs=jobs, advance=bar.advance
         )
     return AuditReport(
-        agent=type(config).__name__,
+        agent=name,
+        config=repr(config),
+        problem=repr(spec),
         view=view,
         claimed_epsilon=proof.claimed_epsilon,
         certified_epsilon=claim.epsilon,
@@ -149,63 +129,6 @@ def audit(
         seconds=time.perf_counter() - start,
         claim=claim,
     )
-
-
-def audit_all(
-    configs: Mapping[str, AgentConfig],
-    *,
-    runs: int = 20_000,
-    view: View = "released",
-    seed: int = 0,
-    failure: float = 0.05,
-    jobs: int = 1,
-    progress: bool = True,
-) -> dict[str, AuditReport]:
-    """Audit every private agent among `configs` at a small size, on the first of `SMALL` it fits.
-
-    `failure` is for all reports together: each gets an equal share. Agents without privacy, or
-    that never look at data, have nothing to refute and are left out.
-    """
-    inside("failure", failure, 0, 1, ends=False)
-    found = {name: spec for name, config in configs.items() if (spec := _small(config))}
-    return {
-        name: audit(
-            configs[name],
-            spec,
-            runs=runs,
-            view=view,
-            seed=seed,
-            failure=failure / len(found),
-            jobs=jobs,
-            progress=progress,
-        )
-        for name, spec in found.items()
-    }
-
-
-def with_printed(configs: Mapping[str, AgentConfig]) -> dict[str, AgentConfig]:
-    """The same, and each once more as its paper prints it, where it has such a calibration.
-
-    >>> from dpbandit.agents import DPUCB, LinUCB
-    >>> list(with_printed({"linucb": LinUCB(), "dp-ucb": DPUCB()}))
-    ['linucb', 'dp-ucb', 'dp-ucb:calibration=paper']
-    """
-    found = dict[str, AgentConfig]()
-    for name, config in configs.items():
-        found[name] = config
-        if getattr(config, "calibration", "paper") != "paper":
-            with suppress(BadInput):  # other settings, or this epsilon, were never printed
-                printed: Any = replace(config, calibration="paper")
-                found[name + PRINTED] = printed
-    return found
-
-
-def _small(config: AgentConfig) -> Spec | None:
-    for spec in SMALL:
-        with suppress(BadInput):
-            if 0 < certify(config, spec, accountants=False).epsilon < inf:
-                return spec
-    return None
 
 
 def audit_views(

@@ -1,9 +1,13 @@
 """What an audit reports, and its picture."""
 
 from dataclasses import asdict, dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from dpbandit.arrays import Floats
 from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.views import View
 from dpbandit.inputs import one_of
@@ -17,13 +21,16 @@ _SLACK = 1e-6
 class AuditReport:
     """What `runs` runs of each of two neighbouring worlds prove about an agent.
 
-    `eps_lower` bounds epsilon at `delta` from below; `mu_lower` bounds GDP, where that is claimed,
-    and `eps_lower_gdp` is that in epsilon. (`fpr`, `tpr`) is a point that any attack-proof curve
-    must stay above with the stated confidence; `above_curve`: the certificate's does not. All
-    statements together are wrong with probability at most `failure`.
+    `eps_lower` bounds epsilon at `delta` from below; `mu_lower` bounds GDP, where that is claimed.
+    `eps_lower_gdp` is the epsilon of Gaussian noise with that mu; other noise may have less.
+    (`fpr`, `tpr`) is a point that any attack-proof curve must stay above with the stated
+    confidence; `above_curve`: the certificate's does not. All statements together are wrong with
+    probability at most `failure`.
     """
 
     agent: str
+    config: str
+    problem: str
     view: View
     claimed_epsilon: float
     certified_epsilon: float
@@ -53,9 +60,11 @@ class AuditReport:
     def verdict(self) -> str:
         """Certificate and claim in a few words; what is worst comes first.
 
-        Over-noised: the certificate is at most half of the claim. That the certificate exceeds the
+        Over-noised: the certificate is below half of the claim. That the certificate exceeds the
         claim is known from accounting; that the claim is broken, from runs.
         """
+        if self.claimed_epsilon == inf:
+            return "nothing is claimed"
         found = []
         if self.flagged:
             found.append("FLAGGED: certificate refuted")
@@ -63,9 +72,24 @@ class AuditReport:
             found.append("CLAIM BROKEN by measurement")
         elif self.certified_epsilon > self.claimed_epsilon * (1 + _SLACK):
             found.append("certificate exceeds claim")
-        elif self.certified_epsilon <= self.claimed_epsilon / 2:
+        elif self.certified_epsilon < self.claimed_epsilon / 2:
             found.append("over-noised")
         return ", ".join(found or ["not refuted"])
+
+    def proven(self, fpr: Floats) -> Floats:
+        """The least TPR that the curve of the agent may have at `fpr`, elementwise.
+
+        With a claim of GDP that is the curve of `mu_lower`. Any other curve is concave, symmetric
+        since neighbours are, and not below the point: so not below the lines from (0, 0) by the
+        point and its mirror image to (1, 1).
+        """
+        if self.mu_lower is not None:
+            return Claim(self.eps_lower, self.delta, self.mu_lower).highest(fpr)
+        if self.tpr <= self.fpr:
+            return fpr
+        point, mirrored = (self.fpr, self.tpr), (1 - self.tpr, 1 - self.fpr)
+        x, y = np.array(sorted([(0.0, 0.0), point, mirrored, (1.0, 1.0)])).T
+        return np.asarray(np.interp(fpr, x, y))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -74,8 +98,9 @@ class AuditReport:
     def __str__(self) -> str:
         gdp = ""
         if self.mu_lower is not None:
-            gdp = f", mu >= {self.mu_lower:.3f} (certified {self.certified_mu:.3f}), "
-            gdp += f"so epsilon >= {self.eps_lower_gdp or 0:.3f}"
+            gdp = f", mu >= {self.mu_lower:.3f} (certified {self.certified_mu:.3f})"
+        if self.eps_lower_gdp is not None:
+            gdp += f", as Gaussian noise epsilon >= {self.eps_lower_gdp:.3f}"
         return "\n".join(
             [
                 f"claimed     epsilon {self.claimed_epsilon:g} at delta {self.delta:g}",
@@ -84,26 +109,30 @@ class AuditReport:
                 f"point       TPR >= {self.tpr:.4f} at FPR <= {self.fpr:.4f}",
                 f"verdict     {self.verdict}",
                 f"pair        {self.pair}; score: {self.score}, {self.direction}",
-                f"runs        {self.runs:,} of each world, view {self.view}, all wrong with "
-                f"probability <= {self.failure:g}, {self.seconds:.1f} s",
+                f"runs        {self.runs:,} of each world, view {self.view}; anything here is "
+                f"wrong with probability <= {self.failure:g}; {self.seconds:.1f} s",
             ]
         )
 
 
+SUFFIXES = (".png", ".svg", ".pdf")
+"""Of a picture."""
+
+
 def plot_audit(report: AuditReport, path: Path, *, title: str) -> Path:
     """The certificate's trade-off curve, the measured point and what it rules out."""
-    one_of("suffix of the plot", path.suffix, (".png", ".svg", ".pdf"))
+    one_of("suffix of the plot", path.suffix, SUFFIXES)
     from dpbandit.plots import tradeoff
 
-    gdp = report.mu_lower is not None
-    proven = Claim(report.eps_lower, report.delta, report.mu_lower)
-    what = f"GDP below {report.mu_lower:.3f}" if gdp else f"epsilon below {report.eps_lower:.3f}"
+    what = f"epsilon below {report.eps_lower:.3f}, curves below this"
+    if report.mu_lower is not None:
+        what = f"GDP below {report.mu_lower:.3f}"
     return write_atomically(
         path,
         lambda p: tradeoff(
             p,
             report.claim.highest,
-            proven.highest,
+            report.proven,
             (report.fpr, report.tpr),
             title=title,
             certified=f"certified: epsilon {report.certified_epsilon:.3g}, delta {report.delta:g}",

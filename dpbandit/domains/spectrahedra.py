@@ -71,7 +71,8 @@ class Spectrahedron(Domain):
     def vector(self, matrix: Floats) -> Floats:
         """svec, (..., d, d) -> (..., N)."""
         i, j = np.triu_indices(self.order)
-        return matrix[..., i, j] * np.where(i == j, 1.0, sqrt(2))
+        # rows in one piece: picked entries lie apart where there are many, and sums round otherwise
+        return np.ascontiguousarray(matrix[..., i, j] * np.where(i == j, 1.0, sqrt(2)))
 
     def lowest(self, v: Floats) -> Floats:
         """w w' for a unit eigenvector w of the least eigenvalue."""

@@ -95,7 +95,7 @@ class PrefixSum(Mechanism):
         total = self._statistic.total(*self._pending)
         if total.shape[1:] != self._statistic.shape:  # else noise would be broadcast, not added
             raise BadInput(
-                f"Expected rounds that sum to shape (R, *{self._statistic.shape}), "
+                f"Expected rounds that sum to shape {('R', *self._statistic.shape)}, "
                 f"got {total.shape}: is what the agent was told of the right shape?"
             )
         self._exact = self._exact + total

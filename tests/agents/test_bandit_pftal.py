@@ -73,6 +73,8 @@ def test_tuned_length_pays_for_noise():
         assert all(plans["tuned"].regret_bound <= p.regret_bound + 1e-6 for p in plans.values())
     assert lengths == sorted(lengths)
     assert lengths[0] < 0.9 * lengths[1] < 0.9 * lengths[2]
+    hopeless = BanditFTAL().plan(spec, Noise(law="k-norm", epsilon=1e-6))
+    assert hopeless.beta == 0.5
 
 
 def test_values_far_from_zero_are_moved_there():
@@ -393,3 +395,20 @@ def test_bad_arguments(arguments):
 def test_steps_longer_than_the_inner_radius_are_refused():
     with pytest.raises(BadInput, match=r"beta=1\.0"):
         BanditFTAL(beta=1.0).make(values(Linear(BALL), 9), Streams([0]))
+
+
+def test_steps_that_leave_a_point_of_the_domain_are_refused_by_their_name():
+    for config in (BanditFTAL(beta=0.9995), BanditPFTAL(beta=0.9995)):
+        with pytest.raises(BadInput, match=r"beta=0\.9995"):
+            config.make(values(Linear(BALL), 9), Streams([0]))
+
+
+def test_values_may_be_of_any_number_type():
+    """Unsigned numbers and truth values have no minus sign of their own."""
+    points = []
+    for reward in (np.ones(1), np.ones(1, np.uint8), np.ones(1, np.bool_)):
+        agent = BanditFTAL().make(values(Linear(BALL), 9), Streams([0]))
+        agent.update(np.zeros(()), agent.act(np.zeros(())), reward)
+        points.append(agent.act(np.zeros(())))
+    np.testing.assert_array_equal(points[0], points[1])
+    np.testing.assert_array_equal(points[0], points[2])

@@ -7,11 +7,11 @@ import pytest
 from scipy.optimize import minimize
 
 from dpbandit import BadInput, certify
-from dpbandit.agents import FTAL, OGD, BestFixed, Centre, LinearFTRL, Uniform
+from dpbandit.agents import FTAL, OGD, PFTAL, BestFixed, Centre, LinearFTRL, NoisyOCO, Uniform
 from dpbandit.convex import ConvexSpec
 from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex, SpanningTrees
 from dpbandit.leaders import Leader
-from dpbandit.losses import Experts, Kink, Linear, Quadratic
+from dpbandit.losses import Absolute, Experts, Kink, Linear, Logistic, Quadratic
 from dpbandit.privacy.padded_tree import PaddedTreeNoise
 from dpbandit.streams import Streams
 from tests.convex_runs import Adversary, play, sphere, targets
@@ -213,3 +213,54 @@ def test_bad_curvature(config):
 def test_short_runs(config, T):
     run = play(config, Linear(Ball(1)), np.ones((T, 2, 1)))
     assert Ball(1).contains(run.actions.reshape(2 * T, 1)).all()
+
+
+def test_gradient_descent_plays_domains_without_a_projection():
+    """Against one fixed slope it ends near the best corner: regret within 1.5 L D sqrt T."""
+    domain, T = SpanningTrees(4), 100
+    data = np.tile(domain.embedded(np.eye(domain.affine_dim)[0]), (T, 1, 1))
+    run = play(OGD(), Linear(domain), data)
+    assert domain.contains(run.actions.reshape(T, -1), 1e-9).all()
+    assert run.regret <= 1.5 * domain.diameter * sqrt(T)
+
+
+@pytest.mark.parametrize("config", [FTAL(), OGD(), PFTAL()], ids=str)
+@pytest.mark.parametrize(
+    "loss",
+    [Linear(Simplex(3)), Quadratic(BALL), Kink(BALL), Absolute(BALL), Logistic(BALL)],
+    ids=lambda loss: type(loss).__name__,
+)
+def test_data_that_are_no_numbers_raise_nothing(config, loss):
+    """No warning either, which the test settings turn into errors: they would tell of a user."""
+    spec = ConvexSpec(loss=loss, feedback="datum", horizon=9)
+    agent = config.make(spec, Streams([0, 1]))
+    for entry in (np.nan, np.inf, -np.inf, 1e308, -1e200):
+        point = agent.act(np.zeros(()))
+        agent.update(np.zeros(()), point, np.full((2, *loss.datum_shape), entry))
+    assert loss.domain.contains(agent.act(np.zeros(())), 1e-9).all()
+
+
+@pytest.mark.parametrize("config", [FTAL(), PFTAL(), LinearFTRL()], ids=str)
+def test_data_of_a_wrong_shape_are_refused(config):
+    """A slope (R, 1) would be copied to all coordinates: noise for one, a movement of k."""
+    agent = config.make(ConvexSpec(loss=Linear(BALL), feedback="datum", horizon=9), Streams([0, 1]))
+    with pytest.raises(BadInput, match="shape"):
+        agent.update(np.zeros(()), agent.act(np.zeros(())), np.ones((2, 1)))
+
+
+@pytest.mark.parametrize(
+    "config", [FTAL(), OGD(), PFTAL(epsilon=20.0), NoisyOCO(), LinearFTRL()], ids=str
+)
+def test_nothing_is_learned_before_anybody_was_told(config):
+    """Slopes told 3 rounds late: the same points, 3 rounds late. What stands in for data before
+    is not data: on prices it once cost gradient descent 300 times its regret."""
+    paths, told = {}, sphere(np.random.default_rng(0), 20, 1, 5)
+    for delay in (0, 3):
+        spec = ConvexSpec(loss=Linear(BALL), feedback="datum", horizon=20, delay=delay)
+        agent, path = config.make(spec, Streams([0])), []
+        for t in range(20):
+            path.append(agent.act(np.zeros(())))
+            agent.update(np.zeros(()), path[-1], told[t - delay] if t >= delay else np.ones((1, 5)))
+        paths[delay] = np.array(path)
+    assert not paths[3][:4].any()
+    np.testing.assert_array_equal(paths[3][3:], paths[0][:-3])

@@ -8,7 +8,7 @@ import pytest
 from dpbandit import certify
 from dpbandit.agents import FKM, GarberKretzu
 from dpbandit.convex import ConvexSpec
-from dpbandit.domains import Ball, Simplex
+from dpbandit.domains import Ball, Simplex, SpanningTrees
 from dpbandit.inputs import BadInput
 from dpbandit.losses import Linear, Quadratic
 from dpbandit.streams import Streams
@@ -105,3 +105,19 @@ def test_what_they_do_not_play_is_refused():
             FKM(**settings)
     with pytest.raises(BadInput, match="zeta"):
         FKM(zeta=1.0).make(ConvexSpec(loss=Linear(Ball(2)), horizon=50), Streams([0]))
+
+
+def test_fkm_plays_domains_without_a_projection():
+    domain = SpanningTrees(4)
+    spec = ConvexSpec(loss=Linear(domain), horizon=40)
+    points, _ = episode(FKM().make(spec, Streams([0])), lambda t, x: x[:, 0], 40)
+    assert domain.contains(points[:, 0], 1e-9).all()
+
+
+def test_values_that_are_all_the_same_are_refused():
+    class Constant(Linear):
+        lipschitz, value_range = 0.0, (0.0, 0.0)
+
+    for config in (FKM(), GarberKretzu()):
+        with pytest.raises(BadInput, match="more than one value"):
+            config.make(ConvexSpec(loss=Constant(Ball(3)), horizon=50), Streams([0]))

@@ -401,6 +401,15 @@ def test_epochs_cost_what_the_dearest_costs(noise):
     assert np.linalg.norm(points[:, 0], axis=-1).max() <= 1
 
 
+def test_the_last_user_of_a_horizon_is_served_and_a_dearer_epoch_is_refused():
+    """4 rounds are 2 batches and cost nothing, the 8 rounds after them would cost epsilon."""
+    agent = PrivateBandit(noise="k-norm", anytime=True, first_epoch=4).make(linear(4), Streams([0]))
+    assert agent.ledger.pure == 0
+    episode(agent, lambda t, x: x[:, 0], 4)
+    with pytest.raises(BadInput, match="longer horizon"):
+        episode(agent, lambda t, x: x[:, 0], 1)
+
+
 # Exploration
 
 

@@ -7,17 +7,18 @@ from math import inf
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from dpbandit import audit, certify
 from dpbandit.agents import AGENTS, DPHDB, DPUCB, FLIPHAT, LinUCB
-from dpbandit.auditing.audit import SMALL, audit_all, with_printed
+from dpbandit.auditing.bounds import Claim
+from dpbandit.auditing.everyone import SMALL, audit_all, with_printed
 from dpbandit.auditing.report import plot_audit
 from dpbandit.auditing.search import most_moving_pairs, pairs, users_of
-from dpbandit.auditing.views import columns_of, memory, public_ends, rounds
-from dpbandit.auditing.witness import Witness
-from dpbandit.auditing.worlds import Pair
+from dpbandit.auditing.views import columns_of, memory, public_ends
 from dpbandit.inputs import BadInput
 from dpbandit.privacy.calibrate import exact_prefix_sum
+from dpbandit.privacy.gdp import delta_of
 from dpbandit.privacy.mechanism import Mechanism, witnessed
 from dpbandit.privacy.statistics import ClippedVectors
 from dpbandit.protocols import ContextualSpec
@@ -28,10 +29,8 @@ from tests.prey.audited import (
     PREY,
     SUBTLE,
     Boasts,
-    ByTheSign,
     CountsACorner,
     HalfTheChoiceNoise,
-    KeepsTheLast,
 )
 
 DISJOINT, SHARED, *_ = SMALL
@@ -79,53 +78,6 @@ def test_certificates_are_bounded_closely():
     report = audit(DPUCB(delta=1e-4), DISJOINT, runs=20_000, progress=False)
     assert not report.flagged
     assert 0.55 < report.eps_lower_gdp < 1
-
-
-def test_an_action_that_shows_its_own_context_is_no_breach():
-    """Joint DP hides it from everybody else only; a context kept for the next user is a breach."""
-    for view in ("released", "actions"):
-        assert not audit(ByTheSign(), DISJOINT, view=view, **QUICK).flagged
-        kept = audit(ByTheSign(agent=KeepsTheLast), DISJOINT, view=view, **QUICK)
-        assert kept.flagged
-        assert kept.eps_lower > 5
-
-
-def own_actions(config, spec, pair, seeds):
-    """What the differing user is served in either world."""
-    worlds = (pair.first, pair.second)
-    for event, user, _, action in rounds(config, spec, worlds, pair.round, seeds, Witness()):
-        if event == "act" and user == pair.round:
-            return np.split(action, 2)
-
-
-def test_own_action_is_in_no_view():
-    """Property: the differing user's own action, another one in every run, changes nothing that is
-    seen, and everybody else's does: an agent that plays by the sign of each context, asked
-    about one more user."""
-    pair, *_ = handful(DISJOINT)
-    config, seeds = ByTheSign(), [(0, r) for r in range(5)]
-    one, two = own_actions(config, DISJOINT, pair, seeds)
-    assert (one != two).all()
-    for view in ("released", "actions"):
-        one, two = columns_of(config, DISJOINT, pair, seeds, view, [])
-        np.testing.assert_array_equal(one.values, two.values)
-    other = pair.first.with_user(3, -pair.first.context[0], pair.first.answers[0])
-    moved = Pair("", 0, pair.first, other)
-    one, two = columns_of(config, DISJOINT, moved, seeds, "actions", [])
-    assert (one.values != two.values).any()
-
-
-def test_greedy_play_on_released_state_is_no_breach():
-    """Joint DP, in the strict case: a user whose context turns around is served another arm in
-    every run, for certain given what was released before; nobody else learns it, and both
-    views pass. Moments alone: the arm is the sign of x . (u_0 - u_1)."""
-    config = DPUCB(statistics="moment", delta=1e-4, refresh_every=1)
-    late = handful(DISJOINT)[6]
-    assert late.round > 0
-    one, two = own_actions(config, DISJOINT, late, [(0, r) for r in range(200)])
-    assert (one != two).all()
-    for view in ("released", "actions"):
-        assert not audit(config, DISJOINT, view=view, **QUICK).flagged
 
 
 def handful(spec):
@@ -292,6 +244,21 @@ def test_report_is_plain_and_the_plot_is_drawn(tmp_path):
         assert plot_audit(shown, tmp_path / name, title="audit").stat().st_size > 10_000
     with pytest.raises(BadInput, match="suffix"):
         plot_audit(report, tmp_path / "x.gif", title="")
+
+
+def test_what_is_proven_is_above_the_certificate_only_if_it_is_refuted():
+    """Golden, by hand: lines by (.2, .5) and its mirror image (.5, .8), nowhere above a Gaussian
+    curve that the point is on. The curve of pure epsilon log(.5 / .2) would be."""
+    report = audit(LinUCB(), DISJOINT, runs=400, progress=False)
+    report = replace(report, fpr=0.2, tpr=0.5, eps_lower=np.log(2.5), mu_lower=None)
+    fpr = np.array([0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0])
+    np.testing.assert_allclose(report.proven(fpr), [0, 0.25, 0.5, 0.65, 0.8, 0.9, 1])
+    mirrored = replace(report, fpr=0.5, tpr=0.8)
+    np.testing.assert_allclose(mirrored.proven(fpr), report.proven(fpr))
+    mu = ndtri(0.5) - ndtri(0.2)  # a claim whose curve the point is on
+    grid = np.linspace(0, 1, 101)
+    assert (report.proven(grid) <= Claim(1.0, delta_of(mu, 1.0), mu).highest(grid) + 1e-12).all()
+    np.testing.assert_array_equal(replace(report, fpr=0.6).proven(fpr), fpr)
 
 
 @pytest.mark.parametrize(

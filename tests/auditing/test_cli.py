@@ -40,6 +40,9 @@ def test_one_agent_with_report_and_plot(run, tmp_path):
     assert "not refuted" in out
     report = json.loads((tmp_path / "report.json").read_text())
     assert (report["agent"], report["runs"], report["flagged"]) == ("DPUCB", 400, False)
+    assert (report["environment"], report["horizon"]) == ("OJPricing", 8)
+    assert report["config"].startswith("DPUCB(epsilon=1.0, delta=0.0001, ")
+    assert out.count("Written to") == 2
     assert (tmp_path / "tradeoff.png").stat().st_size > 10_000
 
 
@@ -54,12 +57,38 @@ def test_all_private_agents_in_one_table(run, monkeypatch, tmp_path):
     assert reports["dp-ucb"]["failure"] == 0.0125
 
 
+def test_agents_that_cannot_meet_the_target_are_named(run, monkeypatch):
+    """Gaussian noise has no pure epsilon: at delta 0 the others are audited all the same."""
+    few = {name: cli.AGENTS[name] for name in ("linucb", "dp-ucb", "noisy-oco")}
+    monkeypatch.setattr(cli, "AGENTS", few)
+    code, out, errors = run("audit", "--all", "--delta", "0", "--runs", 400)
+    assert (code, errors) == (0, "")
+    assert "noisy-oco " in out
+    assert "Not audited at epsilon 1, delta 0: dp-ucb." in out
+
+
+@pytest.mark.parametrize(
+    ("agent", "verdict"), [("linucb", "nothing is claimed"), ("uniform", "not refuted")]
+)
+def test_agents_without_a_claim_are_not_over_noised(run, agent, verdict):
+    """Infinity is no more than half of itself, nor is 0; no epsilon is read off a missing delta."""
+    code, out, _ = run("audit", agent, "--horizon", 8, "--runs", 400)
+    assert code == 0
+    assert f"verdict     {verdict}\n" in out
+    assert "as Gaussian noise" not in out
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
         ((), "AGENT"),
         (("fade", "--all"), "AGENT"),
         (("--all", "--plot", "x.png"), "AGENT"),
+        (("--all", "--env", "OJPricing"), "AGENT"),
+        (("--all", "--horizon", "9"), "AGENT"),
+        (("fade", "--plot", "x.gif"), ".png"),
+        (("fade", "--out", "."), "folder"),
+        (("fade", "--out", "/proc/no/report.json"), "Cannot write"),
         (("fade", "--view", "all"), "view"),
         (("fade", "--runs", "3"), "runs"),
         (("fade", "--failure", "2"), "failure"),
@@ -68,8 +97,8 @@ def test_all_private_agents_in_one_table(run, monkeypatch, tmp_path):
     ],
 )
 def test_mistakes_are_one_sentence(run, words, named):
-    code, _, errors = run("audit", *words)
-    assert code == 2
+    code, out, errors = run("audit", *words)
+    assert (code, out) == (2, "")  # asked before the work
     assert errors.startswith("dpbandit: ")
     assert named in errors
     assert errors.count("\n") == 1

@@ -8,7 +8,7 @@ import pytest
 
 from dpbandit import audit
 from dpbandit.agents import PFTAL, PrivateBandit
-from dpbandit.auditing.audit import SMALL
+from dpbandit.auditing.everyone import SMALL
 from dpbandit.auditing.search import most_moving_pairs, pairs, users_of
 from dpbandit.auditing.views import columns_of, rounds
 from dpbandit.auditing.witness import Witness

@@ -10,8 +10,9 @@ import pytest
 from scipy.stats import binom
 
 from dpbandit.auditing.bounds import Claim, epsilon_of_mu
-from dpbandit.auditing.exact import exact_delta, exact_epsilon
+from dpbandit.auditing.exact import exact_delta, exact_epsilon, randomised_response
 from dpbandit.inputs import BadInput
+from dpbandit.privacy.gdp import delta_of
 from dpbandit.privacy.noisy_vertex import LAWS, NoisyVertex
 from dpbandit.privacy.selection import ExponentialMechanism, ReportNoisyMax
 from dpbandit.privacy.sparse_vector import AboveThreshold
@@ -21,6 +22,7 @@ from tests.auditing.mechanisms import (
     VERTEX_CLAIM,
     AllForTheQueries,
     audited,
+    columns,
     counts,
     gaussian_tree,
     identical,
@@ -240,6 +242,31 @@ def test_correct_mechanisms_are_rarely_flagged(name):
     and most claims are met with room; the next test takes claims without any room."""
     sample, claim, scores = CORRECT[name]
     flagged, _ = flags(sample, claim, 400, scores=scores)
+    assert flagged.sum() <= binom.ppf(0.999, 400, 0.05)
+
+
+def answers(world, seeds):
+    """Randomised response of pure epsilon 1/2; with probability .05 the truth is told aloud."""
+    rng, n = np.random.default_rng((*seeds[0], world)), len(seeds)
+    answer = rng.choice(2, size=n, p=randomised_response(world, 2, epsilon=0.5))
+    aloud = np.where(rng.random(n) < 0.05, 2 + world, answer)
+    return columns(aloud[:, None].astype(float), categorical=True)
+
+
+def number(world, seeds):
+    """1/2-GDP."""
+    rng = np.random.default_rng((*seeds[0], world))
+    return columns(world / 2 + rng.standard_normal((len(seeds), 1)))
+
+
+@pytest.mark.parametrize(
+    ("sample", "claim"),
+    [(answers, Claim(0.5, 0.05)), (number, Claim(2.0, delta_of(0.5, 2.0), 0.5))],
+)
+def test_false_alarms_where_a_claim_is_met_exactly(sample, claim):
+    """Statistical, 400 audits of 2,000 runs at failure 0.05, of laws that are on the edge of their
+    claim: alarms stay below the binomial bound (false alarm 1e-3 at most; 0 or 1 are seen)."""
+    flagged, _ = flags(sample, claim, 400, runs=2000)
     assert flagged.sum() <= binom.ppf(0.999, 400, 0.05)
 
 

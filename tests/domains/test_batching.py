@@ -31,6 +31,7 @@ def test_oracles_projections_coordinates_membership(domain):
     for method in methods:
         np.testing.assert_array_equal(method(q), one_by_one(method, q))
         np.testing.assert_array_equal(method(np.asfortranarray(q)), method(q))
+        assert method(q).flags.c_contiguous, "rows in pieces: sums over them round otherwise"
     u = domain.coordinates(q)
     np.testing.assert_array_equal(domain.embedded(u), one_by_one(domain.embedded, u))
 

@@ -7,6 +7,7 @@ import pytest
 
 from dpbandit.domains import Ball, Simplex
 from dpbandit.envs import ConvexBandit, OnlineConvex
+from dpbandit.envs.adapters import make_problem
 from dpbandit.envs.convex import DOMAINS, INSTANCES, LOSSES
 from dpbandit.inputs import BadInput
 from dpbandit.losses import Kink, Linear, Squared
@@ -303,10 +304,15 @@ def test_problems_can_be_copied_in_mid_episode():
         ({"direction": (1.0,) * 5, "domain": "simplex"}, "direction"),
         ({"instance": "experts", "dim": 4}, "dim"), ({"loss": "experts"}, "simplex"),
         ({"domain": "hypersimplex", "rank": 9}, "rank"),
-        ({"loss": "offset-quadratic", "adversary": "drift"}, "drift"),
+        ({"loss": "offset-quadratic", "adversary": "drift"}, "drift"), ({"adversary": 7}, "iid"),
     ],
     ids=str,
 )  # fmt: skip
 def test_wrong_arguments_are_refused_by_name(wrong, word):
     with pytest.raises(BadInput, match=word):
         ConvexBandit(**wrong)
+
+
+def test_what_a_class_fixes_is_no_argument():
+    with pytest.raises(BadInput, match="feedback"):
+        make_problem("dpbandit.envs.convex:ConvexBandit", feedback="datum")

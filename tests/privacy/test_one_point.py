@@ -113,6 +113,12 @@ def test_local_values_are_clipped_and_shifted():
     assert values.spend.pure == inf
 
 
+def test_local_values_of_a_wrong_shape_are_refused():
+    """Values (R, 1) beside noise (R,) make (R, R): each value released R times."""
+    with pytest.raises(BadInput, match="shape"):
+        local(4)(np.ones((4, 1)))
+
+
 @pytest.mark.parametrize(("law", "variance"), [("laplace", 2.0), ("gaussian", 1.0)])
 def test_local_noise_has_the_promised_size(law, variance):
     """Statistical: 40,000 values, false alarm 1e-6; 4 % in scale is caught (asserted). Laplace

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from dpbandit.inputs import BadInput
 from dpbandit.privacy import prefix_sums as module
 from dpbandit.privacy.calibrate import exact_prefix_sum, noisy_prefix_sum
 from dpbandit.privacy.mechanism import BudgetExceeded
@@ -53,6 +54,16 @@ def test_call_after_the_last_is_refused(kind):
     assert released == [False, True] * 3 + [False, False]
     with pytest.raises(BudgetExceeded, match="call 9 exceeds uses=8"):
         door(np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("wrong", [(2, 1), (2,), (2, 2, 2)])
+def test_rounds_of_a_wrong_shape_are_refused(wrong):
+    """Broadcast over the noise, one number would be released twice for the price of one."""
+    door = noisy_prefix_sum(
+        "tree", WIDE, Streams([1, 2]), horizon=8, refresh_every=1, noise_multiplier=1.0
+    )
+    with pytest.raises(BadInput, match="shape"):
+        door(np.ones(wrong))
 
 
 def test_leaves_by_hand():

@@ -1,0 +1,91 @@
+"""Audits of many agents, each on a small problem of its kind."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+from dpbandit.auditing.audit import audit
+from dpbandit.auditing.report import AuditReport
+from dpbandit.auditing.views import View
+from dpbandit.convex import ConvexSpec
+from dpbandit.domains.balls import Ball
+from dpbandit.evaluate import certify
+from dpbandit.inputs import BadInput, inside
+from dpbandit.losses.linear import Linear
+from dpbandit.protocols import AgentConfig, ContextualSpec, Spec
+
+PRINTED = ":calibration=paper"
+"""What follows the name of an agent with printed constants."""
+
+SMALL: tuple[Spec, ...] = (
+    *(
+        ContextualSpec(
+            n_actions=2, dim=2, horizon=24, reward_low=-1.0, reward_high=1.0, shared=shared
+        )
+        for shared in (False, True)
+    ),
+    *(
+        ConvexSpec(loss=Linear(Ball(2)), horizon=24, feedback=feedback)
+        for feedback in ("value", "datum")
+    ),
+)
+"""Where all agents are audited: small, fast, and at the bounds of every clip."""
+
+
+def audit_all(
+    configs: Mapping[str, AgentConfig],
+    *,
+    runs: int = 20_000,
+    view: View = "released",
+    seed: int = 0,
+    failure: float = 0.05,
+    jobs: int = 1,
+    progress: bool = True,
+) -> dict[str, AuditReport]:
+    """Audit every private agent among `configs` at a small size, on the first of `SMALL` it fits.
+
+    `failure` is for all reports together: each gets an equal share. Agents without privacy, or
+    that never look at data, have nothing to refute and are left out.
+    """
+    inside("failure", failure, 0, 1, ends=False)
+    found = {name: spec for name, config in configs.items() if (spec := _small(config))}
+    return {
+        name: audit(
+            configs[name],
+            spec,
+            runs=runs,
+            view=view,
+            seed=seed,
+            failure=failure / len(found),
+            jobs=jobs,
+            progress=progress,
+        )
+        for name, spec in found.items()
+    }
+
+
+def with_printed(configs: Mapping[str, AgentConfig]) -> dict[str, AgentConfig]:
+    """The same, and each once more as its paper prints it, where it has such a calibration.
+
+    >>> from dpbandit.agents import DPUCB, LinUCB
+    >>> list(with_printed({"linucb": LinUCB(), "dp-ucb": DPUCB()}))
+    ['linucb', 'dp-ucb', 'dp-ucb:calibration=paper']
+    """
+    found = dict[str, AgentConfig]()
+    for name, config in configs.items():
+        found[name] = config
+        if getattr(config, "calibration", "paper") != "paper":
+            with suppress(BadInput):  # other settings, or this epsilon, were never printed
+                printed: Any = replace(config, calibration="paper")
+                found[name + PRINTED] = printed
+    return found
+
+
+def _small(config: AgentConfig) -> Spec | None:
+    for spec in SMALL:
+        with suppress(BadInput):
+            if 0 < certify(config, spec, accountants=False).epsilon < inf:
+                return spec
+    return None
