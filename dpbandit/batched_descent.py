@@ -122,9 +122,10 @@ class Epochs:
         spend = self._run.ledger.spends[0]
         if not self._run.plan.noise.private or spend in self._promised.parts:
             return
-        for epsilon in (0.0, 0.1, 1.0, 10.0):
-            if spend.delta(epsilon) > self._promised.delta(epsilon) * (1 + 1e-6):
-                raise BadInput(
-                    f"Epoch {self._epoch} ({spend.note}) costs more than promised: make the "
-                    "agent for a longer horizon."
-                )
+        costs = [(spend.pure, self._promised.pure)]  # tells large epsilons apart, infinity: none
+        costs += [(spend.delta(e), self._promised.delta(e)) for e in (0.0, 0.1, 1.0, 10.0)]
+        if any(cost > promise * (1 + 1e-6) for cost, promise in costs):
+            raise BadInput(
+                f"Epoch {self._epoch} ({spend.note}) costs more than promised: make the "
+                "agent for a longer horizon."
+            )

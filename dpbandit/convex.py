@@ -23,6 +23,7 @@ class ConvexSpec(Spec):
     feedback: Feedback = "value"
     reward_low: float = field(init=False)
     reward_high: float = field(init=False)
+    reward_unit: str = "loss"
     in_hindsight: ClassVar[bool] = True
     kind: ClassVar[str] = "a convex problem"
 
@@ -45,7 +46,7 @@ def told(config: object, spec: Spec, feedback: Feedback) -> ConvexSpec:
     if spec.feedback != feedback:
         raise BadInput(
             f"{type(config).__name__} learns from feedback={feedback!r}, this problem tells "
-            f"{spec.feedback!r}: choose another agent or environment (OnlineConvex tells data, "
-            "ConvexBandit values)."
+            f"{spec.feedback!r}: choose another agent or environment, or, where it can be set, "
+            f"feedback={feedback!r}."
         )
     return spec

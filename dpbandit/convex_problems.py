@@ -16,7 +16,7 @@ from dpbandit.protocols import Step
 from dpbandit.streams import Streams
 
 _OUTSIDE = 1e-9
-"""How far outside the domain a point may be, over R (or 1, where R is less): rounding."""
+"""How far outside the domain a point may be, over R: rounding."""
 _OUTSIDE_APPROXIMATELY = 1e-6
 """The same where points are found by Frank-Wolfe and membership is tested numerically."""
 
@@ -46,7 +46,7 @@ class ConvexProblem(ABC):
         self._shape, self._oracle = (R, loss.domain.dim), np.zeros(R)
         domain = loss.domain
         allowed = _OUTSIDE if domain.has_projection else _OUTSIDE_APPROXIMATELY
-        self._tolerance = allowed * max(1.0, domain.outer_radius)
+        self._tolerance = allowed * domain.outer_radius
         self._ball: tuple[Floats, float] | None = None
         if domain.basis is None:
             self._ball = domain.centre, (domain.inner_radius + self._tolerance) ** 2

@@ -1,6 +1,7 @@
 """Adversaries by name: which course the losses take, and how much of it is noise."""
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -34,9 +35,10 @@ class Scenario:
     kind: Kind = "iid"
     gap: float = 0.5
     """the part of a datum that follows the direction, in [0, 1]; the rest is noise"""
-    direction: str | tuple[float, ...] = "first"
-    """e_1: "first" for the first unit vector (experts: against it, so that the first is best),
-    "random" for one of each replica's own, or any vector; projected on V and normalised"""
+    direction: str | int | tuple[float, ...] = "first"
+    """e_1: "first" or 1 for the first unit vector (experts: against it, so that the first is best),
+    i = 1, ..., N for the i-th, "minus-first", "random" for one of each replica's own, or any
+    vector; projected on V and normalised"""
     size: float = 1.0
     """scales the data, in (0, 1]; not for experts, predictions and offsets"""
     switches: int = 4
@@ -80,9 +82,11 @@ class Scenario:
         domain = loss.domain
         if self.direction == "random":
             return sphere(domain, streams.normals("direction", domain.affine_dim)())
-        if isinstance(self.direction, str):
+        if isinstance(self.direction, str | Integral):
+            number = 1 if isinstance(self.direction, str) else self.direction
+            whole("direction", number, 1, domain.dim)
             against = (self.direction == "minus-first") != isinstance(loss, Experts)
-            e = np.eye(domain.dim)[0] * (-1.0 if against else 1.0)
+            e = np.eye(domain.dim)[number - 1] * (-1.0 if against else 1.0)
         else:
             e = np.array(self.direction, dtype=np.float64)
         if e.shape != (domain.dim,):

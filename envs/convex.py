@@ -114,8 +114,9 @@ class ConvexBandit(ConvexProblem):
     * `gap`, `direction`, `size`: linear and (scaled to the domain or the tilt) other data are
       size (gap e + (1 - gap) v), e the direction of the round, v uniform on the unit sphere of the
       domain's subspace. e starts as the first unit vector (`"first"`), its opposite
-      (`"minus-first"`), `"random"`, or any vector. Experts' costs are fair coins, `gap` cheaper for
-      the first; answers follow e in the part `gap`, the rest is noise.
+      (`"minus-first"`), the i-th unit vector (a whole number i, from 1 to the dimension),
+      `"random"`, or any vector. Experts' costs are fair coins, `gap` cheaper for the first (the
+      i-th); answers follow e in the part `gap`, the rest is noise.
     * `instance`: one of the reference problems, in place of all of the above but `dim` and
       `radius`: `"p-lin"` <e_1, x>; `"p-quad"` quadratic with gap 0.5; `"p-kink"`; `"p-tilt"`
       1/2 |x|^2 - 2 x_1, on the unit ball; `"sqrt-instance"` <e_1, x> / (2 sqrt T);
@@ -135,7 +136,7 @@ class ConvexBandit(ConvexProblem):
     rank: int = 1
     adversary: str | Callable[[Loss, Streams, int], Adversary] = "iid"
     gap: float = 0.5
-    direction: str | tuple[float, ...] = "first"
+    direction: str | int | tuple[float, ...] = "first"
     size: float = 1.0
     switches: int = 4
     turns: float = 1.0

@@ -30,7 +30,7 @@ ORDER = """
     domains.separation domains.graphs domains.dags domains.set_functions
     domains.balls domains.boxes domains.simplices domains.hypersimplices domains.concave_bases
     domains.submodular_bases domains.spanning_trees domains.flows domains.spectrahedra
-    domains.products | domains.partition_bases
+    domains.products domains.lp_balls | domains.partition_bases
     losses.loss losses.minimise | losses.data_sums losses.quadratic_sums
     losses.linear losses.quadratic losses.predictions losses.revenue | losses.kink
     user_laws | adversaries | scenarios

@@ -13,6 +13,7 @@ from dpbandit.domains.frank_wolfe_projection import (
     shrunk_projection,
 )
 from dpbandit.domains.hypersimplices import Hypersimplex, IndependentSets
+from dpbandit.domains.lp_balls import LpBall
 from dpbandit.domains.partition_bases import partition_base
 from dpbandit.domains.products import Product
 from dpbandit.domains.simplices import L1Ball, Simplex
@@ -29,6 +30,7 @@ __all__ = [
     "Hypersimplex",
     "IndependentSets",
     "L1Ball",
+    "LpBall",
     "Nearest",
     "Product",
     "Simplex",

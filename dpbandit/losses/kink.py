@@ -19,7 +19,7 @@ class Kink(Loss):
     L = slope + H (R + spread), values in [0, slope (R + spread) + H/2 (R + spread)^2]. At x = a
     every vector of norm <= slope is a subgradient; `gradient` returns slope e_1, the first unit
     vector, there. With spread = 0 the kink is the centre in every round, and the best fixed point
-    too; else the best is found numerically (`DataSum`), to a certified 1e-6 a round.
+    too; else the best is found numerically, to a certified gap (`DataSum`).
     """
 
     domain: Domain
@@ -87,10 +87,11 @@ class Kink(Loss):
         """|v| becomes sqrt(|v|^2 + mu^2), whose gradient is shorter than 1."""
         v = x[:, None] - data  # (R, t, N)
         square = np.vecdot(v, v)
-        root = np.sqrt(square + mu[:, None] ** 2)
+        length, root = np.sqrt(square), np.sqrt(square + mu[:, None] ** 2)
+        slack = length * mu[:, None] ** 2 / (root * (root + length))  # |v| - <s, v>, uncancelled
         s = v / root[..., None]
         t, N, bowl = data.shape[1], self.domain.dim, self.curvature / 2 * square.sum(axis=1)
-        cone = self.slope * np.sqrt(square).sum(axis=1)
+        cone = self.slope * length.sum(axis=1)
         weight = 1 / root
         scatter = np.matmul((s * weight[..., None]).swapaxes(1, 2), s)
         eye = np.eye(N)
@@ -98,7 +99,7 @@ class Kink(Loss):
         return Smoothed(
             value=cone + bowl,
             smooth=self.slope * root.sum(axis=1) + bowl,
-            bound=self.slope * np.vecdot(s, v).sum(axis=1) + bowl,
+            slack=self.slope * slack.sum(axis=1),
             gradient=self.slope * s.sum(axis=1) + self.curvature * v.sum(axis=1),
             hessian=flat - self.slope * scatter,
         )

@@ -12,6 +12,8 @@ from dpbandit.arrays import Floats, norms, rows
 from dpbandit.domains.domain import Domain
 
 _STEPS = 20_000
+_CORNERS = 500
+"""Corrective steps at most."""
 _SINGULAR = 1e-12
 """Eigenvalues below this part of the largest count as 0."""
 
@@ -25,7 +27,8 @@ def minimise_quadratic(
        better than `start` (R, N), a point of C.
     2. With a projection: Nesterov's accelerated gradient with restarts (O'Donoghue and Candes,
        2015). Without: pairwise Frank-Wolfe (Lacoste-Julien and Jaggi, 2015), which converges
-       linearly on polytopes and slower on other sets.
+       linearly on polytopes and slower on other sets; then, where G is so ill-conditioned that
+       the gap is not met, Wolfe's corrective steps (1976), which cost more and do not mind.
     """
     values, vectors = np.linalg.eigh(_on_subspace(domain, G))
     large = values > _SINGULAR * values[:, -1:]
@@ -43,7 +46,11 @@ def minimise_quadratic(
         floor = 1e-3 * norms(c) / domain.outer_radius
         steepest = np.maximum(np.maximum(values[:, -1:], floor), np.finfo(float).tiny)
         return _accelerated(domain, G, c, x, tolerance, steepest, steps)
-    return _pairwise(domain, G, c, x, tolerance, steps)
+    x, gap = _pairwise(domain, G, c, x, tolerance, steps)
+    for r in np.flatnonzero(gap > tolerance):
+        one = slice(r, r + 1)
+        x[one], gap[one] = _corrective(domain, G[one], c[one], x[one], tolerance[r])
+    return x, gap
 
 
 def frank_wolfe_gap(domain: Domain, x: Floats, gradient: Floats) -> Floats:
@@ -109,6 +116,46 @@ def _pairwise(
         weights[r, into] += size
         x = x + size[:, None] * direction
     return x, gap
+
+
+def _corrective(
+    domain: Domain, G: Floats, c: Floats, x: Floats, tolerance: float
+) -> tuple[Floats, Floats]:
+    """One replica. x is the best mixture of a few atoms; the best corner joins them in each step.
+
+    Wolfe, "Finding the nearest point in a polytope" (1976), for any quadratic: where the best
+    weights are not all positive, walk there until one is 0, and leave that atom out.
+    """
+    atoms, best, least = x, x, np.array([np.inf])
+    weights: Floats = np.ones(1)
+    for _ in range(_CORNERS):
+        gradient = _gradient(domain, G, c, x)
+        corner = domain.lowest(gradient)
+        gap = np.vecdot(gradient, x - corner)
+        if gap[0] < least[0]:
+            best, least = x, gap
+        if gap[0] <= tolerance or (atoms == corner).all(axis=1).any():
+            break
+        atoms, weights = np.concatenate([atoms, corner]), np.append(weights, 0.0)
+        while (wanted := _best_weights(atoms, G[0], gradient[0], weights)).min() < 0:
+            falling = np.flatnonzero(wanted < 0)
+            way = weights[falling] / (weights[falling] - wanted[falling])
+            weights = weights + way.min() * (wanted - weights)
+            weights[falling[way.argmin()]] = 0.0
+            atoms, weights = atoms[weights > 0], weights[weights > 0] / weights.sum()
+            gradient = _gradient(domain, G, c, np.vecmat(weights, atoms)[None])
+        weights = wanted
+        x = np.vecmat(weights, atoms)[None]
+    return best, least
+
+
+def _best_weights(atoms: Floats, G: Floats, gradient: Floats, weights: Floats) -> Floats:
+    """Weights, of sum 1 and any sign, of the least quadratic; `gradient` at the present ones."""
+    away = atoms[1:] - atoms[0]
+    form = np.matmul(np.matmul(away, G), away.T)
+    form += _SINGULAR * np.trace(form) * np.eye(len(form))
+    change = -np.linalg.lstsq(form, np.matvec(away, gradient))[0]
+    return weights + np.append(-change.sum(), change)
 
 
 def _make_room(atoms: Floats, weights: Floats) -> None:

@@ -18,7 +18,7 @@ class Prediction(Loss):
     """f(x; (a, b)) = phi(u, b), u = <a, x - centre>: features |a|_2 <= 1, an answer |b| <= `bound`.
 
     The datum is (N + 1,): a, then b. u lies in [-R, R]. The best fixed point is found numerically
-    over all data (`DataSum`), to a certified 1e-6 a round.
+    over all data, to a certified gap (`DataSum`).
     """
 
     domain: Domain
@@ -57,11 +57,11 @@ class Prediction(Loss):
         """Sums of the smoothed phi, see `_smooth`."""
         a, b = data[..., :-1], data[..., -1]
         u = np.matvec(a, x - self.domain.centre)  # (R, t)
-        smooth, bound, slope, bend = self._smooth(u, b, mu[:, None])
+        smooth, slack, slope, bend = self._smooth(u, b, mu[:, None])
         return Smoothed(
             value=self._phi(u, b).sum(axis=1),
             smooth=smooth.sum(axis=1),
-            bound=bound.sum(axis=1),
+            slack=slack.sum(axis=1),
             gradient=np.vecmat(slope, a),
             hessian=np.matmul((a * bend[..., None]).swapaxes(1, 2), a),
         )
@@ -74,7 +74,7 @@ class Prediction(Loss):
         """A subgradient in u."""
 
     def _smooth(self, u: Floats, b: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Smooth stand-in, affine lower bound (both at u), slope and second derivative."""
+        """At u: smooth stand-in, phi less an affine lower bound, slope and second derivative."""
         raise NotImplementedError
 
 
@@ -105,8 +105,7 @@ class Absolute(Prediction):
         return np.sign(u - b)
 
     def _smooth(self, u: Floats, b: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        root, slope, bend = _hyperbola(u - b, mu)
-        return root, slope * (u - b), slope, bend
+        return _hyperbola(u - b, mu)
 
 
 @dataclass(frozen=True)
@@ -136,10 +135,9 @@ class Hinge(Prediction):
         return np.where(b * u < 1, -b, 0.0)
 
     def _smooth(self, u: Floats, b: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        short = 1 - b * u  # max(0, short) = (short + |short|) / 2 >= share * short
-        root, slope, bend = _hyperbola(short, mu)
-        share = (1 + slope) / 2
-        return (short + root) / 2, share * short, -b * share, b**2 * bend / 2
+        short = 1 - b * u  # max(0, short) = (short + |short|) / 2
+        root, slack, slope, bend = _hyperbola(short, mu)
+        return (short + root) / 2, slack / 2, -b * (1 + slope) / 2, b**2 * bend / 2
 
 
 @dataclass(frozen=True)
@@ -171,7 +169,7 @@ class Logistic(Prediction):
 
     def _smooth(self, u: Floats, b: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         value, p = self._phi(u, b), expit(-b * u)
-        return value, value, -b * p, b**2 * p * (1 - p)
+        return value, np.zeros_like(value), -b * p, b**2 * p * (1 - p)
 
 
 @dataclass(frozen=True)
@@ -213,8 +211,8 @@ class Squared(Prediction):
         return u - b
 
 
-def _hyperbola(r: Floats, mu: Floats) -> tuple[Floats, Floats, Floats]:
-    """sqrt(r^2 + mu^2) >= |r|, its slope, which lies in (-1, 1), and its second derivative."""
+def _hyperbola(r: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """sqrt(r^2 + mu^2) >= |r|, |r| - slope r, the slope in (-1, 1), and the second derivative."""
     root = np.sqrt(r**2 + mu**2)
-    slope = r / root
-    return root, slope, mu**2 / root**3
+    slack = np.abs(r) * mu**2 / (root * (root + np.abs(r)))  # uncancelled
+    return root, slack, r / root, mu**2 / root**3

@@ -410,6 +410,18 @@ def test_the_last_user_of_a_horizon_is_served_and_a_dearer_epoch_is_refused():
         episode(agent, lambda t, x: x[:, 0], 1)
 
 
+def test_an_epoch_of_a_larger_pure_epsilon_is_refused():
+    """Both deltas are 1 up to rounding at every epsilon <= 10: only the pure costs tell."""
+    cheap, dear = (
+        PrivateBandit(noise="laplace", anytime=True, first_epoch=8, epsilon=epsilon)
+        for epsilon in (100.0, 200.0)
+    )
+    agent = dear.make(linear(8), Streams([0]))
+    agent._promised = cheap.make(linear(8), Streams([0]))._promised
+    with pytest.raises(BadInput, match="longer horizon"):
+        episode(agent, lambda t, x: x[:, 0], 1)
+
+
 # Exploration
 
 

@@ -14,6 +14,7 @@ from dpbandit.domains import (
     Hypersimplex,
     IndependentSets,
     L1Ball,
+    LpBall,
     Product,
     Simplex,
     SpanningTrees,
@@ -138,6 +139,8 @@ POLYTOPES = {
 DOMAINS: dict[str, Domain] = {
     **{name: case.domain for name, case in POLYTOPES.items()},
     "ball": Ball(3, 2.0),
+    "l_1.5 ball": LpBall(3, 1.5, 2.0),
+    "l_5 ball": LpBall(4, 5, 0.5),
     "spectrahedron": Spectrahedron(3),
     "experts and matrices": Product((SpanningTrees(4), Spectrahedron(2), Ball(2))),
 }

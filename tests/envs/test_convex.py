@@ -5,12 +5,14 @@ import pickle
 import numpy as np
 import pytest
 
-from dpbandit.domains import Ball, Simplex
+from dpbandit.agents import CONVEX
+from dpbandit.domains import Ball, ConcaveBase, Simplex, SubmodularBase
 from dpbandit.envs import ConvexBandit, OnlineConvex
 from dpbandit.envs.adapters import make_problem
 from dpbandit.envs.convex import DOMAINS, INSTANCES, LOSSES
+from dpbandit.experiments.reproduce import parse_setting
 from dpbandit.inputs import BadInput
-from dpbandit.losses import Kink, Linear, Squared
+from dpbandit.losses import Kink, Linear, Quadratic, Squared
 from dpbandit.scenarios import Scenario
 from dpbandit.streams import Streams
 
@@ -190,6 +192,16 @@ def test_experts_costs_are_coins():
     np.testing.assert_allclose(costs.mean((0, 1)), [0.3] + [0.5] * 9, atol=0.028)
 
 
+def test_a_whole_number_is_a_unit_vector():
+    """Counted from 1, as the command line has it; for experts the one who is best."""
+    text, value = parse_setting("direction=3")
+    a = slopes(gap=1.0, T=2, **{text: value})
+    np.testing.assert_array_equal(a, np.broadcast_to([0.0, 0.0, 1.0], a.shape))
+    np.testing.assert_array_equal(slopes(T=9, direction=1), slopes(T=9))
+    costs = slopes(loss="experts", domain="simplex", direction=2, T=2000, R=8, gap=0.2)
+    np.testing.assert_allclose(costs.mean((0, 1)), [0.5, 0.3, 0.5], atol=0.02)
+
+
 def test_labels_are_flipped_at_the_rate_asked_for():
     """gap 0.6: 20 % of the labels against the sign of a_1. 8,000 of them, 5 standard errors."""
     z = slopes(gap=0.6, loss="hinge").reshape(-1, 4)
@@ -253,6 +265,41 @@ def test_points_outside_are_refused(wrong):
         problem.step(wrong)
 
 
+@pytest.mark.parametrize("radius", [1e-9, 1e-3, 1e9])
+def test_outside_is_relative_to_the_radius(radius):
+    problem = ConvexBandit(dim=3, radius=radius)
+    problem.reset(Streams([0]))
+    problem.step(np.array([[radius * (1 + 1e-10), 0, 0]]))
+    with pytest.raises(BadInput, match="points of"):
+        problem.step(np.array([[radius * (1 + 1e-8), 0, 0]]))
+
+
+TINY = Ball(3, 1e-9), ConcaveBase((3e-9, 2e-9, 0.5e-9))
+BY_FRANK_WOLFE = SubmodularBase(lambda items: 1e-6 * len(items) ** 0.5, 4)
+
+
+@pytest.mark.parametrize("domain", [*TINY, BY_FRANK_WOLFE], ids=["ball", "base", "frank-wolfe"])
+@pytest.mark.parametrize("name", CONVEX)
+def test_agents_stay_inside_tiny_domains(name, domain):
+    """The room for rounding is 1e-9 of their radius, 1e-6 without an exact projection."""
+    played = 0
+    for cls in (ConvexBandit, OnlineConvex):
+        for loss in (Linear(domain), Quadratic(domain)):
+            problem = cls(loss=loss, horizon=60)
+            try:
+                agent = CONVEX[name]().make(problem.spec, Streams([0, 1]))
+            except BadInput:  # wants the other feedback, curvature or a projection
+                continue
+            problem.reset(Streams([2, 3]))
+            for _ in range(60):
+                context = problem.context().copy()
+                action = agent.act(context)
+                step = problem.step(action)
+                agent.update(context, action, step.reward if step.datum is None else step.datum)
+            played += 1
+    assert played or not domain.has_projection
+
+
 @pytest.mark.parametrize("domain", DOMAINS)
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 def test_every_loss_meets_every_domain(loss, domain):
@@ -300,6 +347,8 @@ def test_problems_can_be_copied_in_mid_episode():
         ({"switches": -1}, "switches"), ({"turns": "x"}, "turns"), ({"horizon": 0}, "horizon"),
         ({"delay": -1}, "delay"), ({"dim": 0}, "dim"), ({"radius": 0}, "radius"),
         ({"direction": "second"}, "first"), ({"direction": (1.0,)}, "direction"),
+        ({"direction": 0}, "direction"), ({"direction": 6}, "direction"),
+        ({"direction": True}, "direction"), ({"direction": 1.0}, "direction"),
         ({"direction": (0.0,) * 5}, "direction"), ({"instance": "p-lin", "gap": 0.7}, "gap"),
         ({"direction": (1.0,) * 5, "domain": "simplex"}, "direction"),
         ({"instance": "experts", "dim": 4}, "dim"), ({"loss": "experts"}, "simplex"),

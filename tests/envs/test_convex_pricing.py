@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from dpbandit.convex import told
 from dpbandit.envs import ConvexPricing
 from dpbandit.inputs import BadInput
 from dpbandit.streams import Streams
@@ -36,6 +37,15 @@ def test_both_feedbacks_meet_the_same_customers():
         assert a.datum is None
         np.testing.assert_array_equal(shown.context(), b.datum)
         np.testing.assert_array_equal(told.context(), np.zeros((16, 1)))
+
+
+def test_the_refusal_of_an_agent_names_the_feedback_to_set():
+    """It holds for all environments: here the feedback is an argument, elsewhere it is not."""
+    spec = ConvexPricing().spec
+    with pytest.raises(BadInput, match=r"or, where it can be set, feedback='datum'\.") as told_so:
+        told(object(), spec, "datum")
+    assert "OnlineConvex" not in str(told_so.value)
+    assert told(object(), ConvexPricing(feedback="datum").spec, "datum").feedback == "datum"
 
 
 def test_profits_of_the_description():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from dpbandit.domains import Ball, Box, Simplex
+from dpbandit.domains import Ball, Box, Flows, Simplex, SpanningTrees
 from dpbandit.losses import (
     Absolute,
     Experts,
@@ -19,6 +19,7 @@ from dpbandit.losses import (
     TiltedQuadratic,
 )
 from dpbandit.losses.minimise import frank_wolfe_gap, minimise_quadratic
+from tests.domains.examples import LADDER
 from tests.losses.families import FAMILIES, WITHOUT_PROJECTION, data, label, points
 
 FLAT = [
@@ -27,7 +28,7 @@ FLAT = [
         for word in (Quadratic, TiltedQuadratic, Squared)
         for domain in WITHOUT_PROJECTION
     ),
-    *(Absolute(domain) for domain in WITHOUT_PROJECTION),
+    *(Absolute(domain) for domain in (*WITHOUT_PROJECTION, SpanningTrees(4))),
 ]
 every_family = pytest.mark.parametrize("loss", FAMILIES + FLAT, ids=label)
 
@@ -191,6 +192,66 @@ def test_quadratics_are_minimised_to_the_gap(domain):
         assert (q(y - domain.centre) >= q(x - domain.centre) - 2e-7).all()
     gradient = np.matvec(G, x - domain.centre) - c
     np.testing.assert_allclose(frank_wolfe_gap(domain, x, gradient), gap, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("radius", [1e-9, 1e9])
+@pytest.mark.parametrize("word", [Kink, Absolute, Hinge, Logistic])
+def test_the_certificate_is_in_the_unit_of_the_loss(word, radius):
+    """Within 1e-6 of what the loss of a round can change by, on tiny and on huge domains."""
+    domain, T = Ball(3, radius), 60
+    settings = {Kink: {"spread": radius / 2}, Absolute: {"bound": radius}}
+    loss = word(domain, **settings.get(word, {}))
+    z = stream(loss, T, 1, seed=8)
+    comparator = loss.comparator(1)
+    for datum in z:
+        comparator.add(datum)
+    x, value = comparator.best()
+    low, high = loss.value_range
+    assert comparator.gap[0] <= 1e-6 * T * (high - low)
+    for other in points(domain, 300, 9):
+        for y in (other[None], x + 0.01 * (other - x)):
+            assert total(loss, y, z) >= value - T * (1e-6 * (high - low) + 1e-15 * high)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("domain", [Flows(LADDER, "s", "t"), SpanningTrees(4)], ids=lambda d: d.dim)
+def test_absolute_losses_meet_their_certificate_without_a_projection(domain):
+    """Hessians with condition numbers beyond 10^5, on flat polytopes; see `_corrective`."""
+    loss = Absolute(domain)
+    for T, seed in ((20, 0), (20, 2), (60, 1)):
+        comparator = loss.comparator(2)
+        for datum in stream(loss, T, 2, seed):
+            comparator.add(datum)
+        comparator.best()
+        assert (comparator.gap <= 1e-6 * T).all()
+
+
+def test_a_missed_certificate_is_told_with_a_number(monkeypatch):
+    monkeypatch.setattr("dpbandit.losses.data_sums._STEPS", 0)
+    comparator = Absolute(Ball(2)).comparator(1)
+    for datum in stream(Absolute(Ball(2)), 9, 1):
+        comparator.add(datum)
+    with pytest.warns(RuntimeWarning, match=r"off by up to \d") as told:
+        comparator.best()
+    assert f"off by up to {comparator.gap[0]:.2g}" in str(told[0].message)
+
+
+@pytest.mark.parametrize("domain", [Flows(LADDER, "s", "t"), SpanningTrees(4)], ids=lambda d: d.dim)
+def test_corrective_steps_alone_reach_the_gap(domain):
+    """Property: without a single pairwise step, for curvatures from 10^-4 to 10^3 and rank 1."""
+    rng, R, N = np.random.default_rng(2), 6, domain.dim
+    root = rng.standard_normal((R, N, N)) * np.geomspace(0.01, 30, N)[:, None]
+    root[0, 1:] = 0
+    G, c = root.swapaxes(1, 2) @ root, 3 * rng.standard_normal((R, N))
+    start = np.tile(domain.centre, (R, 1))
+    x, gap = minimise_quadratic(domain, G, c, start, np.full(R, 1e-7), steps=0)
+    assert (gap <= 1e-7).all()
+    assert domain.contains(x, 1e-8).all()
+    gradient = np.matvec(G, x - domain.centre) - c
+    np.testing.assert_allclose(frank_wolfe_gap(domain, x, gradient), gap, atol=1e-9)
+    alone, _ = minimise_quadratic(domain, G[2:3], c[2:3], start[:1], np.full(1, 1e-7), steps=0)
+    np.testing.assert_array_equal(alone[0], x[2])
 
 
 def test_data_that_repeat_and_data_that_contradict_each_other():
