@@ -19,19 +19,18 @@ from rich.text import Text
 
 from dpbandit.agents import AGENTS
 from dpbandit.auditing.audit import audit as run_audit
-from dpbandit.auditing.everyone import PRINTED, audit_all, with_printed
-from dpbandit.auditing.report import SUFFIXES, AuditReport, plot_audit
+from dpbandit.auditing.everyone import audit_all, with_printed
+from dpbandit.auditing.report import SUFFIXES, plot_audit
 from dpbandit.auditing.views import View
 from dpbandit.evaluate import certify as make_certificate
 from dpbandit.evaluate import compare as run_comparison
 from dpbandit.evaluate import problem_maker
-from dpbandit.experiments import CASES
 from dpbandit.experiments import reproduce as run_case
 from dpbandit.experiments.reproduce import parse_settings
 from dpbandit.inputs import BadInput, one_of, privacy_target
-from dpbandit.privacy.certificate import HONESTY
 from dpbandit.protocols import AgentConfig
-from dpbandit.results import Results, check_writable, plot_certificate, write_json
+from dpbandit.results import check_writable, plot_certificate, write_json
+from dpbandit.tables import audit_table, print_cases, print_results
 from dpbandit.version import VERSION
 
 app = typer.Typer(
@@ -140,7 +139,7 @@ def compare(
         seed=seed,
         env_kwargs=parse_settings(settings),
     )
-    _print_results(results)
+    print_results(results)
     if json is not None:
         write_json(json, results.records())
     if out is not None:
@@ -236,7 +235,7 @@ def audit(
             with suppress(BadInput):  # some noise needs delta > 0
                 configs[name] = _agent(name, epsilon, delta)
         reports = audit_all(with_printed(configs), **how)
-        console.print(_table_of(reports))
+        console.print(audit_table(reports))
         if unfit := [name for name in _private() if name not in reports]:
             console.print(f"Not audited at epsilon {epsilon:g}, delta {delta:g}: ", end="")
             console.print(f"{', '.join(unfit)}.", highlight=False)
@@ -266,30 +265,6 @@ def _private() -> list[str]:
     return [n for n, config in AGENTS.items() if "epsilon" in {f.name for f in fields(config)}]
 
 
-def _table_of(reports: dict[str, AuditReport]) -> Table:
-    table = Table(title="audits", title_justify="left", box=None, pad_edge=False)
-    table.add_column("agent", no_wrap=True)
-    for column in ("claimed", "certified", "epsilon >=", "by GDP", "seconds"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("verdict")
-    for name, report in reports.items():
-        by_gdp = "-" if report.eps_lower_gdp is None else f"{report.eps_lower_gdp:.3f}"
-        table.add_row(
-            "  as printed" if name.endswith(PRINTED) else name,
-            f"{report.claimed_epsilon:g}",
-            f"{report.certified_epsilon:.4g}",
-            f"{report.eps_lower:.3f}",
-            by_gdp,
-            f"{report.seconds:.1f}",
-            report.verdict,
-        )
-    if reports:
-        one, *_ = reports.values()
-        table.caption = f"{one.runs:,} runs of each world, view {one.view}; each line wrong with "
-        table.caption += f"probability <= {one.failure:.2g}"
-    return table
-
-
 @app.command()
 def reproduce(
     case: Annotated[str | None, typer.Argument(help="Name of a case, see --list.")] = None,
@@ -314,7 +289,7 @@ def reproduce(
     Example: `dpbandit reproduce contextual/p1 --agent linucb --set alpha=theory`
     """
     if list_cases:
-        _print_cases()
+        print_cases()
         return
     if case is None or agent is None:
         raise BadInput("Expected a CASE and --agent ID (or --list).")
@@ -353,54 +328,6 @@ def _agent(text: str, epsilon: float, delta: float) -> AgentConfig:
     defaults = {key: value for key, value in targets.items() if key in names}
     config: AgentConfig = AGENTS[known](**{**defaults, **chosen})
     return config
-
-
-def _print_results(results: Results) -> None:
-    records, unit = results.records(), results.reward_unit
-    console = Console()
-    table = Table(title=f"{results.environment}: cumulative regret ({unit})", title_justify="left")
-    table.add_column("agent", no_wrap=True)
-    for column in ("mean", "se", "5 %", "median", "95 %", "seconds"):
-        table.add_column(column, justify="right")
-    for record in records:
-        numbers = [record[key] for key in ("mean", "se", "q05", "q50", "q95", "seconds")]
-        table.add_row(record["agent"], *("-" if x is None else f"{x:.4g}" for x in numbers))
-    console.print(table)
-    proofs = Table(title="certificates", title_justify="left")
-    proofs.add_column("agent", no_wrap=True)
-    for column in ("claimed epsilon", "certified epsilon", "at delta"):
-        proofs.add_column(column, justify="right")
-    proofs.add_column("privacy")
-    notions = list(dict.fromkeys(run.certificate.notion for run in results.runs))
-    for run in results.runs:
-        proof = run.certificate
-        excess = "" if proof.holds else "  EXCEEDS THE CLAIM"
-        proofs.add_row(
-            run.name,
-            f"{proof.claimed_epsilon:g}",
-            f"{proof.epsilon:.4g}{excess}",
-            f"{proof.claimed_delta:g}",
-            f"({notions.index(proof.notion) + 1})",
-        )
-    console.print(proofs)
-    for number, notion in enumerate(notions, start=1):
-        console.print(f"({number}) {notion}", highlight=False)
-    console.print(HONESTY, style="dim", highlight=False)
-
-
-def _print_cases() -> None:
-    console = Console()
-    for case in CASES.values():
-        console.print(f"[bold]{case.name}[/bold]  {case.summary}", highlight=False)
-        table = Table("agent", "set", "reference", "horizon", "note", box=None)
-        for reference in case.references:
-            settings = " ".join(f"{key}={value}" for key, value in reference.settings.items())
-            number = f"{reference.mean} (se {reference.se})"
-            table.add_row(reference.agent, settings, number, str(reference.horizon), reference.note)
-        others = [name for name in case.agents if name not in {r.agent for r in case.references}]
-        for name in others:
-            table.add_row(name, "", "-", "", "")
-        console.print(table)
 
 
 def _first_line(documented: Any) -> str:

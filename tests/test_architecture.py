@@ -56,7 +56,7 @@ ORDER = """
     experiments.pricing experiments.pricing.__main__
     experiments.convex experiments.convex.__main__
     experiments.figure_5_1 experiments.figure_5_1.__main__
-    cli | __main__
+    tables | cli | __main__
 """
 FLOORS = [floor.split() for floor in ORDER.strip().replace("\n", "|").split("|")]
 INITS = {package.partition(".")[2] for package in FOLDERS}
