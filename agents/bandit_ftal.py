@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from dpbandit.leaders import Resting
-from dpbandit.one_point import Noise
+from dpbandit.convex.leaders import Resting
+from dpbandit.convex.one_point import Noise
+from dpbandit.convex.value_leaders import ValueLeader, ValueSettings
 from dpbandit.protocols import Spec
 from dpbandit.streams import Streams
-from dpbandit.value_leaders import ValueLeader, ValueSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from math import log2
 from typing import Literal
 
+from dpbandit.convex.leaders import Resting
+from dpbandit.convex.one_point import CALIBRATIONS, NOISES, Noise
+from dpbandit.convex.value_leaders import ValueLeader, ValueSettings
 from dpbandit.inputs import BadInput, one_of
-from dpbandit.leaders import Resting
-from dpbandit.one_point import CALIBRATIONS, NOISES, Noise
 from dpbandit.protocols import Spec
 from dpbandit.streams import Streams
-from dpbandit.value_leaders import ValueLeader, ValueSettings
 
 
 @dataclass(frozen=True, kw_only=True)

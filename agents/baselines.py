@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.arrays import Floats
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.privacy.ledger import no_data, no_privacy
 from dpbandit.protocols import (
     AgentConfig,

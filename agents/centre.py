@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from dpbandit.convex import ConvexSpec
-from dpbandit.leaders import Resting
+from dpbandit.convex.leaders import Resting
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.protocols import Spec, fits
 from dpbandit.streams import Streams
 

@@ -6,9 +6,9 @@ from math import sqrt
 import numpy as np
 
 from dpbandit.arrays import Floats, clip_range
+from dpbandit.convex.one_point import Exploration, range_of, told_values
 from dpbandit.inputs import positive
 from dpbandit.losses.loss import Loss
-from dpbandit.one_point import Exploration, range_of, told_values
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.privacy.one_point import largest
 from dpbandit.protocols import Spec

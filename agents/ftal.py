@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from dpbandit.inputs import positive
-from dpbandit.leaders import (
+from dpbandit.convex.leaders import (
     GradientLeader,
     Resting,
     curvature_of,
@@ -11,6 +10,7 @@ from dpbandit.leaders import (
     leader_of,
     with_gradients,
 )
+from dpbandit.inputs import positive
 from dpbandit.privacy.calibrate import exact_prefix_sum
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.protocols import Spec
@@ -47,7 +47,7 @@ class FTAL:
     """
 
     curvature: float | None = None
-    """H; None: the loss's own, or that of the regulariser, see `dpbandit.leaders.curvature_of`"""
+    """H; None: the loss's own, or that of the regulariser, see `leaders.curvature_of`"""
 
     def __post_init__(self) -> None:
         if self.curvature is not None:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from dpbandit.convex.one_point import Noise
+from dpbandit.convex.projection_free import BatchSettings
 from dpbandit.losses.loss import Loss
-from dpbandit.one_point import Noise
-from dpbandit.projection_free import BatchSettings
 
 
 @dataclass(frozen=True, kw_only=True)

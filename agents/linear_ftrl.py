@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from math import inf, sqrt
 
+from dpbandit.convex.leaders import GradientLeader, Leader, Resting, gradients, with_gradients
 from dpbandit.inputs import BadInput, gaussian_target, one_of, positive, privacy_target
-from dpbandit.leaders import GradientLeader, Leader, Resting, gradients, with_gradients
 from dpbandit.privacy.calibrate import NoiseLaw
 from dpbandit.privacy.certified_sums import Target, certified_sum
 from dpbandit.privacy.ledger import Ledger, no_privacy

@@ -7,12 +7,12 @@ from typing import Literal
 import numpy as np
 
 from dpbandit.arrays import Floats
+from dpbandit.convex.leaders import GradientLeader, Leader, Resting, gradients, with_gradients
+from dpbandit.convex.one_point import Noise
 from dpbandit.domains import Simplex
 from dpbandit.domains.domain import Domain
 from dpbandit.inputs import BadInput, one_of, positive
-from dpbandit.leaders import GradientLeader, Leader, Resting, gradients, with_gradients
 from dpbandit.losses.loss import Loss
-from dpbandit.one_point import Noise
 from dpbandit.privacy.calibrate import NoiseLaw, noisy_prefix_sum
 from dpbandit.protocols import Spec
 from dpbandit.streams import Streams

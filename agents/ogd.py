@@ -6,10 +6,10 @@ from math import sqrt
 import numpy as np
 
 from dpbandit.arrays import Floats, clip_norm
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.leaders import slope, with_gradients
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import nearest
 from dpbandit.inputs import positive
-from dpbandit.leaders import slope, with_gradients
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.protocols import Spec
 from dpbandit.streams import Streams

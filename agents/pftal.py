@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from math import inf, log2, sqrt
 from typing import Literal
 
-from dpbandit.inputs import BadInput, flag, gaussian_target, one_of, positive, privacy_target
-from dpbandit.leaders import (
+from dpbandit.convex.leaders import (
     GradientLeader,
     Resting,
     curvature_of,
@@ -14,6 +13,7 @@ from dpbandit.leaders import (
     leader_of,
     with_gradients,
 )
+from dpbandit.inputs import BadInput, flag, gaussian_target, one_of, positive, privacy_target
 from dpbandit.privacy.calibrate import NoiseLaw, noisy_prefix_sum
 from dpbandit.privacy.certified_sums import Target, certified_sum
 from dpbandit.privacy.gdp import mu_of
@@ -89,7 +89,7 @@ class PFTAL:
     anytime: bool = False
     """a hybrid tree in place of the tree: the same privacy at every horizon, some more noise"""
     curvature: float | None = None
-    """H; None: the loss's own, or that of the regulariser, see `dpbandit.leaders.curvature_of`"""
+    """H; None: the loss's own, or that of the regulariser, see `leaders.curvature_of`"""
 
     def __post_init__(self) -> None:
         one_of("noise", self.noise, ("k-norm", "laplace", "gaussian"))

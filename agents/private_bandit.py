@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from math import inf, log, sqrt
 from typing import Literal
 
+from dpbandit.convex.one_point import CALIBRATIONS, NOISES, Noise
+from dpbandit.convex.projection_free import BatchSettings
 from dpbandit.inputs import BadInput, one_of
 from dpbandit.losses.loss import Loss
-from dpbandit.one_point import CALIBRATIONS, NOISES, Noise
-from dpbandit.projection_free import BatchSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dpbandit.agents import BestFixed, Centre, Uniform
 from dpbandit.arrays import Floats, Ints
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.envs.adapters import make_problem
 from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.privacy.certificate import Certificate, certificate

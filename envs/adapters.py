@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from dpbandit.arrays import Floats
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import nearest
 from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.protocols import PriceSpec, Problem

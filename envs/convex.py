@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from dpbandit.adversaries import Adversary
-from dpbandit.convex import ConvexSpec, Feedback
-from dpbandit.convex_problems import ConvexProblem
+from dpbandit.convex.adversaries import Adversary
+from dpbandit.convex.problems import ConvexProblem
+from dpbandit.convex.scenarios import Scenario
+from dpbandit.convex.spec import ConvexSpec, Feedback
 from dpbandit.domains import Ball, Box, Domain, Hypersimplex, IndependentSets, L1Ball, Simplex
 from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.losses import (
@@ -22,7 +23,6 @@ from dpbandit.losses import (
     Squared,
     TiltedQuadratic,
 )
-from dpbandit.scenarios import Scenario
 from dpbandit.streams import Streams
 
 LOSSES: dict[str, Callable[[Domain], Loss]] = {
@@ -110,7 +110,7 @@ class ConvexBandit(ConvexProblem):
       `"drift"` around a circle `turns` times; `"adaptive"` towards the mean of all points played;
       `"strongly-adaptive"` to the point just played (a negative control: no one-point bandit method
       survives it). Or a function of a loss, streams and the horizon that makes an adversary, see
-      `dpbandit.adversaries`.
+      `dpbandit.convex.adversaries`.
     * `gap`, `direction`, `size`: linear and (scaled to the domain or the tilt) other data are
       size (gap e + (1 - gap) v), e the direction of the round, v uniform on the unit sphere of the
       domain's subspace. e starts as the first unit vector (`"first"`), its opposite

@@ -5,10 +5,10 @@ from typing import Literal
 
 import numpy as np
 
-from dpbandit.adversaries import Adversary, Constant, Oblivious
 from dpbandit.arrays import Floats
-from dpbandit.convex import ConvexSpec
-from dpbandit.convex_problems import ConvexProblem
+from dpbandit.convex.adversaries import Adversary, Constant, Oblivious
+from dpbandit.convex.problems import ConvexProblem
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import Box
 from dpbandit.inputs import BadInput, at_least, inside, one_of, positive, whole
 from dpbandit.losses import Revenue

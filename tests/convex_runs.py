@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.streams import Streams
 from tests.harness import door
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 import numpy as np
 
 from dpbandit.agents import AGENTS
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import Ball, Simplex
 from dpbandit.inputs import BadInput
 from dpbandit.losses import Linear, Quadratic

@@ -33,12 +33,13 @@ ORDER = """
     domains.products domains.lp_balls | domains.partition_bases
     losses.loss losses.minimise | losses.data_sums losses.quadratic_sums
     losses.linear losses.quadratic losses.predictions losses.revenue | losses.kink
-    user_laws | adversaries | scenarios
+    convex.user_laws | convex.adversaries | convex.scenarios
     protocols links privacy.certified_sums
-    convex privacy.shariff_sheffet privacy.peeling | privacy.hard_thresholding
-    problems ridge frank_wolfe lasso batched one_point | batch_plan | batched_descent |
-    leaders projection_free glm optimism frank_wolfe_bandit
-    value_leaders demand moments fading_regression centring convex_problems | envs.* agents.*
+    convex.spec privacy.shariff_sheffet privacy.peeling | privacy.hard_thresholding
+    problems ridge frank_wolfe lasso batched convex.one_point
+    convex.batch_plan | convex.batched_descent
+    convex.leaders convex.projection_free glm optimism frank_wolfe_bandit
+    convex.value_leaders demand moments fading_regression centring convex.problems | envs.* agents.*
     progress plots | results
     evaluate auditing.bounds auditing.scores auditing.worlds auditing.witness
     | auditing.contexts auditing.data auditing.views

@@ -20,7 +20,7 @@ from dpbandit.agents import (
     LinUCB,
     Uniform,
 )
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.evaluate import log_marks, play, problem_maker
 from dpbandit.protocols import ContextualSpec
 

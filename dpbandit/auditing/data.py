@@ -7,7 +7,7 @@ import numpy as np
 
 from dpbandit.arrays import Floats
 from dpbandit.auditing.worlds import Always, LossOf, Pair, User, World, random_round, ways
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.spec import ConvexSpec
 
 _FAR = 1e3
 """A step that leaves the public set in every direction, in units of its largest entry."""

@@ -9,7 +9,7 @@ from typing import Any
 from dpbandit.auditing.audit import audit
 from dpbandit.auditing.report import AuditReport
 from dpbandit.auditing.views import View
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains.balls import Ball
 from dpbandit.evaluate import certify
 from dpbandit.inputs import BadInput, inside

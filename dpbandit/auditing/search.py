@@ -10,7 +10,7 @@ from dpbandit.auditing.data import DataUsers
 from dpbandit.auditing.views import rounds
 from dpbandit.auditing.witness import Witness
 from dpbandit.auditing.worlds import Pair, Users
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.inputs import BadInput
 from dpbandit.protocols import AgentConfig, BanditSpec, Spec
 from dpbandit.streams import Seed

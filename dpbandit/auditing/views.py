@@ -26,7 +26,7 @@ from dpbandit.arrays import Floats
 from dpbandit.auditing.scores import Columns
 from dpbandit.auditing.witness import Part, Witness
 from dpbandit.auditing.worlds import Pair, World, answers_of, contexts_of
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism, witnessed
 from dpbandit.protocols import AgentConfig, ContextualSpec, Spec

@@ -8,11 +8,11 @@ import pytest
 
 from dpbandit import BadInput, certify
 from dpbandit.agents import BanditFTAL, BanditPFTAL, Centre
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.one_point import Noise
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex
 from dpbandit.envs.convex_pricing import ConvexPricing
 from dpbandit.losses import Experts, Kink, Linear, OffsetQuadratic, Quadratic, TiltedQuadratic
-from dpbandit.one_point import Noise
 from dpbandit.streams import Streams
 from tests.convex_runs import (
     Adversary,

@@ -8,9 +8,9 @@ from scipy.optimize import minimize
 
 from dpbandit import BadInput, certify
 from dpbandit.agents import FTAL, OGD, PFTAL, BestFixed, Centre, LinearFTRL, NoisyOCO, Uniform
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.leaders import Leader
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex, SpanningTrees
-from dpbandit.leaders import Leader
 from dpbandit.losses import Absolute, Experts, Kink, Linear, Logistic, Quadratic
 from dpbandit.privacy.padded_tree import PaddedTreeNoise
 from dpbandit.streams import Streams

@@ -7,7 +7,7 @@ import pytest
 
 from dpbandit import certify
 from dpbandit.agents import FKM, GarberKretzu
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import Ball, Simplex, SpanningTrees
 from dpbandit.inputs import BadInput
 from dpbandit.losses import Linear, Quadratic

@@ -7,11 +7,11 @@ import pytest
 
 from dpbandit import certify
 from dpbandit.agents import NoisyOCO
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.one_point import Noise
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import Ball, Simplex
 from dpbandit.inputs import BadInput
 from dpbandit.losses import Linear, Quadratic
-from dpbandit.one_point import Noise
 from dpbandit.privacy.prefix_sums import TreeNoise
 from dpbandit.streams import Streams
 from tests.privacy.prefix_checks import script

@@ -9,9 +9,9 @@ import pytest
 
 from dpbandit import BadInput, certify
 from dpbandit.agents import FTAL, PFTAL, Centre, LinearFTRL, NoisyOCO
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.leaders import curvature_of
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex
-from dpbandit.leaders import curvature_of
 from dpbandit.losses import Experts, Kink, Linear, Loss, Quadratic, TiltedQuadratic
 from dpbandit.protocols import ContextualSpec
 from dpbandit.streams import Streams

@@ -9,7 +9,7 @@ import pytest
 from dpbandit import certify
 from dpbandit.agents import GarberKretzu, PrivateBandit
 from dpbandit.agents.private_bandit import printed_gaussian, printed_laplace
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import (
     Ball,
     Box,
@@ -488,7 +488,7 @@ def WAVES(t, x):
 def test_blocks_of_directions_change_no_value(monkeypatch):
     config, spec = PrivateBandit(), linear(300)
     usual, _ = episode(config.make(spec, Streams([3])), WAVES, 300)
-    monkeypatch.setattr("dpbandit.one_point._VALUES_AHEAD", 35)
+    monkeypatch.setattr("dpbandit.convex.one_point._VALUES_AHEAD", 35)
     small, _ = episode(config.make(spec, Streams([3])), WAVES, 300)
     np.testing.assert_array_equal(usual, small)
 

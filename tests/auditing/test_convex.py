@@ -13,7 +13,7 @@ from dpbandit.auditing.search import most_moving_pairs, pairs, users_of
 from dpbandit.auditing.views import columns_of, rounds
 from dpbandit.auditing.witness import Witness
 from dpbandit.auditing.worlds import LossOf
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear, Quadratic
 from tests.prey.convex import PREY

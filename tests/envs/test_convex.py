@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpbandit.agents import CONVEX
+from dpbandit.convex.scenarios import Scenario
 from dpbandit.domains import Ball, ConcaveBase, Simplex, SubmodularBase
 from dpbandit.envs import ConvexBandit, OnlineConvex
 from dpbandit.envs.adapters import make_problem
@@ -13,7 +14,6 @@ from dpbandit.envs.convex import DOMAINS, INSTANCES, LOSSES
 from dpbandit.experiments.reproduce import parse_setting
 from dpbandit.inputs import BadInput
 from dpbandit.losses import Kink, Linear, Quadratic, Squared
-from dpbandit.scenarios import Scenario
 from dpbandit.streams import Streams
 
 KINDS = ("iid", "fixed", "switching", "drift", "adaptive", "strongly-adaptive")
@@ -140,7 +140,7 @@ def test_common_random_numbers(kind):
 def test_blocks_change_no_value(word, monkeypatch):
     problem = OnlineConvex(loss=word, adversary="drift", horizon=50)
     one = [s.datum for s in played(problem, centre(problem), 50)[0]]
-    monkeypatch.setattr("dpbandit.adversaries._VALUES_AHEAD", 3)
+    monkeypatch.setattr("dpbandit.convex.adversaries._VALUES_AHEAD", 3)
     np.testing.assert_array_equal(one, [s.datum for s in played(problem, centre(problem), 50)[0]])
 
 

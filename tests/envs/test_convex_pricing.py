@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpbandit.convex import told
+from dpbandit.convex.spec import told
 from dpbandit.envs import ConvexPricing
 from dpbandit.inputs import BadInput
 from dpbandit.streams import Streams

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpbandit.agents import PFTAL, PrivateBandit
-from dpbandit.leaders import GradientLeader
+from dpbandit.convex.leaders import GradientLeader
 from dpbandit.privacy.statistics import ClippedVectors
 
 

@@ -19,10 +19,10 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from dpbandit.arrays import Floats, norms, rows
+from dpbandit.convex.user_laws import Law, sphere
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.quadratic import OffsetQuadratic
 from dpbandit.streams import Streams
-from dpbandit.user_laws import Law, sphere
 
 Adversary: TypeAlias = Callable[[Floats], Floats]
 """The round's actions (R, N) -> its data (R, *datum_shape)."""

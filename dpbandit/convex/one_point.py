@@ -14,7 +14,7 @@ from typing import Literal, Protocol, TypeAlias
 from scipy.optimize import minimize_scalar
 
 from dpbandit.arrays import Floats, norms
-from dpbandit.convex import ConvexSpec, told
+from dpbandit.convex.spec import ConvexSpec, told
 from dpbandit.domains.domain import Domain
 from dpbandit.domains.frank_wolfe_projection import nearest
 from dpbandit.inputs import BadInput, gaussian_target, inside, one_of, privacy_target

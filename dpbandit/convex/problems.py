@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.adversaries import Adversary
 from dpbandit.arrays import Floats
-from dpbandit.convex import ConvexSpec
+from dpbandit.convex.adversaries import Adversary
+from dpbandit.convex.spec import ConvexSpec
 from dpbandit.inputs import BadInput
 from dpbandit.problems import Delay
 from dpbandit.protocols import Step

@@ -17,7 +17,7 @@ from math import inf, log, sqrt
 import numpy as np
 
 from dpbandit.arrays import Floats
-from dpbandit.convex import ConvexSpec, told
+from dpbandit.convex.spec import ConvexSpec, told
 from dpbandit.domains.domain import Domain
 from dpbandit.domains.frank_wolfe_projection import nearest
 from dpbandit.losses.loss import Loss

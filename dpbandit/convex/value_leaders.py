@@ -13,10 +13,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import inside, one_of, positive
-from dpbandit.leaders import Leader, Resting
-from dpbandit.losses.loss import Loss
-from dpbandit.one_point import (
+from dpbandit.convex.leaders import Leader, Resting
+from dpbandit.convex.one_point import (
     LARGEST,
     Directions,
     Exploration,
@@ -26,6 +24,8 @@ from dpbandit.one_point import (
     least,
     told_values,
 )
+from dpbandit.inputs import inside, one_of, positive
+from dpbandit.losses.loss import Loss
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.one_point import OnePointEstimates
 from dpbandit.protocols import Spec

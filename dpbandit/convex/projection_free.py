@@ -5,11 +5,11 @@ from functools import partial
 from math import inf, isqrt, sqrt
 from typing import Literal, TypeAlias
 
-from dpbandit.batch_plan import Plan
-from dpbandit.batched_descent import BatchedDescent, Epochs
+from dpbandit.convex.batch_plan import Plan
+from dpbandit.convex.batched_descent import BatchedDescent, Epochs
+from dpbandit.convex.one_point import Noise, least, told_values
 from dpbandit.inputs import BadInput, flag, inside, one_of, positive, whole
 from dpbandit.losses.loss import Loss
-from dpbandit.one_point import Noise, least, told_values
 from dpbandit.protocols import Spec
 from dpbandit.streams import Streams
 

@@ -12,8 +12,8 @@ influence anything, and m = max(K - 2, 0) sums are released. Without staleness m
 from dataclasses import dataclass
 from math import ceil, sqrt
 
+from dpbandit.convex.one_point import Exploration, Noise, estimates_of
 from dpbandit.losses.loss import Loss
-from dpbandit.one_point import Exploration, Noise, estimates_of
 from dpbandit.privacy.one_point import OnePointEstimates
 from dpbandit.privacy.spends import Spend
 from dpbandit.streams import Streams

@@ -6,7 +6,8 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dpbandit.adversaries import (
+from dpbandit.arrays import Floats, norms
+from dpbandit.convex.adversaries import (
     Adaptive,
     Adversary,
     Constant,
@@ -17,13 +18,12 @@ from dpbandit.adversaries import (
     Repeated,
     Switching,
 )
-from dpbandit.arrays import Floats, norms
+from dpbandit.convex.user_laws import Mixture, law, sphere
 from dpbandit.inputs import BadInput, at_least, inside, one_of, whole
 from dpbandit.losses.linear import Experts
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.quadratic import OffsetQuadratic
 from dpbandit.streams import Streams
-from dpbandit.user_laws import Mixture, law, sphere
 
 Kind: TypeAlias = Literal["iid", "fixed", "switching", "drift", "adaptive", "strongly-adaptive"]
 

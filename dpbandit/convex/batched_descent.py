@@ -6,7 +6,7 @@ from itertools import count, takewhile
 import numpy as np
 
 from dpbandit.arrays import Floats, Ints
-from dpbandit.batch_plan import Plan
+from dpbandit.convex.batch_plan import Plan
 from dpbandit.domains.frank_wolfe_projection import frank_wolfe
 from dpbandit.inputs import BadInput
 from dpbandit.privacy.ledger import Ledger
