@@ -61,4 +61,4 @@ class FTAL:
             return Resting(loss.domain, len(streams))
         sums = exact_prefix_sum(gradients(loss), horizon=T, refresh_every=1)
         leader = leader_of(loss, len(streams), curvature=self.curvature or curvature_of(loss, T))
-        return GradientLeader(spec, sums, leader, no_privacy("exact gradient sums"))
+        return GradientLeader(loss, sums, leader, no_privacy("exact gradient sums"))

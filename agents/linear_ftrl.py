@@ -81,4 +81,4 @@ class LinearFTRL:
         rate = self.rate or domain.outer_radius / (loss.lipschitz * sqrt(T))
         leader = Leader(domain, len(streams), curvature=0.0, anchored=False, start=1 / rate)
         ledger = Ledger((sums.spend,)) if self.epsilon < inf else no_privacy("sums without noise")
-        return GradientLeader(spec, sums, leader, ledger)
+        return GradientLeader(loss, sums, leader, ledger)

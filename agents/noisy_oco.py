@@ -103,7 +103,7 @@ class NoisyOCO:
         rate = self.rate(loss, T)
         leader = Entropic(loss.domain, R, rate) if self.map == "entropic" else None
         euclidean = Leader(loss.domain, R, curvature=0.0, anchored=False, start=1 / rate)
-        return GradientLeader(spec, sums, leader or euclidean, noise.ledger(sums.spend))
+        return GradientLeader(loss, sums, leader or euclidean, noise.ledger(sums.spend))
 
     def rate(self, loss: Loss, horizon: int) -> float:
         """eta."""

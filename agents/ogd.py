@@ -61,7 +61,7 @@ class OGDAgent:
     def __init__(self, spec: ConvexSpec, replicas: int, curvature: float) -> None:
         self.ledger = no_privacy("exact gradients")
         self._loss, self._curvature = spec.loss, curvature
-        self._rounds = -spec.delay  # as many rounds tell nobody's datum
+        self._rounds = 0
         self._point = np.tile(spec.loss.domain.centre, (replicas, 1))
 
     def act(self, context: Floats) -> Floats:
@@ -72,7 +72,7 @@ class OGDAgent:
         """Step against the gradient at `action` of the datum `told`, (R, *datum_shape)."""
         loss, domain, start = self._loss, self._loss.domain, self._point
         self._rounds += 1
-        if loss.lipschitz == 0 or self._rounds <= 0:
+        if loss.lipschitz == 0:
             return
         rate = domain.diameter / (loss.lipschitz * sqrt(self._rounds))
         if self._curvature:

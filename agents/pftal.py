@@ -117,7 +117,7 @@ class PFTAL:
         ledger = Ledger((sums.spend,)) if self.epsilon < inf else no_privacy("sums without noise")
         curvature = self.curvature or curvature_of(loss, T, epsilon=self.epsilon)
         leader = leader_of(loss, len(streams), curvature=curvature)
-        return GradientLeader(spec, sums, leader, ledger)
+        return GradientLeader(loss, sums, leader, ledger)
 
     def _tree(self, statistic: ClippedVectors, streams: Streams, horizon: int) -> PrefixSum:
         if self.calibration == "certified":

@@ -41,6 +41,7 @@ VALUES = ConvexSpec(loss=Linear(Ball(2)), horizon=24)
 FLAT = ConvexSpec(loss=Linear(Simplex(3)), horizon=24)
 DATA = ConvexSpec(loss=Quadratic(Ball(2)), horizon=24, feedback="datum")
 FLAT_DATA = ConvexSpec(loss=Linear(Simplex(3)), horizon=24, feedback="datum")
+LATE_DATA = ConvexSpec(loss=Linear(Ball(2)), horizon=24, feedback="datum", delay=3)
 SPECS = {
     "disjoint": DISJOINT,
     "shared": SHARED,
@@ -51,8 +52,9 @@ SPECS = {
     "flat": FLAT,
     "data": DATA,
     "flat-data": FLAT_DATA,
+    "late-data": LATE_DATA,
 }
-ONCE = (PRICES, DELAYED, FLAT, FLAT_DATA)
+ONCE = (PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA)
 """For an agent's defaults only."""
 
 _RESTS: list[dict[str, Any]] = [

@@ -73,15 +73,11 @@ class Leader:
 
 
 class GradientLeader:
-    """Plays the leader of the gradients that were told, which reach it through `sums` alone.
+    """Plays the leader of the gradients that were told, which reach it through `sums` alone."""
 
-    Where data come late, the first `spec.delay` rounds tell nobody's, and are passed over.
-    """
-
-    def __init__(self, spec: ConvexSpec, sums: PrefixSum, leader: Leader, ledger: Ledger) -> None:
+    def __init__(self, loss: Loss, sums: PrefixSum, leader: Leader, ledger: Ledger) -> None:
         self.ledger = ledger
-        self._loss, self._sums, self._leader = spec.loss, sums, leader
-        self._silent = spec.delay
+        self._loss, self._sums, self._leader = loss, sums, leader
 
     def act(self, context: Floats) -> Floats:
         """The leader's point, (R, N)."""
@@ -89,9 +85,6 @@ class GradientLeader:
 
     def update(self, context: Floats, action: Floats, told: Floats) -> None:
         """Feed the gradient at `action` (R, N) of the datum `told` (R, *datum_shape)."""
-        if self._silent:
-            self._silent -= 1
-            return
         total = self._sums(slope(self._loss, action, told))
         if total is not None:
             self._leader.follow(action, total)

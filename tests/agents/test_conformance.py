@@ -45,7 +45,8 @@ ALIKE = {
 every_agent = pytest.mark.parametrize("pair", PAIRS, ids=label)
 every_private_agent = pytest.mark.parametrize("pair", PRIVATE, ids=label)
 REPLICAS = 60
-SWAPPED = (0, 7)
+SWAPPED = (0, 7, 14)
+"""The first user, one in the middle, and the last of a batch, be it of 3 or of 5 rounds."""
 
 
 def two_worlds(config, spec, t, replicas=REPLICAS):

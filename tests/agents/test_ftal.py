@@ -11,6 +11,9 @@ from dpbandit.agents import FTAL, OGD, PFTAL, BestFixed, Centre, LinearFTRL, Noi
 from dpbandit.convex.leaders import Leader
 from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex, SpanningTrees
+from dpbandit.envs.convex import OnlineConvex
+from dpbandit.evaluate import log_marks
+from dpbandit.evaluate import play as play_loop
 from dpbandit.losses import Absolute, Experts, Kink, Linear, Logistic, Quadratic
 from dpbandit.privacy.padded_tree import PaddedTreeNoise
 from dpbandit.streams import Streams
@@ -251,16 +254,22 @@ def test_data_of_a_wrong_shape_are_refused(config):
 @pytest.mark.parametrize(
     "config", [FTAL(), OGD(), PFTAL(epsilon=20.0), NoisyOCO(), LinearFTRL()], ids=str
 )
-def test_nothing_is_learned_before_anybody_was_told(config):
-    """Slopes told 3 rounds late: the same points, 3 rounds late. What stands in for data before
-    is not data: on prices it once cost gradient descent 300 times its regret."""
-    paths, told = {}, sphere(np.random.default_rng(0), 20, 1, 5)
+def test_late_data_reach_the_round_they_belong_to(config):
+    """Linear losses told 3 rounds late: the same points, 3 rounds late. The loop calls `update`
+    once a datum is there, with its own round, never with what stands in for data before."""
+    paths = {}
     for delay in (0, 3):
-        spec = ConvexSpec(loss=Linear(BALL), feedback="datum", horizon=20, delay=delay)
-        agent, path = config.make(spec, Streams([0])), []
-        for t in range(20):
-            path.append(agent.act(np.zeros(())))
-            agent.update(np.zeros(()), path[-1], told[t - delay] if t >= delay else np.ones((1, 5)))
-        paths[delay] = np.array(path)
-    assert not paths[3][:4].any()
+        path = paths[delay] = []
+
+        class Watched:
+            def make(self, spec, streams, path=path):
+                agent = config.make(spec, streams)
+                act = agent.act
+                agent.act = lambda context: path.append(act(context)) or path[-1]
+                return agent
+
+        problem = OnlineConvex(horizon=20, delay=delay)
+        play_loop(problem, Watched(), [0, 1], marks=log_marks(20))
+    assert not np.any(paths[3][:4])
+    assert np.any(paths[3][4])
     np.testing.assert_array_equal(paths[3][3:], paths[0][:-3])
