@@ -64,7 +64,20 @@ CONVEX: dict[str, Any] = {
 }
 """Agents that choose points of a convex domain, by command-line id."""
 
-AGENTS: dict[str, Any] = {**CONTEXTUAL, **CONVEX}
+STOCHASTIC: dict[str, Any] = {
+    "uniform": Uniform,
+    "best-fixed": BestFixed,
+    "centre": Centre,
+}
+"""Agents for streams of independent users, by command-line id."""
+
+EXPERTS: dict[str, Any] = {
+    "uniform": Uniform,
+    "best-fixed": BestFixed,
+}
+"""Agents that follow experts, by command-line id."""
+
+AGENTS: dict[str, Any] = {**CONTEXTUAL, **CONVEX, **STOCHASTIC, **EXPERTS}
 """All of them."""
 
 __all__ = [
@@ -73,6 +86,7 @@ __all__ = [
     "CONVEX",
     "DPHDB",
     "DPUCB",
+    "EXPERTS",
     "FADE",
     "FKM",
     "FLIPHAT",
@@ -80,6 +94,7 @@ __all__ = [
     "GLMUCB",
     "OGD",
     "PFTAL",
+    "STOCHASTIC",
     "BanditFTAL",
     "BanditPFTAL",
     "BatchMoment",

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from dpbandit.arrays import Floats
 from dpbandit.convex.spec import ConvexSpec
+from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.privacy.ledger import no_data, no_privacy
 from dpbandit.protocols import (
     AgentConfig,
@@ -34,16 +35,18 @@ class Uniform:
     """
 
     def make(self, spec: Spec, streams: Streams) -> "UniformAgent | UniformPoints":
-        """A running agent for any problem: arms, prices or the points of a domain."""
+        """A running agent for any problem: arms, experts, prices or the points of a domain."""
         if isinstance(spec, ConvexSpec):
             return UniformPoints(spec, streams)
+        if isinstance(spec, ExpertsSpec):
+            return UniformAgent(spec, streams)
         return UniformAgent(fits(self, spec, BanditSpec), streams)
 
 
 class UniformAgent:
-    """See `Uniform`, for arms and prices."""
+    """See `Uniform`, for arms, experts and prices."""
 
-    def __init__(self, spec: BanditSpec, streams: Streams) -> None:
+    def __init__(self, spec: BanditSpec | ExpertsSpec, streams: Streams) -> None:
         self.ledger = no_data()
         self._spec, self._luck = spec, streams.uniforms("exploration")
 
@@ -52,7 +55,9 @@ class UniformAgent:
         spec = self._spec
         if isinstance(spec, PriceSpec):
             return spec.low + (spec.high - spec.low) * self._luck()
-        return (self._luck() * fits(self, spec, ContextualSpec).n_actions).astype(np.int64)
+        if not isinstance(spec, ExpertsSpec):
+            spec = fits(self, spec, ContextualSpec)
+        return (self._luck() * spec.n_actions).astype(np.int64)
 
     def update(self, context: Floats, action: npt.NDArray[Any], reward: Floats) -> None:
         """Learns nothing."""

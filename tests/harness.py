@@ -14,6 +14,7 @@ import numpy as np
 from dpbandit.agents import AGENTS
 from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import Ball, Simplex
+from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.inputs import BadInput
 from dpbandit.losses import Linear, Quadratic
 from dpbandit.privacy.fading import FadingSum
@@ -42,6 +43,8 @@ FLAT = ConvexSpec(loss=Linear(Simplex(3)), horizon=24)
 DATA = ConvexSpec(loss=Quadratic(Ball(2)), horizon=24, feedback="datum")
 FLAT_DATA = ConvexSpec(loss=Linear(Simplex(3)), horizon=24, feedback="datum")
 LATE_DATA = ConvexSpec(loss=Linear(Ball(2)), horizon=24, feedback="datum", delay=3)
+EXPERTS = ExpertsSpec(n_actions=3, horizon=24)
+LATE_EXPERTS = ExpertsSpec(n_actions=2, horizon=24, delay=3)
 SPECS = {
     "disjoint": DISJOINT,
     "shared": SHARED,
@@ -53,8 +56,10 @@ SPECS = {
     "data": DATA,
     "flat-data": FLAT_DATA,
     "late-data": LATE_DATA,
+    "experts": EXPERTS,
+    "late-experts": LATE_EXPERTS,
 }
-ONCE = (PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA)
+ONCE = (PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS)
 """For an agent's defaults only."""
 
 _RESTS: list[dict[str, Any]] = [
@@ -178,7 +183,7 @@ def loud_users(spec: Spec, replicas: int, seed: int) -> World:
     each = (broken.sum(), *[1] * len(spec.context_shape))
     context[broken] = rng.choice([np.nan, np.inf, -1e300], size=each)
     reward[broken] = rng.choice([np.nan, np.inf, -np.inf], size=(broken.sum(), 1))
-    full = isinstance(spec, ConvexSpec) and spec.feedback == "datum"
+    full = isinstance(spec, ExpertsSpec) or getattr(spec, "feedback", "") == "datum"
     if full:
         context, reward = np.concatenate([np.zeros_like(context[:1]), context[:-1]]), context
     elif isinstance(spec, ConvexSpec):

@@ -35,7 +35,7 @@ ORDER = """
     losses.linear losses.quadratic losses.predictions losses.revenue | losses.kink
     convex.user_laws | convex.adversaries | convex.scenarios
     protocols links privacy.certified_sums
-    convex.spec privacy.shariff_sheffet privacy.peeling | privacy.hard_thresholding
+    experts.spec convex.spec | stochastic.spec privacy.shariff_sheffet privacy.peeling | privacy.hard_thresholding
     problems ridge frank_wolfe lasso batched convex.one_point
     convex.batch_plan | convex.batched_descent
     convex.leaders convex.projection_free glm optimism frank_wolfe_bandit
