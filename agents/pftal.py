@@ -14,7 +14,7 @@ from dpbandit.convex.leaders import (
     with_gradients,
 )
 from dpbandit.inputs import BadInput, flag, gaussian_target, one_of, positive, privacy_target
-from dpbandit.privacy.calibrate import NoiseLaw, noisy_prefix_sum
+from dpbandit.privacy.calibrate import NoiseLaw, law_named, noisy_prefix_sum
 from dpbandit.privacy.certified_sums import Target, certified_sum
 from dpbandit.privacy.gdp import mu_of
 from dpbandit.privacy.laws import Gaussian, KNorm, Laplace
@@ -85,6 +85,7 @@ class PFTAL:
     least noise whose loss distribution meets it; anytime noise that is not Gaussian meets epsilon
     at delta = 0 always"""
     noise: NoiseLaw = "k-norm"
+    """one of "k-norm" (also called "gamma"), "laplace" and "gaussian" noise"""
     calibration: Literal["certified", "paper"] = "certified"
     anytime: bool = False
     """a hybrid tree in place of the tree: the same privacy at every horizon, some more noise"""
@@ -92,7 +93,7 @@ class PFTAL:
     """H; None: the loss's own, or that of the regulariser, see `leaders.curvature_of`"""
 
     def __post_init__(self) -> None:
-        one_of("noise", self.noise, ("k-norm", "laplace", "gaussian"))
+        object.__setattr__(self, "noise", law_named(self.noise))
         one_of("calibration", self.calibration, ("certified", "paper"))
         flag("anytime", self.anytime)
         if self.delta is None:

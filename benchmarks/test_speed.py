@@ -7,12 +7,20 @@ figure is the least of several runs of either side, taken in turn.
 """
 
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from dpbandit import audit, compare
-from dpbandit.agents import DPUCB, LinUCB, PrivateBandit
+from dpbandit.agents import (
+    DPUCB,
+    ExponentialLeader,
+    LinUCB,
+    PrivateBandit,
+    ShrinkingDartboard,
+    SparseVectorExperts,
+)
 from dpbandit.evaluate import log_marks, play, problem_maker
 from dpbandit.experiments import CASES
 from dpbandit.privacy.calibrate import noisy_prefix_sum
@@ -182,3 +190,41 @@ def test_private_bandit_of_a_million_rounds(benchmark, instance):
     benchmark.extra_info["times the cost of the directions"] = round(min(whole) / min(floor), 2)
     benchmark.extra_info["microseconds a round"] = round(1e6 * min(whole) / rounds, 1)
     assert min(whole) <= 60 * rounds / 10**6
+
+
+def test_sparse_vector_experts_in_a_minute(benchmark):
+    """Certified Algorithm 1, 4096 experts, 100 replicas: the first tenth of 100,000 rounds, which
+    shall take a minute in all, and 100 replicas take the memory of a few (R, d) arrays."""
+    rounds, R, d = 10_000, 100, 4096
+    problem = problem_maker("dpbandit/Experts-v0")(
+        n_actions=d, horizon=10 * rounds, shared_table=True
+    )
+    seconds = []
+
+    def work():
+        seeds = [(0, r) for r in range(R)]
+        return play(problem, SparseVectorExperts(), seeds, marks=np.array([rounds]))
+
+    benchmark.pedantic(lambda: seconds.append(cpu_seconds(work)), rounds=2)
+    tracemalloc.start()
+    play(problem, SparseVectorExperts(), [(0, r) for r in range(R)], marks=np.array([200]))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    benchmark.extra_info["(R, d) arrays at most"] = round(most / (8 * R * d), 1)
+    assert min(seconds) <= 60 / 10
+    assert most <= 20 * 8 * R * d
+
+
+@pytest.mark.parametrize(
+    ("config", "most"), [(ShrinkingDartboard(), 5.0), (ExponentialLeader(), 10.0)], ids=repr
+)
+def test_experts_that_draw_more_often(benchmark, config, most):
+    """10,000 rounds of 256 experts, 100 replicas, environment and calibration included."""
+    problem = problem_maker("dpbandit/Experts-v0")(n_actions=256, horizon=10_000, shared_table=True)
+    seconds = []
+
+    def work():
+        return play(problem, config, [(0, r) for r in range(100)], marks=np.array([10_000]))
+
+    benchmark.pedantic(lambda: seconds.append(cpu_seconds(work)), rounds=2)
+    assert min(seconds) <= most

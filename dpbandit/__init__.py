@@ -32,11 +32,13 @@ __all__ = [
 ENVIRONMENTS = {
     "dpbandit/ConvexBandit-v0": "dpbandit.envs.convex:ConvexBandit",
     "dpbandit/ConvexPricing-v0": "dpbandit.envs.convex_pricing:ConvexPricing",
+    "dpbandit/Experts-v0": "dpbandit.envs.experts:Experts",
     "dpbandit/GLMBandit-v0": "dpbandit.envs.glm:GLMBandit",
     "dpbandit/OJPricing-v0": "dpbandit.envs.pricing:OJPricing",
     "dpbandit/OJContinuousPricing-v0": "dpbandit.envs.pricing:OJContinuousPricing",
     "dpbandit/OnlineConvex-v0": "dpbandit.envs.convex:OnlineConvex",
     "dpbandit/Recommendation-v0": "dpbandit.envs.recommendation:Recommendation",
+    "dpbandit/StreamingRegression-v0": "dpbandit.envs.streaming_regression:StreamingRegression",
 }
 
 for _id, _problem in ENVIRONMENTS.items():

@@ -33,11 +33,16 @@ def norms(x: Floats, order: float = 2) -> Floats:
         return np.sqrt(np.vecdot(x, x))[..., None]
     if order == np.inf:
         return np.abs(x).max(axis=-1, keepdims=True)
-    return np.asarray(np.linalg.norm(x, ord=order, axis=-1, keepdims=True))
+    size = np.abs(x)
+    most: Floats | float = 1.0
+    if order > 4:  # whose powers underflow, or overflow
+        most = size.max(axis=-1, keepdims=True)
+        size = size / np.where(most > 0, most, 1.0)
+    return np.asarray(most * np.power(size, order).sum(axis=-1, keepdims=True) ** (1 / order))
 
 
-def clip_norm(x: Floats, bound: float) -> Floats:
-    """`x` scaled down to Euclidean norm `bound` where it is longer; non-finite rows become 0.
+def clip_norm(x: Floats, bound: float, order: float = 2) -> Floats:
+    """`x` scaled down to l_order norm `bound` where it is longer; non-finite rows become 0.
 
     A row with a NaN, an infinity or an overflowing norm carries no usable direction: it becomes
     the public constant 0, because clipping alone lets a NaN through. Integers become floats first:
@@ -45,7 +50,7 @@ def clip_norm(x: Floats, bound: float) -> Floats:
     """
     x = np.asarray(x, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        length = norms(x)
+        length = norms(x, order)
         if (length <= bound).all():  # as it mostly is, and false where anything is not finite
             return np.positive(x)  # a copy: callers keep it
         clipped: Floats = x * (bound / np.maximum(length, bound))

@@ -17,6 +17,7 @@ from dpbandit.agents import BestFixed, Centre, Uniform
 from dpbandit.arrays import Floats, Ints
 from dpbandit.convex.spec import ConvexSpec
 from dpbandit.envs.adapters import make_problem
+from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.progress import Progress
@@ -218,5 +219,7 @@ def log_marks(horizon: int) -> Ints:
 
 
 def _chunk(spec: Spec) -> int:
+    if isinstance(spec, ExpertsSpec):  # no matrices
+        return max(1, _CHUNK_BYTES // (8 * spec.n_actions))
     arms = spec.n_actions if isinstance(spec, ContextualSpec) and not spec.shared else 1
     return max(1, _CHUNK_BYTES // (8 * arms * spec.context_shape[-1] ** 2))

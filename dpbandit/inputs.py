@@ -43,6 +43,12 @@ def flag(name: str, value: Any) -> None:
         raise BadInput(f"Expected {name}={value!r} to be true or false.")
 
 
+def shaped(name: str, array: Any, shape: tuple[int, ...]) -> None:
+    """Raise `BadInput` unless `array` has this shape: nothing is broadcast silently."""
+    if array.shape != shape:
+        raise BadInput(f"Expected {name} of shape {shape}, got {array.shape}.")
+
+
 def privacy_target(epsilon: Any, delta: Any) -> None:
     """Raise `BadInput` unless epsilon > 0 (infinity: no privacy) and delta in [0, 1)."""
     if not _is(Real, epsilon) or not epsilon > 0:
@@ -56,6 +62,16 @@ def gaussian_target(epsilon: Any, delta: Any) -> None:
     privacy_target(epsilon, delta)
     if delta == 0 and isfinite(epsilon):
         raise BadInput(f"Expected delta={delta!r} > 0: this noise has no pure epsilon-DP.")
+
+
+def printed_target(epsilon: float, calibration: str, *, beyond_validity: bool) -> None:
+    """Raise `BadInput` for printed Gaussian noise beyond epsilon = 3, where its proof ends."""
+    flag("beyond_validity", beyond_validity)
+    if calibration == "paper" and 3 < epsilon < inf and not beyond_validity:
+        raise BadInput(
+            f"Expected epsilon={epsilon!r} <= 3 with calibration='paper': its proof ends there. "
+            "Set beyond_validity to run it and see the certificate."
+        )
 
 
 def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:

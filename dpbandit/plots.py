@@ -54,7 +54,7 @@ def regret_curves(
         axes.set_title(title, loc="left", pad=12)
         axes.grid(axis="y", alpha=0.35)
         sns.despine(ax=axes)
-        heading = "agent, and the joint DP it certifiably has"
+        heading = "agent, and the privacy it certifiably has"
         axes.legend(title=heading, loc="upper left", framealpha=0.9, alignment="left")
         figure.savefig(path, dpi=160)
 
@@ -74,8 +74,12 @@ def delta_curve(
     title: str,
     claim: tuple[float, float],
     certified: float,
+    curve: str = "certified curve",
 ) -> None:
-    """The certified curve delta(epsilon) with the claimed and the certified point, to `path`."""
+    """The certified curve delta(epsilon) with the claimed and the certified point, to `path`.
+
+    `curve` is its label, which says what privacy it is of where that is not ordinary DP.
+    """
     most = 1.5 * max(certified, min(claim[0], 100.0)) if certified < inf else 3 * claim[0]
     epsilons = np.linspace(0, most, 200)
     deltas = np.array([delta_at(float(epsilon)) for epsilon in epsilons])
@@ -84,7 +88,7 @@ def delta_curve(
         axes = figure.add_subplot()
         colors = sns.color_palette("colorblind", 3)
         shown = deltas > 0
-        axes.plot(epsilons[shown], deltas[shown], color=colors[0], lw=2, label="certified curve")
+        axes.plot(epsilons[shown], deltas[shown], color=colors[0], lw=2, label=curve)
         axes.plot(*claim, "s", color=colors[1], ms=9, label=f"claimed: epsilon {claim[0]:g}")
         if certified < inf:
             label = f"certified: epsilon {certified:.3g}"

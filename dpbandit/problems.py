@@ -80,7 +80,7 @@ class ContextualProblem(ABC):
 
     def step(self, action: npt.NDArray[Any]) -> Step:
         """Serve the current users with arm `action` (R,) and move on to the next."""
-        action = _arms(action, len(self._offset), self.spec.n_actions)
+        action = arms_in_range(action, len(self._offset), self.spec.n_actions)
         i = self._next
         self._next = i + 1
         chosen = self._offset + action
@@ -113,7 +113,7 @@ def prices_in_range(action: Any, replicas: int, low: float, high: float) -> Floa
     return price
 
 
-def _arms(action: Any, replicas: int, n_actions: int) -> Ints:
+def arms_in_range(action: Any, replicas: int, n_actions: int) -> Ints:
     """`action` as whole numbers (R,) in [0, K); raises `BadInput` where it is anything else."""
     if not (isinstance(action, np.ndarray) and action.dtype == np.int64):
         numbers = _numbers(action, replicas)

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import isfinite, isinf, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,12 +136,16 @@ def plot_certificate(proof: Certificate, path: Path, *, title: str) -> Path:
         raise BadInput("Expected an agent with a claim (epsilon, delta > 0) to plot a curve of.")
     from dpbandit.plots import delta_curve
 
-    claim = (proof.claimed_epsilon, proof.claimed_delta)
-    curve = proof.ledger.delta
-    return write_atomically(
-        path,
-        lambda p: delta_curve(p, curve, title=title, claim=claim, certified=proof.epsilon),
+    brief = proof.ledger.brief
+    draw = partial(
+        delta_curve,
+        delta_at=proof.ledger.delta,
+        title=title,
+        claim=(proof.claimed_epsilon, proof.claimed_delta),
+        certified=proof.epsilon,
+        curve=f"certified curve ({brief})" if brief else "certified curve",
     )
+    return write_atomically(path, draw)
 
 
 def _label(run: AgentRun) -> str:
@@ -150,7 +155,8 @@ def _label(run: AgentRun) -> str:
     if proof.epsilon == 0:
         return f"{run.name} (no data used)"
     delta = f"{proof.claimed_delta:g}".replace("e-0", "e-")
-    return rf"{run.name} ($\epsilon$ = {proof.epsilon:.3g}, $\delta$ = {delta})"
+    brief = f"{proof.ledger.brief}: " if proof.ledger.brief else ""
+    return rf"{run.name} ({brief}$\epsilon$ = {proof.epsilon:.3g}, $\delta$ = {delta})"
 
 
 def standard_error(values: Floats) -> float:

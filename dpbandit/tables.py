@@ -6,6 +6,7 @@ from rich.table import Table
 from dpbandit.auditing.everyone import PRINTED
 from dpbandit.auditing.report import AuditReport
 from dpbandit.experiments import CASES
+from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.results import Results
 
@@ -36,7 +37,7 @@ def print_results(results: Results) -> None:
             f"{proof.claimed_epsilon:g}",
             f"{proof.epsilon:.4g}{excess}",
             f"{proof.claimed_delta:g}",
-            f"({notions.index(proof.notion) + 1})",
+            f"({notions.index(proof.notion) + 1}) {proof.ledger.brief}".strip(),
         )
     console.print(proofs)
     for number, notion in enumerate(notions, start=1):
@@ -45,10 +46,18 @@ def print_results(results: Results) -> None:
 
 
 def print_cases() -> None:
-    """The reference cases, their agents and numbers."""
+    """The tables and how to choose of them; the reference cases, their agents and numbers."""
     console = Console()
+    for paper in TABLES.values():
+        console.print(f"[bold]{paper.name}[/bold]  {paper.summary}", highlight=False)
+        options = Table("--reading", "what it is", box=None)
+        for reading, what in {**paper.readings, "all": "side by side"}.items():
+            options.add_row(reading, what)
+        console.print(options)
+        console.print(f"--rows: {paper.rows}", highlight=False)
     for case in CASES.values():
-        console.print(f"[bold]{case.name}[/bold]  {case.summary}", highlight=False)
+        measured = "" if case.measure == "regret" else f" ({case.measure})"
+        console.print(f"[bold]{case.name}[/bold]  {case.summary}{measured}", highlight=False)
         table = Table("agent", "set", "reference", "horizon", "note", box=None)
         for reference in case.references:
             settings = " ".join(f"{key}={value}" for key, value in reference.settings.items())
@@ -72,7 +81,8 @@ def audit_table(reports: dict[str, AuditReport]) -> Table:
         table.add_row(
             "  as printed" if name.endswith(PRINTED) else name,
             f"{report.claimed_epsilon:g}",
-            f"{report.certified_epsilon:.4g}",
+            f"{report.certified_epsilon:.4g}"
+            + (f" {report.restricted}" if report.restricted else ""),
             f"{report.eps_lower:.3f}",
             by_gdp,
             f"{report.seconds:.1f}",

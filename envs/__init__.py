@@ -2,16 +2,20 @@
 
 from dpbandit.envs.convex import ConvexBandit, OnlineConvex
 from dpbandit.envs.convex_pricing import ConvexPricing
+from dpbandit.envs.experts import Experts
 from dpbandit.envs.glm import GLMBandit
 from dpbandit.envs.pricing import OJContinuousPricing, OJPricing
 from dpbandit.envs.recommendation import Recommendation
+from dpbandit.envs.streaming_regression import StreamingRegression
 
 __all__ = [
     "ConvexBandit",
     "ConvexPricing",
+    "Experts",
     "GLMBandit",
     "OJContinuousPricing",
     "OJPricing",
     "OnlineConvex",
     "Recommendation",
+    "StreamingRegression",
 ]

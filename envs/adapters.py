@@ -19,6 +19,7 @@ from gymnasium.vector.utils import batch_space
 from dpbandit.arrays import Floats
 from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import nearest
+from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.protocols import PriceSpec, Problem
 from dpbandit.streams import Streams
@@ -39,7 +40,9 @@ def make_problem(problem: str, **arguments: Any) -> Problem:
 
 
 def observation_space(spec: Any) -> gym.Space[Any]:
-    """Contexts, or the last datum: every coordinate within its bound, float64."""
+    """Contexts, or the last datum or losses: every coordinate within its bound, float64."""
+    if isinstance(spec, ExpertsSpec):
+        return gym.spaces.Box(0.0, 1.0, spec.context_shape, np.float64)
     if isinstance(spec, ConvexSpec):
         bound = spec.loss.datum_bound if spec.feedback == "datum" else 1.0
     else:
@@ -48,7 +51,7 @@ def observation_space(spec: Any) -> gym.Space[Any]:
 
 
 def action_space(spec: Any) -> gym.Space[Any]:
-    """Arms, a price, or the box around a convex domain."""
+    """Arms or experts, a price, or the box around a convex domain."""
     if isinstance(spec, PriceSpec):
         return gym.spaces.Box(spec.low, spec.high, (), np.float64)
     if isinstance(spec, ConvexSpec):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from dpbandit.convex.adversaries import Adversary
+from dpbandit.convex.corners import Corners
 from dpbandit.convex.problems import ConvexProblem
 from dpbandit.convex.scenarios import Scenario
 from dpbandit.convex.spec import ConvexSpec, Feedback
@@ -20,6 +21,8 @@ from dpbandit.losses import (
     Loss,
     OffsetQuadratic,
     Quadratic,
+    Ramp,
+    Ridge,
     Squared,
     TiltedQuadratic,
 )
@@ -35,8 +38,12 @@ LOSSES: dict[str, Callable[[Domain], Loss]] = {
     "hinge": Hinge,
     "logistic": Logistic,
     "squared": Squared,
+    "ridge": Ridge,
     "offset-quadratic": OffsetQuadratic,
+    "ramp": Ramp,
 }
+_NEAR = 0.7
+"""How far the data of cocop-ball are from the centre, in radii."""
 DOMAINS = ("ball", "box", "l1-ball", "simplex", "hypersimplex", "independent-sets")
 INSTANCES: dict[str, dict[str, Any]] = {
     "p-lin": {"adversary": "fixed"},
@@ -56,7 +63,16 @@ INSTANCES: dict[str, dict[str, Any]] = {
         "dim": 1,
         "adversary": "strongly-adaptive",
     },
+    "cocop-ball": {"loss": "quadratic", "gap": 4 / 7, "size": _NEAR},
+    "cocol-simplex": {
+        "loss": "quadratic",
+        "domain": "simplex",
+        "dim": 10,
+        "adversary": Corners((0.5, 0.3, 0.2)),
+    },
     "experts": {"loss": "experts", "domain": "simplex", "dim": 10, "gap": 0.2},
+    "realizable-ramp": {"loss": "ramp", "gap": 1.0, "size": 0.5},
+    "realizable-squared": {"loss": "squared", "adversary": "fixed"},
 }
 
 
@@ -89,9 +105,11 @@ class ConvexBandit(ConvexProblem):
     | kink | |y| + 1/2 |y|^2 | 1 + R | 1 |
     | absolute | |<a, y> - b|, norm of a and |b| <= 1 | 1 | 0 |
     | squared | 1/2 (<a, y> - b)^2, the same | R + 1 | 0 |
+    | ridge | 1/2 (<a, y> - b)^2 + 1/2 |y|^2, the same | 2 R + 1 | 1 |
     | hinge | max(0, 1 - b <a, y>), b = +-1 | 1 | 0 |
     | logistic | log(1 + exp(-b <a, y>)), b = +-1 | 1 / (1 + e^-R) | 0 |
     | offset-quadratic | y_1 + 1/2 |y|^2 - offset s, s = +-1 | 1 + R | 1 |
+    | ramp | max(0, <a, y> - b) / (2 R), norm of a <= 1, b <= R | 1 / (2 R) | 0 |
 
     ## Starting state
     The first round; random directions are drawn anew.
@@ -101,8 +119,8 @@ class ConvexBandit(ConvexProblem):
 
     ## Arguments
     * `loss`: a word of the table, or a `dpbandit.losses.Loss`, which brings its domain. For the
-      absolute, hinge, logistic and moving kink losses the best fixed point is found numerically
-      over all data kept, which is slow beyond some 10,000 rounds.
+      absolute, hinge, logistic, ramp and moving kink losses the best fixed point is found
+      numerically over all data kept, which is slow beyond some 10,000 rounds.
     * `domain`: `"ball"` or `"l1-ball"` of `radius`, `"box"` [-radius, radius]^dim, `"simplex"`,
       `"hypersimplex"` (sum = `rank`), `"independent-sets"` (sum <= `rank`), in R^`dim`; or a
       `dpbandit.domains.Domain`.
@@ -116,13 +134,18 @@ class ConvexBandit(ConvexProblem):
       domain's subspace. e starts as the first unit vector (`"first"`), its opposite
       (`"minus-first"`), the i-th unit vector (a whole number i, from 1 to the dimension),
       `"random"`, or any vector. Experts' costs are fair coins, `gap` cheaper for the first (the
-      i-th); answers follow e in the part `gap`, the rest is noise.
+      i-th); answers follow e in the part `gap`, the rest is noise. Ramps
+      lose nothing at y = size R e, and nothing around it where `gap` < 1.
     * `instance`: one of the reference problems, in place of all of the above but `dim` and
       `radius`: `"p-lin"` <e_1, x>; `"p-quad"` quadratic with gap 0.5; `"p-kink"`; `"p-tilt"`
       1/2 |x|^2 - 2 x_1, on the unit ball; `"sqrt-instance"` <e_1, x> / (2 sqrt T);
       `"hypersimplex-3-6"` (-1, -1, -1, 1, 1, 1) / sqrt(6); `"experts"` 10 of them, gap 0.2;
+      `"realizable-squared"` squared losses that are all 0 at the same point, 0.9 radius e_1;
       `"strongly-adaptive"` in one dimension, with offsets 3 T^(-1/3) (at most 3/2) that follow the
-      sign of the agent's exploration.
+      sign of the agent's exploration; `"realizable-ramp"` max(0, <a, y>) / 2 on the unit ball,
+      y = x - (1/2, 0, ..), a uniform on the sphere: no loss at y = 0; `"cocop-ball"` quadratic with
+      c = 0.4 e_1 + 0.3 v on the unit ball, of which L = 1.7 is known; `"cocol-simplex"` quadratic
+      on the simplex of R^10, c one of its first three corners, chances 0.5, 0.3 and 0.2.
     * `horizon`: rounds. `delay`: rounds until a loss is told; 0 before.
 
     ## Version history
@@ -165,7 +188,7 @@ class ConvexBandit(ConvexProblem):
         """Set what the instance says; refuse what would contradict it."""
         one_of("instance", instance, INSTANCES)
         says = dict(INSTANCES[instance])
-        if "size" in says:
+        if "size" in says and says["size"] is None:
             says["size"] = 0.5 * self.horizon**-0.5
         free = {"instance", "horizon", "delay"} | ({"dim", "radius"} - says.keys())
         for field in fields(ConvexBandit):
@@ -185,6 +208,10 @@ class ConvexBandit(ConvexProblem):
         domain = self._made_domain()
         if self.loss == "offset-quadratic":
             return OffsetQuadratic(domain, offset=3 * min(0.5, self.horizon ** (-1 / 3)))
+        if self.instance == "cocop-ball":
+            return Quadratic(domain, reach=_NEAR * self.radius)
+        if self.instance == "realizable-squared":
+            return Squared(domain, 0.9 * self.radius)  # answers <a, 0.9 radius e_1>
         return LOSSES[self.loss](domain)
 
     def _made_domain(self) -> Domain:

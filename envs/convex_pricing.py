@@ -60,6 +60,10 @@ class ConvexPricing(ConvexProblem):
     * `own_effect`, `cross_effect` >= 0: units per dollar. Needs own_effect > (goods - 1)
       cross_effect, and demand that stays positive at all prices for all customers.
     * `feedback`: `"value"`, the agent is told the profit; `"datum"`, it is told a.
+    * `retention`: customers for whom a customer is protected, a retention period: once that many
+      more have come, prices may reveal what she told. None: for ever. It changes nothing but what
+      agents are told (`spec.retention`): `wdp-cocop` and `wdp-cocol` with window=None take it, and
+      refuse a shorter window; all others protect for ever, or not at all.
     * `horizon`: rounds. `delay`: rounds until a profit (or a) is told; 0 before.
 
     ## Version history
@@ -77,6 +81,7 @@ class ConvexPricing(ConvexProblem):
     own_effect: float = 1.0
     cross_effect: float = 0.1
     feedback: Literal["value", "datum"] = "value"
+    retention: int | None = None
     horizon: int = 10_000
     delay: int = 0
 
@@ -107,6 +112,7 @@ class ConvexPricing(ConvexProblem):
             horizon=self.horizon,
             delay=self.delay,
             reward_unit="dollars",
+            retention=self.retention,
         )
 
     def _start(self, streams: Streams) -> Adversary:

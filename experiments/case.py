@@ -4,12 +4,13 @@ A reference number is a mean with its standard error over replicas; ours must ag
 combined standard errors.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from dpbandit.agents import AGENTS
+from dpbandit.privacy.certificate import Certificate
 from dpbandit.protocols import AgentConfig
 
 Settings: TypeAlias = Mapping[str, Any]
@@ -46,6 +47,14 @@ class Case:
     """the same problem for agents that are told data in place of rewards"""
     told_data: tuple[str, ...] = ()
     """the ids of those agents"""
+    measure: Literal["regret", "suboptimality"] = "regret"
+    """regret after all rounds, or SubOpt of the point released after all users (see `releases`)"""
+    delta_per_user: bool = False
+    """private agents have delta = 1 / horizon, unless it is set"""
+    common: tuple[str, ...] = ()
+    """settings that the problem takes, too, where the agent has them"""
+    least: Callable[[Certificate, Settings], float] | None = None
+    """(what is certified, arguments of the problem) -> what a private agent loses at least"""
 
     def __post_init__(self) -> None:
         unknown = {*self.agents, *(agent for agent, *_ in self.variants)} - set(AGENTS)
@@ -56,7 +65,14 @@ class Case:
         """The id of the problem that `agent` plays."""
         return self.data_environment if agent in self.told_data else self.environment
 
-    def config(self, agent: str, settings: Settings, *, rounds_an_arm: float = inf) -> AgentConfig:
+    def config(
+        self,
+        agent: str,
+        settings: Settings,
+        *,
+        horizon: int = 10_000,
+        rounds_an_arm: float = inf,
+    ) -> AgentConfig:
         """The agent, set up for this problem, with `settings` on top.
 
         A warm-up of the case is at most half of `rounds_an_arm`, all rounds over all arms.
@@ -68,5 +84,7 @@ class Case:
                 break
         if "warm_up" in own:
             own["warm_up"] = max(1, int(min(own["warm_up"], rounds_an_arm / 2)))
+        if self.delta_per_user and "delta" in {field.name for field in fields(AGENTS[agent])}:
+            own.setdefault("delta", 1 / horizon)
         made: AgentConfig = AGENTS[agent](**{**own, **settings})
         return made

@@ -2,5 +2,11 @@
 
 from dpbandit.experiments.contextual_cases import FIGURE_5_1, P1, P2
 from dpbandit.experiments.convex_cases import CONVEX_CASES
+from dpbandit.experiments.experts_cases import EXPERTS_CASES
+from dpbandit.experiments.stream_cases import LINEAR
+from dpbandit.experiments.window_cases import WINDOW_CASES
 
-CASES = {case.name: case for case in (P1, P2, FIGURE_5_1, *CONVEX_CASES)}
+CASES = {
+    case.name: case
+    for case in (P1, P2, FIGURE_5_1, *CONVEX_CASES, LINEAR, *EXPERTS_CASES, *WINDOW_CASES)
+}

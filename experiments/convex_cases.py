@@ -10,7 +10,12 @@ from typing import Any
 from dpbandit.agents import CONVEX
 from dpbandit.experiments.case import Case, Reference, Settings
 
-_TOLD_DATA = ("pftal", "ftal", "ogd", "linear-ftrl", "noisy-oco")
+_TOLD_DATA = (
+    *("pftal", "ftal", "ogd", "linear-ftrl", "noisy-oco", "dp-ftrl"),
+    *("wdp-cocop", "wdp-cocol", "online-conditional-gradient"),
+)
+_CHOOSY = ("pocp", "pqftl", "net-experts", "ball-experts")
+"""Agents that do not play all of these losses."""
 _OBLIVIOUS = {"beta": "oblivious"}
 _PAPER = {"calibration": "paper"}
 _LAPLACE, _KNORM, _GAUSSIAN, _LOCAL = (
@@ -31,7 +36,9 @@ def _case(instance: str, summary: str, *rows: Iterable[Reference], linear: bool 
         env_kwargs={"instance": instance},
         data_environment="dpbandit/OnlineConvex-v0",
         told_data=_TOLD_DATA,
-        agents={name: {} for name in CONVEX if linear or name != "linear-ftrl"},
+        agents={
+            name: {} for name in CONVEX if name not in _CHOOSY and (linear or name != "linear-ftrl")
+        },
         references=tuple(row for some in rows for row in some),
     )
 

@@ -1,10 +1,6 @@
-"""A grid of runs that may be interrupted: every cell is a file of its own, written when it is done.
+"""A grid of runs that may be interrupted: an agent on an environment, its regret at marks."""
 
-Started again, a grid reads the cells it finds and runs the others. A file knows what it is a run
-of; if that is not what is asked for now (another config, seed, size or source), it is run anew.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -18,10 +14,11 @@ import pandas as pd
 from dpbandit.agents import Uniform
 from dpbandit.arrays import Floats, Ints
 from dpbandit.evaluate import Log, certify, log_marks, play, problem_maker
+from dpbandit.experiments.cells import Kept, run_cells, seed_blocks
 from dpbandit.inputs import whole
 from dpbandit.progress import Progress
 from dpbandit.protocols import AgentConfig, Hindsight
-from dpbandit.results import plain, write_atomically
+from dpbandit.results import plain
 from dpbandit.version import VERSION
 
 _AT_ONCE = 20
@@ -43,6 +40,11 @@ class Cell:
         whole("horizon", self.horizon, 1)
         whole("replicas", self.replicas, 1)
         whole("seed", self.seed, 0, 2**32 - 1)
+
+    @property
+    def work(self) -> int:
+        """Rounds of all replicas."""
+        return self.horizon * self.replicas
 
     def identity(self) -> dict[str, Any]:
         """Everything the numbers depend on, as plain values."""
@@ -98,23 +100,19 @@ def run_grid(
     Raises:
         BadInput: an agent that does not fit its environment, a file that cannot be written.
     """
-    files = {name: folder / f"{name}.parquet" for name in cells}
-    read = {name: _read(files[name], cell) for name, cell in cells.items()}
-    outcomes = {name: found for name, found in read.items() if found is not None}
-    missing = [name for name in cells if name not in outcomes]
-    rounds = sum(cells[name].horizon * cells[name].replicas for name in missing)
-    with Progress(rounds, shown=progress) as bar:
-        for name in missing:
-            outcomes[name] = _run(name, cells[name], bar)
-            _write(files[name], cells[name], outcomes[name])
-    return {name: outcomes[name] for name in cells}
+
+    def run(name: str, bar: Progress) -> Kept:
+        return _packed(_run(name, cells[name], bar))
+
+    found = run_cells(cells, folder, run, progress=progress)
+    return {name: _unpacked(kept, cells[name].replicas) for name, kept in found.items()}
 
 
 def _run(name: str, cell: Cell, bar: Progress) -> Outcome:
     problem = problem_maker(cell.environment)(**{**cell.env_kwargs, "horizon": cell.horizon})
     proof = certify(cell.config, problem.spec, accountants=False)
     marks, logs = log_marks(cell.horizon), []
-    for seeds in _chunks(cell):
+    for seeds in seed_blocks(cell.seed, cell.replicas, _AT_ONCE):
         bar.working_on(name, rate=len(seeds))
         logs.append(_play(problem, cell.config, seeds, marks, bar))
     regret, reward = (
@@ -133,14 +131,7 @@ def _play(
     return play(problem, config, seeds, marks=marks, advance=bar.advance)
 
 
-def _chunks(cell: Cell) -> Iterator[list[tuple[int, int]]]:
-    """The seeds of the replicas, as in `compare`: replica r depends on (seed, r) only."""
-    for first in range(0, cell.replicas, _AT_ONCE):
-        last = min(cell.replicas, first + _AT_ONCE)
-        yield [(cell.seed, r) for r in range(first, last)]
-
-
-def _write(path: Path, cell: Cell, outcome: Outcome) -> None:
+def _packed(outcome: Outcome) -> Kept:
     marks, R = outcome.regret.shape
     columns = {
         "replica": np.tile(np.arange(R), marks),
@@ -148,25 +139,16 @@ def _write(path: Path, cell: Cell, outcome: Outcome) -> None:
         "regret": outcome.regret.ravel(),
         "reward": outcome.reward.ravel(),
     }
-    frame = pd.DataFrame(columns)
     proof = {"epsilon": str(outcome.epsilon), "delta": outcome.delta}  # JSON has no infinity
-    frame.attrs = {"cell": cell.identity(), "certificate": proof}
-    write_atomically(path, lambda partial: frame.to_parquet(partial, index=False))
+    return Kept(pd.DataFrame(columns), proof)
 
 
-def _read(path: Path, cell: Cell) -> Outcome | None:
-    """What `path` holds, if it is a whole file and a run of just this cell."""
-    try:
-        frame = pd.read_parquet(path)
-    except (OSError, ValueError):  # not there, or not parquet
-        return None
-    if frame.attrs.get("cell") != cell.identity():
-        return None
-    proof, shape = frame.attrs["certificate"], (-1, cell.replicas)
+def _unpacked(kept: Kept, replicas: int) -> Outcome:
+    frame, shape = kept.frame, (-1, replicas)
     return Outcome(
         frame["round"].to_numpy().reshape(shape)[:, 0],
         frame["regret"].to_numpy().reshape(shape),
         frame["reward"].to_numpy().reshape(shape),
-        float(proof["epsilon"]),
-        proof["delta"],
+        float(kept.facts["epsilon"]),
+        kept.facts["delta"],
     )

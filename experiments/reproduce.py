@@ -1,23 +1,27 @@
 """Run one agent on one reference case, at the printed size or any other, and compare."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from math import hypot, inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 from dpbandit.agents import AGENTS
-from dpbandit.evaluate import compare
+from dpbandit.arrays import Floats
+from dpbandit.evaluate import certify, compare
 from dpbandit.experiments.case import Case, Reference
 from dpbandit.experiments.cases import CASES
+from dpbandit.experiments.releases import release, stream_problem
 from dpbandit.inputs import BadInput, one_of, whole
+from dpbandit.privacy.certificate import Certificate
+from dpbandit.progress import Progress
 from dpbandit.protocols import AgentConfig
 from dpbandit.results import describe, standard_error
 
-_LETTERS = {"K": "n_actions", "d": "dim", "k": "dim", "T": "horizon"}
-"""What papers call them."""
+_LETTERS = {"K": ("n_actions",), "d": ("dim", "n_actions"), "k": ("dim",), "T": ("horizon",)}
+"""What papers call them; of several names the first that the problem has."""
 
 
 def reproduce(
@@ -30,12 +34,16 @@ def reproduce(
     seed: int = 0,
     progress: bool = True,
 ) -> dict[str, Any]:
-    """Regret of `agent` on the case `name` under `settings`, beside the reference number if any.
+    """`agent` on the case `name` under `settings`, beside the reference number if there is any.
 
     A setting goes to the agent where its config has a field of that name, else to the problem;
-    `env.NAME` goes to the problem in any case. K, d, k and T are n_actions, dim, dim and horizon.
-    Returns case, agent, config, horizon, replicas, seed, mean, se, seconds, certified_epsilon,
-    reference (mean and se, or None) and z, our distance from it in combined standard errors.
+    `env.NAME` goes to the problem in any case. K, d, k and T are n_actions, dim, dim and horizon;
+    d is n_actions where there is no dim, among experts.
+    Returns case, agent, config, horizon, replicas, seed, what is measured (regret after `horizon`
+    rounds, or the suboptimality of the point released after `horizon` users, as the case has it),
+    its mean and se, seconds, certified_epsilon and the notion of privacy it is of, reference (mean
+    and se, or None), z, our distance from it in combined standard errors, and least, what an agent
+    as private as that loses at least (or None).
 
     Raises:
         BadInput: an unknown case, agent or setting; whatever `compare` refuses.
@@ -43,21 +51,14 @@ def reproduce(
     one_of("case", name, CASES)
     case = CASES[name]
     one_of("agent", agent, case.agents)
-    settings = _written_out(settings)
+    settings = _written_out(settings, _of_problem(case, agent))
     horizon = settings.pop("horizon", horizon)
     whole("horizon", horizon, 1)
     config, env_kwargs = _set_up(case, agent, settings, horizon)
-    results = compare(
-        case.environment_of(agent),
-        {agent: config},
-        horizon=horizon,
-        replicas=replicas,
-        seed=seed,
-        env_kwargs=env_kwargs,
-        progress=progress,
-    )
-    run = next(run for run in results.runs if run.name == agent)
-    mean, se = float(run.regret[-1].mean()), standard_error(run.regret[-1])
+    job = _Job(case.environment_of(agent), env_kwargs, agent, config, horizon, replicas, seed)
+    measure = _suboptimality if case.measure == "suboptimality" else _regret
+    found = measure(job, progress)
+    mean, se = float(found.values.mean()), standard_error(found.values)
     reference = _reference(case, agent, config, env_kwargs, horizon)
     z = None if reference is None else _distance(mean - reference.mean, hypot(se, reference.se))
     return {
@@ -67,13 +68,59 @@ def reproduce(
         "horizon": horizon,
         "replicas": replicas,
         "seed": seed,
+        "measure": case.measure,
         "mean": mean,
         "se": se,
-        "seconds": run.seconds,
-        "certified_epsilon": run.certificate.epsilon,
+        "seconds": found.seconds,
+        "certified_epsilon": found.proof.epsilon,
+        "notion": found.proof.notion,
         "reference": None if reference is None else {"mean": reference.mean, "se": reference.se},
         "z": z,
+        "least": None if case.least is None else case.least(found.proof, env_kwargs),
     }
+
+
+class _Job(NamedTuple):
+    environment: str
+    env_kwargs: Mapping[str, Any]
+    agent: str
+    config: AgentConfig
+    horizon: int
+    replicas: int
+    seed: int
+
+
+class _Found(NamedTuple):
+    values: Floats
+    """of what is measured, (R,)"""
+    seconds: float
+    proof: Certificate
+
+
+def _regret(job: _Job, progress: bool) -> _Found:
+    results = compare(
+        job.environment,
+        {job.agent: job.config},
+        horizon=job.horizon,
+        replicas=job.replicas,
+        seed=job.seed,
+        env_kwargs=job.env_kwargs,
+        progress=progress,
+    )
+    run = next(run for run in results.runs if run.name == job.agent)
+    return _Found(run.regret[-1], run.seconds, run.certificate)
+
+
+def _suboptimality(job: _Job, progress: bool) -> _Found:
+    whole("replicas", job.replicas, 1)
+    whole("seed", job.seed, 0, 2**32 - 1)
+    problem = stream_problem(job.environment, job.env_kwargs, job.config, users=job.horizon)
+    proof = certify(job.config, problem.spec, accountants=False)
+    seeds = [(job.seed, r) for r in range(job.replicas)]
+    with Progress(job.horizon * job.replicas, shown=progress) as bar:
+        bar.working_on(job.agent, rate=job.replicas)
+        found = release(problem, job.config, seeds, users=job.horizon, advance=bar.advance)
+    return _Found(found.suboptimality, found.seconds, proof)
 
 
 def _distance(gap: float, se: float) -> float:
@@ -83,9 +130,12 @@ def _distance(gap: float, se: float) -> float:
     return gap / se if se > 0 else inf
 
 
-def _written_out(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _written_out(settings: Mapping[str, Any], of_problem: Sequence[str]) -> dict[str, Any]:
     """The letters of `_LETTERS` as the names they stand for."""
-    names = {key: _LETTERS.get(key.removeprefix("env."), key) for key in settings}
+    names = {key: key for key in settings}
+    for key in settings:
+        if meant := _LETTERS.get(key.removeprefix("env.")):
+            names[key] = next((name for name in meant if name in of_problem), meant[0])
     for name in (twice := list(names.values())):
         if twice.count(name) > 1:
             raise BadInput(f"Expected {name} once, got it {twice.count(name)} times.")
@@ -97,19 +147,28 @@ def _set_up(
 ) -> tuple[AgentConfig, dict[str, Any]]:
     """The agent's config, and the arguments of the problem."""
     of_agent = [field.name for field in fields(AGENTS[agent])]
-    problem: Any = load_env_creator(gym.spec(case.environment_of(agent)).kwargs["problem"])
-    of_problem = [f.name for f in fields(problem) if f.name != "horizon"]
+    problem, of_problem = _problem(case, agent), _of_problem(case, agent)
     ours, theirs = {}, dict(case.env_kwargs)
     for key, value in settings.items():
         name = key.removeprefix("env.")
         one_of("setting", name, of_problem if name != key else of_agent + of_problem)
         if key in of_agent:
             ours[key] = _meant(AGENTS[agent], key, value)
-        else:
+        if key not in of_agent or key in case.common:
             theirs[name] = _meant(problem, name, value)
     arms = theirs.get("n_actions", 1)
     whole("n_actions", arms, 1)
-    return case.config(agent, ours, rounds_an_arm=horizon / arms), theirs
+    return case.config(agent, ours, horizon=horizon, rounds_an_arm=horizon / arms), theirs
+
+
+def _problem(case: Case, agent: str) -> Any:
+    """The class of the problem that `agent` plays."""
+    return load_env_creator(gym.spec(case.environment_of(agent)).kwargs["problem"])
+
+
+def _of_problem(case: Case, agent: str) -> list[str]:
+    """Its arguments but for the horizon."""
+    return [field.name for field in fields(_problem(case, agent)) if field.name != "horizon"]
 
 
 def _meant(owner: Any, name: str, value: Any) -> Any:

@@ -11,16 +11,18 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 
 import numpy as np
 
-from dpbandit.agents import AGENTS
+from dpbandit import streams
+from dpbandit.agents import AGENTS, STOCHASTIC
 from dpbandit.convex.spec import ConvexSpec
-from dpbandit.domains import Ball, Simplex
+from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.inputs import BadInput
-from dpbandit.losses import Linear, Quadratic
+from dpbandit.losses import Linear, LinearRegression, Quadratic
 from dpbandit.privacy.fading import FadingSum
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.prefix_sums import PrefixSum
 from dpbandit.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
+from dpbandit.stochastic.spec import StreamSpec
 from dpbandit.streams import Streams
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=24, reward_low=-0.5, reward_high=1.0)
@@ -43,6 +45,8 @@ FLAT = ConvexSpec(loss=Linear(Simplex(3)), horizon=24)
 DATA = ConvexSpec(loss=Quadratic(Ball(2)), horizon=24, feedback="datum")
 FLAT_DATA = ConvexSpec(loss=Linear(Simplex(3)), horizon=24, feedback="datum")
 LATE_DATA = ConvexSpec(loss=Linear(Ball(2)), horizon=24, feedback="datum", delay=3)
+STREAM = StreamSpec(loss=LinearRegression(LpBall(3, p=1.5, radius=2.0)), horizon=24)
+STREAM_L1 = StreamSpec(loss=LinearRegression(LpBall(2, p=1)), horizon=24)
 EXPERTS = ExpertsSpec(n_actions=3, horizon=24)
 LATE_EXPERTS = ExpertsSpec(n_actions=2, horizon=24, delay=3)
 SPECS = {
@@ -56,6 +60,8 @@ SPECS = {
     "data": DATA,
     "flat-data": FLAT_DATA,
     "late-data": LATE_DATA,
+    "stream": STREAM,
+    "stream-l1": STREAM_L1,
     "experts": EXPERTS,
     "late-experts": LATE_EXPERTS,
 }
@@ -101,12 +107,16 @@ def discovered() -> list[tuple[Any, Spec]]:
 
     A list of prices is one more set of arms to most; it is for defaults and for models of demand.
     Late rewards of two arms with one feature, and values on a simplex, are for defaults, too.
+    Streams of users are for the agents that were made for them.
     """
     found: dict[Any, tuple[Any, Spec]] = {}
     for config in (v for agent in AGENTS.values() for v in variants(agent)):
         for name, spec in SPECS.items():
             demand = getattr(config, "model", None) == "demand"
-            if spec in ONCE and not demand and config != type(config)():
+            once = spec in ONCE and not demand
+            if isinstance(spec, StreamSpec):
+                once = type(config) not in STOCHASTIC.values()
+            if once and config != type(config)():
                 continue
             with suppress(BadInput):
                 made = pickle.dumps(config.make(spec, Streams([0])))
@@ -208,14 +218,18 @@ class Tape(NamedTuple):
     memories: list[bytes]
 
 
-def run(config: Any, spec: Spec, world: World, replay: Tape | None = None) -> Tape:
+def run(
+    config: Any, spec: Spec, world: World, replay: Tape | None = None, *, remember: bool = True
+) -> Tape:
     """Play `world`, recording the door; with `replay`, its releases are handed out again.
+
+    What the agent remembers is recorded, too, unless that is not asked for: it takes longest.
 
     Rewards arrive `spec.delay` rounds late, with the contexts and actions they belong to.
     """
     R = world.context.shape[1]
     marks, queries, mechanisms, releases, actions, memories = [0], [], [], [], [], []
-    with door(queries, mechanisms, releases, replay):
+    with short_blocks(), door(queries, mechanisms, releases, replay):
         agent = config.make(spec, Streams(range(R)))
         for t, context in enumerate(world.context):
             actions.append(agent.act(context))
@@ -223,8 +237,20 @@ def run(config: Any, spec: Spec, world: World, replay: Tape | None = None) -> Ta
                 action = actions[user]
                 agent.update(world.context[user], action, world.answer(user, action))
                 marks.append(len(queries))
-            memories.append(memory(agent))
+            if remember:
+                memories.append(memory(agent))
     return Tape(marks, queries, mechanisms, releases, np.array(actions), memories)
+
+
+@contextmanager
+def short_blocks() -> Iterator[None]:
+    """Streams draw few numbers ahead: no value changes, and short runs take half the time."""
+    usual = streams._VALUES_AHEAD
+    streams._VALUES_AHEAD = 32
+    try:
+        yield
+    finally:
+        streams._VALUES_AHEAD = usual
 
 
 @contextmanager

@@ -20,42 +20,78 @@ ORDER = """
     version inputs | arrays privacy.gdp privacy.zcdp
     streams privacy.spends privacy.statistics privacy.gradients privacy.directions shrinkage
     privacy.ledger privacy.pure privacy.k_norm privacy.wishart privacy.mechanism privacy.noise
-    privacy.laws privacy.prefix_sums privacy.honaker privacy.k_ary privacy.window_tree
-    privacy.generalised_gaussian | privacy.certificate privacy.sequential privacy.one_point
+    privacy.laws privacy.prefix_sums privacy.square_root privacy.honaker privacy.k_ary
+    privacy.window_tree
+    privacy.generalised_gaussian privacy.printed_laws privacy.subsampling | privacy.certificate
+    privacy.sequential privacy.one_point
     privacy.selection privacy.noisy_vertex privacy.padded_tree privacy.unknown_horizon
-    privacy.sparse_vector privacy.step_budgets privacy.fading privacy.calibrate
+    privacy.sparse_vector privacy.restarting_trees privacy.remaining privacy.redraw_bits
+    privacy.epochs privacy.noisy_total privacy.batch_sums privacy.step_budgets privacy.fading
+    privacy.calibrate
     selection_bias
     domains.domain
     domains.subspaces domains.thresholds domains.hit_and_run domains.frank_wolfe_projection
     domains.separation domains.graphs domains.dags domains.set_functions
     domains.balls domains.boxes domains.simplices domains.hypersimplices domains.concave_bases
     domains.submodular_bases domains.spanning_trees domains.flows domains.spectrahedra
-    domains.products domains.lp_balls | domains.partition_bases
+    domains.products domains.lp_balls | domains.partition_bases domains.local_oracles
     losses.loss losses.minimise | losses.data_sums losses.quadratic_sums
-    losses.linear losses.quadratic losses.predictions losses.revenue | losses.kink
-    convex.user_laws | convex.adversaries | convex.scenarios
-    protocols links privacy.certified_sums
-    experts.spec convex.spec | stochastic.spec privacy.shariff_sheffet privacy.peeling | privacy.hard_thresholding
+    losses.linear losses.quadratic losses.predictions losses.revenue
+    | losses.kink losses.regressions losses.ramps losses.ridge
+    stochastic.features stochastic.truths stochastic.tables stochastic.noise | stochastic.answers
+    | stochastic.populations stochastic.users
+    convex.user_laws experts.adversaries experts.tables experts.lower_bound experts.drops
+    experts.draws
+    experts.log_concave
+    | convex.adversaries experts.policies experts.calibration experts.dartboard
+    experts.ball_sampling experts.potential | convex.scenarios convex.corners experts.resolution
+    experts.ball_draws
+    protocols links privacy.certified_sums privacy.loss_gradients
+    experts.spec convex.spec privacy.generalised_sums | stochastic.spec privacy.shariff_sheffet
+    privacy.peeling | privacy.hard_thresholding
     problems ridge frank_wolfe lasso batched convex.one_point
     convex.batch_plan | convex.batched_descent
-    convex.leaders convex.projection_free glm optimism frank_wolfe_bandit
-    convex.value_leaders demand moments fading_regression centring convex.problems | envs.* agents.*
+    convex.leaders experts.segments experts.weighted_majority convex.projection_free
+    stochastic.frank_wolfe glm optimism frank_wolfe_bandit
+    stochastic.blocks stochastic.localised stochastic.gradient_batches experts.ball_players
+    convex.value_leaders
+    convex.expiring convex.local_steps convex.noisy_descent demand moments fading_regression
+    centring convex.problems experts.problems
+    stochastic.sampled_descent stochastic.problems
+    experts.printed_doubling
+    | envs.* agents.*
     progress plots | results
     evaluate auditing.bounds auditing.scores auditing.worlds auditing.witness
     | auditing.contexts auditing.data auditing.views
     auditing.exact auditing.ratios
     | auditing.search auditing.report | auditing.audit
     auditing.rehearsal auditing.everyone
-    experiments.case experiments.grid experiments.command
-    experiments.contextual_cases experiments.convex_cases
-    experiments.cases experiments.convex.plan experiments.convex.slopes | experiments.convex.runs
+    experiments.case experiments.cells experiments.releases experiments.command experiments.slopes
+    experiments.drawing experiments.paper_table | experiments.grid
+    experiments.contextual_cases experiments.convex_cases experiments.stream_cases
+    experiments.window_cases
+    experiments.experts_cases
+    experiments.sgd.printed
+    experiments.sgd.readings experiments.sgd.references experiments.sgd.runs
+    experiments.sgd.study | experiments.sgd.figures experiments.sgd.tables
+    experiments.window.plan | experiments.window.runs | experiments.window.costs
+    experiments.window.questions experiments.window.table_1 | experiments.window.study
+    experiments.window.tables experiments.window.figures | experiments.window.command
+    experiments.window experiments.window.__main__
+    experiments.sgd.command | experiments.paper_tables experiments.sgd experiments.sgd.__main__
+    experiments.cases experiments.convex.plan experiments.experts.plan
+    experiments.experts.families
+    | experiments.convex.runs experiments.experts.runs
     experiments.convex.horizons experiments.convex.epsilons experiments.convex.adaptivity
+    experiments.experts.questions experiments.experts.audit
     experiments.reproduce experiments.pricing.study experiments.figure_5_1.study
-    experiments.convex.study experiments.convex.drawing
+    experiments.convex.study experiments.convex.drawing experiments.experts.study
     experiments.pricing.figure experiments.figure_5_1.figure
     experiments.convex.figures experiments.convex.tables
+    experiments.experts.figures experiments.experts.tables
     experiments.pricing experiments.pricing.__main__
-    experiments.convex experiments.convex.__main__
+    experiments.convex experiments.convex.__main__ experiments.experts
+    experiments.experts.__main__
     experiments.figure_5_1 experiments.figure_5_1.__main__
     tables | cli | __main__
 """

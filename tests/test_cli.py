@@ -25,8 +25,9 @@ COMPARE_KEYS += [
     "certified_delta",
     "config",
 ]
-REPRODUCE_KEYS = ["case", "agent", "config", "horizon", "replicas", "seed", "mean", "se"]
-REPRODUCE_KEYS += ["seconds", "certified_epsilon", "reference", "z"]
+REPRODUCE_KEYS = ["case", "agent", "config", "horizon", "replicas", "seed", "measure"]
+REPRODUCE_KEYS += ["mean", "se", "seconds", "certified_epsilon", "notion", "reference", "z"]
+REPRODUCE_KEYS += ["least"]
 
 
 @pytest.fixture

@@ -14,14 +14,20 @@ from dpbandit.agents import (
     CONTEXTUAL,
     CONVEX,
     DPUCB,
+    EXPERTS,
+    STOCHASTIC,
     BestFixed,
     EpsilonGreedy,
     LinTS,
     LinUCB,
     Uniform,
 )
+from dpbandit.convex.noisy_descent import VERIFIED
 from dpbandit.convex.spec import ConvexSpec
+from dpbandit.domains import Ball
 from dpbandit.evaluate import log_marks, play, problem_maker
+from dpbandit.experts.spec import ExpertsSpec
+from dpbandit.losses import Ridge, Squared
 from dpbandit.protocols import ContextualSpec
 
 ARMS = [
@@ -144,22 +150,40 @@ def test_memory_does_not_grow_with_the_horizon(config):
 @pytest.mark.parametrize("name", AGENTS)
 def test_every_agent_plays_or_refuses_every_environment(name):
     played = 0
-    for env in ENVIRONMENTS:
-        spec = problem_maker(env)(horizon=1).spec
+    for env, settings in [*((env, {}) for env in ENVIRONMENTS), ("StreamingRegression", {"p": 1})]:
+        spec = problem_maker(env)(horizon=1, **settings).spec
         agents = {"agent": AGENTS[name]()}
         if plays(name, spec):
             played += 1
-            results = quick(env, agents, horizon=30, replicas=2)
+            results = quick(env, agents, horizon=30, replicas=2, env_kwargs=settings)
             assert np.isfinite(final(results, "agent")).all()
         else:
-            with pytest.raises(BadInput, match="choose another agent or environment"):
-                quick(env, agents, horizon=30, replicas=2)
-    assert played >= (1 if name in CONVEX else 2 if name == "batch-moment" else 3)
+            with pytest.raises(BadInput, match="choose"):
+                quick(env, agents, horizon=30, replicas=2, env_kwargs=settings)
+    few = {**CONVEX, **STOCHASTIC, **EXPERTS}
+    rare = ("pqftl", "net-experts")
+    assert played >= (name not in rare if name in few else 2 if name == "batch-moment" else 3)
 
 
 def plays(name, spec):
+    if isinstance(spec, ExpertsSpec):
+        return name in EXPERTS
     if isinstance(spec, ConvexSpec):
-        return name in CONVEX and (name not in FEEDBACK or FEEDBACK[name] == spec.feedback)
+        if name == "linear-ftrl" and spec.loss.smoothness:
+            return False
+        if name == "dp-pofw" and getattr(spec.loss.domain, "p", None) != 1:
+            return False
+        if name == "wdp-cocol" and getattr(spec.loss.domain, "p", 1) != 1:
+            return False
+        if name in ("pocp", "pqftl"):
+            return type(spec.loss) in (VERIFIED if name == "pocp" else (Squared, Ridge)) and (
+                spec.feedback == "datum"
+            )
+        if name in ("net-experts", "ball-experts"):
+            ball, most = spec.loss.domain, 2 if name == "net-experts" else 5
+            return isinstance(ball, Ball) and ball.dim <= most and spec.feedback == "datum"
+        known = name in CONVEX or name in STOCHASTIC
+        return known and (name not in FEEDBACK or FEEDBACK[name] == spec.feedback)
     if not isinstance(spec, ContextualSpec):  # a price
         return name in ("uniform", "best-fixed")
     return name in CONTEXTUAL and not (name == "batch-moment" and spec.shared)
@@ -169,6 +193,10 @@ FEEDBACK = {
     **dict.fromkeys(
         ("private-bandit", "garber-kretzu", "fkm", "bandit-pftal", "bandit-ftal"), "value"
     ),
-    **dict.fromkeys(("noisy-oco", "pftal", "ftal", "ogd", "linear-ftrl"), "datum"),
+    **dict.fromkeys(("noisy-oco", "pftal", "ftal", "ogd", "linear-ftrl", "dp-ftrl"), "datum"),
+    **dict.fromkeys(("wdp-cocop", "wdp-cocol", "recursive-frank-wolfe"), "datum"),
+    **dict.fromkeys(("dp-tofw", "localised-tofw"), "datum"),
+    **dict.fromkeys(("noisy-sfw", "noisy-sgd", "phased-sgd", "snowball-sgd"), "datum"),
+    **dict.fromkeys(("local-md", "least-squares", "online-conditional-gradient"), "datum"),
 }
 """What agents of convex problems have to be told."""

@@ -76,7 +76,8 @@ def audit(
         progress: show a bar once it takes longer than two seconds.
 
     Raises:
-        BadInput: a number out of range, an agent that does not fit the spec.
+        BadInput: a number out of range, an agent that does not fit the spec, or one whose privacy
+            expires before the horizon.
 
     >>> from dpbandit.agents import DPUCB
     >>> from dpbandit.protocols import ContextualSpec
@@ -92,6 +93,12 @@ def audit(
     one_of("view", view, VIEWS)
     start, name = time.perf_counter(), type(config).__name__
     proof = certify(config, spec, accountants=False)
+    if proof.ledger.window is not None:
+        raise BadInput(
+            f"Expected a promise for ever, got one for the last {proof.ledger.window} rounds only: "
+            "what is released after a user expired may reveal them completely, and would seem to "
+            "refute it. Choose a window of the horizon or more."
+        )
     claim = Claim.of(proof.ledger, proof.claimed_delta)
     candidates = pairs(config, spec, seed)
     pilot = _seeds(seed, "pilot", min(_PILOT, runs // 10))
@@ -110,6 +117,7 @@ def audit(
         view=view,
         claimed_epsilon=proof.claimed_epsilon,
         certified_epsilon=claim.epsilon,
+        restricted=proof.ledger.brief,
         delta=claim.delta,
         certified_mu=claim.mu,
         eps_lower=finding.eps_lower,

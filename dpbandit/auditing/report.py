@@ -34,6 +34,8 @@ class AuditReport:
     view: View
     claimed_epsilon: float
     certified_epsilon: float
+    restricted: str
+    """what restricts the certificate, see `Ledger.brief`"""
     delta: float
     certified_mu: float | None
     eps_lower: float
@@ -104,7 +106,8 @@ class AuditReport:
         return "\n".join(
             [
                 f"claimed     epsilon {self.claimed_epsilon:g} at delta {self.delta:g}",
-                f"certified   epsilon {self.certified_epsilon:.6g}",
+                f"certified   epsilon {self.certified_epsilon:.6g}"
+                + (f" ({self.restricted})" if self.restricted else ""),
                 f"measured    epsilon >= {self.eps_lower:.3f}{gdp}",
                 f"point       TPR >= {self.tpr:.4f} at FPR <= {self.fpr:.4f}",
                 f"verdict     {self.verdict}",

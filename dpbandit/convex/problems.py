@@ -64,18 +64,23 @@ class ConvexProblem(ABC):
         """Suffer the loss of `action` (R, N) and move on to the next round."""
         spec, x = self.spec, self._points(action)
         datum = self._adversary(x)
-        self._comparator.add(datum)
-        self._best = None
         suffered = spec.loss.value(x, datum)
+        oracle, regret = self._against(datum, suffered)
         expected = -suffered
         reward = self._late_reward(expected) if spec.delay else expected
         if spec.feedback == "value":
-            return Step(reward, expected, self._oracle, suffered)
+            return Step(reward, expected, oracle, regret)
         if spec.delay:
             self._late_data.append(datum)
             datum = self._late_data.popleft()
         self._context = datum
-        return Step(reward, expected, self._oracle, suffered, datum)
+        return Step(reward, expected, oracle, regret, datum)
+
+    def _against(self, datum: Floats, suffered: Floats) -> tuple[Floats, Floats]:
+        """The yardstick's reward of the round, and the regret."""
+        self._comparator.add(datum)
+        self._best = None
+        return self._oracle, suffered
 
     def best_fixed(self) -> Floats:
         """The point (R, N) with the least total loss over the rounds so far."""

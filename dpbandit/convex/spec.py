@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
-from dpbandit.inputs import BadInput, one_of
+from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.losses.loss import Loss
 from dpbandit.protocols import Spec, fits
 
@@ -24,12 +24,16 @@ class ConvexSpec(Spec):
     reward_low: float = field(init=False)
     reward_high: float = field(init=False)
     reward_unit: str = "loss"
+    retention: int | None = None
+    """rounds for which a user is to be protected; None: for ever"""
     in_hindsight: ClassVar[bool] = True
     kind: ClassVar[str] = "a convex problem"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("feedback", self.feedback, ("value", "datum"))
+        if self.retention is not None:
+            whole("retention", self.retention, 1)
         low, high = self.loss.value_range
         object.__setattr__(self, "reward_low", -high)
         object.__setattr__(self, "reward_high", -low)

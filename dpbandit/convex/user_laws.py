@@ -12,6 +12,7 @@ from dpbandit.losses.linear import Experts, Linear
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.predictions import Hinge, Logistic, Prediction
 from dpbandit.losses.quadratic import OffsetQuadratic, Quadratic, TiltedQuadratic
+from dpbandit.losses.ramps import Ramp
 from dpbandit.streams import Streams
 
 
@@ -27,6 +28,8 @@ def law(loss: Loss, streams: Streams, *, gap: float, size: float) -> Law:
     """The law of users' data for a family of losses."""
     if isinstance(loss, Experts):
         return _Costs(loss, streams, gap)
+    if isinstance(loss, Ramp):
+        return _Satisfiable(loss, streams, gap, size)
     if isinstance(loss, Prediction):
         return _Answers(loss, streams, gap)
     if isinstance(loss, OffsetQuadratic):
@@ -111,6 +114,25 @@ class _Answers:
             answers = np.where(luck < (1 - gap) / 2, -1.0, 1.0) * np.copysign(1.0, score)
         else:
             answers = self._loss.bound * (gap * score + (1 - gap) * (2 * luck - 1))
+        return self._loss.admissible(np.concatenate([features, answers[..., None]], axis=-1))
+
+
+class _Satisfiable:
+    """Features v uniform on the sphere of V; no loss at x* = centre + size R e_t.
+
+    Answers are <v, x* - centre> + (1 - gap) R w, w uniform on [0, 1], clipped to R.
+    """
+
+    def __init__(self, loss: Ramp, streams: Streams, gap: float, size: float) -> None:
+        self._loss, self._gap, self._size = loss, gap, size
+        self._normals = streams.normals("users", loss.domain.affine_dim)
+        self._luck = streams.uniforms("answers")
+
+    def __call__(self, directions: Floats) -> Floats:
+        count, R = len(directions), self._loss.bound
+        features = sphere(self._loss.domain, self._normals.take(count))
+        needed = self._size * R * np.vecdot(features, directions)
+        answers = needed + (1 - self._gap) * R * self._luck.take(count)
         return self._loss.admissible(np.concatenate([features, answers[..., None]], axis=-1))
 
 

@@ -91,16 +91,21 @@ class LpBall(Domain):
         v = 0 it is -radius times the first unit vector; at p = 1, 2 and infinity what the twin
         answers.
         """
-        if self.p >= _FLAT:
-            return Box(self.dim, self.radius).lowest(v)  # which asks for signs only
-        v = np.nan_to_num(np.ascontiguousarray(v, dtype=np.float64))
+        if self._twin is not None and self.p >= _FLAT:
+            return self._twin.lowest(v)  # which asks for signs only
+        v = np.ascontiguousarray(v, dtype=np.float64)
+        if not np.isfinite(v).all():
+            v = np.nan_to_num(v)
         most = np.abs(v).max(axis=-1, keepdims=True)
         if self._twin is not None:  # a power of 2 rounds nothing
             return self._twin.lowest(np.ldexp(v, -np.frexp(most)[1]))
-        v = np.where(most > 0, v, np.arange(self.dim) == 0)
-        share = np.abs(v) / np.where(most > 0, most, 1.0)
-        powers = share ** (1 / (self.p - 1))  # q - 1, and p (q - 1) = q
-        return -self.radius * np.sign(v) * powers / self._norms(powers)
+        if not most.all():
+            v = np.where(most > 0, v, np.arange(self.dim) == 0)
+            most = np.where(most > 0, most, 1.0)
+        share = np.abs(v) / most
+        powers = share ** (1 / (self.p - 1))  # q - 1; p (q - 1) = q, so powers^p = powers share
+        length = (powers * share).sum(axis=-1, keepdims=True) ** (1 / self.p)
+        return np.sign(v) * powers * (-self.radius / length)
 
     def project(self, q: Floats) -> Floats:
         """Closed forms at p = 1, 2 and infinity, else Newton on the multiplier, to about 1e-12.

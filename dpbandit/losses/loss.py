@@ -4,8 +4,11 @@ from abc import ABC, abstractmethod
 from math import inf
 from typing import Protocol
 
+import numpy as np
+
 from dpbandit.arrays import Floats
 from dpbandit.domains.domain import Domain
+from dpbandit.inputs import shaped
 
 
 class Comparator(Protocol):
@@ -56,6 +59,15 @@ class Loss(ABC):
     @abstractmethod
     def admissible(self, z: Floats) -> Floats:
         """The datum moved into the public set; non-finite data become a public constant."""
+
+    def admitted(self, told: Floats, replicas: int) -> Floats:
+        """What an agent was told, (R, *datum_shape), as `admissible` data.
+
+        Raises `BadInput` for any other shape, because broadcast over the gradient's entries one
+        number would count as often as there are entries, beyond all sensitivities.
+        """
+        shaped("data", np.asarray(told), (replicas, *self.datum_shape))
+        return self.admissible(told)
 
     @abstractmethod
     def value(self, x: Floats, z: Floats) -> Floats:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.arrays import Floats, clip_norm, clip_range
+from dpbandit.arrays import Floats, clip_norm, clip_range, norms
 from dpbandit.domains.domain import Domain
 from dpbandit.inputs import positive
 from dpbandit.losses.data_sums import DataSum, Smoothed
@@ -15,14 +15,22 @@ from dpbandit.losses.quadratic_sums import QuadraticSum
 
 
 class Prediction(Loss):
-    """f(x; (a, b)) = phi(u, b), u = <a, x - centre>: features |a|_2 <= 1, an answer |b| <= `bound`.
+    """f(x; (a, b)) = phi(u, b), u = <a, x - centre>: features |a| <= 1, an answer |b| <= `bound`.
 
-    The datum is (N + 1,): a, then b. u lies in [-R, R]. The best fixed point is found numerically
-    over all data, to a certified gap (`DataSum`).
+    The datum is (N + 1,): a, then b. The norm of a is Euclidean, so that u lies in [-R, R], but
+    for the `regressions`. The best fixed point is found numerically over all data, to a certified
+    gap (`DataSum`).
     """
 
     domain: Domain
     bound: float = 1.0
+    order: float = 2
+    """of the norm of features"""
+
+    @property
+    def reach(self) -> float:
+        """The largest |u|."""
+        return self.domain.outer_radius
 
     @property
     def datum_shape(self) -> tuple[int, ...]:
@@ -35,9 +43,17 @@ class Prediction(Loss):
         return max(1.0, self.bound)
 
     def admissible(self, z: Floats) -> Floats:
-        """Features clipped to norm 1, 0 where they are no vector of numbers; answers to +-bound."""
+        """Features clipped to norm 1, 0 where they are no vector of numbers; answers to +-bound.
+
+        To be read, not written on: it is `z` itself where nothing has to change.
+        """
         z = np.asarray(z, dtype=np.float64)
-        a, b = clip_norm(z[..., :-1], 1.0), clip_range(z[..., -1:], -self.bound, self.bound)
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths, sizes = norms(z[..., :-1], self.order), np.abs(z[..., -1])
+        if lengths.max() <= 1 and sizes.max() <= self.bound:  # as they mostly are; false for NaN
+            return z
+        a = clip_norm(z[..., :-1], 1.0, self.order)
+        b = clip_range(z[..., -1:], -self.bound, self.bound)
         return np.concatenate([a, b], axis=-1)
 
     def value(self, x: Floats, z: Floats) -> Floats:
@@ -105,7 +121,7 @@ class Absolute(Prediction):
         return np.sign(u - b)
 
     def _smooth(self, u: Floats, b: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        return _hyperbola(u - b, mu)
+        return hyperbola(u - b, mu)
 
 
 @dataclass(frozen=True)
@@ -136,7 +152,7 @@ class Hinge(Prediction):
 
     def _smooth(self, u: Floats, b: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         short = 1 - b * u  # max(0, short) = (short + |short|) / 2
-        root, slack, slope, bend = _hyperbola(short, mu)
+        root, slack, slope, bend = hyperbola(short, mu)
         return (short + root) / 2, slack / 2, -b * (1 + slope) / 2, b**2 * bend / 2
 
 
@@ -158,7 +174,7 @@ class Logistic(Prediction):
     @property
     def value_range(self) -> tuple[float, float]:
         """[log(1 + e^-R), log(1 + e^R)]."""
-        R = self.domain.outer_radius
+        R = self.reach
         return float(np.logaddexp(0, -R)), float(np.logaddexp(0, R))
 
     def _phi(self, u: Floats, b: Floats) -> Floats:
@@ -211,7 +227,7 @@ class Squared(Prediction):
         return u - b
 
 
-def _hyperbola(r: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+def hyperbola(r: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """sqrt(r^2 + mu^2) >= |r|, |r| - slope r, the slope in (-1, 1), and the second derivative."""
     root = np.sqrt(r**2 + mu**2)
     slack = np.abs(r) * mu**2 / (root * (root + np.abs(r)))  # uncancelled

@@ -16,13 +16,19 @@ class Quadratic(Loss):
     """f(x; c) = 1/2 |x - c|^2 with c in the domain: H = 1, L = D, values in [0, D^2 / 2].
 
     Where the domain has no projection c is only known to be in the ball of V of radius R around
-    the centre, and 2 R takes the place of D. The best fixed point is the projection of the mean of
+    the centre, and 2 R takes the place of D. Where c is known to be within `reach` < R of the
+    centre L is R + reach, if that is less. The best fixed point is the projection of the mean of
     the c (without a projection: Frank-Wolfe, certified to 1e-6 a round).
     """
 
     domain: Domain
+    reach: float | None = None
     curvature = 1.0
     smoothness = 1.0
+
+    def __post_init__(self) -> None:
+        if self.reach is not None:
+            positive("reach", self.reach)
 
     @property
     def datum_shape(self) -> tuple[int, ...]:
@@ -37,7 +43,9 @@ class Quadratic(Loss):
     @property
     def lipschitz(self) -> float:
         """The largest |x - c|."""
-        return self.domain.diameter if self.domain.has_projection else 2 * self.domain.outer_radius
+        R, apart = self.domain.outer_radius, self.domain.diameter
+        anywhere = apart if self.domain.has_projection else 2 * R
+        return anywhere if self.reach is None else min(anywhere, R + self.reach)
 
     @property
     def value_range(self) -> tuple[float, float]:
@@ -46,7 +54,8 @@ class Quadratic(Loss):
 
     def admissible(self, z: Floats) -> Floats:
         """Clipped to the ball of V, then projected; the centre where it is no vector of numbers."""
-        near = in_ball(self.domain, z, self.domain.outer_radius)
+        R = self.domain.outer_radius
+        near = in_ball(self.domain, z, R if self.reach is None else min(R, self.reach))
         return self.domain.project(near) if self.domain.has_projection else near
 
     def value(self, x: Floats, z: Floats) -> Floats:
@@ -178,8 +187,7 @@ class OffsetQuadratic(Loss):
         """Slope, curvature and offset."""
         y = x - self.domain.centre
         values: Floats = self.slope * y[..., 0] + self.curvature / 2 * np.vecdot(y, y)
-        values -= self.offset * z[..., 0]
-        return values
+        return values - self.offset * z[..., 0]
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
         """Slope e_1 + H (x - centre): the offset has none."""

@@ -4,6 +4,7 @@ A running sum is a process (how noises make up N_t) with a law (how a noise is d
 
     process        gaussian   laplace, k-norm     one user is in
     blt            yes        no                  |c| in L2, one column of C
+    square-root    yes        no                  the same, O(m) memory: for reference
     tree, padded   yes        yes                 bit_length(m) nodes
     honaker        yes        yes                 bit_length(m) nodes
     k-ary          yes        yes, the default    few levels
@@ -38,6 +39,7 @@ from dpbandit.privacy.prefix_sums import (
     mu_after,
 )
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Spend
+from dpbandit.privacy.square_root import SquareRootNoise
 from dpbandit.privacy.statistics import Statistic
 from dpbandit.privacy.unknown_horizon import IndependentNoise
 from dpbandit.privacy.window_tree import Mode, WindowTreeNoise
@@ -45,12 +47,28 @@ from dpbandit.streams import Streams
 
 Kind: TypeAlias = Literal["tree", "blt"]
 Process: TypeAlias = Literal[
-    "blt", "tree", "padded", "honaker", "k-ary", "window", "window-lazy", "independent"
+    "blt",
+    "square-root",
+    "tree",
+    "padded",
+    "honaker",
+    "k-ary",
+    "window",
+    "window-lazy",
+    "independent",
 ]
 NoiseLaw: TypeAlias = Literal["gaussian", "laplace", "k-norm"]
 _WINDOWS = ("window", "window-lazy")
-_PROCESSES = ("blt", "tree", "padded", "honaker", "k-ary", *_WINDOWS, "independent")
+_FACTORS = ("blt", "square-root")
+_PROCESSES = (*_FACTORS, "tree", "padded", "honaker", "k-ary", *_WINDOWS, "independent")
 _LAWS = ("gaussian", "laplace", "k-norm")
+
+
+def law_named(word: str) -> NoiseLaw:
+    """The law of that name; "gamma", the length of K-norm noise, is another one for "k-norm"."""
+    one_of("noise", word, (*_LAWS, "gamma"))
+    law: NoiseLaw = "k-norm" if word == "gamma" else word  # type: ignore[assignment]
+    return law
 
 
 def least_noise(spend: Callable[[float], Spend], *, epsilon: float, delta: float) -> float:
@@ -156,6 +174,8 @@ def noisy_prefix_sum(
     noise: PrefixNoise
     if process == "blt":
         noise = BLTNoise(streams.normals(name, *shape), stddev=scale)
+    elif process == "square-root":
+        noise = SquareRootNoise(streams.normals(name, *shape), stddev=scale, leaves=m)
     else:
         made: Gaussian | Laplace | KNorm = Gaussian(scale)
         if law == "laplace":
@@ -210,14 +230,17 @@ def _nodes(process: Process, m: int, window: int | None) -> int:
 
 
 def _column_norm(process: Process, m: int, window: int | None) -> float:
+    if process == "square-root":
+        return SquareRootNoise.column_norm(m)
     return BLTNoise.column_norm(m) if process == "blt" else sqrt(_nodes(process, m, window))
 
 
 def _check(process: Process, law: NoiseLaw, window: int | None) -> None:
     one_of("prefix_sums", process, _PROCESSES)
     one_of("law", law, _LAWS)
-    if process == "blt" and law != "gaussian":
-        raise BadInput(f"Expected law={law!r} to be gaussian for a BLT.")
+    if process in _FACTORS and law != "gaussian":
+        what = "a BLT" if process == "blt" else "a square root"
+        raise BadInput(f"Expected law={law!r} to be gaussian for {what}.")
     if process in _WINDOWS:
         whole("window", window, 1)
     elif window is not None:

@@ -8,6 +8,7 @@ from dpbandit.privacy.k_norm import KNormSpend, LaplaceSpend
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Spend
+from dpbandit.privacy.subsampling import SampledGaussianSpend
 from dpbandit.privacy.wishart import WishartSpend
 
 HONESTY = (
@@ -48,6 +49,7 @@ class Certificate:
 
     def __str__(self) -> str:
         at = f"at delta {self.claimed_delta:g}"
+        at += f" ({self.ledger.brief})" if self.ledger.brief else ""
         lines = [
             f"notion      {self.notion}",
             f"claimed     epsilon {self.claimed_epsilon:g} {at}",
@@ -96,6 +98,7 @@ _KINDS: dict[str, Any] = {
         PureSpend,
         BoundedRangeSpend,
         WishartSpend,
+        SampledGaussianSpend,
         Parallel,
         Expiring,
     )

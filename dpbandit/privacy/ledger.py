@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Literal
 
-from dpbandit.inputs import BadInput
+from dpbandit.inputs import BadInput, whole
 from dpbandit.privacy import gdp, zcdp
-from dpbandit.privacy.spends import ROUNDING, Expiring, GaussianSpend, Spend, composed
+from dpbandit.privacy.spends import ROUNDING, GaussianSpend, Spend, composed, lasts
 
 JOINT_DP = "joint DP under continual observation, {} one user's round"
 NO_DATA = "plays without looking at any user's data"
@@ -25,7 +25,10 @@ class Ledger:
 
     `adjacency` is how neighbouring streams differ at one round: its user is replaced by any other,
     or zeroed out. `window` = W promises it only for the users of the last W rounds, read at every
-    round (window DP; Lou and Cheung 2020); None protects every user for ever.
+    round (window DP; Lou and Cheung 2020): what is released later may reveal them completely. None
+    protects every user for ever. `condition` is a fact about the losses that the promise rests on
+    and no clip enforces. Whoever shows an epsilon of this ledger shows `notion` or `brief` beside
+    it: neither restriction may be read as ordinary DP.
 
     >>> Ledger((GaussianSpend(0.3, "a"), GaussianSpend(0.4, "b"))).mu
     0.5
@@ -36,20 +39,32 @@ class Ledger:
     """what is promised, in words"""
     adjacency: Literal["replace", "zero out"] = "replace"
     window: int | None = None
+    condition: str = ""
 
     def __post_init__(self) -> None:
+        if self.window is not None:
+            whole("window", self.window, 1)
         for spend in self.spends:
-            if isinstance(spend, Expiring) and not (self.window or inf) <= spend.window:
+            if not (self.window or inf) <= lasts(spend):
                 raise BadInput(
-                    f"Expected window={self.window} of the ledger to be at most {spend.window}, "
+                    f"Expected window={self.window} of the ledger to be at most {lasts(spend)}, "
                     f"as long as this lasts: {spend.note}."
                 )
 
     @property
     def notion(self) -> str:
         """The notion of privacy in words."""
-        expiry = "" if self.window is None else f", for the users of the last {self.window} rounds"
-        return self.scope.format(self.adjacency) + expiry
+        words = self.scope.format(self.adjacency)
+        if self.window is not None:
+            words = f"window DP ({words}) for the last {self.window} rounds only "
+            words += "(older data may be revealed completely)"
+        return words + (f"; CONDITIONAL: {self.condition}" if self.condition else "")
+
+    @property
+    def brief(self) -> str:
+        """What restricts the promise, for legends and cells; empty where nothing does."""
+        window = [] if self.window is None else [f"window-DP, last {self.window}"]
+        return ", ".join([*window, *(["conditional"] if self.condition else [])])
 
     @property
     def mu(self) -> float | None:

@@ -1,7 +1,7 @@
 """Private Frank-Wolfe steps: the best vertex of the l_1 ball by a noisy minimum, for many arms."""
 
 from math import inf
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,32 @@ LAWS: dict[str, tuple[Law, type[PureSpend]]] = {
     "gumbel": (Gumbel(1.0), BoundedRangeSpend),
 }
 """What a noisy minimum under each noise is worth: pure epsilon, or bounded range."""
+
+
+class VertexGradients(Protocol):
+    """Clipped gradients of a round (theta, previous, steps, ...): what a `NoisyVertex` sums.
+
+    `RecursiveGradients` of arms, `steps` (G,), or those of one loss: shapes without G, one number.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(G, d), or (d,)."""
+        ...
+
+    @property
+    def order(self) -> float:
+        """The norm in which `sensitivity` is meant; must be inf."""
+        ...
+
+    @property
+    def sensitivity(self) -> float:
+        """How far replacing a user moves a coordinate of the sum."""
+        ...
+
+    def gradient(self, *datum: npt.NDArray[Any]) -> Floats:
+        """(R, *shape), 0 for whoever takes no step."""
+        ...
 
 
 class NoisyVertex(Mechanism):
@@ -57,13 +83,13 @@ class NoisyVertex(Mechanism):
     every step up to it. The same holds for arms whose counters differ.
 
     Args:
-        gradients: the clipped statistic, without a gradient clip; its sums are per arm.
+        gradients: the clipped statistic, in max-norm; its sums are per arm.
         streams: the random streams of the replicas.
         name: the call site of the noise.
         noise: laplace or gumbel.
         budgets: epsilon_1..epsilon_n of one arm, any one of them inf: no noise in that step.
         horizon: rounds that will be fed.
-        adaptive: see above.
+        adaptive: see above; for `RecursiveGradients`.
 
     Raises `BudgetExceeded` for more than n steps of an arm, `BadInput` for steps out of order.
     """
@@ -73,7 +99,7 @@ class NoisyVertex(Mechanism):
 
     def __init__(
         self,
-        gradients: RecursiveGradients,
+        gradients: VertexGradients,
         streams: Streams,
         name: str,
         *,
@@ -86,52 +112,61 @@ class NoisyVertex(Mechanism):
         whole("horizon", horizon, 1)
         if gradients.order != inf:
             raise BadInput("Expected gradients clipped in max-norm: gradient_clip=None.")
-        (G, d), n = gradients.shape, len(budgets)
+        (*arms, d), n = gradients.shape, len(budgets)
         law, spend = LAWS[noise]
         self.spend = spend.of(f"{name}: {n} {noise} minima of {2 * d} vertices an arm", budgets)
         self.sensitivity, self.uses = gradients.sensitivity, horizon
-        self._gradients, self._budgets, self._adaptive = gradients, budgets, adaptive
-        self._noise = law.sampler(streams, name, (G, 2 * d))
-        self._exact: Floats = np.zeros((len(streams), G, d))  # never leaves here
-        self._taken = np.zeros(G, dtype=np.int64)  # steps of each arm, public
-        self._largest: Floats = np.zeros((len(streams), G))  # k_i so far
+        self._gradients, self._budgets = gradients, budgets
+        self._adapting: RecursiveGradients | None = None
+        if adaptive:
+            if not isinstance(gradients, RecursiveGradients):
+                raise BadInput("Expected adaptive=True only with the gradients of arms.")
+            self._adapting = gradients
+        self._noise = law.sampler(streams, name, (*arms, 2 * d))
+        self._exact: Floats = np.zeros((len(streams), *arms, d))  # never leaves here
+        self._taken = np.zeros(arms, dtype=np.int64)  # steps of each arm, public
+        self._largest: Floats = np.zeros((len(streams), *arms))  # k_i so far
 
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
         """What this round adds to the sums, clipped: (R, G, d)."""
-        return self._gradients.gradient(*datum, clips=self._clips(*datum[:3]))
+        if self._adapting is None:
+            return self._gradients.gradient(*datum)
+        return self._adapting.gradient(*datum, clips=self._clips(self._adapting, *datum[:3]))
 
     def _release(self, *datum: npt.NDArray[Any]) -> Any:
         steps = datum[2]
         self._count(steps)
         self._exact += self.query(*datum)
-        if (clips := self._clips(*datum[:3])) is not None:
+        if self._adapting is not None:
+            clips = self._clips(self._adapting, *datum[:3])
             self._largest = np.maximum(self._largest, np.where(steps > 0, clips, 0.0))
         scores = vertex_scores(self._exact)
         scores -= self._scales()[..., None] * self._noise()
         return np.where(steps > 0, scores.argmin(axis=-1), -1)
 
     def _count(self, steps: npt.NDArray[Any]) -> None:
-        taken = self._taken + (steps > 0)
+        taken = np.asarray(self._taken + (steps > 0))
         if not np.array_equal(taken[steps > 0], steps[steps > 0]):
             raise BadInput(f"Expected steps={steps} to be the next ones, {taken}, or 0.")
         if taken.max() > len(self._budgets):
             raise BudgetExceeded(f"{self.spend.note}: an arm takes step {taken.max()}.")
         self._taken = taken
 
-    def _clips(self, theta: Floats, previous: Floats, steps: npt.NDArray[Any]) -> Floats | None:
-        """k_i of every arm, (R, G), if they are `adaptive`."""
-        if not self._adaptive:
-            return None
-        M, B = self._gradients.context_bound, self._gradients.reward_bound
+    @staticmethod
+    def _clips(
+        gradients: RecursiveGradients, theta: Floats, previous: Floats, steps: npt.NDArray[Any]
+    ) -> Floats:
+        """k_i of every arm, (R, G)."""
+        M, B = gradients.context_bound, gradients.reward_bound
         size = np.abs(recursive_points(theta, previous, steps)).sum(axis=-1)
-        return np.minimum(self._gradients.residual_clip, M * size + B)
+        return np.minimum(gradients.residual_clip, M * size + B)
 
     def _scales(self) -> Floats:
         """2 S / epsilon_i, the scale of the noise on +-G_a, (R, G) or (G,)."""
         budgets = self._budgets[np.maximum(self._taken, 1) - 1]
-        if not self._adaptive:
-            return 2 * self.sensitivity / budgets
-        return 4 * self._gradients.context_bound * self._largest / budgets
+        if self._adapting is None:
+            return np.asarray(2 * self.sensitivity / budgets)
+        return 4 * self._adapting.context_bound * self._largest / budgets
 
 
 def vertex_scores(sums: Floats) -> Floats:

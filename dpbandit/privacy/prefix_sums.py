@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput, whole
+from dpbandit.inputs import BadInput, shaped, whole
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise import Sampler
 from dpbandit.privacy.spends import Spend
@@ -53,6 +53,7 @@ class PrefixSum(Mechanism):
         spend: what all releases together cost one user.
         horizon: rounds T that will be fed.
         refresh_every: rounds k from one release to the next.
+        order: the norm in which the statistic's sensitivity is meant.
 
     A call returns the new release (R, *shape), or None in rounds without one.
     """
@@ -65,8 +66,10 @@ class PrefixSum(Mechanism):
         *,
         horizon: int,
         refresh_every: int = 1,
+        order: float = 2,
     ) -> None:
         self.spend, self.sensitivity, self.uses = spend, statistic.sensitivity, horizon
+        self.order = order
         self.leaves = leaves(horizon, refresh_every)
         self._statistic, self._noise, self._every = statistic, noise, refresh_every
         self._pending: list[Floats] = []
@@ -85,21 +88,29 @@ class PrefixSum(Mechanism):
         batch, place = divmod(self._used - 1, self._every)
         if batch >= self.leaves:
             return None
-        if not self._pending:
-            # float64 whatever the first user sent: her dtype must not round everybody else
-            self._pending = [np.empty((self._every, *a.shape)) for a in datum]
-        for pending, array in zip(self._pending, datum, strict=True):
-            pending[place] = array
-        if place < self._every - 1:
-            return None
-        total = self._statistic.total(*self._pending)
+        if self._every == 1:
+            total = self._statistic.total(*(np.asarray(a, dtype=np.float64)[None] for a in datum))
+        else:
+            self._collect(place, datum)
+            if place < self._every - 1:
+                return None
+            total = self._statistic.total(*self._pending)
         if total.shape[1:] != self._statistic.shape:  # else noise would be broadcast, not added
             raise BadInput(
                 f"Expected rounds that sum to shape {('R', *self._statistic.shape)}, "
                 f"got {total.shape}: is what the agent was told of the right shape?"
             )
-        self._exact = self._exact + total
-        return self._exact + self._noise() * self._statistic.units
+        self._exact, noise = self._exact + total, self._noise()
+        if noise.shape:  # else there is none: the same noise in two rows would cancel
+            shaped("sum", self._exact, noise.shape)
+        return self._exact + noise * self._statistic.units
+
+    def _collect(self, place: int, datum: tuple[npt.NDArray[Any], ...]) -> None:
+        if not self._pending:
+            # float64 whatever the first user sent: her dtype must not round everybody else
+            self._pending = [np.empty((self._every, *a.shape)) for a in datum]
+        for pending, array in zip(self._pending, datum, strict=True):
+            pending[place] = array
 
 
 def leaves(horizon: int, refresh_every: int) -> int:

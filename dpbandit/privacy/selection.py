@@ -70,11 +70,11 @@ class CumulativeLosses:
 
     def query(self, losses: Floats) -> Floats:
         """One round's contribution, clipped."""
-        return clip_range(losses, self.low, self.high)
+        return np.broadcast_to(clip_range(distinct(losses), self.low, self.high), losses.shape)
 
     def after(self, total: Floats, query: Floats) -> Floats:
-        """S with one more round."""
-        return total + query
+        """S with one more round: (R, n), or (1, n) while all replicas saw the same losses."""
+        return total + distinct(query)
 
     def scores(self, total: Floats) -> Floats:
         """-max(S, floor)."""
@@ -82,6 +82,11 @@ class CumulativeLosses:
 
 
 ScoreSource: TypeAlias = GivenScores | CumulativeLosses
+
+
+def distinct(values: Floats) -> Floats:
+    """(R, n), or the one row (1, n) that all R are views of."""
+    return values[:1] if values.strides[0] == 0 else values
 
 
 class OneShotTopK(Mechanism):
@@ -148,8 +153,9 @@ class OneShotTopK(Mechanism):
         self._source, self._k, self._shape = source, k, (len(streams), source.n)
         self._scale = 2 * source.sensitivity / each
         self._noise = self._law.sampler(streams, name, (source.n,))
-        self._total: Floats = np.zeros(self._shape)  # exact: never leaves here
+        self._total: Floats = np.zeros((1, source.n))  # exact: never leaves here
         self._drawn = np.zeros(len(streams), dtype=np.int64)
+        self._before = np.zeros(len(streams), dtype=np.int64)  # selections that no longer count
         self._noises: deque[Floats] = deque()  # of the selections _first, _first + 1, ...
         self._first = 0
 
@@ -164,19 +170,27 @@ class OneShotTopK(Mechanism):
         due = np.flatnonzero(datum[1]) if len(datum) > 1 else np.arange(self._shape[0])
         chosen = np.full((self._shape[0], self._k), -1)
         if len(due):
-            scores = self._source.scores(self._total[due])
-            chosen[due] = self._largest(scores + self._next_noise(due))
+            chosen[due] = self._largest(self._noisy(self._scores(due, *datum[2:]), due))
         return chosen
+
+    def _scores(self, due: Ints, *public: npt.NDArray[Any]) -> Floats:
+        """Of the replicas `due`, (len(due), n)."""
+        return self._source.scores(np.broadcast_to(self._total, self._shape)[due])
+
+    def _noisy(self, scores: Floats, due: Ints) -> Floats:
+        noise, scale = self._next_noise(due)
+        return scores + scale * noise
 
     def _largest(self, noisy: Floats) -> Ints:
         if self._k == 1:
             return noisy.argmax(axis=1)[:, None]
         return np.argsort(-noisy, axis=1, kind="stable")[:, : self._k]
 
-    def _next_noise(self, due: Ints) -> Floats:
-        """Noise (len(due), n) for one more selection of the replicas `due`."""
+    def _next_noise(self, due: Ints) -> tuple[Floats, Floats]:
+        """Noise of scale 1, (len(due), n), for one more selection of `due`; its scale, (.., 1)."""
         drawn = self._drawn[due]
-        if drawn.max() >= self.draws:
+        selections = drawn - self._before[due]
+        if selections.max() >= self.draws:
             raise BudgetExceeded(
                 f"{self.spend.note}: selection {self.draws + 1} of a replica exceeds "
                 f"draws={self.draws}."
@@ -191,7 +205,7 @@ class OneShotTopK(Mechanism):
         while self._first < self._drawn.min():
             self._noises.popleft()
             self._first += 1
-        return self._scale[drawn, None] * noise
+        return noise, self._scale[selections, None]
 
 
 class ExponentialMechanism(OneShotTopK):

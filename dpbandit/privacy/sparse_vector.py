@@ -137,6 +137,8 @@ class SegmentAboveThreshold(Mechanism):
         low, high: losses are clipped to this range, non-finite ones become `low`.
         noise: "exponential" (never negative, mean (high - low) / epsilon) or "laplace" of that
             scale, for threshold and query.
+        query_epsilon: of the query noise alone, if its scale is to be another; by Lemma A with p
+            and G each at its own epsilon, the larger of the two is the cost.
 
     >>> test = SegmentAboveThreshold(Streams([0]), "svt", epsilon=np.inf, uses=4)
     >>> [test(np.array([1.0]), np.array(1.5)).item() for _ in range(4)]
@@ -153,17 +155,21 @@ class SegmentAboveThreshold(Mechanism):
         low: float = 0.0,
         high: float = 1.0,
         noise: SegmentNoise = "exponential",
+        query_epsilon: float | None = None,
     ) -> None:
+        query_epsilon = epsilon if query_epsilon is None else query_epsilon
         privacy_target(epsilon, 0.0)
+        privacy_target(query_epsilon, 0.0)
         whole("uses", uses, 0)
         positive("high - low", high - low)
         one_of("noise", noise, _LAWS)
-        self.spend = PureSpend.of(f"{name}: sparse vector on segments, {noise}", [epsilon])
+        cost = max(epsilon, query_epsilon)
+        self.spend = PureSpend.of(f"{name}: sparse vector on segments, {noise}", [cost])
         self.sensitivity, self.uses = high - low, uses
         self._range = low, high
-        law = _LAWS[noise](self.sensitivity / epsilon)
-        self._threshold_noise = law.sampler(streams, f"{name} threshold", ())
-        self._query_noise = law.sampler(streams, f"{name} query", ())
+        law, s = _LAWS[noise], self.sensitivity
+        self._threshold_noise = law(s / epsilon).sampler(streams, f"{name} threshold", ())
+        self._query_noise = law(s / query_epsilon).sampler(streams, f"{name} query", ())
         self._sum, self._rho = np.zeros(len(streams)), np.zeros(len(streams))  # never leave here
         self._ended = np.ones(len(streams), dtype=bool)  # the next call begins a segment
 

@@ -177,6 +177,13 @@ class Expiring:
         return self.part.delta(epsilon)
 
 
+def lasts(spend: Spend) -> float:
+    """For how many rounds a user is protected: infinity, unless there is an `Expiring` inside."""
+    if isinstance(spend, Expiring):
+        return min(spend.window, lasts(spend.part))
+    return min(map(lasts, spend.parts), default=inf) if isinstance(spend, Parallel) else inf
+
+
 @cache
 def composed(*spends: Spend) -> "PLD | None":
     """One loss distribution for all of them, on the finest of their grids; None if one has none."""

@@ -65,6 +65,37 @@ class ClippedVectors:
         return _added_up(clip_norm(x, self.bound))
 
 
+@dataclass(frozen=True)
+class ClippedEntries:
+    """The sum of vectors whose every entry is clipped to [low, high], non-finite ones to `low`.
+
+    Replacing one vector moves each entry by high - low, so the sum by sqrt(dim) times that.
+    """
+
+    dim: int
+    low: float = 0.0
+    high: float = 1.0
+    units: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        positive("high - low", self.high - self.low)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(dim,)."""
+        return (self.dim,)
+
+    @property
+    def sensitivity(self) -> float:
+        """sqrt(dim) (high - low): from one corner of the box to the opposite one."""
+        return sqrt(self.dim) * (self.high - self.low)
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """(n, R, dim) -> (R, dim)."""
+        (x,) = batch
+        return _added_up(clip_range(x, self.low, self.high))
+
+
 @dataclass(frozen=True, kw_only=True)
 class LinearRounds:
     """Clipped rounds (context, action, reward) of a linear bandit, and who shares parameters.

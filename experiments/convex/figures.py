@@ -9,15 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpbandit.arrays import Floats
-from dpbandit.experiments.convex.drawing import (
-    curve,
-    draw,
-    legend_below,
-    legend_beside,
-    over_horizons,
-)
+from dpbandit.experiments.convex.drawing import over_horizons
 from dpbandit.experiments.convex.runs import Found, FoundPanels
 from dpbandit.experiments.convex.study import Findings
+from dpbandit.experiments.drawing import curve, draw, legend_below, legend_beside
 from dpbandit.plots import Frontier, frontier
 from dpbandit.results import write_atomically
 

@@ -11,8 +11,8 @@ from dpbandit.experiments.convex.epsilons import prices
 from dpbandit.experiments.convex.horizons import growth, signs
 from dpbandit.experiments.convex.plan import Plan
 from dpbandit.experiments.convex.runs import Found, FoundPanels, Panels
-from dpbandit.experiments.convex.slopes import Slope, slope
 from dpbandit.experiments.grid import run_grid
+from dpbandit.experiments.slopes import Slope, slope
 from dpbandit.results import write_atomically
 
 QUESTIONS: dict[str, Callable[[Plan], Panels]] = {

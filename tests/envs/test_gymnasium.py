@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import dpbandit
 from dpbandit import BadInput
+from dpbandit.stochastic import StreamSpec
 
 H = 6  # rounds an episode
 every_env = pytest.mark.parametrize("name", dpbandit.ENVIRONMENTS)
@@ -46,8 +47,9 @@ def plain(x):
 
 @every_env
 def test_gymnasiums_own_checker_has_nothing_to_say(name):
-    """Warnings are errors here, so a hint of the checker fails the test too."""
-    check_env(make(name).unwrapped)
+    """Warnings are errors here, so a hint of the checker fails the test too: it wants actions
+    within [-1, 1], and the ball of streams has a radius of 2, as printed."""
+    check_env(make(name, **{"radius": 1.0} if "Streaming" in name else {}).unwrapped)
 
 
 @every_env
@@ -115,7 +117,7 @@ def test_types_spaces_and_ranges(name):
     total = 0.0
     for action in actions_for(env, 200):
         assert observation in env.observation_space
-        if not spec.in_hindsight:
+        if hasattr(spec, "context_order"):
             assert np.linalg.norm(observation, spec.context_order, -1).max() <= 1 + 1e-12
         observation, reward, terminated, truncated, info = env.step(action)
         assert [type(x) for x in (reward, terminated, truncated)] == [float, bool, bool]
@@ -125,7 +127,8 @@ def test_types_spaces_and_ranges(name):
             assert set(info) == {"expected_reward", *(["regret"] if truncated else [])}
         else:
             assert set(info) == {"expected_reward", "oracle_reward", "regret"}
-            assert info["regret"] == info["oracle_reward"] - info["expected_reward"] >= 0
+            assert info["regret"] == info["oracle_reward"] - info["expected_reward"]
+            assert info["regret"] >= 0 or isinstance(spec, StreamSpec)  # there, on average
     if spec.in_hindsight:
         best = env.unwrapped.problem.hindsight()[0]
         assert info["regret"] == pytest.approx(best - total)

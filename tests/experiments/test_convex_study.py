@@ -14,8 +14,8 @@ from dpbandit.agents import FTAL, BanditFTAL, GarberKretzu, PrivateBandit
 from dpbandit.evaluate import play, problem_maker
 from dpbandit.experiments.convex import __main__ as command
 from dpbandit.experiments.convex.plan import Plan
-from dpbandit.experiments.convex.slopes import slope
 from dpbandit.experiments.convex.study import QUESTIONS, study
+from dpbandit.experiments.slopes import slope
 
 TINY = Plan(
     horizons=(32, 64, 128, 256),

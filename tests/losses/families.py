@@ -2,17 +2,31 @@
 
 import numpy as np
 
-from dpbandit.domains import Ball, Box, ConcaveBase, Hypersimplex, L1Ball, Simplex, Spectrahedron
+from dpbandit.domains import (
+    Ball,
+    Box,
+    ConcaveBase,
+    Hypersimplex,
+    L1Ball,
+    LpBall,
+    Simplex,
+    Spectrahedron,
+)
 from dpbandit.losses import (
     Absolute,
     Experts,
     Hinge,
     Kink,
     Linear,
+    LinearRegression,
     Logistic,
+    LogisticRegression,
     OffsetQuadratic,
     Quadratic,
+    QuantileRegression,
+    Ramp,
     Revenue,
+    Ridge,
     Squared,
     TiltedQuadratic,
 )
@@ -25,8 +39,26 @@ PRICES = Revenue(
     spread=0.2,
     unit_costs=(0.4, 0.3),
 )
-WORDS = (Linear, Quadratic, TiltedQuadratic, Absolute, Hinge, Logistic, Squared, OffsetQuadratic)
+WORDS = (
+    Linear,
+    Quadratic,
+    TiltedQuadratic,
+    Absolute,
+    Hinge,
+    Logistic,
+    Squared,
+    OffsetQuadratic,
+    Ramp,
+)
 DOMAINS = (Ball(3, 1.5), Box(2, 0.8), L1Ball(3), Simplex(4), Hypersimplex(5, 2))
+REGRESSIONS = [
+    LinearRegression(LpBall(3, 1.5, 2.0), bound=1.25),
+    LinearRegression(LpBall(2, 1, 0.5)),
+    LogisticRegression(LpBall(3, np.inf)),
+    LogisticRegression(LpBall(2, 1.2, 2.0)),
+    QuantileRegression(LpBall(3, 4.0), level=0.8),
+    QuantileRegression(LpBall(3, 1), level=0.3, bound=0.5),
+]
 WITHOUT_PROJECTION = Spectrahedron(2), ConcaveBase((3.0, 2.0, 0.5))
 FAMILIES = [
     *(word(domain) for word in WORDS for domain in DOMAINS),
@@ -34,7 +66,10 @@ FAMILIES = [
     Kink(Ball(3), slope=2.0, curvature=0.5),
     Kink(Ball(3), curvature=0.0, spread=0.3),
     Experts(Simplex(4)),
+    Ridge(Ball(3, 1.5), curvature=0.3),
+    Ridge(Simplex(4), bound=0.5),
     PRICES,
+    *REGRESSIONS,
 ]
 
 

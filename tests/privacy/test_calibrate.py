@@ -20,10 +20,13 @@ from dpbandit.streams import Streams
 PAIRS = [
     pair
     for pair in itertools.product(
-        ("blt", "tree", "padded", "honaker", "k-ary", "window", "window-lazy", "independent"),
+        (
+            *("blt", "square-root", "tree", "padded", "honaker", "k-ary"),
+            *("window", "window-lazy", "independent"),
+        ),
         ("gaussian", "laplace", "k-norm"),
     )
-    if pair[0] != "blt" or pair[1] == "gaussian"
+    if pair[0] not in ("blt", "square-root") or pair[1] == "gaussian"
 ]
 
 
@@ -114,6 +117,8 @@ def test_combinations_that_do_not_exist_are_refused():
     shape = {"horizon": 10, "refresh_every": 1, "epsilon": 1.0, "delta": 1e-5}
     with pytest.raises(BadInput, match="gaussian for a BLT"):
         least_multiplier("blt", **shape, law="laplace")
+    with pytest.raises(BadInput, match="gaussian for a square root"):
+        least_multiplier("square-root", **shape, law="k-norm")
     with pytest.raises(BadInput, match="only with the window"):
         least_multiplier("tree", **shape, window=3)
     with pytest.raises(BadInput, match="window=None"):

@@ -117,16 +117,25 @@ def test_notions_in_words():
     """Adjacency and window are said in the notion."""
     assert "replace one user's round" in Ledger().notion
     expiring = Ledger(adjacency="zero out", window=100)
-    assert "zero out one user's round, for the users of the last 100 rounds" in expiring.notion
+    assert expiring.notion == (
+        "window DP (joint DP under continual observation, zero out one user's round) for the last "
+        "100 rounds only (older data may be revealed completely)"
+    )
+    assert (Ledger().brief, expiring.brief) == ("", "window-DP, last 100")
+    both = Ledger(window=3, condition="all losses are curved")
+    assert both.notion.endswith("revealed completely); CONDITIONAL: all losses are curved")
+    assert both.brief == "window-DP, last 3, conditional"
 
 
 def test_what_expires_cannot_be_promised_for_ever():
     """A spend that protects 100 rounds composes only in a ledger that says at most 100."""
     spend = Expiring(GaussianSpend(0.3, "window tree"), 100)
     assert Ledger((spend,), window=100).mu == Ledger((spend,), window=7).mu == 0.3
+    inside = Parallel((GaussianSpend(0.3, "tree"), Expiring(spend, 300)))
     for window in (None, 101):
-        with pytest.raises(BadInput, match="at most 100"):
-            Ledger((spend,), window=window)
+        for expires in (spend, inside):
+            with pytest.raises(BadInput, match="at most 100"):
+                Ledger((expires,), window=window)
 
 
 def test_ledgers_survive_json():

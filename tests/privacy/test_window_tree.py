@@ -7,7 +7,7 @@ import pytest
 
 from dpbandit.inputs import BadInput
 from dpbandit.privacy.prefix_sums import TreeNoise
-from dpbandit.privacy.window_tree import WindowTreeNoise
+from dpbandit.privacy.window_tree import WindowTreeNoise, depth
 from tests.privacy.prefix_checks import (
     check_batches,
     check_company,
@@ -76,6 +76,37 @@ def test_nodes(w, mode):
     assert max(map(len, touched.values())) == w + 1 == WindowTreeNoise.nodes_per_leaf(W)
     mean = w / 2 + 1 if mode == "lazy" else w + 1 / W
     assert np.mean(counts) == pytest.approx(mean)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_window_is_rounded_up(mode):
+    """For all windows <= 64: the nodes are those of the next power of two, and a user of the last
+    `window` leaves is in no clean sum. A window of all leaves has the ordinary tree's nodes."""
+    for window in range(1, 65):
+        tree, W = make_with(window, mode)(lambda: np.zeros(1), 1.0, None), 2 ** depth(window)
+        for t in range(1, 6 * W + 6):
+            assert tree.nodes(t) == list(tiling(t, W, mode))
+            assert tree.nodes(t)[0][0] <= max(0, t - window)
+            if t <= window:
+                bits = [1 << i for i in reversed(range(10)) if t >> i & 1]
+                assert tree.nodes(t) == [(sum(bits[:i]), bit) for i, bit in enumerate(bits)]
+
+
+@pytest.mark.parametrize(("W", "later"), [(2, 1.5), (4, 2.02), (8, 2.35), (16, 2.66), (32, 2.90)])
+def test_all_releases_together_cost_what_the_nodes_do(W, later):
+    """Golden, section 2.2 and test (d): mu^2 s^2 / S^2 = a' Sigma^+ a with Sigma the covariance of
+    all releases up to the end of a user's window and a the 0/1 prefix she is in: w + 1, as charged,
+    in the first block, and in every block of a lazy tree; less in later blocks of an exact one."""
+    for mode in MODES:
+        B, _ = dense([tiling(t, W, mode) for t in range(1, 5 * W + 1)], 5 * W)
+        costs = []
+        for user in range(1, 4 * W + 1):
+            end = user + W - 1
+            a = np.arange(1, end + 1) >= user
+            costs.append(a @ np.linalg.pinv(B[:end] @ B[:end].T) @ a)
+        charged = WindowTreeNoise.column_norm(W) ** 2
+        assert max(costs[:W]) == pytest.approx(charged)
+        assert max(costs[W:]) == pytest.approx(charged if mode == "lazy" else later, abs=0.005)
 
 
 def test_the_papers_example():

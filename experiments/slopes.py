@@ -1,4 +1,4 @@
-"""The slope of log mean regret against log T, and its standard error."""
+"""The slope of log mean regret against log T, or of anything else, and its standard error."""
 
 from collections.abc import Sequence
 from math import nan, sqrt
@@ -19,7 +19,7 @@ class Slope(NamedTuple):
         return f"{self.value:.4f} ± {self.se:.4f}"
 
 
-def slope(horizons: Sequence[int], regrets: Sequence[Floats]) -> Slope:
+def slope(horizons: Sequence[float], regrets: Sequence[Floats]) -> Slope:
     """Least squares on the larger half of the horizons, NaN where a mean is not positive.
 
     The standard error is the jackknife's over replicas: runs with one seed and several horizons

@@ -1,0 +1,1 @@
+"""What privacy costs when one of many experts never errs. See README.md."""

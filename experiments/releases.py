@@ -1,0 +1,83 @@
+"""How good the point is that an agent has released after n users of a stream."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpbandit.arrays import Floats
+from dpbandit.evaluate import play, problem_maker
+from dpbandit.inputs import BadInput, whole
+from dpbandit.protocols import Agent, AgentConfig, Hindsight, Spec
+from dpbandit.stochastic.problems import StreamProblem
+from dpbandit.streams import Seed, Streams
+
+TEST_USERS = 10_000
+
+
+class Release(NamedTuple):
+    """Of R replicas."""
+
+    suboptimality: Floats
+    """(F_m(theta) - F_m(theta*)) / (F_m(0) - F_m(theta*)) on m = `TEST_USERS` fresh users, (R,)"""
+    risk: Floats
+    """F(theta), exact or as near as the problem knows it, (R,)"""
+    seconds: float
+    """that all of them took, users and tests included, but not the setting up"""
+
+
+def stream_problem(
+    environment: str, env_kwargs: Mapping[str, Any], config: AgentConfig, *, users: int
+) -> StreamProblem:
+    """The problem as `config` is told of it, to be played for n = `users` rounds.
+
+    The horizon is n + 1, the round in which what n users made is played, so that of an agent's sums
+    n users count; n for agents whose one release comes after the last round (`refit="once"`).
+
+    Raises:
+        BadInput: an unknown environment or argument, one that is no stream, users < 1.
+    """
+    whole("users", users, 1)
+    rounds = users if getattr(config, "refit", "") == "once" else users + 1
+    problem = problem_maker(environment)(**{**env_kwargs, "horizon": rounds})
+    if not isinstance(problem, StreamProblem):
+        raise BadInput(f"Expected a stream of users, got the environment {environment!r}.")
+    return problem
+
+
+def release(
+    problem: StreamProblem,
+    config: AgentConfig,
+    seeds: Sequence[Seed],
+    *,
+    users: int,
+    advance: Callable[[int], None] = lambda rounds: None,
+) -> Release:
+    """Play `users` rounds of a `stream_problem`, and judge the point that comes next.
+
+    Raises:
+        BadInput: an oracle in place of an agent.
+    """
+    if isinstance(config, Hindsight):
+        raise BadInput(
+            f"Expected an agent that learns, got one that asks for the answer: {config}."
+        )
+    seen, start = _Watched(config), time.process_time()
+    play(problem, seen, seeds, marks=np.array([users]), advance=advance)
+    seconds = time.process_time() - start
+    theta = seen.agents[-1].act(problem.context())
+    return Release(problem.suboptimality(theta, TEST_USERS), problem.risk(theta), seconds)
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """A config whose running agents can be asked afterwards."""
+
+    config: AgentConfig
+    agents: list[Agent] = field(default_factory=list)
+
+    def make(self, spec: Spec, streams: Streams) -> Agent:
+        self.agents.append(self.config.make(spec, streams))
+        return self.agents[-1]

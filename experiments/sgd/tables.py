@@ -1,0 +1,144 @@
+"""What is printed: the rows of each algorithm, certificates, everybody at once, and their time."""
+
+from collections.abc import Iterator, Sequence
+from math import isnan
+
+from rich.table import Table
+
+from dpbandit.experiments.sgd.printed import Row
+from dpbandit.experiments.sgd.printed import rows as all_rows
+from dpbandit.experiments.sgd.readings import COMPETITORS, DP_TOFW, FLOOR, LOCALISED
+from dpbandit.experiments.sgd.study import Entry, Findings
+
+_TITLES = {
+    "OFW": "OFW: tree-based online Frank-Wolfe (DP-TOFW)",
+    "NoisySFW": "NoisySFW",
+    "NoisySGD": "NoisySGD",
+}
+
+
+def tables(findings: Findings) -> Iterator[Table]:
+    """All of them, of the rows and readings that were asked for."""
+    for algorithm, title in _TITLES.items():
+        rows = findings.of(algorithm)
+        if rows and (labels := _labels(findings, rows, others=algorithm != "OFW")):
+            yield _beside(findings, rows, labels, title)
+            yield _certificates(findings, rows, labels, title)
+    rows = findings.of("OFW")
+    everybody = (LOCALISED, DP_TOFW, *COMPETITORS, FLOOR)
+    present = _labels(findings, rows, others=True)
+    labels = [label for label in everybody if label in present]
+    if len(labels) > 3:  # more than the rows of OFW have shown
+        yield _everybody(findings, rows, labels)
+        yield _seconds(findings, rows, labels)
+
+
+def _labels(findings: Findings, rows: Sequence[Row], *, others: bool) -> list[str]:
+    """The columns of these rows, without the competitors and the floor unless asked for."""
+    found = {label: None for row in rows for label in findings.beside(row)}
+    extra = (*COMPETITORS, FLOOR)
+    return [label for label in found if others or label not in extra]
+
+
+def _beside(findings: Findings, rows: Sequence[Row], labels: Sequence[str], title: str) -> Table:
+    replicas = findings.plan.replicas
+    caption = (
+        f"SubOpt, printed ± standard error of 10 runs, ours ± that of {replicas}. "
+        "\\[z]: ours minus printed in combined standard errors. (c): the best of the step scales "
+        "tried, chosen after looking. *: certified, and at or below the printed value"
+    )
+    if any(row.sparse for row in rows):
+        caption += ". †: printed on another theta*, 5-sparse, and not to be compared"
+    table = _table(f"{title}: SubOpt", caption)
+    table.add_column("printed", justify="right")
+    for label in labels:
+        table.add_column(_heading(findings, rows, label), justify="right")
+    for row in rows:
+        entries = findings.beside(row)
+        printed = f"{row.suboptimality:.3g} ± {row.se:.2g}{' †' if row.sparse else ''}"
+        table.add_row(*_place(row), printed, *(_cell(entries.get(label)) for label in labels))
+    return table
+
+
+def _certificates(
+    findings: Findings, rows: Sequence[Row], labels: Sequence[str], title: str
+) -> Table:
+    caption = (
+        "printed claim: (1, 1/T)-DP; inf: nothing is proved, or no privacy. In brackets: as the "
+        "program ran, without our clip to the sensitivity it states"
+    )
+    table = _table(f"{title}: certified epsilon at delta = 1/T", caption)
+    for label in labels:
+        table.add_column(label, justify="right")
+    for row in rows:
+        entries = findings.beside(row)
+        table.add_row(*_place(row), *(_epsilon(entries[label]) for label in labels))
+    return table
+
+
+def _everybody(findings: Findings, rows: Sequence[Row], labels: Sequence[str]) -> Table:
+    caption = (
+        "SubOpt, one configuration for all rows, each certified at (1, 1/T) but for least squares. "
+        "*: at or below the printed OFW"
+    )
+    table = _table("Everybody at the same true (1, 1/T)", caption)
+    for label in labels:
+        table.add_column(label, justify="right")
+    for row in rows:
+        entries = findings.beside(row)
+        table.add_row(
+            *_place(row), *(f"{e.mean:.3g}{_star(e)}" for e in map(entries.__getitem__, labels))
+        )
+    return table
+
+
+def _table(title: str, caption: str) -> Table:
+    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
+    for heading in ("row", "p", "T", "d"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _place(row: Row) -> tuple[str, ...]:
+    p, d, T = row.problem
+    return str(row.number), f"{p:g}", f"{T:,}", str(d)
+
+
+def _heading(findings: Findings, rows: Sequence[Row], label: str) -> str:
+    tried = sorted({len(findings.beside(row)[label].tried) for row in rows})
+    return label if tried == [1] else f"{label} (best of {' or '.join(map(str, tried))})"
+
+
+def _cell(entry: Entry | None) -> str:
+    if entry is None:
+        return ""
+    words = [f"{entry.mean:.3g} ± {entry.se:.2g}"]
+    if len(entry.tried) > 1:
+        words.append(f"({entry.scale:g})")
+    if entry.line.reading == "printed" and not isnan(entry.z_printed):
+        words.append(f"\\[{entry.z_printed:+.1f}]")
+    return " ".join(words) + _star(entry)
+
+
+def _epsilon(entry: Entry) -> str:
+    certified, unclipped = entry.found.epsilon, entry.unclipped_epsilon
+    return f"{certified:.3g}" + (f" ({unclipped:.3g})" if unclipped != certified else "")
+
+
+def _star(entry: Entry) -> str:
+    return " *" if entry.reached and entry.line.reading == "certified" else ""
+
+
+def _seconds(findings: Findings, rows: Sequence[Row], labels: Sequence[str]) -> Table:
+    replicas = findings.plan.replicas
+    caption = f"ours: processor time, a replica's share of {replicas}; users are drawn in it, too"
+    table = _table("Seconds of one run, at the largest d", caption)
+    rows = [row for row in rows if row.problem.dim == max(row.problem.dim for row in rows)]
+    for heading in ("OFW, printed", "NoisySGD, printed", *labels):
+        table.add_column(heading, justify="right")
+    slow = {row.problem: f"{row.seconds:,.3g}" for row in all_rows() if row.algorithm == "NoisySGD"}
+    for row in rows:
+        entries = findings.beside(row)
+        ours = (f"{entries[label].found.seconds:.2g}" for label in labels)
+        table.add_row(*_place(row), f"{row.seconds:.3g}", slow.get(row.problem, ""), *ours)
+    return table

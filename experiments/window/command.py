@@ -1,0 +1,21 @@
+"""Table I, as the command `dpbandit reproduce window/table-1` measures it."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from dpbandit.experiments.paper_table import Reproduced
+from dpbandit.experiments.window.table_1 import measure, selected
+from dpbandit.experiments.window.tables import table_1
+from dpbandit.results import plain, write_atomically
+
+
+def reproduce(
+    readings: tuple[str, ...], rows: str, *, replicas: int, seed: int, out: Path, drawn: bool
+) -> Reproduced:
+    """The rows chosen, at the sizes chosen, under these readings; there is no figure."""
+    entries = measure(selected(rows), readings, out / "cells", replicas=replicas, seed=seed)
+    records = [plain(entry.record()) for entry in entries]
+    path = out / "table-1.csv"
+    write_atomically(path, lambda p: pd.DataFrame(records).to_csv(p, index=False))
+    return Reproduced(list(table_1(entries)), records, [path])

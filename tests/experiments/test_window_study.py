@@ -1,0 +1,319 @@
+"""The study of privacy that expires: labels, tables, Table I, costs; cases that are reproduced."""
+
+import json
+import sys
+from contextlib import suppress
+from math import hypot, log, sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dpbandit import BadInput, cli
+from dpbandit.agents import FTAL, PFTAL, WDPCOCOL
+from dpbandit.domains import Flows, Simplex
+from dpbandit.experiments import CASES, reproduce
+from dpbandit.experiments.paper_tables import TABLES
+from dpbandit.experiments.window import __main__ as command
+from dpbandit.experiments.window import figures as drawings
+from dpbandit.experiments.window.costs import CostCell, domain, run_costs
+from dpbandit.experiments.window.plan import Plan
+from dpbandit.experiments.window.questions import horizons, retention, windows
+from dpbandit.experiments.window.study import QUESTIONS
+from dpbandit.experiments.window.table_1 import ROWS, Size, selected
+from dpbandit.experiments.window_cases import COCOL_SIMPLEX, COCOP_BALL
+from dpbandit.losses import Ridge
+from tests.window_runs import as_bs
+
+TINY = Plan(
+    horizon=48,
+    windows=(1, 48),
+    horizons=(16, 20, 24, 32),
+    fixed_windows=(4,),
+    customers=40,
+    retentions=(5,),
+    epsilons=(1.0, 5.0),
+    corners=(4,),
+    layers=(1,),
+    timed_rounds=18,
+    timed_runs=2,
+    replicas=2,
+)
+FIGURES = {"windows", "horizons", "retention", "costs"}
+
+
+def quick(folder):
+    """The command, as documented, on a tiny plan."""
+    app = typer.Typer()
+    app.command()(command.main)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "QUICK", TINY)
+        patch.setattr("dpbandit.progress._PATIENCE", 1e9)
+        done = CliRunner().invoke(app, ["--quick", "--out", str(folder), "--replicas", "2"])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A folder, what was printed while it was filled, and the labels of all curves drawn."""
+    folder, labels = tmp_path_factory.mktemp("study"), []
+    draw = drawings.curve
+
+    def listed(axes, place, label, where, values):
+        labels.append(label)
+        draw(axes, place, label, where, values)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "220")
+        patch.setattr(drawings, "curve", listed)
+        return folder, quick(folder), labels
+
+
+def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkeypatch):
+    folder, printed, _ = written
+    images = {path.stem: path for path in folder.glob("*.png")}
+    assert set(images) == FIGURES
+    assert all(path.read_bytes()[:4] == b"\x89PNG" for path in images.values())
+    table = pd.read_csv(folder / "summary.csv")
+    assert set(table["question"]) == set(QUESTIONS)
+    assert len(pd.read_csv(folder / "costs.csv")) == 2 * 4
+    assert len(pd.read_csv(folder / "table-1.csv")) == 5 + 7 + 4
+    monkeypatch.setenv("COLUMNS", "220")
+    monkeypatch.setattr("dpbandit.experiments.grid._run", None)  # would not be callable
+    monkeypatch.setattr("dpbandit.experiments.window.costs._run", None)
+    monkeypatch.setattr(command, "figures", lambda findings, out: sorted(images.values()))
+    assert sorted(quick(folder).splitlines()) == sorted(printed.splitlines())
+    pd.testing.assert_frame_equal(pd.read_csv(folder / "summary.csv"), table)
+
+
+def test_window_dp_is_never_shown_as_ordinary_dp(written):
+    """Rows whose agent has a window shorter than its horizon say so in two columns, all others do
+    not; so does every label in tables and legends, and Table I beside each certificate."""
+    folder, printed, drawn = written
+    table = pd.read_csv(folder / "summary.csv")
+    expiring = table["config"].str.startswith("WDP")
+    short = expiring & table["notion"].str.startswith("window DP")
+    assert short.sum() > 20
+    assert table.loc[short, "protected"].str.match(r"window-DP, last \d+$").all()
+    assert table.loc[short, "notion"].str.contains("older data may be revealed completely").all()
+    assert not table.loc[~expiring, "notion"].str.contains("window").any()
+    assert (table.loc[short, "line"].str.contains("window-DP, last")).all()
+    lasting = table.loc[expiring & ~short]  # W = T, among others
+    assert (lasting["notion"].str.startswith("joint DP")).all()
+    assert len(lasting) > 5
+    assert "POCP (conditional)" in set(table["line"])
+    first = pd.read_csv(folder / "table-1.csv")
+    of = first["agent"].str.startswith("WDP")
+    assert (first.loc[of, "protected"] == "window-DP, last 4").all()
+    for line in printed.splitlines():
+        if "WDPCOCO" in line:
+            assert "(window-DP, last 4)" in line
+    assert sum("window-DP, last " in label for label in drawn) > 15
+    for label in drawn:
+        assert label.startswith(("PFTAL", "POCP", "FTAL", "conditional")) or "window-DP" in label
+
+
+def test_yardsticks_are_always_there():
+    """Uniform play, the centre, FTAL and W >= T (PFTAL); regret is to the best fixed point."""
+    for question in (windows, horizons, retention):
+        for lines in question(TINY).values():
+            words = " ".join(lines)
+            assert "FTAL, no privacy" in words
+            assert "PFTAL, Gaussian (DP)" in words
+            assert ("uniform play" in words and "centre" in words) or "list prices" in words
+            assert all(len(line) in (1, len(next(iter(lines.values())))) for line in lines.values())
+    lines = windows(TINY)["cocop-ball"]
+    last = lines["Gaussian, lazy tree (window-DP, last W)"][-1]
+    assert last.protected == "DP"  # W = T
+
+
+def test_every_run_meets_its_epsilon_but_printed_gamma_noise():
+    for question in (windows, horizons, retention):
+        for lines in question(TINY).values():
+            for run in (run for line in lines.values() for run in line):
+                if run.protected:
+                    assert run.proof.holds, run
+
+
+def test_plans_leave_room():
+    with pytest.raises(BadInput, match="replicas=1 to be a whole number >= 2"):
+        Plan(replicas=1)
+    with pytest.raises(BadInput, match="horizons"):
+        Plan(horizons=(10, 20, 40))
+
+
+# Costs
+
+
+def test_operations_are_counted(tmp_path):
+    """Golden: FTAL projects once a round; COCOL asks for the lowest vertex once (the gap of its
+    radius) and, where its local oracle needs a vertex, too, twice; without an exact projection
+    FTAL pays in linear minimisations."""
+    cells = {
+        f"{kind}-{type(config).__name__}": CostCell(
+            environment="OnlineConvex",
+            env_kwargs={"loss": "quadratic", "domain": domain(kind, size)},
+            config=config,
+            horizon=12,
+            replicas=2,
+        )
+        for kind, size, mu in (("simplex", 4, None), ("flows", 1, 2.0))
+        for config in (FTAL(), WDPCOCOL(window=3, geometry=mu))
+    }
+    found = run_costs(cells, tmp_path, progress=False)
+    counts = {name: (cost.projections, cost.minimisations) for name, cost in found.items()}
+    assert counts["simplex-FTAL"] == (1, 0)
+    assert counts["simplex-WDPCOCOL"] == (0, 1)
+    assert counts["flows-WDPCOCOL"] == (0, 2)
+    assert counts["flows-FTAL"][0] == 0
+    assert counts["flows-FTAL"][1] > 2
+    assert all((cost.seconds > 0).all() for cost in found.values())
+    assert found["simplex-WDPCOCOL"].protected == "window-DP, last 3"
+    assert isinstance(domain("flows", 2), Flows)
+    assert domain("flows", 2).dim == 3 + 9 + 3
+
+
+# Table I
+
+
+def test_bounds_are_as_printed():
+    """Golden: the printed formulas at T = 1024, W = 16, epsilon 2, delta 1e-6, d = 5; L of ridge
+    regression is 2 R + 1, R the simplex's."""
+    size, d = Size(1024, 16, 2.0, 1e-6), 5
+    nats, big = log(1e6), log(1024)
+    L, D = Ridge(Simplex(d)).lipschitz, sqrt(2)
+    np.testing.assert_allclose(L, 2 * sqrt(1 - 1 / d) + 1)
+    expected = [
+        sqrt(d * 32) * log(1024e6),
+        sqrt(d) * nats * big**1.5 / 2,
+        d * big**2.5 / 2,
+        d * 8 * big / 2,
+        sqrt(d) * 8 * nats * big / 2,
+        d * 8 * big / 2,
+        max(2 * sqrt(d), 8 * nats) * sqrt(d) * (L + D) ** 2 * big / 2,
+    ]
+    assert [row.value(size) for row in ROWS] == pytest.approx(expected)
+    assert [row.number for row in ROWS] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_rows_and_sizes_are_chosen():
+    assert selected("all") == selected("1-7")
+    found = selected("2, 4-5,T=100,W=10,epsilon=0.5,delta=1e-5")
+    assert [row.number for row in found.rows] == [2, 4, 5]
+    assert found.size == Size(100, 10, 0.5, 1e-5)
+    for wrong in ("8", "0-2", "x", "T=x", "d=3", "T=5,T=6", "W=2.5", "1-", ""):
+        with pytest.raises(BadInput, match="Expected rows to be numbers from 1 to 7"):
+            selected(wrong)
+    for wrong in ("T=1", "W=0", "epsilon=-1", "delta=1"):
+        with pytest.raises(BadInput, match=f"Expected {wrong}"):
+            selected(wrong)
+
+
+def test_the_command_reproduces_table_1(monkeypatch, capsys, tmp_path):
+    """`dpbandit reproduce window/table-1`, two rows at a small size, on screen and in files; the
+    printed Gamma noise certifies 2 L / (L + H D) times its claim, since H D < L here."""
+    numbers = tmp_path / "table.json"
+    words = ["dpbandit", "reproduce", "window/table-1", "--rows", "4-5,T=40,W=4,epsilon=2"]
+    words += ["--replicas", "2", "--out", str(tmp_path / "out"), "--json", str(numbers)]
+    monkeypatch.setattr(sys, "argv", words)
+    monkeypatch.setenv("COLUMNS", "200")
+    with suppress(SystemExit):
+        cli.main()
+    shown = capsys.readouterr().out
+    assert "d log2^1.5 W ln T / ε" in shown
+    assert shown.count("(window-DP, last 4)") == 4
+    records = json.loads(numbers.read_text())
+    assert len(records) == 2 * 2 + 4
+    L, D = Ridge(Simplex(5)).lipschitz, sqrt(2)
+    gamma = next(r for r in records if r["row"] == 4 and r["reading"] == "printed")
+    assert gamma["certified_epsilon"] == pytest.approx(2 * 2 * L / (L + D))
+    assert "older data may be revealed completely" in gamma["notion"]
+    assert (tmp_path / "out" / "table-1.csv").exists()
+    assert set(TABLES["window/table-1"].readings) == {r["reading"] for r in records}
+
+
+# Cases
+
+
+@pytest.mark.parametrize("horizon", [40, pytest.param(8192, marks=pytest.mark.slow)])
+def test_the_documented_command(horizon, monkeypatch, capsys):
+    """`dpbandit reproduce window/cocop-ball --agent wdp-cocop --set window=256 --noise gamma
+    --horizon 8192 --epsilon 10`: gamma is K-norm noise, and the reference is found; at another
+    horizon there is none."""
+    words = "dpbandit reproduce window/cocop-ball --agent wdp-cocop --noise gamma --epsilon 10"
+    words += f" --horizon {horizon} --set window={min(horizon // 4, 256)} --replicas 2"
+    monkeypatch.setattr(sys, "argv", words.split())
+    with suppress(SystemExit):
+        cli.main()
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"for the last {min(horizon // 4, 256)} rounds only" in shown
+    assert ("reference 28.8 (se 0.4)" in shown) == (horizon == 8192)
+    row = next(r for r in COCOP_BALL.references if r.mean == 28.8)
+    typed = {"window": 256, "noise": "gamma", "epsilon": 10.0}
+    made = [COCOP_BALL.config("wdp-cocop", settings) for settings in (typed, row.settings)]
+    assert made[0] == made[1]
+
+
+def test_references_have_the_calibration_of_the_table():
+    """Golden: Gaussian noise at the epsilon where exact GDP has the sigma of the loose conversion,
+    rounded to 4 digits; where T leaves use 13 of the table's 14 levels, for that many."""
+    noisy = [r.settings for r in COCOP_BALL.references if "noise" in r.settings]
+    certified = {s["window"]: s["epsilon"] for s in noisy if "calibration" not in s}
+    assert certified[256] == pytest.approx(as_bs(10), abs=1e-4)
+    assert certified[8192] == pytest.approx(as_bs(10, sqrt(13 / 14)), abs=1e-4)
+    assert len(COCOP_BALL.references) == 7 * 6 + 3
+    assert len(COCOL_SIMPLEX.references) == 4 * 6
+
+
+FAST = [row for row in COCOP_BALL.references if row.horizon == 1024]
+SLOW = [row for row in COCOP_BALL.references if row.settings.get("window") == 64]
+SLOW += [row for row in COCOL_SIMPLEX.references if row.settings.get("window") == 16]
+
+
+def check(case, row, replicas):
+    """Statistical: within 4 combined errors (false alarm 6e-5 a row)."""
+    record = reproduce(
+        case.name,
+        row.agent,
+        settings=row.settings,
+        horizon=row.horizon,
+        replicas=replicas,
+        progress=False,
+    )
+    assert record["reference"] == {"mean": row.mean, "se": row.se}
+    assert abs(record["mean"] - row.mean) <= 4 * hypot(record["se"], row.se), record
+
+
+@pytest.mark.parametrize("row", FAST, ids=str)
+def test_references(row):
+    check(COCOP_BALL, row, 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", SLOW, ids=str)
+def test_slow_references(row):
+    check(COCOP_BALL if row in COCOP_BALL.references else COCOL_SIMPLEX, row, 14)
+
+
+@pytest.mark.parametrize("name", ["window/cocop-ball", "window/cocol-simplex"])
+def test_every_agent_plays_every_case(name):
+    for agent in CASES[name].agents:
+        record = reproduce(name, agent, settings={}, horizon=30, replicas=2, progress=False)
+        assert np.isfinite(record["mean"])
+
+
+def test_any_size_is_reproduced():
+    settings = {"window": 7, "epsilon": 3.0, "noise": "laplace"}
+    record = reproduce(
+        "window/cocop-ball", "wdp-cocop", settings=settings, horizon=50, replicas=2, progress=False
+    )
+    assert record["reference"] is None
+    assert record["certified_epsilon"] == pytest.approx(3)
+    assert "for the last 7 rounds only" in record["notion"]
+    ever = reproduce(
+        "window/cocop-ball", "pftal", settings={"noise": "gamma"}, horizon=50, progress=False
+    )
+    assert ever["config"]["noise"] == PFTAL().noise
