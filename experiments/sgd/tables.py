@@ -10,6 +10,7 @@ from dpbandit.experiments.sgd.printed import rows as all_rows
 from dpbandit.experiments.sgd.readings import COMPETITORS, DP_TOFW, FLOOR, LOCALISED
 from dpbandit.experiments.sgd.study import Entry, Findings
 
+_ABREAST = 4
 _TITLES = {
     "OFW": "OFW: tree-based online Frank-Wolfe (DP-TOFW)",
     "NoisySFW": "NoisySFW",
@@ -29,8 +30,16 @@ def tables(findings: Findings) -> Iterator[Table]:
     present = _labels(findings, rows, others=True)
     labels = [label for label in everybody if label in present]
     if len(labels) > 3:  # more than the rows of OFW have shown
-        yield _everybody(findings, rows, labels)
-        yield _seconds(findings, rows, labels)
+        for some in _parts(labels):
+            yield _everybody(findings, rows, some)
+        for some in _parts(labels):
+            yield _seconds(findings, rows, some)
+
+
+def _parts(labels: Sequence[str]) -> Iterator[Sequence[str]]:
+    """As many as fit beside each other on 80 columns."""
+    for first in range(0, len(labels), _ABREAST):
+        yield labels[first : first + _ABREAST]
 
 
 def _labels(findings: Findings, rows: Sequence[Row], *, others: bool) -> list[str]:
@@ -52,7 +61,7 @@ def _beside(findings: Findings, rows: Sequence[Row], labels: Sequence[str], titl
     table = _table(f"{title}: SubOpt", caption)
     table.add_column("printed", justify="right")
     for label in labels:
-        table.add_column(_heading(findings, rows, label), justify="right")
+        table.add_column(_heading(findings, rows, label), justify="right", overflow="fold")
     for row in rows:
         entries = findings.beside(row)
         printed = f"{row.suboptimality:.3g} ± {row.se:.2g}{' †' if row.sparse else ''}"
@@ -69,7 +78,7 @@ def _certificates(
     )
     table = _table(f"{title}: certified epsilon at delta = 1/T", caption)
     for label in labels:
-        table.add_column(label, justify="right")
+        table.add_column(label, justify="right", overflow="fold")
     for row in rows:
         entries = findings.beside(row)
         table.add_row(*_place(row), *(_epsilon(entries[label]) for label in labels))
@@ -83,7 +92,7 @@ def _everybody(findings: Findings, rows: Sequence[Row], labels: Sequence[str]) -
     )
     table = _table("Everybody at the same true (1, 1/T)", caption)
     for label in labels:
-        table.add_column(label, justify="right")
+        table.add_column(label, justify="right", overflow="fold")
     for row in rows:
         entries = findings.beside(row)
         table.add_row(
@@ -135,7 +144,7 @@ def _seconds(findings: Findings, rows: Sequence[Row], labels: Sequence[str]) -> 
     table = _table("Seconds of one run, at the largest d", caption)
     rows = [row for row in rows if row.problem.dim == max(row.problem.dim for row in rows)]
     for heading in ("OFW, printed", "NoisySGD, printed", *labels):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", overflow="fold")
     slow = {row.problem: f"{row.seconds:,.3g}" for row in all_rows() if row.algorithm == "NoisySGD"}
     for row in rows:
         entries = findings.beside(row)
