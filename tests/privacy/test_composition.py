@@ -62,20 +62,22 @@ def test_ten_thousand_unlike_mechanisms():
 
 def test_a_million_mechanisms_cost_little_more_than_ten_thousand_and_are_cached():
     """The certificate of T = 10^6 unlike mechanisms: 1.24 at delta 1e-4, for at most 4 times the
-    processor time of 10^4 (2.5 s against 1.2 s on a quiet machine); asked again, 1 ms."""
+    processor time of 10^4 (2.5 s against 1.2 s on a quiet machine); asked again, for less than a
+    hundredth of it (1 ms)."""
     start = time.process_time()
     Ledger((PureSpend.of("fresh", 0.101 / np.sqrt(np.arange(1, 10**4 + 1))),)).delta(1.0)
     few = time.process_time() - start
-    start = time.process_time()
+    start, since = time.process_time(), time.perf_counter()
     ledger = Ledger((PureSpend.of("a million", 0.1 / np.sqrt(np.arange(1, 10**6 + 1))),))
     assert ledger.delta(1.245) <= 1e-4 <= ledger.delta(1.225)
     assert time.process_time() - start < 4 * few
+    first = time.perf_counter() - since
     again = []
     for _ in range(5):
         start = time.perf_counter()
         ledger.delta(1.245)
         again.append(time.perf_counter() - start)
-    assert min(again) < 1e-3
+    assert min(again) < first / 100
 
 
 def test_unlike_spends_share_one_loss_distribution():
