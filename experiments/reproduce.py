@@ -1,6 +1,6 @@
 """Run one agent on one reference case, at the printed size or any other, and compare."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from math import hypot, inf
 from typing import Any, NamedTuple
@@ -187,33 +187,3 @@ def _reference(
         if _set_up(case, agent, reference.settings, horizon) == (config, env_kwargs):
             return reference
     return None
-
-
-def parse_settings(texts: Iterable[str] | None) -> dict[str, Any]:
-    """KEY=VALUE texts as a dictionary; raises `BadInput` where one is malformed or said twice."""
-    pairs = [parse_setting(text) for text in texts or ()]
-    keys = [key for key, _ in pairs]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise BadInput(f"Expected {key} once, got it {keys.count(key)} times.")
-    return dict(pairs)
-
-
-def parse_setting(text: str) -> tuple[str, Any]:
-    """KEY=VALUE, the value a number, true, false, none or a word.
-
-    >>> parse_setting("refresh_every=50"), parse_setting("alpha=theory")
-    (('refresh_every', 50), ('alpha', 'theory'))
-    """
-    key, equals, value = text.partition("=")
-    if not (key and equals and value):
-        raise BadInput(f"Expected KEY=VALUE, got {text!r}.")
-    words = {"true": True, "false": False, "none": None}
-    if value.lower() in words:
-        return key, words[value.lower()]
-    for kind in (int, float):
-        try:
-            return key, kind(value)
-        except ValueError:
-            continue
-    return key, value

@@ -12,9 +12,9 @@ import pytest
 
 from dpbandit.agents import CONTEXTUAL, CONVEX
 from dpbandit.experiments import CASES, reproduce
-from dpbandit.experiments.reproduce import parse_settings
 from dpbandit.inputs import BadInput
 from dpbandit.privacy.gdp import epsilon_of, mu_of
+from dpbandit.settings import parse_settings
 
 P1 = CASES["contextual/p1"]
 LESS_NOISE = {"epsilon": epsilon_of(mu_of(1.0, 1e-4) * 1.037, 1e-4)}

@@ -1,0 +1,42 @@
+"""`dpbandit certify`: what an agent's noise really buys."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from dpbandit.commands.options import Delta, Epsilon, Horizon, JsonFile, Settings
+from dpbandit.evaluate import certify as make_certificate
+from dpbandit.evaluate import problem_maker
+from dpbandit.inputs import privacy_target
+from dpbandit.results import plot_certificate, write_json
+from dpbandit.settings import parse_agent, parse_settings
+
+
+def certify(
+    agent: Annotated[str, typer.Argument(help="ID[:KEY=VALUE...], see `dpbandit agents`.")],
+    env: Annotated[str, typer.Option(help="Environment id.")] = "dpbandit/GLMBandit-v0",
+    horizon: Horizon = 10_000,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-5,
+    settings: Settings = None,
+    json: JsonFile = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the curve delta(epsilon) here.")] = None,
+) -> None:
+    """What an agent's noise really buys, by every accountant, beside what it claims.
+
+    Example: `dpbandit certify dp-ucb:calibration=paper --env dpbandit/OJPricing-v0 --epsilon 1
+    --plot curve.png`
+    """
+    privacy_target(epsilon, delta)
+    make = problem_maker(env)
+    spec = make(**{**parse_settings(settings), "horizon": horizon}).spec
+    proof = make_certificate(parse_agent(agent, epsilon=epsilon, delta=delta), spec)
+    Console().print(Text(str(proof)))
+    if json is not None:
+        write_json(json, proof.as_dict())
+    if plot is not None:
+        plot_certificate(proof, plot, title=f"{agent} on {env}, horizon {horizon:,}")
+        Console().print(f"Written to {plot}.", highlight=False)

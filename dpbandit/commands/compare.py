@@ -1,0 +1,63 @@
+"""`dpbandit compare`: agents on the same users."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dpbandit.commands.options import Delta, Epsilon, Horizon, JsonFile, Replicas, Seed, Settings
+from dpbandit.evaluate import compare as run_comparison
+from dpbandit.inputs import privacy_target
+from dpbandit.results import check_writable, write_json
+from dpbandit.settings import parse_agent, parse_settings
+from dpbandit.tables import print_results
+
+
+def compare(
+    env: Annotated[str, typer.Argument(help="Environment id, see `dpbandit envs`.")],
+    more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    agents: Annotated[
+        list[str] | None,
+        typer.Option(help="Agent ids with settings, ID[:KEY=VALUE...], separated by commas."),
+    ] = None,
+    horizon: Horizon = 10_000,
+    replicas: Replicas = 20,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-5,
+    seed: Seed = 0,
+    settings: Settings = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for frame, summary, results and regret.png.")
+    ] = None,
+    json: JsonFile = None,
+) -> None:
+    """Compare agents by cumulative regret, with a certificate for each and a plot.
+
+    Uniform play and the best fixed action are always in the table. `--set` sets an argument of
+    the environment.
+
+    Example: `dpbandit compare dpbandit/OJPricing-v0 --agents linucb,dp-ucb:alpha=2 --epsilon 1
+    --out out`
+    """
+    privacy_target(epsilon, delta)
+    ids = [name for part in [*(agents or []), *(more or [])] for name in part.split(",") if name]
+    configs = {name: parse_agent(name, epsilon=epsilon, delta=delta) for name in ids}
+    for target in (json, out and out / "results.json"):
+        if target is not None:
+            check_writable(target)
+    results = run_comparison(
+        env,
+        configs,
+        horizon=horizon,
+        replicas=replicas,
+        seed=seed,
+        env_kwargs=parse_settings(settings),
+    )
+    print_results(results)
+    if json is not None:
+        write_json(json, results.records())
+    if out is not None:
+        folder = results.save(out)
+        names = ", ".join(sorted(path.name for path in folder.iterdir() if path.is_file()))
+        Console().print(f"Written to {folder}: {names}.", highlight=False)

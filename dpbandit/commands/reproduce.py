@@ -1,0 +1,133 @@
+"""`dpbandit reproduce`: a reference case, or a printed table."""
+
+from dataclasses import fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dpbandit.agents import AGENTS
+from dpbandit.commands.options import Horizon, JsonFile, Replicas, Seed, Settings, given
+from dpbandit.experiments import reproduce as run_case
+from dpbandit.experiments.paper_table import ALL, PaperTable
+from dpbandit.experiments.paper_tables import TABLES
+from dpbandit.inputs import BadInput, one_of
+from dpbandit.results import check_writable, write_json
+from dpbandit.settings import parse_settings
+from dpbandit.tables import print_cases
+
+
+class Calibration(StrEnum):
+    """Which constants."""
+
+    certified = "certified"
+    paper = "paper"
+
+
+_OF_CASES = {
+    "agent": "--agent",
+    "settings": "--set",
+    "calibration": "--calibration",
+    "noise": "--noise",
+    "epsilon": "--epsilon",
+    "delta": "--delta",
+    "horizon": "--horizon",
+}
+_OF_TABLES = {"reading": "--reading", "rows": "--rows", "out": "--out"}
+"""Options of `reproduce` that the other kind of case does not have."""
+
+
+def reproduce(
+    context: typer.Context,
+    case: Annotated[str | None, typer.Argument(help="Name of a case, see --list.")] = None,
+    more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    agent: Annotated[str | None, typer.Option(help="Agent id.")] = None,
+    list_cases: Annotated[bool, typer.Option("--list", help="Show the cases.")] = False,
+    settings: Settings = None,
+    calibration: Annotated[Calibration | None, typer.Option(help="Which constants.")] = None,
+    noise: Annotated[str | None, typer.Option(help="Which noise, where the agent has it.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy target, > 0.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Privacy target, in [0, 1).")] = None,
+    horizon: Horizon = 10_000,
+    replicas: Replicas = 50,
+    seed: Seed = 0,
+    reading: Annotated[str, typer.Option(help="Tables: one of their readings, or all.")] = ALL,
+    rows: Annotated[str, typer.Option(help="Tables: some of the rows, see --list.")] = ALL,
+    out: Annotated[
+        Path | None, typer.Option(help="Tables: folder for results, taken up again.")
+    ] = None,
+    json: JsonFile = None,
+) -> None:
+    """Run one agent on a reference case, at the printed size or any other, or redo a table.
+
+    `--set` sets an argument of the agent or of the problem (`env.KEY=VALUE`: of the problem). Named
+    options that the agent does not have are left out. Tables run their own agents on their own
+    rows: they take `--reading`, `--rows` and `--out` in place of all that; figures come with the
+    whole table and `--out`.
+
+    Example: `dpbandit reproduce contextual/p1 --agent linucb --set alpha=theory`
+
+    Example: `dpbandit reproduce sgd/table-5-1 --reading certified --rows p=inf,T=2000`
+    """
+    if list_cases:
+        print_cases()
+        return
+    if case in TABLES:
+        if more or given(context, tuple(_OF_CASES)):
+            raise BadInput(
+                f"Expected {case} without {', '.join(_OF_CASES.values())}: it is a table, which "
+                f"takes {', '.join(_OF_TABLES.values())}, --replicas, --seed and --json."
+            )
+        _redo(TABLES[case], reading, rows, replicas=replicas, seed=seed, out=out, json=json)
+        return
+    if given(context, tuple(_OF_TABLES)):
+        raise BadInput(
+            f"Expected {', '.join(_OF_TABLES.values())} only with a table: {', '.join(TABLES)}."
+        )
+    if case is None or agent is None:
+        raise BadInput("Expected a CASE and --agent ID (or --list, or a table).")
+    named = {"calibration": calibration and calibration.value, "noise": noise}
+    named |= {"epsilon": epsilon, "delta": delta}  # type: ignore[dict-item]
+    chosen = parse_settings([*(settings or []), *(more or [])])
+    one_of("agent", agent, AGENTS)
+    known = {field.name for field in fields(AGENTS[agent])}
+    chosen |= {key: value for key, value in named.items() if value is not None and key in known}
+    record = run_case(case, agent, settings=chosen, horizon=horizon, replicas=replicas, seed=seed)
+    console = Console()
+    console.print(
+        f"{case} {agent}: {record['measure']} {record['mean']:.4g} (se {record['se']:.2g}) after "
+        f"{horizon} rounds, {replicas} replicas, {record['seconds']:.1f} s; "
+        f"certified epsilon {record['certified_epsilon']:.4g}, {record['notion']}",
+        highlight=False,
+    )
+    if record["reference"] is not None:
+        mean, se = record["reference"]["mean"], record["reference"]["se"]
+        console.print(f"reference {mean} (se {se}), z = {record['z']:+.2f}", highlight=False)
+    if record["least"] is not None:
+        console.print(f"nobody as private loses less than {record['least']:.4g}", highlight=False)
+    if json is not None:
+        write_json(json, record)
+
+
+def _redo(
+    table: PaperTable,
+    reading: str,
+    rows: str,
+    *,
+    replicas: int,
+    seed: int,
+    out: Path | None,
+    json: Path | None,
+) -> None:
+    if json is not None:
+        check_writable(json)
+    made = table.run(reading, rows, replicas=replicas, seed=seed, out=out)
+    console = Console()
+    for part in made.tables:
+        console.print(part)
+    for path in made.files:
+        console.print(f"Written to {path}.", highlight=False)
+    if json is not None:
+        write_json(json, made.records)
