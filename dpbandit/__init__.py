@@ -12,8 +12,9 @@ if not (_beside / "envs").exists() and (_beside.parent / "envs" / "__init__.py")
 import gymnasium as _gym
 
 from dpbandit.auditing import AuditReport, audit
-from dpbandit.evaluate import certify, compare, play
+from dpbandit.evaluate import certify, compare
 from dpbandit.inputs import BadInput
+from dpbandit.loop import play
 from dpbandit.results import Results
 from dpbandit.version import VERSION as __version__
 
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 ENVIRONMENTS = {
+    "dpbandit/ApplePricing-v0": "dpbandit.envs.apple:ApplePricing",
+    "dpbandit/ClassificationBandit-v0": "dpbandit.envs.classification:ClassificationBandit",
     "dpbandit/ConvexBandit-v0": "dpbandit.envs.convex:ConvexBandit",
     "dpbandit/ConvexPricing-v0": "dpbandit.envs.convex_pricing:ConvexPricing",
     "dpbandit/Experts-v0": "dpbandit.envs.experts:Experts",
@@ -37,6 +40,7 @@ ENVIRONMENTS = {
     "dpbandit/OJPricing-v0": "dpbandit.envs.pricing:OJPricing",
     "dpbandit/OJContinuousPricing-v0": "dpbandit.envs.pricing:OJContinuousPricing",
     "dpbandit/OnlineConvex-v0": "dpbandit.envs.convex:OnlineConvex",
+    "dpbandit/RatingsBandit-v0": "dpbandit.envs.ratings:RatingsBandit",
     "dpbandit/Recommendation-v0": "dpbandit.envs.recommendation:Recommendation",
     "dpbandit/StreamingRegression-v0": "dpbandit.envs.streaming_regression:StreamingRegression",
 }

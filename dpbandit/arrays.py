@@ -60,4 +60,6 @@ def clip_norm(x: Floats, bound: float, order: float = 2) -> Floats:
 def clip_range(x: Floats, low: float, high: float) -> Floats:
     """`x` clipped to [low, high]; non-finite entries become the public constant `low`."""
     x = np.asarray(x, dtype=np.float64)
+    if x.min(initial=high) >= low and x.max(initial=low) <= high:  # false where there is a NaN
+        return np.positive(x)  # a copy: callers keep it
     return np.clip(np.where(np.isfinite(x), x, low), low, high)

@@ -8,10 +8,16 @@ import typer
 from dpbandit.commands.audit import audit
 from dpbandit.commands.certify import certify
 from dpbandit.commands.compare import compare
+from dpbandit.commands.lab import app as lab
 from dpbandit.commands.listings import agents, envs
+from dpbandit.commands.report import report
 from dpbandit.commands.reproduce import reproduce
+from dpbandit.commands.sweep import sweep
 from dpbandit.inputs import BadInput
 from dpbandit.version import VERSION
+
+_INTERRUPTED = 130
+"""Exit code of a program that SIGINT ended, 128 + 2."""
 
 app = typer.Typer(
     name="dpbandit",
@@ -20,8 +26,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for _command in (envs, agents, compare, certify, audit, reproduce):
+for _command in (envs, agents, compare, certify, audit, reproduce, sweep, report):
     app.command()(_command)
+app.add_typer(lab, name="lab")
 
 
 def _show_version(wanted: bool) -> None:
@@ -40,9 +47,13 @@ def _root(
 
 
 def main() -> None:
-    """Entry point: one plain sentence and exit code 2 on bad input."""
+    """Entry point: one plain sentence, and exit code 2 on bad input, 130 on Ctrl-C."""
     try:
         app()
     except BadInput as mistake:
         print(f"dpbandit: {mistake}", file=sys.stderr)
         sys.exit(2)
+    except SystemExit as stop:
+        if stop.code == _INTERRUPTED:  # Typer's answer to a KeyboardInterrupt, in silence
+            print("dpbandit: interrupted.", file=sys.stderr)
+        raise

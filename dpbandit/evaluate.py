@@ -1,46 +1,31 @@
-"""The loop: agents meet the same users, regret is logged at marks, seeds are kept per replica."""
+"""Comparisons: agents on the same users, with certificates and yardsticks."""
 
-import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from math import isfinite
 from typing import Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
 
 from dpbandit.agents import BestFixed, Centre, Uniform
-from dpbandit.arrays import Floats, Ints
 from dpbandit.convex.spec import ConvexSpec
 from dpbandit.envs.adapters import make_problem
 from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.inputs import BadInput, one_of, whole
+from dpbandit.loop import Log, log_marks, play
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.progress import Progress
 from dpbandit.protocols import AgentConfig, ContextualSpec, Hindsight, Problem, Spec
-from dpbandit.results import AgentRun, Results
-from dpbandit.streams import Seed, Streams
+from dpbandit.provenance import provenance
+from dpbandit.results import Results
+from dpbandit.runs import AgentRun, Setup, describe
+from dpbandit.streams import Streams
 
 ProblemMaker: TypeAlias = Callable[..., Problem]
 
 _CHUNK_BYTES = 4 << 20
 """Replicas run together while their d x d matrices fit the cache."""
-_MARKS = 500
-
-
-@dataclass(frozen=True)
-class Log:
-    """Cumulative regret and reward, (marks, R), and the seconds they took."""
-
-    regret: Floats
-    reward: Floats
-    seconds: float
-    best_fixed: npt.NDArray[Any]
-    """the action (R,) that would have been best for all rounds"""
 
 
 def compare(
@@ -80,7 +65,7 @@ def compare(
     spec = make(**arguments).spec
     configs = with_baselines(agents, spec)
     certificates = {n: certify(config, spec, accountants=False) for n, config in configs.items()}
-    marks, size = log_marks(horizon), _chunk(spec)
+    marks, size = log_marks(horizon), replicas_at_once(spec)
     logs: dict[str, list[Log]] = {name: [] for name in configs}
     oracles_last = sorted(configs, key=lambda name: isinstance(configs[name], Hindsight))
     with Progress(len(configs) * replicas * horizon, shown=progress) as bar:
@@ -93,73 +78,61 @@ def compare(
                 bar.working_on(name, rate=len(seeds))
                 problem = make(**arguments)
                 logs[name].append(play(problem, config, seeds, marks=marks, advance=bar.advance))
-    return Results(
-        environment=env if isinstance(env, str) else getattr(env, "__name__", "environment"),
+    environment = env if isinstance(env, str) else getattr(env, "__name__", "environment")
+    setup = Setup(
+        environment=environment,
         env_kwargs=arguments,
+        horizon=horizon,
         seed=seed,
         reward_unit=spec.reward_unit,
-        marks=marks,
-        runs=tuple(
-            AgentRun(
-                name=name,
-                config=configs[name],
-                certificate=certificates[name],
-                regret=np.concatenate([log.regret for log in logs[name]], axis=1),
-                reward=np.concatenate([log.reward for log in logs[name]], axis=1),
-                seconds=sum(log.seconds for log in logs[name]),
-            )
-            for name in configs
-        ),
+        problem=problem_label(environment, arguments),
+    )
+    return Results(
+        tuple(
+            as_run(setup, name, config, certificates[name], logs[name])
+            for name, config in configs.items()
+        )
     )
 
 
-def play(
-    problem: Problem,
+def as_run(
+    setup: Setup,
+    name: str,
     config: AgentConfig,
-    seeds: Sequence[Seed],
+    proof: Certificate,
+    logs: Sequence[Log],
     *,
-    marks: Ints,
-    advance: Callable[[int], None] = lambda rounds: None,
-) -> Log:
-    """One agent, one replica for each seed, from the first round to the last mark.
+    first: int = 0,
+) -> AgentRun:
+    """Logs of consecutive replicas, from number `first` on, as a run."""
+    regret, reward, switches = (
+        np.concatenate([getattr(log, what) for log in logs], axis=1)
+        for what in ("regret", "reward", "switches")
+    )
+    return AgentRun(
+        setup=setup,
+        name=name,
+        config=describe(config),
+        certificate=proof,
+        marks=log_marks(setup.horizon),
+        replicas=np.arange(first, first + regret.shape[1]),
+        regret=regret,
+        reward=reward,
+        switches=switches,
+        seconds=sum(log.seconds for log in logs),
+        provenance=provenance(),
+    )
 
-    `advance` is called with the rounds done since it was called last, at every mark.
+
+def problem_label(environment: str, env_kwargs: Mapping[str, Any]) -> str:
+    """What to call a problem: its id without ornament, and its arguments but for the horizon.
+
+    >>> problem_label("dpbandit/GLMBandit-v0", {"dim": 5, "horizon": 10})
+    'GLMBandit dim=5'
     """
-    if isinstance(config, Hindsight):
-        raise BadInput(f"{config} needs an answer to play: {type(config).__name__}.with_answer.")
-    start = time.perf_counter()
-    streams = Streams(seeds)
-    problem.reset(streams.child("environment"))
-    agent = config.make(problem.spec, streams.child("agent"))
-    regret, reward = np.zeros((2, len(marks), len(seeds)))
-    total_regret, total_reward = np.zeros((2, len(seeds)))
-    waiting: deque[tuple[Floats, npt.NDArray[Any]]] = deque()
-    delay, done = problem.spec.delay, 0
-    for mark, until in enumerate(marks.tolist()):
-        for t in range(done + 1, until + 1):
-            context = problem.context()
-            action = agent.act(context)
-            try:
-                step = problem.step(action)
-            except BadInput as mistake:
-                raise BadInput(f"In round {t}: {mistake}") from mistake
-            finite = isfinite(step.reward @ step.reward)  # the cheapest look at all of them
-            if not finite and not np.isfinite(step.reward).all():
-                raise BadInput(f"Expected finite rewards, got {step.reward} in round {t}.")
-            total_regret += step.regret
-            total_reward += step.reward
-            if delay:
-                waiting.append((context, action))
-                if t <= delay:
-                    continue
-                context, action = waiting.popleft()
-            agent.update(context, action, step.reward if step.datum is None else step.datum)
-        if not np.isfinite(total_regret).all():
-            raise BadInput(f"Expected finite expected rewards, got a NaN or infinity by round {t}.")
-        regret[mark], reward[mark] = total_regret + problem.hindsight(), total_reward
-        advance(until - done)
-        done = until
-    return Log(regret, reward, time.perf_counter() - start, problem.best_fixed())
+    plainly = environment.removeprefix("dpbandit/").removesuffix("-v0")
+    given = [f"{key}={value}" for key, value in env_kwargs.items() if key != "horizon"]
+    return " ".join([plainly, *given])
 
 
 def certify(config: AgentConfig, spec: Spec, *, accountants: bool = True) -> Certificate:
@@ -174,10 +147,24 @@ def certify(config: AgentConfig, spec: Spec, *, accountants: bool = True) -> Cer
 
 
 def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
-    """What makes the problem behind a registered id; "dpbandit/" and "-v0" may be left out."""
+    """What makes the problem behind a registered id; "dpbandit/" and "-v0" may be left out.
+
+    Raises:
+        BadInput: an unknown id, a module that cannot be imported, an environment of somebody else.
+    """
     if not isinstance(env, str):
         return env
-    module, _, name = env.rpartition(":")
+    name = environment_id(env).rpartition(":")[2]
+    return partial(make_problem, **gym.registry[name].kwargs)
+
+
+def environment_id(env: str) -> str:
+    """The whole id: "OJPricing" is "dpbandit/OJPricing-v0"; MODULE:ID imports MODULE first.
+
+    Raises:
+        BadInput: as `problem_maker`.
+    """
+    module, colon, name = env.rpartition(":")
     if module:
         try:
             import_module(module)  # registers its environments
@@ -185,11 +172,14 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
             raise BadInput(f"Cannot import {module!r} of environment {env!r}: {error}.") from None
     ids = [i for i, entry in gym.registry.items() if "problem" in entry.kwargs]
     if name in gym.registry and name not in ids:
-        raise BadInput(f"Environment {name!r} reports no regret: compare needs a dpbandit Problem.")
+        raise BadInput(
+            f"Environment {name!r} reports no regret: wrap it in dpbandit.clients.FromGymnasium, "
+            "which asks how it is measured."
+        )
     candidates = (name, f"dpbandit/{name}", f"dpbandit/{name}-v0")
     found = next((candidate for candidate in candidates if candidate in ids), name)
     one_of("environment", found, ids)
-    return partial(make_problem, **gym.registry[found].kwargs)
+    return f"{module}{colon}{found}"
 
 
 def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, AgentConfig]:
@@ -207,18 +197,8 @@ def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, A
     return configs
 
 
-def log_marks(horizon: int) -> Ints:
-    """About 500 rounds at which regret is logged: all of the first, then evenly in log and time.
-
-    >>> log_marks(6).tolist()
-    [1, 2, 3, 4, 5, 6]
-    """
-    ratios = np.geomspace(1, horizon, _MARKS // 2)
-    steps = np.linspace(1, horizon, _MARKS // 2)
-    return np.unique(np.concatenate([ratios, steps, [horizon]]).round().astype(np.int64))
-
-
-def _chunk(spec: Spec) -> int:
+def replicas_at_once(spec: Spec) -> int:
+    """Replicas whose matrices fit the cache together. Changes speed, never values."""
     if isinstance(spec, ExpertsSpec):  # no matrices
         return max(1, _CHUNK_BYTES // (8 * spec.n_actions))
     arms = spec.n_actions if isinstance(spec, ContextualSpec) and not spec.shared else 1

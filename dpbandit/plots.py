@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import seaborn as sns
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 from scipy.stats import t as student
 
@@ -18,6 +19,25 @@ if TYPE_CHECKING:
 _DASHES = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1)))
 
 
+Band: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]
+"""Lower and upper ends of a band of the mean over the last axis"""
+
+
+_FEW = 8
+"""Lines that leave room for a legend among them"""
+_UNDATED: dict[str, dict[str, None]] = {
+    ".png": {},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG, SVG or PDF: of the same numbers the same bytes."""
+    with rc_context({"svg.hashsalt": "dpbandit"}):
+        figure.savefig(path, dpi=160, metadata=_UNDATED[path.suffix])
+
+
 class Curve(NamedTuple):
     """One agent's line."""
 
@@ -27,7 +47,13 @@ class Curve(NamedTuple):
 
 
 def regret_curves(
-    path: Path, marks: Ints, curves: Sequence[Curve], *, title: str, unit: str
+    path: Path,
+    marks: Ints,
+    curves: Sequence[Curve],
+    *,
+    title: str,
+    unit: str,
+    band: Band | None = None,
 ) -> None:
     """Mean cumulative regret by round with 95 % bands of the mean, the worst agent first.
 
@@ -37,6 +63,7 @@ def regret_curves(
         curves: one for each agent.
         title: what was compared.
         unit: what a regret of 1 is.
+        band: lower and upper ends for (marks, R); Student's if left out.
     """
     with sns.axes_style("ticks"), sns.plotting_context("notebook"):
         figure = Figure(figsize=(9.5, 5.6), layout="constrained")
@@ -44,7 +71,8 @@ def regret_curves(
         palette = sns.color_palette("colorblind", len(curves))
         worst_first = sorted(curves, key=lambda curve: -curve.regret[-1].mean())
         for place, curve in enumerate(worst_first):
-            _draw(axes, marks, curve, color=palette[place], dashes=_DASHES[place % len(_DASHES)])
+            dashes = _DASHES[place % len(_DASHES)]
+            _draw(axes, marks, curve, color=palette[place], dashes=dashes, band=band or _student)
         axes.set_xlabel("round (one user each)")
         axes.set_ylabel(f"cumulative regret ({unit})")
         axes.set_xlim(0, int(marks[-1]))
@@ -55,16 +83,24 @@ def regret_curves(
         axes.grid(axis="y", alpha=0.35)
         sns.despine(ax=axes)
         heading = "agent, and the privacy it certifiably has"
-        axes.legend(title=heading, loc="upper left", framealpha=0.9, alignment="left")
-        figure.savefig(path, dpi=160)
+        if len(curves) <= _FEW:
+            axes.legend(title=heading, loc="upper left", framealpha=0.9, alignment="left")
+        else:
+            figure.set_figheight(5.6 + 0.28 * len(curves))
+            figure.legend(title=heading, loc="outside lower left", frameon=False, alignment="left")
+        save_figure(figure, path)
 
 
-def _draw(axes: "Axes", marks: Ints, curve: Curve, *, color: Any, dashes: Any) -> None:
+def _draw(axes: "Axes", marks: Ints, curve: Curve, *, color: Any, dashes: Any, band: Band) -> None:
     mean, replicas = curve.regret.mean(axis=1), curve.regret.shape[1]
     axes.plot(marks, mean, color=color, ls=dashes, lw=2, label=curve.label)
     if replicas > 1:
-        half = half_band(curve.regret)
-        axes.fill_between(marks, mean - half, mean + half, color=color, alpha=0.2, lw=0)
+        axes.fill_between(marks, *band(curve.regret), color=color, alpha=0.2, lw=0)
+
+
+def _student(values: Floats) -> tuple[Floats, Floats]:
+    mean, half = values.mean(axis=-1), half_band(values)
+    return mean - half, mean + half
 
 
 def delta_curve(
@@ -103,7 +139,7 @@ def delta_curve(
         axes.grid(alpha=0.3)
         sns.despine(ax=axes)
         axes.legend()
-        figure.savefig(path, dpi=160)
+        save_figure(figure, path)
 
 
 class Frontier(NamedTuple):
@@ -161,7 +197,7 @@ def frontier(
         axes.grid(axis="y", alpha=0.35)
         sns.despine(ax=axes)
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, handlelength=3.5)
-        figure.savefig(path, dpi=160)
+        save_figure(figure, path)
 
 
 def half_band(values: Floats) -> Floats:
@@ -210,4 +246,4 @@ def tradeoff(
         axes.grid(alpha=0.3)
         sns.despine(ax=axes)
         axes.legend(loc="lower right")
-        figure.savefig(path, dpi=160)
+        save_figure(figure, path)

@@ -2,9 +2,7 @@
 
 import time
 from types import TracebackType
-
-from rich import progress
-from rich.console import Console
+from typing import Any
 
 _PATIENCE = 2.0
 
@@ -13,19 +11,9 @@ class Progress:
     """Counts replica-rounds of a comparison; appears on stderr after two seconds."""
 
     def __init__(self, total: int, *, shown: bool = True) -> None:
-        self._shown, self._visible = shown, False
-        self._start, self._rate = time.perf_counter(), 1
-        self._bar = progress.Progress(
-            progress.TextColumn("{task.description:<24}"),
-            progress.BarColumn(),
-            progress.TaskProgressColumn(),
-            progress.TimeElapsedColumn(),
-            progress.TextColumn("left"),
-            progress.TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._bar.add_task("", total=total)
+        self._shown, self._total, self._done = shown, total, 0
+        self._start, self._rate, self._name = time.perf_counter(), 1, ""
+        self._bar: Any = None
 
     def __enter__(self) -> "Progress":
         return self
@@ -36,17 +24,37 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._visible:
+        if self._bar is not None:
             self._bar.stop()
 
     def working_on(self, name: str, *, rate: int) -> None:
         """Name what runs now; each round counts `rate` replicas."""
-        self._rate = rate
-        self._bar.update(self._task, description=name)
+        self._rate, self._name = rate, name
 
     def advance(self, rounds: int) -> None:
         """`rounds` more rounds are done."""
-        self._bar.advance(self._task, rounds * self._rate)
-        if self._shown and not self._visible and time.perf_counter() - self._start > _PATIENCE:
-            self._visible = True
-            self._bar.start()
+        self._done += rounds * self._rate
+        if self._bar is None and self._shown and time.perf_counter() - self._start > _PATIENCE:
+            self._bar = _bar(self._total)
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=self._done, description=self._name)
+
+
+def _bar(total: int) -> Any:
+    """A visible bar; Rich is slow to import, and most runs end before they need one."""
+    from rich import progress
+    from rich.console import Console
+
+    bar = progress.Progress(
+        progress.TextColumn("{task.description:<24}", markup=False),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    bar.add_task("", total=total)
+    bar.start()
+    return bar

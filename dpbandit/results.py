@@ -1,75 +1,138 @@
-"""What a comparison found: tidy frames, a summary with certificates, files that are never half."""
+"""What comparisons and sweeps found: tidy frames, summaries with certificates, plots, files."""
 
 import json
 import os
+import warnings
+from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from math import isfinite, isinf, sqrt
+from glob import glob
+from math import isinf
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbandit.arrays import Floats, Ints
+from dpbandit.arrays import Ints
+from dpbandit.files import plain, write_atomically, write_json
 from dpbandit.inputs import BadInput, one_of
 from dpbandit.privacy.certificate import Certificate
-from dpbandit.protocols import AgentConfig
+from dpbandit.runs import AgentRun, merged, standard_error
+from dpbandit.store import Corrupt, Foreign, frame_of, read_runs, write_runs
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _FORMATS = (".png", ".svg", ".pdf")
+_CHOICES = {
+    "problem": lambda run: run.setup.problem,
+    "environment": lambda run: run.setup.environment,
+    "horizon": lambda run: run.setup.horizon,
+    "seed": lambda run: run.setup.seed,
+    "agent": lambda run: run.name,
+    "epsilon": lambda run: run.certificate.claimed_epsilon,
+    "delta": lambda run: run.certificate.claimed_delta,
+}
+"""What `Results.where` chooses by."""
 
 
 @dataclass(frozen=True)
-class AgentRun:
-    """One agent's rows of a comparison."""
-
-    name: str
-    config: AgentConfig
-    certificate: Certificate
-    regret: Floats
-    """cumulative, (marks, replicas)"""
-    reward: Floats
-    """cumulative, (marks, replicas)"""
-    seconds: float
-    """wall-clock time of all replicas"""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Results:
-    """The outcome of `compare`."""
+    """The outcome of `compare` (one problem), or of a sweep (many)."""
 
-    environment: str
-    env_kwargs: Mapping[str, Any]
-    seed: int
-    reward_unit: str
-    marks: Ints
     runs: tuple[AgentRun, ...]
 
-    def frame(self) -> "pd.DataFrame":
-        """One row for each agent, replica and mark: cumulative `regret` and `reward` by `round`."""
-        import pandas as pd
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Results":
+        """The runs in a file, in the folder of a sweep or of `save`, or in files of a pattern.
 
-        parts = []
-        for run in self.runs:
-            marks, R = run.regret.shape
-            columns = {
-                "agent": np.full(marks * R, run.name, dtype=object),
-                "replica": np.tile(np.arange(R), marks),
-                "round": np.repeat(self.marks, R),
-                "regret": run.regret.ravel(),
-                "reward": run.reward.ravel(),
-            }
-            parts.append(pd.DataFrame(columns))
-        return pd.concat(parts, ignore_index=True)
+        Blocks of replicas of the same run are put together. Files that are corrupt, or not from
+        dpbandit, are left out with a warning, and in the folder of a sweep what the sweep, as it
+        was run last, does not ask for.
+
+        Raises:
+            BadInput: nothing can be read, or pieces do not belong together.
+        """
+        text = os.fspath(path)
+        found = [text] if Path(text).exists() else glob(text, recursive=True)
+        places = [Path(place) for place in found]
+        files = {
+            file.resolve()
+            for place in places
+            for file in (place.rglob("*.parquet") if place.is_dir() else [place])
+            if file.is_file() and not file.name.startswith(".")
+        }
+        pieces: dict[str, list[AgentRun]] = {}
+        for file in sorted(files):
+            try:
+                runs = read_runs(file)
+            except (Corrupt, Foreign) as mistake:
+                warnings.warn(f"Left out: {mistake}", stacklevel=2)
+                continue
+            for run in runs:
+                pieces.setdefault(run.key, []).append(run)
+        if not pieces:
+            raise BadInput(f"Expected path={text!r} to hold results of dpbandit, found none.")
+        runs = [merged(parts) for parts in pieces.values()]
+        if len(places) == 1 and (plan := places[0] / "sweep.json").is_file():
+            runs = _as_planned(runs, plan)
+        return cls(tuple(sorted(runs, key=_place)))
+
+    def where(self, **choice: Any) -> "Results":
+        """The runs with this problem, environment, horizon, seed, agent, epsilon or delta.
+
+        Raises:
+            BadInput: an unknown name, or no such run.
+        """
+        for name in choice:
+            one_of("choice", name, _CHOICES)
+        runs = [run for run in self.runs if all(_CHOICES[k](run) == v for k, v in choice.items())]
+        if not runs:
+            raise BadInput(f"Expected runs with {choice}, found none of {len(self.runs)}.")
+        return Results(tuple(runs))
+
+    @property
+    def environment(self) -> str:
+        """The environment's id, where all runs are on one problem."""
+        return self._one().setup.environment
+
+    @property
+    def env_kwargs(self) -> Mapping[str, Any]:
+        """The environment's arguments, where all runs are on one problem."""
+        return self._one().setup.env_kwargs
+
+    @property
+    def seed(self) -> int:
+        """The seed of the users, where all runs are on one problem."""
+        return self._one().setup.seed
+
+    @property
+    def reward_unit(self) -> str:
+        """What a reward of 1 is, where all runs are on one problem."""
+        return self._one().setup.reward_unit
+
+    @property
+    def marks(self) -> Ints:
+        """Logged rounds, (marks,), where all runs are on one problem."""
+        return self._one().marks
+
+    def frame(self) -> "pd.DataFrame":
+        """One row for each run, logged round and replica.
+
+        Columns: `problem`, `environment`, `horizon`, `seed`, `agent`, `epsilon` and `delta`
+        (claimed; infinity where nothing is, 0 where no data is used), `replica`, `round`, the
+        cumulative `regret`, `reward` and `switches` (rounds whose action was another than the one
+        before) up to and including that round, and `config`, a hash of all the numbers depend on.
+        """
+        return frame_of(self.runs)
 
     def summary(self) -> "pd.DataFrame":
-        """One row for each agent: final regret, seconds, notion of privacy, claimed and certified.
+        """One row for each run: final regret, switches, seconds, claimed and certified privacy.
 
-        `mean`, `se` (standard error of the mean), `q05`, `q50`, `q95` are over replicas.
+        `mean`, `se` (standard error of the mean), `q05`, `q50`, `q95` of the regret and the mean
+        number of `switches` are over replicas.
         """
         import pandas as pd
 
@@ -77,49 +140,99 @@ class Results:
 
     def records(self) -> list[dict[str, Any]]:
         """The summary as plain objects, each with its agent's `config`; infinity is "inf"."""
-        return [plain({**_summary(run), "config": describe(run.config)}) for run in self.runs]
+        return [plain({**_summary(run), "config": run.config}) for run in self.runs]
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
         """Regret curves with 95 % confidence bands, as PNG, SVG or PDF by the path's ending."""
         one_of("suffix of the plot", Path(path).suffix, _FORMATS)
         from dpbandit.plots import Curve, regret_curves
 
-        curves = [Curve(_label(run), run.regret) for run in self.runs]
-        replicas = self.runs[0].regret.shape[1]
-        title = f"{self.environment}: mean of {replicas} replicas, 95 % bands"
+        one = self._one()
+        curves = [Curve(label(run), run.regret) for run in self.runs]
+        title = (
+            f"{as_text(one.setup.environment)}: mean of {len(one.replicas)} replicas, 95 % bands"
+        )
         return write_atomically(
             Path(path),
-            lambda p: regret_curves(p, self.marks, curves, title=title, unit=self.reward_unit),
+            lambda p: regret_curves(p, one.marks, curves, title=title, unit=one.setup.reward_unit),
         )
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write frame.parquet, summary.csv, results.json and regret.png into `folder`."""
-        folder = Path(folder)
+        """Write frame.parquet, summary.csv, results.json and regret.png into `folder`.
+
+        frame.parquet is the tidy frame with every fact inside: `Results.load` takes it back.
+        """
+        folder, names = Path(folder), Counter(run.name for run in self.runs)
         document = {
             "environment": self.environment,
             "env_kwargs": dict(self.env_kwargs),
             "seed": self.seed,
             "agents": self.records(),
-            "certificates": {run.name: run.certificate.as_dict() for run in self.runs},
+            "certificates": {
+                run.name if names[run.name] == 1 else run.key: run.certificate.as_dict()
+                for run in self.runs
+            },
         }
-        frame, summary = self.frame(), self.summary()
-        write_atomically(folder / "frame.parquet", lambda p: frame.to_parquet(p, index=False))
+        write_runs(folder / "frame.parquet", self.runs)
+        summary = self.summary()
         write_atomically(folder / "summary.csv", lambda p: summary.to_csv(p, index=False))
         write_json(folder / "results.json", document)
         self.plot(folder / "regret.png")
         return folder
+
+    def _one(self) -> AgentRun:
+        """Any run, where all are on one problem."""
+        setups = {(run.setup.problem, run.setup.horizon, run.setup.seed) for run in self.runs}
+        if len(setups) != 1:
+            raise BadInput(
+                f"Expected runs on one problem, got {len(setups)} (problem, horizon, seed): choose "
+                "with where(problem=..., horizon=...)."
+            )
+        return self.runs[0]
+
+
+def _as_planned(runs: list[AgentRun], plan: Path) -> list[AgentRun]:
+    """What the sweep in `plan` asks for; a warning tells how much else there is."""
+    document = json.loads(plan.read_text(encoding="utf-8"))
+    keys, replicas = set(document["configurations"]), document["replicas"]
+    asked = [run for run in runs if run.key in keys]
+    if len(asked) < len(runs):
+        warnings.warn(
+            f"Left out: {len(runs) - len(asked)} runs that the sweep does not ask for (any more).",
+            stacklevel=3,
+        )
+    return [_first(run, replicas) for run in asked]
+
+
+def _first(run: AgentRun, replicas: int) -> AgentRun:
+    kept = run.replicas < replicas
+    if kept.all():
+        return run
+    tables = {what: getattr(run, what)[:, kept] for what in ("regret", "reward", "switches")}
+    return replace(run, replicas=run.replicas[kept], **tables)
+
+
+def _place(run: AgentRun) -> tuple[Any, ...]:
+    """Where a loaded run stands; what claims nothing comes after what does."""
+    proof = run.certificate
+    claims = (proof.claimed_epsilon, proof.claimed_delta)
+    return (run.setup.problem, run.setup.horizon, run.setup.seed, run.name, *claims, run.key)
 
 
 def _summary(run: AgentRun) -> dict[str, Any]:
     final, proof = run.regret[-1], run.certificate
     q05, q50, q95 = np.quantile(final, [0.05, 0.5, 0.95])
     return {
+        "problem": run.setup.problem,
+        "horizon": run.setup.horizon,
         "agent": run.name,
+        "replicas": len(run.replicas),
         "mean": float(final.mean()),
         "se": standard_error(final),
         "q05": float(q05),
         "q50": float(q50),
         "q95": float(q95),
+        "switches": float(run.switches[-1].mean()),
         "seconds": run.seconds,
         "notion": proof.notion,
         "claimed_epsilon": proof.claimed_epsilon,
@@ -148,68 +261,18 @@ def plot_certificate(proof: Certificate, path: Path, *, title: str) -> Path:
     return write_atomically(path, draw)
 
 
-def _label(run: AgentRun) -> str:
-    proof = run.certificate
+def label(run: AgentRun) -> str:
+    """A run's name and the privacy it certifiably has, for legends."""
+    proof, name = run.certificate, as_text(run.name)
     if isinf(proof.epsilon):
-        return f"{run.name} (not private)"
+        return f"{name} (not private)"
     if proof.epsilon == 0:
-        return f"{run.name} (no data used)"
+        return f"{name} (no data used)"
     delta = f"{proof.claimed_delta:g}".replace("e-0", "e-")
     brief = f"{proof.ledger.brief}: " if proof.ledger.brief else ""
-    return rf"{run.name} ({brief}$\epsilon$ = {proof.epsilon:.3g}, $\delta$ = {delta})"
+    return rf"{name} ({brief}$\epsilon$ = {proof.epsilon:.3g}, $\delta$ = {delta})"
 
 
-def standard_error(values: Floats) -> float:
-    """The standard error of the mean; NaN for a single value."""
-    return float(values.std(ddof=1)) / sqrt(len(values)) if len(values) > 1 else float("nan")
-
-
-def describe(config: AgentConfig) -> dict[str, Any]:
-    """A config as plain values, its class under "agent"."""
-    return {"agent": type(config).__name__, **asdict(config)}
-
-
-def plain(value: Any) -> Any:
-    """`value` with everything JSON cannot say said otherwise: infinities as "inf", NaN as null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not isfinite(value):
-        return None if value != value else str(value)
-    return value
-
-
-def write_json(path: Path, document: Any) -> Path:
-    """Plain JSON, written atomically."""
-    text = json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
-    return write_atomically(path, lambda partial: partial.write_text(text))
-
-
-def check_writable(path: Path) -> None:
-    """Raise `BadInput` unless a file can be written at `path`: better asked before the work."""
-    if path.is_dir():
-        raise BadInput(f"Cannot write {path}: it is a folder.")
-    probe = path.parent / f".{path.name}.{os.getpid()}.probe"
-    try:
-        write_atomically(probe, lambda partial: partial.touch())
-        probe.unlink()
-    except BadInput as mistake:
-        raise BadInput(str(mistake).replace(str(probe), str(path))) from None
-
-
-def write_atomically(path: Path, write: Any) -> Path:
-    """Let `write` fill a temporary file beside `path`, then rename it: never half a file."""
-    partial = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(partial)
-        partial.replace(path)
-    except OSError as error:
-        raise BadInput(f"Cannot write {path}: {error.strerror}.") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-    return path
+def as_text(name: str) -> str:
+    """A name for a figure: no formula, and lines that fit."""
+    return fill(name.replace("$", r"\$"), 60)

@@ -12,8 +12,9 @@ from dpbandit.arrays import Floats, Ints, pick, rows
 from dpbandit.protocols import ContextualSpec
 
 _LONG = 32
-"""From this dimension on a BLAS rank-one update in place, replica by replica, is faster than one
-gather, outer product and scatter for all: at d = 50 by a factor of two, at d = 20 it is slower."""
+"""From this dimension on BLAS products and rank-one updates in place, replica by replica, are
+faster than one gather, outer product and scatter for all: at d = 50 by a factor of two, at d = 20
+they are slower."""
 
 
 class Ridge:
@@ -88,8 +89,13 @@ class OnlineRidge(Ridge):
         x = pick(context, action) if self._shared else context
         where = rows(R) if self._shared else self._offset + action
         inverse, theta = self.inverse.reshape(-1, d, d), self.theta.reshape(-1, d)
-        block = inverse.take(where, axis=0, out=self._block, mode="clip")
-        Vx = np.matvec(block, x)  # (R, d)
+        if d < _LONG:
+            block = inverse.take(where, axis=0, out=self._block, mode="clip")
+            Vx = np.matvec(block, x)  # (R, d)
+        else:
+            Vx = np.empty((R, d))
+            for index, row, product in zip(where.tolist(), x, Vx, strict=True):
+                inverse[index].dot(row, out=product)
         gain = Vx / (1 + np.vecdot(Vx, x))[:, None]
         chosen = theta[where]
         error = reward - np.vecdot(chosen, x)

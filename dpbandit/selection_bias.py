@@ -35,17 +35,17 @@ class SelectedMoments:
         R, K, d = theta.shape
         U, S, Vt = np.linalg.svd(theta, full_matrices=False)  # (R, K, m), (R, m), (R, m, d)
         m = S.shape[1]  # min(K, d)
-        c = self._users()[..., :m]  # (R, n, m)
-        scores = c @ (U * S[:, None]).transpose(0, 2, 1)  # (R, n, K)
-        played = 1.0 * (scores == scores.max(axis=2, keepdims=True))  # (R, n, K)
-        played /= played.sum(axis=2, keepdims=True)  # ties are played at random
+        c = self._users()[..., :m].transpose(0, 2, 1)  # (R, m, n)
+        scores = (U * S[:, None]) @ c  # (R, K, n)
+        played = 1.0 * (scores == scores.max(axis=1, keepdims=True))  # (R, K, n)
+        played /= played.sum(axis=1, keepdims=True)  # ties are played at random
         V = Vt.transpose(0, 2, 1)
         off_span = np.eye(d) - V @ Vt
         moments = np.empty((R, K, d, d))
         for arm in range(K):
-            chosen = played[..., arm : arm + 1]
-            inside = (c * chosen).transpose(0, 2, 1) @ c / c.shape[1]  # (R, m, m)
-            share = chosen.mean(axis=1)[..., None]  # (R, 1, 1)
+            chosen = played[:, arm, None]  # (R, 1, n)
+            inside = (c * chosen) @ c.transpose(0, 2, 1) / c.shape[2]  # (R, m, m)
+            share = chosen.mean(axis=2, keepdims=True)  # (R, 1, 1)
             moments[:, arm] = share * off_span + V @ inside @ Vt
         moments /= d
         return moments

@@ -18,7 +18,9 @@ from dpbandit.arrays import Floats
 from dpbandit.inputs import BadInput, whole
 
 _VALUES_AHEAD = 2048
-"""Values drawn at once for a replica and a call site. Changes speed, never values."""
+"""Values drawn at once for a replica and a call site, at most. Changes speed, never values."""
+_FIRST = 16
+"""Rounds drawn at once by the first call."""
 
 Seed: TypeAlias = int | tuple[int, ...]
 
@@ -93,14 +95,15 @@ class Source(ABC):
     """Random numbers for all replicas: call it for a round, or `take` a block. Use one of them."""
 
     ahead: int
-    """rounds that are taken at once behind the calls; changes speed, never values"""
+    """rounds that are taken at once behind the calls, at most; changes speed, never values"""
     _block: Floats = np.empty(0)
     _next = 0
 
     def __call__(self) -> Floats:
         """The next round's numbers, (R, *shape)."""
-        if self._next == len(self._block):
-            self._block, self._next = self.take(self.ahead), 0
+        if self._next == len(self._block):  # twice as many each time: short runs draw few in vain
+            count = min(self.ahead, 2 * len(self._block) or _FIRST)
+            self._block, self._next = self.take(count), 0
         self._next += 1
         values: Floats = self._block[self._next - 1]
         return values

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 
+from dpbandit.files import write_atomically
 from dpbandit.progress import Progress
-from dpbandit.results import write_atomically
 
 
 class AnyCell(Protocol):

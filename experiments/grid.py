@@ -1,24 +1,22 @@
 """A grid of runs that may be interrupted: an agent on an environment, its regret at marks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dpbandit.agents import Uniform
 from dpbandit.arrays import Floats, Ints
-from dpbandit.evaluate import Log, certify, log_marks, play, problem_maker
+from dpbandit.evaluate import certify, problem_maker
 from dpbandit.experiments.cells import Kept, run_cells, seed_blocks
+from dpbandit.files import plain
 from dpbandit.inputs import whole
+from dpbandit.loop import log_marks, play_any
 from dpbandit.progress import Progress
-from dpbandit.protocols import AgentConfig, Hindsight
-from dpbandit.results import plain
+from dpbandit.protocols import AgentConfig
+from dpbandit.provenance import source_digest
 from dpbandit.version import VERSION
 
 _AT_ONCE = 20
@@ -58,17 +56,6 @@ class Cell:
             "dpbandit": VERSION,
             "source": source_digest(),
         }
-
-
-@cache
-def source_digest() -> str:
-    """A hash of the code: numbers of another program are not this one's."""
-    digest = sha256()
-    for package in ("dpbandit", "dpbandit.agents", "dpbandit.envs"):
-        folder = Path(import_module(package).__file__ or "").parent
-        for file in sorted(folder.rglob("*.py")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 class Outcome(NamedTuple):
@@ -114,21 +101,12 @@ def _run(name: str, cell: Cell, bar: Progress) -> Outcome:
     marks, logs = log_marks(cell.horizon), []
     for seeds in seed_blocks(cell.seed, cell.replicas, _AT_ONCE):
         bar.working_on(name, rate=len(seeds))
-        logs.append(_play(problem, cell.config, seeds, marks, bar))
+        logs.append(play_any(problem, cell.config, seeds, marks=marks, advance=bar.advance))
     regret, reward = (
         np.concatenate([getattr(log, what) for log in logs], axis=1)
         for what in ("regret", "reward")
     )
     return Outcome(marks, regret, reward, proof.epsilon, proof.claimed_delta)
-
-
-def _play(
-    problem: Any, config: AgentConfig, seeds: Sequence[tuple[int, int]], marks: Ints, bar: Progress
-) -> Log:
-    if isinstance(config, Hindsight):  # somebody has to meet the users first
-        answer = play(problem, Uniform(), seeds, marks=marks).best_fixed
-        config = config.with_answer(answer)
-    return play(problem, config, seeds, marks=marks, advance=bar.advance)
 
 
 def _packed(outcome: Outcome) -> Kept:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.arrays import Floats
-from dpbandit.evaluate import play, problem_maker
+from dpbandit.evaluate import problem_maker
 from dpbandit.inputs import BadInput, whole
+from dpbandit.loop import play
 from dpbandit.protocols import Agent, AgentConfig, Hindsight, Spec
 from dpbandit.stochastic.problems import StreamProblem
 from dpbandit.streams import Seed, Streams

@@ -49,7 +49,7 @@ ORDER = """
     protocols links privacy.certified_sums privacy.loss_gradients
     experts.spec convex.spec privacy.generalised_sums | stochastic.spec privacy.shariff_sheffet
     privacy.peeling | privacy.hard_thresholding
-    problems ridge frank_wolfe lasso batched convex.one_point
+    logs ratings problems ridge frank_wolfe lasso batched convex.one_point
     convex.batch_plan | convex.batched_descent
     convex.leaders experts.segments experts.weighted_majority convex.projection_free
     stochastic.frank_wolfe glm optimism frank_wolfe_bandit
@@ -60,14 +60,17 @@ ORDER = """
     stochastic.sampled_descent stochastic.problems
     experts.printed_doubling
     | envs.* agents.*
-    progress plots | results
+    settings progress plots replay files provenance slopes | runs loop | store | results
     evaluate auditing.bounds auditing.scores auditing.worlds auditing.witness
     | auditing.contexts auditing.data auditing.views
     auditing.exact auditing.ratios
     | auditing.search auditing.report | auditing.audit
     auditing.rehearsal auditing.everyone
-    experiments.case experiments.cells experiments.releases experiments.command experiments.slopes
-    experiments.drawing experiments.paper_table | experiments.grid
+    clients.bridge clients.foreign clients.logged
+    | clients.from_gymnasium clients.mabwiser clients.player clients.river
+    experiments.case experiments.cells experiments.releases experiments.command
+    experiments.drawing experiments.paper_table experiments.labs.catalogue
+    | experiments.grid experiments.labs.notebook
     experiments.contextual_cases experiments.convex_cases experiments.stream_cases
     experiments.window_cases
     experiments.experts_cases
@@ -77,7 +80,7 @@ ORDER = """
     experiments.window.plan | experiments.window.runs | experiments.window.costs
     experiments.window.questions experiments.window.table_1 | experiments.window.study
     experiments.window.tables experiments.window.figures | experiments.window.command
-    experiments.window experiments.window.__main__
+    experiments.window experiments.window.__main__ experiments.labs experiments.labs.__main__
     experiments.sgd.command | experiments.paper_tables experiments.sgd experiments.sgd.__main__
     experiments.cases experiments.convex.plan experiments.experts.plan
     experiments.experts.families
@@ -93,7 +96,10 @@ ORDER = """
     experiments.convex experiments.convex.__main__ experiments.experts
     experiments.experts.__main__
     experiments.figure_5_1 experiments.figure_5_1.__main__
-    tables | cli | __main__
+    comparisons sweeps.file | sweeps.plan | sweeps.folder sweeps.audits | sweeps.run | sweeps
+    report.figures | report.page | report
+    tables | commands.options | commands.listings commands.compare commands.certify commands.audit
+    commands.reproduce commands.lab commands.sweep commands.report | commands | cli | __main__
 """
 FLOORS = [floor.split() for floor in ORDER.strip().replace("\n", "|").split("|")]
 INITS = {package.partition(".")[2] for package in FOLDERS}
@@ -193,7 +199,8 @@ def test_the_list_of_packages_is_complete():
     loose = {Path(name).parent.as_posix() for name in TRACKED if name.endswith(".py")}
     homes = {folder(package).relative_to(ROOT).as_posix() for package in found}
     tops = tuple(f"{home}/" for home in homes)
-    assert {home for home in loose - homes if home.startswith(tops)} <= {"envs/data"}
+    data = {"envs/data", "experiments/labs/notebooks"}
+    assert {home for home in loose - homes if home.startswith(tops)} <= data
     assert SETUP["package-data"]["dpbandit.envs"] == ["data/*"]
 
 

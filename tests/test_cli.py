@@ -18,7 +18,8 @@ TINY = ["--horizon", "20", "--replicas", "2"]
 OJ = ["compare", "dpbandit/OJPricing-v0", *TINY]
 GLM = ["compare", "GLMBandit", *TINY]
 P1 = ["reproduce", "contextual/p1", *TINY, "--agent"]
-COMPARE_KEYS = ["agent", "mean", "se", "q05", "q50", "q95", "seconds", "notion"]
+COMPARE_KEYS = ["problem", "horizon", "agent", "replicas", "mean", "se", "q05", "q50", "q95"]
+COMPARE_KEYS += ["switches", "seconds", "notion"]
 COMPARE_KEYS += [
     "claimed_epsilon",
     "claimed_delta",
@@ -164,7 +165,7 @@ def test_out_writes_four_files_and_nothing_else(run, tmp_path):
 
 MISTAKES = {  # command line -> what the sentence must name
     "unknown id": (["compare", "OJPrizing"], "OJPrizing", "OJPricing-v0"),
-    "not ours": (["compare", "CartPole-v1"], "CartPole-v1", "Problem"),
+    "not ours": (["compare", "CartPole-v1"], "CartPole-v1", "FromGymnasium"),
     "unknown agent": ([*OJ, "--agents", "lincub"], "lincub", "did you mean linucb"),
     "unknown setting": ([*OJ, "--agents", "linucb:alhpa=1"], "alhpa", "did you mean alpha"),
     "unknown argument": ([*GLM, "--set", "dimm=3"], "dimm", "did you mean dim"),

@@ -29,13 +29,18 @@ from dpbandit.evaluate import log_marks, play, problem_maker
 from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.losses import Ridge, Squared
 from dpbandit.protocols import ContextualSpec
-
-ARMS = [
-    name for name in ENVIRONMENTS if isinstance(problem_maker(name)(horizon=1).spec, ContextualSpec)
-]
+from tests.ratings_files import ARGUMENTS
 
 
-def quick(env, agents, horizon=300, replicas=4, **more):
+def made(name, **arguments):
+    return problem_maker(name)(**ARGUMENTS.get(name, {}), **arguments)
+
+
+ARMS = [name for name in ENVIRONMENTS if isinstance(made(name, horizon=1).spec, ContextualSpec)]
+
+
+def quick(env, agents, horizon=300, replicas=4, env_kwargs=None, **more):
+    more["env_kwargs"] = {**ARGUMENTS.get(env, {}), **(env_kwargs or {})}
     return compare(env, agents, horizon=horizon, replicas=replicas, progress=False, **more)
 
 
@@ -66,7 +71,7 @@ def test_best_fixed_is_the_best_dumb_player(name):
     """No constant action does better on the same users; it beats uniform play."""
     results = quick(name, {"BestFixed": BestFixed()})
     assert (final(results, "BestFixed") <= final(results, "Uniform")).all()
-    problem = problem_maker(name)(horizon=300)
+    problem = made(name, horizon=300)
     if isinstance(problem.spec, ContextualSpec):
         for arm in range(problem.spec.n_actions):
             config = BestFixed().with_answer(np.full(4, arm))
@@ -151,7 +156,7 @@ def test_memory_does_not_grow_with_the_horizon(config):
 def test_every_agent_plays_or_refuses_every_environment(name):
     played = 0
     for env, settings in [*((env, {}) for env in ENVIRONMENTS), ("StreamingRegression", {"p": 1})]:
-        spec = problem_maker(env)(horizon=1, **settings).spec
+        spec = made(env, horizon=1, **settings).spec
         agents = {"agent": AGENTS[name]()}
         if plays(name, spec):
             played += 1

@@ -1,6 +1,7 @@
 """The measured numbers of an independent program, reproduced.
 
-Each row: ours and theirs are independent means, so |z| <= 4 has a false-alarm rate of 6e-5.
+Each row: ours and theirs are independent means, so |z| <= 4 has a false-alarm rate of 6e-5. Of the
+contextual cases 30 replicas have standard errors about 1.5 times theirs: 7 of theirs are found.
 The certified DP-UCB rows were measured with 3.7 % less noise than their budget allows; there the
 agent is given the epsilon at which certified noise is that small, and the certificate says so.
 """
@@ -25,6 +26,11 @@ FEW = [
     ("dp-hdb", {"calibration": "paper"}),
 ]
 """Of the agents with many rows; the others take longer."""
+REFITTED = [
+    ("dp-ucb", {"calibration": "paper"}),
+    ("dp-ucb", {"prefix_sums": "tree", "refresh_every": 1}),
+]
+"""A 100 x 100 matrix is inverted in every round: 8 replicas, by which 12 % are found."""
 PRINTED = {"dp-ucb": 0.2, "dp-hdb": 0.46, "private-bandit": 0.21, "bandit-pftal": 1, "pftal": 2}
 """What printed noise that claims epsilon 1 certifies at most: too much of it, but for PFTAL's."""
 
@@ -84,13 +90,13 @@ def named(values):
 
 @pytest.mark.parametrize(("name", "row"), FAST, ids=named(FAST))
 def test_reference_numbers(name, row):
-    check(name, row, replicas=50)
+    check(name, row, replicas=50 if is_convex(name) else 30)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "row"), SLOW, ids=named(SLOW))
 def test_reference_numbers_of_slow_rows(name, row):
-    check(name, row, replicas=20)
+    check(name, row, replicas=8 if (row.agent, row.settings) in REFITTED else 20)
 
 
 OTHER_TARGETS = [  # agent, settings, epsilon, mean: measured without a standard error

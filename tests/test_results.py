@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 from dpbandit import BadInput, compare
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.evaluate import log_marks
-from dpbandit.results import plain, standard_error, write_atomically, write_json
+from dpbandit.files import plain, write_atomically, write_json
+from dpbandit.runs import standard_error
 
 AGENTS = {"LinUCB": LinUCB(), "DP-UCB": DPUCB(epsilon=2.0, delta=1e-3)}
+COLUMNS = ["problem", "environment", "horizon", "seed", "agent", "epsilon", "delta"]
+COLUMNS += ["replica", "round", "regret", "reward", "switches", "config"]
 FILES = ["frame.parquet", "regret.png", "results.json", "summary.csv"]
 
 
@@ -33,12 +36,13 @@ def lonely():
 
 def test_frame_has_a_row_for_each_agent_replica_and_mark(results):
     frame = results.frame()
-    assert list(frame.columns) == ["agent", "replica", "round", "regret", "reward"]
+    assert list(frame.columns) == COLUMNS
     assert len(frame) == 4 * 3 * len(results.marks)
     assert list(frame["agent"].unique()) == ["LinUCB", "DP-UCB", "Uniform", "BestFixed"]
     for number, run in enumerate(results.runs):
         part = frame[frame["agent"] == run.name]
-        for column, table in (("regret", run.regret), ("reward", run.reward)):
+        tables = {"regret": run.regret, "reward": run.reward, "switches": run.switches}
+        for column, table in tables.items():
             pivot = part.pivot(index="round", columns="replica", values=column)
             assert (pivot.to_numpy() == table).all(), number
             assert pivot.index.tolist() == results.marks.tolist()
@@ -169,7 +173,7 @@ def test_replicas_do_not_depend_on_how_they_are_grouped(monkeypatch):
     """Chunks of any size, more replicas beside: the first replicas' curves are bit-identical."""
     arguments = {"horizon": 60, "progress": False}
     whole = compare("GLMBandit", AGENTS, replicas=5, **arguments)
-    monkeypatch.setattr("dpbandit.evaluate._chunk", lambda spec: 2)
+    monkeypatch.setattr("dpbandit.evaluate.replicas_at_once", lambda spec: 2)
     for replicas in (3, 5):
         parts = compare("GLMBandit", AGENTS, replicas=replicas, **arguments)
         for run, other in zip(whole.runs, parts.runs, strict=True):

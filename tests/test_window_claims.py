@@ -16,7 +16,7 @@ from dpbandit.losses import Linear, Quadratic
 from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, lasts
-from dpbandit.results import _label, plot_certificate
+from dpbandit.results import label, plot_certificate
 from dpbandit.tables import print_results
 
 WORDS = "for the last 9 rounds only (older data may be revealed completely)"
@@ -111,7 +111,7 @@ def test_frames_and_files_say_so(results, tmp_path):
 
 def test_legends_say_so(results, tmp_path):
     """In the words of the label, which are in the picture, too."""
-    labels = {run.name: _label(run) for run in results.runs}
+    labels = {run.name: label(run) for run in results.runs}
     assert f"({SHORT}: " in labels["WDP"]
     assert "(conditional: " in labels["POCP"]
     assert "window" not in labels["PFTAL"]

@@ -10,8 +10,8 @@ import numpy as np
 from dpbandit.arrays import Floats
 from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.views import View
+from dpbandit.files import write_atomically
 from dpbandit.inputs import one_of
-from dpbandit.results import write_atomically
 
 _SLACK = 1e-6
 """By which a certificate, rounded up, may exceed its claim."""

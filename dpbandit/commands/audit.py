@@ -14,11 +14,21 @@ from dpbandit.auditing.audit import audit as run_audit
 from dpbandit.auditing.everyone import audit_all, with_printed
 from dpbandit.auditing.report import SUFFIXES, plot_audit
 from dpbandit.auditing.views import View
-from dpbandit.commands.options import Delta, Epsilon, Horizon, Seed, Settings, given
+from dpbandit.commands.options import (
+    Delta,
+    Env,
+    Epsilon,
+    Horizon,
+    Seed,
+    Settings,
+    complete_agents,
+    given,
+    say,
+)
 from dpbandit.evaluate import problem_maker
+from dpbandit.files import check_writable, write_json
 from dpbandit.inputs import BadInput, one_of, privacy_target
 from dpbandit.protocols import AgentConfig
-from dpbandit.results import check_writable, write_json
 from dpbandit.settings import parse_agent, parse_settings
 from dpbandit.tables import audit_table
 
@@ -28,8 +38,11 @@ _OF_ONE = ("env", "horizon", "settings", "plot")
 
 def audit(
     context: typer.Context,
-    agent: Annotated[str | None, typer.Argument(help="ID[:KEY=VALUE...], or --all.")] = None,
-    env: Annotated[str, typer.Option(help="Environment id.")] = "dpbandit/GLMBandit-v0",
+    agent: Annotated[
+        str | None,
+        typer.Argument(help="ID[:KEY=VALUE...], or --all.", autocompletion=complete_agents),
+    ] = None,
+    env: Env = "dpbandit/GLMBandit-v0",
     everyone: Annotated[
         bool,
         typer.Option("--all", help="Every private agent, also as printed, on a small problem."),
@@ -93,10 +106,10 @@ def audit(
         document = {"agent_id": agent, "environment": env, "horizon": horizon, **report.as_dict()}
         if plot is not None:
             plot_audit(report, plot, title=f"{agent} on {env}, horizon {horizon:,}")
-            console.print(f"Written to {plot}.", highlight=False)
+            say(f"Written to {plot}.")
     if out is not None:
         write_json(out, document)
-        console.print(f"Written to {out}.", highlight=False)
+        say(f"Written to {out}.")
 
 
 def _private() -> list[str]:

@@ -7,17 +7,32 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from dpbandit.commands.options import Delta, Epsilon, Horizon, JsonFile, Settings
+from dpbandit.commands.options import (
+    Delta,
+    Env,
+    Epsilon,
+    Horizon,
+    JsonFile,
+    Settings,
+    complete_agents,
+    say,
+)
 from dpbandit.evaluate import certify as make_certificate
 from dpbandit.evaluate import problem_maker
+from dpbandit.files import write_json
 from dpbandit.inputs import privacy_target
-from dpbandit.results import plot_certificate, write_json
+from dpbandit.results import plot_certificate
 from dpbandit.settings import parse_agent, parse_settings
 
 
 def certify(
-    agent: Annotated[str, typer.Argument(help="ID[:KEY=VALUE...], see `dpbandit agents`.")],
-    env: Annotated[str, typer.Option(help="Environment id.")] = "dpbandit/GLMBandit-v0",
+    agent: Annotated[
+        str,
+        typer.Argument(
+            help="ID[:KEY=VALUE...], see `dpbandit agents`.", autocompletion=complete_agents
+        ),
+    ],
+    env: Env = "dpbandit/GLMBandit-v0",
     horizon: Horizon = 10_000,
     epsilon: Epsilon = 1.0,
     delta: Delta = 1e-5,
@@ -39,4 +54,4 @@ def certify(
         write_json(json, proof.as_dict())
     if plot is not None:
         plot_certificate(proof, plot, title=f"{agent} on {env}, horizon {horizon:,}")
-        Console().print(f"Written to {plot}.", highlight=False)
+        say(f"Written to {plot}.")

@@ -4,22 +4,38 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from dpbandit.commands.options import Delta, Epsilon, Horizon, JsonFile, Replicas, Seed, Settings
+from dpbandit.commands.options import (
+    Delta,
+    Epsilon,
+    Horizon,
+    JsonFile,
+    Replicas,
+    Seed,
+    Settings,
+    complete_agents,
+    complete_env,
+    say,
+)
 from dpbandit.evaluate import compare as run_comparison
+from dpbandit.files import check_writable, write_json
 from dpbandit.inputs import privacy_target
-from dpbandit.results import check_writable, write_json
 from dpbandit.settings import parse_agent, parse_settings
 from dpbandit.tables import print_results
 
 
 def compare(
-    env: Annotated[str, typer.Argument(help="Environment id, see `dpbandit envs`.")],
+    env: Annotated[
+        str,
+        typer.Argument(help="Environment id, see `dpbandit envs`.", autocompletion=complete_env),
+    ],
     more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
     agents: Annotated[
         list[str] | None,
-        typer.Option(help="Agent ids with settings, ID[:KEY=VALUE...], separated by commas."),
+        typer.Option(
+            help="Agent ids with settings, ID[:KEY=VALUE...], separated by commas.",
+            autocompletion=complete_agents,
+        ),
     ] = None,
     horizon: Horizon = 10_000,
     replicas: Replicas = 20,
@@ -60,4 +76,4 @@ def compare(
     if out is not None:
         folder = results.save(out)
         names = ", ".join(sorted(path.name for path in folder.iterdir() if path.is_file()))
-        Console().print(f"Written to {folder}: {names}.", highlight=False)
+        say(f"Written to {folder}: {names}.")

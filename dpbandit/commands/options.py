@@ -1,11 +1,34 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what TAB offers for them."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import gymnasium as gym
 import typer
+from rich.console import Console
 
+from dpbandit.agents import AGENTS
+
+
+def complete_env(incomplete: str) -> list[str]:
+    """Environments for TAB: their ids and, once one of those is begun, their short names."""
+    ids = [name for name, entry in gym.registry.items() if "problem" in entry.kwargs]
+    short = [name.removeprefix("dpbandit/").removesuffix("-v0") for name in ids]
+    return [name for name in [*ids, *(short if incomplete else [])] if name.startswith(incomplete)]
+
+
+def complete_agents(incomplete: str) -> list[str]:
+    """Agents for TAB: their ids, behind those that are there already.
+
+    >>> complete_agents("linucb,dp-")
+    ['linucb,dp-ucb', 'linucb,dp-hdb', 'linucb,dp-ftrl', 'linucb,dp-tofw', 'linucb,dp-pofw']
+    """
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in AGENTS if name.startswith(last)]
+
+
+Env = Annotated[str, typer.Option(help="Environment id.", autocompletion=complete_env)]
 Epsilon = Annotated[float, typer.Option(help="Privacy target of every private agent, > 0.")]
 Delta = Annotated[float, typer.Option(help="Privacy target of every private agent, in [0, 1).")]
 Horizon = Annotated[int, typer.Option(help="Rounds, >= 1.")]
@@ -19,3 +42,8 @@ def given(context: typer.Context, names: Sequence[str]) -> bool:
     """Whether any of these options is on the command line."""
     sources = (context.get_parameter_source(name) for name in names)
     return any(source is not None and source.name == "COMMANDLINE" for source in sources)
+
+
+def say(sentence: str) -> None:
+    """Print a sentence as it is: a path may look like markup, and stays on one line."""
+    Console().print(sentence, highlight=False, markup=False, soft_wrap=True)

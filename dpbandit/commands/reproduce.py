@@ -9,12 +9,21 @@ import typer
 from rich.console import Console
 
 from dpbandit.agents import AGENTS
-from dpbandit.commands.options import Horizon, JsonFile, Replicas, Seed, Settings, given
+from dpbandit.commands.options import (
+    Horizon,
+    JsonFile,
+    Replicas,
+    Seed,
+    Settings,
+    complete_agents,
+    given,
+    say,
+)
 from dpbandit.experiments import reproduce as run_case
 from dpbandit.experiments.paper_table import ALL, PaperTable
 from dpbandit.experiments.paper_tables import TABLES
+from dpbandit.files import check_writable, write_json
 from dpbandit.inputs import BadInput, one_of
-from dpbandit.results import check_writable, write_json
 from dpbandit.settings import parse_settings
 from dpbandit.tables import print_cases
 
@@ -43,7 +52,9 @@ def reproduce(
     context: typer.Context,
     case: Annotated[str | None, typer.Argument(help="Name of a case, see --list.")] = None,
     more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
-    agent: Annotated[str | None, typer.Option(help="Agent id.")] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="Agent id.", autocompletion=complete_agents)
+    ] = None,
     list_cases: Annotated[bool, typer.Option("--list", help="Show the cases.")] = False,
     settings: Settings = None,
     calibration: Annotated[Calibration | None, typer.Option(help="Which constants.")] = None,
@@ -128,6 +139,6 @@ def _redo(
     for part in made.tables:
         console.print(part)
     for path in made.files:
-        console.print(f"Written to {path}.", highlight=False)
+        say(f"Written to {path}.")
     if json is not None:
         write_json(json, made.records)

@@ -20,6 +20,8 @@ from functools import cache
 from math import exp, inf, log, prod, sqrt
 from typing import Literal, TypeAlias
 
+from scipy.optimize import brentq
+
 from dpbandit.inputs import BadInput, gaussian_target, one_of, privacy_target, whole
 from dpbandit.privacy.gdp import mu_of
 from dpbandit.privacy.honaker import HonakerNoise
@@ -83,22 +85,25 @@ def least_noise(spend: Callable[[float], Spend], *, epsilon: float, delta: float
     if epsilon == inf:
         return 0.0
 
-    def fits(x: float) -> bool:
-        return Ledger((spend(exp(x)),)).delta(epsilon) <= delta
+    @cache
+    def excess(x: float) -> float:
+        """Above 0 where the target is missed: smooth, but for a target of delta = 0."""
+        certified = Ledger((spend(exp(x)),)).delta(epsilon)
+        return log(max(certified, 1e-300)) - log(max(delta, 2e-300))
 
     low = high = 0.0
-    while not fits(high):
+    while excess(high) > 0:
         low, high = high, high + 1
         if high > log(1e12):
             raise BadInput(f"Expected epsilon={epsilon!r} at delta={delta!r} to be within reach.")
-    while low == high or fits(low):
+    while low == high or excess(low) <= 0:
         low, high = low - 1, low
         if low < log(1e-12):
             return exp(low)
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return exp(high)
+    x = brentq(excess, low, high, xtol=5e-7)
+    while excess(x) > 0:
+        x += 5e-7
+    return exp(x)
 
 
 def least_multiplier(

@@ -88,6 +88,11 @@ def certificate(
     )
 
 
+def certificate_from_dict(values: dict[str, Any]) -> Certificate:
+    """The inverse of `Certificate.as_dict`."""
+    return Certificate(**{**values, "ledger": ledger_from_dict(values["ledger"])})
+
+
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (

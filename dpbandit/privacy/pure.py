@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _GROUPS = 512
 """Different epsilons that are composed one by one; more are rounded up onto this many."""
+_SHORT = 10_000
+"""Cells of a loss distribution that are all kept."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,9 @@ class PureSpend:
             grid = np.arange(-top, top + 1)
             deltas = np.clip(self.curve(epsilon, grid * step), 0.0, 1.0)
             parts.append(pld_pmf.create_pmf_pessimistic_connect_dots(step, grid, deltas))
+            tail = 1e-15 if count * len(grid) > _SHORT else 0.0  # finding it takes long
             with np.errstate(over="ignore"):  # in the library's tail bound, harmless
-                parts[-1] = parts[-1].self_compose(count)
+                parts[-1] = parts[-1].self_compose(count, tail)
         while len(parts) > 1:  # pairwise: the short ones first
             pairs = zip(parts[::2], parts[1::2], strict=False)
             odd = parts[len(parts) - len(parts) % 2 :]

@@ -197,10 +197,13 @@ class OneShotTopK(Mechanism):
             )
         while self._first + len(self._noises) <= drawn.max():
             self._noises.append(self._noise().copy())
-        noise = np.empty((len(due), self._shape[1]))
-        for j in np.unique(drawn):
-            mine = drawn == j
-            noise[mine] = self._noises[j - self._first][due[mine]]
+        if (drawn == drawn[0]).all():
+            noise = self._noises[int(drawn[0]) - self._first][due]
+        else:
+            noise = np.empty((len(due), self._shape[1]))
+            for j in np.unique(drawn):
+                mine = drawn == j
+                noise[mine] = self._noises[j - self._first][due[mine]]
         self._drawn[due] += 1
         while self._first < self._drawn.min():
             self._noises.popleft()

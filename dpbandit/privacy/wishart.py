@@ -82,8 +82,7 @@ class WishartSpend:
         epsilon = min(epsilon, 100.0)  # e^epsilon overflows; delta at less is a bound
         removing, adding = _zero_out(self.degrees, self.dim, self.nodes)
         split = np.linspace(0, epsilon, 65)
-        first = removing.get_delta_for_epsilon(split) + ROUNDING
-        second = adding.get_delta_for_epsilon((epsilon - split)[::-1])[::-1] + ROUNDING
+        first, second = _deltas(removing, split), _deltas(adding, epsilon - split)
         return min(1.0, float((first + np.exp(split) * second).min()))
 
 
@@ -145,6 +144,11 @@ def _zero_out(degrees: float, dim: int, nodes: int) -> "tuple[PLDPmf, PLDPmf]":
             np.where(loss > -0.5, chdtr(freedom, c), 1.0),
         )
     return removing, adding
+
+
+def _deltas(curve: "PLDPmf", epsilons: Floats) -> Floats:
+    # one epsilon at a time: given all of them, the library loops over the cells in Python
+    return np.array([curve.get_delta_for_epsilon(float(x)) for x in epsilons]) + ROUNDING
 
 
 def paper_degrees(epsilon: float, delta: float, *, dim: int, levels: int) -> float:

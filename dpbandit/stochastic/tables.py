@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from dpbandit.arrays import Floats
+from dpbandit.arrays import Floats, Ints
 from dpbandit.inputs import BadInput, whole
 
 _JUICE = ("SalePriceMM", "SalePriceCH", "LoyalCH")
@@ -30,18 +30,24 @@ def oj() -> Floats:
 
 
 @cache
-def digits(digit: int) -> Floats:
-    """1,797 images of 8 x 8 pixels in [0, 1] that scikit-learn brings: (n, 65).
+def images() -> tuple[Floats, Ints]:
+    """1,797 images of 8 x 8 pixels in [0, 1] that scikit-learn brings, (n, 64), and their digits.
 
-    1 for images of `digit`, -1 for others. Raises `BadInput` without scikit-learn.
+    Raises `BadInput` without scikit-learn. Treat as read-only.
     """
-    whole("digit", digit, 0, 9)
     try:
         bundled = import_module("sklearn.datasets").load_digits()
     except ImportError:
         raise BadInput(
             "Expected scikit-learn, which brings data='digits', to be installed: "
-            "pip install scikit-learn, or take data='oj'."
+            "pip install scikit-learn, or take other data."
         ) from None
-    pixels = np.asarray(bundled.data, dtype=np.float64) / 16
-    return np.column_stack([pixels, np.where(bundled.target == digit, 1.0, -1.0)])
+    return np.asarray(bundled.data, dtype=np.float64) / 16, bundled.target.astype(np.int64)
+
+
+@cache
+def digits(digit: int) -> Floats:
+    """The `images` and an answer: (n, 65), 1 for images of `digit`, -1 for others."""
+    whole("digit", digit, 0, 9)
+    pixels, target = images()
+    return np.column_stack([pixels, np.where(target == digit, 1.0, -1.0)])

@@ -9,7 +9,7 @@ from dpbandit.experiments.convex.figures import figures
 from dpbandit.experiments.convex.plan import QUICK, Plan
 from dpbandit.experiments.convex.study import study
 from dpbandit.experiments.convex.tables import tables
-from dpbandit.results import check_writable
+from dpbandit.files import check_writable
 
 
 def main(quick: Quick = False, out: Out = Path("out/convex"), replicas: Replicas = None) -> None:

@@ -11,7 +11,7 @@ from dpbandit.evaluate import problem_maker
 from dpbandit.experiments.convex.plan import Plan
 from dpbandit.experiments.grid import Cell, Outcome
 from dpbandit.protocols import AgentConfig, Spec
-from dpbandit.results import standard_error
+from dpbandit.runs import standard_error
 
 _TOLD_DATA = (FTAL, OGD, PFTAL)
 

@@ -12,8 +12,8 @@ from dpbandit.experiments.convex.horizons import growth, signs
 from dpbandit.experiments.convex.plan import Plan
 from dpbandit.experiments.convex.runs import Found, FoundPanels, Panels
 from dpbandit.experiments.grid import run_grid
-from dpbandit.experiments.slopes import Slope, slope
-from dpbandit.results import write_atomically
+from dpbandit.files import write_atomically
+from dpbandit.slopes import Slope, slope
 
 QUESTIONS: dict[str, Callable[[Plan], Panels]] = {
     "growth": growth,

@@ -7,7 +7,7 @@ from rich.table import Table
 from dpbandit.arrays import Floats
 from dpbandit.experiments.convex.runs import Found, FoundLines
 from dpbandit.experiments.convex.study import Findings
-from dpbandit.results import standard_error
+from dpbandit.runs import standard_error
 
 
 def tables(findings: Findings) -> Iterator[Table]:

@@ -9,7 +9,7 @@ from dpbandit.experiments.experts.figures import figures
 from dpbandit.experiments.experts.plan import QUICK, Plan
 from dpbandit.experiments.experts.study import study
 from dpbandit.experiments.experts.tables import tables
-from dpbandit.results import check_writable
+from dpbandit.files import check_writable
 
 
 def main(quick: Quick = False, out: Out = Path("out/experts"), replicas: Replicas = None) -> None:

@@ -12,7 +12,7 @@ from dpbandit.experiments.drawing import DASHES, curve, draw
 from dpbandit.experiments.experts.families import PUBLIC
 from dpbandit.experiments.experts.runs import Found, FoundLines
 from dpbandit.experiments.experts.study import Findings
-from dpbandit.results import write_atomically
+from dpbandit.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

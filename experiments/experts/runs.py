@@ -11,12 +11,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpbandit.arrays import Floats
-from dpbandit.evaluate import certify, play, problem_maker
+from dpbandit.evaluate import certify, problem_maker
 from dpbandit.experiments.cells import Kept, run_cells, seed_blocks
 from dpbandit.experiments.grid import Cell
+from dpbandit.loop import play
 from dpbandit.progress import Progress
 from dpbandit.protocols import Agent, AgentConfig, Spec
-from dpbandit.results import standard_error
+from dpbandit.runs import standard_error
 from dpbandit.streams import Streams
 
 _AT_ONCE = 100

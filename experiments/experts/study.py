@@ -12,8 +12,8 @@ from dpbandit.experiments.experts import questions as ask
 from dpbandit.experiments.experts.audit import Verdict, verdict
 from dpbandit.experiments.experts.plan import Plan
 from dpbandit.experiments.experts.runs import Found, FoundPanels, Panels, Run, run_all
-from dpbandit.experiments.slopes import Slope, slope
-from dpbandit.results import write_atomically
+from dpbandit.files import write_atomically
+from dpbandit.slopes import Slope, slope
 
 
 class Question(NamedTuple):

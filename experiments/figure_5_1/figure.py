@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from dpbandit.arrays import Floats, Ints
 from dpbandit.experiments.figure_5_1.study import PUBLISHED, ROUNDS, Found
+from dpbandit.files import write_atomically
 from dpbandit.plots import half_band
-from dpbandit.results import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

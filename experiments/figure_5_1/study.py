@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from dpbandit.evaluate import certify, problem_maker
 from dpbandit.experiments.cases import CASES
 from dpbandit.experiments.grid import Cell, Outcome, run_grid
+from dpbandit.files import write_json
 from dpbandit.inputs import whole
 from dpbandit.privacy.certificate import Certificate
-from dpbandit.results import describe, standard_error, write_json
+from dpbandit.runs import describe, standard_error
 
 CASE = CASES["contextual/figure-5-1"]
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
 from dpbandit.experiments.pricing.figure import figures
 from dpbandit.experiments.pricing.study import QUICK, Findings, Plan, study
-from dpbandit.results import check_writable
+from dpbandit.files import check_writable
 
 
 def main(quick: Quick = False, out: Out = Path("out/pricing"), replicas: Replicas = None) -> None:

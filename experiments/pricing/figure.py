@@ -6,8 +6,8 @@ from pathlib import Path
 from dpbandit.arrays import Floats
 from dpbandit.experiments.grid import Outcome
 from dpbandit.experiments.pricing.study import PRIVATE, Findings, final
+from dpbandit.files import write_atomically
 from dpbandit.plots import Frontier, frontier
-from dpbandit.results import write_atomically
 
 
 def figures(found: Findings, out: Path) -> list[Path]:

@@ -25,9 +25,10 @@ from dpbandit.agents import (
 from dpbandit.arrays import Floats, Ints
 from dpbandit.evaluate import certify, problem_maker
 from dpbandit.experiments.grid import Cell, Outcome, run_grid
+from dpbandit.files import write_atomically
 from dpbandit.inputs import BadInput, whole
 from dpbandit.protocols import AgentConfig
-from dpbandit.results import standard_error, write_atomically
+from dpbandit.runs import standard_error
 
 Family: TypeAlias = Callable[[float, float], AgentConfig]
 """(epsilon, delta) -> the agent that promises it"""

@@ -8,7 +8,7 @@ from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
 from dpbandit.experiments.sgd.figures import figures
 from dpbandit.experiments.sgd.study import FULL, QUICK, study
 from dpbandit.experiments.sgd.tables import tables
-from dpbandit.results import check_writable
+from dpbandit.files import check_writable
 
 
 def main(quick: Quick = False, out: Out = Path("out/sgd"), replicas: Replicas = None) -> None:

@@ -7,7 +7,7 @@ from dpbandit.experiments.sgd.figures import figures
 from dpbandit.experiments.sgd.printed import chosen_rows
 from dpbandit.experiments.sgd.study import FULL, Plan, study
 from dpbandit.experiments.sgd.tables import tables
-from dpbandit.results import plain
+from dpbandit.files import plain
 
 
 def reproduce(

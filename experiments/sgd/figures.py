@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dpbandit.experiments.drawing import curve, draw, legend_beside
 from dpbandit.experiments.sgd.printed import Row
 from dpbandit.experiments.sgd.study import Entry, Findings
-from dpbandit.results import write_atomically
+from dpbandit.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

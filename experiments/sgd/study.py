@@ -13,10 +13,11 @@ from dpbandit.experiments.sgd.printed import Problem, Row, chosen_rows, rows
 from dpbandit.experiments.sgd.readings import READINGS, STATED, Line, lines, varied_lines
 from dpbandit.experiments.sgd.references import REFERENCES, Measured
 from dpbandit.experiments.sgd.runs import Found, cell_of, run_releases
+from dpbandit.files import write_atomically
 from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.losses import LinearRegression
 from dpbandit.privacy.gdp import epsilon_of, mu_of
-from dpbandit.results import standard_error, write_atomically
+from dpbandit.runs import standard_error
 from dpbandit.stochastic.frank_wolfe import bounds_of
 
 _RADIUS, _BOUND = 2.0, 1.25

@@ -9,7 +9,7 @@ from dpbandit.experiments.window.figures import figures
 from dpbandit.experiments.window.plan import QUICK, Plan
 from dpbandit.experiments.window.study import study
 from dpbandit.experiments.window.tables import tables
-from dpbandit.results import check_writable
+from dpbandit.files import check_writable
 
 
 def main(quick: Quick = False, out: Out = Path("out/window"), replicas: Replicas = None) -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 from dpbandit.experiments.paper_table import Reproduced
 from dpbandit.experiments.window.table_1 import measure, selected
 from dpbandit.experiments.window.tables import table_1
-from dpbandit.results import plain, write_atomically
+from dpbandit.files import plain, write_atomically
 
 
 def reproduce(

@@ -12,7 +12,7 @@ from dpbandit.experiments.drawing import DASHES, curve, draw, legend_below, lege
 from dpbandit.experiments.window.costs import Timing
 from dpbandit.experiments.window.runs import Found, FoundLines
 from dpbandit.experiments.window.study import Findings
-from dpbandit.results import write_atomically
+from dpbandit.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

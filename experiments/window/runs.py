@@ -12,7 +12,7 @@ from dpbandit.experiments.grid import Cell, Outcome
 from dpbandit.experiments.window.plan import Plan
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.protocols import AgentConfig, Spec
-from dpbandit.results import standard_error
+from dpbandit.runs import standard_error
 
 
 def protected(proof: Certificate) -> str:

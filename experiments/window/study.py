@@ -7,13 +7,13 @@ from pathlib import Path
 import pandas as pd
 
 from dpbandit.experiments.grid import run_grid
-from dpbandit.experiments.slopes import Slope, slope
 from dpbandit.experiments.window.costs import Timing, timings
 from dpbandit.experiments.window.plan import Plan
 from dpbandit.experiments.window.questions import horizons, retention, windows
 from dpbandit.experiments.window.runs import Found, FoundPanels, Panels
 from dpbandit.experiments.window.table_1 import READINGS, Entry, Selection, Size, measure
-from dpbandit.results import write_atomically
+from dpbandit.files import write_atomically
+from dpbandit.slopes import Slope, slope
 
 QUESTIONS: dict[str, Callable[[Plan], Panels]] = {
     "windows": windows,

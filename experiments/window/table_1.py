@@ -34,7 +34,7 @@ from dpbandit.inputs import BadInput, inside, positive, whole
 from dpbandit.losses import Ridge
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.protocols import AgentConfig
-from dpbandit.results import standard_error
+from dpbandit.runs import standard_error
 
 DIM = 5
 READINGS = ("printed", "certified", "public")

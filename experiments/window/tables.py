@@ -10,7 +10,7 @@ from dpbandit.experiments.window.costs import Timing
 from dpbandit.experiments.window.runs import Found, FoundLines
 from dpbandit.experiments.window.study import Findings
 from dpbandit.experiments.window.table_1 import DIM, Entry
-from dpbandit.results import standard_error
+from dpbandit.runs import standard_error
 
 
 def tables(findings: Findings) -> Iterator[Table]:

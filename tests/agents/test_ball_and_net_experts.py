@@ -118,7 +118,7 @@ def test_defaults_beat_uniform_play(config, loss):
     lowest, high = loss.value_range
     losses = (total(config.make(spec, replicas(20)), loss, data) - T * lowest) / (high - lowest)
     points = np.array([loss.domain.sampler(Streams([s]), "p")()[0] for s in range(200)])
-    uniform = (np.mean([loss.value(points, z[None]).mean() for z in data]) - lowest) * T
+    uniform = (np.mean([loss.value(points, z[None]).mean() for z in data[::10]]) - lowest) * T
     uniform /= high - lowest
     assert losses.mean() + 5 * losses.std() / 20**0.5 < uniform / 2
     if config.epsilon < inf:

@@ -135,7 +135,7 @@ def test_batches_grow_by_a_tenth():
     assert sums_of(FADE(first_batch=7).make(contextual(), Streams([0])))._ends[:2] == (7, 15)
 
 
-def worlds(config, spec, rounds, replicas=12):
+def worlds(config, spec, rounds, replicas=6):
     """The tape of a world, and for each round in which a user is swapped that of its replay."""
     world, other = (loud_users(spec, replicas, seed) for seed in (1, 2))
     with np.errstate(all="ignore"):  # users that are no numbers

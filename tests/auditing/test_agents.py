@@ -17,13 +17,13 @@ from dpbandit.auditing.report import plot_audit
 from dpbandit.auditing.search import most_moving_pairs, pairs, users_of
 from dpbandit.auditing.views import columns_of, memory, public_ends
 from dpbandit.experts.spec import ExpertsSpec
+from dpbandit.files import plain
 from dpbandit.inputs import BadInput
 from dpbandit.privacy.calibrate import exact_prefix_sum
 from dpbandit.privacy.gdp import delta_of
 from dpbandit.privacy.mechanism import Mechanism, witnessed
 from dpbandit.privacy.statistics import ClippedVectors
 from dpbandit.protocols import ContextualSpec
-from dpbandit.results import plain
 from dpbandit.streams import Streams
 from tests.harness import discovered, label
 from tests.prey.audited import (

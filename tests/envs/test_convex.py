@@ -11,9 +11,9 @@ from dpbandit.domains import Ball, ConcaveBase, Simplex, SubmodularBase
 from dpbandit.envs import ConvexBandit, OnlineConvex
 from dpbandit.envs.adapters import make_problem
 from dpbandit.envs.convex import DOMAINS, INSTANCES, LOSSES
-from dpbandit.experiments.reproduce import parse_setting
 from dpbandit.inputs import BadInput
 from dpbandit.losses import Kink, Linear, Quadratic, Squared
+from dpbandit.settings import parse_setting
 from dpbandit.streams import Streams
 
 KINDS = ("iid", "fixed", "switching", "drift", "adaptive", "strongly-adaptive")

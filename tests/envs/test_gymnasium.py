@@ -12,17 +12,22 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 import dpbandit
 from dpbandit import BadInput
 from dpbandit.stochastic import StreamSpec
+from tests.ratings_files import ARGUMENTS
 
 H = 6  # rounds an episode
 every_env = pytest.mark.parametrize("name", dpbandit.ENVIRONMENTS)
 
 
 def make(name, **arguments):
-    return gym.make(name, **{"horizon": H, **arguments})
+    return gym.make(name, **{"horizon": H, **needed(name), **arguments})
 
 
 def make_native(name, count, **arguments):
-    return gym.make_vec(name, num_envs=count, **{"horizon": H, **arguments})
+    return gym.make_vec(name, num_envs=count, **{"horizon": H, **needed(name), **arguments})
+
+
+def needed(name):
+    return ARGUMENTS.get(name.removeprefix("dpbandit:"), {})
 
 
 def actions_for(env, count, seed=3):

@@ -7,8 +7,8 @@ import pytest
 import dpbandit
 from dpbandit.agents import OGD, PFTAL, NoisyOCO
 from dpbandit.envs import StreamingRegression
-from dpbandit.experiments.reproduce import parse_setting
 from dpbandit.inputs import BadInput
+from dpbandit.settings import parse_setting
 from dpbandit.stochastic import tables
 from dpbandit.streams import Streams
 

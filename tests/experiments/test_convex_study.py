@@ -15,7 +15,7 @@ from dpbandit.evaluate import play, problem_maker
 from dpbandit.experiments.convex import __main__ as command
 from dpbandit.experiments.convex.plan import Plan
 from dpbandit.experiments.convex.study import QUESTIONS, study
-from dpbandit.experiments.slopes import slope
+from dpbandit.slopes import slope
 
 TINY = Plan(
     horizons=(32, 64, 128, 256),

@@ -23,13 +23,13 @@ CELLS = {
 @pytest.fixture
 def played(monkeypatch):
     """The configs that were really played."""
-    names, play = [], grid.play
+    names, play = [], grid.play_any
 
     def watched(problem, config, *args, **kwargs):
         names.append(type(config).__name__)
         return play(problem, config, *args, **kwargs)
 
-    monkeypatch.setattr(grid, "play", watched)
+    monkeypatch.setattr(grid, "play_any", watched)
     return names
 
 

@@ -183,7 +183,7 @@ NOISES = {
 
 @pytest.mark.parametrize(("law", "spend", "norm"), NOISES.values(), ids=NOISES.keys())
 def test_two_worlds_are_not_told_apart_better_than_certified(law, spend, norm):
-    """Statistical, brute force: 400,000 draws of the real sampler in each of two worlds that lie
+    """Statistical, brute force: 200,000 draws of the real sampler in each of two worlds that lie
     the whole sensitivity apart, along an axis, the diagonal, and three random directions. Every
     half-space {<v, b> < t}, 40 thresholds, has P(A) - e^epsilon Q(A) <= delta(epsilon) within
     5.5 errors: 600 tests, false alarm 1.2e-5 per change of seed and noise.
@@ -191,7 +191,7 @@ def test_two_worlds_are_not_told_apart_better_than_certified(law, spend, norm):
     Power: with three times less noise the same test fails (asserted)."""
     d = 1 if isinstance(law, Laplace) else spend.dim
     draw = law.sampler(Streams([(11, i) for i in range(100)]), "noise", (d,))
-    noise = np.concatenate([draw() for _ in range(8_000)]).reshape(2, 400_000, d)
+    noise = np.concatenate([draw() for _ in range(4_000)]).reshape(2, 200_000, d)
     rng = np.random.default_rng(3)
 
     def excess(noise):

@@ -52,22 +52,22 @@ def length(x):
 
 
 SIZES = {
-    "laplace": (Laplace(2.5), (2,), 200_000, first, stats.laplace(scale=2.5)),
-    "k-norm, 1": (KNorm(2.5), (1,), 200_000, first, stats.laplace(scale=2.5)),
+    "laplace": (Laplace(2.5), (2,), 100_000, first, stats.laplace(scale=2.5)),
+    "k-norm, 1": (KNorm(2.5), (1,), 100_000, first, stats.laplace(scale=2.5)),
     "k-norm, 5": (KNorm(2.5), (5,), 40_000, length, stats.gamma(5, scale=2.5)),
     "k-norm, 1000": (KNorm(2.5), (1000,), 2_000, length, stats.gamma(1000, scale=2.5)),
-    "gaussian": (Gaussian(2.5), (2,), 200_000, first, stats.norm(scale=2.5)),
+    "gaussian": (Gaussian(2.5), (2,), 100_000, first, stats.norm(scale=2.5)),
     "diagonal": (
         SymmetricGaussian(2.5),
         (3, 3),
-        200_000,
+        100_000,
         lambda x: x[:, 1, 1],
         stats.norm(scale=2.5 * 2**0.5),
     ),
     "beside it": (
         SymmetricGaussian(2.5),
         (3, 3),
-        200_000,
+        100_000,
         lambda x: x[:, 2, 0],
         stats.norm(scale=2.5),
     ),
@@ -81,14 +81,14 @@ SIZES = {
     "l_2 in 5": (
         GeneralisedGaussian(2.5, 2),
         (5,),
-        200_000,
+        100_000,
         lambda x: x @ np.array([0.6, 0, 0, 0.8, 0]),
         stats.norm(scale=2.5),
     ),
-    "l_3 in 1": (GeneralisedGaussian(2.5, 3), (1,), 200_000, first, stats.norm(scale=2.5)),
-    "l_50 in 1": (GeneralisedGaussian(2.5, 50), (1,), 200_000, first, stats.norm(scale=2.5)),
-    "one-sided": (OneSidedExponential(2.5), (2,), 200_000, first, stats.expon(scale=2.5)),
-    "gumbel": (Gumbel(2.5), (2,), 200_000, first, stats.gumbel_r(scale=2.5)),
+    "l_3 in 1": (GeneralisedGaussian(2.5, 3), (1,), 100_000, first, stats.norm(scale=2.5)),
+    "l_50 in 1": (GeneralisedGaussian(2.5, 50), (1,), 100_000, first, stats.norm(scale=2.5)),
+    "one-sided": (OneSidedExponential(2.5), (2,), 100_000, first, stats.expon(scale=2.5)),
+    "gumbel": (Gumbel(2.5), (2,), 100_000, first, stats.gumbel_r(scale=2.5)),
 }
 
 

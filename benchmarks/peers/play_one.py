@@ -1,0 +1,34 @@
+"""One peer, in whatever interpreter this is: CPU-seconds and regrets as JSON on stdout.
+
+python play_one.py NAME DIM ARMS ROUNDS SEED REPLICAS
+"""
+
+import json
+import sys
+import time
+from contextlib import redirect_stdout
+from importlib import import_module, metadata
+
+from world import draw
+
+
+def main(name, dim, arms, rounds, first, replicas):
+    peer = import_module(f"players.{name}")  # a file called like its library, out of its way
+    peer.play(draw(dim, arms, 100, seed=0))  # what is made once, at the first use, is not counted
+    seconds, regrets = [], []
+    for seed in range(first, first + replicas):
+        start = time.process_time()
+        regret = peer.play(draw(dim, arms, rounds, seed))
+        seconds.append(time.process_time() - start)
+        regrets.append(float(regret[-1]))
+    return {"version": metadata.version(name), "seconds": seconds, "regrets": regrets}
+
+
+if __name__ == "__main__":
+    out = sys.stdout
+    with redirect_stdout(sys.stderr):
+        try:
+            found = main(sys.argv[1], *map(int, sys.argv[2:]))
+        except ImportError as error:
+            found = {"missing": f"{type(error).__name__}: {error}"}
+    json.dump(found, out)

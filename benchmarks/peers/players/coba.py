@@ -1,0 +1,29 @@
+"""Coba: its own Experiment. Disjoint arms are one regression on one-hot arm x context."""
+
+import coba
+from world import ALPHA
+
+
+class Users(coba.Environment):
+    def __init__(self, world):
+        self._world = world
+        arms = range(world.mean.shape[1])
+        self.arms = [tuple(int(i == arm) for i in arms) for arm in arms]
+
+    @property
+    def params(self):
+        return {"env_type": "users"}
+
+    def read(self):
+        world = self._world
+        for x, rewards in zip(world.context.tolist(), world.reward.tolist(), strict=True):
+            yield {"context": x, "actions": self.arms, "rewards": rewards}
+
+
+def play(world):
+    users = Users(world)
+    learner = coba.LinUCBLearner(alpha=ALPHA, features=["ax"])
+    evaluator = coba.SequentialCB(record=["reward", "action"])
+    result = coba.Experiment(users, learner, evaluator).run(quiet=True, processes=1)
+    played = list(result.interactions["action"])
+    return world.regret([users.arms.index(tuple(arm)) for arm in played])

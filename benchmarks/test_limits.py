@@ -1,0 +1,87 @@
+"""Limits on cost: linear in rounds and in replicas, and one private problem in a minute.
+
+The exponent is fitted, log-log by least squares, to CPU-seconds of `compare`'s loop over two
+decades; a size counts with the least of three runs, the sizes in turn. What is paid once for a
+call is left out by starting where it no longer matters: 2,000 rounds, or as many replicas
+as run together. Everything that is paid for each replica, its random streams first, is in.
+"""
+
+import time
+
+import numpy as np
+import pytest
+
+from dpbandit.agents import DPFTRL, DPUCB, Hedge, LinUCB
+from dpbandit.evaluate import problem_maker, replicas_at_once
+from dpbandit.loop import log_marks, play
+
+DECADES = (1, 3, 10, 32, 100)
+LOOPS = {
+    "LinUCB": (LinUCB(), "dpbandit/GLMBandit-v0", {"dim": 50, "n_actions": 2}, 30),
+    "DPUCB": (DPUCB(refresh_every=10), "dpbandit/GLMBandit-v0", {"dim": 50, "n_actions": 2}, 15),
+    "DPFTRL": (DPFTRL(), "dpbandit/OnlineConvex-v0", {"dim": 64}, 60),
+    "Hedge": (Hedge(), "dpbandit/Experts-v0", {"n_actions": 4096}, 10),
+}
+"""An agent, where it plays, the arguments that a study of replicas takes, and its rounds."""
+
+
+def cpu_seconds(config, environment, arguments, *, rounds, replicas):
+    """What `compare` pays for the agent: replicas that fit the cache together, chunk by chunk."""
+    make = problem_maker(environment)
+    at_once, marks = replicas_at_once(make(**arguments, horizon=rounds).spec), log_marks(rounds)
+    start = time.process_time()
+    for first in range(0, replicas, at_once):
+        seeds = [(0, r) for r in range(first, min(replicas, first + at_once))]
+        play(make(**arguments, horizon=rounds), config, seeds, marks=marks)
+    return time.process_time() - start
+
+
+def exponent(benchmark, cost, sizes):
+    """Of the power law that fits the costs of the sizes."""
+    least = np.full(len(sizes), np.inf)
+
+    def all_sizes():
+        least[:] = np.minimum(least, [cost(size) for size in sizes])
+
+    benchmark.pedantic(all_sizes, rounds=3)
+    fitted = float(np.polyfit(np.log(sizes), np.log(least), 1)[0])
+    benchmark.extra_info |= {
+        "exponent": round(fitted, 3),
+        "CPU-seconds": {int(n): round(s, 4) for n, s in zip(sizes, least, strict=True)},
+    }
+    return fitted
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_cost_is_linear_in_rounds(benchmark, name):
+    """From 2,000 to 200,000 rounds of 5 replicas, the environment's own size."""
+    config, environment, _, _ = LOOPS[name]
+
+    def cost(rounds):
+        return cpu_seconds(config, environment, {}, rounds=rounds, replicas=5)
+
+    assert exponent(benchmark, cost, [2000 * n for n in DECADES]) == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_cost_is_linear_in_replicas(benchmark, name):
+    """From 100 to 10,000 replicas, in chunks that fit the cache."""
+    config, environment, arguments, rounds = LOOPS[name]
+
+    def cost(replicas):
+        return cpu_seconds(config, environment, arguments, rounds=rounds, replicas=replicas)
+
+    assert exponent(benchmark, cost, [100 * n for n in DECADES]) == pytest.approx(1, abs=0.05)
+
+
+def test_dp_ucb_of_ten_dimensions_in_a_minute(benchmark):
+    """d = 10, K = 5, T = 10,000, 100 replicas, calibration and environment included."""
+    size, seconds = {"dim": 10, "n_actions": 5}, []
+
+    def work():
+        name = "dpbandit/GLMBandit-v0"
+        seconds.append(cpu_seconds(DPUCB(), name, size, rounds=10_000, replicas=100))
+
+    benchmark.pedantic(work, rounds=2)
+    benchmark.extra_info["CPU-seconds"] = round(min(seconds), 2)
+    assert min(seconds) <= 60

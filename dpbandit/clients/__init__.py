@@ -1,0 +1,21 @@
+"""Other people's code: Gymnasium bandits, scalar policies, logs, and loops that are not ours."""
+
+from dpbandit.clients.bridge import Bridge
+from dpbandit.clients.foreign import Foreign
+from dpbandit.clients.from_gymnasium import FromGymnasium
+from dpbandit.clients.logged import read_log, record
+from dpbandit.clients.mabwiser import mabwiser_policy
+from dpbandit.clients.player import Player
+from dpbandit.clients.river import river_history, river_policy
+
+__all__ = [
+    "Bridge",
+    "Foreign",
+    "FromGymnasium",
+    "Player",
+    "mabwiser_policy",
+    "read_log",
+    "record",
+    "river_history",
+    "river_policy",
+]

@@ -1,0 +1,91 @@
+"""Anybody's scalar policy in `compare`: one copy for each replica."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.arrays import Floats
+from dpbandit.inputs import BadInput
+from dpbandit.privacy.ledger import no_privacy
+from dpbandit.protocols import ContextualSpec, fits
+from dpbandit.streams import Streams
+
+
+def _act(policy: Any, context: Floats) -> Any:
+    return policy.act(context)
+
+
+def _update(policy: Any, context: Floats, action: int, reward: float) -> Any:
+    return policy.update(context, action, reward)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Foreign:
+    """Runs policies written for one user at a time, by whatever names their methods have.
+
+        class Mine:                                    # a student's class
+            def __init__(self, n_actions, seed): ...
+            def act(self, context): ...                # (d,) floats -> arm, 0 to K - 1
+            def update(self, context, action, reward): ...
+
+        Foreign(policy=lambda spec, seed: Mine(spec.n_actions, seed))
+
+    `policy` is called once for each replica, with the public facts and a seed of its own, and must
+    hand out a new object every time: replicas that share one learn from each other. Context is a
+    copy of that replica's, (d,), or (K, d) where arms have rows of features. Slow by design: one
+    Python call for each replica and round.
+
+    Guarantee. None: what foreign code keeps is not known, so it claims nothing (epsilon infinity).
+
+    >>> from dpbandit import compare
+    >>> class Mean:
+    ...     def __init__(self, n_actions):
+    ...         self.total, self.count = np.ones(n_actions), np.ones(n_actions)
+    ...     def act(self, context):
+    ...         return (self.total / self.count).argmax()
+    ...     def update(self, context, action, reward):
+    ...         self.total[action] += reward
+    ...         self.count[action] += 1
+    >>> mine = Foreign(policy=lambda spec, seed: Mean(spec.n_actions))
+    >>> results = compare("OJPricing", {"Mean": mine}, horizon=300, replicas=3, progress=False)
+    >>> list(results.summary()["agent"])
+    ['Mean', 'Uniform', 'BestFixed']
+    """
+
+    policy: Callable[[ContextualSpec, int], Any]
+    """(spec, seed) -> a new policy"""
+    act: Callable[[Any, Floats], Any] = _act
+    """(policy, context) -> arm"""
+    update: Callable[[Any, Floats, int, float], Any] = _update
+    """(policy, context, arm, reward) -> anything"""
+
+    def make(self, spec: ContextualSpec, streams: Streams) -> "ForeignAgent":
+        """A running agent, with one policy for each replica."""
+        return ForeignAgent(self, fits(self, spec, ContextualSpec), streams)
+
+
+class ForeignAgent:
+    """See `Foreign`."""
+
+    def __init__(self, config: Foreign, spec: ContextualSpec, streams: Streams) -> None:
+        self.ledger = no_privacy("foreign code, which claims nothing")
+        seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
+        self._policies = [config.policy(spec, seed) for seed in seeds]
+        if len({id(policy) for policy in self._policies}) < len(seeds):
+            raise BadInput("Expected a new object from every call of policy, got one twice.")
+        self._config = config
+
+    def act(self, context: Floats) -> npt.NDArray[Any]:
+        """Arms (R,)."""
+        act = self._config.act
+        asked = zip(self._policies, context, strict=True)
+        return np.array([act(policy, x.copy()) for policy, x in asked])
+
+    def update(self, context: Floats, action: npt.NDArray[Any], reward: Floats) -> None:
+        """Tell every replica's policy its own user."""
+        told = zip(self._policies, context, action.tolist(), reward.tolist(), strict=True)
+        for policy, x, a, r in told:
+            self._config.update(policy, x.copy(), a, r)

@@ -1,0 +1,202 @@
+"""Anybody's Gymnasium bandit in `compare`: R copies of it behind a `Problem`."""
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.arrays import Floats, Ints
+from dpbandit.clients.bridge import Bridge, Contexts
+from dpbandit.inputs import BadInput
+from dpbandit.problems import arms_in_range
+from dpbandit.protocols import Step
+from dpbandit.streams import Streams
+
+Oracle: TypeAlias = Callable[[Any], Any] | str
+_INFO = "info:"
+
+
+@dataclass(frozen=True)
+class FromGymnasium:
+    """Makes a `Problem` of a third-party environment, for `compare` and `play`.
+
+        bandit = FromGymnasium("river.bandit:river_bandits/KArmedTestbed-v0",
+                               oracle=lambda env: env.unwrapped._actual_rewards,
+                               reward_range=(-6, 6), contexts="none")
+        compare(bandit, {"LinUCB": LinUCB()}, horizon=1000, env_kwargs={"k": 5})
+
+    Every replica has a copy of its own, reset with a seed that depends on (seed, replica) only, so
+    that all agents start from the same state. From there on the environment decides: agents meet
+    the same users only if what it draws does not depend on what is played. An episode that ends
+    before `horizon` is followed by the next one, `reset()` without a seed. With an id, a limit of
+    steps is set to `horizon`, so that only the environment itself ends episodes.
+
+    Regret has to be said how, by one of two arguments, because no environment's reward tells it:
+
+    | argument | what it gives | regret of a round |
+    | --- | --- | --- |
+    | `oracle` | the K arms' mean rewards for this user | best - that of the arm played: exact |
+    | `oracle` | the best arm's mean reward alone | best - reward: right on average, noisier |
+    | `regret` | the regret itself | as it is |
+
+    `oracle` is a function of the (wrapped) environment, asked before the user is served, or
+    "info:KEY", to be found in the info that came with her reward; `regret` is "info:KEY", too.
+    The best fixed arm, a yardstick in every comparison, is exact where means are known. Elsewhere
+    it is an estimate: the arm whose rewards averaged best while the first agent played. Where
+    actions change what later users are like, regret is against the best arm of the moment, given
+    what was played, and says nothing of the best plan.
+
+    Args:
+        env: an id, "module:id" to have the module imported first, or a function that makes a new
+            environment; `compare(..., env_kwargs=...)` are its arguments.
+        oracle, regret: see above; exactly one of them.
+        reward_range, context_bound, context_order, contexts: public facts, as for `Player`.
+            Rewards are counted as they come; private agents clip what they learn from.
+
+    Raises:
+        BadInput: no regret, or both; an unknown id; a space or a bound that `Player` would refuse;
+            a key that info lacks; a maker that hands out the same environment twice.
+    """
+
+    env: str | Callable[..., gym.Env[Any, Any]]
+    _: KW_ONLY
+    oracle: Oracle | None = None
+    regret: str | None = None
+    reward_range: tuple[float, float] | None = None
+    context_bound: float | None = None
+    context_order: float = 2
+    contexts: Contexts = "observation"
+
+    def __post_init__(self) -> None:
+        if (self.oracle is None) == (self.regret is None):
+            raise BadInput(
+                "Expected one of oracle= (a function of the environment that returns each arm's "
+                "mean reward, or the best one, or 'info:KEY') and regret='info:KEY': an "
+                "environment's rewards alone do not tell its regret."
+            )
+        for name, said in (("oracle", self.oracle), ("regret", self.regret)):
+            asks = name == "oracle" and callable(said)
+            if said is not None and not asks and not str(said).startswith(_INFO):
+                raise BadInput(f"Expected {name}={said!r} to be 'info:' and a key of info.")
+
+    @property
+    def __name__(self) -> str:
+        """What tables and plots call it."""
+        if isinstance(self.env, str):
+            return self.env.rpartition(":")[2]
+        return getattr(self.env, "__name__", "environment")
+
+    def __call__(self, *, horizon: int, **env_kwargs: Any) -> "ForeignProblem":
+        """The problem; further arguments are the environment's."""
+        make = partial(self._make, horizon, env_kwargs)
+        probe = make()
+        bridge = Bridge(
+            probe,
+            horizon=horizon,
+            reward_range=self.reward_range,
+            context_bound=self.context_bound,
+            context_order=self.context_order,
+            contexts=self.contexts,
+        )
+        probe.close()
+        return ForeignProblem(make, bridge, self.oracle, self.regret)
+
+    def _make(self, horizon: int, arguments: dict[str, Any]) -> gym.Env[Any, Any]:
+        if not isinstance(self.env, str):
+            return self.env(**arguments)
+        try:
+            return gym.make(
+                self.env, max_episode_steps=horizon, disable_env_checker=True, **arguments
+            )
+        except (gym.error.Error, ImportError, TypeError) as error:
+            what = str(error).splitlines()[0]
+            raise BadInput(f"Cannot make environment {self.env!r}: {what}") from error
+
+
+class ForeignProblem:
+    """See `FromGymnasium`."""
+
+    def __init__(
+        self,
+        make: Callable[[], gym.Env[Any, Any]],
+        bridge: Bridge,
+        oracle: Oracle | None,
+        regret: str | None,
+    ) -> None:
+        self.spec = bridge.spec
+        self._make, self._bridge, self._oracle, self._regret = make, bridge, oracle, regret
+
+    def reset(self, streams: Streams) -> None:
+        """Start an episode, one copy for each stream."""
+        R, K = len(streams), self.spec.n_actions
+        self._envs = [self._make() for _ in range(R)]
+        if len({id(env) for env in self._envs}) < R:
+            raise BadInput("Expected a new environment from every call of env, got one twice.")
+        seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
+        self._seen = [env.reset(seed=s)[0] for env, s in zip(self._envs, seeds, strict=True)]
+        self._over = [False] * R
+        self._totals, self._counts = np.zeros((2, R, K))
+
+    def context(self) -> Floats:
+        """The current users' contexts, (R, dim)."""
+        for r, env in enumerate(self._envs):
+            if self._over[r]:
+                self._seen[r], self._over[r] = env.reset()[0], False
+        return np.stack([self._bridge.context(seen) for seen in self._seen])
+
+    def step(self, action: npt.NDArray[Any]) -> Step:
+        """Serve the current user of every copy."""
+        arms = arms_in_range(action, len(self._envs), self.spec.n_actions)
+        rounds = np.array([self._serve(r, arm) for r, arm in enumerate(arms.tolist())])
+        return Step(*rounds.T.copy())
+
+    def best_fixed(self) -> Ints:
+        """The arm (R,) whose means, or else whose rewards, averaged best over the rounds so far."""
+        tried = self._counts > 0
+        averages = np.divide(
+            self._totals, self._counts, where=tried, out=np.full(tried.shape, -np.inf)
+        )
+        best: Ints = averages.argmax(axis=1)
+        return best
+
+    def hindsight(self) -> float:
+        """0: every user has a best arm of her own."""
+        return 0.0
+
+    def _serve(self, r: int, arm: int) -> tuple[float, float, float, float]:
+        """Reward, expected, oracle and regret of one user."""
+        env = self._envs[r]
+        worth = np.array(self._oracle(env)) if callable(self._oracle) else None  # a copy: of now
+        self._seen[r], given, terminated, truncated, info = env.step(self._bridge.action(arm))
+        self._over[r], reward = bool(terminated or truncated), float(given)
+        if isinstance(self._oracle, str):
+            worth = _read(info, self._oracle)
+        if self._regret is not None:
+            worth = reward + _read(info, self._regret)
+        means = self._means(worth)  # of all arms, (K,), or of the best, ()
+        known = means.ndim == 1
+        expected, arms = (means[arm], slice(None)) if known else (reward, arm)
+        self._totals[r, arms] += means if known else reward
+        self._counts[r, arms] += 1
+        best = means.max()
+        return reward, float(expected), float(best), float(best - expected)
+
+    def _means(self, worth: Any) -> Floats:
+        means = np.asarray(worth, dtype=np.float64)
+        if means.shape not in ((), (self.spec.n_actions,)):
+            raise BadInput(
+                f"Expected oracle to give the best mean reward or all {self.spec.n_actions}, "
+                f"got an array of shape {means.shape}."
+            )
+        return means
+
+
+def _read(info: dict[str, Any], where: str) -> Any:
+    key = where.removeprefix(_INFO)
+    if key not in info:
+        raise BadInput(f"Expected info to hold {key!r}, it holds {sorted(info) or 'nothing'}.")
+    return info[key]

@@ -1,0 +1,55 @@
+"""mabwiser: its bandits in `compare`. Nothing here imports it: they are handed in."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from dpbandit.arrays import Floats
+from dpbandit.clients.foreign import Foreign
+from dpbandit.inputs import BadInput
+from dpbandit.protocols import ContextualSpec
+
+
+def mabwiser_policy(make: Callable[[list[int], int], Any]) -> Foreign:
+    """A mabwiser bandit as an agent: `make(arms, seed)` returns a new `MAB`.
+
+        mabwiser_policy(lambda arms, seed: MAB(arms, LearningPolicy.LinUCB(alpha=1), seed=seed))
+
+    mabwiser predicts nothing before it is fitted, so arms take turns in the first K rounds, each
+    fed as it comes: `fit` on the first, `partial_fit` afterwards. Bandits that are contextual are
+    shown contexts, others are not.
+
+    Raises:
+        BadInput: once made for arms that have rows of features, if the bandit is contextual.
+    """
+    return Foreign(policy=partial(MabwiserPolicy, make))
+
+
+class MabwiserPolicy:
+    """`act` and `update` by way of mabwiser's `predict`, `fit` and `partial_fit`."""
+
+    def __init__(
+        self, make: Callable[[list[int], int], Any], spec: ContextualSpec, seed: int
+    ) -> None:
+        self._n_actions, self._told = spec.n_actions, 0
+        self._mab = make(list(range(spec.n_actions)), seed)
+        if self._mab.is_contextual and spec.shared:
+            raise BadInput(
+                "Contextual bandits of mabwiser have a model for each arm and play one context for "
+                "all arms: choose another bandit or environment."
+            )
+
+    def act(self, context: Floats) -> Any:
+        """The arm it predicts; in the first K rounds the next one that was not played."""
+        if self._told < self._n_actions:
+            return self._told
+        return self._mab.predict(*self._shown(context))
+
+    def update(self, context: Floats, action: int, reward: float) -> None:
+        """One reward."""
+        learn = self._mab.partial_fit if self._told else self._mab.fit
+        learn([action], [reward], *self._shown(context))
+        self._told += 1
+
+    def _shown(self, context: Floats) -> tuple[Floats, ...]:
+        return (context[None],) if self._mab.is_contextual else ()

@@ -1,0 +1,113 @@
+"""An agent for a plain `for` loop over anybody's Gymnasium bandit."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from dpbandit.arrays import clip_range
+from dpbandit.clients.bridge import Bridge, Contexts
+from dpbandit.evaluate import certify
+from dpbandit.inputs import BadInput, whole
+from dpbandit.privacy.certificate import Certificate
+from dpbandit.protocols import AgentConfig, Hindsight
+from dpbandit.streams import Streams
+
+
+class Player:
+    """One running agent, R = 1, that speaks Gymnasium: observations in, plain ints out.
+
+        player = Player(DPUCB(epsilon=1.0), env, horizon=1000, reward_range=(0, 1),
+                        context_bound=1.0)
+        observation, info = env.reset(seed=0)
+        for _ in range(1000):
+            action = player.act(observation)
+            then, reward, terminated, truncated, info = env.step(action)
+            player.update(observation, action, reward)
+            observation = then
+            if terminated or truncated:
+                observation, info = env.reset()
+
+    A new episode does not start a new agent: it goes on learning until `horizon` users are told.
+
+    Args:
+        config: an agent for finitely many arms, such as `LinUCB()` or `DPUCB(epsilon=1.0)`.
+        env: read for its two spaces only; actions have to be `Discrete`.
+        horizon: users the agent may be told about, over all episodes.
+        reward_range: (low, high), public bounds on every reward.
+        context_bound: public bound on the l_order norm of an observation; discrete observations
+            become one-hot vectors, whose bound is known (see `Bridge`).
+        context_order: 1, 2 or inf.
+        contexts: "observation", or "none" to play every user alike, with the constant context 1.
+        seed: of the agent's noise and exploration.
+
+    Guarantee. That of the certificate, for replacing one user: one `act` and one `update`. It
+    covers this loop only, and only if horizon, bounds and `config` are public, not read off the
+    data. Contexts and rewards are clipped to the bounds, and what is not finite is replaced by a
+    constant, before the agent is told; `Player` itself keeps nothing. An environment whose
+    observations show earlier users' data carries them to later actions past every mechanism: say
+    contexts="none" there. Whoever sees this user's reward, or the generator's seed, is not covered.
+
+    Raises:
+        BadInput: actions that are not finitely many, bounds that are missing or out of range, an
+            agent of another kind, an observation or action outside its space, a round too many.
+
+    >>> from dpbandit.agents import DPUCB
+    >>> import dpbandit
+    >>> env = gym.make("dpbandit/GLMBandit-v0", n_actions=3, dim=2)      # or anybody's
+    >>> player = Player(DPUCB(epsilon=1.0), env, horizon=100, reward_range=(-1.4, 1.4),
+    ...                 context_bound=1.0)
+    >>> observation, _ = env.reset(seed=0)
+    >>> action = player.act(observation)
+    >>> then, reward, *_ = env.step(action)
+    >>> player.update(observation, action, reward)
+    >>> action, round(player.certificate.epsilon, 6)
+    (0, 1.0)
+    """
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        env: gym.Env[Any, Any],
+        *,
+        horizon: int,
+        reward_range: tuple[float, float] | None = None,
+        context_bound: float | None = None,
+        context_order: float = 2,
+        contexts: Contexts = "observation",
+        seed: int = 0,
+    ) -> None:
+        whole("seed", seed, 0)
+        if isinstance(config, Hindsight):
+            raise BadInput(
+                f"Expected an agent that learns, got {config}: there is no hindsight yet."
+            )
+        self._bridge = Bridge(
+            env,
+            horizon=horizon,
+            reward_range=reward_range,
+            context_bound=context_bound,
+            context_order=context_order,
+            contexts=contexts,
+        )
+        self.config, self.spec = config, self._bridge.spec
+        self._agent = config.make(self.spec, Streams([seed]).child("agent"))
+        self._left = horizon
+
+    @property
+    def certificate(self) -> Certificate:
+        """What the noise buys, beside what `config` claims; known before the first user."""
+        return certify(self.config, self.spec, accountants=False)
+
+    def act(self, observation: Any) -> int:
+        """The action for this user. Remembers nothing of her."""
+        return self._bridge.action(self._agent.act(self._bridge.context(observation)[None])[0])
+
+    def update(self, observation: Any, action: Any, reward: float) -> None:
+        """Learn from one user: what she showed, what was played and what she gave."""
+        if self._left == 0:
+            raise BadInput(f"The horizon of {self.spec.horizon} users is over: make a new Player.")
+        context, arm = self._bridge.context(observation)[None], self._bridge.arm(action)
+        told = clip_range(np.array([reward]), self.spec.reward_low, self.spec.reward_high)
+        self._agent.update(context, np.array([arm]), told)
+        self._left -= 1

@@ -1,0 +1,31 @@
+"""`dpbandit report`: a sweep as a page and figures."""
+
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpbandit.commands.options import say
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of a sweep, or of `compare --out`.")],
+    out: Annotated[Path | None, typer.Option(help="Folder of the report; DIR/report.")] = None,
+    baseline: Annotated[
+        str, typer.Option(help="The agent that all others are compared with.")
+    ] = "Uniform",
+) -> None:
+    """One HTML page that needs nothing else, and every figure as PNG and SVG.
+
+    Example: `dpbandit report out`
+    """
+    from dpbandit.report import write_report
+
+    with warnings.catch_warnings(record=True) as left_out:
+        warnings.simplefilter("always")
+        written = write_report(folder, out=out, baseline=baseline)
+    for warning in left_out:
+        say(str(warning.message))
+    say(f"{len(written.figures)} figures beside it.")
+    say(f"Written to {written.page}.")

@@ -1,0 +1,58 @@
+"""`dpbandit sweep`: a study from a file, which may be interrupted."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpbandit.commands.options import say
+from dpbandit.inputs import BadInput
+
+
+def sweep(
+    file: Annotated[Path | None, typer.Argument(help="TOML file, see the example.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results.")] = None,
+    backend: Annotated[
+        str, typer.Option(help="loky (processes), threading or dask (a cluster).")
+    ] = "loky",
+    jobs: Annotated[int, typer.Option(help="Workers, >= 1.")] = 1,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")
+    ] = None,
+    block: Annotated[
+        int | None, typer.Option(help="Replicas of a task. Changes speed, never values.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on: keep what is there.")] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of sweep files.")
+    ] = False,
+) -> None:
+    """Run every agent on every environment, for every epsilon, delta and horizon.
+
+    Numbers do not depend on the backend, the jobs or an interruption; `dpbandit report` draws them.
+
+    Example: `dpbandit sweep experiments/sweeps/prices.toml --out out --jobs 2`
+    """
+    from dpbandit.sweeps import Sweep, run_sweep
+
+    if schema:
+        print(json.dumps(Sweep.model_json_schema(), indent=2))
+        return
+    if file is None or out is None:
+        raise BadInput("Expected FILE and --out DIR (or --schema).")
+    done = run_sweep(
+        Sweep.read(file),
+        out,
+        backend=backend,
+        jobs=jobs,
+        scheduler=scheduler,
+        block=block,
+        resume=resume,
+    )
+    say(f"{done.configurations} configurations: {done.run} replicas run, {done.kept} kept.")
+    for path in done.found.corrupt:
+        say(f"Corrupt, moved aside and run anew: {path}")
+    for path in done.found.foreign:
+        say(f"Not of this sweep, left alone: {path}")
+    say(f"Written to {done.folder}. Next: dpbandit report {done.folder}")

@@ -1,0 +1,124 @@
+"""The loop: an agent meets its users round by round, and what happens is logged at marks."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.agents import Uniform
+from dpbandit.arrays import Floats, Ints
+from dpbandit.inputs import BadInput
+from dpbandit.protocols import AgentConfig, Hindsight, Problem
+from dpbandit.streams import Seed, Streams
+
+_MARKS = 500
+
+
+@dataclass(frozen=True)
+class Log:
+    """Cumulative regret, reward and switches of action, (marks, R), and the seconds they took."""
+
+    regret: Floats
+    reward: Floats
+    switches: Ints
+    seconds: float
+    best_fixed: npt.NDArray[Any]
+    """the action (R,) that would have been best for all rounds"""
+
+
+def play(
+    problem: Problem,
+    config: AgentConfig,
+    seeds: Sequence[Seed],
+    *,
+    marks: Ints,
+    advance: Callable[[int], None] = lambda rounds: None,
+) -> Log:
+    """One agent, one replica for each seed, from the first round to the last mark.
+
+    `advance` is called with the rounds done since it was called last, at every mark.
+    """
+    if isinstance(config, Hindsight):
+        raise BadInput(f"{config} needs an answer to play: {type(config).__name__}.with_answer.")
+    start = time.perf_counter()
+    streams = Streams(seeds)
+    problem.reset(streams.child("environment"))
+    agent = config.make(problem.spec, streams.child("agent"))
+    regret, reward = np.zeros((2, len(marks), len(seeds)))
+    total_regret, total_reward = np.zeros((2, len(seeds)))
+    switches, total_switches = (
+        np.zeros((len(marks), len(seeds)), np.int64),
+        np.zeros(len(seeds), int),
+    )
+    before: npt.NDArray[Any] | None = None
+    waiting: deque[tuple[Floats, npt.NDArray[Any]]] = deque()
+    delay, done = problem.spec.delay, 0
+    for mark, until in enumerate(marks.tolist()):
+        for t in range(done + 1, until + 1):
+            context = problem.context()
+            action = agent.act(context)
+            try:
+                step = problem.step(action)
+            except BadInput as mistake:
+                raise BadInput(f"In round {t}: {mistake}") from mistake
+            finite = isfinite(step.reward @ step.reward)  # the cheapest look at all of them
+            if not finite and not np.isfinite(step.reward).all():
+                raise BadInput(f"Expected finite rewards, got {step.reward} in round {t}.")
+            before = _count_switches(total_switches, before, action)
+            total_regret += step.regret
+            total_reward += step.reward
+            if delay:
+                waiting.append((context, action))
+                if t <= delay:
+                    continue
+                context, action = waiting.popleft()
+            agent.update(context, action, step.reward if step.datum is None else step.datum)
+        if not np.isfinite(total_regret).all():
+            raise BadInput(f"Expected finite expected rewards, got a NaN or infinity by round {t}.")
+        regret[mark], reward[mark] = total_regret + problem.hindsight(), total_reward
+        switches[mark] = total_switches
+        advance(until - done)
+        done = until
+    return Log(regret, reward, switches, time.perf_counter() - start, problem.best_fixed())
+
+
+def play_any(
+    problem: Problem,
+    config: AgentConfig,
+    seeds: Sequence[Seed],
+    *,
+    marks: Ints,
+    advance: Callable[[int], None] = lambda rounds: None,
+) -> Log:
+    """As `play`; for a yardstick that needs an answer somebody else meets the users first."""
+    if isinstance(config, Hindsight):
+        config = config.with_answer(play(problem, Uniform(), seeds, marks=marks).best_fixed)
+    return play(problem, config, seeds, marks=marks, advance=advance)
+
+
+def log_marks(horizon: int) -> Ints:
+    """About 500 rounds at which regret is logged: all of the first, then evenly in log and time.
+
+    >>> log_marks(6).tolist()
+    [1, 2, 3, 4, 5, 6]
+    """
+    ratios = np.geomspace(1, horizon, _MARKS // 2)
+    steps = np.linspace(1, horizon, _MARKS // 2)
+    return np.unique(np.concatenate([ratios, steps, [horizon]]).round().astype(np.int64))
+
+
+def _count_switches(
+    total: Ints, before: npt.NDArray[Any] | None, action: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    """Add 1 where the action is not the one `before`; returns a copy of it."""
+    if before is None:
+        return np.array(action)
+    changed = action != before
+    total += changed if changed.ndim == 1 else changed.any(axis=1)
+    before[...] = action
+    return before

@@ -1,0 +1,120 @@
+"""Ratings files in MovieLens format, and the low-rank tastes that they show."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import svds
+
+from dpbandit.arrays import Floats, Ints, norms
+from dpbandit.inputs import BadInput
+
+_SEPARATORS = ("::", "\t", ",")  # ratings.dat, u.data, ratings.csv
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """n ratings of items by users, both numbered in the order in which the file names them."""
+
+    user: Ints
+    """(n,)"""
+    item: Ints
+    """(n,)"""
+    rating: Floats
+    """(n,)"""
+    items: tuple[str, ...]
+    """the file's names of the items"""
+
+
+def read_ratings(path: str | Path, *, low: float, high: float) -> Ratings:
+    """Read user, item, rating and (ignored) time from each line of a file.
+
+    Fields are separated by `::` (ratings.dat), a tab (u.data) or a comma (ratings.csv), whichever
+    the first line has. A first line whose third field is `rating` is a header.
+
+    Raises:
+        BadInput: the file cannot be read or is empty; a line has not 3 or 4 fields, no user or
+            item, or a rating that is not in [low, high]; a user rates an item twice.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    except OSError as error:
+        raise BadInput(f"Cannot read ratings from path={str(path)!r}: {error.strerror}.") from None
+    separator = next((s for s in _SEPARATORS if lines and s in lines[0]), ",")
+    header = bool(lines) and [f.strip() for f in lines[0].split(separator)][2:3] == ["rating"]
+    users: dict[str, int] = {}
+    items: dict[str, int] = {}
+    found: dict[tuple[int, int], float] = {}
+    for number, line in enumerate(lines[header:], start=1 + header):
+        fields = line.split(separator)
+        rating = _rating(fields)
+        if rating is None or not fields[0].strip() or not fields[1].strip():
+            wanted = separator.join(("user", "item", "rating", "time")).replace("\t", "<tab>")
+            raise BadInput(f"Expected {wanted} in line {number} of {path}, got {line[:60]!r}.")
+        if not low <= rating <= high:
+            raise BadInput(
+                f"Expected a rating from {low:g} to {high:g} in line {number} of {path}, "
+                f"got {rating:g}."
+            )
+        user = users.setdefault(fields[0].strip(), len(users))
+        item = items.setdefault(fields[1].strip(), len(items))
+        if (user, item) in found:
+            raise BadInput(
+                f"Expected one rating of an item by a user, got a second one in line {number} of "
+                f"{path}: {line[:60]!r}."
+            )
+        found[user, item] = rating
+    if not found:
+        raise BadInput(f"Expected ratings in {path}, found none.")
+    pairs = np.array(list(found), dtype=np.int64)
+    return Ratings(pairs[:, 0], pairs[:, 1], np.array(list(found.values())), tuple(items))
+
+
+def _rating(fields: list[str]) -> float | None:
+    """The third of 3 or 4 fields as a number, if it is one."""
+    if len(fields) not in (3, 4):
+        return None
+    try:
+        return float(fields[2])
+    except ValueError:
+        return None
+
+
+def tastes(ratings: Ratings, rank: int) -> Floats:
+    """Each user's direction of taste, (users, rank), Euclidean norm 1 (0 without any).
+
+        1. subtract each item's mean from its ratings; a missing rating is 0
+        2. the `rank` leading left singular vectors of that users x items matrix
+        3. scale each user's row to norm 1: how much somebody rates is not how she rates
+
+    Deterministic: a fixed start vector, and the largest entry of each singular vector positive.
+    Raises `BadInput` unless rank is below the number of users and of items.
+    """
+    shape = (int(ratings.user.max()) + 1, len(ratings.items))
+    if not rank < min(shape):
+        raise BadInput(
+            f"Expected rank={rank} below the number of users and of items in the file, {shape}."
+        )
+    count = np.bincount(ratings.item)
+    residual = ratings.rating - (np.bincount(ratings.item, ratings.rating) / count)[ratings.item]
+    if np.abs(residual).max() < 1e-9:
+        raise BadInput("Expected users who differ: every item has the same rating by all of them.")
+    matrix = csr_array((residual, (ratings.user, ratings.item)), shape=shape)
+    left, size, _ = svds(matrix, k=rank, v0=np.cos(np.arange(min(shape))))
+    left = left[:, size.argsort()[::-1]]
+    left = left * np.sign(left[np.abs(left).argmax(axis=0), np.arange(rank)])
+    length = norms(left)
+    return left / np.where(length > 1e-12, length, np.inf)
+
+
+def item_model(ratings: Ratings, tastes: Floats, item: int, ridge: float) -> Floats:
+    """An item's intercept and tastes, (1 + rank,): ridge regression over those who rated it.
+
+    The intercept is not shrunk.
+    """
+    rated = ratings.item == item
+    x = tastes[ratings.user[rated]]
+    x = np.column_stack([np.ones(len(x)), x])
+    penalty = np.diag([0.0] + [ridge] * tastes.shape[1])
+    return np.linalg.solve(x.T @ x + penalty, x.T @ ratings.rating[rated])

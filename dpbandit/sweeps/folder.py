@@ -1,0 +1,105 @@
+"""A sweep's folder: which replicas of which configuration it holds, and what is wrong with it."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from dpbandit.inputs import BadInput
+from dpbandit.provenance import PROGRAM, provenance
+from dpbandit.runs import AgentRun
+from dpbandit.store import Corrupt, Foreign, read_runs, write_runs
+from dpbandit.sweeps.plan import Configuration
+
+BLOCKS = "blocks"
+"""Folder of the blocks below that of the sweep."""
+
+
+@dataclass
+class Found:
+    """What is there."""
+
+    replicas: dict[str, set[int]] = field(default_factory=dict)
+    """key of a configuration -> numbers of the replicas that are done"""
+    corrupt: list[Path] = field(default_factory=list)
+    """moved aside, under a name that ends in .corrupt"""
+    foreign: list[Path] = field(default_factory=list)
+    """not of this sweep, left alone"""
+
+    def missing(self, configuration: Configuration, replicas: int) -> list[int]:
+        """The replicas that are still to be run."""
+        done = self.replicas.get(configuration.key, set())
+        return [r for r in range(replicas) if r not in done]
+
+
+def survey(folder: Path, keys: Collection[str]) -> Found:
+    """Read and verify every block below `folder`. Nothing is deleted.
+
+    Raises:
+        BadInput: a block of this sweep was made by another program, whose numbers may differ.
+    """
+    found = Found()
+    for file in blocks(folder):
+        ours = file.name.partition("-")[0] in keys
+        try:
+            runs = read_runs(file)
+        except (Corrupt, Foreign) as mistake:
+            if ours or isinstance(mistake, Corrupt):
+                found.corrupt.append(_moved_aside(file))
+            else:
+                found.foreign.append(file)
+            continue
+        if not ours or [run.key for run in runs] != [file.name.partition("-")[0]]:
+            found.foreign.append(file)
+            continue
+        check_program(runs[0], file)
+        found.replicas.setdefault(runs[0].key, set()).update(runs[0].replicas.tolist())
+    return found
+
+
+def blocks(folder: Path) -> list[Path]:
+    """The blocks that are there; what a killed process left half-written begins with a dot."""
+    files = sorted((folder / BLOCKS).glob("*.parquet"))
+    return [file for file in files if not file.name.startswith(".")]
+
+
+def check_program(run: AgentRun, source: Path | str) -> None:
+    """Raise `BadInput` unless a run was made by this program: others may draw other numbers."""
+    ours = provenance()
+    for part in PROGRAM:
+        if run.provenance[part] != ours[part]:
+            raise BadInput(
+                f"Expected {source} to be made with {part} {ours[part]}, as this program is, got "
+                f"{run.provenance[part]}: choose another --out, or run that program again."
+            )
+
+
+def write_block(folder: Path, run: AgentRun) -> Path:
+    """One block of replicas, under its own name."""
+    name = f"{run.key}-{run.replicas[0]:06d}-{run.replicas[-1]:06d}.parquet"
+    return write_runs(folder / BLOCKS / name, [run])
+
+
+def consecutive(replicas: Sequence[int], size: int) -> list[tuple[int, int]]:
+    """(first, last + 1) of blocks of at most `size` neighbours.
+
+    >>> consecutive([0, 1, 2, 5, 6], 2)
+    [(0, 2), (2, 3), (5, 7)]
+    """
+    numbers = np.array(replicas, dtype=int)
+    parts = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+    return [
+        (int(part[i]), int(part[min(i + size, len(part)) - 1]) + 1)
+        for part in parts
+        for i in range(0, len(part), size)
+    ]
+
+
+def _moved_aside(file: Path) -> Path:
+    aside = file.with_name(f"{file.name}.corrupt")
+    number = 1
+    while aside.exists():
+        number += 1
+        aside = file.with_name(f"{file.name}.{number}.corrupt")
+    return file.rename(aside)

@@ -1,0 +1,141 @@
+"""A sweep, written out: one configuration for each agent, target, environment and horizon."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import Any
+
+from dpbandit.agents import AGENTS
+from dpbandit.evaluate import (
+    as_run,
+    certify,
+    environment_id,
+    problem_label,
+    problem_maker,
+    with_baselines,
+)
+from dpbandit.inputs import BadInput
+from dpbandit.loop import log_marks, play_any
+from dpbandit.protocols import AgentConfig
+from dpbandit.runs import AgentRun, Setup, describe, run_key
+from dpbandit.settings import agent_config, agent_id
+from dpbandit.sweeps.file import Agent, Environment, Sweep
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One agent on one problem: what a run is a run of."""
+
+    setup: Setup
+    name: str
+    config: AgentConfig
+
+    @property
+    def key(self) -> str:
+        """The key of its runs."""
+        asked = {**vars(self.setup), "agent": self.name, "config": describe(self.config)}
+        return run_key(asked)
+
+    def play(self, first: int, last: int) -> AgentRun:
+        """Replicas `first` to `last` - 1: depends on nothing but the configuration and them."""
+        setup = self.setup
+        problem = problem_maker(setup.environment)(**setup.env_kwargs)
+        seeds = [(setup.seed, r) for r in range(first, last)]
+        log = play_any(problem, self.config, seeds, marks=log_marks(setup.horizon))
+        proof = certify(self.config, problem.spec, accountants=False)
+        return as_run(setup, self.name, self.config, proof, [log], first=first)
+
+
+def plan(sweep: Sweep) -> tuple[Configuration, ...]:
+    """All configurations of a sweep, each once, yardsticks included.
+
+    Every agent is made once, so that one that does not fit is found before the first round.
+
+    Raises:
+        BadInput: an unknown id, argument or setting, an agent that does not fit a problem, two
+            configurations of the same name.
+    """
+    found: dict[str, Configuration] = {}
+    for entry, horizon in product(sweep.environments, sweep.horizons):
+        for arguments in _combinations(entry.arguments, entry.grid, "arguments"):
+            for configuration in _on(sweep, entry, {**arguments, "horizon": horizon}):
+                found[configuration.key] = configuration
+    _check_names(found.values())
+    return tuple(found.values())
+
+
+def _on(sweep: Sweep, entry: Environment, arguments: dict[str, Any]) -> Iterator[Configuration]:
+    environment = environment_id(entry.id)
+    problem = problem_maker(environment)(**arguments)
+    varied = [f"{key}={value}" for key, value in arguments.items() if key in entry.grid]
+    setup = Setup(
+        environment=environment,
+        env_kwargs=arguments,
+        horizon=arguments["horizon"],
+        seed=sweep.seed,
+        reward_unit=problem.spec.reward_unit,
+        problem=" ".join([entry.label, *varied])
+        if entry.label
+        else problem_label(environment, arguments),
+    )
+    agents = [chosen for agent in sweep.agents for chosen in _agents(sweep, agent)]
+    for name, config in agents:
+        try:
+            certify(config, problem.spec, accountants=False)  # does it fit?
+        except BadInput as mistake:
+            raise BadInput(f"{name} on {setup.problem}: {mistake}") from mistake
+        yield Configuration(setup, name, config)
+    given = {f"{name} {number}": config for number, (name, config) in enumerate(agents)}
+    for name, config in with_baselines(given, problem.spec).items():
+        if name not in given:
+            yield Configuration(setup, name, config)
+
+
+def _agents(sweep: Sweep, entry: Agent) -> Iterator[tuple[str, AgentConfig]]:
+    """The configs of an entry, each under a name that does not tell the privacy target."""
+    known = agent_id(entry.id)
+    names = {field.name for field in fields(AGENTS[known])}
+    for settings in _combinations(entry.settings, entry.grid, "settings"):
+        told = [key for key in settings if key not in _TARGETS]
+        told = [key for key in told if key in entry.grid] if entry.label else told
+        first = entry.label or _YARDSTICKS.get(known, known)
+        name = " ".join([first, *(f"{key}={settings[key]}" for key in told)])
+        for epsilon, delta in product(sweep.epsilons, sweep.deltas):
+            try:
+                yield name, agent_config(known, settings, epsilon=epsilon, delta=delta)
+            except BadInput as mistake:
+                raise BadInput(f"{name}: {mistake}") from mistake
+            if not names & _TARGETS:
+                break
+
+
+_TARGETS = {"epsilon", "delta"}
+_YARDSTICKS = {"uniform": "Uniform", "best-fixed": "BestFixed", "centre": "Centre"}
+"""Called the same whether listed or added."""
+
+
+def _combinations(
+    fixed: Mapping[str, Any], grid: Mapping[str, list[Any]], what: str
+) -> Iterator[dict[str, Any]]:
+    for key in grid:
+        if key in fixed:
+            raise BadInput(f"Expected {key} among {what} or in the grid, not both.")
+    if "horizon" in {*fixed, *grid} and what == "arguments":
+        raise BadInput("Expected the horizon among `horizons` of the sweep, not among arguments.")
+    for values in product(*grid.values()):
+        yield {**fixed, **dict(zip(grid, values, strict=True))}
+
+
+def _check_names(configurations: Iterable[Configuration]) -> None:
+    """Two agents of one name on one problem would be one line in every plot."""
+    seen: dict[Any, Configuration] = {}
+    for one in configurations:
+        target = tuple(getattr(one.config, name, None) for name in sorted(_TARGETS))
+        place = (one.setup.problem, one.setup.horizon, one.name, *target)
+        if place in seen:
+            raise BadInput(
+                f"Expected one agent {one.name!r} on one problem {one.setup.problem!r}, got "
+                f"{one.config} on {one.setup.env_kwargs} and {seen[place].config} on "
+                f"{seen[place].setup.env_kwargs}: give them labels of their own."
+            )
+        seen[place] = one

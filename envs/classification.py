@@ -1,0 +1,126 @@
+"""Classification as a bandit: name the class of an example, and hear only right or wrong."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dpbandit.arrays import Floats
+from dpbandit.inputs import BadInput, one_of
+from dpbandit.problems import ContextualProblem, Users
+from dpbandit.protocols import ContextualSpec
+from dpbandit.stochastic.tables import images
+from dpbandit.streams import Streams
+
+
+@dataclass(kw_only=True, eq=False)
+class ClassificationBandit(ContextualProblem):
+    """Name the class of each arriving example; the reward is 1 if it is right.
+
+    ## Description
+    Examples are rows of a labelled table, drawn with replacement, so that any horizon is well
+    defined and users are independent; a row drawn twice is two users. By default they are
+    scikit-learn's 1,797 images of handwritten digits. A wrong answer does not tell the right one:
+    that is what a bandit makes of a classification problem. No class has a linear mean reward, so
+    even the best linear agent keeps some regret in every round.
+
+    ## Action space
+    `Discrete(n_actions)`: the class. `env.unwrapped.classes[action]` is its label.
+
+    ## Observation space
+    `Box`, shape (1 + features,): 1 and the features, scaled to [-1, 1] from the public range `low`
+    to `high` and clipped to it, over sqrt(1 + features); Euclidean norm at most 1.
+
+    ## Rewards
+    1 for the right class, else 0. The oracle is always right; the best fixed action is the most
+    frequent class.
+
+    ## Starting state
+    The first example.
+
+    ## Episode end
+    Truncation after `horizon` rounds; never terminates.
+
+    ## Arguments
+    * `data`: `"digits"` (needs scikit-learn), used where no features are given.
+    * `pool`: of digits: the side of the squares of pixels that are averaged, 1, 2 or 4; the 64, 16
+      or 4 features that remain.
+    * `features`, `labels`: a table of your own, (n, d) and (n,), with at least two classes.
+    * `low`, `high`: its public range, numbers or (d,). Nothing is learned from the table: a range
+      read off it would be data that no certificate covers. Of digits 0 and 1.
+    * `horizon`: rounds. `delay`: rounds until a reward is seen; 0 is handed out before.
+
+    ## Version history
+    * v0: first release.
+    """
+
+    data: Literal["digits"] = "digits"
+    pool: int = 2
+    features: Any = None
+    labels: Any = None
+    low: Any = None
+    high: Any = None
+    horizon: int = 10_000
+    delay: int = 0
+
+    def __post_init__(self) -> None:
+        x, labels, low, high = self._data()
+        x = np.column_stack([np.ones(len(x)), _scaled(x, low, high)])
+        self._examples = x / np.sqrt(x.shape[1])
+        self.classes, self._class = np.unique(labels, return_inverse=True)
+        if len(self.classes) < 2:
+            raise BadInput(f"Expected labels of at least two classes, got {self.classes} only.")
+        self.spec = ContextualSpec(
+            n_actions=len(self.classes),
+            dim=x.shape[1],
+            horizon=self.horizon,
+            link="other",
+            delay=self.delay,
+            reward_unit="right answers",
+        )
+
+    def _data(self) -> tuple[Floats, Any, Any, Any]:
+        """Features (n, d), labels (n,) and the public range."""
+        given = [name for name in _OWN if getattr(self, name) is not None]
+        if not given:
+            one_of("data", self.data, ("digits",))
+            pixels, digits = images()
+            return _pooled(pixels, self.pool), digits, 0.0, 1.0
+        if len(given) < len(_OWN):
+            missing = ", ".join(name for name in _OWN if name not in given)
+            raise BadInput(f"Expected {missing} beside {', '.join(given)}.")
+        x, labels = np.asarray(self.features, dtype=np.float64), np.asarray(self.labels)
+        if x.ndim != 2 or not x.size or labels.shape != x.shape[:1]:
+            raise BadInput(
+                f"Expected features (n, d) and labels (n,), got {x.shape} and {labels.shape}."
+            )
+        if not np.isfinite(x).all():
+            row = int((~np.isfinite(x).all(axis=1)).argmax())
+            raise BadInput(f"Expected finite features, got {x[row]} in row {row}.")
+        return x, labels, self.low, self.high
+
+    def _start(self, streams: Streams) -> None:
+        self._rows = streams.uniforms("examples")
+
+    def _users(self, count: int) -> Users:
+        row = (self._rows.take(count) * len(self._class)).astype(np.int64)
+        right: Floats = 1.0 * (self._class[row][..., None] == np.arange(self.spec.n_actions))
+        return Users(self._examples[row], right, right)
+
+
+_OWN = ("features", "labels", "low", "high")
+
+
+def _pooled(pixels: Floats, side: int) -> Floats:
+    """Means of squares of `side` x `side` pixels, (n, 64) -> (n, (8 / side)^2)."""
+    if side not in (1, 2, 4):
+        raise BadInput(f"Expected pool={side!r} to be 1, 2 or 4.")
+    squares = pixels.reshape(-1, 8 // side, side, 8 // side, side)
+    return squares.mean(axis=(2, 4)).reshape(len(pixels), -1)
+
+
+def _scaled(x: Floats, low: Any, high: Any) -> Floats:
+    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    if {low.shape, high.shape} - {(), x.shape[1:]} or not (high > low).all():
+        raise BadInput(f"Expected low={low} below high={high}, numbers or one for each feature.")
+    return (2 * (x - low) / (high - low) - 1).clip(-1, 1)

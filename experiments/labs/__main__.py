@@ -1,0 +1,24 @@
+"""`python -m dpbandit.experiments.labs --build DIR [--no-solutions] [--overwrite]`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpbandit.experiments.command import start
+from dpbandit.experiments.labs.catalogue import labs
+from dpbandit.experiments.labs.notebook import write
+
+
+def main(
+    build: Annotated[Path, typer.Option(help="Folder for the notebooks.")],
+    solutions: Annotated[bool, typer.Option(help="Folded, or left out.")] = True,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Files that are there.")] = False,
+) -> None:
+    """Build every lab as a notebook for Jupyter."""
+    for lab in labs():
+        print(f"Written to {write(lab, build, solutions=solutions, overwrite=overwrite)}.")
+
+
+if __name__ == "__main__":
+    start(main)

@@ -1,0 +1,78 @@
+"""From a lab's text to a notebook for Jupyter, with its solutions folded or left out."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from dpbandit.experiments.labs.catalogue import Lab
+from dpbandit.files import write_atomically
+from dpbandit.inputs import BadInput
+
+INSTALL = 'pip install "dpbandit[labs]"'
+"""What brings jupytext and JupyterLab to where dpbandit is installed."""
+_HINT = "\n\nSolutions are folded: click the three dots, or the triangle, below an exercise."
+_FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}}
+_DETAILS = "<details>\n<summary>Solution</summary>\n\n{}\n\n</details>"
+
+
+def notebook(lab: Lab, *, solutions: bool = True) -> Any:
+    """The lab as an `nbformat` notebook without outputs; the same text gives the same bytes.
+
+    1. Every run of cells tagged `solution` gets an empty code cell before it, for one's own.
+    2. Solutions stay, folded: code by `source_hidden` (JupyterLab) and the tag `hide-cell`
+       (myst-nb), text by an HTML `details` element; or they are left out.
+    3. Cells are numbered in place of random ids.
+
+    Raises `BadInput` without jupytext.
+    """
+    try:
+        jupytext = import_module("jupytext")
+    except ImportError:
+        raise BadInput(
+            f"Expected jupytext, which makes notebooks, to be installed: {INSTALL}."
+        ) from None
+    made = jupytext.reads(lab.text, fmt="py:percent")
+    made.metadata.pop("jupytext", None)
+    if solutions:
+        made.cells[0].source += _HINT
+    cells: list[Any] = []
+    solving = False
+    for cell in made.cells:
+        begun, solving = solving, "solution" in cell.metadata.get("tags", [])
+        if solving and not begun:
+            cells.append(_own_attempt())
+        if not solving:
+            cells.append(cell)
+        elif solutions:
+            cells.append(_folded(cell))
+    for place, cell in enumerate(cells):
+        cell["id"] = f"lab-{lab.number}-{place}"
+    made.cells = cells
+    return made
+
+
+def write(lab: Lab, folder: Path, *, solutions: bool = True, overwrite: bool = False) -> Path:
+    """Write the notebook into `folder`; a file that is there may be somebody's work, and stays.
+
+    Raises `BadInput` where there is one, unless `overwrite`.
+    """
+    target = folder / f"{lab.path.stem}.ipynb"
+    if target.exists() and not overwrite:
+        raise BadInput(f"Expected no file {target} yet: move it away, or overwrite it on purpose.")
+    made = notebook(lab, solutions=solutions)
+    text: str = import_module("nbformat").writes(made)
+    return write_atomically(target, lambda path: path.write_text(text + "\n", encoding="utf-8"))
+
+
+def _own_attempt() -> Any:
+    return import_module("nbformat").v4.new_code_cell("# your own attempt\n")
+
+
+def _folded(cell: Any) -> Any:
+    if cell.cell_type == "markdown":
+        cell.source = _DETAILS.format(cell.source)
+    else:
+        cell.source = f"# solution\n{cell.source}"  # JupyterLab shows the first line of a fold
+        cell.metadata.update(_FOLDED)
+        cell.metadata["tags"] = [*cell.metadata["tags"], "hide-cell"]
+    return cell

@@ -1,0 +1,137 @@
+"""An agent in a plain loop over anybody's environment: the same agent, the same clips."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from dpbandit import BadInput, certify, play
+from dpbandit.agents import DPUCB, BestFixed, EpsilonGreedy, Hedge, LinTS, LinUCB
+from dpbandit.clients import FromGymnasium, Player
+from dpbandit.streams import Streams
+from tests.clients.worlds import Coins, means
+from tests.harness import door
+
+T = 60
+
+
+def player(config, env, **more):
+    return Player(config, env, **{"horizon": T, "reward_range": (0, 1), **more})
+
+
+def loop(one, env, seed):
+    """The loop of the docstring: actions and rewards."""
+    log = []
+    observation, _ = env.reset(seed=seed)
+    for _ in range(T):
+        action = one.act(observation)
+        then, reward, terminated, truncated, _ = env.step(action)
+        one.update(observation, action, reward)
+        log.append((action, reward))
+        observation = env.reset()[0] if terminated or truncated else then
+    return log
+
+
+@pytest.mark.parametrize("config", [LinUCB(), LinTS(), EpsilonGreedy(), DPUCB()], ids=repr)
+@pytest.mark.parametrize("settings", [{}, {"length": 1}, {"seen": "vector"}, {"seen": "dict"}])
+def test_a_plain_loop_is_the_comparisons_loop(config, settings):
+    """Oracle: `play` on the wrapped environment, same seeds; rewards agree round by round."""
+    bound = {"context_bound": 2.0} if "seen" in settings else {}
+    make = FromGymnasium(Coins, oracle=means, reward_range=(0, 1), **bound)
+    log = play(make(horizon=T, **settings), config, [7], marks=np.arange(1, T + 1))
+    seed = int(Streams([7]).child("environment").uniforms("seed")()[0] * 2**31)
+    env = Coins(**settings)
+    rounds = loop(player(config, env, seed=7, **bound), env, seed)
+    assert np.cumsum([reward for _, reward in rounds]).tolist() == log.reward[:, 0].tolist()
+    assert {type(action) for action, _ in rounds} == {int}
+    assert {action for action, _ in rounds} <= {5, 6, 7}
+
+
+def test_contexts_are_used():
+    """Golden, by reasoning: each kind's best arm is another, so an agent that sees the kind earns
+    0.85 a round in the end, and no fixed arm more than 0.55. One run, far from either: 400 rounds
+    have a standard error of 0.02."""
+    env = Coins()
+    one = Player(LinUCB(), env, horizon=800, reward_range=(0, 1))
+    blind = Player(LinUCB(), env, horizon=800, reward_range=(0, 1), contexts="none")
+    earned = {}
+    for name, agent in (("sees", one), ("blind", blind)):
+        observation, _ = env.reset(seed=1)
+        rewards = []
+        for _ in range(800):
+            action = agent.act(observation)
+            then, reward, *_ = env.step(action)
+            agent.update(observation, action, reward)
+            rewards.append(reward)
+            observation = then
+        earned[name] = np.mean(rewards[400:])
+    assert earned["sees"] > 0.75
+    assert earned["blind"] < 0.65
+
+
+LOUD = [
+    (np.full(2, 1e9, np.float32), 1e9),
+    (np.full(2, np.nan, np.float32), np.nan),
+    (np.array([np.inf, 0], np.float32), -np.inf),
+]
+
+
+@pytest.mark.parametrize(("observation", "reward"), LOUD)
+def test_a_loud_user_moves_no_mechanism_by_more_than_its_sensitivity(observation, reward):
+    """At the door: two worlds that differ in round 3 differ in that round's input only, and there
+    by at most the sensitivity. The bounds come from the player: the environment promises none."""
+    tapes = []
+    for x, r in ((np.array([0.6, -0.8], np.float32), 0.0), (observation, reward)):
+        queries, mechanisms = [], []
+        with door(queries, mechanisms, [], None):
+            one = player(DPUCB(), Coins(seen="vector"), context_bound=1.0)
+            for t in range(T):
+                loud = (x, r) if t == 3 else (np.array([0.5, 0.5], np.float32), 0.25)
+                one.update(loud[0], 5 + t % 3, loud[1])
+        tapes.append(np.array(queries).reshape(T, -1))
+    gaps = np.linalg.norm(tapes[0] - tapes[1], axis=1)
+    assert 0 < gaps[3] <= mechanisms[3].sensitivity * (1 + 1e-12)
+    assert not np.delete(gaps, 3).any()
+
+
+@pytest.mark.parametrize(("observation", "reward"), LOUD)
+def test_agents_without_a_clip_of_their_own_survive_loud_users(observation, reward):
+    one = player(LinUCB(), Coins(seen="vector"), context_bound=1.0)
+    honest = np.array([1.0, 0.0], np.float32)
+    for _ in range(3):
+        one.update(observation, 5, reward)
+    for _ in range(10):
+        one.update(honest, 6, 1.0)
+        one.update(honest, 7, 0.0)
+        one.update(honest, 5, 0.0)
+    assert one.act(honest) == 6
+
+
+def test_the_certificate_is_that_of_the_config_on_the_players_spec():
+    one = player(DPUCB(epsilon=0.5), Coins())
+    proof = certify(DPUCB(epsilon=0.5), one.spec, accountants=False)
+    assert one.certificate == proof
+    assert one.certificate.epsilon == pytest.approx(0.5, rel=1e-3)
+
+
+def test_seeds_decide_exploration():
+    def actions(seed):
+        one = player(EpsilonGreedy(), Coins(), seed=seed)
+        return [one.act(0) for _ in range(50)]
+
+    assert actions(1) == actions(1) != actions(2)
+
+
+def test_no_user_beyond_the_horizon_and_no_agent_of_another_kind():
+    one = player(LinUCB(), Coins())
+    for _ in range(T):
+        one.update(0, 5, 1.0)
+    with pytest.raises(BadInput, match=f"horizon of {T} users is over"):
+        one.update(0, 5, 1.0)
+    with pytest.raises(BadInput, match="choose another agent"):
+        player(Hedge(), Coins())
+    with pytest.raises(BadInput, match="no hindsight yet"):
+        player(BestFixed(), Coins())
+    with pytest.raises(BadInput, match="seed=-1"):
+        player(LinUCB(), Coins(), seed=-1)
+    with pytest.raises(BadInput, match="finitely many"):
+        player(LinUCB(), gym.make("dpbandit/OJContinuousPricing-v0"))

@@ -1,0 +1,136 @@
+"""One page for each algorithm: its sections, its settings as they are, its certificates as stated.
+
+A page says what a calibration is worth in a form that is read here:
+
+    certified epsilon 0.0501 (`dpbandit certify dp-ucb:calibration=paper --env dpbandit/...`)
+"""
+
+import re
+import shlex
+from dataclasses import fields
+from itertools import islice
+
+import pytest
+import typer
+
+from dpbandit.agents import AGENTS
+from dpbandit.cli import app
+from dpbandit.evaluate import certify, problem_maker
+from dpbandit.settings import agent_id, parse_agent, parse_settings
+from tests.docs.markdown import ROOT
+
+FOLDER = ROOT / "docs" / "algorithms"
+INDEX = (FOLDER / "index.md").read_text()
+PAGES = {page.stem: page.read_text() for page in FOLDER.glob("*.md") if page.stem != "index"}
+SECTIONS = [
+    "Problem",
+    "Algorithm",
+    "Guarantee",
+    "Differs from the paper",
+    "Our numbers",
+    "Try it",
+    "Settings",
+    "References",
+]
+QUICK = [
+    "dp-tofw",
+    "dp-ucb",
+    "localised-tofw",
+    "private-bandit",
+    "sparse-vector-experts",
+    "wdp-cocop",
+    "yardsticks",
+]
+"""Pages whose certificates are computed anew: a few milliseconds each."""
+CERTIFY = typer.main.get_command(app).commands["certify"]
+
+
+def section(text, heading):
+    """What stands below a heading of the second level."""
+    return re.search(rf"(?ms)^## {heading}\n(.*?)(?=^## |\Z)", text)[1]
+
+
+def settings(text):
+    """Id -> the defaults of its settings, by name, as a page has them."""
+    parts = re.split(r"(?m)^### `([\w-]+)`$", section(text, "Settings"))[1:]
+    row = re.compile(r"(?m)^\| `(\w+)` \| `([^`]*)` \| \S.* \|$")
+    pairs = zip(islice(parts, 0, None, 2), islice(parts, 1, None, 2), strict=True)
+    return {name: dict(row.findall(table)) for name, table in pairs}
+
+
+def certificates(text):
+    """(epsilon as stated, the words after `dpbandit certify`)."""
+    stated = r"certified\s+epsilon\s+([\d.]+|inf)\s+\(`dpbandit\s+certify\s+([^`]+)`\)"
+    return [(epsilon, shlex.split(line)) for epsilon, line in re.findall(stated, text)]
+
+
+def recomputed(words):
+    """The epsilon of `dpbandit certify` with these words."""
+    given = CERTIFY.make_context("certify", list(words)).params
+    sizes = {**parse_settings(given["settings"]), "horizon": given["horizon"]}
+    config = parse_agent(given["agent"], epsilon=given["epsilon"], delta=given["delta"])
+    return certify(config, problem_maker(given["env"])(**sizes).spec, accountants=False).epsilon
+
+
+def agrees(stated, epsilon):
+    """To three digits."""
+    return float(stated) == float(f"{epsilon:.3g}")
+
+
+def test_every_agent_has_one_page():
+    covered = sorted(name for text in PAGES.values() for name in settings(text))
+    assert covered == sorted(AGENTS)
+
+
+def test_the_index_leads_to_it():
+    """Its table has id, class and page of every agent, its tree every page once."""
+    rows = re.findall(r"(?m)^\| `([\w-]+)` \| `(\w+)` \|.*\[[^\]]+\]\(([\w-]+)\.md\) \|$", INDEX)
+    found = {name: (cls, page) for name, cls, page in rows}
+    page_of = {name: page for page, text in PAGES.items() for name in settings(text)}
+    assert len(rows) == len(AGENTS)
+    assert found == {name: (AGENTS[name].__name__, page_of[name]) for name in AGENTS}
+    tree = re.search(r"(?s)```\{toctree\}.*?\n\n(.*?)\n```", INDEX)[1]
+    assert sorted(tree.split()) == sorted(PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page(page):
+    """All sections in order; settings with their defaults; a command; what can be parsed."""
+    text = PAGES[page]
+    assert re.findall(r"(?m)^## (.*)$", text) == SECTIONS
+    for name, defaults in settings(text).items():
+        assert defaults == {field.name: str(field.default) for field in fields(AGENTS[name])}
+    assert section(text, "Try it").startswith("\n```sh\ndpbandit ")
+    assert re.search(r"(?m)^1\. ", section(text, "Algorithm"))
+    assert re.search(r"(?m)^1\. ", section(text, "Differs from the paper"))
+    mine = set(settings(text))
+    assert all(agent_id(words[0].partition(":")[0]) in mine for _, words in certificates(text))
+    assert text.count("dpbandit certify") + text.count("dpbandit\n") == len(certificates(text))
+
+
+def test_printed_calibrations_are_certified():
+    """Every page of an agent that plays what is printed says what that is worth."""
+    printed = {name for name, config in AGENTS.items() if hasattr(config, "calibration")}
+    printed.remove("ball-experts")  # certified or heuristic
+    for text in PAGES.values():
+        if printed & set(settings(text)):
+            assert any("calibration=paper" in words[0] for _, words in certificates(text))
+
+
+@pytest.mark.parametrize("page", QUICK)
+def test_certificates_are_what_is_stated(page):
+    """Golden: the accountant's, to three digits."""
+    for stated, words in certificates(PAGES[page]):
+        assert agrees(stated, recomputed(words)), shlex.join(words)
+
+
+def test_a_wrong_number_is_found():
+    """Prey: another default, a setting too few, another epsilon."""
+    text = PAGES["dp-ucb"]
+    assert settings(text.replace("| `1e-05` |", "| `1e-06` |"))["dp-ucb"]["delta"] == "1e-06"
+    assert "alpha" not in settings(re.sub(r"(?m)^\| `alpha` .*\n", "", text))["dp-ucb"]
+    assert agrees("0.0501", 0.05006)
+    assert not agrees("0.0502", 0.05006)
+    assert certificates("certified epsilon 2.00 (`dpbandit certify pftal\n   --delta 0`)") == [
+        ("2.00", ["pftal", "--delta", "0"])
+    ]

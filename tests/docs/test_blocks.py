@@ -1,0 +1,234 @@
+"""Every code block of README, CONTRIBUTING and docs/ runs, page by page, at a reduced size.
+
+Of a page, in order, in a temporary folder and without a network:
+
+    ```python          executed, in one namespace for the whole page; plots go nowhere
+    ```toml, python    whose first line is a file's name (`# coffee.py`): written there
+    ```sh, console     `dpbandit ...` runs in this process; commands that install, test or lint are
+                       only looked at: extras, files and modules that they name are there
+    other languages    not looked at; `<!-- not run: why -->` before a block, neither
+
+The one rule of reduction: numbers of rounds, replicas, runs and jobs above `CAPS` become that. In
+Python `horizon=20_000`, on command lines `--horizon 20000`; `compare`, and the commands `compare`,
+`reproduce` and `audit`, have the caps where nothing is said; of a table (`reproduce sgd/table-5-1`)
+only `ROWS` are made; sweeps keep one epsilon and lose their audits. `certify` takes no time and
+stays as it is.
+"""
+
+import re
+import shlex
+import socket
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+from dpbandit import cli, compare
+from dpbandit.experiments.paper_tables import TABLES
+from tests.docs.markdown import ROOT, blocks, pages
+
+CAPS = {"horizon": 300, "replicas": 2, "runs": 400, "jobs": 1}
+ADDED = {"compare": ("horizon", "replicas"), "reproduce": ("horizon", "replicas")}
+ADDED["audit"] = ("runs",)
+ROWS = {"sgd/table-5-1": "algo=OFW,T=1000,d=5", "window/table-1": "T=64,W=16,epsilon=1"}
+LOOKED_AT = {"ruff", "mypy", "sphinx-build", "git", "cd", "dask"}
+SLOW = ("docs/errata.md",)
+EXTRAS = re.search(
+    r"(?ms)^\[project.optional-dependencies\]\n(.*?)^\[", (ROOT / "pyproject.toml").read_text()
+)[1]
+
+
+def reduced(text):
+    """Sizes in Python and TOML cut to the caps."""
+
+    def cut(found):
+        cap = CAPS[found[1]]
+        return found[1] + found[2] + str(min(cap, int(found[3])))
+
+    return re.sub(rf"\b({'|'.join(CAPS)})( ?= ?)(\d[\d_]*)", cut, text)
+
+
+def reduced_sweep(text):
+    """A sweep at one small horizon and one epsilon, without audits."""
+    text = re.sub(r"(?m)^horizons = .*$", f"horizons = [{CAPS['horizon']}]", text)
+    text = re.sub(r"(?m)^(epsilons = \[[^,\]]*).*$", r"\1]", text)
+    return reduced(re.sub(r"(?ms)^\[audit\]\n.*?(?=^\[|\Z)", "", text))
+
+
+def reduced_command(words):
+    """The options of a `dpbandit` command cut to the caps, or added."""
+    command, words = words[0], list(words)
+    if command == "certify" or "--list" in words:
+        return words
+    added = set(ADDED.get(command, ()))
+    if words[1:2] and words[1] in TABLES:
+        added.remove("horizon")
+        words += ["--rows", ROWS[words[1]]]  # the last one counts
+    for name, cap in CAPS.items():
+        option = f"--{name}"
+        if option in words:
+            i = words.index(option) + 1
+            words[i] = str(min(cap, int(words[i])))
+        elif name in added:
+            words += [option, str(cap)]
+    return words
+
+
+def commands(block):
+    """The commands of a shell block as lists of words; in a console block those after `$`."""
+    text = block.text.replace("\\\n", " ")
+    for line in text.splitlines():
+        if block.language == "console":
+            prompt, _, line = line.partition("$ ")
+            if prompt:
+                continue
+        words = []
+        for word in [*shlex.split(line, comments=True), "&&"]:
+            if word != "&&":
+                words.append(word)
+            elif words:
+                yield words
+                words = []
+
+
+def obey(words, namespace):
+    """Run a command, or look whether it could."""
+    while re.match(r"\w+=", words[0]):  # an environment variable
+        words = words[1:]
+    program, rest = Path(words[0]).name, words[1:]
+    if program in ("python", "python3") and rest[0] == "-m":
+        program, rest = rest[1], rest[2:]
+        if program.startswith("dpbandit."):
+            assert find_spec(program), f"no module {program}"
+            return
+    if program == "dpbandit":
+        run(rest)
+    elif program in ("python", "python3") and rest[0] == "-c":
+        exec(reduced(rest[1]), namespace)
+    elif program == "pip":
+        assert rest[0] == "install"
+        named = [extra for word in rest for extra in re.findall(r"\[([\w,-]+)\]", word)]
+        for extra in ",".join(named).split(",") if named else ():
+            assert re.search(rf"(?m)^{extra} = ", EXTRAS), f"no extra {extra}"
+    elif program == "pytest":
+        for word in rest:
+            assert "/" not in word or (ROOT / word).exists(), f"no file {word}"
+    else:
+        assert (
+            program in {"venv", *LOOKED_AT}
+            or "=" in program
+            or (program.startswith("python") and (ROOT / rest[0]).exists())
+        ), f"what is {words}?"
+
+
+def run(words):
+    """A command of ours, in this process: exit code 0."""
+    for word in words:
+        if word.endswith(".toml") and not Path(word).exists():  # one of the repository
+            Path(word).parent.mkdir(parents=True, exist_ok=True)
+            Path(word).write_text(reduced_sweep((ROOT / word).read_text()))
+    sys.argv = ["dpbandit", *(reduced_command(words) if words else ["--help"])]
+    code = 0
+    try:
+        cli.main()
+    except SystemExit as end:
+        code = end.code
+    assert not code, f"{shlex.join(sys.argv)} ends with {code}"
+
+
+@pytest.fixture
+def alone(tmp_path, monkeypatch):
+    """A folder, no network, no screen, and nothing left behind."""
+    connect = socket.socket.connect
+
+    def local(self, address):
+        if self.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1"):
+            raise OSError(f"no network for pages: {address}")
+        return connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", local)
+    for name in ("horizon", "replicas"):
+        monkeypatch.setitem(compare.__kwdefaults__, name, CAPS[name])
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    registered = set(gym.registry)
+    yield tmp_path
+    for name in set(gym.registry) - registered:
+        del gym.registry[name]
+    for file in tmp_path.glob("*.py"):
+        sys.modules.pop(file.stem, None)
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+def run_page(text, folder):
+    """All blocks of a page."""
+    namespace = {"__name__": "page"}
+    for block in blocks(text):
+        if block.not_run:
+            continue
+        file = re.match(r"# ([\w-]+\.(?:py|toml))\n", block.text)
+        if file and block.language in ("python", "toml"):
+            cut = reduced_sweep if block.language == "toml" else reduced
+            (folder / file[1]).write_text(cut(block.text))
+        elif block.language == "python":
+            code = "\n" * (block.line - 1) + reduced(block.text)
+            exec(compile(code, "page", "exec"), namespace)
+        elif block.language in ("sh", "console"):
+            for words in commands(block):
+                obey(words, namespace)
+
+
+def slow_or_not(name):
+    slow = name in SLOW or name.startswith("docs/algorithms/")
+    return pytest.param(name, marks=[pytest.mark.slow] if slow else [])
+
+
+@pytest.mark.parametrize("name", [slow_or_not(name) for name in pages()])
+def test_blocks_run(name, alone):
+    run_page((ROOT / name).read_text(), alone)
+
+
+def test_sizes_are_cut_and_nothing_else():
+    """Golden: what the rule of reduction says."""
+    code = "compare(env, horizon=20_000, replicas=1, seed=7000)"
+    assert reduced(code) == "compare(env, horizon=300, replicas=1, seed=7000)"
+    file = "horizons = [5000]\nepsilons = [1.0, inf]\n[audit]\nruns = 4000\n[[agents]]\nid = 'x'\n"
+    wanted = "horizons = [300]\nepsilons = [1.0]\n[[agents]]\nid = 'x'\n"
+    assert reduced_sweep(file) == wanted
+    words = shlex.split("compare OJPricing --horizon 20000 --epsilon 2000 --replicas 2")
+    assert reduced_command(words) == shlex.split(
+        "compare OJPricing --horizon 300 --epsilon 2000 --replicas 2"
+    )
+    assert reduced_command(["audit", "--all"]) == ["audit", "--all", "--runs", "400"]
+    assert reduced_command(["certify", "--horizon", "9999"]) == ["certify", "--horizon", "9999"]
+
+
+@pytest.mark.parametrize(
+    ("language", "wrong"),
+    [
+        ("python", "assert 1 == 2"),
+        ("python", "import socket; socket.create_connection(('192.0.2.1', 80), timeout=1)"),
+        ("sh", "dpbandit compare NoSuchEnvironment"),
+        ("sh", "python3 -m venv .venv && .venv/bin/pip install '.[no-such-extra]'"),
+        ("sh", "pytest tests/no_such_test.py"),
+        ("console", "$ python -m dpbandit.experiments.no_such_study"),
+        ("sh", "curl example.org"),
+    ],
+)
+def test_broken_blocks_are_found(language, wrong, alone, capsys):
+    page = f"```{language}\n{wrong}\n```\n"
+    with pytest.raises((AssertionError, OSError)):
+        run_page(page, alone)
+    run_page(f"<!-- not run: it is broken -->\n{page}", alone)
+
+
+def test_few_blocks_are_not_run():
+    """A way out, to be taken rarely: each with its reason."""
+    left_out = [b for name in pages() for b in blocks((ROOT / name).read_text()) if b.not_run]
+    assert len(left_out) <= 6

@@ -1,0 +1,235 @@
+"""The labs: written in one form, built as notebooks, and run from beginning to end.
+
+The fast tests read the text; the slow one runs each lab as a script, with warnings as errors.
+"""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import jupytext
+import nbformat
+import pytest
+from typer.testing import CliRunner
+
+from dpbandit import BadInput
+from dpbandit.commands import lab as command
+from dpbandit.experiments.labs import __main__ as build
+from dpbandit.experiments.labs import catalogue, find, labs, notebook, write
+
+LABS = labs()
+every_lab = pytest.mark.parametrize("lab", LABS, ids=lambda lab: f"lab-{lab.number}")
+SECONDS = 60
+
+
+@cache
+def cells(lab):
+    return jupytext.reads(lab.text, fmt="py:percent").cells
+
+
+def tagged(lab, tag):
+    return [cell for cell in cells(lab) if tag in cell.metadata.get("tags", [])]
+
+
+def is_solution(cell):
+    return "solution" in cell.metadata.get("tags", [])
+
+
+def exercises(lab):
+    """[name, whether a solution follows before anything else does] of each, in order."""
+    found = []
+    for cell in cells(lab):
+        if is_solution(cell):
+            found[-1][1] = True
+        else:
+            headings = r"^(?:\*\*(Exercise \d\.\d)\.\*\*|## )"
+            names = re.findall(headings, cell.source, re.MULTILINE)
+            found += [[name, False] for name in names if cell.cell_type == "markdown"]
+    return [(name, solved) for name, solved in found if name]
+
+
+def test_labs_are_numbered_from_one():
+    assert [lab.number for lab in LABS] == list(range(1, len(LABS) + 1))
+    assert len({lab.title for lab in LABS}) == len(LABS)
+
+
+@every_lab
+def test_a_lab_says_what_it_is(lab):
+    """Goal, time, exercises with solutions, one picture, and what to remember."""
+    assert lab.goal
+    assert lab.needs
+    assert 45 <= lab.minutes <= 90
+    names = [name for name, _ in exercises(lab)]
+    assert len(names) >= 3
+    assert names == [f"Exercise {lab.number}.{k}" for k in range(1, len(names) + 1)]
+    assert [name for name, solved in exercises(lab) if not solved] == []
+    assert len(tagged(lab, "picture")) == 1
+    headings = re.findall(r"^# ## (.+)", lab.text, re.MULTILINE)
+    assert headings[-1] == "What to remember"
+
+
+def defined(cells):
+    """Names that these cells bind, at any depth."""
+    for node in nodes(cells):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name.split(".")[0]
+        elif isinstance(node, ast.arg):
+            yield node.arg
+
+
+def used(cells):
+    return {n.id for n in nodes(cells) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
+def nodes(cells):
+    return ast.walk(ast.parse("\n".join(c.source for c in cells if c.cell_type == "code")))
+
+
+@every_lab
+def test_nothing_rests_on_a_solution(lab):
+    """Solutions may be left out: no name that only they define is used elsewhere."""
+    inside = [cell for cell in cells(lab) if is_solution(cell)]
+    outside = [cell for cell in cells(lab) if not is_solution(cell)]
+    assert (set(defined(inside)) - set(defined(outside))) & used(outside) == set()
+
+
+@every_lab
+def test_a_lab_becomes_a_valid_notebook_twice_the_same(lab):
+    folded, bare = notebook(lab), notebook(lab, solutions=False)
+    for made in (folded, bare):
+        nbformat.validate(made)
+    assert nbformat.writes(folded) == nbformat.writes(notebook(lab))
+    for cell in filter(is_solution, folded.cells):
+        if cell.cell_type == "code":
+            assert cell.metadata.jupyter.source_hidden
+            assert "hide-cell" in cell.metadata.tags
+            assert cell.source.startswith("# solution\n")
+        else:
+            assert cell.source.startswith("<details>")
+    own = [cell for cell in bare.cells if cell.source == "# your own attempt\n"]
+    assert len(own) == len(exercises(lab))
+    assert not any(map(is_solution, bare.cells))
+    for one, other in pairwise(folded.cells):
+        if is_solution(other) and not is_solution(one):
+            assert one.source == "# your own attempt\n"
+
+
+def test_a_lab_without_a_goal_is_one_sentence(tmp_path):
+    path = tmp_path / "lab_07_nothing.py"
+    path.write_text("# %% [markdown]\n# # Lab 7: Nothing\n")
+    lab = catalogue.Lab(path)
+    assert (lab.number, lab.title) == (7, "Nothing")
+    with pytest.raises(BadInput, match="first cell of lab_07_nothing"):
+        _ = lab.goal
+
+
+def test_a_notebook_that_is_there_stays(tmp_path):
+    target = write(find(1), tmp_path)
+    target.write_text("my work")
+    with pytest.raises(BadInput, match="Expected no file"):
+        write(find(1), tmp_path)
+    assert target.read_text() == "my work"
+    write(find(1), tmp_path, overwrite=True)
+    assert nbformat.read(target, as_version=4).cells
+
+
+def test_all_are_built_into_a_folder(tmp_path, capsys):
+    build.main(tmp_path / "deep" / "er", solutions=False)
+    assert len(capsys.readouterr().out.splitlines()) == len(LABS)
+    built = sorted(path.stem for path in (tmp_path / "deep" / "er").iterdir())
+    assert built == [lab.path.stem for lab in LABS]
+
+
+def test_without_jupytext_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jupytext", None)
+    with pytest.raises(BadInput, match=r'pip install "dpbandit\[labs\]"'):
+        write(find(1), tmp_path)
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """`dpbandit lab ...` -> what it printed, and the JupyterLab it would have started."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def command_line(*words, installed=False):
+        started = []
+
+        def popen(words):
+            started.append(words)
+            return SimpleNamespace(wait=lambda: 0)
+
+        monkeypatch.setattr(command, "find_spec", lambda name: name if installed else None)
+        monkeypatch.setattr(command.subprocess, "Popen", popen)
+        monkeypatch.setattr(command.signal, "signal", lambda *args: None)
+        result = CliRunner().invoke(command.app, [*map(str, words)], catch_exceptions=False)
+        assert result.exit_code == 0
+        return result.output, started
+
+    return command_line
+
+
+def test_the_list_shows_every_title(run):
+    output, _ = run("list")
+    for lab in LABS:
+        assert lab.title in output
+
+
+def test_open_writes_keeps_and_starts(run, tmp_path):
+    output, started = run("open", 1, "--out", tmp_path)
+    target = tmp_path / f"{find(1).path.stem}.ipynb"
+    assert f"Written to {target}." in output
+    assert 'pip install "dpbandit[labs]"' in output
+    assert started == []
+    target.write_text("my work")
+    output, started = run("open", 1, "--out", tmp_path, "--no-browser", installed=True)
+    assert "stays as it is" in output
+    assert target.read_text() == "my work"
+    assert started == [[sys.executable, "-m", "jupyterlab", str(target), "--no-browser"]]
+    output, started = run("open", 1, "--out", tmp_path, "--overwrite", "--no-solutions")
+    written = nbformat.read(target, as_version=4)
+    assert not any(map(is_solution, written.cells))
+    assert run("open", 1, "--out", tmp_path, "--no-jupyter", installed=True)[1] == []
+
+
+def test_an_unknown_lab_is_one_sentence():
+    with pytest.raises(BadInput, match="Expected lab 99 to be one of 1"):
+        find(99)
+
+
+def children():
+    """Processor seconds of the processes that have been started and have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+@pytest.mark.slow
+@every_lab
+def test_a_lab_runs_from_beginning_to_end(lab, tmp_path):
+    """As a script, without a warning and with all its asserts; leaves no files.
+
+    In less than a minute of processor time: on a busy machine the clock says nothing.
+    """
+    root = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    before = children()
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(lab.path)],
+        cwd=tmp_path,
+        env={**os.environ, "MPLBACKEND": "Agg", "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=10 * SECONDS,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert children() - before < SECONDS
+    assert list(tmp_path.iterdir()) == []

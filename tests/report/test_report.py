@@ -1,0 +1,148 @@
+"""The page: everything in one file, nothing from outside, every number that was measured."""
+
+import re
+import shutil
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from matplotlib.image import imread
+
+from dpbandit import BadInput, Results, cli, compare
+from dpbandit.agents import WDPCOCOP
+from dpbandit.report import write_report
+from dpbandit.report.figures import pictures, problems
+from dpbandit.sweeps import Sweep, run_sweep
+
+SWEEP = {
+    "name": "juice & <co>",
+    "replicas": 3,
+    "horizons": [10, 20, 40],
+    "epsilons": [0.5, 1.0],
+    "environments": [{"id": "OJPricing"}],
+    "agents": [{"id": "dp-ucb", "grid": {"calibration": ["paper", "certified"]}}],
+    "audit": {"runs": 400, "horizon": 3},
+}
+
+
+class Page(HTMLParser):
+    """Every tag with its attributes, every id, every text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.texts = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    out = tmp_path_factory.mktemp("sweep")
+    run_sweep(Sweep.of(SWEEP), out, backend="threading", progress=False)
+    return out
+
+
+def test_the_page_of_a_sweep(swept):
+    report = write_report(swept)
+    text = report.page.read_text()
+    page = Page(text)
+    names = [tag for tag, _ in page.tags]
+    assert "script" not in names
+    assert names.count("img") == len(report.figures) / 2 == 2 + 1 + 1 + 1
+    assert all(file.stat().st_size > 10_000 for file in report.figures)
+    assert {file.suffix for file in report.figures} == {".png", ".svg"}
+    every = [pair for _, attrs in page.tags for pair in attrs.items()]
+    links = [value for key, value in every if key in ("href", "src")]
+    assert all(link.startswith(("#", "data:")) for link in links)
+    assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org)", text)
+    targets = {attrs["id"] for _, attrs in page.tags if "id" in attrs}
+    assert {link[1:] for link in links if link.startswith("#")} <= targets
+    assert all(attrs["alt"] for tag, attrs in page.tags if tag == "img")
+    assert "juice & <co>" in "".join(page.texts)
+    for run in Results.load(swept).runs:
+        assert run.name in page.texts
+        assert f"{run.regret[-1].mean():.4g}" in page.texts
+    configs = "".join(page.texts)
+    assert "calibration=paper" in configs
+    assert names.count("table") == 1 + 4
+
+
+def test_a_comparison_has_a_report_too(tmp_path):
+    """One replica, no audits, nothing private; and privacy that expires is told as such."""
+    compare("GLMBandit", {}, horizon=20, replicas=1, progress=False).save(tmp_path / "one")
+    assert "Audits" not in write_report(tmp_path / "one").page.read_text()
+    agents = {"window": WDPCOCOP(window=5)}
+    kwargs = {"horizon": 30, "replicas": 2, "progress": False}
+    compare("OnlineConvex", agents, **kwargs).save(tmp_path / "two")
+    text = write_report(tmp_path / "two", out=tmp_path / "elsewhere").page.read_text()
+    assert "the last 5 rounds only" in text
+    assert (tmp_path / "elsewhere" / "index.html").exists()
+
+
+def test_the_frontier_is_at_the_certified_epsilon(swept, monkeypatch):
+    """Printed calibrations claim another one."""
+    drawn = {}
+    monkeypatch.setattr(
+        "dpbandit.report.figures._line",
+        lambda axes, where, values, name, look: drawn.update({name: where}),
+    )
+    (problem,) = problems(Results.load(swept))
+    next(p for p in pictures(problem) if p.name.startswith("frontier")).draw(swept / "x.png")
+    for name, where in drawn.items():
+        runs = problem.longest.where(agent=name).runs
+        assert where == sorted(run.certificate.epsilon for run in runs)
+    assert max(drawn["dp-ucb calibration=paper"]) < 0.2
+
+
+def test_an_unfinished_sweep_has_a_report(swept, tmp_path, capsys, monkeypatch):
+    """The longest horizon of one agent, and the baseline of another, are still to come."""
+    shutil.copytree(swept, tmp_path / "half", ignore=shutil.ignore_patterns("report"))
+    runs = {run.key: run for run in Results.load(swept).runs}
+    for file in (tmp_path / "half" / "blocks").iterdir():
+        run = runs[file.name.partition("-")[0]]
+        if (run.name, run.setup.horizon) in {("BestFixed", 40), ("Uniform", 20)}:
+            file.unlink()
+    text = write_report(tmp_path / "half").page.read_text()
+    assert "not tested" in text
+
+
+def test_many_agents_and_long_names_can_be_read(tmp_path):
+    """Thirty lines: the legend stands below, and the axes keep their size."""
+    base = compare("GLMBandit", {}, horizon=20, replicas=3, progress=False).runs[0]
+    names = [f"agent {i} with a name of {'many ' * (i % 20)}words" for i in range(30)]
+    runs = tuple(replace(base, name=name, regret=base.regret + i) for i, name in enumerate(names))
+    image = imread(Results(runs).plot(tmp_path / "many.png"))
+    assert image.shape[0] > image.shape[1]
+
+
+def test_figures_of_the_same_numbers_are_the_same_files(swept, tmp_path):
+    """Also SVG, which Matplotlib salts and dates unless told otherwise."""
+    (problem,) = problems(Results.load(swept))
+    frontier = next(p for p in pictures(problem) if p.name.startswith("frontier"))
+    for ending in (".svg", ".png"):
+        one, two = (frontier.save(tmp_path / name, ending).read_bytes() for name in "ab")
+        assert one == two
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [(["nowhere"], "found none"), (["--baseline", "Unifrom"], "did you mean Uniform")],
+)
+def test_one_sentence_for_a_mistake(swept, monkeypatch, capsys, words, sentence):
+    place = [] if words[0] == "nowhere" else [str(swept)]
+    monkeypatch.setattr(sys, "argv", ["dpbandit", "report", *place, *words])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_baseline_that_is_not_there(swept):
+    with pytest.raises(BadInput, match="baseline='x'"):
+        write_report(swept, baseline="x")
