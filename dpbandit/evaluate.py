@@ -24,7 +24,7 @@ from dpbandit.streams import Streams
 
 ProblemMaker: TypeAlias = Callable[..., Problem]
 
-_CHUNK_BYTES = 4 << 20
+_CHUNK_BYTES = 1 << 20
 """Replicas run together while their d x d matrices fit the cache."""
 
 

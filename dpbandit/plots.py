@@ -44,6 +44,8 @@ class Curve(NamedTuple):
     label: str
     regret: Floats
     """cumulative, (marks, replicas)"""
+    look: int | None = None
+    """place in palette and dashes, to look alike in several figures; by default in order"""
 
 
 def regret_curves(
@@ -68,11 +70,10 @@ def regret_curves(
     with sns.axes_style("ticks"), sns.plotting_context("notebook"):
         figure = Figure(figsize=(9.5, 5.6), layout="constrained")
         axes = figure.add_subplot()
-        palette = sns.color_palette("colorblind", len(curves))
         worst_first = sorted(curves, key=lambda curve: -curve.regret[-1].mean())
         for place, curve in enumerate(worst_first):
-            dashes = _DASHES[place % len(_DASHES)]
-            _draw(axes, marks, curve, color=palette[place], dashes=dashes, band=band or _student)
+            color, dashes = style(place if curve.look is None else curve.look)
+            _draw(axes, marks, curve, color=color, dashes=dashes, band=band or _student)
         axes.set_xlabel("round (one user each)")
         axes.set_ylabel(f"cumulative regret ({unit})")
         axes.set_xlim(0, int(marks[-1]))
@@ -96,6 +97,12 @@ def _draw(axes: "Axes", marks: Ints, curve: Curve, *, color: Any, dashes: Any, b
     axes.plot(marks, mean, color=color, ls=dashes, lw=2, label=curve.label)
     if replicas > 1:
         axes.fill_between(marks, *band(curve.regret), color=color, alpha=0.2, lw=0)
+
+
+def style(look: int) -> tuple[Any, Any]:
+    """Colour and dashes: ten colours, and the second ten have other dashes."""
+    turn, place = divmod(look, 10)
+    return sns.color_palette("colorblind", 10)[place], _DASHES[(place + turn) % len(_DASHES)]
 
 
 def _student(values: Floats) -> tuple[Floats, Floats]:

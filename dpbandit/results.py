@@ -61,7 +61,7 @@ class Results:
         files = {
             file.resolve()
             for place in places
-            for file in (place.rglob("*.parquet") if place.is_dir() else [place])
+            for file in (_stored(place) if place.is_dir() else [place])
             if file.is_file() and not file.name.startswith(".")
         }
         pieces: dict[str, list[AgentRun]] = {}
@@ -189,6 +189,12 @@ class Results:
                 "with where(problem=..., horizon=...)."
             )
         return self.runs[0]
+
+
+def _stored(folder: Path) -> list[Path]:
+    """The files of a sweep or of `save`; folders below it are somebody else's."""
+    place = folder / "blocks" if (folder / "sweep.json").is_file() else folder
+    return list(place.glob("*.parquet"))
 
 
 def _as_planned(runs: list[AgentRun], plan: Path) -> list[AgentRun]:

@@ -30,7 +30,7 @@ REFITTED = [
     ("dp-ucb", {"calibration": "paper"}),
     ("dp-ucb", {"prefix_sums": "tree", "refresh_every": 1}),
 ]
-"""A 100 x 100 matrix is inverted in every round: 8 replicas, by which 12 % are found."""
+"""Matrices are inverted in every round: 8 replicas, by which a mean 12 % away is found."""
 PRINTED = {"dp-ucb": 0.2, "dp-hdb": 0.46, "private-bandit": 0.21, "bandit-pftal": 1, "pftal": 2}
 """What printed noise that claims epsilon 1 certifies at most: too much of it, but for PFTAL's."""
 

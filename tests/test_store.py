@@ -68,7 +68,8 @@ def test_pieces_of_a_run_are_put_together(results, tmp_path):
         return replace(run, replicas=run.replicas[numbers], seconds=run.seconds / 2, **cut)
 
     write_runs(tmp_path / "b.parquet", [part([0, 1])])
-    write_runs(tmp_path / "a" / "c.parquet", [part([2, 3])])
+    write_runs(tmp_path / "a.parquet", [part([2, 3])])
+    write_runs(tmp_path / "below" / "other.parquet", [replace(run, name="not asked for")])
     same(Results.load(tmp_path), Results((run,)))
     write_runs(tmp_path / "again.parquet", [part([1, 2])])
     twice = Results.load(tmp_path).runs[0]

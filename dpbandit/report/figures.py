@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, LogLocator
 from dpbandit.arrays import Floats
 from dpbandit.comparisons import bootstrap_band
 from dpbandit.files import write_atomically
-from dpbandit.plots import Curve, regret_curves, save_figure
+from dpbandit.plots import Curve, regret_curves, save_figure, style
 from dpbandit.results import Results, as_text, label
 from dpbandit.runs import AgentRun
 from dpbandit.slopes import slope
@@ -64,11 +64,11 @@ def problems(results: Results) -> list[Problem]:
 
 def pictures(problem: Problem) -> Iterator[Picture]:
     """All figures of one problem that its runs allow."""
-    yield from _curves(problem)
     longest = problem.longest
     T = longest.runs[0].setup.horizon
     names = sorted({run.name for run in problem.results.runs})
     looks = {name: place for place, name in enumerate(names)}
+    yield from _curves(problem, looks)
     if len(_targets(longest)) > 1:
         yield Picture(
             f"frontier-{problem.number}",
@@ -98,7 +98,7 @@ def _targets(results: Results) -> list[float]:
     return sorted(claim for claim in claims if 0 < claim < inf)
 
 
-def _curves(problem: Problem) -> Iterator[Picture]:
+def _curves(problem: Problem, looks: dict[str, int]) -> Iterator[Picture]:
     """Regret by round at the largest horizon: a figure for each epsilon, for three at most."""
     longest = problem.longest
     every = targets = _targets(longest)
@@ -114,14 +114,19 @@ def _curves(problem: Problem) -> Iterator[Picture]:
             f"regret-{problem.number}-{place}",
             f"Mean cumulative regret, {claim}; pointwise 95 % bootstrap bands. In the legend: what "
             f"is certified.{note}",
-            partial(_regret, runs=[*private, *public], title=f"{problem.name}: {claim}"),
+            partial(
+                _regret,
+                runs=[*private, *public],
+                looks=looks,
+                title=f"{problem.name}: {claim}",
+            ),
         )
 
 
-def _regret(path: Path, runs: Sequence[AgentRun], title: str) -> None:
+def _regret(path: Path, runs: Sequence[AgentRun], looks: dict[str, int], title: str) -> None:
     marks = runs[0].marks
     some = np.unique(np.linspace(0, len(marks) - 1, _MOST_MARKS).round().astype(int))
-    curves = [Curve(label(run), run.regret[some]) for run in runs]
+    curves = [Curve(label(run), run.regret[some], looks[run.name]) for run in runs]
     unit = runs[0].setup.reward_unit
     regret_curves(path, marks[some], curves, title=as_text(title), unit=unit, band=bootstrap_band)
 
@@ -137,8 +142,8 @@ def _frontier(path: Path, runs: Sequence[AgentRun], looks: dict[str, int], title
             _line(axes, where, [run.regret[-1] for run in own], _name(own[0]), looks[name])
         levels = [run for run in runs if not 0 < run.certificate.epsilon < inf]
         for place, run in enumerate(levels):
-            gray, style = str(0.15 + 0.2 * (place % 3)), _DASHES[place % len(_DASHES)]
-            axes.axhline(run.regret[-1].mean(), color=gray, lw=1.4, ls=style, label=label(run))
+            gray, dashes = str(0.15 + 0.2 * (place % 3)), _DASHES[place % len(_DASHES)]
+            axes.axhline(run.regret[-1].mean(), color=gray, lw=1.4, ls=dashes, label=label(run))
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter("{x:g}")
@@ -219,8 +224,8 @@ class _drawn:
         self._styles: list[Any] = [sns.axes_style("ticks"), sns.plotting_context("notebook")]
 
     def __enter__(self) -> "Axes":
-        for style in self._styles:
-            style.__enter__()
+        for setting in self._styles:
+            setting.__enter__()
         self._figure = Figure(figsize=(9.5, 6.2), layout="constrained")
         self._axes = self._figure.add_subplot()
         return self._axes
@@ -236,8 +241,8 @@ class _drawn:
             how: dict[str, Any] = {"ncols": columns, "frameon": False, "handlelength": 3.2}
             self._figure.legend(loc="outside lower left", **how)
             save_figure(self._figure, self._path)
-        for style in reversed(self._styles):
-            style.__exit__(*error)
+        for setting in reversed(self._styles):
+            setting.__exit__(*error)
 
 
 def _line(
@@ -249,12 +254,13 @@ def _line(
         error = np.abs(ends - mean)
     else:
         error = None
+    color, dashes = style(look)
     axes.errorbar(
         where,
         mean,
         yerr=error,
-        color=sns.color_palette("colorblind", 10)[look % 10],
-        ls=_DASHES[(look + look // 10) % len(_DASHES)],
+        color=color,
+        ls=dashes,
         marker=_MARKERS[look % len(_MARKERS)],
         ms=6,
         lw=1.8,

@@ -48,8 +48,8 @@ BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]
 #
 # * **All of them.** Add noise to each. The noise has d parts, and its length grows like sqrt(d).
 # * **Only which one is largest.** Add noise to each, look in secret, and say the index. A wrong
-#   index can only come out if one noise is larger than the lead of the best number. The largest of
-#   d noises grows like log d.
+#   index can only come out if two noises differ by more than the lead of the best number. The
+#   largest of d noises grows like log d.
 #
 # We draw both and look.
 

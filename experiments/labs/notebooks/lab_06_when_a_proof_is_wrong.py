@@ -412,4 +412,3 @@ assert steps["corrected"] < steps["uniform play"] < steps["printed"]
 # * A table can be right about a program and wrong about the algorithm beside it. Play both, and
 #   certify the one that made the numbers.
 # * No promise is checked by looking at regret. Somebody has to count.
-# * An error in a paper is found by one person with a small program, and repaired by the next.
