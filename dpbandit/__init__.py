@@ -9,14 +9,19 @@ _beside = Path(__file__).resolve().parent
 if not (_beside / "envs").exists() and (_beside.parent / "envs" / "__init__.py").exists():
     __path__.append(str(_beside.parent))  # a checkout: envs/, agents/, experiments/ lie beside us
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 import gymnasium as _gym
 
-from dpbandit.auditing import AuditReport, audit
 from dpbandit.evaluate import certify, compare
 from dpbandit.inputs import BadInput
 from dpbandit.loop import play
 from dpbandit.results import Results
 from dpbandit.version import VERSION as __version__
+
+if _TYPE_CHECKING:
+    from dpbandit.auditing import AuditReport, audit
 
 __all__ = [
     "ENVIRONMENTS",
@@ -44,6 +49,16 @@ ENVIRONMENTS = {
     "dpbandit/Recommendation-v0": "dpbandit.envs.recommendation:Recommendation",
     "dpbandit/StreamingRegression-v0": "dpbandit.envs.streaming_regression:StreamingRegression",
 }
+
+
+def __getattr__(name: str) -> _Any:
+    """`audit` and `AuditReport`, which most programs never ask for."""
+    if name in ("AuditReport", "audit"):
+        from dpbandit import auditing
+
+        return getattr(auditing, name)
+    raise AttributeError(f"module 'dpbandit' has no attribute {name!r}")
+
 
 for _id, _problem in ENVIRONMENTS.items():
     if _id not in _gym.registry:

@@ -1,13 +1,15 @@
 """What a known random policy did and what came of it: the data of offline evaluation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
+from numbers import Real
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbandit.arrays import Floats, Ints
-from dpbandit.inputs import BadInput, inside, shaped
+from dpbandit.inputs import BadInput, inside, positive, shaped
 from dpbandit.protocols import ContextualSpec
 
 _RARE = 18.0
@@ -34,13 +36,19 @@ class Logged:
     propensity: Floats | float
     """(n,) or one for all: the probability with which `action` was drawn, given the context"""
     lowest: float | None = None
-    """a lower bound on the probability of every arm, logged or not; None: the least propensity"""
+    """a lower bound on the probability of every arm, logged or not; None: the least propensity,
+    read off the log, hence not public unless `propensity` is one number for all"""
+    lowest_is_public: bool = field(init=False)
+    """whether `lowest` was given, or `propensity` was one number"""
 
     def __post_init__(self) -> None:
-        spec, n = self.spec, len(self.action)
-        action, chance = np.asarray(self.action), np.asarray(self.propensity, dtype=np.float64)
-        self.context = np.asarray(self.context, dtype=np.float64)
-        self.reward = np.asarray(self.reward, dtype=np.float64)
+        action, chance = _floats("actions", self.action), _floats("propensities", self.propensity)
+        self.context = _floats("contexts", self.context)
+        self.reward = _floats("rewards", self.reward)
+        self.lowest_is_public = self.lowest is not None or not chance.ndim
+        if self.lowest is not None:
+            positive("lowest", self.lowest)
+        spec, n = self.spec, action.size
         if n == 0:
             raise BadInput("Expected at least one logged round.")
         shaped("logged contexts", self.context, (n, *spec.context_shape))
@@ -77,6 +85,42 @@ class Logged:
                     f"Expected the propensities to be true: by them arm {arm} was logged as in "
                     f"{total:.0f} of n={n} rounds, more than {slack:.0f} away."
                 )
+
+
+def one_kind(name: str, names: Any) -> list[Any]:
+    """A column of names, say of arms, as a list.
+
+    Raises:
+        BadInput: it is no column, a name is missing (None, NaN) or neither text nor a number, or
+            both occur: nobody shall guess whether 1 and "1" are the same.
+    """
+    try:
+        column = np.asarray(names, dtype=object)
+    except ValueError:  # ragged
+        column = np.empty(())
+    if column.ndim != 1:
+        raise BadInput(f"Expected {name} to hold one entry for each row.")
+    found: list[Any] = column.tolist()
+    for row, entry in enumerate(found):
+        if not _kind(entry) or _kind(entry) != _kind(found[0]) or entry != entry:
+            raise BadInput(
+                f"Expected {name} to be all text or all numbers, none missing, got {entry!r} in "
+                f"row {row}."
+            )
+    return found
+
+
+def _kind(entry: Any) -> str:
+    if isinstance(entry, Real | np.bool_):
+        return "number"
+    return "text" if isinstance(entry, str) else ""
+
+
+def _floats(name: str, values: Any) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadInput(f"Expected {name} to be an array of numbers.") from None
 
 
 def _refuse(what: str, fine: npt.ArrayLike) -> None:

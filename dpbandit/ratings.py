@@ -39,8 +39,9 @@ def read_ratings(path: str | Path, *, low: float, high: float) -> Ratings:
     """
     try:
         lines = Path(path).read_text(encoding="utf-8-sig", errors="replace").splitlines()
-    except OSError as error:
-        raise BadInput(f"Cannot read ratings from path={str(path)!r}: {error.strerror}.") from None
+    except (OSError, ValueError) as error:  # a NUL in a path is a ValueError
+        why = getattr(error, "strerror", error)
+        raise BadInput(f"Cannot read ratings from path={str(path)!r}: {why}.") from None
     separator = next((s for s in _SEPARATORS if lines and s in lines[0]), ",")
     header = bool(lines) and [f.strip() for f in lines[0].split(separator)][2:3] == ["rating"]
     users: dict[str, int] = {}

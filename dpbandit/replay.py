@@ -9,13 +9,13 @@ import numpy as np
 from dpbandit.arrays import Floats, Ints
 from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.logs import Logged
-from dpbandit.protocols import AgentConfig, ContextualSpec, Hindsight
+from dpbandit.protocols import AgentConfig, ContextualSpec, Hindsight, PriceListSpec
 from dpbandit.streams import Streams
 
 Discarded = Literal["skip", "blank"]
 
 COVERS = {
-    "skip": "the answers of the rounds kept, given which rounds were kept; not who was kept",
+    "skip": "what users answered, their contexts and logged actions being public; not who was kept",
     "blank": "every logged user, kept or discarded",
 }
 """What an agent's certificate covers, by what is done with discarded rounds."""
@@ -88,10 +88,12 @@ def replay(
     **Guarantee.** "skip": less than it seems. A user's own context and logged action decide whether
     she is kept, and one round more or less moves all later users to other rounds of the agent. So
     replacing her can change every later input of a mechanism, and a certificate, which is for
-    one round replaced, covers what kept users answered, given who was kept. "blank": every logged
-    user takes one round, whose input is a function of her row and of earlier releases; the
-    certificate, then for all n rounds, covers them all. In both the printed mean is an exact
-    statistic of the log that no certificate covers, and k passes are k runs on the same users.
+    one round replaced, covers what users answered, their contexts and logged actions being public;
+    not who was kept. "blank": every logged user takes one round, whose input is a function of her
+    row and of earlier releases, `lowest` being public; the certificate, then for all n rounds,
+    covers them all. Agents that count rounds take a blank for a user. In both the printed mean is
+    an exact statistic of the log that no certificate covers, and k passes are k runs on the same
+    users.
 
     Args:
         config: the agent; those that ask for hindsight are refused.
@@ -103,7 +105,9 @@ def replay(
         seed: a whole number >= 0.
 
     Raises:
-        BadInput: an argument out of range, an agent that does not fit, or no round kept.
+        BadInput: an argument out of range, an agent that does not fit, or no round kept; "blank"
+            where `lowest` was read off the log, or where arms are prices: a model of demand has
+            features of its own, which a context of 0 does not silence.
 
     >>> from dpbandit.agents import Uniform
     >>> from dpbandit.protocols import ContextualSpec
@@ -123,6 +127,16 @@ def replay(
     if discarded == "blank":
         if horizon is not None:
             raise BadInput(f"Expected horizon={horizon} only with discarded='skip'.")
+        if not logged.lowest_is_public:
+            raise BadInput(
+                "Expected lowest= to be given with the log for discarded='blank': the least "
+                "propensity, read off the log, is somebody's data and thins everybody's rounds."
+            )
+        if isinstance(logged.spec, PriceListSpec):
+            raise BadInput(
+                "Expected arms that are not prices for discarded='blank': to a model of demand a "
+                "context of 0 is a user like any other."
+            )
         horizon = n
     elif horizon is None:
         horizon = _reached(n, logged.lowest or 0.0)

@@ -6,7 +6,8 @@ from typing import Any, Literal
 import numpy as np
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput, one_of
+from dpbandit.inputs import BadInput, one_of, whole
+from dpbandit.logs import one_kind
 from dpbandit.problems import ContextualProblem, Users
 from dpbandit.protocols import ContextualSpec
 from dpbandit.stochastic.tables import images
@@ -46,6 +47,7 @@ class ClassificationBandit(ContextualProblem):
     * `pool`: of digits: the side of the squares of pixels that are averaged, 1, 2 or 4; the 64, 16
       or 4 features that remain.
     * `features`, `labels`: a table of your own, (n, d) and (n,), with at least two classes.
+      The list of classes is taken as public.
     * `low`, `high`: its public range, numbers or (d,). Nothing is learned from the table: a range
       read off it would be data that no certificate covers. Of digits 0 and 1.
     * `horizon`: rounds. `delay`: rounds until a reward is seen; 0 is handed out before.
@@ -89,7 +91,7 @@ class ClassificationBandit(ContextualProblem):
         if len(given) < len(_OWN):
             missing = ", ".join(name for name in _OWN if name not in given)
             raise BadInput(f"Expected {missing} beside {', '.join(given)}.")
-        x, labels = np.asarray(self.features, dtype=np.float64), np.asarray(self.labels)
+        x, labels = _numbers("features", self.features), np.array(one_kind("labels", self.labels))
         if x.ndim != 2 or not x.size or labels.shape != x.shape[:1]:
             raise BadInput(
                 f"Expected features (n, d) and labels (n,), got {x.shape} and {labels.shape}."
@@ -113,6 +115,7 @@ _OWN = ("features", "labels", "low", "high")
 
 def _pooled(pixels: Floats, side: int) -> Floats:
     """Means of squares of `side` x `side` pixels, (n, 64) -> (n, (8 / side)^2)."""
+    whole("pool", side, 1, 4)
     if side not in (1, 2, 4):
         raise BadInput(f"Expected pool={side!r} to be 1, 2 or 4.")
     squares = pixels.reshape(-1, 8 // side, side, 8 // side, side)
@@ -120,7 +123,19 @@ def _pooled(pixels: Floats, side: int) -> Floats:
 
 
 def _scaled(x: Floats, low: Any, high: Any) -> Floats:
-    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-    if {low.shape, high.shape} - {(), x.shape[1:]} or not (high > low).all():
-        raise BadInput(f"Expected low={low} below high={high}, numbers or one for each feature.")
-    return (2 * (x - low) / (high - low) - 1).clip(-1, 1)
+    low, high = _numbers("low", low), _numbers("high", high)
+    fits = not {low.shape, high.shape} - {(), x.shape[1:]}
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = high - low if fits else np.zeros(1)
+    if not ((width > 0) & (width < np.inf)).all():
+        raise BadInput(
+            f"Expected low={low} below high={high}, finite numbers or one for each feature."
+        )
+    return 2 * ((x.clip(low, high) - low) / width) - 1
+
+
+def _numbers(name: str, values: Any) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadInput(f"Expected {name} to be numbers, got {str(values)[:60]!r}.") from None

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput, positive, whole
+from dpbandit.inputs import BadInput, inside, positive, whole
 from dpbandit.problems import ContextualProblem, Users
 from dpbandit.protocols import ContextualSpec
 from dpbandit.ratings import item_model, read_ratings, tastes
@@ -107,12 +108,16 @@ class RatingsBandit(ContextualProblem):
         whole("n_actions", self.n_actions, 2)
         whole("rank", self.rank, 1)
         positive("ridge", self.ridge)
+        inside("low", self.low, -inf, inf, ends=False)
+        inside("high", self.high, -inf, inf, ends=False)
         positive("high - low", self.high - self.low)
         if self.path is None:
             raise BadInput(
                 "Expected path=None to be a ratings file of yours in MovieLens format "
                 "(ratings.csv, u.data or ratings.dat): none is shipped."
             )
+        if not isinstance(self.path, str | Path):
+            raise BadInput(f"Expected path={self.path!r} to be the name of a file.")
         path = Path(self.path)
         stamp = path.stat().st_mtime_ns if path.is_file() else 0
         model = (self.n_actions, self.rank, self.low, self.high, self.ridge)

@@ -66,7 +66,7 @@ ORDER = """
     auditing.exact auditing.ratios
     | auditing.search auditing.report | auditing.audit
     auditing.rehearsal auditing.everyone
-    clients.bridge clients.foreign clients.logged
+    clients.answers | clients.bridge clients.foreign clients.logged
     | clients.from_gymnasium clients.mabwiser clients.player clients.river
     experiments.case experiments.cells experiments.releases experiments.command
     experiments.drawing experiments.paper_table experiments.labs.catalogue

@@ -9,6 +9,7 @@ import pytest
 
 from dpbandit import BadInput, certify, play
 from dpbandit.agents import DPUCB, FADE, BestFixed, LinUCB, Uniform
+from dpbandit.clients import record
 from dpbandit.envs import GLMBandit
 from dpbandit.logs import Logged
 from dpbandit.privacy.ledger import no_privacy
@@ -112,12 +113,13 @@ VALUE = 0.3 * 0.9 + 0.7 * 0.6
 
 def test_unequal_propensities_are_evened_out():
     """z test over one pass through 40,000 rounds: false alarm 6e-7. Power: without step 1 the
-    positive contexts, whose good arm was logged most, count too often; the same test sees it."""
-    logged = tiny_log(40_000, 5, lambda x: np.where(x > 0, 0.8, 0.4))
+    positive contexts, where the agent plays the arm logged most, count too often; on as many rounds
+    the same test sees it."""
+    logged = tiny_log(40_000, 5, lambda x: np.full(len(x), 0.8))
     found = replay(Fixed(), logged, passes=1)
     assert abs(found.mean - VALUE) < LIMIT * found.standard_error
     agrees = logged.action == (logged.context[:, 0] > 0)
-    naive = logged.reward[agrees]
+    naive = logged.reward[agrees][: found.kept[0]]
     assert abs(naive.mean() - VALUE) > LIMIT * naive.std() / sqrt(len(naive))
 
 
@@ -128,7 +130,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     hits, narrow = 0, 0
     for seed in range(400):
         found = replay(Fixed(), tiny_log(300, seed), passes=3)
-        hits += abs(found.mean - VALUE) < 1.96 * found.standard_error
+        low, high = found.interval
+        hits += low < VALUE < high
         narrow += abs(found.mean - VALUE) < 0.98 * found.standard_error
     assert 364 <= hits <= 394
     assert narrow < 364
@@ -212,6 +215,54 @@ def test_who_is_kept_is_private_only_if_the_others_are_blank(config):
             assert len(moved) > 5
 
 
+def test_blank_needs_a_lowest_that_is_public():
+    """Two logs that differ in one user's propensity; releases held fixed. With `lowest` given,
+    inputs at the door differ at her round alone, by no more than the sensitivity. Read off the log,
+    hers is the least and thins everybody: inputs of others move, and replay refuses."""
+    config, base = DPUCB(refresh_every=5), recorded(60, 1)
+
+    def log(chance, lowest):
+        data = {"context": base.context, "action": base.action, "reward": base.reward}
+        return log_of(**data, spec=base.spec, propensity=chance, lowest=lowest)
+
+    def moved(row, lowest):
+        chance = np.full(60, 1 / 3)
+        one = tape(config, log(chance, lowest), "blank")
+        chance[row] = 0.22
+        two = tape(config, log(chance, lowest), "blank", one)
+        pairs = zip(one.queries, two.queries, one.mechanisms, strict=True)
+        moves = np.array([np.linalg.norm(a - b) / m.sensitivity for a, b, m in pairs])
+        assert moves.max() <= 1 + 1e-12
+        return np.flatnonzero(moves).tolist()
+
+    alone = {row: moved(row, 0.2) for row in range(20)}
+    hers = [row for row, rounds in alone.items() if rounds]
+    assert hers  # some of the 20 are kept in one world only
+    assert all(alone[row] == [row] for row in hers)
+    assert len(moved(hers[0], None)) > 3
+    for chance, lowest, public in ((np.full(60, 1 / 3), None, False), (1 / 3, None, True)):
+        assert log(chance, lowest).lowest_is_public == public
+    assert log(np.full(60, 1 / 3), 0.2).lowest_is_public
+    replay(config, log(np.full(60, 1 / 3), 0.2), passes=1, discarded="blank")
+    replay(config, log(np.full(60, 1 / 3), None), passes=1)
+    with pytest.raises(BadInput, match="lowest= to be given with the log for discarded='blank'"):
+        replay(config, log(np.full(60, 1 / 3), None), passes=1, discarded="blank")
+
+
+def test_blank_is_refused_where_arms_are_prices():
+    """A model of demand has an intercept and a price: a context of 0 is not nothing there."""
+    logged = record("OJPricing", horizon=300)
+    replay(DPUCB(model="demand"), logged, passes=1)
+    with pytest.raises(BadInput, match="arms that are not prices for discarded='blank'"):
+        replay(DPUCB(model="demand"), logged, passes=1, discarded="blank")
+
+
+def test_a_replayed_log_has_no_delay():
+    """Every reward is in its row, whatever the environment of the log did."""
+    late = log_of(**{**GOOD_LOG, "spec": ContextualSpec(n_actions=2, dim=1, horizon=9, delay=3)})
+    assert replay(Uniform(), late, passes=1).spec.delay == 0
+
+
 def test_blank_rounds_teach_nothing():
     """LinUCB replayed with blanks on the rounds of a log in order plays as with skips: a context of
     0 adds nothing to its sums. (Its horizon has no influence.)"""
@@ -235,6 +286,11 @@ GOOD_LOG = {
         ({"propensity": 0.0}, "propensities in"),
         ({"propensity": 0.5, "lowest": 0.6}, "lowest=0.6 to be at most 0.5"),
         ({"propensity": 0.5, "lowest": 0.0}, "lowest"),
+        ({"lowest": "a"}, "lowest='a'"),
+        ({"propensity": "a"}, "propensities to be an array of numbers"),
+        ({"context": np.full((100, 1), "a")}, "contexts to be an array of numbers"),
+        ({"context": [[0.0], [0.0, 1.0]]}, "contexts to be an array of numbers"),
+        ({"action": ["a", None]}, "actions to be an array of numbers"),
         ({"action": np.zeros(100, dtype=int)}, "propensities to be true: by them arm 0 was"),
         ({"action": np.full(100, 2)}, "row 0"),
         ({"context": np.zeros((99, 1))}, "contexts of shape"),

@@ -9,6 +9,7 @@ from gymnasium import spaces
 from gymnasium.spaces.utils import flatdim, flatten
 
 from dpbandit.arrays import Floats, clip_norm
+from dpbandit.clients.answers import two_numbers
 from dpbandit.inputs import BadInput, one_of, positive
 from dpbandit.protocols import ContextualSpec
 
@@ -27,7 +28,7 @@ class Bridge:
     | `MultiDiscrete`, `MultiBinary` | one-hot each, 0 and 1 | root of their number (order 2) |
     | `Box` | its entries in a row | has to be told |
     | `Dict`, `Tuple` of these | one after the other | has to be told if a `Box` is among them |
-    | none wanted, or none there | the constant 1 | 1 |
+    | none wanted, or none there | the constant 1, or the bound if less | 1 |
 
     A context beyond the bound is scaled down to it, one that is not finite becomes 0: what the
     spec says of contexts is then true, whatever the environment sends.
@@ -50,6 +51,10 @@ class Bridge:
         contexts: Contexts = "observation",
     ) -> None:
         one_of("contexts", contexts, ("observation", "none"))
+        if context_order not in (1, 2, np.inf):
+            raise BadInput(f"Expected context_order={context_order!r} to be 1, 2 or inf.")
+        if not (hasattr(env, "action_space") and hasattr(env, "observation_space")):
+            raise BadInput(f"Expected env={env!r} to be a Gymnasium environment.")
         arms, self._space = env.action_space, env.observation_space
         if not isinstance(arms, spaces.Discrete):
             raise BadInput(f"Expected finitely many actions, a Discrete space, got {arms}.")
@@ -71,7 +76,7 @@ class Bridge:
             known = float(ones or 1) ** (1 / context_order)
         if context_bound is not None:
             positive("context_bound", context_bound)
-        low, high = _two_numbers(reward_range)
+        low, high = two_numbers("reward_range", reward_range)
         self.spec = ContextualSpec(
             n_actions=int(arms.n),
             dim=dim,
@@ -86,10 +91,9 @@ class Bridge:
     def context(self, observation: Any) -> Floats:
         """The observation as a context (dim,) within the bound."""
         if self._constant:
-            return np.ones(1)
-        discrete = _ones(self._space) is not None
+            return np.full(1, min(1.0, self.spec.context_bound))
         try:
-            if discrete and not self._space.contains(observation):
+            if not _belongs(observation, self._space):
                 raise ValueError
             flat = np.asarray(flatten(self._space, observation), dtype=np.float64).ravel()
             if flat.shape != (self.spec.dim,):
@@ -108,12 +112,21 @@ class Bridge:
         """Which arm this action is, from 0; raises `BadInput` if it is none."""
         try:
             arm = int(action) - self._first
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             arm = -1
         if not 0 <= arm < self.spec.n_actions or arm + self._first != action:
             last = self.action(self.spec.n_actions - 1)
             raise BadInput(f"Expected action={action!r} to be one of {self._first}, ..., {last}.")
         return arm
+
+
+def _belongs(observation: Any, space: spaces.Space[Any]) -> bool:
+    """Whether every part that is no box is in its space; boxes may be left: they are clipped."""
+    if isinstance(space, spaces.Dict):
+        return all(_belongs(observation[name], part) for name, part in space.spaces.items())
+    if isinstance(space, spaces.Tuple):
+        return all(_belongs(*pair) for pair in zip(observation, space.spaces, strict=True))
+    return isinstance(space, spaces.Box) or bool(space.contains(observation))
 
 
 def _length(space: spaces.Space[Any]) -> int:
@@ -144,14 +157,3 @@ def _parts(space: spaces.Space[Any]) -> list[spaces.Space[Any]] | None:
     inner = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
     found = [_parts(part) for part in inner]
     return None if None in found else [leaf for parts in found for leaf in parts or []]
-
-
-def _two_numbers(reward_range: Any) -> tuple[float, float]:
-    try:
-        low, high = map(float, reward_range)
-    except (TypeError, ValueError):
-        raise BadInput(
-            f"Expected reward_range={reward_range!r} to be two finite numbers (low, high), public "
-            "bounds on every reward."
-        ) from None
-    return low, high

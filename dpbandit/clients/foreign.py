@@ -22,6 +22,12 @@ def _update(policy: Any, context: Floats, action: int, reward: float) -> Any:
     return policy.update(context, action, reward)
 
 
+class Wrapped:
+    """A policy under other names of its methods; what must not be shared is `inner`."""
+
+    inner: Any
+
+
 @dataclass(frozen=True, kw_only=True)
 class Foreign:
     """Runs policies written for one user at a time, by whatever names their methods have.
@@ -39,6 +45,10 @@ class Foreign:
     Python call for each replica and round.
 
     Guarantee. None: what foreign code keeps is not known, so it claims nothing (epsilon infinity).
+
+    Raises:
+        BadInput: an argument that is no function; an object handed out twice; in its round, an
+            answer that is no arm.
 
     >>> from dpbandit import compare
     >>> class Mean:
@@ -62,6 +72,11 @@ class Foreign:
     update: Callable[[Any, Floats, int, float], Any] = _update
     """(policy, context, arm, reward) -> anything"""
 
+    def __post_init__(self) -> None:
+        for name in ("policy", "act", "update"):
+            if not callable(getattr(self, name)):
+                raise BadInput(f"Expected {name}={getattr(self, name)!r} to be a function.")
+
     def make(self, spec: ContextualSpec, streams: Streams) -> "ForeignAgent":
         """A running agent, with one policy for each replica."""
         return ForeignAgent(self, fits(self, spec, ContextualSpec), streams)
@@ -74,18 +89,29 @@ class ForeignAgent:
         self.ledger = no_privacy("foreign code, which claims nothing")
         seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
         self._policies = [config.policy(spec, seed) for seed in seeds]
-        if len({id(policy) for policy in self._policies}) < len(seeds):
+        learners = [p.inner if isinstance(p, Wrapped) else p for p in self._policies]
+        if len({id(learner) for learner in learners}) < len(seeds):
             raise BadInput("Expected a new object from every call of policy, got one twice.")
-        self._config = config
+        self._config, self._round = config, 0
 
     def act(self, context: Floats) -> npt.NDArray[Any]:
         """Arms (R,)."""
-        act = self._config.act
+        self._round += 1
         asked = zip(self._policies, context, strict=True)
-        return np.array([act(policy, x.copy()) for policy, x in asked])
+        return np.array([self._arm(self._config.act(policy, x.copy())) for policy, x in asked])
 
     def update(self, context: Floats, action: npt.NDArray[Any], reward: Floats) -> None:
         """Tell every replica's policy its own user."""
         told = zip(self._policies, context, action.tolist(), reward.tolist(), strict=True)
         for policy, x, a, r in told:
             self._config.update(policy, x.copy(), a, r)
+
+    def _arm(self, answer: Any) -> int:
+        try:
+            if np.ndim(answer) or int(answer) != answer:
+                raise ValueError
+            return int(answer)
+        except (TypeError, ValueError, OverflowError):
+            raise BadInput(
+                f"In round {self._round}: Expected an arm, a whole number, got {answer!r}."
+            ) from None

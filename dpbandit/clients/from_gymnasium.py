@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.arrays import Floats, Ints
+from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.inputs import BadInput
 from dpbandit.problems import arms_in_range
@@ -50,6 +51,11 @@ class FromGymnasium:
     actions change what later users are like, regret is against the best arm of the moment, given
     what was played, and says nothing of the best plan.
 
+    Guarantee. As for `Player`: an agent's certificate holds only where nothing that the
+    environment hands out for one user, observation or reward, depends on earlier users' data.
+    What depends on earlier actions alone is covered. contexts="none" helps against observations,
+    not against rewards.
+
     Args:
         env: an id, "module:id" to have the module imported first, or a function that makes a new
             environment; `compare(..., env_kwargs=...)` are its arguments.
@@ -59,7 +65,8 @@ class FromGymnasium:
 
     Raises:
         BadInput: no regret, or both; an unknown id; a space or a bound that `Player` would refuse;
-            a key that info lacks; a maker that hands out the same environment twice.
+            a key that info lacks; a maker that hands out the same environment twice, or none; a
+            reward that is not one number, a regret that is not one number >= 0.
     """
 
     env: str | Callable[..., gym.Env[Any, Any]]
@@ -107,7 +114,10 @@ class FromGymnasium:
 
     def _make(self, horizon: int, arguments: dict[str, Any]) -> gym.Env[Any, Any]:
         if not isinstance(self.env, str):
-            return self.env(**arguments)
+            made = self.env(**arguments)
+            if not isinstance(made, gym.Env):
+                raise BadInput(f"Expected env to make a Gymnasium environment, got {made!r}.")
+            return made
         try:
             return gym.make(
                 self.env, max_episode_steps=horizon, disable_env_checker=True, **arguments
@@ -129,12 +139,15 @@ class ForeignProblem:
     ) -> None:
         self.spec = bridge.spec
         self._make, self._bridge, self._oracle, self._regret = make, bridge, oracle, regret
+        self._envs: list[gym.Env[Any, Any]] = []
 
     def reset(self, streams: Streams) -> None:
         """Start an episode, one copy for each stream."""
         R, K = len(streams), self.spec.n_actions
+        for env in self._envs:  # of the agent before
+            env.close()
         self._envs = [self._make() for _ in range(R)]
-        if len({id(env) for env in self._envs}) < R:
+        if len({id(env.unwrapped) for env in self._envs}) < R:
             raise BadInput("Expected a new environment from every call of env, got one twice.")
         seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
         self._seen = [env.reset(seed=s)[0] for env, s in zip(self._envs, seeds, strict=True)]
@@ -170,13 +183,13 @@ class ForeignProblem:
     def _serve(self, r: int, arm: int) -> tuple[float, float, float, float]:
         """Reward, expected, oracle and regret of one user."""
         env = self._envs[r]
-        worth = np.array(self._oracle(env)) if callable(self._oracle) else None  # a copy: of now
+        worth: Any = self._means(self._oracle(env)) if callable(self._oracle) else None  # of now
         self._seen[r], given, terminated, truncated, info = env.step(self._bridge.action(arm))
-        self._over[r], reward = bool(terminated or truncated), float(given)
+        self._over[r], reward = bool(terminated or truncated), one_number("reward", given)
         if isinstance(self._oracle, str):
             worth = _read(info, self._oracle)
         if self._regret is not None:
-            worth = reward + _read(info, self._regret)
+            worth = reward + _missed(info, self._regret)
         means = self._means(worth)  # of all arms, (K,), or of the best, ()
         known = means.ndim == 1
         expected, arms = (means[arm], slice(None)) if known else (reward, arm)
@@ -186,7 +199,10 @@ class ForeignProblem:
         return reward, float(expected), float(best), float(best - expected)
 
     def _means(self, worth: Any) -> Floats:
-        means = np.asarray(worth, dtype=np.float64)
+        try:
+            means = np.array(worth, dtype=np.float64)  # a copy
+        except (TypeError, ValueError):
+            raise BadInput(f"Expected oracle to give numbers, got {worth!r}.") from None
         if means.shape not in ((), (self.spec.n_actions,)):
             raise BadInput(
                 f"Expected oracle to give the best mean reward or all {self.spec.n_actions}, "
@@ -200,3 +216,10 @@ def _read(info: dict[str, Any], where: str) -> Any:
     if key not in info:
         raise BadInput(f"Expected info to hold {key!r}, it holds {sorted(info) or 'nothing'}.")
     return info[key]
+
+
+def _missed(info: dict[str, Any], where: str) -> float:
+    regret = one_number(where, _read(info, where))
+    if not regret >= -1e-9:  # less is no rounding error
+        raise BadInput(f"Expected {where}={regret} to be a regret >= 0.")
+    return regret

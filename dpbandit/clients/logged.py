@@ -7,9 +7,10 @@ import numpy as np
 
 from dpbandit.agents import Uniform
 from dpbandit.arrays import Floats
+from dpbandit.clients.answers import two_numbers
 from dpbandit.evaluate import ProblemMaker, problem_maker
 from dpbandit.inputs import BadInput
-from dpbandit.logs import Logged
+from dpbandit.logs import Logged, one_kind
 from dpbandit.protocols import ContextualSpec, fits
 from dpbandit.streams import Streams
 
@@ -34,30 +35,34 @@ def read_log(
         propensity: the name of a column, or one number: the probability with which the action was
             drawn. None: all arms were equally likely.
         context: names of columns, the features; without any, the constant 1.
-        arms: what was on offer, in order: arm k is `arms[k]`. None: all that occur, sorted.
+        arms: what was on offer, in order: arm k is `arms[k]`. None: all that occur,
+            sorted, taken as public and complete; say arms where one may never have been drawn.
         reward_range, context_bound: public bounds, for agents that replay the log.
         lowest: see `Logged`.
 
     Raises:
-        BadInput: a column that is missing or holds no numbers, an action that is no arm, or what
-            `Logged` refuses.
+        BadInput: a column that is missing or holds no numbers, an action that is missing or no arm,
+            an arm twice, or what `Logged` refuses.
 
     >>> table = {"age": [0.1, 0.9], "shown": ["b", "a"], "click": [0, 1]}        # or a DataFrame
     >>> logged = read_log(table, context=["age"], action="shown", reward="click")
     >>> logged.action.tolist(), logged.context.tolist(), logged.propensity.tolist()
     ([1, 0], [[0.1], [0.9]], [0.5, 0.5])
     """
-    played = np.asarray(_column(table, action)).tolist()
+    played = one_kind(f"column {action!r}", _column(table, action))
     offered = sorted(set(played)) if arms is None else list(arms)
+    if twice := [arm for k, arm in enumerate(offered) if arm in offered[:k]]:
+        raise BadInput(f"Expected every arm once in arms={offered}, got {twice[0]!r} twice.")
     if unknown := [arm for arm in played if arm not in offered]:
         raise BadInput(f"Expected only actions among arms={offered}, got {unknown[0]!r}.")
+    low, high = two_numbers("reward_range", reward_range)
     features = [_numbers(table, name) for name in context] or [np.ones(len(played))]
     spec = ContextualSpec(
         n_actions=len(offered),
         dim=len(features),
         horizon=max(1, len(played)),
-        reward_low=reward_range[0],
-        reward_high=reward_range[1],
+        reward_low=low,
+        reward_high=high,
         context_bound=context_bound,
         link="other",
     )

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from dpbandit.arrays import Floats
-from dpbandit.clients.foreign import Foreign
+from dpbandit.clients.foreign import Foreign, Wrapped
 from dpbandit.inputs import BadInput
 from dpbandit.protocols import ContextualSpec
 
@@ -25,15 +25,15 @@ def mabwiser_policy(make: Callable[[list[int], int], Any]) -> Foreign:
     return Foreign(policy=partial(MabwiserPolicy, make))
 
 
-class MabwiserPolicy:
+class MabwiserPolicy(Wrapped):
     """`act` and `update` by way of mabwiser's `predict`, `fit` and `partial_fit`."""
 
     def __init__(
         self, make: Callable[[list[int], int], Any], spec: ContextualSpec, seed: int
     ) -> None:
         self._n_actions, self._told = spec.n_actions, 0
-        self._mab = make(list(range(spec.n_actions)), seed)
-        if self._mab.is_contextual and spec.shared:
+        self.inner = make(list(range(spec.n_actions)), seed)
+        if self.inner.is_contextual and spec.shared:
             raise BadInput(
                 "Contextual bandits of mabwiser have a model for each arm and play one context for "
                 "all arms: choose another bandit or environment."
@@ -43,13 +43,13 @@ class MabwiserPolicy:
         """The arm it predicts; in the first K rounds the next one that was not played."""
         if self._told < self._n_actions:
             return self._told
-        return self._mab.predict(*self._shown(context))
+        return self.inner.predict(*self._shown(context))
 
     def update(self, context: Floats, action: int, reward: float) -> None:
         """One reward."""
-        learn = self._mab.partial_fit if self._told else self._mab.fit
+        learn = self.inner.partial_fit if self._told else self.inner.fit
         learn([action], [reward], *self._shown(context))
         self._told += 1
 
     def _shown(self, context: Floats) -> tuple[Floats, ...]:
-        return (context[None],) if self._mab.is_contextual else ()
+        return (context[None],) if self.inner.is_contextual else ()

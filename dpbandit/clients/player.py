@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 
 from dpbandit.arrays import clip_range
+from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.evaluate import certify
 from dpbandit.inputs import BadInput, whole
@@ -21,12 +22,14 @@ class Player:
                         context_bound=1.0)
         observation, info = env.reset(seed=0)
         for _ in range(1000):
-            action = player.act(observation)
-            then, reward, terminated, truncated, info = env.step(action)
-            player.update(observation, action, reward)
-            observation = then
+            action, shown = player.act(observation), copy.deepcopy(observation)
+            observation, reward, terminated, truncated, info = env.step(action)
+            player.update(shown, action, reward)
             if terminated or truncated:
                 observation, info = env.reset()
+
+    The copy is for environments that write the next observation into the array they handed out:
+    without it the agent would be told that this reward was the next user's.
 
     A new episode does not start a new agent: it goes on learning until `horizon` users are told.
 
@@ -44,13 +47,15 @@ class Player:
     Guarantee. That of the certificate, for replacing one user: one `act` and one `update`. It
     covers this loop only, and only if horizon, bounds and `config` are public, not read off the
     data. Contexts and rewards are clipped to the bounds, and what is not finite is replaced by a
-    constant, before the agent is told; `Player` itself keeps nothing. An environment whose
-    observations show earlier users' data carries them to later actions past every mechanism: say
-    contexts="none" there. Whoever sees this user's reward, or the generator's seed, is not covered.
+    constant, before the agent is told; `Player` itself keeps nothing. Observations or
+    rewards that depend on earlier users' data (not merely on earlier actions) carry them to later
+    users past every mechanism; contexts="none" helps against the first, nothing here against the
+    second. Whoever sees this user's reward, or the generator's seed, is not covered.
 
     Raises:
         BadInput: actions that are not finitely many, bounds that are missing or out of range, an
-            agent of another kind, an observation or action outside its space, a round too many.
+            agent of another kind, an observation or action outside its space, a reward that is not
+            one number, a round too many.
 
     >>> from dpbandit.agents import DPUCB
     >>> import dpbandit
@@ -78,6 +83,8 @@ class Player:
         seed: int = 0,
     ) -> None:
         whole("seed", seed, 0)
+        if isinstance(config, type) or not callable(getattr(config, "make", None)):
+            raise BadInput(f"Expected config={config!r} to be an agent, such as LinUCB().")
         if isinstance(config, Hindsight):
             raise BadInput(
                 f"Expected an agent that learns, got {config}: there is no hindsight yet."
@@ -108,6 +115,11 @@ class Player:
         if self._left == 0:
             raise BadInput(f"The horizon of {self.spec.horizon} users is over: make a new Player.")
         context, arm = self._bridge.context(observation)[None], self._bridge.arm(action)
-        told = clip_range(np.array([reward]), self.spec.reward_low, self.spec.reward_high)
+        try:
+            given = one_number("reward", reward)
+        except BadInput as mistake:
+            done = self.spec.horizon - self._left
+            raise BadInput(f"In round {done + 1}: {mistake}") from None
+        told = clip_range(np.array([given]), self.spec.reward_low, self.spec.reward_high)
         self._agent.update(context, np.array([arm]), told)
         self._left -= 1

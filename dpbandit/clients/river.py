@@ -15,7 +15,7 @@ from inspect import signature
 from typing import Any, TypeAlias
 
 from dpbandit.arrays import Floats
-from dpbandit.clients.foreign import Foreign
+from dpbandit.clients.foreign import Foreign, Wrapped
 from dpbandit.inputs import BadInput
 from dpbandit.logs import Logged
 from dpbandit.protocols import ContextualSpec
@@ -38,15 +38,15 @@ def river_policy(make: Callable[[int], Any]) -> Foreign:
     return Foreign(policy=partial(RiverPolicy, make))
 
 
-class RiverPolicy:
+class RiverPolicy(Wrapped):
     """`act` and `update` by way of river's `pull` and `update`."""
 
     def __init__(self, make: Callable[[int], Any], spec: ContextualSpec, seed: int) -> None:
-        self._policy, self._arms = make(seed), list(range(spec.n_actions))
-        self._contextual = "context" in signature(self._policy.pull).parameters
+        self.inner, self._arms = make(seed), list(range(spec.n_actions))
+        self._contextual = "context" in signature(self.inner.pull).parameters
         if self._contextual and spec.shared:
             raise BadInput(
-                f"{type(self._policy).__name__} has a model for each arm and plays one context for "
+                f"{type(self.inner).__name__} has a model for each arm and plays one context for "
                 "all arms: choose another policy or environment."
             )
         self._names = tuple(f"x{j}" for j in range(spec.dim))
@@ -54,13 +54,13 @@ class RiverPolicy:
     def act(self, context: Floats) -> Any:
         """The arm it pulls."""
         if not self._contextual:
-            return self._policy.pull(self._arms)
-        return self._policy.pull(self._arms, context=self._named(context))
+            return self.inner.pull(self._arms)
+        return self.inner.pull(self._arms, context=self._named(context))
 
     def update(self, context: Floats, action: int, reward: float) -> None:
         """One reward."""
         shown = (self._named(context),) if self._contextual else ()
-        self._policy.update(action, *shown, reward)
+        self.inner.update(action, *shown, reward)
 
     def _named(self, context: Floats) -> dict[str, float]:
         return dict(zip(self._names, context.tolist(), strict=True))

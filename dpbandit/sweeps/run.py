@@ -139,7 +139,7 @@ def _cluster(backend: str, jobs: int, scheduler: str | None) -> AbstractContextM
     try:
         client: Any = import_module("distributed").Client
     except ImportError:
-        raise BadInput("The dask backend needs `pip install 'dpbandit[dask]'`.") from None
+        raise BadInput("The dask backend needs `pip install '.[dask]'` in a checkout.") from None
     if scheduler is None:
         return client(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
     try:

@@ -8,7 +8,7 @@ from dpbandit.experiments.labs.catalogue import Lab
 from dpbandit.files import write_atomically
 from dpbandit.inputs import BadInput
 
-INSTALL = 'pip install "dpbandit[labs]"'
+INSTALL = "pip install '.[labs]' in a checkout"
 """What brings jupytext and JupyterLab to where dpbandit is installed."""
 _HINT = "\n\nSolutions are folded: click the three dots, or the triangle, below an exercise."
 _FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}}

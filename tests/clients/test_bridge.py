@@ -58,6 +58,8 @@ def test_no_context_is_the_constant_one_whatever_is_observed():
     made = bridge(spaces.Text(5), contexts="none")
     assert made.context("abc").tolist() == made.context(None).tolist() == [1.0]
     assert (made.spec.dim, made.spec.context_bound) == (1, 1.0)
+    for bound, constant in ((0.25, 0.25), (4.0, 1.0)):  # what the spec says is true
+        assert bridge(ARMS, contexts="none", context_bound=bound).context(0).tolist() == [constant]
 
 
 def test_actions_keep_the_names_the_environment_gave_them():
@@ -65,7 +67,7 @@ def test_actions_keep_the_names_the_environment_gave_them():
     assert [made.action(np.int64(k)) for k in range(3)] == [5, 6, 7]
     assert type(made.action(np.int64(0))) is int
     assert [made.arm(a) for a in (5, np.int64(6), 7.0)] == [0, 1, 2]
-    for wrong in (4, 8, 5.5, "x", None, np.nan):
+    for wrong in (4, 8, 5.5, "x", None, np.nan, np.inf):
         with pytest.raises(BadInput, match=r"one of 5, ..., 7"):
             made.arm(wrong)
 
@@ -85,6 +87,9 @@ def test_actions_keep_the_names_the_environment_gave_them():
         ({"observations": ARMS, "actions": spaces.Discrete(1)}, "n_actions=1"),
         ({"observations": ARMS, "horizon": 0}, "horizon=0"),
         ({"observations": ARMS, "context_order": 3}, "context_order=3"),
+        ({"observations": ARMS, "context_order": 0}, "context_order=0"),
+        ({"observations": BOX, "context_order": "2"}, "context_order='2' to be 1, 2 or inf"),
+        ({"observations": ARMS, "reward_range": (0, 10**400)}, "two finite numbers"),
         ({"observations": ARMS, "contexts": "nothing"}, "contexts='nothing'"),
         ({"observations": spaces.Text(5)}, "Text.*contexts='none'"),
         ({"observations": spaces.Dict(a=spaces.Sequence(ARMS))}, "contexts='none'"),
@@ -108,6 +113,11 @@ def test_what_is_missing_or_not_finite_gets_one_sentence(arguments, match):
         (BOX, np.zeros(3)),
         (BOX, "x"),
         (spaces.Dict(a=BOX), {"b": 1}),
+        (spaces.Dict(a=BOX, b=ARMS), {"a": np.zeros((2, 2)), "b": 3}),
+        (spaces.Dict(a=BOX, b=ARMS), {"a": np.zeros((2, 2)), "b": -1}),
+        (spaces.Tuple([BOX, spaces.MultiDiscrete([2, 3])]), (np.zeros((2, 2)), np.array([2, 0]))),
+        (spaces.Tuple([BOX, spaces.MultiBinary(2)]), (np.zeros((2, 2)), np.array([7, 0]))),
+        (spaces.Tuple([BOX, ARMS]), (np.zeros((2, 2)),)),
     ],
     ids=str,
 )
@@ -116,6 +126,8 @@ def test_observations_outside_their_space_are_refused(space, observation):
         bridge(space, context_bound=1.0).context(observation)
 
 
-def test_vector_environments_are_refused():
+def test_vector_environments_and_what_is_none_are_refused():
+    with pytest.raises(BadInput, match="env=3 to be a Gymnasium environment"):
+        Bridge(3, horizon=1, reward_range=(0, 1))
     with pytest.raises(BadInput, match="finitely many actions"):
         Bridge(gym.make_vec("dpbandit/GLMBandit-v0", num_envs=2), horizon=1, reward_range=(0, 1))

@@ -5,7 +5,7 @@ import pytest
 
 from dpbandit import BadInput, compare
 from dpbandit.agents import LinUCB, Uniform
-from dpbandit.clients import Foreign, mabwiser_policy
+from dpbandit.clients import Foreign, mabwiser_policy, river_policy
 from dpbandit.protocols import ContextualSpec
 from dpbandit.streams import Streams
 
@@ -97,7 +97,40 @@ def test_a_shared_policy_is_refused():
         run({"same": Foreign(policy=lambda spec, seed: same)})
 
 
-@pytest.mark.parametrize("wrong", [1.5, "x", None, 99, -1, np.nan, [0]], ids=repr)
+@pytest.mark.parametrize("wrap", [mabwiser_policy, river_policy])
+def test_a_shared_policy_behind_a_wrapper_is_refused(wrap):
+    """The wrapper is new every time, what it wraps is not; also: a policy's own `inner` is free."""
+
+    class Pulls(Stub):
+        inner = "shared by all"
+
+        def pull(self, arms):
+            return 0
+
+    same = Pulls([0, 1, 2], 0, False)
+    with pytest.raises(BadInput, match="a new object from every call of policy"):
+        wrap(lambda *told: same).make(SPEC, Streams([1, 2]))
+    wrap(lambda *told: Pulls([0, 1, 2], 0, False)).make(SPEC, Streams([1, 2]))
+    Foreign(policy=lambda *told: Pulls([0, 1, 2], 0, False)).make(SPEC, Streams([1, 2]))
+
+
+def test_one_answer_that_is_no_arm_among_good_ones_is_refused():
+    """Ragged answers: no array could hold them."""
+    answers = iter([0, 1, [0], 2, 0, 0])
+    config = Foreign(policy=lambda spec, seed: object(), act=lambda *asked: next(answers))
+    agent = config.make(SPEC, Streams([1, 2]))
+    assert agent.act(np.zeros((2, 2))).tolist() == [0, 1]
+    with pytest.raises(BadInput, match=r"In round 2: Expected an arm, .* got \[0\]"):
+        agent.act(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("name", ["policy", "act", "update"])
+def test_what_is_no_function_is_refused_at_once(name):
+    with pytest.raises(BadInput, match=f"{name}=3 to be a function"):
+        Foreign(**{"policy": Recorder, name: 3})
+
+
+@pytest.mark.parametrize("wrong", [1.5, "x", None, 99, -1, np.nan, np.inf, [0]], ids=repr)
 def test_what_is_no_arm_is_refused_in_its_round(wrong):
     config = Foreign(
         policy=lambda spec, seed: object(),
@@ -147,7 +180,7 @@ def test_mabwiser_is_fitted_before_it_predicts(contextual):
         agent.update(context, action, np.array([t / 4]))
         played.append(int(action[0]))
     assert played == [0, 1, 2, 2, 2]
-    calls = agent._policies[0]._mab.calls
+    calls = agent._policies[0].inner.calls
     assert [name for name, *_ in calls] == ["fit"] + ["partial_fit"] * 4
     assert [(a, r) for _, a, r, _ in calls] == [([a], [t / 4]) for t, a in enumerate(played)]
     for *_, shown in calls:

@@ -181,9 +181,17 @@ def test_compare_from_end_to_end(tmp_path):
         ({"env": "dpbandit/Nowhere-v0"}, "Cannot make environment 'dpbandit/Nowhere-v0'"),
         ({"env": "no_such_module:Coins-v0"}, "Cannot make environment"),
         ({"reward_range": None}, "reward_range=None"),
-        ({"oracle": "info:mean"}, r"info to hold 'mean', it holds \['best', 'means', 'regret'\]"),
+        ({"oracle": "info:mean"}, r"info to hold 'mean', it holds \['best', 'loss', 'means'"),
         ({"oracle": lambda env: [1, 2]}, "best mean reward or all 3, got an array of shape"),
         ({"oracle": lambda env: np.nan}, "finite expected rewards"),
+        ({"oracle": lambda env: ["a", "b", "c"]}, "oracle to give numbers"),
+        ({"oracle": lambda env: None}, "finite expected rewards"),
+        ({"oracle": None, "regret": "info:means"}, "In round 1: Expected info:means=.* one number"),
+        ({"oracle": None, "regret": "info:loss"}, "info:loss=-1.0 to be a regret >= 0"),
+        ({"env": lambda: 3}, "env to make a Gymnasium environment, got 3"),
+        ({"env": lambda: Coins(paid=None)}, "In round 1: Expected reward=None to be one number"),
+        ({"env": lambda: Coins(paid="1")}, "reward='1' to be one number"),
+        ({"env": lambda: Coins(paid=np.ones(2))}, "to be one number"),
     ],
 )
 def test_mistakes_get_one_sentence(arguments, match):
@@ -208,3 +216,35 @@ def test_one_environment_for_two_replicas_is_refused():
             replicas=2,
             progress=False,
         )
+
+
+def test_one_environment_behind_two_wrappers_is_refused():
+    env = Coins()
+    make = FromGymnasium(lambda: gym.Wrapper(env), oracle=means, reward_range=(0, 1))
+    with pytest.raises(BadInput, match="a new environment from every call"):
+        make(horizon=5).reset(Streams([1, 2]))
+    make(horizon=5).reset(Streams([1]))
+
+
+def test_regret_may_be_rounded_below_zero_and_rewards_come_in_arrays():
+    make = FromGymnasium(Coins, regret="info:rounded", reward_range=(0, 1))
+    problem = make(horizon=5, paid=np.array([0.5]))
+    problem.reset(Streams([1]))
+    step = problem.step(np.array([0]))
+    assert (step.reward.tolist(), step.regret[0]) == ([0.5], pytest.approx(-1e-12))
+
+
+def test_the_environments_of_the_agent_before_are_closed():
+    closed = []
+
+    class Closes(Coins):
+        def close(self):
+            closed.append(self)
+
+    problem = FromGymnasium(Closes, oracle=means, reward_range=(0, 1))(horizon=5)
+    problem.reset(Streams([1, 2]))
+    first = problem._envs
+    assert len(closed) == 1  # the one that was asked for its spaces
+    problem.reset(Streams([1, 2]))
+    assert closed[1:] == first
+    assert not set(map(id, closed)) & set(map(id, problem._envs))

@@ -1,5 +1,7 @@
 """An agent in a plain loop over anybody's environment: the same agent, the same clips."""
 
+import copy
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from dpbandit import BadInput, certify, play
 from dpbandit.agents import DPUCB, BestFixed, EpsilonGreedy, Hedge, LinTS, LinUCB
 from dpbandit.clients import FromGymnasium, Player
 from dpbandit.streams import Streams
-from tests.clients.worlds import Coins, means
+from tests.clients.worlds import Coins, Overwrites, means
 from tests.harness import door
 
 T = 60
@@ -23,11 +25,12 @@ def loop(one, env, seed):
     log = []
     observation, _ = env.reset(seed=seed)
     for _ in range(T):
-        action = one.act(observation)
-        then, reward, terminated, truncated, _ = env.step(action)
-        one.update(observation, action, reward)
+        action, shown = one.act(observation), copy.deepcopy(observation)
+        observation, reward, terminated, truncated, _ = env.step(action)
+        one.update(shown, action, reward)
         log.append((action, reward))
-        observation = env.reset()[0] if terminated or truncated else then
+        if terminated or truncated:
+            observation, _ = env.reset()
     return log
 
 
@@ -44,6 +47,19 @@ def test_a_plain_loop_is_the_comparisons_loop(config, settings):
     assert np.cumsum([reward for _, reward in rounds]).tolist() == log.reward[:, 0].tolist()
     assert {type(action) for action, _ in rounds} == {int}
     assert {action for action, _ in rounds} <= {5, 6, 7}
+
+
+def test_an_environment_may_write_on_what_it_handed_out():
+    """Oracle: the same environment that hands out new arrays, in the loop and in `play`."""
+    logs = {}
+    for make in (Overwrites, lambda: Coins(seen="vector")):
+        env = make()
+        rounds = loop(player(LinUCB(), env, context_bound=1.0), env, 3)
+        wrapped = FromGymnasium(make, oracle=means, reward_range=(0, 1), context_bound=1.0)
+        log = play(wrapped(horizon=T), LinUCB(), [7], marks=np.arange(1, T + 1))
+        logs[make] = rounds, log.regret.tolist()
+    one, two = logs.values()
+    assert one == two
 
 
 def test_contexts_are_used():
@@ -127,6 +143,9 @@ def test_no_user_beyond_the_horizon_and_no_agent_of_another_kind():
         one.update(0, 5, 1.0)
     with pytest.raises(BadInput, match=f"horizon of {T} users is over"):
         one.update(0, 5, 1.0)
+    for config in (DPUCB, 3, None):
+        with pytest.raises(BadInput, match=r"config=.* to be an agent"):
+            player(config, Coins())
     with pytest.raises(BadInput, match="choose another agent"):
         player(Hedge(), Coins())
     with pytest.raises(BadInput, match="no hindsight yet"):
@@ -135,3 +154,25 @@ def test_no_user_beyond_the_horizon_and_no_agent_of_another_kind():
         player(LinUCB(), Coins(), seed=-1)
     with pytest.raises(BadInput, match="finitely many"):
         player(LinUCB(), gym.make("dpbandit/OJContinuousPricing-v0"))
+
+
+@pytest.mark.parametrize("wrong", [None, "1", 1j, [1.0, 2.0], [], {}, [[1], [1, 2]]], ids=repr)
+def test_a_reward_that_is_no_number_is_refused_in_its_round(wrong):
+    one = player(LinUCB(), Coins())
+    for given in (1, True, np.float32(0.5), np.array([0.5])):
+        one.update(0, 5, given)
+    with pytest.raises(BadInput, match=r"In round 5: Expected reward=.* to be one number"):
+        one.update(0, 5, wrong)
+    with pytest.raises(BadInput, match="action=inf"):
+        one.update(0, np.inf, 1.0)
+    assert one._left == T - 4
+
+
+def test_a_reward_in_an_array_is_that_number():
+    """Oracle: the plain number; what is learned shows in the scores."""
+    scores = []
+    for given in (0.75, np.array([0.75])):
+        one = player(LinUCB(), Coins())
+        one.update(0, 5, given)
+        scores.append(one._agent.scores(np.array([[1.0, 0.0]])).tolist())
+    assert scores[0] == scores[1]

@@ -19,6 +19,7 @@ from dpbandit.clients import (
     river_history,
     river_policy,
 )
+from dpbandit.envs import GLMBandit
 from tests.ratings_files import ARGUMENTS
 
 DISCRETE = [
@@ -188,6 +189,10 @@ def test_uneven_logs_are_thinned_to_uniform_ones():
         ({"arms": ["old", "newer"]}, "among arms=.* got 'new'"),
         ({"reward_range": (0, 0.5)}, "rewards in"),
         ({"propensity": 2.0}, "propensities in"),
+        ({"reward_range": None}, "reward_range=None to be two finite numbers"),
+        ({"lowest": "a"}, "lowest='a'"),
+        ({"context": ["shown"]}, "column 'shown' to hold numbers"),
+        ({"arms": ["old", "new", "old"]}, "every arm once .* got 'old' twice"),
     ],
     ids=str,
 )
@@ -204,3 +209,43 @@ def test_what_cannot_be_recorded():
         record("OJContinuousPricing", horizon=5)
     with pytest.raises(BadInput, match="Expected 12 arms, got 2"):
         river_history(record("OJPricing", horizon=50), arms="ab")
+
+
+@pytest.mark.parametrize(
+    ("played", "says"),
+    [
+        (["a", 1, "a", 1], "got 1 in row 1"),
+        (["a", "b", None, "b"], "got None in row 2"),
+        ([0, 1, np.nan, 1], "got nan in row 2"),
+        ([None] * 4, "got None in row 0"),
+        ([[0], [0, 1], [1], [1]], r"got \[0\] in row 0"),
+        ([[0], [1], [1], [1]], "column 'a' to hold one entry"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("arms", [None, ["a", "b", "1", 0, 1]])
+def test_actions_are_all_text_or_all_numbers(played, says, arms):
+    """Prey: as an array, ["a", 1] is ["a", "1"]."""
+    with pytest.raises(BadInput, match=says) as caught:
+        read_log({"a": played, "r": [0, 0, 1, 1]}, action="a", reward="r", arms=arms)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_propensities_all_arms_were_equally_likely():
+    logged = read_log({"a": [0, 1, 2.0], "r": [0, 1, 1]}, action="a", reward="r")
+    assert logged.propensity.tolist() == [1 / 3] * 3
+    assert logged.lowest_is_public
+
+
+def test_a_recorded_round_holds_the_reward_of_its_own_action():
+    """Oracle: without noise a reward is the mean of the arm logged at the context logged."""
+    made = []
+
+    def bandit_without_noise(**arguments):
+        made.append(GLMBandit(n_actions=3, dim=2, noise=0.0, **arguments))
+        return made[0]
+
+    logged = record(bandit_without_noise, horizon=100)
+    theta = made[0]._theta[0, logged.action]  # (100, 2)
+    np.testing.assert_allclose(logged.reward, np.vecdot(theta, logged.context), atol=1e-12)
+    assert np.bincount(logged.action).min() > 10

@@ -9,9 +9,12 @@ MEANS = np.array([[0.9, 0.1, 0.5], [0.2, 0.8, 0.5]])
 
 
 class Coins(gym.Env):
-    """Users of two kinds; actions are called 5, 6 and 7; an episode has `length` users."""
+    """Users of two kinds; actions are called 5, 6 and 7; an episode has `length` users.
 
-    def __init__(self, length=None, seen="kind"):
+    Rewards are `paid`, if that is given.
+    """
+
+    def __init__(self, length=None, seen="kind", paid=...):
         self.action_space = spaces.Discrete(3, start=5)
         box = spaces.Box(-1, 1, (2,), np.float32)
         seen_spaces = {
@@ -20,7 +23,7 @@ class Coins(gym.Env):
             "dict": spaces.Dict(kind=spaces.Discrete(2), vector=box),
         }
         self.observation_space = seen_spaces[seen]
-        self.length, self.seen = length, seen
+        self.length, self.seen, self.paid = length, seen, paid
 
     def reset(self, seed=None, options=None):
         super().reset(seed=seed)
@@ -30,7 +33,9 @@ class Coins(gym.Env):
     def step(self, action):
         mean = MEANS[self.kind]
         reward = int(self.np_random.random() < mean[action - 5])
+        reward = reward if self.paid is ... else self.paid
         info = {"means": mean, "best": mean.max(), "regret": mean.max() - mean[action - 5]}
+        info |= {"rounded": -1e-12, "loss": -1.0}
         self.left = None if self.left is None else self.left - 1
         return self._next(), reward, self.left == 0, False, info
 
@@ -42,6 +47,18 @@ class Coins(gym.Env):
             "vector": vector,
             "dict": {"kind": self.kind, "vector": vector},
         }[self.seen]
+
+
+class Overwrites(Coins):
+    """Hands out one array, and writes every next observation into it."""
+
+    def __init__(self):
+        super().__init__(seen="vector")
+        self.page = np.zeros(2, np.float32)
+
+    def _next(self):
+        self.page[:] = super()._next()
+        return self.page
 
 
 class Spaces(gym.Env):

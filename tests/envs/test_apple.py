@@ -113,6 +113,7 @@ def test_the_survey_replays():
     """Oracle: uniform play keeps rounds whose mean is the survey's own, within its error."""
     logged = ApplePricing().logged()
     assert logged.context.shape == (660, 7)
+    assert (logged.action == survey().asked).all()
     asked = survey().prices[np.arange(660), survey().asked]
     np.testing.assert_allclose(logged.reward, (asked - 0.4) * survey().pounds)
     found = replay(Uniform(), logged, passes=40)

@@ -67,6 +67,8 @@ def test_the_scale_is_public():
     problem = own()
     wanted = np.array([[1, -1, 1], [1, 0, -1], [1, 1, 1], [1, -1, 1]]) / sqrt(3)
     np.testing.assert_allclose(problem._examples, wanted)
+    huge = own(features=[[1.7e308, 0], [-1.7e308, 0], [0, 0], [5, 5]], low=-5e307, high=5e307)
+    np.testing.assert_allclose(huge._examples[:3, 1] * sqrt(3), [1, -1, 0])  # nothing overflows
     alone = own(features=[[5, 0], [5, 0]], labels=[0, 1])
     np.testing.assert_allclose(alone._examples[0], problem._examples[1])
     assert problem.classes.tolist() == ["a", "b", "c"]
@@ -127,6 +129,16 @@ def test_learning_beats_uniform_play():
         ({"labels": [1, 1, 1, 1]}, "two classes"),
         ({"low": 10}, "low=10"),
         ({"high": [1, 2, 3]}, "high="),
+        ({"high": np.inf}, "high=inf, finite numbers"),
+        ({"low": -np.inf}, "low=-inf"),
+        ({"low": -1e308, "high": 1e308}, "low="),
+        ({"low": [0, np.nan]}, "low="),
+        ({"low": "a"}, "low to be numbers, got 'a'"),
+        ({"features": [["a", "b"]] * 4}, "features to be numbers"),
+        ({"features": [[1], [1, 2], [1], [1]]}, "features to be numbers"),
+        ({"labels": ["a", None, "b", "a"]}, "labels .* got None in row 1"),
+        ({"labels": [0, 1, np.nan, 0]}, "labels .* got nan in row 2"),
+        ({"labels": [0, 1, "1", 0]}, "labels .* got '1' in row 2"),
     ],
 )
 def test_bad_tables_are_refused(wrong, says):
@@ -134,7 +146,9 @@ def test_bad_tables_are_refused(wrong, says):
         own(**wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"data": "cats"}, {"pool": 3}, {"horizon": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"data": "cats"}, {"pool": 3}, {"pool": True}, {"pool": 1.0}, {"horizon": 0}]
+)
 def test_bad_arguments_are_refused(wrong):
     with pytest.raises(BadInput, match=next(iter(wrong))):
         ClassificationBandit(**wrong)

@@ -9,7 +9,7 @@ import pytest
 from dpbandit import BadInput, compare
 from dpbandit.agents import LinUCB
 from dpbandit.envs.ratings import RatingsBandit
-from dpbandit.ratings import read_ratings, tastes
+from dpbandit.ratings import Ratings, item_model, read_ratings, tastes
 from dpbandit.streams import Streams
 from tests.ratings_files import FORMATS, example, truth, write
 
@@ -94,6 +94,44 @@ def test_likes_come_as_often_as_they_should():
     assert set(np.unique(drawn.reward)) == {0.0, 1.0}
 
 
+def test_users_like_what_their_own_row_says():
+    """Oracle: contexts on a circle tell users apart; the means that come with a context are those
+    of its row."""
+    _, stars = truth()
+    path = write(example().parent / "ratings.dat", stars, np.ones_like(stars))
+    problem = RatingsBandit(path=path, rank=2, ridge=1e-9)
+    problem.reset(Streams([1]))
+    drawn = problem._users(500)
+    far = np.linalg.norm(drawn.context - problem._fitted.context, axis=-1)  # (500, 240)
+    assert far.min(axis=1).max() == 0
+    np.testing.assert_array_equal(drawn.mean[:, 0], problem._fitted.like[far.argmin(axis=1)])
+    assert len(set(far.argmin(axis=1).tolist())) > 150
+
+
+def test_an_intercept_is_not_shrunk():
+    """Golden, by hand: under an infinite penalty the tastes go and the mean, 3, stays; with none
+    the line through (-1, 2), (0, 3), (1, 4)."""
+    three = Ratings(np.arange(3), np.zeros(3, np.int64), np.array([2.0, 3, 4]), ("m",))
+    taste = np.array([[-1.0], [0], [1]])
+    np.testing.assert_allclose(item_model(three, taste, 0, 1e12), [3, 0], atol=1e-9)
+    np.testing.assert_allclose(item_model(three, taste, 0, 1e-12), [3, 1], atol=1e-9)
+
+
+def test_the_model_stays_on_the_scale(tmp_path):
+    """Oracle: the ridge regressions themselves, which leave the scale here, clipped to it."""
+    _, stars = truth()
+    loud = (3 + 3 * (stars - 3)).clip(0.5, 5)
+    path = write(tmp_path / "ratings.csv", loud, np.ones_like(loud))
+    problem = RatingsBandit(path=path, rank=2)
+    ratings = read_ratings(path, low=0.5, high=5)
+    taste = tastes(ratings, 2)
+    x = np.column_stack([np.ones(len(taste)), taste])
+    free = np.column_stack([x @ item_model(ratings, taste, item, 5.0) for item in range(10)])
+    assert free.min() < 0.4
+    assert free.max() > 5.1
+    np.testing.assert_allclose(problem._fitted.like, (free.clip(0.5, 5) - 0.5) / 4.5)
+
+
 def test_learning_beats_uniform_play():
     """Paired t-test over 20 replicas: false alarm 1e-3 (t = 3.58 at 19 degrees), at 1,000 rounds;
     Uniform with other coins, the null, fails it."""
@@ -142,6 +180,11 @@ def test_bad_lines_get_one_sentence_with_their_number(lines, says, tmp_path):
         ({"path": None}, "none is shipped"),
         ({"path": "no/such.csv"}, "Cannot read ratings from path='no/such.csv': No such file"),
         ({"path": "."}, "Cannot read ratings"),
+        ({"path": "a\0b"}, "Cannot read ratings from path="),
+        ({"path": 3}, "path=3 to be the name of a file"),
+        ({"low": "a"}, "low='a'"),
+        ({"high": None}, "high=None"),
+        ({"high": np.inf}, "high=inf"),
         ({"n_actions": 31}, "n_actions=31 <= 30"),
         ({"n_actions": 1}, "n_actions"),
         ({"rank": 30}, "rank=30 below"),

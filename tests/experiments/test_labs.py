@@ -152,7 +152,7 @@ def test_all_are_built_into_a_folder(tmp_path, capsys):
 
 def test_without_jupytext_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jupytext", None)
-    with pytest.raises(BadInput, match=r'pip install "dpbandit\[labs\]"'):
+    with pytest.raises(BadInput, match=r"pip install '\.\[labs\]' in a checkout"):
         write(find(1), tmp_path)
 
 
@@ -188,7 +188,7 @@ def test_open_writes_keeps_and_starts(run, tmp_path):
     output, started = run("open", 1, "--out", tmp_path)
     target = tmp_path / f"{find(1).path.stem}.ipynb"
     assert f"Written to {target}." in output
-    assert 'pip install "dpbandit[labs]"' in output
+    assert "pip install '.[labs]' in a checkout" in output
     assert started == []
     target.write_text("my work")
     output, started = run("open", 1, "--out", tmp_path, "--no-browser", installed=True)

@@ -11,7 +11,7 @@ from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegres
 from dpbandit.stochastic.answers import LinearAnswers, LogisticAnswers, QuantileAnswers
 from dpbandit.stochastic.features import Features, public_features, second_moment
 from dpbandit.stochastic.noise import HalfNormals
-from dpbandit.stochastic.tables import digits, oj
+from dpbandit.stochastic.tables import digits, images, oj
 from dpbandit.stochastic.truths import WORDS, Truth
 from dpbandit.streams import Streams
 
@@ -182,6 +182,7 @@ def test_the_orange_juice_table():
 
 def test_digits_without_scikit_learn(monkeypatch):
     digits.cache_clear()
+    images.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "sklearn.datasets", None)
     with pytest.raises(BadInput, match="scikit-learn"):
         digits(3)

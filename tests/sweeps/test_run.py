@@ -91,6 +91,7 @@ def test_corrupt_and_foreign_files_are_told_and_kept(whole, tmp_path):
     for file in (whole / "blocks").iterdir():
         (tmp_path / "blocks" / file.name).parent.mkdir(exist_ok=True)
         (tmp_path / "blocks" / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "sweep.json").write_bytes((whole / "sweep.json").read_bytes())
     first, second, third, *_ = sorted((tmp_path / "blocks").iterdir())
     first.write_bytes(first.read_bytes()[:-100])
     table = pd.read_parquet(second)
