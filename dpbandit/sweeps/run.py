@@ -1,11 +1,12 @@
 """Run a sweep: on this machine or on a cluster, and go on after an interruption."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
+from warnings import catch_warnings
 
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
@@ -91,15 +92,17 @@ def run_sweep(
     rounds = sum(one.setup.horizon * (last - first) for one, first, last in tasks)
     rounds += sum(2 * how.runs * how.horizon for _, _, how in audits)
     with Progress(rounds, shown=progress) as bar, _workers(backend, jobs, scheduler) as run:
-        for done in run(_play, tasks):
-            check_program(done, "what a worker sends")
-            write_block(folder, done)
-            bar.working_on(done.name, rate=len(done.replicas))
-            bar.advance(done.setup.horizon)
-        for audit in run(run_audit, audits):
-            write_json(audit_file(folder, audit.key), audit.document)
-            bar.working_on(f"audit of {audit.document['agent']}", rate=1)
-            bar.advance(audit.rounds)
+        with closing(run(_play, tasks)) as played:
+            for done in played:
+                check_program(done, "what a worker sends")
+                write_block(folder, done)
+                bar.working_on(done.name, rate=len(done.replicas))
+                bar.advance(done.setup.horizon)
+        with closing(run(run_audit, audits)) as audited:
+            for audit in audited:
+                write_json(audit_file(folder, audit.key), audit.document)
+                bar.working_on(f"audit of {audit.document['agent']}", rate=1)
+                bar.advance(audit.rounds)
     total = len(configurations) * sweep.replicas
     return Swept(folder, len(configurations), missing, total - missing, found)
 
@@ -122,13 +125,19 @@ def _play(configuration: Configuration, first: int, last: int) -> AgentRun:
 @contextmanager
 def _workers(
     backend: str, jobs: int, scheduler: str | None
-) -> Iterator[Callable[[Any, Sequence[tuple[Any, ...]]], Iterator[Any]]]:
+) -> Iterator[Callable[[Any, Sequence[tuple[Any, ...]]], Generator[Any, None, None]]]:
     """What runs a function on many arguments and yields what is done, in any order."""
     with _cluster(backend, jobs, scheduler), threadpool_limits(1), parallel_config(backend=backend):
 
-        def run(function: Any, tasks: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        def run(function: Any, tasks: Sequence[tuple[Any, ...]]) -> Generator[Any, None, None]:
             parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-            yield from parallel(delayed(function)(*task) for task in tasks)
+            results = parallel(delayed(function)(*task) for task in tasks)
+            try:
+                for one in results:  # noqa: UP028  `yield from` would close it with a warning
+                    yield one
+            finally:
+                with catch_warnings(action="ignore"):  # that what is under way is given up
+                    results.close()
 
         yield run
 
