@@ -269,7 +269,7 @@ def test_killed_ten_times_at_random_moments(tmp_path):
     written stays, and the end is the uninterrupted sweep bit for bit."""
     sweep = tmp_path / "sweep.toml"
     sweep.write_text(
-        "replicas = 200\nhorizons = [600]\nepsilons = [0.5, 1.0, 2.0]\n"
+        "replicas = 300\nhorizons = [600]\nepsilons = [0.5, 1.0, 2.0]\n"
         '[[environments]]\nid = "OJPricing"\n'
         '[[agents]]\nid = "dp-ucb"\n[[agents]]\nid = "linucb"\n'
     )
