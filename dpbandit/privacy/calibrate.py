@@ -86,10 +86,12 @@ def least_noise(spend: Callable[[float], Spend], *, epsilon: float, delta: float
         return 0.0
 
     @cache
+    def certified(x: float) -> float:
+        return Ledger((spend(exp(x)),)).delta(epsilon)
+
     def excess(x: float) -> float:
         """Above 0 where the target is missed: smooth, but for a target of delta = 0."""
-        certified = Ledger((spend(exp(x)),)).delta(epsilon)
-        return log(max(certified, 1e-300)) - log(max(delta, 2e-300))
+        return log(max(certified(x), 1e-300)) - log(max(delta, 2e-300))
 
     low = high = 0.0
     while excess(high) > 0:
@@ -101,7 +103,7 @@ def least_noise(spend: Callable[[float], Spend], *, epsilon: float, delta: float
         if low < log(1e-12):
             return exp(low)
     x = brentq(excess, low, high, xtol=5e-7)
-    while excess(x) > 0:
+    while certified(x) > delta:
         x += 5e-7
     return exp(x)
 

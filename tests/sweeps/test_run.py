@@ -213,19 +213,19 @@ def test_audits_stand_beside_the_runs(tmp_path):
 
 
 def test_memory_does_not_grow_with_the_sweep(tmp_path):
-    """Peak of four times as many configurations: not half as much again. One run's tables take 300
-    kB, so keeping all of them would take 2 MB against 8."""
+    """Peak of four times as many configurations: not half as much again (measured: 1.0 times; 1.6
+    where all runs are kept). The first sweep is not measured: it imports libraries."""
     peaks = []
-    for configurations in (6, 24):
+    for number, configurations in enumerate((3, 6, 24)):
         alphas = [round(0.1 * i, 1) for i in range(1, configurations - 1)]
         values = {**many(3).model_dump(), "horizons": [600], "replicas": 25}
         values["agents"] = [{"id": "linucb", "grid": {"alpha": alphas}}]
+        out = tmp_path / str(number)
         tracemalloc.start()
-        out = tmp_path / str(configurations)
         run_sweep(Sweep.of(values), out, progress=False, backend="threading")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 1.5 * peaks[0]
+    assert peaks[2] < 1.5 * peaks[1]
 
 
 @pytest.mark.slow
