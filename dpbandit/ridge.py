@@ -38,11 +38,16 @@ class Ridge:
 
     def variances(self, context: Floats) -> Floats:
         """x' V^-1 x of every arm, (R, K); 0 where noise made it negative."""
+        Vx = self._products(context)
+        variances = np.vecdot(Vx, context) if self._shared else np.matvec(Vx, context)
+        return np.maximum(variances, 0.0)
+
+    def _products(self, context: Floats) -> Floats:
+        """V^-1 x of every arm, (R, K, d)."""
         if self._shared:
-            return np.maximum(np.vecdot(context @ self.inverse[:, 0], context), 0.0)
+            return context @ self.inverse[:, 0]
         R, K, d, _ = self.inverse.shape  # one tall product a replica beats K small ones
-        Vx = np.matvec(self.inverse.reshape(R, K * d, d), context).reshape(R, K, d)
-        return np.maximum(np.matvec(Vx, context), 0.0)
+        return np.matvec(self.inverse.reshape(R, K * d, d), context).reshape(R, K, d)
 
     def refit(self, gram: Floats, moment: Floats, shift: float) -> None:
         """Start over from sums: gram (R, B, D, D) and moment (R, B, D), V = gram + shift I.
@@ -69,6 +74,7 @@ class OnlineRidge(Ridge):
         self._offset = rows(R) * G
         self._block = np.empty((R, d, d))  # scratch: big temporaries would fault pages
         self._outer = np.empty((R, d, d))
+        self._seen: tuple[Floats | None, Floats] = None, np.empty(0)
 
     def sampled(self, context: Floats, scale: float, z: Floats) -> Floats:
         """Predictions (R, K) under a parameter drawn from N(theta, scale^2 V^-1).
@@ -83,6 +89,12 @@ class OnlineRidge(Ridge):
             noise = np.sqrt(self.variances(context)) * z
         return self.means(context) + scale * noise
 
+    def _products(self, context: Floats) -> Floats:
+        """As before, and kept: the next row to learn is mostly one of them."""
+        Vx = super()._products(context)
+        self._seen = context, Vx
+        return Vx
+
     def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
         """One more row, by Sherman and Morrison: V^-1 -= (V^-1 x)(V^-1 x)' / (1 + x' V^-1 x)."""
         R, _, d = self.theta.shape
@@ -91,11 +103,14 @@ class OnlineRidge(Ridge):
         inverse, theta = self.inverse.reshape(-1, d, d), self.theta.reshape(-1, d)
         if d < _LONG:
             block = inverse.take(where, axis=0, out=self._block, mode="clip")
-            Vx = np.matvec(block, x)  # (R, d)
+        seen, Vx = self._seen
+        self._seen = None, np.empty(0)  # V is about to change
+        if seen is context:
+            Vx = pick(Vx, action)
+        elif d < _LONG:
+            Vx = np.matvec(block, x)
         else:
-            Vx = np.empty((R, d))
-            for index, row, product in zip(where.tolist(), x, Vx, strict=True):
-                inverse[index].dot(row, out=product)
+            Vx = np.array([inverse[i].dot(row) for i, row in zip(where.tolist(), x, strict=True)])
         gain = Vx / (1 + np.vecdot(Vx, x))[:, None]
         chosen = theta[where]
         error = reward - np.vecdot(chosen, x)
