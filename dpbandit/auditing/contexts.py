@@ -52,6 +52,7 @@ class ContextUsers:
         one, two = turns or (high, low)
         width = self._spec.reward_high - self._spec.reward_low
         far = Always(np.array(self._spec.reward_high + _LOUD * width))
+        deep = Always(np.array(self._spec.reward_low - _LOUD * width))
         for note, first, second in (
             ("context from x to -x", (x, high), (-x, high)),
             ("context from e_1 to -e_1", (edge, high), (-edge, high)),
@@ -59,6 +60,7 @@ class ContextUsers:
             ("context turned by 60 degrees, reward from high to low", (x, high), (y, low)),
             ("rewards by turns of the arms, the other way round", (x, one), (x, two)),
             ("context from x to -x beyond the bounds", (_LOUD * x, far), (-_LOUD * x, far)),
+            ("reward from above the bounds to below", (x, far), (x, deep)),
         ):
             worlds = quiet.with_user(0, *first), quiet.with_user(0, *second)
             yield Pair(f"round 1, {note}", 0, *worlds)

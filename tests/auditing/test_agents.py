@@ -33,6 +33,7 @@ from tests.prey.audited import (
     Boasts,
     CountsACorner,
     HalfTheChoiceNoise,
+    SumsRewards,
 )
 
 DISJOINT, SHARED, *_ = SMALL
@@ -112,6 +113,14 @@ def test_broken_agents_are_flagged(name):
     """White box; 8,000 runs for subtle faults, 2,000 for the rest."""
     runs = 8000 if name in SUBTLE else 2000
     assert audit(PREY[name], DISJOINT, runs=runs, progress=False).flagged
+
+
+def test_a_missing_clip_is_what_is_flagged():
+    """Golden: the same sum of rewards, clipped to their bounds, is honest."""
+    assert not audit(SumsRewards(clip=1.0), DISJOINT, **QUICK).flagged
+    report = audit(SumsRewards(), DISJOINT, **QUICK)
+    assert report.flagged
+    assert "above the bounds to below" in report.pair
 
 
 @pytest.mark.slow

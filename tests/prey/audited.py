@@ -149,13 +149,10 @@ class TicksTheChosenArm(PlaysTheSign):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountsACorner:
-    """Counts users with a context along the last axis, with noise that is `factor` of what it pays.
+class Sums:
+    """Plays by the context and sums a statistic, with noise that is `factor` of what it pays."""
 
-    Nobody else is seen, so that an audit that does not look for such a user finds nothing.
-    """
-
-    factor: float = 0.5
+    factor: float = 1.0
     epsilon: float = 1.0
     delta: float = 1e-4
 
@@ -166,15 +163,62 @@ class CountsACorner:
         agent = PlaysTheSign(streams)
         sums = noisy_prefix_sum(
             "tree",
-            Corner(spec.context_bound),
+            self._statistic(spec),
             streams,
             horizon=spec.horizon,
             refresh_every=1,
             noise_multiplier=multiplier * self.factor,
         )
         agent.ledger = Ledger((replace(sums.spend, mu=sums.spend.mu * self.factor),))
-        agent.update = lambda context, action, reward: sums(context)
+        agent.update = lambda context, action, reward: sums(self._datum(context, reward))
         return agent
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountsACorner(Sums):
+    """Counts users with a context along the last axis.
+
+    Nobody else is seen, so that an audit that does not look for such a user finds nothing.
+    """
+
+    factor: float = 0.5
+
+    def _statistic(self, spec: Any) -> Any:
+        return Corner(spec.context_bound)
+
+    def _datum(self, context: Any, reward: Any) -> Any:
+        return context
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumsRewards(Sums):
+    """Sums rewards, whatever the context, and clips them to `clip` times their public bound."""
+
+    clip: float = np.inf
+
+    def _statistic(self, spec: Any) -> Any:
+        return Rewards(spec.reward_high, self.clip)
+
+    def _datum(self, context: Any, reward: Any) -> Any:
+        return reward
+
+
+@dataclass(frozen=True)
+class Rewards:
+    """The reward itself, of [-bound, bound] if it is clipped."""
+
+    bound: float
+    clip: float
+    shape = (1,)
+    units = 1.0
+
+    @property
+    def sensitivity(self) -> float:
+        return 2 * self.bound
+
+    def total(self, reward: Any) -> Any:
+        most = self.clip * self.bound
+        return np.clip(reward, -most, most).sum(axis=0)[..., None]
 
 
 @dataclass(frozen=True)
@@ -222,6 +266,7 @@ PREY = {
     "sensitivity L instead of 2L": HalfSensitivity(delta=1e-4),
     "a missing clip (rewards)": WrongStatistic(statistic=NoRewardClip),
     "a missing clip (contexts)": WrongStatistic(statistic=NoContextClip),
+    "a missing clip where no context counts": SumsRewards(),
     "exact sign after a noisy arg-max": ExactSign(delta=1e-4),
     "a fading sum that does not fade": FadesTooLittle(
         delta=1e-4, fade=0.6, first_batch=2, growth=0.0
