@@ -8,13 +8,15 @@ import numpy as np
 
 from dpbandit.arrays import Floats
 from dpbandit.demand import MODELS, Model, priced
-from dpbandit.frank_wolfe import FrankWolfe, as_chosen, best_vertices, default_warm_up
+from dpbandit.frank_wolfe import FrankWolfe, Schedule, as_chosen, best_vertices, default_warm_up
 from dpbandit.frank_wolfe_bandit import FrankWolfeAgent, FrankWolfeSettings
 from dpbandit.inputs import BadInput, flag, gaussian_target, one_of, privacy_target
-from dpbandit.privacy.calibrate import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.calibrate import least_multiplier
 from dpbandit.privacy.ledger import Ledger, no_privacy
 from dpbandit.privacy.noisy_vertex import NoisyVertex, SelectionNoise
-from dpbandit.privacy.prefix_sums import PrefixSum
+from dpbandit.privacy.prefix_sums import BLTNoise, PrefixSum, mu_after
+from dpbandit.privacy.spends import GaussianSpend
+from dpbandit.privacy.staggered import StaggeredNoise
 from dpbandit.privacy.step_budgets import Profile, certified_budgets, paper_budgets
 from dpbandit.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 from dpbandit.streams import Streams
@@ -41,7 +43,8 @@ class DPHDB(FrankWolfeSettings):
     The noise of step 4, by `selection`:
 
         laplace, gumbel  on the 2d scores, of which only the argmin is released (`NoisyVertex`)
-        gaussian         on all coordinates of the sums, released as noisy prefix sums (BLT);
+        gaussian         on all coordinates of the sums, released as noisy prefix sums (BLT over
+                         every arm's own steps; arms that rest in the warm-up keep their noise);
                          rows are clipped to Euclidean norm c_g = `gradient_clip`
 
     Guarantee. (epsilon, delta)-joint DP under continual observation for replacing one user's
@@ -70,8 +73,7 @@ class DPHDB(FrankWolfeSettings):
     because starting with the first gradient counts user 1 twice; (5) the arms' own counters weigh
     their gradients; (6) warm-up data goes to the arm that was pulled (printed: to the next one);
     (7) x, r and the residual are clipped; (8) ties go to the lowest index; (9) one step's noise (ln
-    n = 0) and epsilon > 5 are refused in "paper", the latter unless `beyond_validity`; (10)
-    Gaussian sums tick in the warm-up also for arms that take no step, at no cost. The printed
+    n = 0) and epsilon > 5 are refused in "paper", the latter unless `beyond_validity`. The printed
     `subset_gap` is stated for x . theta and used, as here, for zeta(x . theta).
 
     >>> from dpbandit import certify
@@ -147,7 +149,7 @@ class DPHDB(FrankWolfeSettings):
         schedule = self.schedule(spec, default)
         sums = self._selection == "gaussian"
         door = (
-            self._sums(spec, streams)
+            self._sums(spec, schedule, streams)
             if sums
             else self._vertices(spec, schedule.steps(spec.horizon), streams)
         )
@@ -158,22 +160,26 @@ class DPHDB(FrankWolfeSettings):
         choose = best_vertices if sums else as_chosen
         return FrankWolfeAgent(self, spec, schedule, walk, door, choose, ledger)
 
-    def _sums(self, spec: ContextualSpec, streams: Streams) -> PrefixSum:
+    def _sums(self, spec: ContextualSpec, schedule: Schedule, streams: Streams) -> PrefixSum:
         natural = self.gradients(spec, bound=self._bound).residual_clip * spec.context_norm
         cut = self.epsilon < inf and (self.link or spec.link) == "identity"
         default = _TYPICAL * spec.reward_bound * spec.context_norm if cut else inf
         clip = min(self.gradient_clip or default, natural)  # more than that is only noise
+        statistic = self.gradients(spec, bound=self._bound, gradient_clip=clip)
+        n = schedule.steps(spec.horizon)
         multiplier = least_multiplier(
-            "blt", horizon=spec.horizon, refresh_every=1, epsilon=self.epsilon, delta=self.delta
+            "blt", horizon=n, refresh_every=1, epsilon=self.epsilon, delta=self.delta
         )
-        return noisy_prefix_sum(
-            "blt",
-            self.gradients(spec, bound=self._bound, gradient_clip=clip),
+        noise = StaggeredNoise(
             streams,
-            horizon=spec.horizon,
-            refresh_every=1,
-            noise_multiplier=multiplier,
+            "blt noise",
+            statistic.shape,
+            stddev=multiplier * statistic.sensitivity,
+            turns=schedule.warm_up,
         )
+        mu = mu_after(BLTNoise.column_norm(n - 1), multiplier)
+        spend = GaussianSpend(mu, f"blt sums, {n - 1} Gaussian releases of every arm")
+        return PrefixSum(statistic, noise, spend, horizon=spec.horizon)
 
     def _vertices(self, spec: ContextualSpec, n: int, streams: Streams) -> NoisyVertex:
         if self.scale == "adaptive" and self.link_for(spec).name != "identity":
@@ -201,12 +207,15 @@ class DPHDB(FrankWolfeSettings):
 
     @property
     def _selection(self) -> str:
-        return self.selection or ("laplace" if self.calibration == "paper" else "gaussian")
+        usual = "laplace" if self.calibration == "paper" else "gaussian"
+        return usual if self.selection is None else self.selection
 
     @property
     def _profile(self) -> Profile:
-        return self.profile or ("inverse-sqrt" if self.calibration == "paper" else "uniform")
+        usual: Profile = "inverse-sqrt" if self.calibration == "paper" else "uniform"
+        return usual if self.profile is None else self.profile
 
     @property
     def _bound(self) -> str:
-        return self.bound or ("printed" if self.calibration == "paper" else "exact")
+        usual = "printed" if self.calibration == "paper" else "exact"
+        return usual if self.bound is None else self.bound

@@ -21,7 +21,7 @@ ORDER = """
     streams privacy.spends privacy.statistics privacy.gradients privacy.directions shrinkage
     privacy.ledger privacy.pure privacy.k_norm privacy.wishart privacy.mechanism privacy.noise
     privacy.laws privacy.prefix_sums privacy.square_root privacy.honaker privacy.k_ary
-    privacy.window_tree
+    privacy.window_tree privacy.staggered
     privacy.generalised_gaussian privacy.printed_laws privacy.subsampling | privacy.certificate
     privacy.sequential privacy.one_point
     privacy.selection privacy.noisy_vertex privacy.padded_tree privacy.unknown_horizon

@@ -88,7 +88,9 @@ def printed_tree_sum(
 ) -> PrefixSum:
     """Noise of the size of equation (3.2) of Han et al. (see `DPTOFW`), with S / 2 = beta D + L:
 
-        sigma_+^2 = 8 m^2 kappa ln(m / delta) (S / 2)^2 / epsilon^2,     m = ceil(log2 T) + 1.
+        sigma_+^2 = 8 m^2 kappa ln(m / delta) (S / 2)^2 / epsilon^2,     m = ceil(log2 n) + 1,
+
+    n = T - 1 the users who can influence an action.
 
     **Guarantee.** What `spend` certifies, which is less than the claim; with corrected laws more.
     Where a printed law has no proof at all it says infinity: a norm index below 2, or the printed
@@ -97,7 +99,7 @@ def printed_tree_sum(
     q is that of the gradients, whose sensitivity is in l_max(2, q).
     """
     gaussian_target(epsilon, delta)
-    (d,), m = statistic.shape, (horizon - 1).bit_length() + 1
+    (d,), m = statistic.shape, max(0, leaves(horizon, 1) - 1).bit_length() + 1
     if epsilon / m > _VALID and not beyond_validity:
         raise BadInput(
             f"Expected epsilon={epsilon!r} <= {_VALID * m:g}, {_VALID:g} for each of {m} levels, "

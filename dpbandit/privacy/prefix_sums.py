@@ -13,6 +13,7 @@ Only leaves that can influence an action count: with T rounds and one release af
 them the last useful release is number m = (T - 1) // k; later rounds tick and release nothing.
 """
 
+from collections.abc import Sequence
 from math import inf, sqrt
 from typing import Any, Protocol
 
@@ -268,6 +269,18 @@ class BLTNoise:
         response = self._matrix @ self._impulse
         self._responses = response[:_BLOCK]
         self._impulse = np.concatenate([np.zeros(_BLOCK), response[_BLOCK:]])
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence["BLTNoise"], normals: Draws) -> "BLTNoise":
+        """Processes of one scale that have taken the same steps, > 0, as one: (R, parts, *shape).
+
+        What they draw from now on are the `normals`.
+        """
+        joined = cls(normals, stddev=parts[0]._scale)
+        vars(joined).update(vars(parts[0]), _normals=normals)
+        joined._input = np.stack([part._input for part in parts], axis=2)
+        joined._output = np.stack([part._output for part in parts], axis=2)
+        return joined
 
     @staticmethod
     def column_norm(leaves: int) -> float:
