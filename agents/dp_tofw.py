@@ -52,14 +52,15 @@ class DPTOFW(FrankWolfeStream):
     datum, however later data react to the points, with the epsilon of the certificate: given the
     points, her own g_i is all that differs, and the clip bounds it (`RecursiveLossGradients`).
     Gaussian noise is exact GDP, column norm times S_2 over its stddev; a generalised Gaussian tree
-    is zCDP (`GeneralisedGaussianSpend`), with bit_length(T-1) nodes a datum. g_T reaches no point.
+    is zCDP (`GeneralisedGaussianSpend`; at r = 2 exact GDP), bit_length(T-1) nodes a datum. g_T
+    reaches no point.
 
     Fields left None follow the calibration:
 
         field        "paper", as printed                     "certified"
         noise        generalised-gaussian                    gaussian
         prefix_sums  tree                                    blt (tree for generalised-gaussian)
-        clip         lipschitz: L + beta D                   gradient: l_2 norm `clip_bound`
+        clip         lipschitz: L + beta D, for any step     gradient: l_2 norm `clip_bound`
         size         sigma_+ of equation (3.2)               least with certificate <= claim
         step         1                                       `usual_step`
 

@@ -5,11 +5,13 @@ combined standard errors.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from math import inf
 from typing import Any, Literal, TypeAlias
 
 from dpbandit.agents import AGENTS
+from dpbandit.inputs import BadInput
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.protocols import AgentConfig
 
@@ -49,6 +51,9 @@ class Case:
     """the ids of those agents"""
     measure: Literal["regret", "suboptimality"] = "regret"
     """regret after all rounds, or SubOpt of the point released after all users (see `releases`)"""
+    pure_noise: bool = False
+    """noise that meets its target at delta = 0 (Laplace, K-norm, local) is made for that, whatever
+    delta is set: the references' delta is that of their Gaussian noise"""
     delta_per_user: bool = False
     """private agents have delta = 1 / horizon, unless it is set"""
     common: tuple[str, ...] = ()
@@ -86,5 +91,9 @@ class Case:
             own["warm_up"] = max(1, int(min(own["warm_up"], rounds_an_arm / 2)))
         if self.delta_per_user and "delta" in {field.name for field in fields(AGENTS[agent])}:
             own.setdefault("delta", 1 / horizon)
-        made: AgentConfig = AGENTS[agent](**{**own, **settings})
-        return made
+        made: Any = AGENTS[agent](**{**own, **settings})
+        if self.pure_noise and getattr(made, "delta", None):
+            with suppress(BadInput):  # Gaussian noise needs it
+                made = replace(made, delta=0.0)
+        config: AgentConfig = made
+        return config

@@ -208,6 +208,7 @@ _DP_FTRL: dict[tuple[int, int], tuple[tuple[float | str, float, float], ...]] = 
 DP_FTRL = Case(
     name="oco/dp-ftrl",
     summary="(<a, x> - <a, x*>)^2 / 2, a uniform on the sphere: the loss of x* is 0",
+    pure_noise=True,
     environment="dpbandit/OnlineConvex-v0",
     env_kwargs={"instance": "realizable-squared", "dim": 2},
     agents={agent: {} for agent in _POINTS},
@@ -240,6 +241,7 @@ def _net(dim: int, epsilon: int, net: Cell, leader: Cell) -> Iterator[Reference]
 NET = Case(
     name="oco/net",
     summary="max(0, <a, x> - <a, x*>) / 2, a uniform on the sphere, on a disc or (dim=1) a line",
+    pure_noise=True,
     environment="dpbandit/OnlineConvex-v0",
     env_kwargs={"loss": "ramp", "dim": 2, "gap": 1.0, "size": 0.5},
     agents={agent: {} for agent in _POINTS},

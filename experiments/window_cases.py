@@ -80,6 +80,7 @@ def _case(name: str, summary: str, *rows: Iterable[Reference]) -> Case:
     return Case(
         name=f"window/{name}",
         summary=summary,
+        pure_noise=True,
         environment="dpbandit/OnlineConvex-v0",
         env_kwargs={"instance": name},
         agents={agent: {} for agent in _AGENTS},

@@ -209,3 +209,14 @@ def test_a_row_is_found_only_under_its_own_settings():
     greedy = P1.config("dp-ucb", {"alpha": 0})
     assert greedy in rows
     assert replace(greedy, alpha="theory") in rows
+
+
+def test_pure_noise_of_a_case_needs_no_delta():
+    """The references' delta is that of Gaussian noise: K-norm noise is as large with it as without,
+    and the reference is found."""
+    case = CASES["convex/p-quad"]
+    told = case.config("pftal", {"delta": 1e-6})
+    assert told == case.config("pftal", {})
+    assert told.delta == 0
+    assert case.config("pftal", {"delta": 1e-6, "noise": "gaussian"}).delta == 1e-6
+    assert CASES["contextual/p1"].config("dp-hdb", {"delta": 1e-6}).delta == 1e-6

@@ -31,8 +31,8 @@ from dpbandit.privacy.one_point import OnePointEstimates
 from dpbandit.protocols import Spec
 from dpbandit.streams import Streams
 
-Adversary: TypeAlias = Literal["oblivious", "adaptive", "tuned"]
-_ADVERSARIES = ("oblivious", "adaptive", "tuned")
+Exploring: TypeAlias = Literal["oblivious", "adaptive", "tuned", "noiseless"]
+_EXPLORING = ("oblivious", "adaptive", "tuned", "noiseless")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,15 +44,16 @@ class ValueSettings:
         adaptive     k T^(-1/4), as printed, or r / 2
         tuned        where `ValuePlan.regret_bound` is least, noise included; r / 2, the least
                      noise, where it says no more than T L D, which holds for any play
+        noiseless    where that bound is least without noise, or r / 2
 
     Losses without curvature are regularised with H = (k M / (beta R)) sqrt(ln T / T), M the largest
-    |value|, or its root mean square with local noise. Without noise the tuned step is
+    |value|, or its root mean square with local noise. Without noise both are
     (k^2 M^2 ln T / (H L T q))^(1/3) with q = 2 + R/r, and sqrt(k M R sqrt(ln T / T) / (L q)) where
     there is no curvature. k has no unit of length, so what is printed depends on the unit in which
     C is measured.
     """
 
-    beta: Adversary | float = "tuned"
+    beta: Exploring | float = "tuned"
     """how far off the leader's point values are asked for, or a number, > 0 and < 0.999 r"""
     curvature: float | None = None
     """H; None: the loss's own, or the regulariser's above"""
@@ -61,7 +62,7 @@ class ValueSettings:
 
     def __post_init__(self) -> None:
         if isinstance(self.beta, str):
-            one_of("beta", self.beta, _ADVERSARIES)
+            one_of("beta", self.beta, _EXPLORING)
         else:
             positive("beta", self.beta)
         if self.curvature is not None:
@@ -160,7 +161,7 @@ class ValueLeader:
 def _planned(settings: ValueSettings, loss: Loss, horizon: int, noise: Noise) -> ValuePlan:
     domain, T, r = loss.domain, horizon, loss.domain.inner_radius
 
-    def plan(beta: float) -> ValuePlan:
+    def plan(beta: float, noise: Noise = noise) -> ValuePlan:
         estimates = estimates_of(loss, beta, settings.offset)
         regulariser = noise.length(estimates) / domain.outer_radius * sqrt(log(max(2, T)) / T)
         return ValuePlan(
@@ -175,6 +176,9 @@ def _planned(settings: ValueSettings, loss: Loss, horizon: int, noise: Noise) ->
     if not isinstance(settings.beta, str):
         inside("beta", settings.beta, 0, LARGEST * r, ends=False)
         return plan(settings.beta)
+    if settings.beta == "noiseless":
+        free = Noise(law="none")
+        return plan(least(lambda beta: plan(beta, free).regret_bound, r / 2))
     if settings.beta == "tuned":
         best = plan(least(lambda beta: plan(beta).regret_bound, r / 2))
         said = best.regret_bound < T * loss.lipschitz * domain.diameter

@@ -27,7 +27,7 @@ from tests.convex_runs import (
 
 BALL = Ball(5)
 LAWS = ("k-norm", "laplace", "gaussian", "local")
-BETAS = ("oblivious", "adaptive", "tuned")
+BETAS = ("oblivious", "adaptive", "tuned", "noiseless")
 every_law = pytest.mark.parametrize("noise", LAWS)
 
 
@@ -49,10 +49,11 @@ def test_exploration_lengths():
         ("oblivious", 0.05),
         ("adaptive", 5 * 10**-1.5),
         ("tuned", tuned),
+        ("noiseless", tuned),
         (0.7, 0.7),
     ):
         plan = BanditFTAL(beta=beta).plan(spec)
-        assert plan.beta == pytest.approx(length, rel=1e-4 if beta == "tuned" else 1e-12)
+        assert plan.beta == pytest.approx(length, rel=1e-4 if length == tuned else 1e-12)
         assert plan.curvature == 1.0
         if beta != 0.7:
             short = BanditFTAL(beta=beta).plan(values(Quadratic(BALL), 100))
@@ -75,6 +76,9 @@ def test_tuned_length_pays_for_noise():
     assert lengths[0] < 0.9 * lengths[1] < 0.9 * lengths[2]
     hopeless = BanditFTAL().plan(spec, Noise(law="k-norm", epsilon=1e-6))
     assert hopeless.beta == 0.5
+    deaf = BanditFTAL(beta="noiseless").plan(spec, Noise(law="k-norm", epsilon=1e-6))
+    assert deaf.beta == pytest.approx(lengths[0], rel=1e-12)
+    assert deaf.noise.epsilon == 1e-6
 
 
 def test_values_far_from_zero_are_moved_there():

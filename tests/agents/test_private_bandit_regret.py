@@ -92,12 +92,12 @@ HYPERSIMPLEX = [
 def test_regret_on_the_hypersimplex_agrees_with_an_independent_implementation(settings, rows):
     """Statistical, as above, with Frank-Wolfe: 3 of 6 items, f = <a, x>, a = +-1 / sqrt(6). The
     reference does not say how precisely its steps stop; at the full gap regret without noise is
-    0.3 % (tuned: 4 %) larger than its, at a third of it all six numbers agree."""
+    0.3 % (tuned: 4 %) larger than its, at a quarter of it, 2 R'^2 / (b + 2), all six agree."""
     T, R, a = 10_000, 50, np.array([-1, -1, -1, 1, 1, 1]) / sqrt(6)
     spec = linear(T, Hypersimplex(6, 3))
     for name, reference in rows.items():
         config = dataclasses.replace(
-            CONFIGS[name], projection="frank-wolfe", tolerance=0.33, **settings
+            CONFIGS[name], projection="frank-wolfe", tolerance=0.25, **settings
         )
         agent = config.make(spec, Streams([(4, r) for r in range(R)]))
         points, _ = episode(agent, lambda t, x: (x - 0.5) @ a, T, R)
@@ -105,7 +105,7 @@ def test_regret_on_the_hypersimplex_agrees_with_an_independent_implementation(se
         assert fits(regret, *reference)
         assert regret.mean() < agent.plan.regret_bound()
         assert (agent.oracle_calls <= T).all()
-        if config == GarberKretzu(projection="frank-wolfe", tolerance=0.33):
+        if config == GarberKretzu(projection="frank-wolfe", tolerance=0.25):
             coarse = dataclasses.replace(config, tolerance=1.0).make(spec, Streams(range(R)))
             episode(coarse, lambda t, x: (x - 0.5) @ a, T, R)
             assert (coarse.oracle_calls < agent.oracle_calls).all()
