@@ -84,4 +84,5 @@ class BanditPFTAL(ValueSettings):
         return self.start(spec, streams, self._target(), printed=paper)
 
     def _target(self) -> Noise:
-        return Noise(law=self.noise, epsilon=self.epsilon, delta=self.delta or 0.0)
+        delta = 0.0 if self.delta is None else self.delta
+        return Noise(law=self.noise, epsilon=self.epsilon, delta=delta)

@@ -80,6 +80,10 @@ class BinaryTreeExperts:
     "small" has no bound: noise ends phases whose set holds the best expert, who never
     comes back. A baseline.
 
+    **Differs from the paper.** (1) Only a sketch is printed: sets, phases, counters and all
+    constants are our reconstruction, with a proof of ours, and there is no calibration="paper".
+    (2) "small" is an addition.
+
     >>> from dpbandit import certify
     >>> spec = ExpertsSpec(n_actions=16, horizon=1000)
     >>> certify(BinaryTreeExperts(epsilon=1.0), spec).holds

@@ -129,4 +129,5 @@ class DPFTRL:
         return self.tuning or ("certified" if fit else "general")
 
     def _noise(self) -> Noise:
-        return Noise(law=self.noise, epsilon=self.epsilon, delta=self.delta or 0.0)
+        delta = 0.0 if self.delta is None else self.delta
+        return Noise(law=self.noise, epsilon=self.epsilon, delta=delta)

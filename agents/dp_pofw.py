@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from dpbandit.arrays import Floats
 from dpbandit.inputs import BadInput, flag, gaussian_target, one_of, privacy_target
@@ -23,6 +23,7 @@ from dpbandit.stochastic.frank_wolfe import (
 )
 from dpbandit.streams import Streams
 
+Clip: TypeAlias = Literal["residual", "lipschitz"]
 _VALID = 5.0
 """The advanced composition behind the printed noise reaches its claim up to this epsilon."""
 
@@ -83,7 +84,7 @@ class DPPOFW(FrankWolfeStream):
     calibration: Literal["certified", "paper"] = "certified"
     noise: SelectionNoise | None = None
     profile: Profile | None = None
-    clip: Literal["residual", "lipschitz"] | None = None
+    clip: Clip | None = None
     beyond_validity: bool = False
     """paper: run at epsilon > 5 too; the certificate tells what that is worth"""
 
@@ -150,12 +151,15 @@ class DPPOFW(FrankWolfeStream):
 
     @property
     def _noise(self) -> SelectionNoise:
-        return self.noise or ("laplace" if self.calibration == "paper" else "gumbel")
+        usual: SelectionNoise = "laplace" if self.calibration == "paper" else "gumbel"
+        return usual if self.noise is None else self.noise
 
     @property
     def _profile(self) -> Profile:
-        return self.profile or ("inverse-sqrt" if self.calibration == "paper" else "uniform")
+        usual: Profile = "inverse-sqrt" if self.calibration == "paper" else "uniform"
+        return usual if self.profile is None else self.profile
 
     @property
-    def _clip(self) -> Literal["residual", "lipschitz"]:
-        return self.clip or ("lipschitz" if self.calibration == "paper" else "residual")
+    def _clip(self) -> Clip:
+        usual: Clip = "lipschitz" if self.calibration == "paper" else "residual"
+        return usual if self.clip is None else self.clip

@@ -203,8 +203,8 @@ class DPTOFW(FrankWolfeStream):
 
     @property
     def _noise(self) -> str:
-        default = "generalised-gaussian" if self.calibration == "paper" else "gaussian"
-        return self.noise or default
+        usual = "generalised-gaussian" if self.calibration == "paper" else "gaussian"
+        return usual if self.noise is None else self.noise
 
     @property
     def _shaped(self) -> bool:
@@ -212,7 +212,8 @@ class DPTOFW(FrankWolfeStream):
 
     @property
     def _process(self) -> Literal["tree", "blt", "square-root"]:
-        return self.prefix_sums or ("tree" if self._shaped else "blt")
+        usual: Literal["tree", "blt"] = "tree" if self._shaped else "blt"
+        return usual if self.prefix_sums is None else self.prefix_sums
 
     @property
     def _clip(self) -> Clip:

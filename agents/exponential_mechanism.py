@@ -39,6 +39,10 @@ class ExponentialLeader:
     ln(d) sqrt(T / (2 rho)): every draw is paid for, though most change nothing. The yardstick of
     `shrinking-dartboard` and the sparse vector, which draw rarely.
 
+    **Differs from the paper.** (1) The mechanism is the paper's; to run it once a round on running
+    sums, and the rate, are textbook composition: there is no calibration="paper". (2) A draw is
+    charged by its bounded range, an eighth of the square of its pure cost in zCDP.
+
     >>> from dpbandit import certify
     >>> proof = certify(ExponentialLeader(epsilon=1.0), ExpertsSpec(n_actions=9, horizon=1000))
     >>> round(proof.epsilon, 4)

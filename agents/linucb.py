@@ -64,15 +64,15 @@ class LinUCB:
     """demand: on a list of prices, learn P(sale | context, price); see `DemandPricing`"""
 
     def __post_init__(self) -> None:
+        check_optimism(self)
         if self.alpha != "theory":
             at_least("alpha", self.alpha, 0)
-        check_optimism(self)
+        one_of("arms", self.arms, ("disjoint", "joint"))
+        one_of("model", self.model, MODELS)
         if self.refresh_every is not None:
             whole("refresh_every", self.refresh_every, 1)
         elif self.arms == "joint":
             raise BadInput("Expected refresh_every=None to be a number of rounds for arms='joint'.")
-        one_of("arms", self.arms, ("disjoint", "joint"))
-        one_of("model", self.model, MODELS)
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         """A running agent; raises `BadInput` for anything but finitely many arms."""

@@ -75,6 +75,11 @@ class LocalisedTOFW:
 
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)
+        if not isinstance(self.shares, list | tuple):
+            raise BadInput(
+                f"Expected shares={self.shares!r} to be numbers in [0, 1] of sum 1, such as "
+                "(0.4, 0.6): in Python, for a command line cannot say them."
+            )
         object.__setattr__(self, "shares", tuple(self.shares))
         for share in self.shares:
             inside("shares", share, 0, 1, ends=True)

@@ -117,7 +117,8 @@ class NoisyOCO:
         return width / sqrt(horizon * kappa * (kappa / 2 + spread))
 
     def _target(self) -> Noise:
-        return Noise(law=self.noise, epsilon=self.epsilon, delta=self.delta or 0.0)
+        delta = 0.0 if self.delta is None else self.delta
+        return Noise(law=self.noise, epsilon=self.epsilon, delta=delta)
 
 
 class Entropic(Leader):

@@ -104,8 +104,8 @@ class NoisySFW:
 
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)
-        printed_target(self.epsilon, self.calibration, beyond_validity=self.beyond_validity)
         one_of("calibration", self.calibration, ("certified", "paper"))
+        printed_target(self.epsilon, self.calibration, beyond_validity=self.beyond_validity)
         if self.scale is not None:
             positive("scale", self.scale)
         if self.clip is not None:

@@ -92,7 +92,7 @@ class PrivateBandit(BatchSettings):
 
     @property
     def _delta(self) -> float:
-        return self.delta or 0.0
+        return 0.0 if self.delta is None else self.delta
 
 
 def printed_laplace(T: int, n: int, L: float, epsilon: float, delta: float = 0.0) -> float:

@@ -12,11 +12,11 @@ from dpbandit.agents import BestFixed, Centre, Uniform
 from dpbandit.convex.spec import ConvexSpec
 from dpbandit.envs.adapters import make_problem
 from dpbandit.experts.spec import ExpertsSpec
-from dpbandit.inputs import BadInput, one_of, whole
+from dpbandit.inputs import BadInput, named, one_of, whole
 from dpbandit.loop import Log, log_marks, play
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.progress import Progress
-from dpbandit.protocols import AgentConfig, ContextualSpec, Hindsight, Problem, Spec
+from dpbandit.protocols import AgentConfig, ContextualSpec, Hindsight, Problem, Spec, check_config
 from dpbandit.provenance import provenance
 from dpbandit.results import Results
 from dpbandit.runs import AgentRun, Setup, describe
@@ -43,8 +43,8 @@ def compare(
     Args:
         env: a registered id such as "dpbandit/OJPricing-v0", or a class (or function) that makes
             a `Problem` from keyword arguments, `horizon` among them.
-        agents: name -> config. Uniform play and the best fixed action are added where missing,
-            on a convex domain its centre, too.
+        agents: name -> config. Uniform play and the best fixed action are added where missing, on
+            a convex domain its centre, too: "Uniform", "BestFixed" and "Centre" are their names.
         horizon: rounds T >= 1.
         replicas: independent repetitions >= 1; replica r depends on (seed, r) only.
         seed: from 0 to 2^32 - 1.
@@ -52,16 +52,19 @@ def compare(
         progress: show a bar once it takes longer than two seconds.
 
     Raises:
-        BadInput: an unknown id or argument, a number out of range, an agent that does not fit
-            the environment, an environment whose rewards are not finite numbers.
+        BadInput: an unknown id or argument, a number out of range, what is no config, an agent that
+            does not fit the environment, an environment whose rewards are not finite numbers.
     """
     whole("horizon", horizon, 1)
     whole("replicas", replicas, 1)
     whole("seed", seed, 0, 2**32 - 1)
+    further = {} if env_kwargs is None else env_kwargs
+    named("agents", agents)
+    named("env_kwargs", further)
     make = problem_maker(env)
-    if "horizon" in (env_kwargs or {}):
+    if "horizon" in further:
         raise BadInput("Expected horizon by --horizon (horizon=), not among env_kwargs.")
-    arguments = {**(env_kwargs or {}), "horizon": horizon}
+    arguments = {**further, "horizon": horizon}
     spec = make(**arguments).spec
     configs = with_baselines(agents, spec)
     certificates = {n: certify(config, spec, accountants=False) for n, config in configs.items()}
@@ -138,8 +141,10 @@ def problem_label(environment: str, env_kwargs: Mapping[str, Any]) -> str:
 def certify(config: AgentConfig, spec: Spec, *, accountants: bool = True) -> Certificate:
     """What the noise of `config` on `spec` really buys, beside what it claims.
 
-    The claim is the config's `epsilon` and `delta`, where it has them.
+    The claim is the config's `epsilon` and `delta`, where it has them. Raises `BadInput` for what
+    is no config, or does not fit.
     """
+    check_config(config)
     ledger = config.make(spec, Streams([0])).ledger
     epsilon = getattr(config, "epsilon", None)
     claim = None if epsilon is None else (epsilon, getattr(config, "delta", 0.0))
@@ -150,9 +155,12 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
     """What makes the problem behind a registered id; "dpbandit/" and "-v0" may be left out.
 
     Raises:
-        BadInput: an unknown id, a module that cannot be imported, an environment of somebody else.
+        BadInput: an unknown id, a module that cannot be imported, an environment of somebody else,
+            what can make nothing.
     """
     if not isinstance(env, str):
+        if not callable(env):
+            raise BadInput(f"Expected env={env!r} to be an id (see `dpbandit envs`) or a class.")
         return env
     name = environment_id(env).rpartition(":")[2]
     return partial(make_problem, **gym.registry[name].kwargs)
@@ -165,6 +173,8 @@ def environment_id(env: str) -> str:
         BadInput: as `problem_maker`.
     """
     module, colon, name = env.rpartition(":")
+    if module.startswith("."):
+        raise BadInput(f"Expected environment {env!r} to give the full name of its module.")
     if module:
         try:
             import_module(module)  # registers its environments
@@ -186,14 +196,20 @@ def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, A
     """The agents, and uniform play and the best dumb player where they are missing.
 
     On a convex domain staying in the centre is dumb, too, and often better than uniform play.
+    Raises `BadInput` where another agent has the name of one of them.
     """
     configs = dict(agents)
     yardsticks: dict[str, AgentConfig] = {"Uniform": Uniform(), "BestFixed": BestFixed()}
     if isinstance(spec, ConvexSpec):
         yardsticks["Centre"] = Centre()
     for name, baseline in yardsticks.items():
-        if baseline not in configs.values():
-            configs[name] = baseline
+        if baseline in configs.values():
+            continue
+        if name in configs:
+            raise BadInput(
+                f"Expected a name other than {name!r} for {configs[name]}: a yardstick has it."
+            )
+        configs[name] = baseline
     return configs
 
 

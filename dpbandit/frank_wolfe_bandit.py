@@ -47,7 +47,8 @@ class FrankWolfeSettings:
         positive("step", self.step)
         if self.warm_up is not None:
             whole("warm_up", self.warm_up, 1)
-        if self.subset_gap != inf:
+        inside("subset_gap", self.subset_gap, 0, inf, ends=True)
+        if self.subset_gap < inf:
             positive("subset_gap", self.subset_gap)
         for name in ("residual_clip", "gradient_clip"):
             if getattr(self, name) is not None:

@@ -1,10 +1,17 @@
 """Bad input gets one clear sentence: the argument, its value, and what would be right."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from math import inf, isfinite, isnan
+from math import inf, isfinite
 from numbers import Integral, Real
+from sys import float_info
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_MOST = 1e50
+"""No setting of sense is larger, and powers of larger ones overflow."""
 
 
 class BadInput(ValueError):
@@ -13,34 +20,35 @@ class BadInput(ValueError):
 
 def whole(name: str, value: Any, low: int, high: float = inf) -> None:
     """Raise `BadInput` unless `value` is a whole number from `low` to `high`."""
-    if not _is(Integral, value) or not low <= value <= high:
+    if not _is(Integral, name, value) or not low <= value <= high:
         upper = "" if high == inf else f" and <= {high}"
-        raise BadInput(f"Expected {name}={value!r} to be a whole number >= {low}{upper}.")
+        raise BadInput(f"Expected {name}={_shown(value)} to be a whole number >= {low}{upper}.")
 
 
 def at_least(name: str, value: Any, low: float) -> None:
     """Raise `BadInput` unless `value` is a finite number >= `low`."""
-    if not _is(Real, value) or not low <= value < inf:
-        raise BadInput(f"Expected {name}={value!r} to be a finite number >= {low}.")
+    if not _is(Real, name, value) or not low <= value < inf:
+        raise BadInput(f"Expected {name}={_shown(value)} to be a finite number >= {low}.")
 
 
 def positive(name: str, value: Any) -> None:
     """Raise `BadInput` unless `value` is a finite number > 0."""
-    if not _is(Real, value) or not 0 < value < inf:
-        raise BadInput(f"Expected {name}={value!r} to be a finite number > 0.")
+    if not _is(Real, name, value) or not 0 < value < inf:
+        raise BadInput(f"Expected {name}={_shown(value)} to be a finite number > 0.")
 
 
 def inside(name: str, value: Any, low: float, high: float, *, ends: bool) -> None:
     """Raise `BadInput` unless `value` lies in [low, high], or in (low, high) without `ends`."""
-    if not _is(Real, value) or not (low <= value <= high if ends else low < value < high):
+    fits = _is(Real, name, value, float_info.max)
+    if not fits or not (low <= value <= high if ends else low < value < high):
         interval = f"[{low}, {high}]" if ends else f"({low}, {high})"
-        raise BadInput(f"Expected {name}={value!r} to be a number in {interval}.")
+        raise BadInput(f"Expected {name}={_shown(value)} to be a number in {interval}.")
 
 
 def flag(name: str, value: Any) -> None:
     """Raise `BadInput` unless `value` is True or False."""
     if not isinstance(value, bool):
-        raise BadInput(f"Expected {name}={value!r} to be true or false.")
+        raise BadInput(f"Expected {name}={_shown(value)} to be true or false.")
 
 
 def shaped(name: str, array: Any, shape: tuple[int, ...]) -> None:
@@ -49,12 +57,25 @@ def shaped(name: str, array: Any, shape: tuple[int, ...]) -> None:
         raise BadInput(f"Expected {name} of shape {shape}, got {array.shape}.")
 
 
+def vector(name: str, value: Any, length: int) -> npt.NDArray[np.float64]:
+    """`value` as an array; raises `BadInput` unless it is `length` finite numbers."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):  # a word, ragged rows, 10**400
+        array = np.empty(0)
+    if array.shape != (length,) or not np.isfinite(array).all():
+        raise BadInput(f"Expected {name}={_shown(value)} to be {length} numbers.")
+    return array
+
+
 def privacy_target(epsilon: Any, delta: Any) -> None:
     """Raise `BadInput` unless epsilon > 0 (infinity: no privacy) and delta in [0, 1)."""
-    if not _is(Real, epsilon) or not epsilon > 0:
-        raise BadInput(f"Expected epsilon={epsilon!r} to be a number > 0, or inf for no privacy.")
-    if not _is(Real, delta) or not 0 <= delta < 1:
-        raise BadInput(f"Expected delta={delta!r} to be a number in [0, 1).")
+    if not _is(Real, "epsilon", epsilon) or not epsilon > 0:
+        raise BadInput(
+            f"Expected epsilon={_shown(epsilon)} to be a number > 0, or inf for no privacy."
+        )
+    if not _is(Real, "delta", delta) or not 0 <= delta < 1:
+        raise BadInput(f"Expected delta={_shown(delta)} to be a number in [0, 1).")
 
 
 def gaussian_target(epsilon: Any, delta: Any) -> None:
@@ -77,11 +98,28 @@ def printed_target(epsilon: float, calibration: str, *, beyond_validity: bool) -
 def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
     """Raise `BadInput` unless `value` is one of the `allowed` words; name the nearest."""
     words = list(allowed)
-    if value not in words:
+    if not isinstance(value, str) or value not in words:
         near = get_close_matches(str(value), words, n=1, cutoff=0.5)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        raise BadInput(f"Expected {name}={value!r}{hint} to be one of {', '.join(words)}.")
+        raise BadInput(f"Expected {name}={_shown(value)}{hint} to be one of {', '.join(words)}.")
 
 
-def _is(kind: Any, value: Any) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool) and not isnan(value)
+def named(name: str, value: Any) -> None:
+    """Raise `BadInput` unless `value` is a mapping whose keys are words."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise BadInput(f"Expected {name}={_shown(value)} to be a dictionary whose keys are names.")
+
+
+def _is(kind: Any, name: str, value: Any, most: float = _MOST) -> bool:
+    """Whether `value` is such a number; NaN is none. One beyond `most` gets its own sentence."""
+    if not isinstance(value, kind) or isinstance(value, bool) or value != value:
+        return False
+    if most < abs(value) < inf:
+        raise BadInput(f"Expected {name}={_shown(value)} to be at most {most:g} in size.")
+    return True
+
+
+def _shown(value: Any) -> str:
+    """`value` on one line, and not too long a one: an array's is neither."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 100 else f"{text[:97]}..."

@@ -12,10 +12,12 @@ import numpy.typing as npt
 
 from dpbandit.agents import Uniform
 from dpbandit.arrays import Floats, Ints
-from dpbandit.inputs import BadInput
+from dpbandit.inputs import BadInput, whole
 from dpbandit.protocols import AgentConfig, Hindsight, Problem
 from dpbandit.streams import Seed, Streams
 
+MOST_ROUNDS = 10**9
+"""The longest horizon: hours, even for random play."""
 _MARKS = 500
 
 
@@ -107,6 +109,7 @@ def log_marks(horizon: int) -> Ints:
     >>> log_marks(6).tolist()
     [1, 2, 3, 4, 5, 6]
     """
+    whole("horizon", horizon, 1, MOST_ROUNDS)
     ratios = np.geomspace(1, horizon, _MARKS // 2)
     steps = np.linspace(1, horizon, _MARKS // 2)
     return np.unique(np.concatenate([ratios, steps, [horizon]]).round().astype(np.int64))

@@ -75,8 +75,9 @@ class Optimist(Protocol):
 
 def check_optimism(config: Optimist) -> None:
     """Raise `BadInput` unless the common fields are in their ranges."""
-    if config.alpha is not None and config.alpha != "theory":
-        at_least("alpha", config.alpha, 0)
+    alpha = config.alpha
+    if alpha is not None and not (isinstance(alpha, str) and alpha == "theory"):
+        at_least("alpha", alpha, 0)
     if config.reward_noise is not None:
         at_least("reward_noise", config.reward_noise, 0)
     positive("regularization", config.regularization)

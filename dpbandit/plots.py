@@ -9,6 +9,7 @@ import numpy as np
 import seaborn as sns
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from scipy.stats import t as student
 
 from dpbandit.arrays import Floats, Ints
@@ -23,6 +24,8 @@ Band: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]
 """Lower and upper ends of a band of the mean over the last axis"""
 
 
+ROUNDING = 1e-9
+"""Of the largest mean: a regret as small as that is zero but for rounding."""
 _FEW = 8
 """Lines that leave room for a legend among them"""
 _UNDATED: dict[str, dict[str, None]] = {
@@ -77,7 +80,8 @@ def regret_curves(
         axes.set_xlabel("round (one user each)")
         axes.set_ylabel(f"cumulative regret ({unit})")
         axes.set_xlim(0, int(marks[-1]))
-        axes.set_ylim(bottom=0)
+        from_zero(axes)
+        axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.yaxis.set_major_formatter("{x:,.6g}")
         axes.set_title(title, loc="left", pad=12)
@@ -87,7 +91,7 @@ def regret_curves(
         if len(curves) <= _FEW:
             axes.legend(title=heading, loc="upper left", framealpha=0.9, alignment="left")
         else:
-            figure.set_figheight(5.6 + 0.28 * len(curves))
+            figure.set_figheight(5.6 + 0.28 * line_count([curve.label for curve in curves]))
             figure.legend(title=heading, loc="outside lower left", frameon=False, alignment="left")
         save_figure(figure, path)
 
@@ -103,6 +107,24 @@ def style(look: int) -> tuple[Any, Any]:
     """Colour and dashes: ten colours, and the second ten have other dashes."""
     turn, place = divmod(look, 10)
     return sns.color_palette("colorblind", 10)[place], _DASHES[(place + turn) % len(_DASHES)]
+
+
+def level(place: int) -> tuple[str, Any]:
+    """Grey and dashes of a horizontal line: 18 that differ."""
+    turn, dashes = divmod(place, len(_DASHES))
+    return str(0.2 + 0.2 * ((dashes + turn) % 3)), _DASHES[dashes]
+
+
+def from_zero(axes: "Axes") -> None:
+    """Let the vertical axis begin at zero, unless something drawn lies below."""
+    low, high = axes.dataLim.intervaly
+    if low >= -ROUNDING * high:
+        axes.set_ylim(bottom=0)
+
+
+def line_count(labels: Sequence[str]) -> int:
+    """The lines that labels take, of which long ones have several."""
+    return sum(1 + label.count("\n") for label in labels)
 
 
 def _student(values: Floats) -> tuple[Floats, Floats]:
@@ -192,7 +214,7 @@ def frontier(
             axes.plot(where, mean, "o", ls=dashes, lw=2, ms=5, color=color, label=line.label)
             axes.fill_between(where, mean - half, mean + half, color=color, alpha=0.15, lw=0)
         for place, (name, values) in enumerate(levels.items()):
-            shade, dashes = str(0.2 + 0.2 * (place % 3)), _DASHES[place % len(_DASHES)]
+            shade, dashes = level(place)
             axes.axhline(values.mean(), color=shade, lw=1.2, ls=dashes, label=name)
         axes.set_xscale("log")
         axes.set_xticks([*finite, beyond], [*(f"{epsilon:g}" for epsilon in finite), "∞"])

@@ -7,14 +7,14 @@ One round:
                                                   clip -> mechanism -> released state
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput, positive, whole
+from dpbandit.inputs import BadInput, inside, positive, whole
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.streams import Streams
 
@@ -36,8 +36,9 @@ class Spec:
     """regret is measured against the best fixed action, not round by round"""
 
     def __post_init__(self) -> None:
-        whole("horizon", self.horizon, 1)
-        whole("delay", self.delay, 0)
+        for name, low in (("horizon", 1), ("delay", 0)):
+            whole(name, getattr(self, name), low)
+            object.__setattr__(self, name, int(getattr(self, name)))  # NumPy's lack `bit_length`
 
     @property
     def context_shape(self) -> tuple[int, ...]:
@@ -69,6 +70,7 @@ class BanditSpec(Spec):
         whole("dim", self.dim, 1)
         super().__post_init__()
         positive("context_bound", self.context_bound)
+        inside("context_order", self.context_order, 1, np.inf, ends=True)
         if self.context_order not in (1, 2, np.inf):
             raise BadInput(f"Expected context_order={self.context_order} to be 1, 2 or inf.")
         if not -np.inf < self.reward_low < self.reward_high < np.inf:
@@ -232,6 +234,12 @@ class AgentConfig(Protocol):
     def make(self, spec: Any, streams: Streams) -> Agent:
         """An agent for `spec`; raises `BadInput` where it does not fit."""
         ...
+
+
+def check_config(config: object) -> None:
+    """Raise `BadInput` unless `config` is one: neither its class, nor its name, nor an agent."""
+    if isinstance(config, type) or not is_dataclass(config) or not hasattr(config, "make"):
+        raise BadInput(f"Expected agent {config!r} to be a config, such as LinUCB(alpha=0.5).")
 
 
 class Hindsight:

@@ -1,6 +1,5 @@
 """What comparisons and sweeps found: tidy frames, summaries with certificates, plots, files."""
 
-import json
 import os
 import warnings
 from collections import Counter
@@ -18,6 +17,7 @@ import numpy as np
 from dpbandit.arrays import Ints
 from dpbandit.files import plain, write_atomically, write_json
 from dpbandit.inputs import BadInput, one_of
+from dpbandit.planned import Planned, planned
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.runs import AgentRun, merged, standard_error
 from dpbandit.store import Corrupt, Foreign, frame_of, read_runs, write_runs
@@ -53,7 +53,8 @@ class Results:
         was run last, does not ask for.
 
         Raises:
-            BadInput: nothing can be read, or pieces do not belong together.
+            BadInput: nothing can be read, or nothing of what the sweep asks for; pieces do not
+                belong together; the sweep's own file is damaged.
         """
         text = os.fspath(path)
         found = [text] if Path(text).exists() else glob(text, recursive=True)
@@ -76,8 +77,14 @@ class Results:
         if not pieces:
             raise BadInput(f"Expected path={text!r} to hold results of dpbandit, found none.")
         runs = [merged(parts) for parts in pieces.values()]
-        if len(places) == 1 and (plan := places[0] / "sweep.json").is_file():
+        plan = planned(places[0]) if len(places) == 1 else None
+        if plan is not None:
             runs = _as_planned(runs, plan)
+            if not runs:
+                raise BadInput(
+                    f"Expected path={text!r} to hold results that its sweep asks for, found none: "
+                    f"the {len(pieces)} runs that are there are of another one. Resume the sweep."
+                )
         return cls(tuple(sorted(runs, key=_place)))
 
     def where(self, **choice: Any) -> "Results":
@@ -197,17 +204,15 @@ def _stored(folder: Path) -> list[Path]:
     return list(place.glob("*.parquet"))
 
 
-def _as_planned(runs: list[AgentRun], plan: Path) -> list[AgentRun]:
-    """What the sweep in `plan` asks for; a warning tells how much else there is."""
-    document = json.loads(plan.read_text(encoding="utf-8"))
-    keys, replicas = set(document["configurations"]), document["replicas"]
-    asked = [run for run in runs if run.key in keys]
+def _as_planned(runs: list[AgentRun], plan: Planned) -> list[AgentRun]:
+    """What the sweep asks for; a warning tells how much else there is."""
+    asked = [run for run in runs if run.key in plan.configurations]
     if len(asked) < len(runs):
         warnings.warn(
             f"Left out: {len(runs) - len(asked)} runs that the sweep does not ask for (any more).",
             stacklevel=3,
         )
-    return [_first(run, replicas) for run in asked]
+    return [_first(run, plan.replicas) for run in asked]
 
 
 def _first(run: AgentRun, replicas: int) -> AgentRun:
@@ -272,11 +277,20 @@ def label(run: AgentRun) -> str:
     proof, name = run.certificate, as_text(run.name)
     if isinf(proof.epsilon):
         return f"{name} (not private)"
-    if proof.epsilon == 0:
+    if proof.pure == 0:  # epsilon is 0 at delta = 0 too, so no law of an action depends on data
         return f"{name} (no data used)"
-    delta = f"{proof.claimed_delta:g}".replace("e-0", "e-")
     brief = f"{proof.ledger.brief}: " if proof.ledger.brief else ""
+    delta = short(proof.claimed_delta)
     return rf"{name} ({brief}$\epsilon$ = {proof.epsilon:.3g}, $\delta$ = {delta})"
+
+
+def short(value: float) -> str:
+    """A number of few digits.
+
+    >>> short(1e-5)
+    '1e-5'
+    """
+    return f"{value:g}".replace("e-0", "e-")
 
 
 def as_text(name: str) -> str:

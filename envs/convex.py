@@ -4,13 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+import numpy as np
+
 from dpbandit.convex.adversaries import Adversary
 from dpbandit.convex.corners import Corners
 from dpbandit.convex.problems import ConvexProblem
 from dpbandit.convex.scenarios import Scenario
 from dpbandit.convex.spec import ConvexSpec, Feedback
 from dpbandit.domains import Ball, Box, Domain, Hypersimplex, IndependentSets, L1Ball, Simplex
-from dpbandit.inputs import BadInput, one_of, whole
+from dpbandit.inputs import BadInput, one_of, positive, whole
 from dpbandit.losses import (
     Absolute,
     Experts,
@@ -172,6 +174,9 @@ class ConvexBandit(ConvexProblem):
         whole("horizon", self.horizon, 1)
         if self.instance is not None:
             self._follow(self.instance)
+        whole("dim", self.dim, 1)
+        positive("radius", self.radius)
+        whole("rank", self.rank, 1)
         self.spec = ConvexSpec(
             loss=self._made_loss(),
             feedback=self.feedback,
@@ -193,8 +198,10 @@ class ConvexBandit(ConvexProblem):
         free = {"instance", "horizon", "delay"} | ({"dim", "radius"} - says.keys())
         for field in fields(ConvexBandit):
             value = getattr(self, field.name)
-            if field.name not in free and value != says.get(field.name, field.default):
-                if value != field.default:
+            usual: Any = field.default
+            said = says.get(field.name, usual)
+            if field.name not in free and not np.array_equal(value, said):
+                if not np.array_equal(value, usual):
                     raise BadInput(
                         f"Expected {field.name}={value!r} without instance={instance!r}, "
                         "which has its own."
@@ -229,16 +236,15 @@ class ConvexBandit(ConvexProblem):
         return matroids[self.domain](self.dim, self.rank)
 
     def _made_adversary(self) -> Callable[[Loss, Streams, int], Adversary]:
-        if callable(self.adversary):
-            return self.adversary
-        return Scenario(
-            kind=self.adversary,  # type: ignore[arg-type]
+        scenario = Scenario(
+            kind="iid" if callable(self.adversary) else self.adversary,  # type: ignore[arg-type]
             gap=self.gap,
             direction=self.direction,
             size=self.size,
             switches=self.switches,
             turns=self.turns,
         )
+        return self.adversary if callable(self.adversary) else scenario
 
 
 @dataclass(kw_only=True, eq=False)

@@ -92,7 +92,8 @@ class ConvexPricing(ConvexProblem):
             positive(name, getattr(self, name))
         for name in ("unit_cost", "variety", "cross_effect", "low"):
             at_least(name, getattr(self, name), 0)
-        if not self.low < self.high < np.inf:
+        positive("high", self.high)
+        if not self.low < self.high:
             raise BadInput(f"Expected high={self.high!r} to be a number above low={self.low!r}.")
         inside("common", self.common, 0, 1, ends=True)
         N = self.goods

@@ -3,15 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache, partial
-from math import inf
-from typing import Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from dpbandit.arrays import Floats
 from dpbandit.convex.user_laws import Law
 from dpbandit.domains import LpBall
-from dpbandit.inputs import BadInput, at_least, one_of, positive
+from dpbandit.inputs import BadInput, at_least, inside, one_of, positive, whole
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
 from dpbandit.losses.regressions import Regression
 from dpbandit.stochastic import tables
@@ -90,8 +89,8 @@ class StreamingRegression(StreamProblem):
     * `theta`: theta_0, `"dense"` (all entries equal), `"sparse"` (the first `sparsity` entries
       equal), `"random-sparse"` (at random places), `"gaussian"` (a normal vector), all of l_p
       length `norm`; or any vector of the ball.
-    * `noise`: see the table. `contamination`: the share of outliers, at most 1/2; `outliers`:
-      `"flip"`, -y in place of y, or `"coin"`, +bound or -bound.
+    * `noise`: see the table; at most 1,000 (bound - |theta_0|_p). `contamination`: the share of
+      outliers, at most 1/2; `outliers`: `"flip"`, -y in place of y, or `"coin"`, +bound or -bound.
     * `data`: real users in place of synthetic ones and of `dim`, `theta`, `norm`, `sparsity`,
       `noise` and `contamination`; drawn with replacement, so that P is the empirical law, F known
       and theta* its minimiser over the ball, to a certified gap. Features are scaled down to l_q
@@ -125,10 +124,16 @@ class StreamingRegression(StreamProblem):
         if self.family is None:
             self.family = "linear" if self.data is None else "logistic"
         one_of("family", self.family, ("linear", "logistic", "quantile"))
+        inside("level", self.level, 0, 1, ends=False)
+        positive("bound", self.bound)
+        at_least("noise", self.noise, 0)
+        whole("sparsity", self.sparsity, 1)
+        whole("digit", self.digit, 0, 9)
         if self.data is not None:
             self._refuse_what_data_replace()
             self.dim = _table(self.data, self.digit).shape[1] - 1
-        ball = LpBall(self.dim, inf if self.p == "inf" else self.p, self.radius)
+        p = float(self.p) if isinstance(self.p, str) and self.p == "inf" else self.p
+        ball = LpBall(self.dim, p, self.radius)
         loss = self._loss = self._made_loss(ball)
         self.spec = StreamSpec(loss=loss, horizon=self.horizon, delay=self.delay)
         if self.data is not None:
@@ -162,10 +167,10 @@ class StreamingRegression(StreamProblem):
         loss, share, kind = self._loss, self.contamination, self.outliers
         if isinstance(loss, LogisticRegression):
             return LogisticAnswers(loss=loss, contamination=share, outliers=kind)
-        at_least("noise", self.noise, 0)
         room = self.bound - length
         if not room > 0:
             raise BadInput(f"Expected bound={self.bound} above the l_p length {length} of theta.")
+        inside("noise", self.noise, 0, _WIDEST * room, ends=True)
         if isinstance(loss, QuantileRegression):
             positive("noise", self.noise)
             halves = HalfNormals(self.noise, room, self.level)
@@ -175,13 +180,16 @@ class StreamingRegression(StreamProblem):
 
     def _refuse_what_data_replace(self) -> None:
         for field in fields(StreamingRegression):
-            if field.name in _SYNTHETIC and getattr(self, field.name) != field.default:
+            value, usual = getattr(self, field.name), cast(Any, field.default)
+            if field.name in _SYNTHETIC and not np.array_equal(value, usual):
                 raise BadInput(
-                    f"Expected {field.name}={getattr(self, field.name)!r} without "
+                    f"Expected {field.name}={value!r} without "
                     f"data={self.data!r}, which has its own."
                 )
 
 
+_WIDEST = 1000
+"""Noise wider than that, over the room it is cut to, is uniform; its mean square is rounding."""
 _SYNTHETIC = ("dim", "theta", "norm", "sparsity", "noise", "contamination", "outliers")
 
 

@@ -60,7 +60,7 @@ ORDER = """
     stochastic.sampled_descent stochastic.problems
     experts.printed_doubling
     | envs.* agents.*
-    settings progress plots replay files provenance slopes | runs loop | store | results
+    settings progress plots replay files provenance slopes | runs loop | store planned | results
     evaluate auditing.bounds auditing.scores auditing.worlds auditing.witness
     | auditing.contexts auditing.data auditing.views
     auditing.exact auditing.ratios
@@ -96,8 +96,9 @@ ORDER = """
     experiments.convex experiments.convex.__main__ experiments.experts
     experiments.experts.__main__
     experiments.figure_5_1 experiments.figure_5_1.__main__
-    comparisons sweeps.file | sweeps.plan | sweeps.folder sweeps.audits | sweeps.run | sweeps
-    report.figures | report.page | report
+    comparisons sweeps.file | sweeps.plan sweeps.workers | sweeps.folder | sweeps.audits
+    sweeps.run | sweeps
+    report.drawing | report.figures | report.page | report
     tables | commands.options | commands.listings commands.compare commands.certify commands.audit
     commands.reproduce commands.lab commands.sweep commands.report | commands | cli | __main__
 """

@@ -26,7 +26,7 @@ def pages() -> dict[Path, Path]:
     """Files elsewhere -> the pages that show them."""
     found = {}
     for page in DOCS.rglob("*.md"):
-        if shown := _SEE.fullmatch(page.read_text()):
+        if shown := _SEE.fullmatch(page.read_text(encoding="utf-8")):
             found[ROOT / shown[1]] = page
     return found
 
@@ -35,7 +35,7 @@ def _read(app: Any, docname: str, source: list[str]) -> None:
     page = original = DOCS / f"{docname}.md"
     if shown := _SEE.fullmatch(source[0]):
         original = ROOT / shown[1]
-        source[0] = original.read_text()
+        source[0] = original.read_text(encoding="utf-8")
         app.env.note_dependency(str(original))
     shown_by = pages()
 

@@ -45,7 +45,7 @@ class FromGymnasium:
     | `regret` | the regret itself | as it is |
 
     `oracle` is a function of the (wrapped) environment, asked before the user is served, or
-    "info:KEY", to be found in the info that came with her reward; `regret` is "info:KEY", too.
+    `"info:KEY"`, to be found in the info that came with her reward; `regret` is `"info:KEY"`, too.
     The best fixed arm, a yardstick in every comparison, is exact where means are known. Elsewhere
     it is an estimate: the arm whose rewards averaged best while the first agent played. Where
     actions change what later users are like, regret is against the best arm of the moment, given

@@ -75,5 +75,4 @@ def compare(
         write_json(json, results.records())
     if out is not None:
         folder = results.save(out)
-        names = ", ".join(sorted(path.name for path in folder.iterdir() if path.is_file()))
-        say(f"Written to {folder}: {names}.")
+        say(f"Written to {folder}: frame.parquet, regret.png, results.json, summary.csv.")

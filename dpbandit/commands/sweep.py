@@ -1,6 +1,7 @@
 """`dpbandit sweep`: a study from a file, which may be interrupted."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +10,15 @@ import typer
 from dpbandit.commands.options import say
 from dpbandit.inputs import BadInput
 
+_SOME = 3
+"""Files told by name."""
+
 
 def sweep(
     file: Annotated[Path | None, typer.Argument(help="TOML file, see the example.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the results.")] = None,
+    out: Annotated[  # text: as a path '' would be the current folder
+        str | None, typer.Option(help="Folder of the results.", metavar="<path>")
+    ] = None,
     backend: Annotated[
         str, typer.Option(help="loky (processes), threading or dask (a cluster).")
     ] = "loky",
@@ -51,8 +57,12 @@ def sweep(
         resume=resume,
     )
     say(f"{done.configurations} configurations: {done.run} replicas run, {done.kept} kept.")
-    for path in done.found.corrupt:
-        say(f"Corrupt, moved aside and run anew: {path}")
-    for path in done.found.foreign:
-        say(f"Not of this sweep, left alone: {path}")
+    _say_some("Corrupt, moved aside and run anew", done.found.corrupt)
+    _say_some("Not of this sweep, left alone", done.found.foreign)
     say(f"Written to {done.folder}. Next: dpbandit report {done.folder}")
+
+
+def _say_some(what: str, files: Sequence[Path]) -> None:
+    if files:
+        more = f" and {len(files) - _SOME} more" if len(files) > _SOME else ""
+        say(f"{what}: {', '.join(map(str, files[:_SOME]))}{more}")

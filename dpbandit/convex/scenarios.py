@@ -19,7 +19,7 @@ from dpbandit.convex.adversaries import (
     Switching,
 )
 from dpbandit.convex.user_laws import Mixture, law, sphere
-from dpbandit.inputs import BadInput, at_least, inside, one_of, whole
+from dpbandit.inputs import BadInput, at_least, inside, one_of, vector, whole
 from dpbandit.losses.linear import Experts
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.quadratic import OffsetQuadratic
@@ -80,17 +80,15 @@ class Scenario:
     def _directions(self, loss: Loss, streams: Streams) -> Floats:
         """e_1, (R, N)."""
         domain = loss.domain
-        if self.direction == "random":
-            return sphere(domain, streams.normals("direction", domain.affine_dim)())
         if isinstance(self.direction, str | Integral):
+            if self.direction == "random":
+                return sphere(domain, streams.normals("direction", domain.affine_dim)())
             number = 1 if isinstance(self.direction, str) else self.direction
             whole("direction", number, 1, domain.dim)
             against = (self.direction == "minus-first") != isinstance(loss, Experts)
             e = np.eye(domain.dim)[number - 1] * (-1.0 if against else 1.0)
         else:
-            e = np.array(self.direction, dtype=np.float64)
-        if e.shape != (domain.dim,):
-            raise BadInput(f"Expected direction={self.direction} to have {domain.dim} entries.")
+            e = vector("direction", self.direction, domain.dim)
         seen = domain.coordinates(e)
         length = norms(seen)
         if not (np.isfinite(length).all() and length > 1e-12 * np.abs(e).max()):

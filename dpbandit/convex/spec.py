@@ -34,6 +34,7 @@ class ConvexSpec(Spec):
         one_of("feedback", self.feedback, ("value", "datum"))
         if self.retention is not None:
             whole("retention", self.retention, 1)
+            object.__setattr__(self, "retention", int(self.retention))
         low, high = self.loss.value_range
         object.__setattr__(self, "reward_low", -high)
         object.__setattr__(self, "reward_high", -low)

@@ -233,7 +233,7 @@ def _nodes(process: Process, m: int, window: int | None) -> int:
         return WindowTreeNoise.nodes_per_leaf(window or 1, m)
     if process == "independent":
         return int(m > 0)
-    return m.bit_length()
+    return int(m).bit_length()  # NumPy's integers may have no such method
 
 
 def _column_norm(process: Process, m: int, window: int | None) -> float:

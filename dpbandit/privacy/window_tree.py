@@ -105,7 +105,7 @@ class WindowTreeNoise:
 def depth(window: int) -> int:
     """w, the smallest with 2^w >= window."""
     whole("window", window, 1)
-    return (window - 1).bit_length()
+    return int(window - 1).bit_length()
 
 
 def _prefix(start: int, length: int) -> list[Node]:

@@ -2,32 +2,37 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import filterfalse
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import seaborn as sns
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, LogLocator
+from matplotlib.ticker import FixedLocator
 
 from dpbandit.arrays import Floats
 from dpbandit.comparisons import bootstrap_band
 from dpbandit.files import write_atomically
-from dpbandit.plots import Curve, regret_curves, save_figure, style
-from dpbandit.results import Results, as_text, label
+from dpbandit.plots import (
+    ROUNDING,
+    Curve,
+    from_zero,
+    level,
+    line_count,
+    regret_curves,
+    save_figure,
+)
+from dpbandit.report.drawing import drawn, line, log_ticks
+from dpbandit.results import Results, as_text, label, short
 from dpbandit.runs import AgentRun
 from dpbandit.slopes import slope
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_MARKERS = "osD^vPXp*h"
-_DASHES = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1)))
 _MOST_TARGETS = 3
 _MOST_MARKS = 150
-_NARROW = 40
-"""Letters of a label, two of which stand side by side"""
+_SMALLEST, _LARGEST = 1e-9, 1e9
+"""Epsilons that have a place on an axis; less is none at all, and more is no privacy"""
 
 
 class Picture(NamedTuple):
@@ -41,6 +46,26 @@ class Picture(NamedTuple):
     def save(self, folder: Path, ending: str) -> Path:
         """The figure as `folder`/`name` + `ending`; atomically."""
         return write_atomically(folder / f"{self.name}{ending}", self.draw)
+
+
+class Look(NamedTuple):
+    """What looks alike in every figure of a problem, whatever its epsilon and horizon."""
+
+    name: str
+    private: bool
+    """claims an epsilon between none and infinity"""
+    delta: float
+    """claimed"""
+
+    @classmethod
+    def of(cls, run: AgentRun) -> "Look":
+        """The look of a run."""
+        proof = run.certificate
+        return cls(run.name, 0 < proof.claimed_epsilon < inf, proof.claimed_delta)
+
+
+Looks = dict[Look, int]
+"""Places in palette, dashes and markers"""
 
 
 class Problem(NamedTuple):
@@ -66,14 +91,13 @@ def pictures(problem: Problem) -> Iterator[Picture]:
     """All figures of one problem that its runs allow."""
     longest = problem.longest
     T = longest.runs[0].setup.horizon
-    names = sorted({run.name for run in problem.results.runs})
-    looks = {name: place for place, name in enumerate(names)}
+    looks = {look: n for n, look in enumerate(sorted(set(map(Look.of, problem.results.runs))))}
     yield from _curves(problem, looks)
-    if len(_targets(longest)) > 1:
+    if len(_targets(longest)) > 1 and any(map(_has_place, longest.runs)):
         yield Picture(
             f"frontier-{problem.number}",
             f"Regret after {T:,} rounds against the certified epsilon, not the claimed one. "
-            "Bars: 95 % bootstrap intervals of the mean. Levels: what has no epsilon.",
+            "Bars: 95 % bootstrap intervals of the mean. Levels: epsilon 0 or infinity, or nearly.",
             partial(_frontier, runs=longest.runs, looks=looks, title=problem.name),
         )
     horizons = sorted({run.setup.horizon for run in problem.results.runs})
@@ -98,7 +122,12 @@ def _targets(results: Results) -> list[float]:
     return sorted(claim for claim in claims if 0 < claim < inf)
 
 
-def _curves(problem: Problem, looks: dict[str, int]) -> Iterator[Picture]:
+def _has_place(run: AgentRun) -> bool:
+    """Whether its certified epsilon can be a place on an axis."""
+    return _SMALLEST < run.certificate.epsilon < _LARGEST
+
+
+def _curves(problem: Problem, looks: Looks) -> Iterator[Picture]:
     """Regret by round at the largest horizon: a figure for each epsilon, for three at most."""
     longest = problem.longest
     every = targets = _targets(longest)
@@ -123,63 +152,63 @@ def _curves(problem: Problem, looks: dict[str, int]) -> Iterator[Picture]:
         )
 
 
-def _regret(path: Path, runs: Sequence[AgentRun], looks: dict[str, int], title: str) -> None:
+def _regret(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) -> None:
     marks = runs[0].marks
     some = np.unique(np.linspace(0, len(marks) - 1, _MOST_MARKS).round().astype(int))
-    curves = [Curve(label(run), run.regret[some], looks[run.name]) for run in runs]
+    curves = [Curve(label(run), run.regret[some], looks[Look.of(run)]) for run in runs]
     unit = runs[0].setup.reward_unit
     regret_curves(path, marks[some], curves, title=as_text(title), unit=unit, band=bootstrap_band)
 
 
-def _frontier(path: Path, runs: Sequence[AgentRun], looks: dict[str, int], title: str) -> None:
-    certified = [run for run in runs if 0 < run.certificate.epsilon < inf]
-    with _drawn(path, title) as axes:
-        for name in sorted({run.name for run in certified}):
-            own = sorted(
-                (run for run in certified if run.name == name), key=lambda r: r.certificate.epsilon
-            )
+def _frontier(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) -> None:
+    placed = filter(_has_place, runs)
+    lines: dict[Look, list[AgentRun]] = {}
+    for run in sorted(placed, key=lambda run: run.certificate.epsilon):
+        lines.setdefault(Look.of(run), []).append(run)
+    several = len({look.delta for look in lines}) > 1
+    with drawn(path, title) as axes:
+        for look, own in sorted(lines.items()):
             where = [run.certificate.epsilon for run in own]
-            _line(axes, where, [run.regret[-1] for run in own], _name(own[0]), looks[name])
-        levels = [run for run in runs if not 0 < run.certificate.epsilon < inf]
-        for place, run in enumerate(levels):
-            gray, dashes = str(0.15 + 0.2 * (place % 3)), _DASHES[place % len(_DASHES)]
+            values = [run.regret[-1] for run in own]
+            line(axes, where, values, as_text(_name(own[0], delta=several)), looks[look])
+        for place, run in enumerate(filterfalse(_has_place, runs)):
+            gray, dashes = level(place)
             axes.axhline(run.regret[-1].mean(), color=gray, lw=1.4, ls=dashes, label=label(run))
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        log_ticks(axes.xaxis)
         axes.xaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
-        axes.set_xlabel("certified epsilon")
+        at = "" if several else f" at delta {short(min(lines).delta)}"
+        axes.set_xlabel(f"certified epsilon{at}")
         axes.set_ylabel(f"regret ({runs[0].setup.reward_unit})")
-        axes.set_ylim(bottom=0)
+        from_zero(axes)
 
 
-def _horizons(path: Path, runs: Sequence[AgentRun], looks: dict[str, int], title: str) -> None:
-    lines: dict[tuple[str, float, float], list[AgentRun]] = {}
+def _horizons(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) -> None:
+    lines: dict[tuple[Look, float], list[AgentRun]] = {}
     for run in sorted(runs, key=lambda run: run.setup.horizon):
-        proof = run.certificate
-        lines.setdefault((run.name, proof.claimed_epsilon, proof.claimed_delta), []).append(run)
-    most: dict[str, tuple[str, float, float]] = {}
-    for key in lines:
-        if 0 < key[1] < inf:
-            most[key[0]] = max(key, most.get(key[0], key))
-    shown = {key for key in lines if not 0 < key[1] < inf} | set(most.values())
-    with _drawn(path, title) as axes:
-        for key in sorted(shown):
-            own = lines[key]
+        lines.setdefault((Look.of(run), run.certificate.claimed_epsilon), []).append(run)
+    most = dict(sorted(lines))  # of each look the largest epsilon, which comes last
+    several = len({look.delta for look in most if look.private}) > 1
+    least = ROUNDING * max(run.regret[-1].mean() for run in runs)
+    with drawn(path, title) as axes:
+        for look, epsilon in most.items():
+            own = lines[look, epsilon]
             where = [run.setup.horizon for run in own]
             values = [run.regret[-1] for run in own]
-            if min(value.mean() for value in values) <= 0:
-                axes.plot([], [], " ", label=f"{_name(own[0])}: not drawn, a mean is not positive")
+            claim = f", claims {epsilon:g}" if look.private else ""
+            name = _name(own[0], claim, delta=several)
+            if min(value.mean() for value in values) <= least:
+                absent = as_text(f"{name}: not drawn, a mean is not positive")
+                axes.plot([], [], " ", label=absent)
                 continue
-            fitted = _exponent(where, values)
-            target = f", claims {key[1]:g}" if 0 < key[1] < inf else ""
-            _line(axes, where, values, f"{_name(own[0])}{target}{fitted}", looks[key[0]])
+            line(axes, where, values, as_text(name + _exponent(where, values)), looks[look])
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("horizon (rounds)")
         axes.set_ylabel(f"regret ({runs[0].setup.reward_unit})")
         axes.xaxis.set_major_locator(FixedLocator(sorted({run.setup.horizon for run in runs})))
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        log_ticks(axes.yaxis)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter("{x:,.6g}")
         axes.minorticks_off()
@@ -199,7 +228,8 @@ def _cost(path: Path, runs: Sequence[AgentRun], title: str) -> None:
     rounds = [run.setup.horizon * len(run.replicas) for run in ranked]
     micros = [1e6 * run.seconds / n for run, n in zip(ranked, rounds, strict=True)]
     with sns.axes_style("ticks"), sns.plotting_context("notebook"):
-        figure = Figure(figsize=(10.5, 1.4 + 0.36 * len(ranked)), layout="constrained")
+        slot = 0.16 + 0.2 * max(line_count([name]) for name in names)
+        figure = Figure(figsize=(10.5, 1.4 + slot * len(names)), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
         blue, orange = sns.color_palette("colorblind", 2)
         left.barh(range(len(names)), switches, color=blue)
@@ -208,7 +238,7 @@ def _cost(path: Path, runs: Sequence[AgentRun], title: str) -> None:
         left.xaxis.set_major_formatter("{x:,.6g}")
         right.barh(range(len(names)), micros, color=orange)
         right.set_xlabel("microseconds a round")
-        left.invert_yaxis()
+        left.set_ylim(len(names) - 0.4, -0.6)  # the first on top
         for axes in (left, right):
             axes.grid(axis="x", alpha=0.35)
             sns.despine(ax=axes)
@@ -216,60 +246,10 @@ def _cost(path: Path, runs: Sequence[AgentRun], title: str) -> None:
         save_figure(figure, path)
 
 
-class _drawn:
-    """One pair of axes with the legend below, saved to `path` at the end."""
-
-    def __init__(self, path: Path, title: str) -> None:
-        self._path, self._title = path, title
-        self._styles: list[Any] = [sns.axes_style("ticks"), sns.plotting_context("notebook")]
-
-    def __enter__(self) -> "Axes":
-        for setting in self._styles:
-            setting.__enter__()
-        self._figure = Figure(figsize=(9.5, 6.2), layout="constrained")
-        self._axes = self._figure.add_subplot()
-        return self._axes
-
-    def __exit__(self, *error: Any) -> None:
-        if error[0] is None:
-            self._axes.grid(alpha=0.35)
-            self._axes.set_title(as_text(self._title), loc="left", pad=12)
-            sns.despine(ax=self._axes)
-            _, labels = self._axes.get_legend_handles_labels()
-            columns = 2 if max(map(len, labels), default=0) < _NARROW else 1
-            self._figure.set_figheight(5.2 + 0.26 * len(labels) / columns)
-            how: dict[str, Any] = {"ncols": columns, "frameon": False, "handlelength": 3.2}
-            self._figure.legend(loc="outside lower left", **how)
-            save_figure(self._figure, self._path)
-        for setting in reversed(self._styles):
-            setting.__exit__(*error)
-
-
-def _line(
-    axes: "Axes", where: Sequence[float], values: Sequence[Floats], name: str, look: int
-) -> None:
-    mean = np.array([one.mean() for one in values])
-    if len(values[0]) > 1:
-        ends = np.array([bootstrap_band(one) for one in values]).T
-        error = np.abs(ends - mean)
-    else:
-        error = None
-    color, dashes = style(look)
-    axes.errorbar(
-        where,
-        mean,
-        yerr=error,
-        color=color,
-        ls=dashes,
-        marker=_MARKERS[look % len(_MARKERS)],
-        ms=6,
-        lw=1.8,
-        capsize=3,
-        label=name,
-    )
-
-
-def _name(run: AgentRun) -> str:
-    """Without the epsilon, but never without what restricts it."""
-    brief = run.certificate.ledger.brief
-    return as_text(f"{run.name} ({brief})" if brief else run.name)
+def _name(run: AgentRun, claim: str = "", *, delta: bool) -> str:
+    """Without what is certified, but never without what restricts it."""
+    proof = run.certificate
+    brief = f" ({proof.ledger.brief})" if proof.ledger.brief else ""
+    at = f", δ = {short(proof.claimed_delta)}" if delta and Look.of(run).private else ""
+    none = ", not private" if proof.claimed_epsilon == inf else ""
+    return f"{run.name}{brief}{claim}{at}{none}"

@@ -14,6 +14,7 @@ from jinja2 import Environment, StrictUndefined
 from dpbandit.comparisons import differences
 from dpbandit.files import write_atomically
 from dpbandit.inputs import one_of
+from dpbandit.planned import Planned, planned, read_document
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.report.figures import Problem, pictures, problems
 from dpbandit.results import Results
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _ENDINGS = (".svg", ".png")
+_USUAL = "Uniform"
+"""The baseline unless told otherwise, which may be missing"""
+_AUDIT = {"agent": str, "problem": str, "config": dict, "env_kwargs": dict}
 
 
 class Report(NamedTuple):
@@ -36,22 +40,28 @@ def write_report(
     folder: str | os.PathLike[str],
     *,
     out: str | os.PathLike[str] | None = None,
-    baseline: str = "Uniform",
+    baseline: str = _USUAL,
 ) -> Report:
     """Write index.html and its figures (PNG and SVG) from the results below `folder`.
 
     Args:
         folder: of a sweep, or of `Results.save`.
         out: folder of the report; `folder`/report if left out.
-        baseline: the agent that all others are compared with, on the same users.
+        baseline: the agent that all others are compared with, on the same users; without
+            Uniform, the usual one, there is a report without differences.
+
+    An unfinished sweep has a report of what is there, which says on top how much that is.
 
     Raises:
-        BadInput: no results there, no agent called `baseline`, a file that cannot be written.
+        BadInput: no results there, no agent called `baseline`, a damaged file, or one that cannot
+            be written.
     """
     folder = Path(folder)
     target = Path(out) if out is not None else folder / "report"
-    results = Results.load(folder)
-    one_of("baseline", baseline, sorted({run.name for run in results.runs}))
+    plan, results = planned(folder), Results.load(folder)
+    names = sorted({run.name for run in results.runs})
+    one_of("baseline", baseline, {_USUAL, *names})
+    audits = _audits(folder, plan)
     sections, written = [], []
     for problem in problems(results):
         shown = []
@@ -61,13 +71,14 @@ def write_report(
             shown.append({"caption": picture.caption, "source": _inlined(vector)})
         sections.append(_section(problem, shown))
     page = _template().render(
-        title=_title(folder),
+        title=(plan and plan.name) or folder.resolve().name or "results",
+        unfinished=_unfinished(plan, results, audits) if plan else "",
         facts=_facts(results),
         sections=sections,
-        differences=_differences(results, baseline),
+        differences=_differences(results, baseline) if baseline in names else None,
         baseline=baseline,
         certificates=_certificates(results.runs),
-        audits=_audits(folder),
+        audits=audits,
         configs=_configs(results.runs),
         honesty=HONESTY,
     )
@@ -87,16 +98,19 @@ def _inlined(figure: Path) -> str:
     return "data:image/svg+xml;base64," + b64encode(figure.read_bytes()).decode()
 
 
-def _title(folder: Path) -> str:
-    plan = _plan(folder)
-    return str(plan.get("name") or folder.resolve().name or "results")
-
-
-def _plan(folder: Path) -> dict[str, Any]:
-    """What the sweep in `folder` was asked for; nothing where it is no sweep's."""
-    file = folder / "sweep.json"
-    plan: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-    return plan
+def _unfinished(plan: Planned, results: Results, audits: Sequence[Any]) -> str:
+    """How much of a sweep is there; nothing where that is all."""
+    configurations, begun = len(plan.configurations), len(results.runs)
+    there = sum(len(run.replicas) for run in results.runs)
+    asked = configurations * plan.replicas
+    missing = []
+    if there < asked:
+        missing.append(f"{there:,} of {asked:,} replicas are there")
+    if begun < configurations:
+        missing.append(f"{configurations - begun:,} of {configurations:,} configurations lack all")
+    if len(audits) < len(plan.audits):
+        missing.append(f"{len(audits):,} of {len(plan.audits):,} audits are there")
+    return "; ".join(missing)
 
 
 def _facts(results: Results) -> dict[str, str]:
@@ -145,10 +159,11 @@ def _certificates(runs: Sequence[AgentRun]) -> list[dict[str, Any]]:
     ]
 
 
-def _audits(folder: Path) -> list[dict[str, Any]]:
+def _audits(folder: Path, plan: Planned | None) -> list[dict[str, Any]]:
     """Those that the sweep asks for and that are there."""
-    files = [folder / "audits" / f"{key}.json" for key in _plan(folder).get("audits", [])]
-    found = [json.loads(file.read_text("utf-8")) for file in files if file.is_file()]
+    files = [folder / "audits" / f"{key}.json" for key in (plan.audits if plan else ())]
+    remedy = "delete it and resume the sweep (--resume), which audits again"
+    found = [read_document(file, _AUDIT, remedy) for file in files if file.is_file()]
     return sorted(found, key=lambda audit: (audit["problem"], audit["agent"], str(audit["config"])))
 
 

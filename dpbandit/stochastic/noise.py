@@ -42,7 +42,7 @@ class HalfNormals:
         if self.scale == 0:
             return 0.0
         a = self.room / self.scale
-        return self.scale**2 * (1 - 2 * a * exp(-(a**2) / 2) / sqrt(2 * pi) / self._within)
+        return self.scale**2 * (1 - 2 * a * exp(-a * a / 2) / sqrt(2 * pi) / self._within)
 
     def below(self, t: Floats) -> Floats:
         """P(e <= t)."""

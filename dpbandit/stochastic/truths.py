@@ -6,7 +6,7 @@ import numpy as np
 
 from dpbandit.arrays import Floats, norms
 from dpbandit.domains.lp_balls import LpBall
-from dpbandit.inputs import BadInput, one_of, positive, whole
+from dpbandit.inputs import BadInput, one_of, positive, vector, whole
 from dpbandit.streams import Streams
 
 WORDS = ("dense", "sparse", "random-sparse", "gaussian")
@@ -38,10 +38,7 @@ class Truth:
             if "sparse" in self.theta:
                 whole("sparsity", self.sparsity, 1, self.domain.dim)
             return
-        vector = self._vector()
-        if vector.shape != (self.domain.dim,) or not np.isfinite(vector).all():
-            raise BadInput(f"Expected theta={self.theta} to be {self.domain.dim} numbers.")
-        if not self.domain.contains(vector[None]).all():
+        if not self.domain.contains(self._vector()[None]).all():
             raise BadInput(f"Expected theta={self.theta} to lie in {self.domain}.")
 
     @property
@@ -68,4 +65,4 @@ class Truth:
         return self.norm * direction / norms(direction, self.domain.p)
 
     def _vector(self) -> Floats:
-        return np.array(self.theta, dtype=np.float64)
+        return vector("theta", self.theta, self.domain.dim)

@@ -1,20 +1,27 @@
 """Audits beside the runs of a sweep: every private agent, once for each environment."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dpbandit.auditing.audit import audit
 from dpbandit.evaluate import problem_maker
+from dpbandit.files import write_json
 from dpbandit.inputs import BadInput
 from dpbandit.protocols import AgentConfig
 from dpbandit.provenance import provenance
 from dpbandit.runs import describe, run_key
 from dpbandit.sweeps.file import Audit, Sweep
+from dpbandit.sweeps.folder import Found, moved_aside
 from dpbandit.sweeps.plan import Configuration
 
 AUDITS = "audits"
 """Folder of the audits below that of the sweep."""
+
+
+Task = tuple[str, Configuration, Audit]
+"""The key of an audit, and what to audit how."""
 
 
 class Audited(NamedTuple):
@@ -26,13 +33,11 @@ class Audited(NamedTuple):
     """of both worlds together"""
 
 
-def audits_of(
-    sweep: Sweep, configurations: Sequence[Configuration]
-) -> dict[str, tuple[str, Configuration, Audit]]:
+def audits_of(sweep: Sweep, configurations: Sequence[Configuration]) -> dict[str, Task]:
     """The audits that are wanted, by key: one for each private agent, target and environment."""
     if sweep.audit is None:
         return {}
-    wanted: dict[str, tuple[str, Configuration, Audit]] = {}
+    wanted: dict[str, Task] = {}
     for one in _private(configurations):
         arguments = {**one.setup.env_kwargs, "horizon": sweep.audit.horizon}
         asked = {**vars(one.setup), "horizon": sweep.audit.horizon, "env_kwargs": arguments}
@@ -65,8 +70,33 @@ def run_audit(key: str, one: Configuration, how: Audit) -> Audited:
     return Audited(key, {**found, **named}, 2 * how.runs * how.horizon)
 
 
-def audit_file(folder: Path, key: str) -> Path:
-    """Where an audit's file is."""
+def missing_audits(folder: Path, wanted: Mapping[str, Task], found: Found) -> list[Task]:
+    """Those without a whole file; what is not what was written is moved aside, as blocks are."""
+    missing = []
+    for key, task in wanted.items():
+        file = _file(folder, key)
+        if file.exists() and not _whole(file):
+            found.corrupt.append(moved_aside(file))
+        if not file.exists():
+            missing.append(task)
+    return missing
+
+
+def write_audit(folder: Path, audit: Audited) -> Path:
+    """One audit, under its own name, and the hash of all it says."""
+    document = {**audit.document, "hash": run_key(audit.document)}
+    return write_json(_file(folder, audit.key), document)
+
+
+def _whole(file: Path) -> bool:
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        return bool(document.pop("hash") == run_key(document))
+    except (ValueError, LookupError, TypeError, AttributeError):  # not JSON, or no such object
+        return False
+
+
+def _file(folder: Path, key: str) -> Path:
     return folder / AUDITS / f"{key}.json"
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpbandit.inputs import BadInput
+from dpbandit.loop import MOST_ROUNDS
 
 Value = bool | int | float | str
 Values = dict[str, Value]
@@ -18,6 +19,7 @@ Epsilon = Annotated[float, Field(gt=0)]
 """infinity: without noise"""
 Delta = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
+Rounds = Annotated[int, Field(ge=1, le=MOST_ROUNDS)]
 
 
 class _Strict(BaseModel):
@@ -46,7 +48,7 @@ class Audit(_Strict):
     """Whether and how to audit every private agent beside the runs."""
 
     runs: Annotated[int, Field(ge=400)] = Field(4000, description="runs of each of two worlds")
-    horizon: Count = Field(40, description="rounds of the audited problem")
+    horizon: Rounds = Field(40, description="rounds of the audited problem")
 
 
 class Sweep(_Strict):
@@ -60,7 +62,7 @@ class Sweep(_Strict):
     name: str = Field("sweep", description="title of the report")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     replicas: Count = 20
-    horizons: Annotated[list[Count], Field(min_length=1)] = [10_000]
+    horizons: Annotated[list[Rounds], Field(min_length=1)] = [10_000]
     epsilons: Annotated[list[Epsilon], Field(min_length=1)] = [1.0]
     deltas: Annotated[list[Delta], Field(min_length=1)] = [1e-5]
     environments: Annotated[list[Environment], Field(min_length=1)]
@@ -75,7 +77,7 @@ class Sweep(_Strict):
             BadInput: no such file, no TOML, an unknown key (the nearest is named), a wrong value.
         """
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = Path(path).read_text(encoding="utf-8-sig")  # some editors begin with a mark
             return cls.of(tomllib.loads(text), source=os.fspath(path))
         except OSError as error:
             raise BadInput(f"Cannot read {path}: {error.strerror}.") from None

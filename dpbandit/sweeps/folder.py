@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dpbandit.inputs import BadInput
+from dpbandit.progress import Progress
 from dpbandit.provenance import PROGRAM, provenance
 from dpbandit.runs import AgentRun
 from dpbandit.store import Corrupt, Foreign, read_runs, write_runs
@@ -25,7 +26,7 @@ class Found:
     corrupt: list[Path] = field(default_factory=list)
     """moved aside, under a name that ends in .corrupt"""
     foreign: list[Path] = field(default_factory=list)
-    """not of this sweep, left alone"""
+    """not of this sweep: neither read nor changed"""
 
     def missing(self, configuration: Configuration, replicas: int) -> list[int]:
         """The replicas that are still to be run."""
@@ -33,29 +34,35 @@ class Found:
         return [r for r in range(replicas) if r not in done]
 
 
-def survey(folder: Path, keys: Collection[str]) -> Found:
-    """Read and verify every block below `folder`. Nothing is deleted.
+def survey(folder: Path, keys: Collection[str], *, progress: bool) -> Found:
+    """Read and verify every block of these configurations below `folder`. Nothing is deleted.
 
     Raises:
         BadInput: a block of this sweep was made by another program, whose numbers may differ.
     """
-    found = Found()
-    for file in blocks(folder):
-        ours = file.name.partition("-")[0] in keys
-        try:
-            runs = read_runs(file)
-        except (Corrupt, Foreign) as mistake:
-            if ours or isinstance(mistake, Corrupt):
-                found.corrupt.append(_moved_aside(file))
-            else:
-                found.foreign.append(file)
-            continue
-        if not ours or [run.key for run in runs] != [file.name.partition("-")[0]]:
-            found.foreign.append(file)
-            continue
-        check_program(runs[0], file)
-        found.replicas.setdefault(runs[0].key, set()).update(runs[0].replicas.tolist())
+    found, files = Found(), blocks(folder)
+    with Progress(len(files), shown=progress) as bar:
+        bar.working_on("verifying", rate=1)
+        for file in files:
+            _look_at(file, keys, found)
+            bar.advance(1)
     return found
+
+
+def _look_at(file: Path, keys: Collection[str], found: Found) -> None:
+    key = file.name.partition("-")[0]
+    if key not in keys:
+        found.foreign.append(file)
+        return
+    try:
+        runs = read_runs(file)
+    except (Corrupt, Foreign):
+        runs = []
+    if [run.key for run in runs] != [key]:
+        found.corrupt.append(moved_aside(file))
+        return
+    check_program(runs[0], file)
+    found.replicas.setdefault(key, set()).update(runs[0].replicas.tolist())
 
 
 def blocks(folder: Path) -> list[Path]:
@@ -96,7 +103,8 @@ def consecutive(replicas: Sequence[int], size: int) -> list[tuple[int, int]]:
     ]
 
 
-def _moved_aside(file: Path) -> Path:
+def moved_aside(file: Path) -> Path:
+    """The file under a new name, which ends in .corrupt."""
     aside = file.with_name(f"{file.name}.corrupt")
     number = 1
     while aside.exists():

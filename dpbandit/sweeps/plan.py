@@ -1,8 +1,10 @@
 """A sweep, written out: one configuration for each agent, target, environment and horizon."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
+from math import inf
 from typing import Any
 
 from dpbandit.agents import AGENTS
@@ -16,9 +18,12 @@ from dpbandit.evaluate import (
 )
 from dpbandit.inputs import BadInput
 from dpbandit.loop import log_marks, play_any
-from dpbandit.protocols import AgentConfig
+from dpbandit.privacy.certificate import Certificate
+from dpbandit.progress import Progress
+from dpbandit.protocols import AgentConfig, Problem
 from dpbandit.runs import AgentRun, Setup, describe, run_key
 from dpbandit.settings import agent_config, agent_id
+from dpbandit.streams import Streams
 from dpbandit.sweeps.file import Agent, Environment, Sweep
 
 
@@ -36,35 +41,62 @@ class Configuration:
         asked = {**vars(self.setup), "agent": self.name, "config": describe(self.config)}
         return run_key(asked)
 
+    def __hash__(self) -> int:
+        return hash(self.key)  # the arguments of its environment are a dictionary
+
+    def problem(self) -> Problem:
+        """A new problem, as it is before the first round."""
+        return problem_maker(self.setup.environment)(**self.setup.env_kwargs)
+
     def play(self, first: int, last: int) -> AgentRun:
         """Replicas `first` to `last` - 1: depends on nothing but the configuration and them."""
-        setup = self.setup
-        problem = problem_maker(setup.environment)(**setup.env_kwargs)
+        setup, proof = self.setup, _certificate(self)
         seeds = [(setup.seed, r) for r in range(first, last)]
-        log = play_any(problem, self.config, seeds, marks=log_marks(setup.horizon))
-        proof = certify(self.config, problem.spec, accountants=False)
+        log = play_any(self.problem(), self.config, seeds, marks=log_marks(setup.horizon))
         return as_run(setup, self.name, self.config, proof, [log], first=first)
 
 
-def plan(sweep: Sweep) -> tuple[Configuration, ...]:
+@lru_cache(maxsize=64)
+def _certificate(one: Configuration) -> Certificate:
+    """Once for all blocks of a configuration: some take longer to certify than to play."""
+    return certify(one.config, one.problem().spec, accountants=False)
+
+
+Agents = Sequence[tuple[str, AgentConfig]]
+
+
+def plan(sweep: Sweep, *, progress: bool = False) -> tuple[Configuration, ...]:
     """All configurations of a sweep, each once, yardsticks included.
 
     Every agent is made once, so that one that does not fit is found before the first round.
+
+    Args:
+        sweep: see `Sweep.read`.
+        progress: show a bar once it takes longer than two seconds.
 
     Raises:
         BadInput: an unknown id, argument or setting, an agent that does not fit a problem, two
             configurations of the same name.
     """
+    agents = [chosen for entry in sweep.agents for chosen in _agents(sweep, entry)]
+    problems = [
+        (entry, {**arguments, "horizon": horizon})
+        for entry, horizon in product(sweep.environments, sweep.horizons)
+        for arguments in _combinations(entry.arguments, entry.grid, "arguments")
+    ]
     found: dict[str, Configuration] = {}
-    for entry, horizon in product(sweep.environments, sweep.horizons):
-        for arguments in _combinations(entry.arguments, entry.grid, "arguments"):
-            for configuration in _on(sweep, entry, {**arguments, "horizon": horizon}):
+    with Progress(len(problems) * len(agents), shown=progress) as bar:
+        bar.working_on("planning", rate=1)
+        for entry, arguments in problems:
+            for configuration in _on(sweep, entry, arguments, agents, bar):
                 found[configuration.key] = configuration
     _check_names(found.values())
     return tuple(found.values())
 
 
-def _on(sweep: Sweep, entry: Environment, arguments: dict[str, Any]) -> Iterator[Configuration]:
+def _on(
+    sweep: Sweep, entry: Environment, arguments: dict[str, Any], agents: Agents, bar: Progress
+) -> Iterator[Configuration]:
     environment = environment_id(entry.id)
     problem = problem_maker(environment)(**arguments)
     varied = [f"{key}={value}" for key, value in arguments.items() if key in entry.grid]
@@ -78,12 +110,12 @@ def _on(sweep: Sweep, entry: Environment, arguments: dict[str, Any]) -> Iterator
         if entry.label
         else problem_label(environment, arguments),
     )
-    agents = [chosen for agent in sweep.agents for chosen in _agents(sweep, agent)]
     for name, config in agents:
         try:
-            certify(config, problem.spec, accountants=False)  # does it fit?
+            config.make(problem.spec, Streams([0]))  # does it fit?
         except BadInput as mistake:
             raise BadInput(f"{name} on {setup.problem}: {mistake}") from mistake
+        bar.advance(1)
         yield Configuration(setup, name, config)
     given = {f"{name} {number}": config for number, (name, config) in enumerate(agents)}
     for name, config in with_baselines(given, problem.spec).items():
@@ -91,10 +123,9 @@ def _on(sweep: Sweep, entry: Environment, arguments: dict[str, Any]) -> Iterator
             yield Configuration(setup, name, config)
 
 
-def _agents(sweep: Sweep, entry: Agent) -> Iterator[tuple[str, AgentConfig]]:
-    """The configs of an entry, each under a name that does not tell the privacy target."""
-    known = agent_id(entry.id)
-    names = {field.name for field in fields(AGENTS[known])}
+def _agents(sweep: Sweep, entry: Agent) -> Iterable[tuple[str, AgentConfig]]:
+    """The configs of an entry, each once, under a name that does not tell the privacy target."""
+    known, found = agent_id(entry.id), dict[str, tuple[str, AgentConfig]]()
     for settings in _combinations(entry.settings, entry.grid, "settings"):
         told = [key for key in settings if key not in _TARGETS]
         told = [key for key in told if key in entry.grid] if entry.label else told
@@ -102,11 +133,14 @@ def _agents(sweep: Sweep, entry: Agent) -> Iterator[tuple[str, AgentConfig]]:
         name = " ".join([first, *(f"{key}={settings[key]}" for key in told)])
         for epsilon, delta in product(sweep.epsilons, sweep.deltas):
             try:
-                yield name, agent_config(known, settings, epsilon=epsilon, delta=delta)
+                config = agent_config(known, settings, epsilon=epsilon, delta=delta)
             except BadInput as mistake:
                 raise BadInput(f"{name}: {mistake}") from mistake
-            if not names & _TARGETS:
-                break
+            asked = {"name": name, **describe(config)}
+            if asked.get("epsilon") == inf:
+                asked["delta"] = None  # without noise there is none
+            found.setdefault(run_key(asked), (name, config))
+    return found.values()
 
 
 _TARGETS = {"epsilon", "delta"}
@@ -127,9 +161,18 @@ def _combinations(
 
 
 def _check_names(configurations: Iterable[Configuration]) -> None:
-    """Two agents of one name on one problem would be one line in every plot."""
+    """Two agents of one name would be one line in every plot and one row of the differences."""
+    called: dict[str, Mapping[str, Any]] = {
+        name: describe(AGENTS[known]()) for known, name in _YARDSTICKS.items()
+    }
     seen: dict[Any, Configuration] = {}
     for one in configurations:
+        config = {key: value for key, value in describe(one.config).items() if key not in _TARGETS}
+        if called.setdefault(one.name, config) != config:
+            raise BadInput(
+                f"Expected one agent to be called {one.name!r}, got {_words(called[one.name])} and "
+                f"{_words(config)}: give them labels of their own."
+            )
         target = tuple(getattr(one.config, name, None) for name in sorted(_TARGETS))
         place = (one.setup.problem, one.setup.horizon, one.name, *target)
         if place in seen:
@@ -139,3 +182,8 @@ def _check_names(configurations: Iterable[Configuration]) -> None:
                 f"{seen[place].setup.env_kwargs}: give them labels of their own."
             )
         seen[place] = one
+
+
+def _words(config: Mapping[str, Any]) -> str:
+    settings = ", ".join(f"{key}={value!r}" for key, value in config.items() if key != "agent")
+    return f"{config['agent']}({settings})"

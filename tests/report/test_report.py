@@ -89,7 +89,7 @@ def test_the_frontier_is_at_the_certified_epsilon(swept, monkeypatch):
     """Printed calibrations claim another one."""
     drawn = {}
     monkeypatch.setattr(
-        "dpbandit.report.figures._line",
+        "dpbandit.report.figures.line",
         lambda axes, where, values, name, look: drawn.update({name: where}),
     )
     (problem,) = problems(Results.load(swept))

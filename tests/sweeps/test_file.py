@@ -1,11 +1,14 @@
 """Sweep files: what is written is what is run, and a mistake is one sentence."""
 
 import json
+import sys
+from math import inf
 from pathlib import Path
 
 import pytest
 
 from dpbandit import BadInput
+from dpbandit.evaluate import certify
 from dpbandit.sweeps import Sweep, plan
 from tests.sweeps.studies import TINY, many
 
@@ -27,6 +30,8 @@ def changed(**values):
         ({"epsilons": []}, "epsilons"),
         ({"deltas": [1.0]}, "deltas.0=1.0"),
         ({"horizons": [0]}, "horizons.0=0"),
+        ({"horizons": [10**22]}, "horizons.0=10000.* less than or equal to 1000000000"),
+        ({"audit": {"horizon": 10**10}}, "audit.horizon=10000000000"),
         ({"replicas": 0}, "replicas=0"),
         ({"replicas": 2.5}, "replicas=2.5"),
         ({"seed": -1}, "seed=-1"),
@@ -40,6 +45,10 @@ def changed(**values):
         ({"agents": [{"id": "linucb", "settings": {"alpha": [1, 2]}}]}, r"settings.alpha=\[1, 2\]"),
         ({"deltas": [0.0]}, "dp-ucb .*delta=0.0"),
         ({"agents": [{"id": "linucb", "label": "a"}, {"id": "lints", "label": "a"}]}, "labels"),
+        ({"agents": [{"id": "linucb", "label": "a"}, {"id": "fade", "label": "a"}]}, "called 'a'"),
+        ({"agents": [{"id": "fade", "label": "Uniform"}]}, "called 'Uniform'.*FADE.* labels"),
+        ({"agents": [{"id": "fade", "label": "Centre"}]}, "called 'Centre'"),
+        ({"agents": [{"id": "fade", "label": "linucb"}, {"id": "linucb"}]}, "called 'linucb'"),
         ({"environments": [{"id": "GLMBandits"}]}, "did you mean"),
         ({"environments": [{"id": "GLMBandit", "arguments": {"dims": 2}}]}, "did you mean dim"),
         ({"environments": [{"id": "GLMBandit", "arguments": {"horizon": 2}}]}, "horizons"),
@@ -65,6 +74,14 @@ def test_files_are_read_and_their_mistakes_told(tmp_path):
             Sweep.read(tmp_path / name)
 
 
+def test_a_byte_order_mark_is_no_mistake(tmp_path):
+    """As some editors on Windows write it."""
+    file = tmp_path / "a.toml"
+    text = 'replicas = 3\n[[environments]]\nid = "GLMBandit"\n[[agents]]\nid = "linucb"\n'
+    file.write_text(text, encoding="utf-8-sig")
+    assert Sweep.read(file).replicas == 3
+
+
 def test_a_plan_by_hand():
     """Every combination once; agents without a target once, not once for each epsilon."""
     found = plan(Sweep.of(TINY))
@@ -86,6 +103,47 @@ def test_a_plan_by_hand():
         "GLMBandit noise=0.2 dim=3",
     }
     assert len(plan(many(50))) == 50
+
+
+@pytest.mark.parametrize(
+    ("values", "targets"),
+    [
+        ({"epsilons": [1, inf], "deltas": [0.1, 0.2]}, [(1, 0.1), (1, 0.2), (inf, 0.1)]),
+        ({"grid": {"epsilon": [1, inf]}, "deltas": [0.1, 0.2]}, [(1, 0.1), (1, 0.2), (inf, 0.1)]),
+        ({"grid": {"delta": [0.3, 0.4]}, "epsilons": [inf]}, [(inf, 0.3)]),
+    ],
+    ids=["of the sweep", "epsilons of an agent", "deltas of an agent"],
+)
+def test_without_noise_there_is_no_delta(values, targets):
+    """A run without noise comes once, with the first delta, not the same run for each of them."""
+    agent = {"id": "fade", "grid": values.pop("grid", {})}
+    environments = [{"id": "OJPricing"}]
+    sweep = Sweep.of(changed(agents=[agent], environments=environments, horizons=[9], **values))
+    found = [one.config for one in plan(sweep) if one.name == "fade"]
+    assert [(config.epsilon, config.delta) for config in found] == targets
+
+
+def test_planning_certifies_nothing_and_playing_once(monkeypatch):
+    """Some noise takes longer to certify than to play: not in plans, not for each block anew."""
+    asked = []
+
+    def counted(config, spec, **how):
+        asked.append(config)
+        return certify(config, spec, **how)
+
+    monkeypatch.setattr(sys.modules[plan.__module__], "certify", counted)
+    one = plan(Sweep.of(changed(seed=12345)))[1]
+    assert not asked
+    proofs = [one.play(r, r + 1).certificate for r in range(3)]
+    assert asked == [one.config]
+    assert proofs == 3 * [certify(one.config, one.problem().spec, accountants=False)]
+
+
+def test_a_long_plan_shows_a_bar(monkeypatch, capsys):
+    monkeypatch.setattr("dpbandit.progress._PATIENCE", -1.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    plan(Sweep.of(TINY), progress=True)
+    assert "planning" in capsys.readouterr().err
 
 
 def test_names_tell_what_differs():

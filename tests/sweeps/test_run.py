@@ -1,12 +1,14 @@
 """Sweeps: the same numbers however they are run, and nothing lost when they are stopped."""
 
 import json
+import os
 import random
 import signal
 import subprocess
 import sys
 import time
 import tracemalloc
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,7 +86,8 @@ def test_more_replicas_are_added_to_those_there(tmp_path):
 
 
 def test_corrupt_and_foreign_files_are_told_and_kept(whole, tmp_path):
-    """Half a file, one changed byte of the numbers, somebody's parquet, half-written leftovers."""
+    """Half a file, one changed number, somebody's files, half-written leftovers: what is not named
+    as a block of this sweep is left alone, whatever it holds."""
     import pandas as pd
 
     for file in (whole / "blocks").iterdir():
@@ -98,7 +101,7 @@ def test_corrupt_and_foreign_files_are_told_and_kept(whole, tmp_path):
     regret = run.regret.copy()
     regret[-1, 0] += 1e-9  # a number that was never measured, under the old hash
     _forge(second, replace(run, regret=regret))
-    (tmp_path / "blocks" / "notes.parquet").write_bytes(b"")
+    (tmp_path / "blocks" / "notes.parquet").write_bytes(b"no parquet")
     table.to_parquet(tmp_path / "blocks" / "mine.parquet")
     (tmp_path / "blocks" / f".{third.stem}.123.parquet").write_bytes(b"half")
     with pytest.warns(UserWarning, match="Left out") as said:
@@ -108,12 +111,12 @@ def test_corrupt_and_foreign_files_are_told_and_kept(whole, tmp_path):
     assert {path.name for path in done.found.corrupt} == {
         f"{first.name}.corrupt",
         f"{second.name}.corrupt",
-        "notes.parquet.corrupt",
     }
     assert all(path.exists() for path in done.found.corrupt)
-    assert [path.name for path in done.found.foreign] == ["mine.parquet"]
+    assert [path.name for path in done.found.foreign] == ["mine.parquet", "notes.parquet"]
+    assert (tmp_path / "blocks" / "notes.parquet").read_bytes() == b"no parquet"
     assert (done.run, done.kept) == (10, 140)
-    with pytest.warns(UserWarning, match="mine"):
+    with pytest.warns(UserWarning, match="mine|notes"):
         assert same(whole, tmp_path)
 
 
@@ -190,15 +193,17 @@ def test_workers_of_another_program_are_refused(tmp_path, monkeypatch):
         ({"block": 0}, "block=0"),
         ({"scheduler": "tcp://x:1"}, "scheduler='tcp://x:1' only"),
         ({}, "hold no blocks yet"),
+        ({"out": ""}, "out='' to name a folder"),
     ],
 )
 def test_bad_input(whole, how, sentence):
     with pytest.raises(BadInput, match=sentence):
-        run_sweep(Sweep.of(TINY), whole, progress=False, **how)
+        run_sweep(Sweep.of(TINY), **{"out": whole, "progress": False, **how})
 
 
 def test_audits_stand_beside_the_runs(tmp_path):
-    """Each private agent once for an environment, or the reason why not; not twice on resuming."""
+    """Each private agent once for an environment, or the reason why not; not twice on resuming,
+    unless its file is no longer what was written: that is moved aside and told."""
     values = {**TINY, "replicas": 1, "horizons": [6], "environments": TINY["environments"][:1]}
     values |= {"epsilons": [1.0], "audit": {"runs": 400, "horizon": 4}}
     how = {"progress": False, "backend": "threading", "resume": True}
@@ -208,8 +213,23 @@ def test_audits_stand_beside_the_runs(tmp_path):
     assert document["eps_lower"] <= document["certified_epsilon"]
     assert document["agent"] == "dp-ucb alpha=2.0 calibration=paper"
     made = file.stat().st_mtime_ns
-    run_sweep(Sweep.of(values), tmp_path, **how)
+    done = run_sweep(Sweep.of(values), tmp_path, **how)
     assert file.stat().st_mtime_ns == made
+    assert not done.found.corrupt
+    whole = file.read_bytes()
+    bound, timed = json.dumps(document["eps_lower"]), {"seconds": 0, "hash": 0}
+    for damage in (
+        whole[:-9],
+        b"\x00" * len(whole),
+        b"[]",
+        whole.replace(f'"eps_lower": {bound}'.encode(), b'"eps_lower": 0.123'),
+    ):
+        assert damage != whole
+        file.write_bytes(damage)
+        (aside,) = run_sweep(Sweep.of(values), tmp_path, **how).found.corrupt
+        assert aside.read_bytes() == damage
+        again = json.loads(file.read_text())
+        assert {**again, **timed} == {**document, **timed}
 
 
 def test_memory_does_not_grow_with_the_sweep(tmp_path):
@@ -226,6 +246,28 @@ def test_memory_does_not_grow_with_the_sweep(tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.5 * peaks[1]
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    """They hold its standard output open: that ends when the last of them does."""
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text(
+        'horizons = [30000]\n[[environments]]\nid = "OJPricing"\n[[agents]]\nid = "dp-ucb"\n'
+    )
+    command = [sys.executable, "-m", "dpbandit", "sweep", str(sweep), "--out", str(tmp_path)]
+    how = {"cwd": ROOT, "stdout": subprocess.PIPE, "start_new_session": True}
+    process = subprocess.Popen([*command, "--jobs", "2"], **how)
+    try:
+        patience = time.monotonic() + 60
+        while not list(tmp_path.glob("blocks/*.parquet")):
+            assert time.monotonic() < patience
+            time.sleep(0.02)
+        process.kill()
+        process.communicate(timeout=20)
+        assert process.returncode == -signal.SIGKILL
+    finally:
+        with suppress(ProcessLookupError):  # nobody is left
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.mark.slow

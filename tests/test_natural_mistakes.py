@@ -1,0 +1,121 @@
+"""What people pass by mistake gets one sentence, and what they rightly pass is taken."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from dpbandit import BadInput, audit, certify, compare
+from dpbandit.agents import (
+    AGENTS,
+    DPHDB,
+    DPPOFW,
+    DPTOFW,
+    WDPCOCOP,
+    BanditPFTAL,
+    LinUCB,
+    LocalisedTOFW,
+    NoisyOCO,
+    PrivateBandit,
+)
+from dpbandit.envs import ConvexBandit, ConvexPricing, OnlineConvex, StreamingRegression
+from dpbandit.protocols import ContextualSpec
+from dpbandit.streams import Streams
+from tests.harness import discovered, label
+
+SPEC = ContextualSpec(n_actions=2, dim=2, horizon=20)
+
+
+DEFAULTS = [pair for pair in discovered() if pair[0] == type(pair[0])()]
+
+
+@pytest.mark.parametrize("pair", DEFAULTS, ids=label)
+def test_numpy_s_whole_numbers_are_horizons(pair):
+    """As in `for T in np.geomspace(...).astype(int)`, of every agent."""
+    config, spec = pair
+    horizon = np.int64(spec.horizon)
+    config.make(replace(spec, horizon=horizon), Streams([0]))
+
+
+def test_numpy_s_whole_numbers_are_settings():
+    values = ConvexBandit(horizon=np.int64(50)).spec
+    PrivateBandit(batch=np.int64(2)).make(values, Streams([0]))
+    data = OnlineConvex(horizon=np.int64(50)).spec
+    WDPCOCOP(window=np.int64(3)).make(data, Streams([0]))
+    ConvexPricing(horizon=50, retention=np.int64(8))
+    first = OnlineConvex(horizon=5, direction=np.array([1.0, 0, 0, 0, 0]))
+    first.reset(Streams([0]))
+
+
+@pytest.mark.parametrize("config", [LinUCB, None, "linucb", 3], ids=str)
+def test_what_is_no_config(config):
+    for use in (
+        lambda: certify(config, SPEC),
+        lambda: audit(config, SPEC, runs=400, progress=False),
+        lambda: compare("GLMBandit", {"a": config}, horizon=5, replicas=1, progress=False),
+    ):
+        with pytest.raises(BadInput, match=r"to be a config, such as LinUCB\("):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("env", "agents", "arguments", "sentence"),
+    [
+        ("GLMBandit", [LinUCB()], {}, "dictionary whose keys are names"),
+        ("GLMBandit", {1: LinUCB()}, {}, "dictionary whose keys are names"),
+        ("GLMBandit", {"Uniform": LinUCB()}, {}, "a yardstick has it"),
+        ("GLMBandit", {"BestFixed": LinUCB()}, {}, "a yardstick has it"),
+        ("GLMBandit", {}, 1, "dictionary whose keys are names"),
+        (None, {}, {}, "Expected env=None"),
+        (".x:GLM", {}, {}, "full name of its module"),
+    ],
+)
+def test_natural_mistakes_in_a_comparison(env, agents, arguments, sentence):
+    with pytest.raises(BadInput, match=sentence):
+        compare(env, agents, horizon=5, replicas=1, env_kwargs=arguments, progress=False)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: LocalisedTOFW(shares=0.5),
+        lambda: ConvexPricing(high="abc"),
+        lambda: ConvexPricing(high=None),
+        lambda: StreamingRegression(noise=1e300),
+        lambda: StreamingRegression(level="abc"),
+        lambda: StreamingRegression(digit=77),
+        lambda: StreamingRegression(sparsity="x"),
+        lambda: ConvexBandit(radius=1e200),
+        lambda: ConvexBandit(rank="abc"),
+        lambda: OnlineConvex(direction=np.ones(3)).reset(Streams([0])),
+        lambda: DPPOFW(noise=""),
+        lambda: DPPOFW(clip=0),
+        lambda: DPPOFW(clip=False),
+        lambda: DPHDB(selection=""),
+        lambda: DPHDB(bound=0),
+        lambda: DPTOFW(noise=""),
+        lambda: DPTOFW(prefix_sums=0),
+        lambda: BanditPFTAL(delta=""),
+        lambda: NoisyOCO(delta=""),
+    ],
+)
+def test_nonsense_is_refused(make):
+    with pytest.raises(BadInput, match=r"^Expected "):
+        make()
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_arrays_and_huge_numbers_are_refused_in_one_sentence(name):
+    """Every setting of every agent: two numbers in place of one, 10^400, a numpy word."""
+    kind = AGENTS[name]
+    for field in fields(kind):
+        if field.name == "agent":
+            continue
+        for value in (np.array([1.0, 2.0]), 10**400):
+            said = ""
+            try:
+                kind(**{field.name: value})
+            except BadInput as mistake:
+                said = str(mistake)
+            assert len(said) < 600
+            assert "\n" not in said
