@@ -55,13 +55,16 @@ def test_own_action_is_in_no_view():
     assert (one.values != two.values).any()
 
 
+def after_the_first_round(config):
+    return next(pair for pair in pairs(config, DISJOINT, 0) if pair.round > 0)
+
+
 def test_greedy_play_on_released_state_is_no_breach():
     """Joint DP, in the strict case: a user whose context turns around is served another arm in
     every run, for certain given what was released before; nobody else learns it, and both
     views pass. Moments alone: the arm is the sign of x . (u_0 - u_1)."""
     config = DPUCB(statistics="moment", delta=1e-4, refresh_every=1)
-    late = pairs(config, DISJOINT, 0)[6]
-    assert late.round > 0
+    late = after_the_first_round(config)
     one, two = own_actions(config, DISJOINT, late, [(0, r) for r in range(200)])
     assert (one != two).all()
     for view in ("released", "actions"):
@@ -72,7 +75,7 @@ def test_sums_are_weighed_by_public_numbers():
     """Property: her own action, another one in some runs, decides which arm's sum she is in; what
     is seen of releases is weighed by the same two ends in all runs, whatever she was served."""
     config = DPUCB(statistics="moment", delta=1e-4, refresh_every=1)
-    late, seeds = pairs(config, DISJOINT, 0)[6], [(0, r) for r in range(40)]
+    late, seeds = after_the_first_round(config), [(0, r) for r in range(40)]
     context, t = late.first.context[late.round], late.round
     second = late.first.with_user(t, context, Always(np.array(DISJOINT.reward_low)))
     pair = Pair("reward from high to low", t, late.first, second)
