@@ -114,6 +114,8 @@ def _is(kind: Any, name: str, value: Any, most: float = _MOST) -> bool:
     """Whether `value` is such a number; NaN is none. One beyond `most` gets its own sentence."""
     if not isinstance(value, kind) or isinstance(value, bool) or value != value:
         return False
+    if isinstance(value, np.generic):
+        value = value.item()  # a float32 holds no 1e50 to compare with, and |int8| no 128
     if most < abs(value) < inf:
         raise BadInput(f"Expected {name}={_shown(value)} to be at most {most:g} in size.")
     return True

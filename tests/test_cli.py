@@ -193,6 +193,9 @@ MISTAKES = {  # command line -> what the sentence must name
     "case setting": ([*P1, "linucb", "--set", "alhpa=1"], "alhpa", "did you mean alpha"),
     "case epsilon": ([*P1, "dp-ucb", "--epsilon", "0"], "epsilon=0", "> 0"),
     "no case": (["reproduce"], "CASE", "--agent"),
+    "no full name": (["compare", ".x:GLM"], ".x:GLM", "full name"),
+    "a tuple": (["certify", "localised-tofw:shares=.5"], "shares=0.5", "(0.4, 0.6)"),
+    "powers overflow": (["compare", "ConvexBandit", "--set", "radius=1e200"], "radius", "1e+50"),
     "no module": (["compare", "nowhere:nowhere/Bandit-v0"], "nowhere", "Cannot import"),
 }
 WRONG_SETTINGS = [

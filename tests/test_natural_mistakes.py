@@ -5,9 +5,10 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, audit, certify, compare
+from dpbandit import ENVIRONMENTS, BadInput, audit, certify, compare
 from dpbandit.agents import (
     AGENTS,
+    DPFTRL,
     DPHDB,
     DPPOFW,
     DPTOFW,
@@ -18,10 +19,21 @@ from dpbandit.agents import (
     NoisyOCO,
     PrivateBandit,
 )
-from dpbandit.envs import ConvexBandit, ConvexPricing, OnlineConvex, StreamingRegression
+from dpbandit.convex.corners import Corners
+from dpbandit.envs import (
+    ConvexBandit,
+    ConvexPricing,
+    GLMBandit,
+    OnlineConvex,
+    StreamingRegression,
+)
+from dpbandit.evaluate import problem_maker
+from dpbandit.inputs import inside
 from dpbandit.protocols import ContextualSpec
+from dpbandit.stochastic.noise import HalfNormals
 from dpbandit.streams import Streams
 from tests.harness import discovered, label
+from tests.ratings_files import ARGUMENTS
 
 SPEC = ContextualSpec(n_actions=2, dim=2, horizon=20)
 
@@ -45,6 +57,47 @@ def test_numpy_s_whole_numbers_are_settings():
     ConvexPricing(horizon=50, retention=np.int64(8))
     first = OnlineConvex(horizon=5, direction=np.array([1.0, 0, 0, 0, 0]))
     first.reset(Streams([0]))
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_numpy_s_whole_numbers_are_arguments(name):
+    """Every whole number among the arguments of every environment."""
+    given = {**ARGUMENTS.get(name, {}), "horizon": 20}
+    problem = problem_maker(name)(**given)
+    usual = {field.name: getattr(problem, field.name) for field in fields(problem)}
+    whole = {key: np.int64(value) for key, value in usual.items() if type(value) is int}
+    problem = problem_maker(name)(**{**given, **whole})
+    problem.reset(Streams([0]))
+    assert type(problem.spec.horizon) is type(problem.spec.delay) is int
+
+
+@pytest.mark.filterwarnings("error")
+def test_numpy_s_short_numbers_are_settings():
+    """A float32 cannot hold the largest setting it is compared with, an int8 not its own size."""
+    LinUCB(alpha=np.float32(0.5))
+    BanditPFTAL(offset=np.float32(0.5))
+    inside("x", np.int8(-128), -200, 200, ends=True)
+    with pytest.raises(BadInput, match=r"np.float32\(nan\)"):
+        LinUCB(alpha=np.float32("nan"))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("noise", [1e-300, 250.0])
+def test_extreme_noise_is_noise(noise):
+    """Next to none, and the widest allowed: uniform on [-room, room], mean square room^2 / 3."""
+    square = HalfNormals(noise, 0.25).square
+    assert square == pytest.approx(min(noise**2, 0.25**2 / 3), rel=1e-6)
+    StreamingRegression(noise=noise, horizon=5).reset(Streams([0]))
+
+
+@pytest.mark.parametrize("env", [StreamingRegression, OnlineConvex])
+def test_arrays_beside_what_replaces_them(env):
+    """An array can be compared with no default, yet is refused like any other value."""
+    wrong = {"data": "oj", "theta": np.zeros(5)}
+    if env is OnlineConvex:
+        wrong = {"instance": "p-lin", "direction": np.ones(5)}
+    with pytest.raises(BadInput, match="which has its own"):
+        env(**wrong)
 
 
 @pytest.mark.parametrize("config", [LinUCB, None, "linucb", 3], ids=str)
@@ -96,6 +149,12 @@ def test_natural_mistakes_in_a_comparison(env, agents, arguments, sentence):
         lambda: DPTOFW(noise=""),
         lambda: DPTOFW(prefix_sums=0),
         lambda: BanditPFTAL(delta=""),
+        lambda: BanditPFTAL(offset=1e300),
+        lambda: PrivateBandit(delta=""),
+        lambda: DPFTRL(noise="laplace", delta=""),
+        lambda: GLMBandit(context_order=True),
+        lambda: StreamingRegression(noise=251.0),
+        lambda: ConvexBandit(adversary=Corners((1.0,)), gap="x"),
         lambda: NoisyOCO(delta=""),
     ],
 )

@@ -7,7 +7,7 @@ w_t in C' = c0 + (1 - beta / r) (C - c0), so that x_t is in C
 """
 
 from dataclasses import dataclass, replace
-from math import inf, log, sqrt
+from math import log, sqrt
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -68,7 +68,7 @@ class ValueSettings:
         if self.curvature is not None:
             positive("curvature", self.curvature)
         if self.offset is not None:
-            inside("offset", self.offset, -inf, inf, ends=False)
+            inside("offset", self.offset, -1e30, 1e30, ends=True)
 
     def plan(self, spec: Spec, noise: Noise | None = None) -> "ValuePlan":
         """The public numbers of a run on `spec`."""
