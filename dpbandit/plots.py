@@ -24,8 +24,6 @@ Band: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]
 """Lower and upper ends of a band of the mean over the last axis"""
 
 
-ROUNDING = 1e-9
-"""Of the largest mean: a regret as small as that is zero but for rounding."""
 _FEW = 8
 """Lines that leave room for a legend among them"""
 _UNDATED: dict[str, dict[str, None]] = {
@@ -116,10 +114,8 @@ def level(place: int) -> tuple[str, Any]:
 
 
 def from_zero(axes: "Axes") -> None:
-    """Let the vertical axis begin at zero, unless something drawn lies below."""
-    low, high = axes.dataLim.intervaly
-    if low >= -ROUNDING * high:
-        axes.set_ylim(bottom=0)
+    """Let the vertical axis begin at zero, or at what is drawn below it."""
+    axes.set_ylim(bottom=min(0.0, 1.05 * axes.dataLim.ymin))
 
 
 def line_count(labels: Sequence[str]) -> int:

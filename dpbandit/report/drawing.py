@@ -72,7 +72,7 @@ def line(
         yerr=error,
         color=color,
         ls=dashes,
-        marker=_MARKERS[look % len(_MARKERS)],
+        marker=_MARKERS[(look + look // 10) % len(_MARKERS)],  # of the same colour another
         ms=6,
         lw=1.8,
         capsize=3,

@@ -16,7 +16,6 @@ from dpbandit.arrays import Floats
 from dpbandit.comparisons import bootstrap_band
 from dpbandit.files import write_atomically
 from dpbandit.plots import (
-    ROUNDING,
     Curve,
     from_zero,
     level,
@@ -31,6 +30,8 @@ from dpbandit.slopes import slope
 
 _MOST_TARGETS = 3
 _MOST_MARKS = 150
+_ROUNDING = 1e-9
+"""Of the largest mean regret: one as small as that is zero but for rounding"""
 _SMALLEST, _LARGEST = 1e-9, 1e9
 """Epsilons that have a place on an axis; less is none at all, and more is no privacy"""
 
@@ -170,7 +171,7 @@ def _frontier(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) ->
         for look, own in sorted(lines.items()):
             where = [run.certificate.epsilon for run in own]
             values = [run.regret[-1] for run in own]
-            line(axes, where, values, as_text(_name(own[0], delta=several)), looks[look])
+            line(axes, where, values, _name(own[0], delta=several), looks[look])
         for place, run in enumerate(filterfalse(_has_place, runs)):
             gray, dashes = level(place)
             axes.axhline(run.regret[-1].mean(), color=gray, lw=1.4, ls=dashes, label=label(run))
@@ -190,7 +191,7 @@ def _horizons(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) ->
         lines.setdefault((Look.of(run), run.certificate.claimed_epsilon), []).append(run)
     most = dict(sorted(lines))  # of each look the largest epsilon, which comes last
     several = len({look.delta for look in most if look.private}) > 1
-    least = ROUNDING * max(run.regret[-1].mean() for run in runs)
+    least = _ROUNDING * max(run.regret[-1].mean() for run in runs)
     with drawn(path, title) as axes:
         for look, epsilon in most.items():
             own = lines[look, epsilon]
@@ -199,10 +200,9 @@ def _horizons(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) ->
             claim = f", claims {epsilon:g}" if look.private else ""
             name = _name(own[0], claim, delta=several)
             if min(value.mean() for value in values) <= least:
-                absent = as_text(f"{name}: not drawn, a mean is not positive")
-                axes.plot([], [], " ", label=absent)
+                axes.plot([], [], " ", label=f"{name}: not drawn, a mean is ≤ 0")
                 continue
-            line(axes, where, values, as_text(name + _exponent(where, values)), looks[look])
+            line(axes, where, values, name + _exponent(where, values), looks[look])
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("horizon (rounds)")
@@ -249,7 +249,7 @@ def _cost(path: Path, runs: Sequence[AgentRun], title: str) -> None:
 def _name(run: AgentRun, claim: str = "", *, delta: bool) -> str:
     """Without what is certified, but never without what restricts it."""
     proof = run.certificate
-    brief = f" ({proof.ledger.brief})" if proof.ledger.brief else ""
+    name = f"{run.name} ({proof.ledger.brief})" if proof.ledger.brief else run.name
     at = f", δ = {short(proof.claimed_delta)}" if delta and Look.of(run).private else ""
     none = ", not private" if proof.claimed_epsilon == inf else ""
-    return f"{run.name}{brief}{claim}{at}{none}"
+    return f"{as_text(name)}{claim}{at}{none}"

@@ -60,7 +60,7 @@ def write_report(
     target = Path(out) if out is not None else folder / "report"
     plan, results = planned(folder), Results.load(folder)
     names = sorted({run.name for run in results.runs})
-    one_of("baseline", baseline, {_USUAL, *names})
+    one_of("baseline", baseline, sorted({_USUAL, *names}))
     audits = _audits(folder, plan)
     sections, written = [], []
     for problem in problems(results):
@@ -107,7 +107,7 @@ def _unfinished(plan: Planned, results: Results, audits: Sequence[Any]) -> str:
     if there < asked:
         missing.append(f"{there:,} of {asked:,} replicas are there")
     if begun < configurations:
-        missing.append(f"{configurations - begun:,} of {configurations:,} configurations lack all")
+        missing.append(f"{configurations - begun:,} of {configurations:,} configurations have none")
     if len(audits) < len(plan.audits):
         missing.append(f"{len(audits):,} of {len(plan.audits):,} audits are there")
     return "; ".join(missing)

@@ -2,15 +2,23 @@
 
 import json
 import shutil
+import warnings
+from dataclasses import replace
 from math import inf
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
-from dpbandit import BadInput, Results
-from dpbandit.plots import Curve, regret_curves
+from dpbandit import BadInput, Results, compare
+from dpbandit.plots import Curve, level, regret_curves
+from dpbandit.privacy.certificate import certificate
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.report import write_report
+from dpbandit.report.drawing import drawn, line
 from dpbandit.report.figures import Look, pictures, problems
+from dpbandit.results import label
 from dpbandit.sweeps import Sweep, run_sweep
 
 SWEEP = {
@@ -29,6 +37,12 @@ def swept(tmp_path_factory):
     out = tmp_path_factory.mktemp("sweep")
     run_sweep(Sweep.of(SWEEP), out, backend="threading", progress=False)
     return out
+
+
+@pytest.fixture(scope="module")
+def whole(swept):
+    """The page of all of it."""
+    return write_report(swept).page.read_text()
 
 
 @pytest.fixture
@@ -66,9 +80,8 @@ def test_every_guarantee_has_a_look_of_its_own(swept, monkeypatch, tmp_path):
     assert sum("dp-ucb, claims 1, δ = " in name for name in horizons) == 2
 
 
-def test_what_is_missing_is_told(copy):
-    page = write_report(copy).page.read_text()
-    assert "UNFINISHED" not in page
+def test_what_is_missing_is_told(whole, copy):
+    assert "UNFINISHED" not in whole
     names = {run.key: run.name for run in Results.load(copy).runs}
     blocks = sorted((copy / "blocks").glob("*.parquet"))
     for file in blocks:
@@ -118,4 +131,99 @@ def test_regret_below_zero_is_drawn(tmp_path, monkeypatch, least, bottom):
     ((low, high),) = seen
     assert low <= bottom <= low + 2
     assert high >= 4
-    assert (low == 0) == (bottom == 0)
+    assert low == pytest.approx(1.05 * bottom, rel=0.06, abs=1e-12)
+
+
+def test_long_labels_do_not_squeeze_the_axes(monkeypatch, tmp_path):
+    """Twelve labels of three lines: the axes keep the height they have with twelve of one."""
+    heights = []
+
+    def measure(figure, path):
+        figure.draw_without_rendering()
+        box = figure.axes[0].get_position()
+        heights.append(box.height * figure.get_figheight())
+
+    monkeypatch.setattr("dpbandit.plots.save_figure", measure)
+    monkeypatch.setattr("dpbandit.report.drawing.save_figure", measure)
+    for name in ("short", "a\nb\nc"):
+        curves = [Curve(name, np.ones((2, 2)), n) for n in range(12)]
+        regret_curves(tmp_path / "f.png", np.array([1, 2]), curves, title="", unit="reward")
+        with drawn(tmp_path / "f.png", "") as axes:
+            for n in range(12):
+                line(axes, [1.0, 2.0], [np.ones(2)] * 2, name, n)
+    one, below, three, below_three = heights
+    assert three > 0.9 * one
+    assert below_three > 0.9 * below
+
+
+def test_lines_differ():
+    """Twenty agents by colour, dashes and marker; eighteen levels by grey and dashes."""
+    axes = Figure().add_subplot()
+    for look in range(20):
+        line(axes, [1.0], [np.ones(1)], "one", look)
+    agents = {(str(one.get_color()), one.get_marker()) for one in axes.get_lines()}
+    assert len(agents) == 20
+    assert len({str(level(place)) for place in range(18)}) == 18
+
+
+def _far(run, epsilon, regret):
+    """The run with another certified epsilon, and this mean regret."""
+    values = np.full_like(run.regret, regret)
+    return replace(run, regret=values, certificate=replace(run.certificate, epsilon=epsilon))
+
+
+def test_extremes_are_drawn_without_warnings(swept, monkeypatch, tmp_path):
+    """An epsilon of 1e300 is a level, and a regret of rounding errors has no exponent."""
+    runs = Results.load(swept).runs
+    far = {0.5: 1e-300, 1.0: 1e300}
+    results = Results(
+        tuple(
+            _far(run, far[claim], 1e-14 * run.setup.horizon)
+            if run.certificate.claimed_delta == 1e-3
+            and (claim := run.certificate.claimed_epsilon) in far
+            else run
+            for run in runs
+        )
+    )
+    labels = {}
+
+    def keep(figure, path):
+        figure.draw_without_rendering()
+        (axes,) = figure.axes
+        labels[path.stem.strip(".").partition("-")[0]] = axes.get_legend_handles_labels()[1]
+
+    monkeypatch.setattr("dpbandit.report.drawing.save_figure", keep)
+    (problem,) = problems(results)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for picture in pictures(problem):
+            if picture.name.startswith(("frontier", "horizons")):
+                picture.draw(tmp_path / f"{picture.name}.png")
+    assert any("1e+300" in name for name in labels["frontier"])
+    assert not any("dp-ucb, δ" in name for name in labels["frontier"])
+    assert "dp-ucb, claims 1, δ = 0.001: not drawn, a mean is ≤ 0" in labels["horizons"]
+
+
+def test_ticks_of_few_rounds_are_rounds(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "dpbandit.plots.save_figure", lambda figure, path: seen.extend(figure.axes[0].get_xticks())
+    )
+    curve = Curve("one", np.ones((3, 2)), 0)
+    regret_curves(tmp_path / "f.png", np.array([1, 2, 3]), [curve], title="", unit="reward")
+    assert seen == [0, 1, 2, 3]
+
+
+def test_only_who_never_looks_is_said_to_use_no_data():
+    """At delta = 0.999 noise that hides little is certified at epsilon 0, and yet data is used."""
+    uniform = compare("GLMBandit", {}, horizon=2, replicas=1, progress=False).runs[0]
+    assert label(uniform) == "Uniform (no data used)"
+    proof = certificate(Ledger((GaussianSpend(0.1, "a sum"),)), claim=(1.0, 0.999))
+    assert proof.epsilon == 0
+    assert label(replace(uniform, certificate=proof)).startswith(r"Uniform ($\epsilon$ = 0, ")
+
+
+def test_audits_tell_their_rounds(whole):
+    audits = whole[whole.index('id="audits"') :]
+    assert "<th>rounds</th>" in audits
+    assert audits.count("<td>3</td>\n<td>0.5</td>") == audits.count("<td>3</td>\n<td>1</td>") == 2
