@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats, Ints
+from dpbandit.arrays import Floats, Ints, clip_norm
 from dpbandit.inputs import BadInput, inside, positive, shaped
+from dpbandit.outside import MOST_OUTSIDE, Outside, Watch
 from dpbandit.protocols import ContextualSpec
 
 _RARE = 18.0
@@ -20,26 +21,36 @@ _RARE = 18.0
 class Logged:
     """n rounds with finitely many arms, each arm chosen at random with a known probability.
 
-    Raises `BadInput` where shapes or ranges do not fit, where the actions were not randomised (a
-    propensity of 1), and where some arm was logged far more or less often than the propensities
-    say (a true log is refused with probability at most 4e-8 for each arm, by Bernstein).
+    Contexts beyond the bound of the spec are clipped to it; rewards stay as they came, and private
+    agents clip what they learn from.
+
+    Raises `BadInput` where shapes do not fit, where more than a share `most_outside` of contexts or
+    of rewards lies outside the bounds of the spec (what is less is said in a warning), where the
+    actions were not randomised (a propensity of 1), and where some arm was logged far more or less
+    often than the propensities say (a true log is refused with probability at most 4e-8 for each
+    arm, by Bernstein).
     """
 
     spec: ContextualSpec
-    """the public facts; its horizon is not used"""
+    """the public facts, its bounds above all, none of them read off the log; its horizon is not
+    used"""
     context: Floats
     """(n, *spec.context_shape)"""
     action: Ints
     """(n,), the arms that were played"""
     reward: Floats
-    """(n,), what they brought, in the range of the spec"""
+    """(n,), what they brought"""
     propensity: Floats | float
     """(n,) or one for all: the probability with which `action` was drawn, given the context"""
     lowest: float | None = None
     """a lower bound on the probability of every arm, logged or not; None: the least propensity,
     read off the log, hence not public unless `propensity` is one number for all"""
+    most_outside: float = MOST_OUTSIDE
+    """the share of contexts, and of rewards, that may lie outside their bounds, in [0, 1]"""
     lowest_is_public: bool = field(init=False)
     """whether `lowest` was given, or `propensity` was one number"""
+    outside: Outside = field(init=False)
+    """how much did lie outside"""
 
     def __post_init__(self) -> None:
         action, chance = _floats("actions", self.action), _floats("propensities", self.propensity)
@@ -57,8 +68,7 @@ class Logged:
         shaped("propensities", chance, (n,) if chance.ndim else ())
         _refuse("whole numbers below n_actions", np.isin(action, np.arange(spec.n_actions)))
         _refuse("finite contexts", np.isfinite(self.context.reshape(n, -1)).all(axis=1))
-        low, high = spec.reward_low, spec.reward_high
-        _refuse(f"rewards in [{low}, {high}]", (self.reward >= low) & (self.reward <= high))
+        _refuse("finite rewards", np.isfinite(self.reward))
         chance = np.broadcast_to(chance, n)
         _refuse("propensities in (0, 1]", (chance > 0) & (chance <= 1))
         self.action, self.propensity = action.astype(np.int64), chance
@@ -72,6 +82,20 @@ class Logged:
             )
         inside("lowest", self.lowest, 0, 1, ends=False)
         self._refuse_false_propensities(self.lowest)
+        self._clip()
+
+    def __str__(self) -> str:
+        return f"{len(self.action)} rounds with {self.spec.n_actions} arms, {self.outside}"
+
+    def _clip(self) -> None:
+        """Count what is outside the bounds, and clip contexts where they are."""
+        watch = Watch(self.spec, users=len(self.action), most_outside=self.most_outside)
+        beyond = watch.see(self.context[:, None], self.reward[:, None])[:, 0]
+        if beyond.any():
+            bound, order = self.spec.context_bound, self.spec.context_order
+            self.context = self.context.copy()  # the caller's stays as it is
+            self.context[beyond] = clip_norm(self.context[beyond], bound, order)
+        self.outside = watch.outside
 
     def _refuse_false_propensities(self, lowest: float) -> None:
         """Sums of 1 / propensity over an arm's rounds have mean n, variance n (1 / lowest - 1) or

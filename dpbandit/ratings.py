@@ -8,9 +8,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
 from dpbandit.arrays import Floats, Ints, norms
-from dpbandit.inputs import BadInput
+from dpbandit.inputs import BadInput, positive
 
 _SEPARATORS = ("::", "\t", ",")  # ratings.dat, u.data, ratings.csv
+_KNOWN = {
+    ("\t", ()): (1.0, 5.0),  # MovieLens 100K
+    (",", ("userId", "movieId", "rating", "timestamp")): (0.5, 5.0),  # 20M and later
+}
+"""Scales of ratings, by separator and header."""
 
 
 @dataclass(frozen=True)
@@ -25,25 +30,45 @@ class Ratings:
     """(n,)"""
     items: tuple[str, ...]
     """the file's names of the items"""
+    low: float
+    high: float
 
 
-def read_ratings(path: str | Path, *, low: float, high: float) -> Ratings:
+def read_ratings(
+    path: str | Path, *, low: float | None = None, high: float | None = None
+) -> Ratings:
     """Read user, item, rating and (ignored) time from each line of a file.
 
     Fields are separated by `::` (ratings.dat), a tab (u.data) or a comma (ratings.csv), whichever
     the first line has. A first line whose third field is `rating` is a header.
 
+    The scale of ratings is what `low` and `high` say, or else what the format does, never what the
+    ratings do:
+
+    | file | scale |
+    | --- | --- |
+    | `u.data`, tabs | 1 to 5, by the README of MovieLens 100K |
+    | `ratings.csv`, header userId,movieId,rating,timestamp | 0.5 to 5, as of 20M and later |
+    | `ratings.dat` | has to be said: 1 to 5 in MovieLens 1M, 0.5 to 5 in 10M |
+    | any other | has to be said |
+
     Raises:
         BadInput: the file cannot be read or is empty; a line has not 3 or 4 fields, no user or
-            item, or a rating that is not in [low, high]; a user rates an item twice.
+            item, or a rating that is not in [low, high]; a user rates an item twice; a scale that
+            is missing or empty.
     """
     try:
         lines = Path(path).read_text(encoding="utf-8-sig", errors="replace").splitlines()
     except (OSError, ValueError) as error:  # a NUL in a path is a ValueError
         why = getattr(error, "strerror", error)
         raise BadInput(f"Cannot read ratings from path={str(path)!r}: {why}.") from None
-    separator = next((s for s in _SEPARATORS if lines and s in lines[0]), ",")
-    header = bool(lines) and [f.strip() for f in lines[0].split(separator)][2:3] == ["rating"]
+    nothing = BadInput(f"Expected ratings in {path}, found none.")
+    if not lines:
+        raise nothing
+    separator = next((s for s in _SEPARATORS if s in lines[0]), ",")
+    first = tuple(field.strip() for field in lines[0].split(separator))
+    header = first[2:3] == ("rating",)
+    low, high = _scale(path, low, high, _KNOWN.get((separator, first if header else ())))
     users: dict[str, int] = {}
     items: dict[str, int] = {}
     found: dict[tuple[int, int], float] = {}
@@ -55,7 +80,7 @@ def read_ratings(path: str | Path, *, low: float, high: float) -> Ratings:
             raise BadInput(f"Expected {wanted} in line {number} of {path}, got {line[:60]!r}.")
         if not low <= rating <= high:
             raise BadInput(
-                f"Expected a rating from {low:g} to {high:g} in line {number} of {path}, "
+                f"Expected a rating from low={low:g} to high={high:g} in line {number} of {path}, "
                 f"got {rating:g}."
             )
         user = users.setdefault(fields[0].strip(), len(users))
@@ -67,9 +92,26 @@ def read_ratings(path: str | Path, *, low: float, high: float) -> Ratings:
             )
         found[user, item] = rating
     if not found:
-        raise BadInput(f"Expected ratings in {path}, found none.")
+        raise nothing
     pairs = np.array(list(found), dtype=np.int64)
-    return Ratings(pairs[:, 0], pairs[:, 1], np.array(list(found.values())), tuple(items))
+    stars = np.array(list(found.values()))
+    return Ratings(pairs[:, 0], pairs[:, 1], stars, tuple(items), low, high)
+
+
+def _scale(
+    path: str | Path, low: float | None, high: float | None, known: tuple[float, float] | None
+) -> tuple[float, float]:
+    """What was told of it, else what is known of the format."""
+    if known:
+        low, high = (known[0] if low is None else low, known[1] if high is None else high)
+    if low is None or high is None:
+        raise BadInput(
+            f"Expected low={low} and high={high} to be the public scale of the ratings in {path}, "
+            "which its format does not say: ratings.dat has 1 to 5 in MovieLens 1M and 0.5 to 5 in "
+            "10M."
+        )
+    positive("high - low", high - low)
+    return low, high
 
 
 def _rating(fields: list[str]) -> float | None:

@@ -9,6 +9,7 @@ import numpy as np
 from dpbandit.arrays import Floats, Ints
 from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.logs import Logged
+from dpbandit.outside import Outside
 from dpbandit.protocols import AgentConfig, ContextualSpec, Hindsight, PriceListSpec
 from dpbandit.streams import Streams
 
@@ -37,6 +38,8 @@ class Replay:
     """what the agent was made for: `certify(config, spec)` is its certificate"""
     covers: str
     """what that certificate covers, see `COVERS`"""
+    outside: Outside
+    """how much of the log lay outside its bounds, and was clipped"""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -45,9 +48,11 @@ class Replay:
 
     def __str__(self) -> str:
         low, high = self.interval
+        clipped = f"; in the log {self.outside}" if self.outside else ""
         return (
             f"{self.mean:.4g} {self.spec.reward_unit} a round (95 % interval {low:.4g} to "
             f"{high:.4g}), {self.kept.mean():.0f} rounds kept in each of {len(self.kept)} passes"
+            f"{clipped}"
         )
 
 
@@ -92,8 +97,8 @@ def replay(
     not who was kept. "blank": every logged user takes one round, whose input is a function of her
     row and of earlier releases, `lowest` being public; the certificate, then for all n rounds,
     covers them all. Agents that count rounds take a blank for a user. In both the printed mean is
-    an exact statistic of the log that no certificate covers, and k passes are k runs on the same
-    users.
+    an exact statistic of the log that no certificate covers, and so is the share that lay outside
+    its bounds; k passes are k runs on the same users.
 
     Args:
         config: the agent; those that ask for hindsight are refused.
@@ -155,6 +160,7 @@ def replay(
         rewards=np.array([logged.reward[row].mean() if len(row) else np.nan for row in rows]),
         spec=spec,
         covers=COVERS[discarded],
+        outside=logged.outside,
     )
 
 

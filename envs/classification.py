@@ -8,6 +8,7 @@ import numpy as np
 from dpbandit.arrays import Floats
 from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.logs import one_kind
+from dpbandit.outside import MOST_OUTSIDE, Outside, scaled
 from dpbandit.problems import ContextualProblem, Users
 from dpbandit.protocols import ContextualSpec
 from dpbandit.stochastic.tables import images
@@ -50,6 +51,8 @@ class ClassificationBandit(ContextualProblem):
       The list of classes is taken as public.
     * `low`, `high`: its public range, numbers or (d,). Nothing is learned from the table: a range
       read off it would be data that no certificate covers. Of digits 0 and 1.
+    * `most_outside`: the share of rows that may lie outside it and be clipped; more is refused.
+      `env.unwrapped.outside` tells how many did.
     * `horizon`: rounds. `delay`: rounds until a reward is seen; 0 is handed out before.
 
     ## Version history
@@ -62,12 +65,17 @@ class ClassificationBandit(ContextualProblem):
     labels: Any = None
     low: Any = None
     high: Any = None
+    most_outside: float = MOST_OUTSIDE
     horizon: int = 10_000
     delay: int = 0
 
     def __post_init__(self) -> None:
         x, labels, low, high = self._data()
-        x = np.column_stack([np.ones(len(x)), _scaled(x, low, high)])
+        low, high = _range(x, low, high)
+        names = [f"feature {j}" for j in range(x.shape[1])]
+        x, clipped = scaled(x, low, high, names, most_outside=self.most_outside)
+        self.outside = Outside(contexts=clipped, rewards=0, users=len(x))
+        x = np.column_stack([np.ones(len(x)), x])
         self._examples = x / np.sqrt(x.shape[1])
         self.classes, self._class = np.unique(labels, return_inverse=True)
         if len(self.classes) < 2:
@@ -122,7 +130,8 @@ def _pooled(pixels: Floats, side: int) -> Floats:
     return squares.mean(axis=(2, 4)).reshape(len(pixels), -1)
 
 
-def _scaled(x: Floats, low: Any, high: Any) -> Floats:
+def _range(x: Floats, low: Any, high: Any) -> tuple[Floats, Floats]:
+    """The public range of each column of `x`, (d,) and (d,)."""
     low, high = _numbers("low", low), _numbers("high", high)
     fits = not {low.shape, high.shape} - {(), x.shape[1:]}
     with np.errstate(over="ignore", invalid="ignore"):
@@ -131,7 +140,7 @@ def _scaled(x: Floats, low: Any, high: Any) -> Floats:
         raise BadInput(
             f"Expected low={low} below high={high}, finite numbers or one for each feature."
         )
-    return 2 * ((x.clip(low, high) - low) / width) - 1
+    return np.broadcast_to(low, x.shape[1:]), np.broadcast_to(high, x.shape[1:])
 
 
 def _numbers(name: str, values: Any) -> Floats:

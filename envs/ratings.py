@@ -27,14 +27,23 @@ class Fitted(NamedTuple):
     """the file's names of the K items"""
     rmse: float
     """root mean square error of the model on the ratings of these items, in stars, in sample"""
+    scale: tuple[float, float]
+    """the lowest and the highest rating there may be"""
 
 
 @lru_cache(maxsize=4)
 def _fitted(
-    path: str, stamp: int, n_actions: int, rank: int, low: float, high: float, ridge: float
+    path: str,
+    stamp: int,
+    n_actions: int,
+    rank: int,
+    told_low: float | None,
+    told_high: float | None,
+    ridge: float,
 ) -> Fitted:
     """The model of a file; `stamp` is when the file was changed last."""
-    ratings = read_ratings(path, low=low, high=high)
+    ratings = read_ratings(path, low=told_low, high=told_high)
+    low, high = ratings.low, ratings.high
     taste = tastes(ratings, rank)
     count = np.bincount(ratings.item)
     if n_actions > len(count):
@@ -52,6 +61,7 @@ def _fitted(
         like=(stars - low) / (high - low),
         items=tuple(ratings.items[item] for item in top),
         rmse=float(np.sqrt(np.square(error).mean())),
+        scale=(low, high),
     )
 
 
@@ -88,7 +98,9 @@ class RatingsBandit(ContextualProblem):
     * `path`: the file: `ratings.csv` (userId,movieId,rating,timestamp), `u.data` (tabs) or
       `ratings.dat` (`::`). Required.
     * `n_actions`: items. `rank`: features of a taste. `ridge`: penalty of an item's tastes.
-    * `low`, `high`: the scale of ratings.
+    * `low`, `high`: the public scale of ratings. Left out, it is that of the file's format: 0.5 to
+      5 for a `ratings.csv` with MovieLens's header, 1 to 5 for `u.data`. A `ratings.dat`, or
+      anything else, does not say its scale (MovieLens 1M: 1 to 5, 10M: 0.5 to 5).
     * `horizon`: rounds. `delay`: rounds until an answer is seen; 0 is handed out before.
 
     ## Version history
@@ -99,8 +111,8 @@ class RatingsBandit(ContextualProblem):
     n_actions: int = 10
     rank: int = 5
     ridge: float = 5.0
-    low: float = 0.5
-    high: float = 5.0
+    low: float | None = None
+    high: float | None = None
     horizon: int = 10_000
     delay: int = 0
 
@@ -108,9 +120,9 @@ class RatingsBandit(ContextualProblem):
         whole("n_actions", self.n_actions, 2)
         whole("rank", self.rank, 1)
         positive("ridge", self.ridge)
-        inside("low", self.low, -inf, inf, ends=False)
-        inside("high", self.high, -inf, inf, ends=False)
-        positive("high - low", self.high - self.low)
+        for name, end in (("low", self.low), ("high", self.high)):
+            if end is not None:
+                inside(name, end, -inf, inf, ends=False)
         if self.path is None:
             raise BadInput(
                 "Expected path=None to be a ratings file of yours in MovieLens format "
@@ -134,6 +146,11 @@ class RatingsBandit(ContextualProblem):
     def items(self) -> tuple[str, ...]:
         """The file's name of each arm."""
         return self._fitted.items
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """The lowest and the highest rating there may be, by the format or as told."""
+        return self._fitted.scale
 
     @property
     def rmse(self) -> float:

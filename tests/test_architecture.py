@@ -47,7 +47,8 @@ ORDER = """
     experts.ball_sampling experts.potential | convex.scenarios convex.corners experts.resolution
     experts.ball_draws
     protocols links privacy.certified_sums privacy.loss_gradients
-    experts.spec convex.spec privacy.generalised_sums | stochastic.spec privacy.shariff_sheffet
+    experts.spec convex.spec outside privacy.generalised_sums
+    stochastic.spec privacy.shariff_sheffet
     privacy.peeling | privacy.hard_thresholding
     logs ratings problems ridge frank_wolfe lasso batched convex.one_point
     convex.batch_plan | convex.batched_descent

@@ -295,8 +295,7 @@ GOOD_LOG = {
         ({"action": np.full(100, 2)}, "row 0"),
         ({"context": np.zeros((99, 1))}, "contexts of shape"),
         ({"context": np.full((100, 1), np.nan)}, "finite contexts"),
-        ({"reward": np.arange(100.0)}, r"rewards in \[0.0, 1.0\], got another in row 2"),
-        ({"reward": np.full(100, np.nan)}, "row 0"),
+        ({"reward": np.full(100, np.nan)}, "finite rewards, got another in row 0"),
     ],
 )
 def test_bad_logs_are_refused(wrong, says):

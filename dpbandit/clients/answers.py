@@ -19,12 +19,11 @@ def one_number(name: str, value: Any) -> float:
 
 
 def two_numbers(name: str, value: Any) -> tuple[float, float]:
-    """Public bounds (low, high) on every reward; `BadInput` unless they are two numbers."""
+    """Public bounds (low, high), as floats; `BadInput` unless they are two numbers."""
     try:
         low, high = map(float, value)
     except (TypeError, ValueError, OverflowError):
         raise BadInput(
-            f"Expected {name}={value!r} to be two finite numbers (low, high), public bounds on "
-            "every reward."
+            f"Expected {name}={value!r} to be two finite numbers (low, high), public bounds."
         ) from None
     return low, high

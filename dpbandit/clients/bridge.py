@@ -11,6 +11,7 @@ from gymnasium.spaces.utils import flatdim, flatten
 from dpbandit.arrays import Floats, clip_norm
 from dpbandit.clients.answers import two_numbers
 from dpbandit.inputs import BadInput, one_of, positive
+from dpbandit.outside import MOST_OUTSIDE, Watch
 from dpbandit.protocols import ContextualSpec
 
 Contexts: TypeAlias = Literal["observation", "none"]
@@ -31,7 +32,8 @@ class Bridge:
     | none wanted, or none there | the constant 1, or the bound if less | 1 |
 
     A context beyond the bound is scaled down to it, one that is not finite becomes 0: what the
-    spec says of contexts is then true, whatever the environment sends.
+    spec says of contexts is then true, whatever the environment sends. How many lie beyond it is
+    counted by a `Watch`, and more than a share `most_outside` is refused.
 
     >>> env = gym.Env()
     >>> env.action_space, env.observation_space = spaces.Discrete(3, start=5), spaces.Discrete(2)
@@ -49,6 +51,7 @@ class Bridge:
         context_bound: float | None = None,
         context_order: float = 2,
         contexts: Contexts = "observation",
+        most_outside: float = MOST_OUTSIDE,
     ) -> None:
         one_of("contexts", contexts, ("observation", "none"))
         if context_order not in (1, 2, np.inf):
@@ -58,7 +61,7 @@ class Bridge:
         arms, self._space = env.action_space, env.observation_space
         if not isinstance(arms, spaces.Discrete):
             raise BadInput(f"Expected finitely many actions, a Discrete space, got {arms}.")
-        self._first = int(arms.start)
+        self._first, self._most_outside = int(arms.start), most_outside
         self._constant = contexts == "none" or not _length(self._space)
         dim, known = 1, 1.0
         if not self._constant:
@@ -87,9 +90,22 @@ class Bridge:
             context_order=context_order,
             link="other",
         )
+        self.watch()  # refuses a share that is none
+
+    def watch(self) -> Watch:
+        """A new count of what the environment sends beyond the bounds."""
+        return Watch(self.spec, users=self.spec.horizon, most_outside=self._most_outside)
 
     def context(self, observation: Any) -> Floats:
         """The observation as a context (dim,) within the bound."""
+        return self.clip(self.numbers(observation))
+
+    def clip(self, numbers: Floats) -> Floats:
+        """Contexts (..., dim) within the bound."""
+        return clip_norm(numbers, self.spec.context_bound, self.spec.context_order)
+
+    def numbers(self, observation: Any) -> Floats:
+        """The observation in a row (dim,), wherever it lies."""
         if self._constant:
             return np.full(1, min(1.0, self.spec.context_bound))
         try:
@@ -102,7 +118,7 @@ class Bridge:
             raise BadInput(
                 f"Expected an observation in {self._space}, got {observation!r}."
             ) from None
-        return clip_norm(flat[None], self.spec.context_bound, self.spec.context_order)[0]
+        return flat
 
     def action(self, arm: int) -> int:
         """What the environment calls this arm: the action as a plain int."""

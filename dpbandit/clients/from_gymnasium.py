@@ -13,6 +13,7 @@ from dpbandit.arrays import Floats, Ints
 from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.inputs import BadInput
+from dpbandit.outside import MOST_OUTSIDE, Outside
 from dpbandit.problems import arms_in_range
 from dpbandit.protocols import Step
 from dpbandit.streams import Streams
@@ -60,13 +61,15 @@ class FromGymnasium:
         env: an id, "module:id" to have the module imported first, or a function that makes a new
             environment; `compare(..., env_kwargs=...)` are its arguments.
         oracle, regret: see above; exactly one of them.
-        reward_range, context_bound, context_order, contexts: public facts, as for `Player`.
-            Rewards are counted as they come; private agents clip what they learn from.
+        reward_range, context_bound, context_order, contexts, most_outside: public facts, as for
+            `Player`; `most_outside` is a share of each replica's users. Rewards are counted as
+            they come; private agents clip what they learn from.
 
     Raises:
         BadInput: no regret, or both; an unknown id; a space or a bound that `Player` would refuse;
             a key that info lacks; a maker that hands out the same environment twice, or none; a
-            reward that is not one number, a regret that is not one number >= 0.
+            reward that is not one number, a regret that is not one number >= 0; too many contexts
+            or rewards outside their bounds.
     """
 
     env: str | Callable[..., gym.Env[Any, Any]]
@@ -77,6 +80,7 @@ class FromGymnasium:
     context_bound: float | None = None
     context_order: float = 2
     contexts: Contexts = "observation"
+    most_outside: float = MOST_OUTSIDE
 
     def __post_init__(self) -> None:
         if (self.oracle is None) == (self.regret is None):
@@ -108,6 +112,7 @@ class FromGymnasium:
             context_bound=self.context_bound,
             context_order=self.context_order,
             contexts=self.contexts,
+            most_outside=self.most_outside,
         )
         probe.close()
         return ForeignProblem(make, bridge, self.oracle, self.regret)
@@ -140,6 +145,13 @@ class ForeignProblem:
         self.spec = bridge.spec
         self._make, self._bridge, self._oracle, self._regret = make, bridge, oracle, regret
         self._envs: list[gym.Env[Any, Any]] = []
+        self._shown: Floats | None = None
+        self._watch = bridge.watch()
+
+    @property
+    def outside(self) -> Outside:
+        """How many contexts and rewards lay outside the bounds since `reset`, of all replicas."""
+        return self._watch.outside
 
     def reset(self, streams: Streams) -> None:
         """Start an episode, one copy for each stream."""
@@ -151,20 +163,20 @@ class ForeignProblem:
             raise BadInput("Expected a new environment from every call of env, got one twice.")
         seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
         self._seen = [env.reset(seed=s)[0] for env, s in zip(self._envs, seeds, strict=True)]
-        self._over = [False] * R
+        self._over, self._shown = [False] * R, None
+        self._watch = self._bridge.watch()
         self._totals, self._counts = np.zeros((2, R, K))
 
     def context(self) -> Floats:
         """The current users' contexts, (R, dim)."""
-        for r, env in enumerate(self._envs):
-            if self._over[r]:
-                self._seen[r], self._over[r] = env.reset()[0], False
-        return np.stack([self._bridge.context(seen) for seen in self._seen])
+        return self._bridge.clip(self._waiting())
 
     def step(self, action: npt.NDArray[Any]) -> Step:
         """Serve the current user of every copy."""
         arms = arms_in_range(action, len(self._envs), self.spec.n_actions)
+        shown, self._shown = self._waiting(), None
         rounds = np.array([self._serve(r, arm) for r, arm in enumerate(arms.tolist())])
+        self._watch.see(shown[None], rounds[None, :, 0])
         return Step(*rounds.T.copy())
 
     def best_fixed(self) -> Ints:
@@ -179,6 +191,15 @@ class ForeignProblem:
     def hindsight(self) -> float:
         """0: every user has a best arm of her own."""
         return 0.0
+
+    def _waiting(self) -> Floats:
+        """What the current users show, (R, dim), wherever it lies."""
+        if self._shown is None:
+            for r, env in enumerate(self._envs):
+                if self._over[r]:
+                    self._seen[r], self._over[r] = env.reset()[0], False
+            self._shown = np.stack([self._bridge.numbers(seen) for seen in self._seen])
+        return self._shown
 
     def _serve(self, r: int, arm: int) -> tuple[float, float, float, float]:
         """Reward, expected, oracle and regret of one user."""

@@ -1,7 +1,9 @@
 """Logs from a table of the user's, or recorded on an environment of ours."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from math import sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from dpbandit.clients.answers import two_numbers
 from dpbandit.evaluate import ProblemMaker, problem_maker
 from dpbandit.inputs import BadInput
 from dpbandit.logs import Logged, one_kind
+from dpbandit.outside import MOST_OUTSIDE, scaled
 from dpbandit.protocols import ContextualSpec, fits
 from dpbandit.streams import Streams
 
@@ -21,11 +24,12 @@ def read_log(
     action: str,
     reward: str,
     propensity: str | float | None = None,
-    context: Sequence[str] = (),
+    context: Sequence[str] | Mapping[str, tuple[float, float]] = (),
     arms: Sequence[Any] | None = None,
-    reward_range: tuple[float, float] = (0.0, 1.0),
-    context_bound: float = 1.0,
+    reward_range: tuple[float, float] | None = None,
+    context_bound: float | None = None,
     lowest: float | None = None,
+    most_outside: float = MOST_OUTSIDE,
 ) -> Logged:
     """Named columns of a table, a DataFrame or a mapping from names to columns, as `Logged`.
 
@@ -34,20 +38,28 @@ def read_log(
         action, reward: names of columns.
         propensity: the name of a column, or one number: the probability with which the action was
             drawn. None: all arms were equally likely.
-        context: names of columns, the features; without any, the constant 1.
+        context: the features. Names of columns and their public ranges, `{"age": (18, 90)}`: the
+            context is (1, columns scaled to [-1, 1]) / sqrt(1 + their number). Or names alone: the
+            columns as they are, without a 1 in front, whose `context_bound` has to be said. Or
+            nothing: the constant 1.
         arms: what was on offer, in order: arm k is `arms[k]`. None: all that occur,
             sorted, taken as public and complete; say arms where one may never have been drawn.
-        reward_range, context_bound: public bounds, for agents that replay the log.
-        lowest: see `Logged`.
+        reward_range: (low, high), public bounds on rewards.
+        context_bound: a public bound on the Euclidean norm of the columns in `context`, taken as
+            they are.
+        lowest, most_outside: see `Logged`.
+
+    Bounds and ranges have to be told because they have to be public: known before the log was.
 
     Raises:
-        BadInput: a column that is missing or holds no numbers, an action that is missing or no arm,
-            an arm twice, or what `Logged` refuses.
+        BadInput: a column that is missing or holds no numbers, a bound or range that is missing,
+            an action that is missing or no arm, an arm twice, or what `Logged` refuses.
 
-    >>> table = {"age": [0.1, 0.9], "shown": ["b", "a"], "click": [0, 1]}        # or a DataFrame
-    >>> logged = read_log(table, context=["age"], action="shown", reward="click")
-    >>> logged.action.tolist(), logged.context.tolist(), logged.propensity.tolist()
-    ([1, 0], [[0.1], [0.9]], [0.5, 0.5])
+    >>> table = {"age": [34, 71], "shown": ["b", "a"], "click": [0, 1]}          # or a DataFrame
+    >>> columns = {"context": {"age": (18, 90)}, "action": "shown", "reward": "click"}
+    >>> logged = read_log(table, **columns, reward_range=(0, 1))
+    >>> logged.action.tolist(), logged.context.round(2).tolist(), logged.propensity.tolist()
+    ([1, 0], [[0.71, -0.39], [0.71, 0.33]], [0.5, 0.5])
     """
     played = one_kind(f"column {action!r}", _column(table, action))
     offered = sorted(set(played)) if arms is None else list(arms)
@@ -56,28 +68,71 @@ def read_log(
     if unknown := [arm for arm in played if arm not in offered]:
         raise BadInput(f"Expected only actions among arms={offered}, got {unknown[0]!r}.")
     low, high = two_numbers("reward_range", reward_range)
-    features = [_numbers(table, name) for name in context] or [np.ones(len(played))]
+    shown = _features(table, context, context_bound, len(played), most_outside)
     spec = ContextualSpec(
         n_actions=len(offered),
-        dim=len(features),
+        dim=shown.rows.shape[1],
         horizon=max(1, len(played)),
         reward_low=low,
         reward_high=high,
-        context_bound=context_bound,
+        context_bound=shown.bound,
         link="other",
     )
     if isinstance(propensity, str):
         chance: Floats | float = _numbers(table, propensity)
     else:
         chance = 1 / len(offered) if propensity is None else propensity
-    return Logged(
+    logged = Logged(
         spec=spec,
-        context=np.stack(features, axis=1),
+        context=shown.rows,
         action=np.array([offered.index(arm) for arm in played], dtype=np.int64),
         reward=_numbers(table, reward),
         propensity=chance,
         lowest=lowest,
+        most_outside=most_outside,
     )
+    if shown.clipped:  # by its columns' ranges, so that nothing is left to clip
+        logged.outside = replace(logged.outside, contexts=shown.clipped)
+    return logged
+
+
+class _Features(NamedTuple):
+    """Contexts, and a public bound on their norm."""
+
+    rows: Floats
+    """(n, dim)"""
+    bound: float
+    clipped: int
+    """rows that lay outside the ranges of their columns"""
+
+
+def _features(
+    table: Any,
+    context: Sequence[str] | Mapping[str, tuple[float, float]],
+    bound: float | None,
+    n: int,
+    most_outside: float,
+) -> _Features:
+    if not context:
+        return _Features(np.ones((n, 1)), 1.0 if bound is None else bound, 0)
+    x = np.stack([_numbers(table, name) for name in context], axis=1)  # (n, d)
+    if not isinstance(context, Mapping):
+        if bound is None:
+            raise BadInput(
+                f"Expected context={list(context)} to come with public ranges, as in context="
+                f"{{{context[0]!r}: (low, high)}}, or context_bound=None to be a number > 0, a "
+                "public bound on the norm of these columns."
+            )
+        return _Features(x, bound, 0)
+    if bound is not None:
+        raise BadInput(f"Expected no context_bound={bound} beside ranges, which have a bound.")
+    ranges = [two_numbers(f"context[{name!r}]", ends) for name, ends in context.items()]
+    low, high = np.array(ranges).T
+    if not ((low < high) & np.isfinite(high - low)).all():
+        raise BadInput(f"Expected context={dict(context)} to be ranges (low, high), low < high.")
+    names = [f"column {name!r}" for name in context]
+    x, clipped = scaled(x, low, high, names, most_outside=most_outside)
+    return _Features(np.column_stack([np.ones(n), x]) / sqrt(1 + len(context)), 1.0, clipped)
 
 
 def record(

@@ -10,6 +10,7 @@ from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.evaluate import certify
 from dpbandit.inputs import BadInput, whole
+from dpbandit.outside import MOST_OUTSIDE, Outside
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.protocols import AgentConfig, Hindsight
 from dpbandit.streams import Streams
@@ -42,20 +43,23 @@ class Player:
             become one-hot vectors, whose bound is known (see `Bridge`).
         context_order: 1, 2 or inf.
         contexts: "observation", or "none" to play every user alike, with the constant context 1.
+        most_outside: the share of `horizon` users' contexts, and of their rewards, that may lie
+            outside these bounds; one more is refused. 1 allows all.
         seed: of the agent's noise and exploration.
 
     Guarantee. That of the certificate, for replacing one user: one `act` and one `update`. It
     covers this loop only, and only if horizon, bounds and `config` are public, not read off the
     data. Contexts and rewards are clipped to the bounds, and what is not finite is replaced by a
-    constant, before the agent is told; `Player` itself keeps nothing. Observations or
-    rewards that depend on earlier users' data (not merely on earlier actions) carry them to later
-    users past every mechanism; contexts="none" helps against the first, nothing here against the
-    second. Whoever sees this user's reward, or the generator's seed, is not covered.
+    constant, before the agent is told; `Player` itself keeps nothing but `outside`, counts that no
+    certificate covers, nor whether they ended the loop (with most_outside=1 they never do).
+    Observations or rewards that depend on earlier users' data (not merely on earlier actions) carry
+    them to later users past every mechanism; contexts="none" helps against the first, nothing here
+    against the second. Whoever sees this user's reward, or the generator's seed, is not covered.
 
     Raises:
         BadInput: actions that are not finitely many, bounds that are missing or out of range, an
             agent of another kind, an observation or action outside its space, a reward that is not
-            one number, a round too many.
+            one number, a round too many, too many contexts or rewards outside the bounds.
 
     >>> from dpbandit.agents import DPUCB
     >>> import dpbandit
@@ -80,6 +84,7 @@ class Player:
         context_bound: float | None = None,
         context_order: float = 2,
         contexts: Contexts = "observation",
+        most_outside: float = MOST_OUTSIDE,
         seed: int = 0,
     ) -> None:
         whole("seed", seed, 0)
@@ -96,15 +101,21 @@ class Player:
             context_bound=context_bound,
             context_order=context_order,
             contexts=contexts,
+            most_outside=most_outside,
         )
         self.config, self.spec = config, self._bridge.spec
         self._agent = config.make(self.spec, Streams([seed]).child("agent"))
-        self._left = horizon
+        self._left, self._watch = horizon, self._bridge.watch()
 
     @property
     def certificate(self) -> Certificate:
         """What the noise buys, beside what `config` claims; known before the first user."""
         return certify(self.config, self.spec, accountants=False)
+
+    @property
+    def outside(self) -> Outside:
+        """How many contexts and rewards of the users told so far lay outside the bounds."""
+        return self._watch.outside
 
     def act(self, observation: Any) -> int:
         """The action for this user. Remembers nothing of her."""
@@ -114,12 +125,13 @@ class Player:
         """Learn from one user: what she showed, what was played and what she gave."""
         if self._left == 0:
             raise BadInput(f"The horizon of {self.spec.horizon} users is over: make a new Player.")
-        context, arm = self._bridge.context(observation)[None], self._bridge.arm(action)
+        shown, arm = self._bridge.numbers(observation)[None], self._bridge.arm(action)
         try:
-            given = one_number("reward", reward)
+            given = np.array([one_number("reward", reward)])
+            self._watch.see(shown[None], given[None])
         except BadInput as mistake:
             done = self.spec.horizon - self._left
             raise BadInput(f"In round {done + 1}: {mistake}") from None
-        told = clip_range(np.array([given]), self.spec.reward_low, self.spec.reward_high)
-        self._agent.update(context, np.array([arm]), told)
+        told = clip_range(given, self.spec.reward_low, self.spec.reward_high)
+        self._agent.update(self._bridge.clip(shown), np.array([arm]), told)
         self._left -= 1

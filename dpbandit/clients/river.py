@@ -81,8 +81,9 @@ def river_history(logged: Logged, *, arms: Sequence[Any] | None = None, seed: in
         seed: of the thinning.
 
     >>> from dpbandit.clients.logged import read_log
-    >>> history = river_history(read_log({"a": [0, 1], "r": [0, 1]}, action="a", reward="r"))
-    >>> history[1]
+    >>> table = {"a": [0, 1], "r": [0, 1]}
+    >>> logged = read_log(table, action="a", reward="r", reward_range=(0, 1))
+    >>> river_history(logged)[1]
     ([0, 1], {'x0': 1.0}, 1, 1.0)
     """
     names = list(range(logged.spec.n_actions)) if arms is None else list(arms)

@@ -91,6 +91,7 @@ LOUD = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:.* private agents clip them")
 @pytest.mark.parametrize(("observation", "reward"), LOUD)
 def test_a_loud_user_moves_no_mechanism_by_more_than_its_sensitivity(observation, reward):
     """At the door: two worlds that differ in round 3 differ in that round's input only, and there
@@ -99,7 +100,7 @@ def test_a_loud_user_moves_no_mechanism_by_more_than_its_sensitivity(observation
     for x, r in ((np.array([0.6, -0.8], np.float32), 0.0), (observation, reward)):
         queries, mechanisms = [], []
         with door(queries, mechanisms, [], None):
-            one = player(DPUCB(), Coins(seen="vector"), context_bound=1.0)
+            one = player(DPUCB(), Coins(seen="vector"), context_bound=1.0, most_outside=1)
             for t in range(T):
                 loud = (x, r) if t == 3 else (np.array([0.5, 0.5], np.float32), 0.25)
                 one.update(loud[0], 5 + t % 3, loud[1])
@@ -109,9 +110,10 @@ def test_a_loud_user_moves_no_mechanism_by_more_than_its_sensitivity(observation
     assert not np.delete(gaps, 3).any()
 
 
+@pytest.mark.filterwarnings("ignore:.* private agents clip them")
 @pytest.mark.parametrize(("observation", "reward"), LOUD)
 def test_agents_without_a_clip_of_their_own_survive_loud_users(observation, reward):
-    one = player(LinUCB(), Coins(seen="vector"), context_bound=1.0)
+    one = player(LinUCB(), Coins(seen="vector"), context_bound=1.0, most_outside=1)
     honest = np.array([1.0, 0.0], np.float32)
     for _ in range(3):
         one.update(observation, 5, reward)

@@ -16,7 +16,7 @@ from dpbandit.streams import Streams
 def own(**changed):
     """Four rows of two features, three classes."""
     table = {
-        "features": [[0, 10], [5, 0], [10, 10], [-3, 99]],
+        "features": [[0, 10], [5, 0], [10, 10], [0, 10]],
         "labels": ["b", "a", "c", "b"],
         "low": 0,
         "high": 10,
@@ -62,18 +62,27 @@ def test_pooled_digits():
 
 
 def test_the_scale_is_public():
-    """Golden: [0, 10] to [-1, 1], beyond it clipped, over sqrt(3); nothing else of the table
-    matters: a single row has the context it has in company."""
+    """Golden: [0, 10] to [-1, 1] over sqrt(3); nothing else of the table matters: a single row has
+    the context it has in company. What lies outside is clipped if that was asked for."""
     problem = own()
     wanted = np.array([[1, -1, 1], [1, 0, -1], [1, 1, 1], [1, -1, 1]]) / sqrt(3)
     np.testing.assert_allclose(problem._examples, wanted)
-    huge = own(features=[[1.7e308, 0], [-1.7e308, 0], [0, 0], [5, 5]], low=-5e307, high=5e307)
+    far = {"features": [[0, 10], [5, 0], [10, 10], [-3, 99]]}
+    with pytest.raises(BadInput, match=r"1 % of 4 rows .* feature 0 outside \[0, 10\], got 1 of 4"):
+        own(**far)
+    with pytest.warns(UserWarning, match=r"1 of 4 rows \(25 %\) lie outside"):
+        clipped = own(**far, most_outside=0.25)
+    np.testing.assert_allclose(clipped._examples, wanted)
+    assert (clipped.outside.contexts, problem.outside.contexts) == (1, 0)
+    huge = {"features": [[1.7e308, 0], [-1.7e308, 0], [0, 0], [5, 5]], "low": -5e307, "high": 5e307}
+    with pytest.warns(UserWarning, match="2 of 4 rows"):
+        huge = own(**huge, most_outside=1)
     np.testing.assert_allclose(huge._examples[:3, 1] * sqrt(3), [1, -1, 0])  # nothing overflows
     alone = own(features=[[5, 0], [5, 0]], labels=[0, 1])
     np.testing.assert_allclose(alone._examples[0], problem._examples[1])
     assert problem.classes.tolist() == ["a", "b", "c"]
     assert problem.spec.n_actions == 3
-    each = own(low=[0, -1], high=[10, 1])
+    each = own(low=[0, -10], high=[10, 10])
     np.testing.assert_allclose(each._examples[1], np.array([1, 0, 0]) / sqrt(3))
 
 

@@ -40,7 +40,7 @@ def test_complete_ratings_without_noise_are_recovered():
     assert stars.min() > 0.5
     assert stars.max() < 5
     path = write(example().parent / "ratings.dat", stars, np.ones_like(stars))
-    problem = RatingsBandit(path=path, rank=2, ridge=1e-9)
+    problem = RatingsBandit(path=path, rank=2, ridge=1e-9, low=0.5, high=5)
     wanted = (stars[:, :10] - 0.5) / 4.5  # all items are rated as often: the first in the file
     np.testing.assert_allclose(problem._fitted.like, wanted, atol=1e-6)
     assert problem.rmse < 1e-6
@@ -99,7 +99,7 @@ def test_users_like_what_their_own_row_says():
     of its row."""
     _, stars = truth()
     path = write(example().parent / "ratings.dat", stars, np.ones_like(stars))
-    problem = RatingsBandit(path=path, rank=2, ridge=1e-9)
+    problem = RatingsBandit(path=path, rank=2, ridge=1e-9, low=0.5, high=5)
     problem.reset(Streams([1]))
     drawn = problem._users(500)
     far = np.linalg.norm(drawn.context - problem._fitted.context, axis=-1)  # (500, 240)
@@ -111,7 +111,7 @@ def test_users_like_what_their_own_row_says():
 def test_an_intercept_is_not_shrunk():
     """Golden, by hand: under an infinite penalty the tastes go and the mean, 3, stays; with none
     the line through (-1, 2), (0, 3), (1, 4)."""
-    three = Ratings(np.arange(3), np.zeros(3, np.int64), np.array([2.0, 3, 4]), ("m",))
+    three = Ratings(np.arange(3), np.zeros(3, np.int64), np.array([2.0, 3, 4]), ("m",), 1, 5)
     taste = np.array([[-1.0], [0], [1]])
     np.testing.assert_allclose(item_model(three, taste, 0, 1e12), [3, 0], atol=1e-9)
     np.testing.assert_allclose(item_model(three, taste, 0, 1e-12), [3, 1], atol=1e-9)
@@ -147,6 +147,44 @@ def test_learning_beats_uniform_play():
         assert (gain.mean() / (gain.std(ddof=1) / sqrt(20)) > 3.58) == wins
 
 
+HEADER = "userId,movieId,rating,timestamp"
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "scale"),
+    [
+        ("ratings.csv", [HEADER, "1,10,3,0", "2,10,4,0"], (0.5, 5)),
+        ("u.data", ["1\t10\t3\t0", "2\t10\t4\t0"], (1, 5)),
+        ("ratings.dat", ["1::10::3::0", "2::10::4::0"], None),
+        ("ratings.csv", ["1,10,3,0", "2,10,4,0"], None),
+        ("ratings.csv", ["user,book,rating", "1,10,3", "2,10,4"], None),
+        ("books.tsv", ["user\tbook\trating", "1\t10\t3", "2\t10\t4"], None),
+    ],
+)
+def test_the_scale_is_the_formats_or_told_never_the_datas(name, lines, scale, tmp_path):
+    """Ratings here go from 3 to 4 only. ratings.dat has two scales, in MovieLens 1M and 10M."""
+    path = tmp_path / name
+    path.write_text("\n".join(lines))
+    told = read_ratings(path, low=0, high=10)
+    assert (told.low, told.high) == (0, 10)
+    if scale:
+        found, half = read_ratings(path), read_ratings(path, low=2)
+        assert ((found.low, found.high), (half.low, half.high)) == (scale, (2, scale[1]))
+        return
+    for given in ({}, {"low": 1}, {"high": 5}):
+        with pytest.raises(BadInput, match=r"low=.* and high=.* public scale of the ratings"):
+            read_ratings(path, **given)
+
+
+def test_the_environment_tells_the_scale_it_took():
+    """Golden: (stars - low) / (high - low), stars as in `test_complete_ratings...`."""
+    assert RatingsBandit(path=example()).scale == (0.5, 5)
+    wide = RatingsBandit(path=example(), low=0, high=10)
+    assert wide.scale == (0, 10)
+    narrow = RatingsBandit(path=example())._fitted.like
+    np.testing.assert_allclose(wide._fitted.like.clip(0.05, 0.5), (0.5 + 4.5 * narrow) / 10)
+
+
 GOOD = "1::10::4::978300760"
 
 
@@ -157,8 +195,8 @@ GOOD = "1::10::4::978300760"
         ([GOOD, "1::11::five::0"], "line 2"),
         ([GOOD, "::11::3::0"], "line 2"),
         ([GOOD, "", "1::12::3::0"], "line 2"),
-        ([GOOD, "1::11::6::0"], "rating from 0.5 to 5 in line 2 of .*, got 6"),
-        ([GOOD, "1::11::nan::0"], "rating from 0.5 to 5 in line 2"),
+        ([GOOD, "1::11::6::0"], "rating from low=0.5 to high=5 in line 2 of .*, got 6"),
+        ([GOOD, "1::11::nan::0"], "rating from low=0.5 to high=5 in line 2"),
         ([GOOD, GOOD], "second one in line 2"),
         (["userId,movieId,rating,timestamp", "1,2,x,0"], "user,item,rating,time in line 2"),
         (["1\t2"], "user<tab>item<tab>rating<tab>time in line 1"),
@@ -183,14 +221,13 @@ def test_bad_lines_get_one_sentence_with_their_number(lines, says, tmp_path):
         ({"path": "a\0b"}, "Cannot read ratings from path="),
         ({"path": 3}, "path=3 to be the name of a file"),
         ({"low": "a"}, "low='a'"),
-        ({"high": None}, "high=None"),
         ({"high": np.inf}, "high=inf"),
         ({"n_actions": 31}, "n_actions=31 <= 30"),
         ({"n_actions": 1}, "n_actions"),
         ({"rank": 30}, "rank=30 below"),
         ({"ridge": 0}, "ridge"),
         ({"low": 5.0}, "high - low"),
-        ({"high": 4.0}, "rating from 0.5 to 4 in line"),
+        ({"high": 4.0}, "rating from low=0.5 to high=4 in line"),
     ],
 )
 def test_bad_arguments_are_refused(wrong, says):

@@ -1,0 +1,261 @@
+"""Data beyond their public bounds: counted, said, and refused if much, at every way in."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from dpbandit import BadInput, compare
+from dpbandit.agents import FADE, LinUCB, Uniform
+from dpbandit.clients import FromGymnasium, Player, read_log, river_history
+from dpbandit.logs import Logged
+from dpbandit.protocols import ContextualSpec
+from dpbandit.replay import replay
+from dpbandit.streams import Streams
+from tests.clients.worlds import Coins, means
+
+N = 200
+"""Users: two may lie outside, the third is refused."""
+
+
+def ages(n, seed=0):
+    """A log of two arms; the older half clicks on "b" with probability 0.8, the younger on "a"."""
+    rng = np.random.default_rng(seed)
+    age, arm = rng.uniform(20, 60, n), rng.integers(2, size=n)
+    good = np.where((age > 40) == (arm == 1), 0.8, 0.2)
+    return {"age": age, "shown": np.array(["a", "b"])[arm], "click": 1.0 * (rng.random(n) < good)}
+
+
+AGES = {"action": "shown", "reward": "click", "reward_range": (0, 1)}
+
+
+def test_ages_from_20_to_60_are_not_clipped_to_one_without_a_word():
+    """The bound is never guessed; one of 1 is refused, and random play if insisted on (0.5, errors
+    of 0.009: beyond 0.535 with probability 1e-4). With a public range FADE learns: 0.68 to 0.70 on
+    six logs, the best there is being 0.8."""
+    table = ages(6000)
+    with pytest.raises(BadInput, match=r"'age': \(low, high\).* context_bound=None"):
+        read_log(table, context=["age"], **AGES)
+    says = r"at most 1 % of 6000 contexts beyond context_bound=1 .* 6000 of 6000, such as 60: "
+    with pytest.raises(BadInput, match=says + "scale features by public ranges"):
+        read_log(table, context=["age"], context_bound=1.0, **AGES)
+    with pytest.warns(UserWarning, match=r"6000 of 6000 contexts \(100 %\) lie beyond"):
+        blunt = read_log(table, context=["age"], context_bound=1.0, most_outside=1, **AGES)
+    np.testing.assert_allclose(blunt.context, 1)
+    found = replay(FADE(), blunt, passes=1)
+    assert found.mean < 0.535
+    for said in (str(found), str(blunt)):
+        assert "6000 of 6000 contexts (100 %) and 0 rewards (0 %) outside their bounds" in said
+    sharp = read_log(table, context={"age": (18, 90)}, **AGES)
+    assert not sharp.outside
+    found = replay(FADE(), sharp, passes=1)
+    assert found.mean > 0.6
+    assert "outside" not in str(found)
+
+
+def test_columns_are_scaled_from_their_ranges_and_nothing_else():
+    """By hand: (1, -1, 0.5) / sqrt(3), of norm at most 1 for any row, so that 1 is the bound. The
+    same ranges give the same context whatever the other rows hold."""
+    ranges = {"age": (20, 60), "income": (0, 8)}
+    alone = {"age": [20], "income": [6], "a": [0], "r": [0]}
+    beside = {"age": [20, 60], "income": [6, 8], "a": [0, 1], "r": [0, 0]}
+    for table in (alone, beside):
+        columns = {"action": "a", "reward": "r", "arms": [0, 1]}
+        logged = read_log(table, context=ranges, reward_range=(0, 1), **columns)
+        np.testing.assert_allclose(logged.context[0] * 3**0.5, [1, -1, 0.5])
+        assert (logged.spec.context_bound, logged.spec.context_order) == (1.0, 2)
+
+
+def by_log(context, reward, **more):
+    spec = ContextualSpec(n_actions=2, dim=2, horizon=N, context_bound=2.0, reward_high=3.0)
+    return Logged(
+        spec=spec,
+        context=context,
+        action=np.arange(N) % 2,
+        reward=reward,
+        propensity=0.5,
+        **more,
+    )
+
+
+def by_table(context, reward, **more):
+    table = {"x": context[:, 0], "y": context[:, 1], "a": np.arange(N) % 2, "r": reward}
+    bounds = {"context_bound": 2.0, "reward_range": (0, 3)}
+    return read_log(table, context=["x", "y"], action="a", reward="r", **bounds, **more)
+
+
+def by_ranges(context, reward, **more):
+    table = {"x": context[:, 0], "y": context[:, 1], "a": np.arange(N) % 2, "r": reward}
+    ranges = {"x": (-2, 2), "y": (-2, 2)}
+    return read_log(table, context=ranges, action="a", reward="r", reward_range=(0, 3), **more)
+
+
+def by_player(context, reward, **more):
+    bounds = {"reward_range": (0, 3), "context_bound": 2.0}
+    player = Player(LinUCB(), Coins(seen="vector"), horizon=N, **bounds, **more)
+    for x, r in zip(context, reward, strict=True):
+        player.act(x)  # looks twice, counts once
+        player.update(x, 5, r)
+    return player
+
+
+class Scripted(Coins):
+    """Shows the contexts, and pays the rewards, of a script."""
+
+    def __init__(self, context, reward):
+        super().__init__(seen="vector")
+        self.script, self.t = (context, reward), -1
+
+    def _next(self):
+        self.t += 1
+        self.kind = 0
+        return self.script[0][min(self.t, N - 1)]
+
+    def step(self, action):
+        self.paid = self.script[1][self.t]
+        return super().step(action)
+
+
+def by_gymnasium(context, reward, replicas=1, **more):
+    make = FromGymnasium(
+        lambda: Scripted(context, reward),
+        oracle=means,
+        reward_range=(0, 3),
+        context_bound=2.0,
+        **more,
+    )
+    problem = make(horizon=N)
+    problem.reset(Streams(list(range(replicas))))
+    for t in range(N):
+        for _ in range(t % 3):  # looked at never, once or twice: counted once
+            problem.context()
+        problem.step(np.zeros(replicas, dtype=np.int64))
+    return problem
+
+
+WAYS_IN = [by_log, by_table, by_ranges, by_player, by_gymnasium]
+
+
+def data(contexts=0, rewards=0, far=50.0):
+    """N users, of whom some lie outside, the last ones first."""
+    context, reward = np.full((N, 2), 0.5), np.full(N, 2.0)
+    context[N - contexts :] = [far, 1]
+    reward[: rewards // 2] = -0.01
+    reward[rewards // 2 : rewards] = 3.01
+    return context, reward
+
+
+@pytest.mark.parametrize("way_in", WAYS_IN)
+@pytest.mark.parametrize("kind", ["contexts", "rewards"])
+def test_one_in_a_hundred_is_said_and_more_is_refused(way_in, kind):
+    quiet = way_in(*data())  # warnings are errors here
+    assert (quiet.outside.contexts, quiet.outside.rewards, quiet.outside.users) == (0, 0, N)
+    with pytest.warns(UserWarning, match=r"lie (beyond|outside)") as caught:
+        some = way_in(*data(**{kind: 2}))
+    assert len(caught) == 1
+    assert getattr(some.outside, kind) == 2
+    assert some.outside.contexts + some.outside.rewards == 2
+    with (
+        warnings.catch_warnings(action="ignore"),
+        pytest.raises(BadInput, match=r"at most 1 % of 200 .* got 3 of .* most_outside=") as error,
+    ):
+        way_in(*data(**{kind: 3}))
+    assert "\n" not in str(error.value)
+    with warnings.catch_warnings(action="ignore"):
+        assert getattr(way_in(*data(**{kind: N}), most_outside=1).outside, kind) == N
+        with pytest.raises(BadInput, match=r"at most 0 % of 200 .* got 1 of"):
+            way_in(*data(**{kind: 1}), most_outside=0)
+    with pytest.raises(BadInput, match=r"most_outside=1.5 to be a number in \[0, 1\]"):
+        way_in(*data(), most_outside=1.5)
+
+
+@pytest.mark.parametrize("way_in", WAYS_IN)
+def test_a_bound_reached_but_for_rounding_is_kept(way_in):
+    """Unit vectors in float32 are longer than 1 by 6e-8."""
+    context, reward = data()
+    context[:], reward[:] = np.array([2.0000001, 0]), 3.0000001
+    assert not way_in(context, reward).outside
+
+
+@pytest.mark.parametrize("way_in", [by_player, by_gymnasium])
+def test_what_is_not_finite_lies_outside(way_in):
+    for far in (np.nan, np.inf):
+        with pytest.warns(UserWarning, match=f"such as {far}"):
+            assert way_in(*data(contexts=1, far=far)).outside.contexts == 1
+
+
+def test_contexts_are_clipped_in_a_log_and_rewards_stay_as_they_came():
+    """A caller's array stays as it is, too; river gets what the log has."""
+    context, reward = data(contexts=1, rewards=2)
+    with pytest.warns(UserWarning, match="private agents clip them"):
+        logged = by_log(context, reward)
+    np.testing.assert_allclose(np.linalg.norm(logged.context[-1]), 2)
+    np.testing.assert_array_equal(logged.context[:-1], context[:-1])
+    np.testing.assert_array_equal(logged.reward, reward)
+    assert context[-1, 0] == 50
+    assert river_history(logged)[0][3] == -0.01
+    with pytest.warns(UserWarning, match="private agents clip them"):
+        each = by_ranges(context, reward)
+    np.testing.assert_allclose(each.context[-1] * 3**0.5, [1, 1, 0.5])  # column by column
+
+
+def test_a_user_is_outside_if_one_of_her_arms_is():
+    """Where arms have rows of features; the other rows are kept."""
+    spec = ContextualSpec(n_actions=2, dim=2, horizon=9, shared=True)
+    context = np.full((N, 2, 2), 0.5)
+    context[3, 1] = [3, 4]
+    data = {"action": np.arange(N) % 2, "reward": np.zeros(N), "propensity": 0.5}
+    with pytest.warns(UserWarning, match=r"1 of 200 contexts .* such as 5: "):
+        logged = Logged(spec=spec, context=context, **data)
+    np.testing.assert_allclose(logged.context[3], [[0.5, 0.5], [0.6, 0.8]])
+
+
+def test_the_worst_column_is_named_and_rows_are_counted_once():
+    context, reward = data(contexts=3)
+    context[-1] = [50, -70]
+    says = r"3 of 200, such as 50: say wider"
+    with pytest.raises(BadInput, match=r"above all column 'x' outside \[-2, 2\], got " + says):
+        by_ranges(context, reward)
+
+
+def test_replicas_are_judged_one_by_one():
+    """Three replicas with two users outside each are as fine as one; and as bad with three."""
+    with pytest.warns(UserWarning, match="private agents clip them"):
+        three = by_gymnasium(*data(rewards=2), replicas=3)
+    assert (three.outside.rewards, three.outside.users) == (6, 3 * N)
+    with (
+        warnings.catch_warnings(action="ignore"),
+        pytest.raises(BadInput, match=r"got 3 of 3, such as 3\.01"),
+    ):
+        by_gymnasium(*data(rewards=3), replicas=3)
+
+
+def test_a_round_that_goes_too_far_is_named():
+    """Horizon 60: one user is more than 1 %."""
+    settings = {"horizon": 60, "reward_range": (0, 1), "context_bound": 0.5}
+    player = Player(LinUCB(), Coins(seen="vector"), **settings)
+    player.update(np.array([0.5, 0], np.float32), 5, 1.0)
+    with pytest.raises(BadInput, match="In round 2: Expected at most 1 % of 60 contexts"):
+        player.update(np.array([0.6, 0], np.float32), 5, 1.0)
+    make = FromGymnasium(Coins, oracle=means, reward_range=(0, 0.5))
+    with pytest.raises(BadInput, match=r"In round \d+: Expected at most 1 % of 60 rewards outside"):
+        compare(make, {"Uniform": Uniform()}, horizon=60, replicas=2, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"context": {"age": (60, 20)}}, "to be ranges .* low < high"),
+        ({"context": {"age": (20, np.inf)}}, "to be ranges"),
+        ({"context": {"age": 60}}, r"context\['age'\]=60 to be two finite numbers"),
+        ({"context": {"age": (18, 90)}, "context_bound": 1.0}, "no context_bound=1.0 beside"),
+        ({"context": ["age"], "context_bound": -1.0}, "context_bound=-1.0"),
+        ({"context": {"wage": (0, 1)}}, "a column 'wage'"),
+        ({"reward_range": None}, "reward_range=None to be two finite numbers"),
+    ],
+    ids=str,
+)
+def test_bounds_that_are_none(wrong, says):
+    with pytest.raises(BadInput, match=says) as caught:
+        read_log(ages(50), **{**AGES, **wrong})
+    assert "\n" not in str(caught.value)
