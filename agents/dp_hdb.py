@@ -156,7 +156,7 @@ class DPHDB(FrankWolfeSettings):
         private = self.epsilon < inf
         ledger = Ledger((door.spend,)) if private else no_privacy("choices without noise")
         shape = self.gradients(spec).shape
-        walk = FrankWolfe(len(streams), shape, radius=self.radius, step=self.step)
+        walk = FrankWolfe(len(streams), shape, radius=self.radius_for(spec), step=self.step)
         choose = best_vertices if sums else as_chosen
         return FrankWolfeAgent(self, spec, schedule, walk, door, choose, ledger)
 

@@ -28,8 +28,10 @@ class DPUCB:
 
         for t = 1..T:
           1. V = G + shift I,  theta = V^-1 u                 from released G, u only
-          2. play argmax_a  x . theta_a + alpha sqrt(x' V_a^-1 x)
+          2. play argmax_a  x . theta_a + 2 sigma alpha sqrt(x' V_a^-1 x)
           3. clip x and r;  G += x x',  u += r x              through one prefix sum
+
+    sigma is `reward_noise`, by default half the public range of rewards, see `LinUCB`.
 
     With statistics="moment" no G is released: step 2 is argmax_a x . u_a, and the whole budget
     goes to u. Where noise needs a shift far above G, V^-1 is nearly a multiple of I anyway.
@@ -90,7 +92,8 @@ class DPUCB:
     prefix_sums: Kind | None = None
     arms: Literal["disjoint", "joint"] | None = None
     alpha: Alpha | None = None
-    """width multiplier, 0 is greedy, or "theory", which needs a shift above 1"""
+    """width in ranges of the reward (2 sigma), 0 is greedy, or "theory", which needs a shift above
+    1"""
     refresh_every: int | None = None
     """rounds from one release to the next"""
     context_clip: float | None = None
@@ -104,9 +107,9 @@ class DPUCB:
     """how many tail bounds of its noise are added to V (utility only, never privacy), > 0; None: 2,
     printed Wishart 3. Theta shrinks less with less; below 1 the noise may win, V be indefinite"""
     reward_noise: float | None = None
-    """sub-Gaussian parameter for the theory radius; None: half the reward range"""
-    parameter_norm: float = 1.0
-    """bound on |theta_a| for the theory radius"""
+    """sigma, the sub-Gaussian parameter of rewards; None: half their range"""
+    parameter_norm: float | None = None
+    """bound on |theta_a| for the theory radius; None: the largest that the public bounds allow"""
     failure: float = 0.05
     """probability with which tail bounds may fail (utility only, never privacy)"""
     model: Model = "arms"

@@ -44,6 +44,9 @@ class FADE:
                                                             reward, or the reward in [-1, 1]
         demand       price lists                            the same for a logistic model of a sale
 
+    Features are few where an arm's share of T / 10 users is more than d^2 and more than the noise
+    asks for; a larger budget alone never leaves "moments".
+
     "moments" weighs the releases by their noise, undoes what the policy did to the contexts of an
     arm (`SelectedMoments`), and shrinks by empirical Bayes (Stephens, Biostatistics 2017), so that
     nobody has to know whether parameters are sparse. "regression" is a ridge regression, in which
@@ -144,9 +147,12 @@ class FADE:
             return "demand"
         if spec.shared:
             return "regression"
-        # a Gram matrix is worth its noise once an eigenvalue of a tenth of the run exceeds it
+        # A Gram matrix pays once a tenth of the run shows eigenvalues above its noise. Budget alone
+        # does not choose it: with fewer than d^2 users of an arm chance hides as much as noise did,
+        # and moments gain from the budget too.
         eigenvalue = spec.horizon / (10 * spec.n_actions * spec.dim)
-        return "regression" if eigenvalue > 2 * sqrt(2 * spec.dim) / self._mu() else "moments"
+        noise = 2 * sqrt(2 * spec.dim) / self._mu()
+        return "regression" if eigenvalue > max(noise, spec.dim) else "moments"
 
     def _mu(self) -> float:
         return inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)

@@ -47,7 +47,7 @@ class GLMUCB:
     """
 
     alpha: float = 1.0
-    """width multiplier on the linear predictor, 0 is greedy"""
+    """width on the linear predictor, 0 is greedy; with the identity link in ranges of the reward"""
     regularization: float = 0.1
     """precision of the prior N(0, I / regularization)"""
     link: LinkName | None = None
@@ -74,10 +74,10 @@ class GLMUCBAgent:
 
     def __init__(self, config: GLMUCB, spec: ContextualSpec, replicas: int) -> None:
         self.ledger = no_privacy("exact generalised linear regressions")
-        self._alpha = config.alpha
         self._glm = OnlineGLM(
             spec, replicas, link=config.link, regularization=config.regularization
         )
+        self._alpha = config.alpha * self._glm.spread
 
     def act(self, context: Floats) -> Ints:
         """Arms (R,)."""

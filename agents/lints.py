@@ -13,24 +13,31 @@ from dpbandit.streams import Streams
 
 @dataclass(frozen=True, kw_only=True)
 class LinTS:
-    """Play the arm that is best under a parameter drawn from N(V^-1 u, scale^2 V^-1).
+    """Play the arm that is best under a parameter drawn from N(V^-1 u, v^2 V^-1).
 
     Agrawal and Goyal, "Thompson sampling for contextual bandits with linear payoffs", ICML 2013,
     Algorithm 1. For disjoint arms the sampled rewards of different arms are independent normals
-    with the predicted mean and scale x' V^-1 x, so they are drawn directly; a shared parameter is
-    drawn through a Cholesky factor of V^-1.
+    with the predicted mean and variance v^2 x' V^-1 x, so they are drawn directly; a shared
+    parameter is drawn through a Cholesky factor of V^-1.
+
+    v is 2 R times `scale`, R = `reward_noise` the sub-Gaussian parameter of rewards, by default
+    half their public range: with rewards in dollars or in cents the same arms are played.
 
     Guarantee. None: exact data reaches later actions.
     """
 
     scale: float = 0.2
-    """standard deviation of the posterior in units of V^-1/2; the paper's v"""
+    """standard deviation of the posterior in units of V^-1/2 and of ranges of the reward (2 R)"""
+    reward_noise: float | None = None
+    """R, the sub-Gaussian parameter of rewards; None: half their range"""
     regularization: float = 1.0
     model: Model = "arms"
     """demand: on a list of prices, learn P(sale | context, price); see `DemandPricing`"""
 
     def __post_init__(self) -> None:
         at_least("scale", self.scale, 0)
+        if self.reward_noise is not None:
+            at_least("reward_noise", self.reward_noise, 0)
         positive("regularization", self.regularization)
         one_of("model", self.model, MODELS)
 
@@ -46,7 +53,8 @@ class LinTSAgent:
 
     def __init__(self, config: LinTS, spec: ContextualSpec, streams: Streams) -> None:
         self.ledger = no_privacy("exact ridge regressions")
-        self._scale = config.scale
+        noise = spec.half_range if config.reward_noise is None else config.reward_noise
+        self._scale = 2 * config.scale * noise
         self._normals = streams.normals("exploration", spec.dim if spec.shared else spec.n_actions)
         self._ridge = OnlineRidge(spec, len(streams), regularization=config.regularization)
 

@@ -26,12 +26,16 @@ from dpbandit.streams import Streams
 
 @dataclass(frozen=True, kw_only=True)
 class LinUCB:
-    """Play argmax x . theta_a + alpha sqrt(x' V_a^-1 x), ridge regressions for the arms.
+    """Play argmax x . theta_a + 2 sigma alpha sqrt(x' V_a^-1 x), ridge regressions for the arms.
 
     Li, Chu, Langford and Schapire, "A contextual-bandit approach to personalized news article
     recommendation", WWW 2010, Algorithm 1 (disjoint arms); with an environment whose arms share
     one parameter, the shared model of Chu, Li, Reyzin and Schapire, AISTATS 2011. The radius
     `alpha="theory"` is that of Abbasi-Yadkori, Pal and Szepesvari, NeurIPS 2011, Theorem 2 (OFUL).
+
+    sigma is `reward_noise`, by default half the public range of rewards, with which every reward is
+    sub-Gaussian. So alpha counts in ranges of the reward, as that of Li et al. does, whose rewards
+    are clicks, and with rewards in dollars or in cents the same arms are played.
 
     Guarantee. None: exact data reaches later actions.
 
@@ -48,16 +52,16 @@ class LinUCB:
     """
 
     alpha: Alpha = 1.0
-    """width multiplier, or "theory" """
+    """width in ranges of the reward (2 sigma), 0 is greedy, or "theory" """
     regularization: float = 1.0
     refresh_every: int | None = None
     """None: rank-one updates every round; k: refit every k rounds"""
     arms: Literal["disjoint", "joint"] = "disjoint"
     """joint: the same model as one regression of dimension K d; needs `refresh_every`"""
     reward_noise: float | None = None
-    """sub-Gaussian parameter for the theory radius; None: half the reward range"""
-    parameter_norm: float = 1.0
-    """bound on |theta_a| for the theory radius"""
+    """sigma, the sub-Gaussian parameter of rewards; None: half their range"""
+    parameter_norm: float | None = None
+    """bound on |theta_a| for the theory radius; None: the largest that the public bounds allow"""
     failure: float = 0.05
     """probability with which the theory radius may fail"""
     model: Model = "arms"
@@ -122,7 +126,7 @@ class LinUCBAgent:
     def _radius(self) -> float:
         bonus = self._bonus
         if bonus.alpha != "theory":
-            return bonus.alpha
+            return 2 * bonus.alpha * bonus.reward_noise
         return theory_radius(
             self._round,
             self._spec.dim,

@@ -42,7 +42,8 @@ class OnlineFrankWolfe(FrankWolfeSettings):
         spec = fits(self, spec, ContextualSpec)
         schedule = self.schedule(spec, default_warm_up(spec, share=0.1))
         gradients = self.gradients(spec, gradient_clip=self.gradient_clip)
-        walk = FrankWolfe(len(streams), gradients.shape, radius=self.radius, step=self.step)
+        radius, shape = self.radius_for(spec), gradients.shape
+        walk = FrankWolfe(len(streams), shape, radius=radius, step=self.step)
         door = exact_prefix_sum(gradients, horizon=spec.horizon, refresh_every=1)
         ledger = no_privacy("exact gradient sums")
         return FrankWolfeAgent(self, spec, schedule, walk, door, best_vertices, ledger)

@@ -49,9 +49,9 @@ class WDPCOCOL:
     proof. parameters="paper" has rho = c sqrt N, alpha = 1 / (5 rho^2), C0 = (25 rho^2)^2 and, with
     C1 = 26 rho^2 (L + H D) (1 + C_W), r_t^2 = (2 C1 / (H (t + C0)))^2 + (2 (L + H D) / (H (t +
     C0)))^2, where the second square is missing in print: C0 = 62,500 on a simplex of 10, which
-    hardly moves for as many rounds. (3) Noise as in `WDPCOCOP`. (4) There is no local oracle for
-    spectrahedra, which the paper names. (5) step="line-search" goes to the least J_t between x_t
-    and p: the proof allows it, but it follows the noise.
+    hardly moves for as many rounds; calibration="paper" brings it. (3) Noise as in `WDPCOCOP`. (4)
+    There is no local oracle for spectrahedra, which the paper names. (5) step="line-search" goes to
+    the least J_t between x_t and p: the proof allows it, but it follows the noise.
 
     >>> from dpbandit import certify
     >>> from dpbandit.convex import ConvexSpec
@@ -70,11 +70,12 @@ class WDPCOCOL:
     """one of "k-norm" (the paper's "gamma" is taken for it), "laplace" and "gaussian" noise"""
     window: int | None = 256
     """rounds for which a user is protected, >= 1; None: the problem's `retention`"""
-    mode: Mode = "lazy"
+    mode: Mode | None = None
+    """trees: "lazy" or, as in the paper, "exact"; None: as the calibration"""
     calibration: Calibration = "certified"
     """of the noise"""
-    parameters: Literal["certified", "paper"] = "certified"
-    """of the steps"""
+    parameters: Literal["certified", "paper"] | None = None
+    """of the steps; None: as the calibration"""
     step: Literal["fixed", "line-search"] = "fixed"
     geometry: float | None = None
     """mu of a polytope, see `local_oracles`; as c in the printed rho, 1 if None"""
@@ -84,7 +85,8 @@ class WDPCOCOL:
     """H; None: the loss's own, or that of the regulariser, see `leaders.curvature_of`"""
 
     def __post_init__(self) -> None:
-        one_of("parameters", self.parameters, ("certified", "paper"))
+        if self.parameters is not None:
+            one_of("parameters", self.parameters, ("certified", "paper"))
         one_of("step", self.step, ("fixed", "line-search"))
         inside("failure", self.failure, 0, 1, ends=False)
         for name in ("geometry", "curvature"):
@@ -93,7 +95,7 @@ class WDPCOCOL:
         sums = self._sums(1 if self.window is None else self.window)
         object.__setattr__(self, "delta", sums.delta)
         object.__setattr__(self, "noise", sums.noise)
-        if self.parameters == "paper" and self.noise == "laplace":
+        if self._parameters == "paper" and self.noise == "laplace":
             raise BadInput("Expected parameters='paper' with k-norm or gaussian noise.")
 
     def make(self, spec: Spec, streams: Streams) -> LocalFollower | Resting:
@@ -107,7 +109,7 @@ class WDPCOCOL:
         window = window_on(spec, self.window)
         sums = self._sums(window).make(loss, curvature, streams, horizon=T)
         steps: Steps = Certified(loss.domain.diameter, oracle.rho, R)
-        if self.parameters == "paper":
+        if self._parameters == "paper":
             steps = self._printed(loss, curvature, window)
         return LocalFollower(
             loss,
@@ -119,6 +121,10 @@ class WDPCOCOL:
             curvature=curvature,
             search=self.step == "line-search",
         )
+
+    @property
+    def _parameters(self) -> str:
+        return self.calibration if self.parameters is None else self.parameters
 
     def _printed(self, loss: Loss, curvature: float, window: int) -> Printed:
         N, rho = loss.domain.dim, (self.geometry or 1.0) * sqrt(loss.domain.dim)

@@ -52,12 +52,13 @@ class WDPCOCOP:
     n_0 = 0: of order ln T where that has ln^2.5 T. For independent quadratics noise costs only
     sum of E|n_t|^2 / (2 H t^2), bounded in T.
 
-    **Differs from the paper** (calibration="paper", update="printed" keep 1 and 2). (1) The printed
-    scales have L + H D for 2 L, how far a gradient moves: with K-norm noise ("Gamma") that buys
-    2 L / (L + H D) epsilon, more than epsilon where H D < L; the Gaussian one is 8 to 25 times too
-    large. (2) Line 3 prints the nearest point to sum(x_1..x_t) - v_t / H, without the 1/t. (3) The
-    window is read per prefix; at the horizon alone it would protect the last users there only.
-    (4) mode="lazy" adds less noise than "exact", the paper's. (5) Gradients are clipped.
+    **Differs from the paper** (calibration="paper" is it in 1 and 4, update="printed" in 2). (1)
+    The printed scales have L + H D for 2 L, how far a gradient moves: with K-norm noise ("Gamma")
+    that buys 2 L / (L + H D) epsilon, more than epsilon where H D < L; the Gaussian one is 8 to 25
+    times too large. (2) Line 3 prints the nearest point to sum(x_1..x_t) - v_t / H, without the
+    1/t. (3) The window is read per prefix; at the horizon alone it would protect the last users
+    there only. (4) mode="lazy" adds less noise than "exact", which is the paper's. (5) Gradients
+    are clipped.
 
     >>> from dpbandit import certify
     >>> from dpbandit.convex import ConvexSpec
@@ -77,7 +78,8 @@ class WDPCOCOP:
     """one of "k-norm" (the paper's "gamma" is taken for it), "laplace" and "gaussian" noise"""
     window: int | None = 256
     """rounds for which a user is protected, >= 1; None: the problem's `retention`"""
-    mode: Mode = "lazy"
+    mode: Mode | None = None
+    """trees: "lazy" or, as in the paper, "exact"; None: as the calibration"""
     calibration: Calibration = "certified"
     update: Literal["corrected", "printed"] = "corrected"
     curvature: float | None = None

@@ -55,7 +55,9 @@ def plain_linucb(K, d, alpha=0.5, seed=0):
 def batched_linucb(K, d, R):
     """The same through the loop of `compare`: environment, agent and regret logging."""
     problem = problem_maker("dpbandit/GLMBandit-v0")(n_actions=K, dim=d, horizon=T)
-    return play(problem, LinUCB(alpha=0.5), [(0, r) for r in range(R)], marks=log_marks(T))
+    seeds = [(0, r) for r in range(R)]
+    agent = LinUCB(alpha=0.5, reward_noise=0.5)
+    return play(problem, agent, seeds, marks=log_marks(T))
 
 
 def cpu_seconds(work):

@@ -25,8 +25,9 @@ from dpbandit.protocols import ContextualSpec
 class FrankWolfeSettings:
     """What the private and the non-private config share: the model and the walk, no privacy."""
 
-    radius: float = 1.0
-    """R of the l_1 ball in which parameters are sought"""
+    radius: float | None = None
+    """R of the l_1 ball in which parameters are sought; None: 1, with the identity link in units of
+    the largest reward over the bound of contexts"""
     step: float = 1.0
     """c in (0, 1]; smaller where the parameters lie inside the ball"""
     warm_up: int | None = None
@@ -42,7 +43,6 @@ class FrankWolfeSettings:
     """None: the environment's, identity where it has another"""
 
     def __post_init__(self) -> None:
-        positive("radius", self.radius)
         inside("step", self.step, 0, 1, ends=True)
         positive("step", self.step)
         if self.warm_up is not None:
@@ -50,7 +50,7 @@ class FrankWolfeSettings:
         inside("subset_gap", self.subset_gap, 0, inf, ends=True)
         if self.subset_gap < inf:
             positive("subset_gap", self.subset_gap)
-        for name in ("residual_clip", "gradient_clip"):
+        for name in ("radius", "residual_clip", "gradient_clip"):
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name))
         if self.link is not None:
@@ -59,6 +59,13 @@ class FrankWolfeSettings:
     def link_for(self, spec: ContextualSpec) -> Link:
         """zeta."""
         return link_of(self.link or spec.link)
+
+    def radius_for(self, spec: ContextualSpec) -> float:
+        """R."""
+        if self.radius is not None:
+            return self.radius
+        identity = self.link_for(spec).name == "identity"
+        return spec.reward_bound / spec.context_bound if identity else 1.0
 
     def schedule(self, spec: ContextualSpec, default: int) -> Schedule:
         """The warm-up; raises `BadInput` if nothing is left of the horizon after it."""
@@ -79,7 +86,8 @@ class FrankWolfeSettings:
         printed  (beta D + L) / M,  beta = M^2 max zeta', D = 2R, L = M max |zeta - r|
         exact    1.5 M R + B with the identity link, else (c beta D + L) / M
         """
-        link, M, reach = self.link_for(spec), spec.context_bound, spec.context_bound * self.radius
+        link, M = self.link_for(spec), spec.context_bound
+        reach = M * self.radius_for(spec)
         lipschitz = link.lipschitz(reach, spec.reward_low, spec.reward_high)
         travel = self.step if bound == "exact" else 1.0
         natural = 2 * travel * link.largest_slope * reach + lipschitz

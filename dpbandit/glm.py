@@ -33,6 +33,7 @@ class OnlineGLM(OnlineRidge):
     Rewards become y in [0, 1], 0 at the lower end of the public range and 1 at the upper, or at a
     price's margin for a list of prices, where y is a sale; the identity link takes rewards as they
     are and, within the public bounds to which rows are clipped, is ridge regression, bit for bit.
+    `spread` is the range of what is regressed: 1, with the identity link that of rewards.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class OnlineGLM(OnlineRidge):
         elif isinstance(spec, PriceListSpec):
             low, span = 0.0, spec.margins
         self._low, self._span = low, span
+        self.spread = 2 * spec.half_range if self._plain else 1.0
 
     def rewards(self, predictor: Floats) -> Floats:
         """Mean rewards of linear predictors, (R, K) -> (R, K)."""

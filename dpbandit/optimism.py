@@ -27,11 +27,11 @@ Alpha: TypeAlias = float | Literal["theory"]
 class Bonus:
     """How much optimism, and how much shift the noise needs. All numbers are public.
 
-    `alpha` multiplies the width sqrt(x' V^-1 x); "theory" is the proved radius beta_t, holding
-    with probability 1 - `failure`. Noise of off-diagonal stddev s has spectral norm at most
-    Gamma = `gram_factor` s with high probability; V = G + noise + max(`regularization`,
-    `shift_factor` Gamma) I. `stddev` fixes the noise level used here (the paper's worst case);
-    None follows each release.
+    The radius, `alpha` times 2 `reward_noise`, multiplies the width sqrt(x' V^-1 x); alpha="theory"
+    is the proved beta_t, holding with probability 1 - `failure`. Noise of off-diagonal stddev s has
+    spectral norm at most Gamma = `gram_factor` s with high probability; V = G + noise +
+    max(`regularization`, `shift_factor` Gamma) I. `stddev` fixes the noise level used here (the
+    paper's worst case); None follows each release.
     """
 
     alpha: Alpha
@@ -59,12 +59,12 @@ class Optimist(Protocol):
 
     @property
     def reward_noise(self) -> float | None:
-        """Sub-Gaussian parameter for the theory radius; None: half the reward range."""
+        """Sub-Gaussian parameter of rewards; None: half their range."""
         ...
 
     @property
-    def parameter_norm(self) -> float:
-        """Bound on |theta_a| for the theory radius, > 0."""
+    def parameter_norm(self) -> float | None:
+        """Bound on |theta_a| for the theory radius, > 0; None: what the public bounds allow."""
         ...
 
     @property
@@ -81,7 +81,8 @@ def check_optimism(config: Optimist) -> None:
     if config.reward_noise is not None:
         at_least("reward_noise", config.reward_noise, 0)
     positive("regularization", config.regularization)
-    positive("parameter_norm", config.parameter_norm)
+    if config.parameter_norm is not None:
+        positive("parameter_norm", config.parameter_norm)
     inside("failure", config.failure, 0, 1, ends=False)
 
 
@@ -93,12 +94,12 @@ def bonus_of(
     spectrum: Spectrum = NO_NOISE,
 ) -> Bonus:
     """The config's bonus, with its default `alpha` and the `spectrum` of its noise."""
-    half_range = (spec.reward_high - spec.reward_low) / 2
+    noise, norm = config.reward_noise, config.parameter_norm
     return Bonus(
         alpha=alpha if config.alpha is None else config.alpha,
         regularization=config.regularization,
-        reward_noise=half_range if config.reward_noise is None else config.reward_noise,
-        parameter_norm=config.parameter_norm,
+        reward_noise=spec.half_range if noise is None else noise,
+        parameter_norm=spec.parameter_norm if norm is None else norm,
         failure=config.failure,
         gram_factor=spectrum.gram_factor,
         shift_factor=spectrum.shift_factor,
@@ -143,7 +144,7 @@ class BatchedUCB(Batched):
     def _radius_at(self, shift: float, gamma: float, moment_stddev: float) -> float:
         bonus, D, low = self._bonus, self._statistic.block_dim, shift - gamma
         if bonus.alpha != "theory":
-            return bonus.alpha
+            return 2 * bonus.alpha * bonus.reward_noise
         tail = sqrt(2 * log(2 * self._spec.horizon / bonus.failure))
         return theory_radius(
             self._round,

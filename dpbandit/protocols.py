@@ -89,6 +89,17 @@ class BanditSpec(Spec):
         growth = self.dim**0.5 if self.context_order == np.inf else 1.0
         return self.context_bound * growth
 
+    @property
+    def half_range(self) -> float:
+        """Half the range of rewards: they are sub-Gaussian with it (Hoeffding's lemma)."""
+        return (self.reward_high - self.reward_low) / 2
+
+    @property
+    def parameter_norm(self) -> float:
+        """The largest Euclidean norm of a theta whose x . theta is a reward for every context x."""
+        growth = self.dim**0.5 if self.context_order == 1 else 1.0
+        return growth * self.reward_bound / self.context_bound
+
 
 @dataclass(frozen=True, kw_only=True)
 class ContextualSpec(BanditSpec):

@@ -9,7 +9,8 @@ from dpbandit.experiments.case import Case, Reference, Settings
 
 _TARGET = {"epsilon": 1.0, "delta": 1e-4}
 _NOISE = {"reward_noise": 0.05}
-_FRANK_WOLFE = {"warm_up": 120}
+_THEORY = {**_NOISE, "parameter_norm": 1.0}
+_FRANK_WOLFE = {"warm_up": 120, "radius": 1.0}
 _DP_HDB = {**_TARGET, **_FRANK_WOLFE}
 _GUMBEL = {"selection": "gumbel"}
 """Vertices chosen with Gumbel noise in place of noisy sums (see `DPHDB`)."""
@@ -20,12 +21,12 @@ def _set_up(
 ) -> dict[str, Any]:
     """`agents` and `variants` of a case: every agent there is, by what its rows are clipped to."""
     gap = {"subset_gap": subset_gap}
-    ucb = {**_TARGET, **_NOISE, "moment_weight": 0.91, "refresh_every": 50, "alpha": "theory"}
+    ucb = {**_TARGET, **_THEORY, "moment_weight": 0.91, "refresh_every": 50, "alpha": "theory"}
     ucb |= {"context_clip": context_clip}
     known: dict[str, Settings] = {
         "epsilon-greedy": {"exploration": 0.01},
-        "lints": {"scale": 0.05},
-        "linucb": {"alpha": 0.1, **_NOISE},
+        "lints": {"scale": 0.5, **_NOISE},
+        "linucb": {"alpha": 1.0, **_THEORY},
         "glm-ucb": {"alpha": 0.1},
         "logistic-ts": {"scale": 0.05},
         "dp-ucb": {**ucb, "moment_clip": moment_clip},
@@ -36,7 +37,7 @@ def _set_up(
     return {
         "agents": {name: {**_target_of(name), **known.get(name, {})} for name in CONTEXTUAL},
         "variants": {
-            ("dp-ucb", "calibration", "paper"): {**_TARGET, **_NOISE},
+            ("dp-ucb", "calibration", "paper"): {**_TARGET, **_THEORY},
             ("dp-ucb", "statistics", "moment"): lone,
             ("dp-ucb", "noise", "wishart"): ucb,
             ("dp-hdb", "calibration", "paper"): {**_DP_HDB, **gap, "beyond_validity": True},

@@ -19,7 +19,7 @@ _AGENTS = (
     *("ftal", "online-conditional-gradient", "ogd", "centre", "uniform", "best-fixed"),
 )
 _EXACT = {"mode": "exact"}
-_PAPER = {"calibration": "paper", "mode": "exact"}
+_PAPER = {"calibration": "paper"}
 
 
 def _loose(factor: float = 1.0) -> float:

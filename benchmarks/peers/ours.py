@@ -13,7 +13,7 @@ from dpbandit.loop import log_marks, play
 from dpbandit.problems import ContextualProblem, Users
 from dpbandit.protocols import ContextualSpec
 
-AGENT = LinUCB(alpha=ALPHA, regularization=RIDGE)
+AGENT = LinUCB(alpha=ALPHA, reward_noise=0.5, regularization=RIDGE)
 
 
 class Tables(ContextualProblem):

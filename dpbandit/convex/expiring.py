@@ -39,20 +39,23 @@ class ExpiringSums:
 
     A window of T - 1 rounds or more never ends: the tree, and the ledger, are then the ordinary
     ones. Printed scales are certified as what they are: where H D < L the K-norm one falls short,
-    for L + H D, the Lipschitz constant of a surrogate, is not how far a gradient moves.
+    for L + H D, the Lipschitz constant of a surrogate, is not how far a gradient moves. `mode` None
+    follows the calibration: "lazy" trees for "certified", the paper's "exact" ones for "paper".
     """
 
     epsilon: float
     delta: float | None
     noise: NoiseLaw
     window: int
-    mode: Mode
+    mode: Mode | None
     calibration: Calibration
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise", law_named(self.noise))
-        one_of("mode", self.mode, ("lazy", "exact"))
         one_of("calibration", self.calibration, ("certified", "paper"))
+        if self.mode is None:
+            object.__setattr__(self, "mode", "exact" if self.calibration == "paper" else "lazy")
+        one_of("mode", self.mode, ("lazy", "exact"))
         whole("window", self.window, 1)
         if self.delta is None:
             object.__setattr__(self, "delta", 1e-6 if self.noise == "gaussian" else 0.0)

@@ -35,11 +35,11 @@ def windows(plan: Plan) -> Panels:
     """Regret against W, at one epsilon and one horizon."""
     normal, pure = _noises(plan)
     ball: dict[str, Family] = {
-        "Gamma, printed": partial(WDPCOCOP, **pure, calibration="paper", mode="exact"),
+        "Gamma, printed": partial(WDPCOCOP, **pure, calibration="paper"),
         "Gamma, exact tree": partial(WDPCOCOP, **pure, mode="exact"),
         "Gamma, lazy tree": partial(WDPCOCOP, **pure),
         "Laplace, lazy tree": partial(WDPCOCOP, **{**pure, "noise": "laplace"}),
-        "Gaussian, printed": partial(WDPCOCOP, **normal, calibration="paper", mode="exact"),
+        "Gaussian, printed": partial(WDPCOCOP, **normal, calibration="paper"),
         "Gaussian, exact tree": partial(WDPCOCOP, **normal, mode="exact"),
         "Gaussian, lazy tree": partial(WDPCOCOP, **normal),
     }

@@ -85,8 +85,7 @@ def _expiring(kind: Any, gaussian: bool) -> Callable[[Size, bool], AgentConfig]:
         how: dict[str, Any] = {"epsilon": size.epsilon, "window": size.W}
         how |= {"noise": "gaussian", "delta": size.delta} if gaussian else {"noise": "gamma"}
         if printed:
-            how |= {"calibration": "paper", "mode": "exact"}
-            how |= {"parameters": "paper"} if kind is WDPCOCOL else {}
+            how |= {"calibration": "paper"}
         made: AgentConfig = kind(**how)
         return made
 

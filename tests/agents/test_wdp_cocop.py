@@ -1,5 +1,6 @@
 """WDP-COCOP: PFTAL when nobody expires, less noise when they do, and what its noise is worth."""
 
+import pickle
 from dataclasses import replace
 from math import inf, log, sqrt
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpbandit import BadInput, certify
-from dpbandit.agents import FTAL, PFTAL, WDPCOCOP
+from dpbandit.agents import FTAL, PFTAL, WDPCOCOL, WDPCOCOP
 from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import Ball, Simplex
 from dpbandit.losses import Kink, Linear, Quadratic, TiltedQuadratic
@@ -265,10 +266,10 @@ def check_row(window, replicas):
     pure = {"epsilon": 10.0, "window": window}
     normal = {"epsilon": as_bs(10), "window": window, "noise": "gaussian", "delta": DELTA}
     configs = (
-        WDPCOCOP(**pure, calibration="paper", mode="exact"),
+        WDPCOCOP(**pure, calibration="paper"),
         WDPCOCOP(**pure, mode="exact"),
         WDPCOCOP(**pure),
-        WDPCOCOP(**{**normal, "epsilon": 10.0}, calibration="paper", mode="exact"),
+        WDPCOCOP(**{**normal, "epsilon": 10.0}, calibration="paper"),
         WDPCOCOP(**normal, mode="exact"),
         WDPCOCOP(**normal),
     )
@@ -304,6 +305,29 @@ def test_growth_in_the_horizon():
     assert_agrees(window.regret, 16.48, 0.25)
     ever = WDPCOCOP(**normal, window=1024, epsilon=as_bs(10, sqrt(10 / 11)))
     assert_agrees(play(ever, NEAR, data).regret, 27.26, 0.44)
+
+
+@pytest.mark.parametrize(
+    ("config", "printed"),
+    [
+        (WDPCOCOP(window=4), {"mode": "exact"}),
+        (WDPCOCOL(window=4), {"mode": "exact", "parameters": "paper"}),
+    ],
+    ids=["cocop", "cocol"],
+)
+def test_paper_alone_is_the_algorithm_as_printed(config, printed):
+    """What is not told follows the calibration: the running agent is, byte for byte, the one with
+    every word of the paper spelled out, and another one with any of ours."""
+    spec, ours = spec_of(Quadratic(Simplex(3)), 24), {"mode": "lazy", "parameters": "certified"}
+
+    def made(**words):
+        return pickle.dumps(replace(config, **words).make(spec, Streams([0])))
+
+    alone = made(calibration="paper")
+    assert alone == made(calibration="paper", **printed)
+    assert made() == made(**{word: ours[word] for word in printed})
+    for word in printed:
+        assert alone != made(calibration="paper", **{word: ours[word]})
 
 
 def test_bad_input_is_refused():

@@ -57,7 +57,7 @@ def one_prefix(calibration, prefix=8, window=4, horizon=16):
         delta=None,
         noise="k-norm",
         window=window,
-        mode="lazy",
+        mode=None,
         calibration=calibration,
     )
     user = prefix - window + 1

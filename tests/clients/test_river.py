@@ -100,7 +100,9 @@ def test_rivers_testbed_in_compare(exact):
         contexts="none",
     )
     policy = river_policy(lambda seed: bandit.UCB(delta=1, seed=seed))
-    results = compare(bed, {"LinUCB": LinUCB(alpha=2.0), "UCB": policy}, horizon=300, replicas=4)
+    results = compare(
+        bed, {"LinUCB": LinUCB(reward_noise=1.0), "UCB": policy}, horizon=300, replicas=4
+    )
     mean = results.summary().set_index("agent")["mean"]
     assert mean["LinUCB"] < mean["Uniform"] / 2
     assert mean["UCB"] < mean["Uniform"] / 2
