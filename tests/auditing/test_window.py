@@ -57,7 +57,7 @@ def one_prefix(calibration, prefix=8, window=4, horizon=16):
         delta=None,
         noise="k-norm",
         window=window,
-        mode=None,
+        mode="lazy",
         calibration=calibration,
     )
     user = prefix - window + 1
@@ -79,7 +79,7 @@ def test_a_prefix_of_a_window_tree_shows_what_the_certificate_says(calibration, 
     """The promise of window DP is of prefixes: audited on one, of a stream that goes on, at W = 4.
     Three nodes of scale 3 * 22 (3 * 40); the exact log-ratio is the score. Printed noise is refuted
     at its claim, and the bound is not above what is certified; certified noise is not refuted."""
-    agent = WDPCOCOP(window=4, calibration=calibration)
+    agent = WDPCOCOP(window=4, mode="lazy", calibration=calibration)
     certified = certify(agent, spec_of(16), accountants=False)
     assert certified.epsilon == pytest.approx(40 / factor, rel=1e-9)
     assert certified.ledger.brief == "window-DP, last 4"
