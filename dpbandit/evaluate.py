@@ -1,6 +1,7 @@
 """Comparisons: agents on the same users, with certificates and yardsticks."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.inputs import BadInput, named, one_of, whole
 from dpbandit.loop import Log, log_marks, play
 from dpbandit.privacy.certificate import Certificate, certificate
+from dpbandit.privacy.ledger import JOINT_DP
 from dpbandit.progress import Progress
 from dpbandit.protocols import AgentConfig, ContextualSpec, Hindsight, Problem, Spec, check_config
 from dpbandit.provenance import provenance
@@ -122,6 +124,7 @@ def as_run(
         regret=regret,
         reward=reward,
         switches=switches,
+        clipped=np.concatenate([log.clipped for log in logs]),
         seconds=sum(log.seconds for log in logs),
         provenance=provenance(),
     )
@@ -141,11 +144,14 @@ def problem_label(environment: str, env_kwargs: Mapping[str, Any]) -> str:
 def certify(config: AgentConfig, spec: Spec, *, accountants: bool = True) -> Certificate:
     """What the noise of `config` on `spec` really buys, beside what it claims.
 
-    The claim is the config's `epsilon` and `delta`, where it has them. Raises `BadInput` for what
-    is no config, or does not fit.
+    The claim is the config's `epsilon` and `delta`, where it has them; the notion of privacy is the
+    problem's. The ledger is believed: that nothing is missing there is seen by playing. Raises
+    `BadInput` for what is no config, or does not fit.
     """
     check_config(config)
     ledger = config.make(spec, Streams([0])).ledger
+    if ledger.scope == JOINT_DP:  # the words of a ledger that has not met its problem
+        ledger = replace(ledger, scope=spec.scope)
     epsilon = getattr(config, "epsilon", None)
     claim = None if epsilon is None else (epsilon, getattr(config, "delta", 0.0))
     return certificate(ledger, claim=claim, accountants=accountants)

@@ -12,8 +12,12 @@ import numpy.typing as npt
 
 from dpbandit.agents import Uniform
 from dpbandit.arrays import Floats, Ints
+from dpbandit.bounds import Bounds
+from dpbandit.first_rounds import FIRST_ROUNDS, check_action, check_context, check_step
 from dpbandit.inputs import BadInput, whole
-from dpbandit.protocols import AgentConfig, Hindsight, Problem
+from dpbandit.privacy.books import Books
+from dpbandit.privacy.mechanism import enrolled
+from dpbandit.protocols import Agent, AgentConfig, Hindsight, Problem, Step
 from dpbandit.streams import Seed, Streams
 
 MOST_ROUNDS = 10**9
@@ -31,6 +35,8 @@ class Log:
     seconds: float
     best_fixed: npt.NDArray[Any]
     """the action (R,) that would have been best for all rounds"""
+    clipped: Floats
+    """share of the rounds (R,) that broke the problem's spec, see `dpbandit.bounds`"""
 
 
 def play(
@@ -44,49 +50,71 @@ def play(
     """One agent, one replica for each seed, from the first round to the last mark.
 
     `advance` is called with the rounds done since it was called last, at every mark.
+
+    Raises:
+        BadInput: what an agent or a problem hands over in the first rounds has not the form that
+            the spec says, or later is no number; more than a hundredth of the rounds break the
+            spec's bounds; the agent calls a mechanism that its ledger does not name.
     """
     if isinstance(config, Hindsight):
         raise BadInput(f"{config} needs an answer to play: {type(config).__name__}.with_answer.")
     start = time.perf_counter()
-    streams = Streams(seeds)
+    streams, spec, R = Streams(seeds), problem.spec, len(seeds)
     problem.reset(streams.child("environment"))
-    agent = config.make(problem.spec, streams.child("agent"))
-    regret, reward = np.zeros((2, len(marks), len(seeds)))
-    total_regret, total_reward = np.zeros((2, len(seeds)))
-    switches, total_switches = (
-        np.zeros((len(marks), len(seeds)), np.int64),
-        np.zeros(len(seeds), int),
-    )
+    regret, reward = np.zeros((2, len(marks), R))
+    total_regret, total_reward = np.zeros((2, R))
+    switches, total_switches = np.zeros((len(marks), R), np.int64), np.zeros(R, np.int64)
     before: npt.NDArray[Any] | None = None
     waiting: deque[tuple[Floats, npt.NDArray[Any]]] = deque()
-    delay, done = problem.spec.delay, 0
-    for mark, until in enumerate(marks.tolist()):
-        for t in range(done + 1, until + 1):
-            context = problem.context()
-            action = agent.act(context)
-            try:
-                step = problem.step(action)
-            except BadInput as mistake:
-                raise BadInput(f"In round {t}: {mistake}") from mistake
-            finite = isfinite(step.reward @ step.reward)  # the cheapest look at all of them
-            if not finite and not np.isfinite(step.reward).all():
-                raise BadInput(f"Expected finite rewards, got {step.reward} in round {t}.")
-            before = _count_switches(total_switches, before, action)
-            total_regret += step.regret
-            total_reward += step.reward
-            if delay:
-                waiting.append((context, action))
-                if t <= delay:
-                    continue
-                context, action = waiting.popleft()
-            agent.update(context, action, step.reward if step.datum is None else step.datum)
-        if not np.isfinite(total_regret).all():
-            raise BadInput(f"Expected finite expected rewards, got a NaN or infinity by round {t}.")
-        regret[mark], reward[mark] = total_regret + problem.hindsight(), total_reward
-        switches[mark] = total_switches
-        advance(until - done)
-        done = until
-    return Log(regret, reward, switches, time.perf_counter() - start, problem.best_fixed())
+    bounds, delay, done = Bounds(spec, R), spec.delay, 0
+    with enrolled() as roll:
+        agent = config.make(spec, streams.child("agent"))
+        books = Books(type(config).__name__, agent.ledger, roll)
+        for mark, until in enumerate(marks.tolist()):
+            for t in range(done + 1, until + 1):
+                context, action, step = _meet(problem, agent, t, R)
+                bounds.see(context, step)
+                before = _count_switches(total_switches, before, action)
+                total_regret += step.regret
+                total_reward += step.reward
+                if delay:
+                    waiting.append((context, action))
+                    if t <= delay:
+                        continue
+                    context, action = waiting.popleft()
+                agent.update(context, action, step.reward if step.datum is None else step.datum)
+            if not np.isfinite(total_regret).all():
+                raise BadInput(
+                    f"Expected finite expected rewards, got a NaN or infinity by round {t}."
+                )
+            books.check(users=until - delay)
+            regret[mark], reward[mark] = total_regret + problem.hindsight(), total_reward
+            switches[mark] = total_switches
+            advance(until - done)
+            done = until
+    seconds, best = time.perf_counter() - start, problem.best_fixed()
+    return Log(regret, reward, switches, seconds, best, bounds.share())
+
+
+def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, npt.NDArray[Any], Step]:
+    """Round t: the context, the action, and what it brings; their form is looked at for a while."""
+    spec, look = problem.spec, t <= FIRST_ROUNDS
+    context = problem.context()
+    if look:
+        check_context(spec, context, R, t)
+    action = agent.act(context)
+    try:
+        if look:
+            check_action(spec, action, R)
+        step = problem.step(action)
+        if look:
+            check_step(spec, step, R)
+        finite = isfinite(step.reward @ step.reward)  # the cheapest look at all of them
+        if not finite and not np.isfinite(step.reward).all():
+            raise BadInput(f"Expected finite rewards, got {step.reward}.")
+    except BadInput as mistake:
+        raise BadInput(f"In round {t}: {mistake}") from mistake
+    return context, action, step
 
 
 def play_any(

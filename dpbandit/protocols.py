@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dpbandit.arrays import Floats
 from dpbandit.inputs import BadInput, inside, positive, whole
-from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.ledger import JOINT_DP, Ledger
 from dpbandit.streams import Streams
 
 
@@ -32,6 +32,8 @@ class Spec:
     reward_unit: str = "reward"
     """what a reward of 1 is, for axes"""
     kind: ClassVar[str] = "any problem"
+    scope: ClassVar[str] = JOINT_DP
+    """what privacy means here, in words: a user's own action may fit her own context"""
     in_hindsight: ClassVar[bool] = False
     """regret is measured against the best fixed action, not round by round"""
 

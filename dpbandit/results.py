@@ -4,7 +4,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from glob import glob
 from math import isinf
@@ -139,7 +139,9 @@ class Results:
         """One row for each run: final regret, switches, seconds, claimed and certified privacy.
 
         `mean`, `se` (standard error of the mean), `q05`, `q50`, `q95` of the regret and the mean
-        number of `switches` are over replicas.
+        number of `switches` are over replicas. `clipped` is the share of rounds in which a context,
+        datum or reward lay beyond the bounds of the problem's spec, to which agents clip (NaN where
+        an older file does not say): counted on raw data, not private, outside every certificate.
         """
         import pandas as pd
 
@@ -212,15 +214,7 @@ def _as_planned(runs: list[AgentRun], plan: Planned) -> list[AgentRun]:
             f"Left out: {len(runs) - len(asked)} runs that the sweep does not ask for (any more).",
             stacklevel=3,
         )
-    return [_first(run, plan.replicas) for run in asked]
-
-
-def _first(run: AgentRun, replicas: int) -> AgentRun:
-    kept = run.replicas < replicas
-    if kept.all():
-        return run
-    tables = {what: getattr(run, what)[:, kept] for what in ("regret", "reward", "switches")}
-    return replace(run, replicas=run.replicas[kept], **tables)
+    return [run.only(run.replicas < plan.replicas) for run in asked]
 
 
 def _place(run: AgentRun) -> tuple[Any, ...]:
@@ -244,6 +238,7 @@ def _summary(run: AgentRun) -> dict[str, Any]:
         "q50": float(q50),
         "q95": float(q95),
         "switches": float(run.switches[-1].mean()),
+        "clipped": float(run.clipped.mean()),
         "seconds": run.seconds,
         "notion": proof.notion,
         "claimed_epsilon": proof.claimed_epsilon,

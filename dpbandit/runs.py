@@ -8,6 +8,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpbandit.arrays import Floats, Ints
 from dpbandit.files import plain
@@ -15,6 +16,9 @@ from dpbandit.inputs import BadInput
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.protocols import AgentConfig
 from dpbandit.provenance import PROGRAM
+
+_BY_REPLICA = ("replicas", "regret", "reward", "switches", "clipped")
+"""Arrays whose last axis is the replicas."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +54,10 @@ class AgentRun:
     """cumulative"""
     switches: Ints
     """rounds so far in which the action was another than in the round before"""
+    clipped: Floats
+    """share of each replica's rounds with a context, datum or reward beyond the bounds of the spec,
+    to which agents clip (replicas,); NaN where a file does not say. A diagnostic made of raw data:
+    it is not private, and lies outside the certificate"""
     seconds: float
     """wall-clock time of all replicas"""
     provenance: Mapping[str, str] = field(default_factory=dict)
@@ -59,6 +67,11 @@ class AgentRun:
         """A hash of what was run, the same for all replicas: 16 hexadecimal digits."""
         asked = {**vars(self.setup), "agent": self.name, "config": self.config}
         return run_key(asked)
+
+    def only(self, which: npt.NDArray[Any]) -> "AgentRun":
+        """Some of the replicas, by a mask or by places."""
+        kept: dict[str, Any] = {what: getattr(self, what)[..., which] for what in _BY_REPLICA}
+        return replace(self, **kept)
 
 
 def run_key(asked: Mapping[str, Any]) -> str:
@@ -82,20 +95,19 @@ def merged(pieces: Sequence[AgentRun]) -> AgentRun:
             f"Expected the replicas of {first.name} on {first.setup.problem} to be of one program, "
             f"got {sorted(programs, key=str)} {PROGRAM}."
         )
-    every = np.concatenate([piece.replicas for piece in pieces])
-    replicas, once, back = np.unique(every, return_index=True, return_inverse=True)
-    tables: dict[str, Any] = {}
-    for what in ("regret", "reward", "switches"):
-        table = np.concatenate([getattr(piece, what) for piece in pieces], axis=1)
-        tables[what] = table[:, once]
-        if not np.array_equal(tables[what][:, back], table):
+    tables: dict[str, Any] = {
+        what: np.concatenate([getattr(piece, what) for piece in pieces], axis=-1)
+        for what in _BY_REPLICA
+    }
+    _, once, back = np.unique(tables["replicas"], return_index=True, return_inverse=True)
+    for what, table in tables.items():
+        tables[what] = table[..., once]
+        if not np.array_equal(tables[what][..., back], table, equal_nan=True):
             raise BadInput(
                 f"Expected the same {what} of {first.name} on {first.setup.problem} wherever a "
                 "replica is stored twice: choose files of one sweep."
             )
-    return replace(
-        first, replicas=replicas, seconds=sum(piece.seconds for piece in pieces), **tables
-    )
+    return replace(first, seconds=sum(piece.seconds for piece in pieces), **tables)
 
 
 def describe(config: AgentConfig) -> dict[str, Any]:

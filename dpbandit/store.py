@@ -7,6 +7,7 @@ problem, config, certificate, seconds and provenance, and one hash over all numb
 import json
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,6 +136,7 @@ def _facts(run: AgentRun) -> dict[str, Any]:
         "config": run.config,
         "certificate": run.certificate.as_dict(),
         "shape": run.regret.shape,
+        "clipped": run.clipped.tolist(),
         "seconds": run.seconds,
         "provenance": run.provenance,
     }
@@ -146,6 +148,7 @@ def _plainly(value: Any) -> Any:
 
 
 def _run(facts: Mapping[str, Any], tables: Mapping[str, Any]) -> AgentRun:
+    R = tables["regret"].shape[1]
     return AgentRun(
         setup=Setup(**facts["setup"]),
         name=facts["name"],
@@ -156,6 +159,7 @@ def _run(facts: Mapping[str, Any], tables: Mapping[str, Any]) -> AgentRun:
         regret=tables["regret"],
         reward=tables["reward"],
         switches=tables["switches"],
+        clipped=np.array(facts.get("clipped", [nan] * R), np.float64).reshape(R),
         seconds=facts["seconds"],
         provenance=facts["provenance"],
     )

@@ -10,6 +10,11 @@ from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.results import Results
 
+CLIPPED = (
+    "clipped: the share of rounds whose context, datum or reward lay beyond the bounds that agents "
+    "clip to; counted on raw data, so not private, and outside every certificate."
+)
+
 
 def print_results(results: Results) -> None:
     """Regret, and what every agent certifiably has."""
@@ -17,12 +22,17 @@ def print_results(results: Results) -> None:
     console = Console()
     table = Table(title=f"{results.environment}: cumulative regret ({unit})", title_justify="left")
     table.add_column("agent", no_wrap=True)
-    for column in ("mean", "se", "5 %", "median", "95 %", "seconds"):
+    columns = {"mean": "mean", "se": "se", "5 %": "q05", "median": "q50", "95 %": "q95"}
+    clips = any((record["clipped"] or 0.0) > 0 for record in records)
+    columns |= {"clipped": "clipped", "seconds": "seconds"} if clips else {"seconds": "seconds"}
+    for column in columns:
         table.add_column(column, justify="right")
     for record in records:
-        numbers = [record[key] for key in ("mean", "se", "q05", "q50", "q95", "seconds")]
+        numbers = [record[key] for key in columns.values()]
         table.add_row(record["agent"], *("-" if x is None else f"{x:.4g}" for x in numbers))
     console.print(table)
+    if clips:
+        console.print(CLIPPED, highlight=False)
     proofs = Table(title="certificates", title_justify="left")
     proofs.add_column("agent", no_wrap=True)
     for column in ("claimed epsilon", "certified epsilon", "at delta"):

@@ -18,8 +18,9 @@ from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.inputs import BadInput
 from dpbandit.losses import Linear, LinearRegression, Quadratic
+from dpbandit.privacy.books import Books
 from dpbandit.privacy.fading import FadingSum
-from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.mechanism import Mechanism, enrolled
 from dpbandit.privacy.prefix_sums import PrefixSum
 from dpbandit.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
 from dpbandit.stochastic.spec import StreamSpec
@@ -229,7 +230,7 @@ def run(
     """
     R = world.context.shape[1]
     marks, queries, mechanisms, releases, actions, memories = [0], [], [], [], [], []
-    with short_blocks(), door(queries, mechanisms, releases, replay):
+    with short_blocks(), door(queries, mechanisms, releases, replay), enrolled() as roll:
         agent = config.make(spec, Streams(range(R)))
         for t, context in enumerate(world.context):
             actions.append(agent.act(context))
@@ -239,6 +240,7 @@ def run(
                 marks.append(len(queries))
             if remember:
                 memories.append(memory(agent))
+    Books(type(config).__name__, agent.ledger, roll).check(users=len(marks) - 1)
     return Tape(marks, queries, mechanisms, releases, np.array(actions), memories)
 
 

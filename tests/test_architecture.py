@@ -23,7 +23,7 @@ ORDER = """
     privacy.laws privacy.prefix_sums privacy.square_root privacy.honaker privacy.k_ary
     privacy.window_tree privacy.staggered
     privacy.generalised_gaussian privacy.printed_laws privacy.subsampling | privacy.certificate
-    privacy.sequential privacy.one_point
+    privacy.sequential privacy.one_point | privacy.books
     privacy.selection privacy.noisy_vertex privacy.padded_tree privacy.unknown_horizon
     privacy.sparse_vector privacy.restarting_trees privacy.remaining privacy.redraw_bits
     privacy.epochs privacy.noisy_total privacy.batch_sums privacy.step_budgets privacy.fading
@@ -57,7 +57,7 @@ ORDER = """
     stochastic.blocks stochastic.localised stochastic.gradient_batches experts.ball_players
     convex.value_leaders
     convex.expiring convex.local_steps convex.noisy_descent demand moments fading_regression
-    centring convex.problems experts.problems
+    centring convex.problems experts.problems bounds first_rounds
     stochastic.sampled_descent stochastic.problems
     experts.printed_doubling
     | envs.* agents.*

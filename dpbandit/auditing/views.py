@@ -27,8 +27,9 @@ from dpbandit.auditing.scores import Columns
 from dpbandit.auditing.witness import Part, Witness
 from dpbandit.auditing.worlds import Pair, World, answers_of, contexts_of
 from dpbandit.convex.spec import ConvexSpec
+from dpbandit.privacy.books import Books
 from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.mechanism import Mechanism, witnessed
+from dpbandit.privacy.mechanism import Mechanism, enrolled, witnessed
 from dpbandit.protocols import AgentConfig, ContextualSpec, Spec
 from dpbandit.streams import Seed, Source, Streams
 
@@ -190,8 +191,9 @@ def rounds(
     "after" the differing one was learned from.
     """
     waiting: deque[tuple[int, Floats, Any]] = deque()
-    with witnessed(witness), np.errstate(all="ignore"):
+    with witnessed(witness), enrolled() as roll, np.errstate(all="ignore"):
         agent = config.make(spec, Streams([*seeds] * len(worlds)))
+        books = Books(type(config).__name__, agent.ledger, roll)
         for t in range(spec.horizon):
             if t == differing:
                 yield "before", t, agent, None
@@ -203,5 +205,6 @@ def rounds(
             user, context, action = waiting.popleft()
             witness.differs = user == differing
             agent.update(context, action, answers_of(worlds, user, action))
+            books.check(users=user + 1)
             if user == differing:
                 yield "after", user, agent, None

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.losses.loss import Loss
+from dpbandit.privacy.ledger import ALL_ACTIONS
 from dpbandit.protocols import Spec, fits
 
 Feedback: TypeAlias = Literal["value", "datum"]
@@ -27,6 +28,8 @@ class ConvexSpec(Spec):
     retention: int | None = None
     """rounds for which a user is to be protected; None: for ever"""
     in_hindsight: ClassVar[bool] = True
+    scope: ClassVar[str] = ALL_ACTIONS
+    """a user's own point is chosen before her datum is seen"""
     kind: ClassVar[str] = "a convex problem"
 
     def __post_init__(self) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dpbandit.inputs import whole
+from dpbandit.privacy.ledger import ALL_ACTIONS
 from dpbandit.protocols import Spec
 
 
@@ -22,6 +23,8 @@ class ExpertsSpec(Spec):
     reward_high: float = field(init=False, default=0.0)
     reward_unit: str = "loss"
     in_hindsight: ClassVar[bool] = True
+    scope: ClassVar[str] = ALL_ACTIONS
+    """an expert is followed before the losses of the round are seen"""
     kind: ClassVar[str] = "advice of experts"
 
     def __post_init__(self) -> None:

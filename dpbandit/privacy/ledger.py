@@ -9,6 +9,7 @@ from dpbandit.privacy import gdp, zcdp
 from dpbandit.privacy.spends import ROUNDING, GaussianSpend, Spend, composed, lasts
 
 JOINT_DP = "joint DP under continual observation, {} one user's round"
+ALL_ACTIONS = "DP of all actions under continual observation, {} one user's round"
 NO_DATA = "plays without looking at any user's data"
 NO_PRIVACY = "none: exact data reaches later actions"
 
@@ -36,7 +37,7 @@ class Ledger:
 
     spends: tuple[Spend, ...] = ()
     scope: str = JOINT_DP
-    """what is promised, in words"""
+    """what is promised, in words; a certificate has the problem's in place of `JOINT_DP`"""
     adjacency: Literal["replace", "zero out"] = "replace"
     window: int | None = None
     condition: str = ""

@@ -16,6 +16,7 @@ Witness: TypeAlias = Callable[["Mechanism", tuple[npt.NDArray[Any], ...], Any], 
 """Told of every call: the mechanism, its datum, what it released."""
 
 _witness: ContextVar[Witness | None] = ContextVar("witness", default=None)
+_roll: ContextVar["Roll | None"] = ContextVar("roll", default=None)
 
 
 class BudgetExceeded(BadInput):
@@ -47,7 +48,8 @@ class Mechanism(ABC):
                 "make the agent for a longer horizon."
             )
         self._used += 1
-        release = self._release(*datum)
+        roll = _roll.get()
+        release = self._release(*datum) if roll is None else roll.through(self, datum)
         if (witness := _witness.get()) is not None:
             witness(self, datum, release)
         return release
@@ -58,6 +60,37 @@ class Mechanism(ABC):
 
     @abstractmethod
     def _release(self, *datum: npt.NDArray[Any]) -> Floats | None: ...
+
+
+class Roll:
+    """The mechanisms that were called; those inside another one are its own affair."""
+
+    def __init__(self) -> None:
+        self.calls: dict[Mechanism, int] = {}
+        """so far, of each, in the order of first use"""
+        self._inside = False
+
+    def through(self, mechanism: Mechanism, datum: tuple[npt.NDArray[Any], ...]) -> Floats | None:
+        """Its release."""
+        if self._inside:
+            return mechanism._release(*datum)
+        self.calls[mechanism] = self.calls.get(mechanism, 0) + 1
+        self._inside = True
+        try:
+            return mechanism._release(*datum)
+        finally:
+            self._inside = False
+
+
+@contextmanager
+def enrolled() -> Iterator[Roll]:
+    """Keep a roll of all mechanisms that are called, in this thread."""
+    roll = Roll()
+    token = _roll.set(roll)
+    try:
+        yield roll
+    finally:
+        _roll.reset(token)
 
 
 @contextmanager

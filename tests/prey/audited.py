@@ -169,7 +169,8 @@ class Sums:
             refresh_every=1,
             noise_multiplier=multiplier * self.factor,
         )
-        agent.ledger = Ledger((replace(sums.spend, mu=sums.spend.mu * self.factor),))
+        sums.spend = replace(sums.spend, mu=sums.spend.mu * self.factor)
+        agent.ledger = Ledger((sums.spend,))
         agent.update = lambda context, action, reward: sums(self._datum(context, reward))
         return agent
 

@@ -1,0 +1,85 @@
+"""Whether a ledger names what is called: a certificate knows of no mechanism outside its ledger."""
+
+from collections import Counter
+from math import inf
+
+from dpbandit.inputs import BadInput
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.mechanism import Mechanism, Roll
+from dpbandit.privacy.sequential import Sequential
+from dpbandit.privacy.spends import Parallel, Spend
+
+
+class Books:
+    """One agent's ledger, held against the roll of the mechanisms that it calls.
+
+    An entry pays for one mechanism whose `spend` it is. A `Parallel` pays for any number of its
+    parts, opened as the agent goes along, as long as they hear no user twice: all together are
+    called no more often than there were users. A `Sequential` may stand in a ledger part by part.
+    What costs nothing needs no entry, and who promises nothing may do anything.
+
+    Args:
+        owner: whose ledger it is, for the sentence.
+        ledger: what is promised.
+        roll: what is called.
+
+    >>> from dpbandit.privacy.mechanism import enrolled
+    >>> from dpbandit.privacy.one_point import LocalValues
+    >>> from dpbandit.streams import Streams
+    >>> import numpy as np
+    >>> values = LocalValues(Streams([0]), low=0, high=1, noise_multiplier=2)
+    >>> with enrolled() as roll:
+    ...     _ = values(np.ones(1))
+    >>> Books("Mine", Ledger((values.spend,)), roll).check(users=1)
+    >>> Books("Mine", Ledger(), roll).check(users=1)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    dpbandit.inputs.BadInput: Expected the ledger of Mine to name 'local laplace values', ...
+    """
+
+    def __init__(self, owner: str, ledger: Ledger, roll: Roll) -> None:
+        self._owner, self._roll, self._read = owner, roll, 0
+        self._entries = Counter(part for spend in ledger.spends for part in _parts(spend))
+        self._left = self._entries.copy()
+        self._promises = not any(spend.mu == inf for spend in ledger.spends)
+        self._parallel: dict[Parallel, list[Mechanism]] = {
+            entry: [] for entry in self._entries if isinstance(entry, Parallel)
+        }
+
+    def check(self, users: int) -> None:
+        """Raise `BadInput` for what is not paid, once that many users have been heard."""
+        if not self._promises:
+            return
+        calls = self._roll.calls
+        for mechanism in list(calls)[self._read :]:
+            self._pay(mechanism)
+        self._read = len(calls)
+        for entry, mechanisms in self._parallel.items():
+            made = sum(calls[mechanism] for mechanism in mechanisms)
+            if made > users * self._left[entry]:
+                raise BadInput(
+                    f"Expected the mechanisms of {entry.note!r} in the ledger of {self._owner} to "
+                    f"hear no user twice, got {made} calls for {users} users: give the ledger the "
+                    "spend of each, as they add up."
+                )
+
+    def _pay(self, mechanism: Mechanism) -> None:
+        owed = Counter(part for part in _parts(mechanism.spend) if part.pure > 0)
+        if owed <= self._left:
+            self._left -= owed
+            return
+        for entry, mechanisms in self._parallel.items():
+            if mechanism.spend in entry.parts:
+                mechanisms.append(mechanism)
+                return
+        why = "which it calls" if not owed <= self._entries else "once for each that it calls"
+        raise BadInput(
+            f"Expected the ledger of {self._owner} to name {mechanism.spend.note!r}, {why}: make "
+            "it Ledger((mechanism.spend, ...)) of all mechanisms, or no_privacy(...)."
+        )
+
+
+def _parts(spend: Spend) -> tuple[Spend, ...]:
+    """What adds up to it."""
+    if not isinstance(spend, Sequential):
+        return (spend,)
+    return tuple(part for one in spend.parts for part in _parts(one))

@@ -1,0 +1,109 @@
+"""A ledger that does not name what is called: told by everything that plays."""
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from dpbandit import BadInput, compare
+from dpbandit.agents import FADE
+from dpbandit.auditing import audit
+from dpbandit.privacy.books import Books
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.mechanism import enrolled
+from dpbandit.privacy.pure import PureSpend
+from dpbandit.privacy.sequential import Sequential
+from dpbandit.privacy.spends import Expiring, Parallel
+from dpbandit.protocols import ContextualSpec
+from dpbandit.streams import Streams
+from tests.prey.ledgers import HONEST, LIARS, Bookkeeper, door
+
+
+def compared(books):
+    agents = {"mine": Bookkeeper(books=books)}
+    return compare("Recommendation", agents, horizon=60, replicas=2, progress=False)
+
+
+@pytest.mark.parametrize("name", LIARS)
+def test_comparisons_and_audits_tell_what_a_ledger_leaves_out(name):
+    """Each is certified by `certify`, which believes its ledger, with an epsilon of 0.6 or less."""
+    books, why = LIARS[name]
+    with pytest.raises(BadInput, match=why) as told:
+        compared(books)
+    sentence = str(told.value)
+    assert "the ledger of Bookkeeper" in sentence
+    assert "'local laplace values'" in sentence or "'parallel over disjoint rounds'" in sentence
+    spec = ContextualSpec(n_actions=2, dim=1, horizon=45)
+    with pytest.raises(BadInput, match=why):
+        audit(Bookkeeper(books=books), spec, runs=400, progress=False)
+
+
+@pytest.mark.parametrize("books", HONEST)
+def test_honest_ledgers_pass(books):
+    """Doors side by side, opened as users come, behind another door; who promises nothing."""
+    compared(books)
+
+
+def balanced(ledger, *doors, users=1):
+    with enrolled() as roll:
+        for one in doors:
+            one(np.ones(1))
+    Books("Mine", ledger, roll).check(users)
+
+
+def test_sums_of_spends_may_stand_in_a_ledger_part_by_part():
+    """As a whole, as parts, inside `Parallel`; of two mechanisms each pays for its own parts."""
+    one, two = door(Streams([0])), door(Streams([1]))
+    a, b = PureSpend.of("a", [0.1]), PureSpend.of("b", [0.2])
+    one.spend = two.spend = both = Sequential((a, Sequential((b,), "rest")), "both")
+    for spends in ((both,), (a, b), (Parallel((both,)),)):
+        balanced(Ledger(spends), one)
+        with pytest.raises(BadInput, match=r"'both'|disjoint rounds"):
+            balanced(Ledger(spends), one, two)
+    balanced(Ledger((both, b, a)), one, two)
+    for spends in ((a,), (b, b), (Parallel((a, b)),)):
+        with pytest.raises(BadInput, match="'both', which it calls"):
+            balanced(Ledger(spends), one)
+
+
+def test_spends_that_expire_are_named_as_such():
+    one = door(Streams([0]))
+    plain, one.spend = one.spend, Expiring(one.spend, 7)
+    balanced(Ledger((one.spend,), window=7), one)
+    with pytest.raises(BadInput, match="each user for 7 rounds"):
+        balanced(Ledger((plain,)), one)
+
+
+def test_what_costs_nothing_needs_no_entry():
+    one = door(Streams([0]))
+    one.spend = PureSpend.of("no draws", [])
+    balanced(Ledger(), one)
+
+
+def test_parallel_entries_pay_for_their_number():
+    """Two such entries: a user may be heard by one mechanism of each."""
+    one, two, three = (door(Streams([i])) for i in range(3))
+    entry = Parallel((one.spend,))
+    balanced(Ledger((entry, entry)), one, two)
+    balanced(Ledger((entry,)), one, two, users=2)
+    with pytest.raises(BadInput, match="hear no user twice, got 3 calls for 1 users"):
+        balanced(Ledger((entry, entry)), one, two, three)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForgetsTheCentre(FADE):
+    """Rewards less a centre of their own sums, which are a twenty-fifth of the budget."""
+
+    def make(self, spec, streams):
+        agent = super().make(spec, streams)
+        agent.ledger = agent._inner.ledger
+        return agent
+
+
+@pytest.mark.parametrize("config", [FADE, ForgetsTheCentre])
+def test_wrappers_pay_for_what_they_add(config):
+    agents = {"mine": config(centring="private")}
+    told = pytest.raises(BadInput, match=r"ForgetsTheCentre to name 'fading sum, .*which it calls")
+    with told if config is ForgetsTheCentre else nullcontext():
+        compare("Recommendation", agents, horizon=120, replicas=2, progress=False)
