@@ -83,7 +83,7 @@ def scales(config, spec=SPEC):
 def test_paper_noise_by_hand():
     """Golden: b_1 = 4 * 2 * 4.2 sqrt(ln n ln(1/delta)) / epsilon at M = R = 1, B = 1.2; n_arm = T -
     (K - 1) t_0 = 9880. The certificate at the size of the paper is .45 for a claim of 1."""
-    n, config = 9880, DPHDB(calibration="paper", **P1)
+    n, config = 9880, DPHDB(calibration="paper", radius=1.0, **P1)
     b_1 = 4 * 2 * 4.2 * sqrt(log(n) * log(1e4))
     assert scales(config) == pytest.approx(b_1, rel=1e-12)
     assert certify(config, SPEC, accountants=False).epsilon == pytest.approx(0.451, abs=0.002)
@@ -91,10 +91,15 @@ def test_paper_noise_by_hand():
 
 def test_bounds_by_hand():
     """Golden: at M = R = 1, B = 1.2 the printed S is 2 (2 + 2.2) = 8.4, the exact one 2 (1.5 + 1.2)
-    = 5.4; logistic: beta D + L = 2 / 4 + s(1)."""
-    for bound, S in (("printed", 8.4), ("exact", 5.4)):
-        door = DPHDB(selection="gumbel", bound=bound, **P1).make(SPEC, Streams([0]))._door
-        assert door.sensitivity == pytest.approx(S)
+    = 5.4; at R = B / M, the default, 9.6 and 6; logistic: beta D + L = 2 / 4 + s(1)."""
+    for bound, radius, S in (
+        ("printed", 1.0, 8.4),
+        ("exact", 1.0, 5.4),
+        ("printed", None, 9.6),
+        ("exact", None, 6.0),
+    ):
+        config = DPHDB(selection="gumbel", bound=bound, radius=radius, **P1)
+        assert config.make(SPEC, Streams([0]))._door.sensitivity == pytest.approx(S)
     clipped = DPHDB(selection="gumbel", residual_clip=0.6, **P1).make(SPEC, Streams([0]))
     assert clipped._door.sensitivity == pytest.approx(1.2)
     logistic = replace(SPEC, link="logistic", reward_low=0.0, reward_high=1.0)
