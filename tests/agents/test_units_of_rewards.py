@@ -1,37 +1,52 @@
 """Dollars or cents: agents play the same arms, whatever the unit in which rewards are counted."""
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from math import inf
 
 import numpy as np
 import pytest
 
-from dpbandit import certify
-from dpbandit.agents import DPUCB, FADE, GLMUCB, BatchMoment, LinUCB, LogisticTS, OnlineFrankWolfe
+from dpbandit.agents import (
+    CONTEXTUAL,
+    DPUCB,
+    FADE,
+    GLMUCB,
+    BatchMoment,
+    LinUCB,
+    LogisticTS,
+    OnlineFrankWolfe,
+)
 from dpbandit.envs import GLMBandit
 from dpbandit.evaluate import play
-from dpbandit.protocols import ContextualSpec, PriceListSpec
+from dpbandit.inputs import BadInput
+from dpbandit.protocols import PriceListSpec
 from dpbandit.streams import Streams
-from tests.harness import DISJOINT, SHARED, discovered
+from tests import harness
+from tests.harness import variants
 
 ROUNDS, REPLICAS = 60, 6
-LINEAR = [
-    (config, replace(spec, horizon=ROUNDS))
-    for config, spec in discovered()
-    if isinstance(spec, ContextualSpec) and spec.link == "identity"
-]
+DISJOINT, SHARED, PRICES = (
+    replace(spec, horizon=ROUNDS) for spec in (harness.DISJOINT, harness.SHARED, harness.PRICES)
+)
 
 
-def public(config, spec):
-    """Not private; but Frank-Wolfe with a link of its own predicts probabilities."""
-    probabilities = isinstance(config, OnlineFrankWolfe) and config.link not in (None, "identity")
-    return certify(config, spec, accountants=False).epsilon == inf and not probabilities
+def found(agents):
+    """Their variants on every linear problem that they fit."""
+    for agent in agents:
+        for config in variants(agent):
+            # with a link of its own Frank-Wolfe predicts probabilities, not rewards
+            if agent is OnlineFrankWolfe and config.link not in (None, "identity"):
+                continue
+            for spec in (DISJOINT, SHARED, PRICES):
+                with suppress(BadInput):
+                    config.make(spec, Streams([0]))
+                    yield config, spec
 
 
-PUBLIC = [pair for pair in LINEAR if public(*pair)]
+PUBLIC = list(found(a for a in CONTEXTUAL.values() if "epsilon" not in a.__dataclass_fields__))
 PRIVATE = [
-    (config, replace(spec, horizon=ROUNDS))
+    (config, spec)
     for config in (DPUCB(), DPUCB(alpha="theory"), FADE(), BatchMoment())
     for spec in (DISJOINT, SHARED)
     if not (isinstance(config, BatchMoment) and spec.shared)
@@ -87,11 +102,10 @@ def test_cents_in_place_of_dollars_change_no_action(pair):
 
 SHIFTED = [
     (config, spec)
-    for config, spec in LINEAR
-    if isinstance(config, LEARN_SIGNS_OR_SHARES)
-    and (type(config) is not GLMUCB or config.link not in (None, "identity"))
-    and getattr(config, "response", "auto") != "logistic"
-    and not isinstance(spec, PriceListSpec)
+    for config, spec in found(LEARN_SIGNS_OR_SHARES)
+    if spec is not PRICES
+    and not (isinstance(config, GLMUCB) and config.link in (None, "identity"))
+    and getattr(config, "response", None) != "logistic"
 ]
 
 
@@ -111,7 +125,7 @@ def test_discovery_finds_every_agent_without_privacy():
 
 def test_a_width_in_units_of_nothing_is_caught():
     """Power: LinUCB with the width of rewards in [0, 1] at whatever range; it was ours."""
-    raw = LinUCB(reward_noise=0.5), replace(SHARED, horizon=ROUNDS)
+    raw = LinUCB(reward_noise=0.5), SHARED
     assert (actions(*raw) != actions(*raw, factor=100.0)).any()
 
 
