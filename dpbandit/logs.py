@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dpbandit.arrays import Floats, Ints, clip_norm
 from dpbandit.inputs import BadInput, inside, positive, shaped
-from dpbandit.outside import MOST_OUTSIDE, Outside, Watch
+from dpbandit.outside import Outside, Watch
 from dpbandit.protocols import ContextualSpec
 
 _RARE = 18.0
@@ -24,11 +24,11 @@ class Logged:
     Contexts beyond the bound of the spec are clipped to it; rewards stay as they came, and private
     agents clip what they learn from.
 
-    Raises `BadInput` where shapes do not fit, where more than a share `most_outside` of contexts or
-    of rewards lies outside the bounds of the spec (what is less is said in a warning), where the
-    actions were not randomised (a propensity of 1), and where some arm was logged far more or less
-    often than the propensities say (a true log is refused with probability at most 4e-8 for each
-    arm, by Bernstein).
+    Raises `BadInput` where shapes do not fit, where more of the contexts or of the rewards lie
+    outside the bounds of the spec than its `most_outside` allows (less is said in a warning), where
+    the actions were not randomised (a propensity of 1), and where some arm was logged far more or
+    less often than the propensities say (a true log is refused with probability at most 4e-8 for
+    each arm, by Bernstein).
     """
 
     spec: ContextualSpec
@@ -45,8 +45,6 @@ class Logged:
     lowest: float | None = None
     """a lower bound on the probability of every arm, logged or not; None: the least propensity,
     read off the log, hence not public unless `propensity` is one number for all"""
-    most_outside: float = MOST_OUTSIDE
-    """the share of contexts, and of rewards, that may lie outside their bounds, in [0, 1]"""
     lowest_is_public: bool = field(init=False)
     """whether `lowest` was given, or `propensity` was one number"""
     outside: Outside = field(init=False)
@@ -89,7 +87,7 @@ class Logged:
 
     def _clip(self) -> None:
         """Count what is outside the bounds, and clip contexts where they are."""
-        watch = Watch(self.spec, users=len(self.action), most_outside=self.most_outside)
+        watch = Watch(self.spec, len(self.action))
         beyond = watch.see(self.context[:, None], self.reward[:, None])[:, 0]
         if beyond.any():
             bound, order = self.spec.context_bound, self.spec.context_order

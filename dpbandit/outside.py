@@ -17,9 +17,6 @@ from dpbandit.arrays import Floats, norms
 from dpbandit.inputs import BadInput, inside
 from dpbandit.protocols import BanditSpec
 
-MOST_OUTSIDE = 0.01
-"""The share of contexts, and of rewards, that may lie outside their bounds if nothing is said."""
-
 _ROUNDING = 1e-6
 """Beyond a bound by less, relatively, is on it: contexts of norm 1 may come as float32."""
 
@@ -91,12 +88,12 @@ class Tally:
 
 
 class Watch:
-    """Holds the users of R streams against the bounds of a spec, as they come."""
+    """Holds R streams of `users` against the bounds of a spec, as they come."""
 
-    def __init__(self, spec: BanditSpec, *, users: int, most_outside: float) -> None:
+    def __init__(self, spec: BanditSpec, users: int) -> None:
         self._spec, self._users = spec, 0
         low, high, order = spec.reward_low, spec.reward_high, spec.context_order
-        tally = partial(Tally, users=users, most_outside=most_outside)
+        tally = partial(Tally, users=users, most_outside=spec.most_outside)
         self._contexts = tally(
             "contexts",
             f"beyond context_bound={spec.context_bound:.4g} in the l_{order:g} norm",

@@ -18,6 +18,9 @@ from dpbandit.inputs import BadInput, inside, positive, whole
 from dpbandit.privacy.ledger import JOINT_DP, Ledger
 from dpbandit.streams import Streams
 
+MOST_OUTSIDE = 0.01
+"""The share of what users show and give that may lie outside its bounds if nothing else is said."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
@@ -29,6 +32,8 @@ class Spec:
     reward_high: float = 1.0
     delay: int = 0
     """rounds until a reward is seen; the last `delay` rewards never are"""
+    most_outside: float = MOST_OUTSIDE
+    """share of contexts, and of rewards, that may lie outside their bounds, to which agents clip"""
     reward_unit: str = "reward"
     """what a reward of 1 is, for axes"""
     kind: ClassVar[str] = "any problem"
@@ -41,6 +46,7 @@ class Spec:
         for name, low in (("horizon", 1), ("delay", 0)):
             whole(name, getattr(self, name), low)
             object.__setattr__(self, name, int(getattr(self, name)))  # NumPy's lack `bit_length`
+        inside("most_outside", self.most_outside, 0, 1, ends=True)
 
     @property
     def context_shape(self) -> tuple[int, ...]:

@@ -8,9 +8,9 @@ import numpy as np
 from dpbandit.arrays import Floats
 from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.logs import one_kind
-from dpbandit.outside import MOST_OUTSIDE, Outside, scaled
+from dpbandit.outside import Outside, scaled
 from dpbandit.problems import ContextualProblem, Users
-from dpbandit.protocols import ContextualSpec
+from dpbandit.protocols import MOST_OUTSIDE, ContextualSpec
 from dpbandit.stochastic.tables import images
 from dpbandit.streams import Streams
 

@@ -11,8 +11,8 @@ from gymnasium.spaces.utils import flatdim, flatten
 from dpbandit.arrays import Floats, clip_norm
 from dpbandit.clients.answers import two_numbers
 from dpbandit.inputs import BadInput, one_of, positive
-from dpbandit.outside import MOST_OUTSIDE, Watch
-from dpbandit.protocols import ContextualSpec
+from dpbandit.outside import Watch
+from dpbandit.protocols import MOST_OUTSIDE, ContextualSpec
 
 Contexts: TypeAlias = Literal["observation", "none"]
 
@@ -61,7 +61,7 @@ class Bridge:
         arms, self._space = env.action_space, env.observation_space
         if not isinstance(arms, spaces.Discrete):
             raise BadInput(f"Expected finitely many actions, a Discrete space, got {arms}.")
-        self._first, self._most_outside = int(arms.start), most_outside
+        self._first = int(arms.start)
         self._constant = contexts == "none" or not _length(self._space)
         dim, known = 1, 1.0
         if not self._constant:
@@ -88,13 +88,13 @@ class Bridge:
             reward_high=high,
             context_bound=known if context_bound is None else float(context_bound),
             context_order=context_order,
+            most_outside=most_outside,
             link="other",
         )
-        self.watch()  # refuses a share that is none
 
     def watch(self) -> Watch:
         """A new count of what the environment sends beyond the bounds."""
-        return Watch(self.spec, users=self.spec.horizon, most_outside=self._most_outside)
+        return Watch(self.spec, self.spec.horizon)
 
     def context(self, observation: Any) -> Floats:
         """The observation as a context (dim,) within the bound."""

@@ -13,9 +13,9 @@ from dpbandit.arrays import Floats, Ints
 from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.inputs import BadInput
-from dpbandit.outside import MOST_OUTSIDE, Outside
+from dpbandit.outside import Outside
 from dpbandit.problems import arms_in_range
-from dpbandit.protocols import Step
+from dpbandit.protocols import MOST_OUTSIDE, Step
 from dpbandit.streams import Streams
 
 Oracle: TypeAlias = Callable[[Any], Any] | str

@@ -13,8 +13,8 @@ from dpbandit.clients.answers import two_numbers
 from dpbandit.evaluate import ProblemMaker, problem_maker
 from dpbandit.inputs import BadInput
 from dpbandit.logs import Logged, one_kind
-from dpbandit.outside import MOST_OUTSIDE, scaled
-from dpbandit.protocols import ContextualSpec, fits
+from dpbandit.outside import scaled
+from dpbandit.protocols import MOST_OUTSIDE, ContextualSpec, fits
 from dpbandit.streams import Streams
 
 
@@ -47,7 +47,8 @@ def read_log(
         reward_range: (low, high), public bounds on rewards.
         context_bound: a public bound on the Euclidean norm of the columns in `context`, taken as
             they are.
-        lowest, most_outside: see `Logged`.
+        lowest: see `Logged`.
+        most_outside: the share of contexts, and of rewards, that may lie outside their bounds.
 
     Bounds and ranges have to be told because they have to be public: known before the log was.
 
@@ -76,6 +77,7 @@ def read_log(
         reward_low=low,
         reward_high=high,
         context_bound=shown.bound,
+        most_outside=most_outside,
         link="other",
     )
     if isinstance(propensity, str):
@@ -89,7 +91,6 @@ def read_log(
         reward=_numbers(table, reward),
         propensity=chance,
         lowest=lowest,
-        most_outside=most_outside,
     )
     if shown.clipped:  # by its columns' ranges, so that nothing is left to clip
         logged.outside = replace(logged.outside, contexts=shown.clipped)

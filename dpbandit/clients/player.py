@@ -10,9 +10,9 @@ from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.evaluate import certify
 from dpbandit.inputs import BadInput, whole
-from dpbandit.outside import MOST_OUTSIDE, Outside
+from dpbandit.outside import Outside
 from dpbandit.privacy.certificate import Certificate
-from dpbandit.protocols import AgentConfig, Hindsight
+from dpbandit.protocols import MOST_OUTSIDE, AgentConfig, Hindsight
 from dpbandit.streams import Streams
 
 

@@ -67,14 +67,14 @@ def test_columns_are_scaled_from_their_ranges_and_nothing_else():
 
 
 def by_log(context, reward, **more):
-    spec = ContextualSpec(n_actions=2, dim=2, horizon=N, context_bound=2.0, reward_high=3.0)
+    bounds = {"context_bound": 2.0, "reward_high": 3.0, **more}
+    spec = ContextualSpec(n_actions=2, dim=2, horizon=N, **bounds)
     return Logged(
         spec=spec,
         context=context,
         action=np.arange(N) % 2,
         reward=reward,
         propensity=0.5,
-        **more,
     )
 
 
