@@ -2,20 +2,21 @@
 
 from dataclasses import dataclass
 from math import ceil, exp, inf, lgamma, log, prod, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpbandit.arrays import Floats
 from dpbandit.inputs import BadInput, at_least, whole
-from dpbandit.privacy import gdp
-from dpbandit.privacy.k_norm import HOPELESS, constant, pessimistic, positive_or_none
+from dpbandit.privacy import gdp, zcdp
+from dpbandit.privacy.k_norm import positive_or_none
 from dpbandit.privacy.laws import Shape, chi_mean, rescaled
 from dpbandit.privacy.noise import Shaped
+from dpbandit.privacy.privacy_loss import PrivacyLoss, affordable, constant
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.streams import Streams
 
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution as PLD
+_DEEPEST = 740.0
+"""-log of the mass of an infinite loss, about the smallest double."""
 
 
 @dataclass(frozen=True)
@@ -115,35 +116,38 @@ class GeneralisedGaussianSpend:
     @property
     def step(self) -> float:
         """A grid that adds little: a 2000th of the standard deviation of the loss."""
-        return min(1e-2, sqrt(2 * self.rho) / 2000) if self.rho else inf
+        return sqrt(2 * self.rho) / 2000 if 0 < self.rho < inf else inf
 
-    def pld(self, step: float) -> "PLD":
-        """The privacy loss on a grid of width `step`, rounded up.
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
+        """Rounded up.
 
         At r > 2 the law with P(loss > l) = exp(-(l - rho)^2 / 4 rho) for l > rho, which rho-zCDP
         bounds by Chernoff, at every round and whatever was released before.
         """
-        from dp_accounting.pld import privacy_loss_distribution as pld
-
         rho = self.rho
-        if rho == 0 or rho > HOPELESS:
-            return constant(rho, step)
         if self.mu is not None:
-            return pld.from_gaussian_mechanism(1 / self.mu, value_discretization_interval=step)
+            return GaussianSpend(self.mu, self.note).losses(step)
+        if rho in (0, inf):
+            return (constant(rho, step=step),)
+        reach = 2 * sqrt(rho * _DEEPEST)
+        step = affordable(step, rho + reach)
         first = ceil(rho / step)
-        edges = np.arange(first, ceil((rho + 2 * sqrt(rho * log(1e18))) / step) + 1)
+        edges = np.arange(first, ceil((rho + reach) / step) + 1)
         survival = np.exp(-np.square(np.maximum(edges * step - rho, 0)) / (4 * rho))
-        return pessimistic(int(first), -np.diff(survival, prepend=1.0), survival[-1], step)
+        masses = -np.diff(survival, prepend=1.0)
+        return (PrivacyLoss(step, first, masses, float(survival[-1])),)
 
     def delta(self, epsilon: float) -> float:
         """From zCDP by Canonne, Kamath and Steinke (NeurIPS 2020), exact for a Gaussian."""
         if self.mu is not None:
             return gdp.delta_of(self.mu, epsilon)
-        if self.rho in (0, inf) or epsilon == inf:
-            return 0.0 if self.rho == 0 or epsilon == inf else 1.0
-        a = 1 + np.geomspace(1e-3, 1e6, 4000)  # every order gives a bound
-        logs = (a - 1) * (a * self.rho - epsilon) - np.log(a - 1) + a * np.log1p(-1 / a)
-        return min(1.0, exp(min(0.0, logs.min())))
+        return zcdp.delta_of(self.rho, epsilon)
+
+    def least_epsilon(self, delta: float) -> float:
+        """The same way."""
+        if self.mu is not None:
+            return gdp.epsilon_of(self.mu, delta)
+        return zcdp.epsilon_of(self.rho, delta)
 
 
 def smoothness(r: float, *, dim: int, q: float) -> float:

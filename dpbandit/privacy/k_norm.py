@@ -17,32 +17,30 @@ characteristic function", AISTATS 2022).
 Beta((k-1)/2, (k-1)/2), independent. The loss sqrt(s^2 - 2 a s u + a^2) - s, a = |v|, decreases in
 both, so that on a cell of an (s, u) grid it is at most its value at the lower corner. Every cell
 carries that value, rounded up once more onto a fine grid; what lies below the grid carries the
-maximum a. The curve of those atoms, an upper bound, goes onto the grid asked for by connecting
-the dots (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, PETS 2022), again pessimistic.
+maximum a. These atoms are split onto the grid asked for, again pessimistically.
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from math import ceil, inf, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import betainc, gammainc, gammaincc, gammainccinv, gammaincinv
 
 from dpbandit.arrays import Floats
 from dpbandit.inputs import at_least, whole
-from dpbandit.privacy.spends import ROUNDING
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution as PLD
+from dpbandit.privacy.privacy_loss import PrivacyLoss, connected, constant, split
+from dpbandit.privacy.spends import Composed
 
 _RADII, _COSINES, _FINE, _COARSE = 1000, 8000, 4000, 500
 """Cells of the (s, u) grid; grid points of the atoms, and of a curve, from loss 0 to a."""
+_LARGEST = 0.5
+"""The widest grid: the curve of a large loss bends on the scale of 1."""
 HOPELESS = 300.0
-"""One release with a larger loss is certified as no privacy at all: e^loss overflows."""
+"""One release with a larger loss is certified by its pure epsilon only."""
 
 
-class _Releases:
+class _Releases(Composed):
     """What the two spends share: `count` releases of a law in a dimension, each with a loss."""
 
     count: int
@@ -70,15 +68,23 @@ class _Releases:
     @property
     def step(self) -> float:
         """A grid that adds little: a 500th of the standard deviation of one loss."""
-        return _step(*self._law)
+        dim, ratio = self._law
+        if not self.count or not 0 < ratio < inf:
+            return inf
+        return min(ratio / (_COARSE * sqrt(dim)), _LARGEST)
 
-    def pld(self, step: float) -> "PLD":
-        """The privacy loss on a grid of width `step`, rounded up."""
-        return _composed(*self._law, self.count, step)
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
+        """`count` times that of one release."""
+        dim, ratio = self._law
+        if not self.count or ratio == 0 or ratio > HOPELESS:
+            return (constant(ratio and self.count and inf, step=step),)
+        if dim == 1:
+            return (connected(self._curve, reach=ratio, step=step, count=self.count),)
+        return (split(*_atoms(dim, ratio), step=step, count=self.count),)
 
-    def delta(self, epsilon: float) -> float:
-        """An upper bound of delta; 0 from the pure epsilon on."""
-        return _delta(*self._law, self.count, epsilon)
+    def _curve(self, epsilon: Floats) -> Floats:
+        """The delta of one Laplace release, whose loss is uniform but for two atoms at its ends."""
+        return -np.expm1(np.minimum(epsilon - self._law[1], 0.0) / 2)
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,8 @@ class LaplaceSpend(_Releases):
     """`count` Laplace releases, each of which one user moves by epsilon x scale in l_1.
 
     **Guarantee.** Pure DP with count x epsilon, zCDP with count x epsilon^2 / 2 (Bun and Steinke,
-    TCC 2016), and the exact curve by dp-accounting, rounded up.
+    TCC 2016), and the curve of
+    the module, 1 - e^((epsilon - ratio) / 2) for one release.
 
     >>> spend = LaplaceSpend(0.1, count=10)
     >>> spend.pure, round(spend.rho, 6)
@@ -134,48 +141,7 @@ class KNormSpend(_Releases):
         return self.dim, self.ratio
 
 
-def _delta(dim: int, ratio: float, count: int, epsilon: float) -> float:
-    if count == 0 or epsilon >= count * ratio:
-        return 0.0
-    if ratio > HOPELESS:
-        return 1.0
-    curve = _composed(dim, ratio, count, _step(dim, ratio))
-    return min(1.0, float(curve.get_delta_for_epsilon(epsilon)) + ROUNDING)
-
-
-def _step(dim: int, ratio: float) -> float:
-    return ratio / (_COARSE * sqrt(dim)) if 0 < ratio <= HOPELESS else inf
-
-
-@cache
-def _composed(dim: int, ratio: float, count: int, step: float) -> "PLD":
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    if count == 0 or ratio == 0 or ratio > HOPELESS:
-        return constant(ratio if count else 0.0, step)
-    if dim == 1:
-        one = pld.from_laplace_mechanism(1 / ratio, value_discretization_interval=step)
-    else:
-        one = _one_release(dim, ratio, step)
-    return one.self_compose(count) if count > 1 else one
-
-
-def _one_release(dim: int, ratio: float, step: float) -> "PLD":
-    from dp_accounting.pld import pld_pmf
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    losses, masses = _atoms(dim, ratio)  # increasing
-    above = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
-    weighted = np.append(np.cumsum((masses * np.exp(-losses))[::-1])[::-1], 0.0)
-    top = ceil(ratio / step)
-    epsilons = step * np.arange(-top, top + 1)
-    place = np.searchsorted(losses, epsilons, side="right")
-    deltas = np.clip(above[place] - np.exp(epsilons) * weighted[place], 0.0, 1.0)
-    dots = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap
-    return pld.PrivacyLossDistribution(dots(step, -top, top, np.minimum.accumulate(deltas)))
-
-
-@cache
+@lru_cache(maxsize=64)
 def _atoms(dim: int, ratio: float) -> tuple[Floats, Floats]:
     """Losses and masses that dominate one release, the first loss -ratio, the last ratio."""
     a, half = ratio, (dim - 1) / 2
@@ -195,21 +161,6 @@ def _atoms(dim: int, ratio: float) -> tuple[Floats, Floats]:
         index = np.ceil(loss / fine).astype(np.int64) + bins // 2
         masses += mass * np.bincount(np.clip(index, 0, bins), weights=of_u, minlength=bins + 1)
     return fine * np.arange(-(bins // 2), bins // 2 + 1), masses
-
-
-def constant(loss: float, step: float) -> "PLD":
-    """No loss at all, or (for any positive one) an infinite loss."""
-    return pessimistic(0, np.array([float(loss == 0)]), float(loss != 0), step)
-
-
-def pessimistic(first: int, masses: Floats, infinite: float, step: float) -> "PLD":
-    """Masses on the grid from `first` x step on, and the mass of an infinite loss."""
-    from dp_accounting.pld import pld_pmf
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    return pld.PrivacyLossDistribution(
-        pld_pmf.DensePLDPmf(step, first, masses, float(infinite), True)
-    )
 
 
 def positive_or_none(name: str, value: float) -> None:

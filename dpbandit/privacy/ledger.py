@@ -1,21 +1,19 @@
 """What was promised: a value without data and without a replica axis, complete before round 1."""
 
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf, log, sqrt
 from typing import Literal
 
 from dpbandit.inputs import BadInput, whole
 from dpbandit.privacy import gdp, zcdp
-from dpbandit.privacy.spends import ROUNDING, GaussianSpend, Spend, composed, lasts
+from dpbandit.privacy.composition import Composition
+from dpbandit.privacy.spends import GaussianSpend, Spend, composed, lasts
 
 JOINT_DP = "joint DP under continual observation, {} one user's round"
 ALL_ACTIONS = "DP of all actions under continual observation, {} one user's round"
 NO_DATA = "plays without looking at any user's data"
 NO_PRIVACY = "none: exact data reaches later actions"
 
-_LARGE = 100.0
-"""From this epsilon on the losses of unlike mechanisms are not composed on a grid, which grows with
-epsilon: zCDP bounds them."""
 _DENSE = 50.0
 """From this mu on (epsilon beyond 1,000) a grid of losses is not worth its memory; GDP is exact."""
 
@@ -90,14 +88,7 @@ class Ledger:
         if epsilon >= self.pure:
             return 0.0
         by_zcdp = zcdp.delta_of(self.rho, epsilon)  # less for many selections of bounded range
-        if len(self.spends) == 1:
-            return min(by_zcdp, self.spends[0].delta(epsilon))
-        if epsilon > _LARGE:
-            return by_zcdp
-        curve = composed(*self.spends)
-        if curve is None:
-            raise BadInput("These spends have no common loss distribution to compose.")
-        return min(by_zcdp, float(curve.get_delta_for_epsilon(epsilon)) + ROUNDING)
+        return min(by_zcdp, self._together.delta(epsilon))
 
     def epsilon(self, delta: float) -> float:
         """The certified epsilon at `delta`, rounded up; infinity where none can be given."""
@@ -105,16 +96,17 @@ class Ledger:
             return gdp.epsilon_of(self.mu, delta)
         if delta <= 0:
             return self.pure
-        high = 1.0
-        while self.delta(high) > delta:
-            high *= 2
-            if high > 1e4:
-                return inf
-        low = 0.0
-        while high - low > 1e-6 * high and self.delta(low) > delta:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
-        return high if self.delta(low) > delta else low
+        return min(self.pure, zcdp.epsilon_of(self.rho, delta), self._together.least_epsilon(delta))
+
+    @property
+    def _together(self) -> Spend | Composition:
+        """What bounds all spends as one: the only spend, or their composed losses."""
+        if len(self.spends) == 1:
+            return self.spends[0]
+        curve = composed(*self.spends)
+        if curve is None:
+            raise BadInput("These spends have no common loss distribution to compose.")
+        return curve
 
     def accountants(self, delta: float) -> dict[str, float]:
         """The epsilon at `delta` by every accountant that applies, by its name."""
@@ -123,13 +115,28 @@ class Ledger:
             if self.rho < inf:
                 found["zCDP (BS)"] = zcdp.loose_epsilon(self.rho, delta)
                 found["zCDP (CKS)"] = zcdp.epsilon_of(self.rho, delta)
-            wanted = self.spends and (self.mu or 0.0) < _DENSE
-            curve = composed(*self.spends) if wanted else None
+            curve = composed(*self.spends) if self.mu is None else None
             if curve is not None:
-                found["PLD"] = float(curve.get_epsilon_for_delta(delta))
+                found["PLD"] = curve.least_epsilon(delta)
+            elif self.mu is not None and 0 < self.mu < _DENSE:
+                found["PLD"] = _by_dp_accounting(self.mu, delta)
         if self.mu is not None:
             found["GDP"] = gdp.epsilon_of(self.mu, delta)
         return found or {"curve": self.epsilon(delta)}
+
+
+def _by_dp_accounting(mu: float, delta: float) -> float:
+    """The epsilon that dp-accounting finds for a Gaussian, told OUR replace-one sensitivity.
+
+    Its own REPLACE_ONE doubles the sensitivity in one accountant and not in another.
+    """
+    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+
+    tail = min(-50.0, log(delta) - 10)
+    curve = from_gaussian_mechanism(
+        1 / mu, value_discretization_interval=mu / 2000, log_mass_truncation_bound=tail
+    )
+    return float(curve.get_epsilon_for_delta(delta))
 
 
 def no_data() -> Ledger:

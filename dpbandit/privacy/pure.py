@@ -6,32 +6,29 @@ many of them, each with its own epsilon, composed exactly.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from math import ceil, expm1, fsum, inf, sqrt
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import positive
-from dpbandit.privacy.spends import ROUNDING
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution as PLD
+from dpbandit.privacy.privacy_loss import PrivacyLoss, connected, constant
+from dpbandit.privacy.spends import Composed
 
 _GROUPS = 512
 """Different epsilons that are composed one by one; more are rounded up onto this many."""
-_SHORT = 10_000
-"""Cells of a loss distribution that are all kept."""
+_FINE = 2.0
+"""Cells for a loss of 1, at least: of mechanisms with large losses, where their curves bend."""
 
 
 @dataclass(frozen=True)
-class PureSpend:
+class PureSpend(Composed):
     """Adaptive composition of mechanisms of which only their pure epsilons are known.
 
     **Guarantee.** If the i-th mechanism is epsilon_i-DP, then all are pure-DP, pure = sum of
     epsilon_i, and rho-zCDP, rho = sum of epsilon_i^2 / 2 (Bun and Steinke, TCC 2016, Prop. 1.4).
-    `delta` and `pld` hold because randomised response, losses +-epsilon, dominates: the hockey
+    `delta` and `losses` hold because randomised response, losses +-epsilon, dominates: the hockey
     stick E_Q[(W - e^x)+] is convex in the likelihood ratio W, which lies in
     [e^-epsilon, e^epsilon] and has mean 1, so the law on the two ends is the worst. Products of
     dominating pairs dominate adaptive compositions (Zhu, Dong and Wang, AISTATS 2022).
@@ -78,13 +75,9 @@ class PureSpend:
 
     def delta(self, epsilon: float) -> float:
         """An upper bound of delta at `epsilon`; the exact one where one mechanism is all."""
-        if epsilon >= self.pure:
-            return 0.0
-        if self.pure == inf:
-            return 1.0
-        if [count for _, count in self.groups] == [1]:
-            return float(self.curve(self.pure, np.array(epsilon)))
-        return min(1.0, float(_curve(self).get_delta_for_epsilon(epsilon)) + ROUNDING)
+        if [count for _, count in self.groups] == [1] and self.pure < inf:
+            return float(self.curve(self.pure, np.array(epsilon))) if epsilon < self.pure else 0.0
+        return super().delta(epsilon)
 
     @property
     def step(self) -> float:
@@ -94,30 +87,17 @@ class PureSpend:
         if not 0 < square < inf:
             return inf
         largest = self.groups[-1][0]
-        return largest / ceil(12 * largest / sqrt(square / count))
+        return largest / ceil(largest * max(12 / sqrt(square / count), _FINE))
 
-    def pld(self, step: float) -> "PLD":
-        """The composed privacy loss on the grid of `step`, rounded up (connecting the dots)."""
-        from dp_accounting.pld import pld_pmf
-        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
-        positive("step", step)
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
+        """One loss for every group, from the dots of its curve."""
         if self.pure == inf:
-            return PrivacyLossDistribution(pld_pmf.create_pmf({0: 0.0}, step, 1.0, True))
-        parts = [pld_pmf.create_pmf({0: 1.0}, step, 0.0, True)]
-        for epsilon, count in self.groups:
-            top = ceil(epsilon / step)
-            grid = np.arange(-top, top + 1)
-            deltas = np.clip(self.curve(epsilon, grid * step), 0.0, 1.0)
-            parts.append(pld_pmf.create_pmf_pessimistic_connect_dots(step, grid, deltas))
-            tail = 1e-15 if count * len(grid) > _SHORT else 0.0  # finding it takes long
-            with np.errstate(over="ignore"):  # in the library's tail bound, harmless
-                parts[-1] = parts[-1].self_compose(count, tail)
-        while len(parts) > 1:  # pairwise: the short ones first
-            pairs = zip(parts[::2], parts[1::2], strict=False)
-            odd = parts[len(parts) - len(parts) % 2 :]
-            parts = [pld_pmf.compose_pmfs(a, b, 1e-15) for a, b in pairs] + odd
-        return PrivacyLossDistribution(parts[0])
+            return (constant(inf, step=step),)
+        return tuple(
+            connected(partial(self.curve, epsilon), reach=epsilon, step=step, count=count)
+            for epsilon, count in self.groups
+            if epsilon > 0
+        )
 
 
 @dataclass(frozen=True)
@@ -129,8 +109,8 @@ class BoundedRangeSpend(PureSpend):
 
     **Guarantee.** If the i-th mechanism has epsilon_i-bounded range, then all together are
     (sum of epsilon_i)-DP and rho-zCDP, rho = sum of epsilon_i^2 / 8 (Cesar and Rogers, ALT 2021).
-    `delta` and `pld` hold because, as above with [e^(t - epsilon), e^t], the law on the two ends is
-    the worst for given t; it has delta(x) = (e^epsilon - e^t) (1 - e^(x - t)) / (e^epsilon - 1),
+    `delta` and `losses` hold because, as above with [e^(t - epsilon), e^t], the law on the two ends
+    is the worst for given t; it has delta(x) = (e^epsilon - e^t) (1 - e^(x - t)) / (e^epsilon - 1),
     largest at t = (epsilon + x) / 2, which gives the curve below (Dong, Durfee and Rogers, ICML
     2020). A supremum of hockey-stick curves is the curve of some pair (Zhu, Dong and Wang), which
     dominates in both directions: exchanging neighbours takes t to epsilon - t.
@@ -142,8 +122,3 @@ class BoundedRangeSpend(PureSpend):
         """(e^(epsilon/2) - e^(x/2))^2 / (e^epsilon - 1) between -epsilon and epsilon."""
         inner = np.expm1(np.minimum(x - epsilon, 0.0) / 2) ** 2 / -expm1(-epsilon)
         return np.where(x < -epsilon, -np.expm1(np.minimum(x, 0.0)), inner)
-
-
-@cache
-def _curve(spend: PureSpend) -> "PLD":
-    return spend.pld(spend.step)

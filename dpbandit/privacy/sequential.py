@@ -1,15 +1,11 @@
 """Mechanisms that see the same rounds, as one spend: the counterpart of `spends.Parallel`."""
 
 from dataclasses import dataclass
-from functools import reduce
 from math import inf
-from typing import TYPE_CHECKING
 
 from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.privacy_loss import PrivacyLoss
 from dpbandit.privacy.spends import Spend
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution as PLD
 
 
 @dataclass(frozen=True)
@@ -46,14 +42,16 @@ class Sequential:
         """The smallest."""
         return min((part.step for part in self.parts), default=inf)
 
-    def pld(self, step: float) -> "PLD | None":
-        """All losses composed on one grid; None where a part has none, or there are no parts."""
-        curves = [part.pld(step) for part in self.parts]
-        known = [curve for curve in curves if curve is not None]
-        if len(known) < len(curves) or not known:
-            return None
-        return reduce(lambda one, other: one.compose(other), known)
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
+        """Those of all parts; None where a part has none."""
+        each = [part.losses(step) for part in self.parts]
+        known = [losses for losses in each if losses is not None]
+        return tuple(loss for losses in known for loss in losses) if known == each else None
 
     def delta(self, epsilon: float) -> float:
         """The better of zCDP and the composed loss distribution."""
         return Ledger(self.parts).delta(epsilon)
+
+    def least_epsilon(self, delta: float) -> float:
+        """The same."""
+        return Ledger(self.parts).epsilon(delta)

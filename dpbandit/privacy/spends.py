@@ -1,17 +1,13 @@
 """What everything one mechanism will ever release costs one user: frozen values, no data."""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache, partial
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from dpbandit.privacy import gdp
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution as PLD
-
-ROUNDING = 1e-14
-"""Added to every composed delta, for the rounding of the convolution."""
+from dpbandit.privacy.composition import Composition
+from dpbandit.privacy.privacy_loss import PrivacyLoss, connected, constant
 
 
 class Spend(Protocol):
@@ -44,13 +40,32 @@ class Spend(Protocol):
         """A grid on which rounding up its privacy loss adds little; infinity: any will do."""
         ...
 
-    def pld(self, step: float) -> "PLD | None":
-        """The privacy loss on a grid of `step`, rounded up; None where only `delta` is known."""
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
+        """Independent privacy losses, which add up to no less than its own, on grids of `step` or
+        coarser ones; None where only `delta` is known."""
         ...
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound of delta at `epsilon`."""
+        """An upper bound of delta at `epsilon` >= 0."""
         ...
+
+    def least_epsilon(self, delta: float) -> float:
+        """An upper bound of epsilon at `delta` > 0; infinity where there is none."""
+        ...
+
+
+class Composed:
+    """For spends that are known by their `losses`: delta and epsilon of their sum."""
+
+    def delta(self: Spend, epsilon: float) -> float:
+        """An upper bound of delta at `epsilon`; 0 from the pure epsilon on."""
+        curve = composed(self) if epsilon < self.pure else None
+        return 0.0 if curve is None else curve.delta(epsilon)
+
+    def least_epsilon(self: Spend, delta: float) -> float:
+        """An upper bound of epsilon at `delta`; at most the pure one."""
+        curve = composed(self) if delta > 0 else None
+        return self.pure if curve is None else min(self.pure, curve.least_epsilon(delta))
 
 
 @dataclass(frozen=True)
@@ -72,25 +87,24 @@ class GaussianSpend:
 
     @property
     def step(self) -> float:
-        """A 2000th of the standard deviation of the loss, which is mu."""
-        return self.mu / 2000 if self.mu else inf
+        """A 100th of the standard deviation of the loss, which is mu."""
+        return self.mu / 100 if self.mu else inf
 
-    def pld(self, step: float) -> "PLD | None":
-        """dp-accounting's Gaussian, told OUR replace-one sensitivity.
-
-        Its own REPLACE_ONE doubles the sensitivity in one accountant and not in another.
-        """
-        from dp_accounting.pld import privacy_loss_distribution as pld
-
-        if self.mu == 0:
-            return pld.identity(value_discretization_interval=step)
-        if self.mu == inf:
-            return None
-        return pld.from_gaussian_mechanism(1 / self.mu, value_discretization_interval=step)
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
+        """The normal loss."""
+        mu = self.mu
+        if mu in (0, inf):
+            return (constant(mu, step=step),)
+        curve, reach = partial(gdp.deltas_of, mu), mu * (mu / 2 + gdp.FAR)
+        return (connected(curve, reach=reach, step=step, rounding=gdp.error_of(mu)),)
 
     def delta(self, epsilon: float) -> float:
         """The exact delta at `epsilon`."""
         return gdp.delta_of(self.mu, epsilon)
+
+    def least_epsilon(self, delta: float) -> float:
+        """The exact epsilon at `delta`, rounded up."""
+        return gdp.epsilon_of(self.mu, delta)
 
 
 @dataclass(frozen=True)
@@ -121,16 +135,20 @@ class Parallel:
         """The smallest."""
         return min((part.step for part in self.parts), default=inf)
 
-    def pld(self, step: float) -> "PLD | None":
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
         """Of the only part, or of the largest of Gaussians; None where no part dominates all."""
         mu = self.mu
         if mu is not None:
-            return GaussianSpend(mu, self.note).pld(step)
-        return self.parts[0].pld(step) if len(self.parts) == 1 else None
+            return GaussianSpend(mu, self.note).losses(step)
+        return self.parts[0].losses(step) if len(self.parts) == 1 else None
 
     def delta(self, epsilon: float) -> float:
         """The largest delta of a part at `epsilon`."""
         return max((part.delta(epsilon) for part in self.parts), default=0.0)
+
+    def least_epsilon(self, delta: float) -> float:
+        """The largest epsilon of a part at `delta`."""
+        return max((part.least_epsilon(delta) for part in self.parts), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -168,13 +186,17 @@ class Expiring:
         """As without a window."""
         return self.part.step
 
-    def pld(self, step: float) -> "PLD | None":
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
         """Within the window."""
-        return self.part.pld(step)
+        return self.part.losses(step)
 
     def delta(self, epsilon: float) -> float:
         """Within the window."""
         return self.part.delta(epsilon)
+
+    def least_epsilon(self, delta: float) -> float:
+        """Within the window."""
+        return self.part.least_epsilon(delta)
 
 
 def lasts(spend: Spend) -> float:
@@ -184,14 +206,14 @@ def lasts(spend: Spend) -> float:
     return min(map(lasts, spend.parts), default=inf) if isinstance(spend, Parallel) else inf
 
 
-@cache
-def composed(*spends: Spend) -> "PLD | None":
-    """One loss distribution for all of them, on the finest of their grids; None if one has none."""
+@lru_cache(maxsize=8)
+def composed(*spends: Spend) -> Composition | None:
+    """The sum of all their losses, on the finest of their grids; None if one has none."""
     step = min((spend.step for spend in spends), default=inf)
-    curves = [spend.pld(min(step, 1e-2)) for spend in spends]
-    total = None
-    for curve in curves:
-        if curve is None:
+    parts: list[PrivacyLoss] = []
+    for spend in spends:
+        losses = spend.losses(step if step < inf else 1.0)
+        if losses is None:
             return None
-        total = curve if total is None else total.compose(curve)
-    return total
+        parts += losses
+    return Composition(parts or [constant(0.0, step=1.0)])

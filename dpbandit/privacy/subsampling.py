@@ -2,30 +2,26 @@
 
 from dataclasses import dataclass
 from functools import cache
-from math import ceil, exp, expm1, inf, log, log1p, sqrt
-from typing import TYPE_CHECKING
+from math import exp, expm1, inf, log, log1p, sqrt
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput, gaussian_target, inside, whole
+from dpbandit.inputs import gaussian_target, inside, whole
 from dpbandit.privacy import gdp
-from dpbandit.privacy.k_norm import HOPELESS, constant, positive_or_none
+from dpbandit.privacy.composition import Composition
+from dpbandit.privacy.k_norm import positive_or_none
 from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.spends import ROUNDING, GaussianSpend
+from dpbandit.privacy.privacy_loss import PrivacyLoss, connected
+from dpbandit.privacy.spends import GaussianSpend, composed
 
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution as PLD
-
-_TAIL = 1e-17
-"""Of one release's loss, divided by their number: counted as infinite."""
 _CLOSE = 0.999
-_ROUNDING = 2e-16
-"""Of the convolution, for each release: some 4e-17 were measured, of either sign."""
-"""A certificate of that much of the target is close enough: another one costs up to a second."""
+"""A certificate of that much of the target is close enough: another one costs a convolution."""
+_TRIES = 20
 _LARGEST = 20.0
-"""A release with a larger ratio is certified as no privacy at all."""
+"""Sampling is not counted for releases with a larger ratio."""
+_DOWN = 1 - 1e-12
+"""For the rounding of a ratio to noise and back."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +91,10 @@ class SampledGaussianSpend:
 
     def curve(self, epsilon: Floats) -> Floats:
         """The bound of one release at each of `epsilon`, of any sign."""
-        size = np.abs(epsilon)
-        inner = np.log1p(np.expm1(size) / self.rate)  # log a'
-        high = log_ndtr(self.ratio / 2 - inner / self.ratio)
-        low = log_ndtr(-self.ratio / 2 - inner / self.ratio) + inner
-        amplified = self.rate * np.exp(high) * -np.expm1(np.minimum(low - high, 0.0))
+        size, g = np.abs(epsilon), self.rate
+        near = np.log1p(np.expm1(np.minimum(size, 30.0)) / g)  # log a', where e^e is no overflow
+        inner = np.where(size < 30, near, size + np.log1p((g - 1) * np.exp(-size)) - log(g))
+        amplified = g * gdp.deltas_of(self.ratio, inner)
         below = -np.expm1(-size) + np.exp(-size) * amplified
         return np.where(epsilon < 0, below, amplified)
 
@@ -115,44 +110,42 @@ class SampledGaussianSpend:
         spread = self.clt / sqrt(self.count)
         return min(max(0.15 * spread, 0.05 * spread**2 / self.rate), 1e-2)
 
-    def pld(self, step: float) -> "PLD | None":
-        """The composed loss on a grid of `step`, rounded up by connecting the dots of the curve."""
-        from dp_accounting.pld import pld_pmf
-        from dp_accounting.pld import privacy_loss_distribution as pld
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
+        """`count` times that of one release, from the dots of the curve."""
+        if self.mu is not None or self.ratio > _LARGEST:
+            return self._unsampled.losses(step)
+        far = self.ratio * (self.ratio / 2 + gdp.FAR)  # the largest loss of N(mu, 1), sampled:
+        reach = far + log(self.rate + (1 - self.rate) * exp(-far))
+        error = 2 * gdp.error_of(self.ratio)
+        return (connected(self.curve, reach=reach, step=step, count=self.count, rounding=error),)
 
-        if self.mu is not None:
-            return GaussianSpend(self.mu, self.note).pld(step)
-        if self.ratio > _LARGEST:
-            return constant(inf, step)
-        reach = self.ratio * (self.ratio / 2 - ndtri(_TAIL / self.count))  # the loss of N(mu, 1)
-        top = ceil(log1p(self.rate * expm1(min(reach, HOPELESS))) / step) + 1
-        grid = np.arange(-top, top + 1)
-        deltas = np.clip(self.curve(grid * step), 0.0, 1.0)
-        one = pld_pmf.create_pmf_pessimistic_connect_dots(step, grid, deltas)
-        return pld.PrivacyLossDistribution(one.to_dense_pmf().self_compose(self.count))
+    @property
+    def _unsampled(self) -> GaussianSpend:
+        """As if everybody were in every release: mixtures are no further apart than their parts."""
+        return GaussianSpend(sqrt(2 * self.rho), self.note)
 
     def delta(self, epsilon: float) -> float:
         """An upper bound of delta at `epsilon`."""
-        if self.mu is not None:
-            return gdp.delta_of(self.mu, epsilon)
-        curve = _composed(self) if epsilon < inf else None
-        if curve is None:
-            return 0.0
-        slack = max(ROUNDING, _ROUNDING * self.count)
-        return min(1.0, max(0.0, float(curve.get_delta_for_epsilon(epsilon))) + slack)
+        bound, curve = self._unsampled.delta(epsilon), self._composed
+        return bound if curve is None else min(bound, curve.delta(epsilon))
 
+    def least_epsilon(self, delta: float) -> float:
+        """An upper bound of epsilon at `delta`."""
+        bound, curve = self._unsampled.least_epsilon(delta), self._composed
+        return bound if curve is None else min(bound, curve.least_epsilon(delta))
 
-@cache
-def _composed(spend: SampledGaussianSpend) -> "PLD | None":
-    return spend.pld(spend.step)
+    @property
+    def _composed(self) -> Composition | None:
+        return composed(self) if self.mu is None and self.ratio <= _LARGEST else None
 
 
 @cache
 def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> float:
     """The largest `ratio` whose certificate meets the target, to 0.1 % of epsilon; inf for inf.
 
-    From where the central limit theorem puts it, by secants in log ratio and log epsilon; a try
-    that leaves the bracket of the ones before is replaced by its middle.
+    At least the one that meets it without sampling. From where the central limit theorem puts it,
+    by secants in log ratio and log epsilon; a try that leaves the bracket of the ones before is
+    replaced by its middle.
 
     >>> round(largest_ratio(rate=1.0, count=4, epsilon=1.0, delta=1e-5), 6)  # 0.268051 / 2
     0.134026
@@ -161,26 +154,18 @@ def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> f
     if epsilon == inf or not (rate and count):
         return inf
     mu = gdp.mu_of(epsilon, delta)
-    if rate == 1:
-        return mu / sqrt(count)
-    low, high, slope, goal = 0.0, _LARGEST, 1.0, log((1 + _CLOSE) / 2 * epsilon)
-    x = min(sqrt(log1p((mu / rate) ** 2 / count)), _LARGEST / 2)  # whose clt is mu
+    low, high, slope, goal = mu / sqrt(count), _LARGEST, 1.0, log((1 + _CLOSE) / 2 * epsilon)
+    x = sqrt(log1p((mu / rate) ** 2 / count))  # whose clt is mu
     before: tuple[float, float] | None = None
-    best = 0.0
-    for _ in range(30):
+    for _ in range(_TRIES if rate < 1 and low < high else 0):
+        if not low < x < high:
+            x = sqrt(low * high)
         found = Ledger((SampledGaussianSpend(ratio=x, rate=rate, count=count),)).epsilon(delta)
-        if _CLOSE * epsilon <= found <= epsilon:
-            return x
-        low, high = (x, high) if found < epsilon else (low, x)
-        best = max(best, low)
-        if found == 0 and x > _LARGEST / 4:  # delta alone is enough
+        low, high = (x, high) if found <= epsilon else (low, x)
+        if _CLOSE * epsilon <= found <= epsilon or high < low * (1 + 1e-6):
             break
-        at = log(x), log(min(max(found, 1e-9), 1e9))
+        at = log(x), log(max(found, epsilon / 1e3))  # 0 where delta alone is enough
         if before is not None and at[1] != before[1]:
             slope = max((at[1] - before[1]) / (at[0] - before[0]), 0.1)
         before, x = at, exp(at[0] + (goal - at[1]) / slope)
-        if not low < x < high:
-            x = (low + high) / 2
-    if best:
-        return best
-    raise BadInput(f"Expected epsilon={epsilon!r} at delta={delta!r} to be within reach.")
+    return low * _DOWN

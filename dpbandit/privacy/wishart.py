@@ -18,27 +18,26 @@ row lies in h nodes pays the h-fold composition. (3) Replacing is removing, then
 split s of epsilon, delta(epsilon) <= delta_remove(s) + e^s delta_add(epsilon - s).
 
 Numbers. Every cell of the discretised loss carries its largest loss, tails come from survival
-functions, and 1e-14 is added to every composed delta for the rounding of the convolution.
+functions, and `Composition` adds them up.
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import ceil, inf, log, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import chdtr, chdtrc
 
 from dpbandit.arrays import Floats
 from dpbandit.inputs import BadInput
+from dpbandit.privacy.composition import Composition
 from dpbandit.privacy.gdp import mu_of
-from dpbandit.privacy.spends import ROUNDING
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.pld_pmf import PLDPmf
+from dpbandit.privacy.privacy_loss import PrivacyLoss
 
 _GRID = 4000
 """Cells of the discretised loss of one node."""
+_MOST = 100.0
+"""Where the curve ends: delta at more is no larger, and e^epsilon overflows."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class WishartSpend:
         """Any: there is no grid to share."""
         return inf
 
-    def pld(self, step: float) -> None:
+    def losses(self, step: float) -> None:
         """None: replacing is two steps, which do not fit one loss distribution."""
         return None
 
@@ -79,11 +78,24 @@ class WishartSpend:
         """A proved upper bound of delta for replacing one user (see the module)."""
         if self.nodes == 0 or epsilon == inf:
             return 0.0
-        epsilon = min(epsilon, 100.0)  # e^epsilon overflows; delta at less is a bound
+        epsilon = min(epsilon, _MOST)
         removing, adding = _zero_out(self.degrees, self.dim, self.nodes)
         split = np.linspace(0, epsilon, 65)
-        first, second = _deltas(removing, split), _deltas(adding, epsilon - split)
+        first = np.array([removing.delta(float(x)) for x in split])
+        second = np.array([adding.delta(float(x)) for x in epsilon - split])
         return min(1.0, float((first + np.exp(split) * second).min()))
+
+    def least_epsilon(self, delta: float) -> float:
+        """The least epsilon at `delta`, by bisection; infinity where none can be given."""
+        low, high = 0.0, 1.0
+        while self.delta(high) > delta:
+            low, high = high, 2 * high
+            if high > _MOST:
+                return inf
+        while high - low > 1e-6 * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+        return high
 
 
 @cache
@@ -110,24 +122,20 @@ def least_degrees(epsilon: float, delta: float, *, dim: int, nodes: int) -> int:
     return high
 
 
-@cache
-def _zero_out(degrees: float, dim: int, nodes: int) -> "tuple[PLDPmf, PLDPmf]":
+@lru_cache(maxsize=8)
+def _zero_out(degrees: float, dim: int, nodes: int) -> tuple[Composition, Composition]:
     """The composed losses of removing and of adding one row, rounded up."""
-    from dp_accounting.pld.pld_pmf import DensePLDPmf
-
     q = dim + 1
     a, freedom = (degrees - q - 1) / 2, degrees - q + 1
     width = 24 * sqrt(0.5 / freedom) + 60 / freedom
     step = min(1e-2, 2 * width / _GRID)
     edges = np.arange(-ceil(width / step), ceil(width / step) + 1)
 
-    def composed(cdf: Floats, survival: Floats) -> "PLDPmf":
+    def composed(cdf: Floats, survival: Floats) -> Composition:
         # mass of (edge i-1, edge i] sits at edge i; what lies below the grid sits at its first edge
         below, above = np.diff(cdf, prepend=0.0), -np.diff(survival, prepend=1.0)
         mass = np.where(cdf < 0.5, below, above)
-        single = DensePLDPmf(step, int(edges[0]), mass, float(survival[-1]), True)
-        with np.errstate(over="ignore"):  # in the library's tail bound, harmless
-            return single.self_compose(nodes) if nodes > 1 else single
+        return Composition([PrivacyLoss(step, int(edges[0]), mass, float(survival[-1]), nodes)])
 
     loss = edges * step
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -144,11 +152,6 @@ def _zero_out(degrees: float, dim: int, nodes: int) -> "tuple[PLDPmf, PLDPmf]":
             np.where(loss > -0.5, chdtr(freedom, c), 1.0),
         )
     return removing, adding
-
-
-def _deltas(curve: "PLDPmf", epsilons: Floats) -> Floats:
-    # one epsilon at a time: given all of them, the library loops over the cells in Python
-    return np.array([curve.get_delta_for_epsilon(float(x)) for x in epsilons]) + ROUNDING
 
 
 def paper_degrees(epsilon: float, delta: float, *, dim: int, levels: int) -> float:

@@ -60,7 +60,7 @@ def delta_of(rho: float, epsilon: float) -> float:
     >>> round(delta_of(0.04063, 1.0), 6)
     0.0001
     """
-    if rho == 0:
+    if rho == 0 or epsilon == inf:
         return 0.0
     if rho == inf:
         return 1.0

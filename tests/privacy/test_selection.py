@@ -10,6 +10,7 @@ from scipy.special import log_softmax, softmax
 from scipy.stats import chi2, laplace
 
 from dpbandit.inputs import BadInput
+from dpbandit.privacy.composition import Composition
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import BudgetExceeded
 from dpbandit.privacy.selection import (
@@ -257,7 +258,7 @@ def test_pure_composition(k):
     for x in (0.0, 0.2, 0.7, 1.9, 0.3 * k):
         exact = randomised_response(0.3, k, x)
         assert exact - 1e-16 <= spend.delta(x) <= exact * 1.001 + 1e-13
-        assert exact - 1e-16 <= spend.pld(0.07).get_delta_for_epsilon(x) + 1e-14
+        assert exact - 1e-16 <= Composition(spend.losses(0.07)).delta(x)
 
 
 @pytest.mark.parametrize("k", [1, 3, 30])
@@ -318,9 +319,9 @@ def test_extreme_prices(kind):
     nothing, everything = kind.of("", []), kind.of("", [1.0, inf])
     assert (nothing.pure, nothing.rho, nothing.mu, nothing.delta(0.0)) == (0, 0, 0, 0)
     assert (everything.pure, everything.delta(5.0), everything.delta(inf)) == (inf, 1, 0)
-    assert nothing.pld(0.1).get_delta_for_epsilon(0.0) == pytest.approx(0, abs=1e-12)
-    assert everything.pld(0.1).get_delta_for_epsilon(9.0) == pytest.approx(1)
+    assert nothing.losses(0.1) == ()
+    assert Composition(everything.losses(0.1)).delta(9.0) == 1
     assert kind.of("", [1e3] * 3).delta(10.0) == pytest.approx(1)
     assert 0 < kind.of("", [1e-4] * 1000).delta(0.001) < 0.002
     with pytest.raises(BadInput, match="step=0"):
-        nothing.pld(0)
+        kind.of("", [1.0]).losses(0)

@@ -64,14 +64,14 @@ def exact_curve(degrees, dim, epsilon):
 
 def one_row(degrees, dim, nodes, epsilon):
     """The certified curve of removing or adding one row."""
-    return max(pmf.get_delta_for_epsilon(epsilon) for pmf in _zero_out(degrees, dim, nodes))
+    return max(loss.delta(epsilon) for loss in _zero_out(degrees, dim, nodes))
 
 
 @pytest.mark.parametrize(("degrees", "dim"), [(10, 4), (13.5, 4), (50, 4), (300, 6), (40_000, 6)])
 def test_one_node_is_the_integral_over_the_chi_square(degrees, dim):
     """Oracle: the curve lies between quadrature over the chi-square law at epsilon and one cell to
     the left of it: rounded up, by less than a cell (1e-5: rounding and the far tail)."""
-    scale, step = 1 / sqrt(2 * (degrees - dim)), _zero_out(degrees, dim, 1)[0]._discretization
+    scale, step = 1 / sqrt(2 * (degrees - dim)), _zero_out(degrees, dim, 1)[0].step
     assert step < 0.05 * scale
     for share in (0.3, 1.0, 2.5, 5.0):
         ours = one_row(degrees, dim, 1, share * scale)
@@ -134,7 +134,7 @@ def test_replacing_a_row_costs_no_more_than_the_certificate(nodes):
 def test_replacing_is_removing_then_adding(epsilon):
     """Oracle: group privacy by hand, P_u <= e^s P + d1(s), P <= e^(e-s) P_v + d2(e - s), hence
     d1(s) + e^s d2(e - s): no less than over the best split s, no more than at s = e/2."""
-    removing, adding = (pmf.get_delta_for_epsilon for pmf in _zero_out(60, 4, 3))
+    removing, adding = (loss.delta for loss in _zero_out(60, 4, 3))
     splits = [float(s) for s in np.linspace(0, epsilon, 301)]
     best = min(removing(s) + np.exp(s) * adding(epsilon - s) for s in splits)
     half = one_row(60, 4, 3, epsilon / 2)
