@@ -20,6 +20,7 @@ ORDER = """
     version inputs | arrays | privacy.gdp privacy.zcdp privacy.privacy_loss | privacy.composition
     streams privacy.spends privacy.statistics privacy.gradients privacy.directions shrinkage
     privacy.ledger privacy.pure privacy.k_norm privacy.wishart privacy.mechanism privacy.noise
+    privacy.inversion
     privacy.laws privacy.prefix_sums privacy.square_root privacy.honaker privacy.k_ary
     privacy.window_tree privacy.staggered
     privacy.generalised_gaussian privacy.printed_laws privacy.subsampling | privacy.certificate

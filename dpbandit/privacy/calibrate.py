@@ -17,14 +17,14 @@ law: standard deviation over L2, Laplace scale over L1, K-norm scale over L2.
 
 from collections.abc import Callable
 from functools import cache
-from math import exp, inf, log, prod, sqrt
+from math import inf, prod, sqrt
 from typing import Literal, TypeAlias
 
-from scipy.optimize import brentq
-
 from dpbandit.inputs import BadInput, gaussian_target, one_of, privacy_target, whole
+from dpbandit.privacy import zcdp
 from dpbandit.privacy.gdp import mu_of
 from dpbandit.privacy.honaker import HonakerNoise
+from dpbandit.privacy.inversion import most
 from dpbandit.privacy.k_ary import KAryNoise
 from dpbandit.privacy.k_norm import KNormSpend, LaplaceSpend
 from dpbandit.privacy.laws import Gaussian, KNorm, Laplace
@@ -64,6 +64,10 @@ _WINDOWS = ("window", "window-lazy")
 _FACTORS = ("blt", "square-root")
 _PROCESSES = (*_FACTORS, "tree", "padded", "honaker", "k-ary", *_WINDOWS, "independent")
 _LAWS = ("gaussian", "laplace", "k-norm")
+_CLOSE = 1 - 1e-6
+"""How near a noise, or the epsilon it buys, is found."""
+_LARGEST = 1e12
+"""Of a noise, and of 1 / noise."""
 
 
 def law_named(word: str) -> NoiseLaw:
@@ -84,28 +88,31 @@ def least_noise(spend: Callable[[float], Spend], *, epsilon: float, delta: float
     privacy_target(epsilon, delta)
     if epsilon == inf:
         return 0.0
+    least = _simply_enough(spend, epsilon, delta)
+    if delta == 0:
+        return least
 
-    @cache
-    def certified(x: float) -> float:
-        return Ledger((spend(exp(x)),)).delta(epsilon)
+    def ledger(x: float) -> Ledger:
+        return Ledger((spend(1 / x),))
 
-    def excess(x: float) -> float:
-        """Above 0 where the target is missed: smooth, but for a target of delta = 0."""
-        return log(max(certified(x), 1e-300)) - log(max(delta, 2e-300))
+    x = most(ledger, epsilon=epsilon, delta=delta, low=1 / least, high=_LARGEST, close=_CLOSE)
+    return 1 / x
 
-    low = high = 0.0
-    while excess(high) > 0:
-        low, high = high, high + 1
-        if high > log(1e12):
-            raise BadInput(f"Expected epsilon={epsilon!r} at delta={delta!r} to be within reach.")
-    while low == high or excess(low) <= 0:
-        low, high = low - 1, low
-        if low < log(1e-12):
-            return exp(low)
-    x = brentq(excess, low, high, xtol=5e-7)
-    while certified(x) > delta:
-        x += 5e-7
-    return exp(x)
+
+def _simply_enough(spend: Callable[[float], Spend], epsilon: float, delta: float) -> float:
+    """The least noise that is enough by pure DP or by zCDP, which cost nothing to ask."""
+
+    def enough(noise: float) -> bool:
+        made = spend(noise)
+        return made.pure <= epsilon or 0 < zcdp.delta_of(made.rho, epsilon) <= delta
+
+    low, high = 1 / _LARGEST, _LARGEST
+    if not enough(high):
+        raise BadInput(f"Expected epsilon={epsilon!r} at delta={delta!r} to be within reach.")
+    while low < _CLOSE * high:
+        middle = sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def least_multiplier(

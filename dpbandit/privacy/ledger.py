@@ -14,6 +14,8 @@ ALL_ACTIONS = "DP of all actions under continual observation, {} one user's roun
 NO_DATA = "plays without looking at any user's data"
 NO_PRIVACY = "none: exact data reaches later actions"
 
+LEAST = 5e-324
+"""The smallest double above 0."""
 _DENSE = 50.0
 """From this mu on (epsilon beyond 1,000) a grid of losses is not worth its memory; GDP is exact."""
 
@@ -82,13 +84,16 @@ class Ledger:
         return sum(spend.rho for spend in self.spends)
 
     def delta(self, epsilon: float) -> float:
-        """The certified delta at `epsilon`: exact for Gaussians, else an upper bound."""
-        if self.mu is not None:
-            return gdp.delta_of(self.mu, epsilon)
+        """The certified delta at `epsilon`: exact for Gaussians, else an upper bound.
+
+        It is 0 from the pure epsilon on and nowhere else, even where no double is small enough.
+        """
         if epsilon >= self.pure:
             return 0.0
+        if self.mu is not None:
+            return max(LEAST, gdp.delta_of(self.mu, epsilon))
         by_zcdp = zcdp.delta_of(self.rho, epsilon)  # less for many selections of bounded range
-        return min(by_zcdp, self._together.delta(epsilon))
+        return max(LEAST, min(by_zcdp, self._together.delta(epsilon)))
 
     def epsilon(self, delta: float) -> float:
         """The certified epsilon at `delta`, rounded up; infinity where none can be given."""

@@ -1,7 +1,7 @@
 """Budgets of many noisy minima, one for each step, that together just meet a privacy target."""
 
 from functools import cache
-from math import exp, inf, log, sqrt
+from math import inf, log, sqrt
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -9,12 +9,15 @@ import numpy as np
 from dpbandit.arrays import Floats
 from dpbandit.inputs import BadInput, gaussian_target, one_of, privacy_target, whole
 from dpbandit.privacy import zcdp
+from dpbandit.privacy.inversion import most
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.noisy_vertex import LAWS, SelectionNoise
 
 Profile: TypeAlias = Literal["inverse-sqrt", "uniform"]
 _ENOUGH = 0.996
 """A certificate of that much of the target is close enough: another one costs a second."""
+_MOST = 1e3
+"""Times what the plain sum and zCDP allow."""
 
 
 def paper_budgets(n: int, *, epsilon: float, delta: float) -> Floats:
@@ -45,8 +48,8 @@ def certified_budgets(
     """epsilon_t = c / sqrt t (inverse-sqrt) or c (uniform) with c close to the largest in budget.
 
     The certificate, the lesser of the exact loss distribution and zCDP, comes out between 0.99 and
-    1 of epsilon. c starts where zCDP alone meets the target; a secant in log c needs two or three
-    loss distributions, of up to a second each. delta = 0: the plain sum is epsilon.
+    1 of epsilon. c starts where the plain sum or zCDP meets the target. delta = 0: the plain sum is
+    epsilon.
 
     >>> budgets = certified_budgets(
     ...     100, noise="gumbel", profile="uniform", epsilon=1.0, delta=0.0)
@@ -69,19 +72,10 @@ def _constant(shape: Floats, noise: SelectionNoise, epsilon: float, delta: float
     pure = epsilon / float(shape.sum()) * (1 - 1e-12)  # the plain sum is within the target
     if epsilon == inf or delta == 0:
         return pure
-    rho = zcdp.rho_of(epsilon, delta) / spend.of("", shape).rho
-    x, target = max(log(pure), log(rho) / 2), log(epsilon)
-    best, points, slope = x, [], 1.1  # the certificate grows a little faster than c
-    for _ in range(6):
-        ledger = Ledger((spend.of("", shape * exp(x)),))
-        y = log(max(ledger.epsilon(delta), epsilon / 100))  # 0 where delta alone is enough
-        if ledger.delta(epsilon) <= delta:
-            best = max(best, x)
-            if y >= target + log(_ENOUGH):
-                break
-        points.append((x, y))
-        if len(points) > 1:
-            (x0, y0), (x1, y1) = points[-2:]
-            slope = max(1.0, (y1 - y0) / (x1 - x0)) if x1 != x0 else slope
-        x = points[-1][0] + (target + log(_ENOUGH) / 2 - y) / slope
-    return exp(best)
+
+    def ledger(c: float) -> Ledger:
+        return Ledger((spend.of("", c * shape),))
+
+    by_zcdp = sqrt(zcdp.rho_of(epsilon, delta) / spend.of("", shape).rho) * (1 - 1e-12)
+    low = max(pure, by_zcdp)
+    return most(ledger, epsilon=epsilon, delta=delta, low=low, high=_MOST * low, close=_ENOUGH)

@@ -10,6 +10,7 @@ from dpbandit.arrays import Floats
 from dpbandit.inputs import gaussian_target, inside, whole
 from dpbandit.privacy import gdp
 from dpbandit.privacy.composition import Composition
+from dpbandit.privacy.inversion import most
 from dpbandit.privacy.k_norm import positive_or_none
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.privacy_loss import PrivacyLoss, connected
@@ -17,7 +18,6 @@ from dpbandit.privacy.spends import GaussianSpend, composed
 
 _CLOSE = 0.999
 """A certificate of that much of the target is close enough: another one costs a convolution."""
-_TRIES = 20
 _LARGEST = 20.0
 """Sampling is not counted for releases with a larger ratio."""
 _DOWN = 1 - 1e-12
@@ -143,9 +143,7 @@ class SampledGaussianSpend:
 def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> float:
     """The largest `ratio` whose certificate meets the target, to 0.1 % of epsilon; inf for inf.
 
-    At least the one that meets it without sampling. From where the central limit theorem puts it,
-    by secants in log ratio and log epsilon; a try that leaves the bracket of the ones before is
-    replaced by its middle.
+    At least the one that meets it without sampling; from where the central limit theorem puts it.
 
     >>> round(largest_ratio(rate=1.0, count=4, epsilon=1.0, delta=1e-5), 6)  # 0.268051 / 2
     0.134026
@@ -154,18 +152,20 @@ def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> f
     if epsilon == inf or not (rate and count):
         return inf
     mu = gdp.mu_of(epsilon, delta)
-    low, high, slope, goal = mu / sqrt(count), _LARGEST, 1.0, log((1 + _CLOSE) / 2 * epsilon)
-    x = sqrt(log1p((mu / rate) ** 2 / count))  # whose clt is mu
-    before: tuple[float, float] | None = None
-    for _ in range(_TRIES if rate < 1 and low < high else 0):
-        if not low < x < high:
-            x = sqrt(low * high)
-        found = Ledger((SampledGaussianSpend(ratio=x, rate=rate, count=count),)).epsilon(delta)
-        low, high = (x, high) if found <= epsilon else (low, x)
-        if _CLOSE * epsilon <= found <= epsilon or high < low * (1 + 1e-6):
-            break
-        at = log(x), log(max(found, epsilon / 1e3))  # 0 where delta alone is enough
-        if before is not None and at[1] != before[1]:
-            slope = max((at[1] - before[1]) / (at[0] - before[0]), 0.1)
-        before, x = at, exp(at[0] + (goal - at[1]) / slope)
-    return low * _DOWN
+    unsampled = mu / sqrt(count)
+    if rate == 1 or unsampled >= _LARGEST:
+        return unsampled * _DOWN
+
+    def ledger(ratio: float) -> Ledger:
+        return Ledger((SampledGaussianSpend(ratio=ratio, rate=rate, count=count),))
+
+    ratio = most(
+        ledger,
+        epsilon=epsilon,
+        delta=delta,
+        low=unsampled,
+        high=_LARGEST,
+        start=sqrt(log1p((mu / rate) ** 2 / count)),  # whose clt is mu
+        close=_CLOSE,
+    )
+    return ratio * _DOWN
