@@ -8,7 +8,7 @@ import numpy.typing as npt
 from dpbandit.arrays import Floats, pick
 from dpbandit.inputs import BadInput, whole
 from dpbandit.privacy.laws import Laplace
-from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.mechanism import BudgetExceeded, Mechanism
 from dpbandit.privacy.pure import PureSpend
 from dpbandit.privacy.selection import CumulativeLosses, distinct
 from dpbandit.streams import Streams
@@ -20,8 +20,8 @@ class NoisyTotal(Mechanism):
         call(losses (R, n), x (R,), due (R,) bool) -> (R,), -inf where not due
 
     **Guarantee.** If x and due are public or functions of releases, one answer costs 1 / scale,
-    because a round moves S(x) by at most 1. All calls together cost `draws` times that: the
-    caller asks for no more than so many of a replica.
+    because a round moves S(x) by at most 1. All calls together cost `draws` times that, and more
+    answers than `draws` for one replica raise `BudgetExceeded`.
 
     >>> total = NoisyTotal(2, Streams([0]), "total", scale=0.0, draws=2, uses=2)
     >>> x, yes, loss = np.array([1]), np.ones(1, dtype=bool), np.array([[0.0, 0.75]])
@@ -39,6 +39,7 @@ class NoisyTotal(Mechanism):
         cost = 1 / scale if scale else np.inf
         self.spend = PureSpend.of(f"{name}: {draws} Laplace totals", [cost] * draws)
         self.sensitivity, self.uses = self._source.sensitivity, uses
+        self._draws, self._asked = draws, np.zeros(len(streams), dtype=np.int64)
         self._noise = Laplace(scale).sampler(streams, name, ())
         self._total: Floats = np.zeros((1, n))  # exact: never leaves here
 
@@ -50,6 +51,12 @@ class NoisyTotal(Mechanism):
 
     def _release(self, *datum: npt.NDArray[Any]) -> Any:
         _, x, due = datum
+        self._asked = self._asked + due
+        if self._asked.max() > self._draws:
+            raise BudgetExceeded(
+                f"{self.spend.note}: total {self._draws + 1} of a replica exceeds "
+                f"draws={self._draws}."
+            )
         self._total = self._total + distinct(self.query(*datum))
         noisy = pick(np.broadcast_to(self._total, self._shape), x) + self._noise()
         return np.where(due, noisy, -np.inf)

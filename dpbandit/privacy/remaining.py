@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.arrays import Floats, Ints
+from dpbandit.inputs import whole
+from dpbandit.privacy.mechanism import BudgetExceeded
 from dpbandit.privacy.pure import BoundedRangeSpend
 from dpbandit.privacy.selection import CumulativeLosses, OneShotTopK
 from dpbandit.streams import Streams
@@ -21,7 +23,8 @@ class RemainingTopK(OneShotTopK):
 
     **Guarantee.** That of `OneShotTopK`: k exponential mechanisms on whoever is left each time,
     bounded range epsilon for each pick. A pick of somebody who is the only one left costs nothing,
-    but is paid for; there are at most `most` picks in all, as everybody is taken only once.
+    but is paid for; there are at most `most` picks in all, as everybody is taken only once. More
+    raise `BudgetExceeded`, whatever `taken` says.
 
     Args:
         n: candidates.
@@ -54,8 +57,21 @@ class RemainingTopK(OneShotTopK):
     ) -> None:
         source = CumulativeLosses(n, floor=floor)
         super().__init__(source, streams, name, k=k, epsilon=epsilon, uses=uses, draws=draws)
-        picks = min(draws * k, n if most is None else most)
-        self.spend = BoundedRangeSpend.of(f"{name}: {picks} picks of {n}", [epsilon] * picks)
+        most = n if most is None else most
+        whole("most", most, 0, n)
+        self._most, self._picked = min(draws * k, most), np.zeros(len(streams), dtype=np.int64)
+        note = f"{name}: {self._most} picks of {n}"
+        self.spend = BoundedRangeSpend.of(note, [epsilon] * self._most)
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+        chosen = super()._release(*datum)
+        self._picked = self._picked + (chosen >= 0).sum(axis=1)
+        if self._picked.max() > self._most:
+            raise BudgetExceeded(
+                f"{self.spend.note}: pick {self._picked.max()} of a replica exceeds "
+                f"most={self._most}."
+            )
+        return chosen
 
     def _scores(self, due: Ints, *public: npt.NDArray[Any]) -> Floats:
         return np.where(public[0][due], -np.inf, super()._scores(due))

@@ -10,6 +10,7 @@ from scipy.stats import chi2, kstest, laplace
 from dpbandit.inputs import BadInput
 from dpbandit.privacy.epochs import EpochSelection
 from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.mechanism import BudgetExceeded
 from dpbandit.privacy.noisy_total import NoisyTotal
 from dpbandit.privacy.selection import BoundedRangeSpend
 from dpbandit.privacy.sparse_vector import SegmentAboveThreshold
@@ -93,6 +94,17 @@ def test_noisy_total():
     assert exact.spend.pure == inf
     with pytest.raises(BadInput, match=r"shape \(1, 2\) to be \(1, 3\)"):
         exact(np.zeros((1, 2)), np.zeros(1, dtype=int), YES[:1])
+
+
+def test_answers_that_are_not_paid_for_are_refused():
+    """Two totals of each replica, asked for in their own time; the third of any one is refused."""
+    total = NoisyTotal(N, Streams([0, 1]), "total", scale=2.0, draws=2, uses=9)
+    loss, x = LOSS[:2], np.zeros(2, dtype=int)
+    for due in ([True, False], [True, False], [False, True]):
+        assert ((total(loss, x, np.array(due)) > -inf) == due).all()
+    total(loss, x, np.array([False, True]))
+    with pytest.raises(BudgetExceeded, match="total 3 of a replica exceeds draws=2"):
+        total(loss, x, np.array([True, False]))
 
 
 def test_two_scales_cost_the_larger():

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpbandit.inputs import BadInput
+from dpbandit.privacy.mechanism import BudgetExceeded
 from dpbandit.privacy.remaining import RemainingTopK
 from dpbandit.streams import Streams
 
@@ -47,3 +49,19 @@ def test_everybody_once_then_nobody():
     odd = RemainingTopK(3, Streams([3]), "t", k=2, epsilon=0.3, draws=1, uses=1)
     last = odd(np.zeros((1, 3)), due, np.array([[True, True, False]]))
     np.testing.assert_array_equal(last, [[2, -1]])
+
+
+def test_picks_that_are_not_paid_for_are_refused():
+    """Two instalments of 2 out of 5, 3 picks paid for: the fourth of a replica is not released,
+    and those whom the caller forgets to take are no way around it."""
+    top = RemainingTopK(5, Streams([0, 1]), "t", k=2, epsilon=0.3, draws=2, uses=3, most=3)
+    nobody = np.zeros((2, 5), dtype=bool)
+    assert (top(np.zeros((2, 5)), np.array([True, True]), nobody) >= 0).all()
+    one_left = nobody.copy()
+    one_left[0, 1:] = True
+    picks = top(np.zeros((2, 5)), np.array([True, False]), one_left)
+    np.testing.assert_array_equal(picks, [[0, -1], [-1, -1]])
+    with pytest.raises(BudgetExceeded, match="pick 4 of a replica exceeds most=3"):
+        top(np.zeros((2, 5)), np.array([False, True]), nobody)
+    with pytest.raises(BadInput, match="most=6"):
+        RemainingTopK(5, Streams([0]), "t", k=2, epsilon=0.3, draws=2, uses=3, most=6)
