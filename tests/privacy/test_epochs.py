@@ -10,7 +10,6 @@ from scipy.stats import chi2, kstest, laplace
 from dpbandit.inputs import BadInput
 from dpbandit.privacy.epochs import EpochSelection
 from dpbandit.privacy.mechanism import BudgetExceeded
-from dpbandit.privacy.mechanism import BudgetExceeded
 from dpbandit.privacy.noisy_total import NoisyTotal
 from dpbandit.privacy.selection import BoundedRangeSpend
 from dpbandit.privacy.sparse_vector import SegmentAboveThreshold

@@ -1,0 +1,56 @@
+"""A digest of every agent's regret on every environment, to show that a refactoring moved no curve.
+
+    python tools/golden.py > before.txt        # then change the code
+    python tools/golden.py | diff before.txt -
+
+One line for each environment, agent and variant of its settings: 40 rounds, two replicas. Agents
+that do not fit leave a line with the first words of their refusal, so that these are compared, too.
+"""
+
+import sys
+import warnings
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from dpbandit import ENVIRONMENTS, BadInput, compare  # noqa: E402
+from dpbandit.agents import AGENTS  # noqa: E402
+from tests.harness import variants  # noqa: E402
+
+ARGUMENTS = {
+    "dpbandit/RatingsBandit-v0": None,  # it needs a file
+    "dpbandit/OnlineConvex-v0": {"loss": "linear"},
+}
+
+
+def main() -> None:
+    """Print the lines, in an order that does not depend on where modules lie."""
+    warnings.simplefilter("ignore")
+    for env in sorted(ENVIRONMENTS):
+        arguments = ARGUMENTS.get(env, {})
+        if arguments is None:
+            continue
+        for name, agent in sorted(AGENTS.items()):
+            for config in sorted(variants(agent), key=repr):
+                print(env, config, _digest(env, arguments, name, config), flush=True)
+
+
+def _digest(env: str, arguments: dict, name: str, config: object) -> str:
+    try:
+        results = compare(
+            env, {name: config}, horizon=40, replicas=2, env_kwargs=arguments, progress=False
+        )
+    except BadInput as refusal:
+        return " ".join(str(refusal).split()[:6])
+    (run,) = (run for run in results.runs if run.name == name)
+    numbers = np.concatenate([run.regret, run.reward, run.switches.astype(float)])
+    numbers = np.append(numbers, [run.certificate.epsilon, run.certificate.delta])
+    return sha256(numbers.tobytes()).hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    main()
