@@ -47,7 +47,7 @@ class Streams:
             for part in seed if isinstance(seed, tuple) else (seed,):
                 whole("seed", part, 0)
         self._seeds, self._path = tuple(seeds), path
-        self._taken: set[str] = set()
+        self._taken: dict[int, str] = {}
 
     def __len__(self) -> int:
         """The number of replicas R."""
@@ -55,8 +55,7 @@ class Streams:
 
     def child(self, name: str) -> "Streams":
         """An independent family of streams, e.g. the environment's and the agent's."""
-        self._take(name)
-        return Streams(self._seeds, path=(*self._path, crc32(name.encode())))
+        return Streams(self._seeds, path=(*self._path, self._take(name)))
 
     def normals(self, name: str, *shape: int) -> "Draws":
         """Standard normals for the call site `name`, (R, *shape) a call."""
@@ -79,16 +78,20 @@ class Streams:
         return self._draws(name, shape, "standard_gamma", order)
 
     def _draws(self, name: str, shape: tuple[int, ...], law: str, *parameters: Any) -> "Draws":
-        self._take(name)
-        key = (*self._path, crc32(name.encode()))
+        key = (*self._path, self._take(name))
         sequences = [np.random.SeedSequence(seed, spawn_key=key) for seed in self._seeds]
         generators = [np.random.Generator(np.random.SFC64(s)) for s in sequences]
         return Draws(generators, shape, law, parameters)
 
-    def _take(self, name: str) -> None:
-        if name in self._taken:
-            raise BadInput(f"The stream {name!r} is taken: give each call site its own name.")
-        self._taken.add(name)
+    def _take(self, name: str) -> int:
+        """Its place in the spawn key: names that share one would draw the same numbers."""
+        key = crc32(name.encode())
+        if key in self._taken:
+            other = self._taken[key]
+            why = "is taken" if name == other else f"would draw the numbers of {other!r}"
+            raise BadInput(f"The stream {name!r} {why}: give each call site its own name.")
+        self._taken[key] = name
+        return key
 
 
 class Source(ABC):

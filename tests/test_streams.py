@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -95,6 +96,17 @@ def test_a_name_is_taken_once():
     streams.child("agent").normals("noise")  # another family, another name
     with pytest.raises(BadInput, match="'agent' is taken"):
         streams.child("agent")
+
+
+def test_names_that_hash_alike_are_refused():
+    """Two call sites, or families, with equal numbers: a noise would be added to its own copy."""
+    assert crc32(b"plumless") == crc32(b"buckeroo")
+    for other in ("child", "normals"):
+        streams = Streams([1])
+        streams.child("plumless")
+        with pytest.raises(BadInput, match="'buckeroo' would draw the numbers of 'plumless'"):
+            getattr(streams, other)("buckeroo")
+    streams.child("agent").normals("buckeroo")
 
 
 def test_replicas_are_counted_and_none_is_refused():
