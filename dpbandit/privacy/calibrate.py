@@ -104,7 +104,7 @@ def _simply_enough(spend: Callable[[float], Spend], epsilon: float, delta: float
 
     def enough(noise: float) -> bool:
         made = spend(noise)
-        return made.pure <= epsilon or 0 < zcdp.delta_of(made.rho, epsilon) <= delta
+        return made.pure <= epsilon or (delta > 0 and zcdp.delta_of(made.rho, epsilon) <= delta)
 
     low, high = 1 / _LARGEST, _LARGEST
     if not enough(high):

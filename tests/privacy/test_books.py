@@ -97,7 +97,8 @@ class ForgetsTheCentre(FADE):
 
     def make(self, spec, streams):
         agent = super().make(spec, streams)
-        agent.ledger = agent._inner.ledger
+        if self.centring == "private":
+            agent.ledger = agent._inner.ledger
         return agent
 
 
