@@ -10,6 +10,7 @@ from dpbandit.commands.certify import certify
 from dpbandit.commands.compare import compare
 from dpbandit.commands.lab import app as lab
 from dpbandit.commands.listings import agents, envs
+from dpbandit.commands.options import Once
 from dpbandit.commands.report import report
 from dpbandit.commands.reproduce import reproduce
 from dpbandit.commands.sweep import sweep
@@ -27,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 for _command in (envs, agents, compare, certify, audit, reproduce, sweep, report):
-    app.command()(_command)
+    app.command(cls=Once)(_command)
 app.add_typer(lab, name="lab")
 
 
@@ -47,7 +48,12 @@ def _root(
 
 
 def main() -> None:
-    """Entry point: one plain sentence, and exit code 2 on bad input, 130 on Ctrl-C."""
+    """Entry point: one plain sentence, and exit code 2 on bad input, 130 on Ctrl-C.
+
+    Modules in the current folder can be named, as with `python -m`; what is installed comes first.
+    """
+    if "" not in sys.path:
+        sys.path.append("")
     try:
         app()
     except BadInput as mistake:

@@ -25,6 +25,8 @@ from dpbandit.store import Corrupt, Foreign, frame_of, read_runs, write_runs
 if TYPE_CHECKING:
     import pandas as pd
 
+FILES = ("frame.parquet", "regret.png", "results.json", "summary.csv")
+"""What `Results.save` writes."""
 _FORMATS = (".png", ".svg", ".pdf")
 _CHOICES = {
     "problem": lambda run: run.setup.problem,

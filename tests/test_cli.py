@@ -19,7 +19,7 @@ OJ = ["compare", "dpbandit/OJPricing-v0", *TINY]
 GLM = ["compare", "GLMBandit", *TINY]
 P1 = ["reproduce", "contextual/p1", *TINY, "--agent"]
 COMPARE_KEYS = ["problem", "horizon", "agent", "replicas", "mean", "se", "q05", "q50", "q95"]
-COMPARE_KEYS += ["switches", "seconds", "notion"]
+COMPARE_KEYS += ["switches", "clipped", "seconds", "notion"]
 COMPARE_KEYS += [
     "claimed_epsilon",
     "claimed_delta",
@@ -163,6 +163,24 @@ def test_out_writes_four_files_and_nothing_else(run, tmp_path):
     assert all(name in out for name in names)
 
 
+def test_results_that_are_there_stay(run, tmp_path):
+    """A folder with any of the four files is refused before the work, unless --overwrite."""
+    (tmp_path / "summary.csv").write_text("hours of work")
+    words = [*GLM, "--out", tmp_path]
+    assert_one_sentence(run(*words), str(tmp_path), "summary.csv", "--overwrite")
+    assert [file.name for file in tmp_path.iterdir()] == ["summary.csv"]
+    assert (tmp_path / "summary.csv").read_text() == "hours of work"
+    assert run(*words, "--overwrite")[::2] == (0, "")
+    assert (tmp_path / "summary.csv").read_text() != "hours of work"
+    assert_one_sentence(run(*words), "found frame.parquet, regret.png, results.json, summary.csv")
+
+
+def test_reproduce_says_what_an_agent_does_not_have(run):
+    code, said, _ = run(*P1, "uniform", "--epsilon", "2", "--noise", "gaussian")
+    assert code == 0
+    assert "uniform has no noise and no epsilon: left out." in said
+
+
 MISTAKES = {  # command line -> what the sentence must name
     "unknown id": (["compare", "OJPrizing"], "OJPrizing", "OJPricing-v0"),
     "not ours": (["compare", "CartPole-v1"], "CartPole-v1", "FromGymnasium"),
@@ -192,6 +210,14 @@ MISTAKES = {  # command line -> what the sentence must name
     "case agent": ([*P1, "linuxb"], "linuxb", "did you mean linucb"),
     "case setting": ([*P1, "linucb", "--set", "alhpa=1"], "alhpa", "did you mean alpha"),
     "case epsilon": ([*P1, "dp-ucb", "--epsilon", "0"], "epsilon=0", "> 0"),
+    "case alone": (["reproduce", "contextual/p9"], "contextual/p9", "contextual/p1"),
+    "case listed": (["reproduce", "sgd/table-9", "--list"], "sgd/table-9", "sgd/table-5-1"),
+    "case twice": ([*P1, "dp-ucb", "--epsilon", "2", "--set", "epsilon=1"], "epsilon once"),
+    "case json": ([*P1, "linucb", "--json", "/proc/nope/x.json"], "/proc/nope"),
+    "agent twice": ([*OJ, "--agents", "linucb,lints,linucb"], "linucb and linucb are the same"),
+    "agent by default": ([*OJ, "--agents", "dp-ucb,DPUCB:epsilon=1.0"], "dp-ucb and DPUCB:eps"),
+    "option twice": ([*OJ, "--horizon", "30"], "--horizon once", "2 times"),
+    "flags": (["lab", "open", "1", "--solutions", "--no-solutions"], "--solutions once"),
     "no case": (["reproduce"], "CASE", "--agent"),
     "no full name": (["compare", ".x:GLM"], ".x:GLM", "full name"),
     "a tuple": (["certify", "localised-tofw:shares=.5"], "shares=0.5", "(0.4, 0.6)"),

@@ -1,5 +1,6 @@
 """`dpbandit compare`: agents on the same users."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,9 @@ from dpbandit.commands.options import (
 )
 from dpbandit.evaluate import compare as run_comparison
 from dpbandit.files import check_writable, write_json
-from dpbandit.inputs import privacy_target
+from dpbandit.inputs import BadInput, privacy_target
+from dpbandit.protocols import AgentConfig
+from dpbandit.results import FILES
 from dpbandit.settings import parse_agent, parse_settings
 from dpbandit.tables import print_results
 
@@ -46,19 +49,28 @@ def compare(
     out: Annotated[
         Path | None, typer.Option(help="Folder for frame, summary, results and regret.png.")
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the results that are there.")
+    ] = False,
     json: JsonFile = None,
 ) -> None:
     """Compare agents by cumulative regret, with a certificate for each and a plot.
 
     Uniform play and the best fixed action are always in the table. `--set` sets an argument of
-    the environment.
+    the environment. Results that are in `--out` already stay there, unless `--overwrite`.
 
     Example: `dpbandit compare dpbandit/OJPricing-v0 --agents linucb,dp-ucb:alpha=2 --epsilon 1
     --out out`
     """
     privacy_target(epsilon, delta)
     ids = [name for part in [*(agents or []), *(more or [])] for name in part.split(",") if name]
-    configs = {name: parse_agent(name, epsilon=epsilon, delta=delta) for name in ids}
+    configs = _different(ids, epsilon=epsilon, delta=delta)
+    there = [] if out is None or overwrite else [f for f in FILES if (out / f).exists()]
+    if there:
+        raise BadInput(
+            f"Expected --out={out} to hold no results yet, found {', '.join(there)}: name another "
+            "folder, or --overwrite."
+        )
     for target in (json, out and out / "results.json"):
         if target is not None:
             check_writable(target)
@@ -75,4 +87,16 @@ def compare(
         write_json(json, results.records())
     if out is not None:
         folder = results.save(out)
-        say(f"Written to {folder}: frame.parquet, regret.png, results.json, summary.csv.")
+        say(f"Written to {folder}: {', '.join(FILES)}.")
+
+
+def _different(names: Iterable[str], **targets: float) -> dict[str, AgentConfig]:
+    """The agents by their names; two that are the same would be one curve below another."""
+    configs: dict[str, AgentConfig] = {}
+    for name in names:
+        config = parse_agent(name, **targets)
+        for other, same in configs.items():
+            if config == same:
+                raise BadInput(f"Expected every agent once: {other} and {name} are the same.")
+        configs[name] = config
+    return configs

@@ -11,13 +11,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from dpbandit.commands.options import Once
 from dpbandit.experiments.labs.catalogue import find, labs
-from dpbandit.experiments.labs.notebook import INSTALL, write
+from dpbandit.experiments.labs.notebook import INSTALL, write_or_keep
 
 app = typer.Typer(help="Teaching labs: what there is, and one of them as a notebook.")
 
 
-@app.command("list")
+@app.command("list", cls=Once)
 def show() -> None:
     """The labs: number, title, minutes, and what one can do afterwards.
 
@@ -29,7 +30,7 @@ def show() -> None:
     Console().print(table)
 
 
-@app.command("open")
+@app.command("open", cls=Once)
 def start(
     number: Annotated[int, typer.Argument(help="See `dpbandit lab list`.")],
     out: Annotated[Path, typer.Option(help="Folder for the notebook.")] = Path("."),
@@ -48,13 +49,8 @@ def start(
 
     Example: `dpbandit lab open 1 --out labs`
     """
-    lab = find(number)
-    target = out / f"{lab.path.stem}.ipynb"
-    if target.exists() and not overwrite:
-        print(f"{target} is there already and stays as it is (--overwrite starts afresh).")
-    else:
-        write(lab, out, solutions=solutions, overwrite=overwrite)
-        print(f"Written to {target}.")
+    target, said = write_or_keep(find(number), out, solutions=solutions, overwrite=overwrite)
+    print(said)
     if jupyter and find_spec("jupyterlab") is None:
         print(f"JupyterLab is not installed. To have it: {INSTALL}")
     elif jupyter:

@@ -1,14 +1,17 @@
 """Options that several commands share, and what TAB offers for them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import gymnasium as gym
 import typer
 from rich.console import Console
+from typer.core import TyperCommand
 
 from dpbandit.agents import AGENTS
+from dpbandit.inputs import BadInput
 
 
 def complete_env(incomplete: str) -> list[str]:
@@ -36,6 +39,19 @@ Replicas = Annotated[int, typer.Option(help="Independent repetitions, >= 1.")]
 Seed = Annotated[int, typer.Option(help="Replica r depends on (seed, r) only.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the numbers here.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, as often as needed.")]
+
+
+class Once(TyperCommand):
+    """A command that takes an option once, but for lists: the first of two would be lost unsaid."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As Typer; raises `BadInput` for an option that is given twice."""
+        if not ctx.resilient_parsing:  # TAB
+            *_, order = self.make_parser(ctx).parse_args(args=list(args))
+            for option, times in Counter(order).items():
+                if times > 1 and not getattr(option, "multiple", True):
+                    raise BadInput(f"Expected {option.opts[-1]} once, got it {times} times.")
+        return super().parse_args(ctx, args)
 
 
 def given(context: typer.Context, names: Sequence[str]) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -19,12 +19,13 @@ from dpbandit.commands.options import (
     given,
     say,
 )
+from dpbandit.experiments import CASES
 from dpbandit.experiments import reproduce as run_case
 from dpbandit.experiments.paper_table import ALL, PaperTable
 from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.files import check_writable, write_json
 from dpbandit.inputs import BadInput, one_of
-from dpbandit.settings import parse_settings
+from dpbandit.settings import agent_id, parse_settings
 from dpbandit.tables import print_cases
 
 
@@ -74,14 +75,16 @@ def reproduce(
     """Run one agent on a reference case, at the printed size or any other, or redo a table.
 
     `--set` sets an argument of the agent or of the problem (`env.KEY=VALUE`: of the problem). Named
-    options that the agent does not have are left out. Tables run their own agents on their own
-    rows: they take `--reading`, `--rows` and `--out` in place of all that; figures come with the
-    whole table and `--out`.
+    options that the agent does not have are left out, and it says so. Tables run their own agents
+    on their own rows: they take `--reading`, `--rows` and `--out` in place of all that; figures
+    come with the whole table and `--out`.
 
     Example: `dpbandit reproduce contextual/p1 --agent linucb --set alpha=theory`
 
     Example: `dpbandit reproduce sgd/table-5-1 --reading certified --rows p=inf,T=2000`
     """
+    if case is not None:
+        one_of("case", case, [*CASES, *TABLES])
     if list_cases:
         print_cases()
         return
@@ -99,12 +102,19 @@ def reproduce(
         )
     if case is None or agent is None:
         raise BadInput("Expected a CASE and --agent ID (or --list, or a table).")
-    named = {"calibration": calibration and calibration.value, "noise": noise}
-    named |= {"epsilon": epsilon, "delta": delta}  # type: ignore[dict-item]
+    words: dict[str, Any] = {"calibration": calibration and calibration.value, "noise": noise}
+    words |= {"epsilon": epsilon, "delta": delta}
+    named = {key: value for key, value in words.items() if value is not None}
     chosen = parse_settings([*(settings or []), *(more or [])])
-    one_of("agent", agent, AGENTS)
+    if twice := [key for key in named if key in chosen]:
+        raise BadInput(f"Expected {twice[0]} once, got it by --{twice[0]} and by --set.")
+    agent = agent_id(agent)
     known = {field.name for field in fields(AGENTS[agent])}
-    chosen |= {key: value for key, value in named.items() if value is not None and key in known}
+    if json is not None:
+        check_writable(json)
+    if without := [key for key in named if key not in known]:
+        say(f"{agent} has no {' and no '.join(without)}: left out.")
+    chosen |= {key: value for key, value in named.items() if key in known}
     record = run_case(case, agent, settings=chosen, horizon=horizon, replicas=replicas, seed=seed)
     console = Console()
     console.print(

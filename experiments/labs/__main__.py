@@ -7,7 +7,7 @@ import typer
 
 from dpbandit.experiments.command import start
 from dpbandit.experiments.labs.catalogue import labs
-from dpbandit.experiments.labs.notebook import write
+from dpbandit.experiments.labs.notebook import write_or_keep
 
 
 def main(
@@ -15,9 +15,9 @@ def main(
     solutions: Annotated[bool, typer.Option(help="Folded, or left out.")] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Files that are there.")] = False,
 ) -> None:
-    """Build every lab as a notebook for Jupyter."""
+    """Build every lab as a notebook for Jupyter; notebooks that are there stay as they are."""
     for lab in labs():
-        print(f"Written to {write(lab, build, solutions=solutions, overwrite=overwrite)}.")
+        print(write_or_keep(lab, build, solutions=solutions, overwrite=overwrite)[1])
 
 
 if __name__ == "__main__":

@@ -51,6 +51,17 @@ def notebook(lab: Lab, *, solutions: bool = True) -> Any:
     return made
 
 
+def write_or_keep(
+    lab: Lab, folder: Path, *, solutions: bool = True, overwrite: bool = False
+) -> tuple[Path, str]:
+    """The notebook in `folder`, written unless it is there, and a sentence that says which."""
+    target = folder / f"{lab.path.stem}.ipynb"
+    if target.exists() and not overwrite:
+        return target, f"{target} is there already and stays as it is (--overwrite starts afresh)."
+    write(lab, folder, solutions=solutions, overwrite=overwrite)
+    return target, f"Written to {target}."
+
+
 def write(lab: Lab, folder: Path, *, solutions: bool = True, overwrite: bool = False) -> Path:
     """Write the notebook into `folder`; a file that is there may be somebody's work, and stays.
 

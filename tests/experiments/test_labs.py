@@ -150,6 +150,21 @@ def test_all_are_built_into_a_folder(tmp_path, capsys):
     assert built == [lab.path.stem for lab in LABS]
 
 
+def test_what_was_built_already_stays_and_the_rest_is_built(tmp_path, capsys):
+    """Of all labs: `lab open 1` and some work before do not stop the others."""
+    mine = write(find(3), tmp_path)
+    mine.write_text("my work")
+    build.main(tmp_path, solutions=False)
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if not line.startswith("Written to")] == [
+        f"{mine} is there already and stays as it is (--overwrite starts afresh)."
+    ]
+    assert mine.read_text() == "my work"
+    assert len(list(tmp_path.iterdir())) == len(said) == len(LABS)
+    build.main(tmp_path, overwrite=True)
+    assert mine.read_text() != "my work"
+
+
 def test_without_jupytext_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jupytext", None)
     with pytest.raises(BadInput, match=r"pip install '\.\[labs\]' in a checkout"):
