@@ -1,5 +1,6 @@
 """A progress bar for anything that takes longer than two seconds."""
 
+import sys
 import time
 from types import TracebackType
 from typing import Any
@@ -30,6 +31,11 @@ class Progress:
     def working_on(self, name: str, *, rate: int) -> None:
         """Name what runs now; each round counts `rate` replicas."""
         self._rate, self._name = rate, name
+
+    def say(self, line: str) -> None:
+        """Print a line where there is no terminal for a bar."""
+        if self._shown and not sys.stderr.isatty():
+            print(line, file=sys.stderr, flush=True)
 
     def advance(self, rounds: int) -> None:
         """`rounds` more rounds are done."""

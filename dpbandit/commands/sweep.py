@@ -1,6 +1,7 @@
 """`dpbandit sweep`: a study from a file, which may be interrupted."""
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +23,7 @@ def sweep(
     backend: Annotated[
         str, typer.Option(help="loky (processes), threading or dask (a cluster).")
     ] = "loky",
-    jobs: Annotated[int, typer.Option(help="Workers, >= 1.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Workers, 1 to 1024.")] = 1,
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")
     ] = None,
@@ -47,15 +48,20 @@ def sweep(
         return
     if file is None or out is None:
         raise BadInput("Expected FILE and --out DIR (or --schema).")
-    done = run_sweep(
-        Sweep.read(file),
-        out,
-        backend=backend,
-        jobs=jobs,
-        scheduler=scheduler,
-        block=block,
-        resume=resume,
-    )
+    study = Sweep.read(file)
+    try:
+        done = run_sweep(
+            study,
+            out,
+            backend=backend,
+            jobs=jobs,
+            scheduler=scheduler,
+            block=block,
+            resume=resume,
+        )
+    except KeyboardInterrupt:
+        print("dpbandit: what is written is kept, go on with --resume.", file=sys.stderr)
+        raise
     say(f"{done.configurations} configurations: {done.run} replicas run, {done.kept} kept.")
     _say_some("Corrupt, moved aside and run anew", done.found.corrupt)
     _say_some("Not of this sweep, left alone", done.found.foreign)

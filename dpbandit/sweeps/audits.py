@@ -77,7 +77,9 @@ def missing_audits(folder: Path, wanted: Mapping[str, Task], found: Found) -> li
         file = _file(folder, key)
         if file.exists() and not _whole(file):
             found.corrupt.append(moved_aside(file))
-        if not file.exists():
+        if file.exists():
+            found.files.append(file)
+        else:
             missing.append(task)
     return missing
 

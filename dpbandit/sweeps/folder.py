@@ -15,6 +15,8 @@ from dpbandit.sweeps.plan import Configuration
 
 BLOCKS = "blocks"
 """Folder of the blocks below that of the sweep."""
+SWEEP = "sweep.json"
+"""What the sweep asks for, as it was run last."""
 
 
 @dataclass
@@ -27,11 +29,28 @@ class Found:
     """moved aside, under a name that ends in .corrupt"""
     foreign: list[Path] = field(default_factory=list)
     """not of this sweep: neither read nor changed"""
+    files: list[Path] = field(default_factory=list)
+    """of this sweep and whole: there before, or written now"""
 
     def missing(self, configuration: Configuration, replicas: int) -> list[int]:
         """The replicas that are still to be run."""
         done = self.replicas.get(configuration.key, set())
         return [r for r in range(replicas) if r not in done]
+
+    def check_folder(self, folder: Path) -> None:
+        """Raise `BadInput` where the folder has disappeared: writing would make an empty one."""
+        if not (folder / SWEEP).exists():
+            self.check_files(folder)
+            raise BadInput(f"Expected {folder} to stay: it disappeared. Go on with --resume.")
+
+    def check_files(self, folder: Path) -> None:
+        """Raise `BadInput` where a file that was there is gone."""
+        left = sum(file.exists() for file in self.files)
+        if left < len(self.files):
+            raise BadInput(
+                f"Expected {folder} to keep what is written: {left} of {len(self.files)} files "
+                "are left. Go on with --resume."
+            )
 
 
 def survey(folder: Path, keys: Collection[str], *, progress: bool) -> Found:
@@ -62,6 +81,7 @@ def _look_at(file: Path, keys: Collection[str], found: Found) -> None:
         found.corrupt.append(moved_aside(file))
         return
     check_program(runs[0], file)
+    found.files.append(file)
     found.replicas.setdefault(key, set()).update(runs[0].replicas.tolist())
 
 

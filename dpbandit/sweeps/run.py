@@ -12,9 +12,17 @@ from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.progress import Progress
 from dpbandit.sweeps.audits import audits_of, missing_audits, run_audit, write_audit
 from dpbandit.sweeps.file import Sweep
-from dpbandit.sweeps.folder import Found, blocks, check_program, consecutive, survey, write_block
+from dpbandit.sweeps.folder import (
+    SWEEP,
+    Found,
+    blocks,
+    check_program,
+    consecutive,
+    survey,
+    write_block,
+)
 from dpbandit.sweeps.plan import Configuration, plan
-from dpbandit.sweeps.workers import BACKENDS, workers
+from dpbandit.sweeps.workers import BACKENDS, MOST_JOBS, workers
 
 _MOST_AT_ONCE = 25
 """Replicas of a block, at most: what a killed sweep may lose of each worker."""
@@ -54,19 +62,20 @@ def run_sweep(
         sweep: see `Sweep.read`.
         out: folder of the results; `Results.load` reads it.
         backend: "loky" (processes), "threading", or "dask" (a cluster).
-        jobs: workers >= 1; on a remote cluster those it has.
+        jobs: workers, 1 to 1024; on a remote cluster those it has.
         scheduler: address of a Dask scheduler; with none "dask" starts a cluster on this machine.
         block: replicas of a task >= 1; by default what fits the cache, 25 at most.
         resume: go on in a folder that has blocks; those that are there are verified and kept.
-        progress: show a bar once it takes longer than two seconds.
+        progress: show a bar once it takes longer than two seconds; without a terminal, print a line
+            for each block.
 
     Raises:
         BadInput: a number out of range, whatever `plan` refuses, a folder with blocks but not
             `resume`, a block or a worker of another program, a cluster that cannot be reached, a
-            file that cannot be written.
+            worker or cluster that is lost, a file that cannot be written, a folder that disappears.
     """
     one_of("backend", backend, BACKENDS)
-    whole("jobs", jobs, 1)
+    whole("jobs", jobs, 1, MOST_JOBS)
     if block is not None:
         whole("block", block, 1)
     if scheduler is not None and backend != "dask":
@@ -82,23 +91,32 @@ def run_sweep(
     tasks = list(_tasks(sweep, configurations, found, block))
     wanted = audits_of(sweep, configurations)
     document = {**sweep.model_dump(mode="json"), "configurations": keys, "audits": sorted(wanted)}
-    write_json(folder / "sweep.json", document)
+    write_json(folder / SWEEP, document)
     audits = missing_audits(folder, wanted, found)
     missing = sum(last - first for _, first, last in tasks)
     rounds = sum(one.setup.horizon * (last - first) for one, first, last in tasks)
     rounds += sum(2 * how.runs * how.horizon for _, _, how in audits)
+    written = 0
     with Progress(rounds, shown=progress) as bar, workers(backend, jobs, scheduler) as run:
         with closing(run(Configuration.play, tasks)) as played:
             for done in played:
                 check_program(done, "what a worker sends")
-                write_block(folder, done)
+                found.check_folder(folder)
+                found.files.append(write_block(folder, done))
+                written += len(done.replicas)
                 bar.working_on(done.name, rate=len(done.replicas))
                 bar.advance(done.setup.horizon)
+                where = f"{done.name} on {done.setup.problem}, {done.setup.horizon:,} rounds"
+                bar.say(f"{written:,} of {missing:,} replicas: {where}")
         with closing(run(run_audit, audits)) as audited:
             for audit in audited:
-                write_audit(folder, audit)
-                bar.working_on(f"audit of {audit.document['agent']}", rate=1)
+                found.check_folder(folder)
+                found.files.append(write_audit(folder, audit))
+                what = f"audit of {audit.document['agent']}"
+                bar.working_on(what, rate=1)
                 bar.advance(audit.rounds)
+                bar.say(f"{what} on {audit.document['problem']}")
+    found.check_files(folder)
     total = len(configurations) * sweep.replicas
     return Swept(folder, len(configurations), missing, total - missing, found)
 
