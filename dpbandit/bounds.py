@@ -6,11 +6,10 @@ count is a diagnostic of the simulator: made of raw data, not private, outside e
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, prod, sqrt
-from typing import Any
+from math import inf, prod
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbandit.arrays import Floats, norms
 from dpbandit.convex.spec import ConvexSpec
@@ -18,12 +17,19 @@ from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.inputs import BadInput
 from dpbandit.protocols import BanditSpec, Spec, Step
 
-MOST_BEYOND = 0.01
-"""The share of rounds that may break the spec: where more do, one of the two is in other units."""
 _ROUNDING = 1e-6
 """Relative to a bound, or to the width of a range."""
 _ROUNDS, _VALUES = 64, 1 << 15
 """Kept until they are looked at together, at most. Changes speed, never counts."""
+
+
+@runtime_checkable
+class Clips(Protocol):
+    """A problem that clips data from outside before it shows them, and counts where it did."""
+
+    def clipped(self) -> Floats:
+        """The share of the rounds since `reset`, (R,), in which anything lay beyond a bound."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -46,17 +52,19 @@ class Bound:
 class Bounds:
     """Counts each replica's rounds with a context, a datum or a reward beyond its bound.
 
-    A problem that breaks its spec in more than a hundredth of the rounds is refused: after the last
-    one, or as soon as it is plain, by three standard errors.
+    Data and bounds in different units are refused: once one kind is beyond in more of a replica's
+    `rounds`, those that are still to come among them, than the spec's `most_outside`.
     """
 
-    def __init__(self, spec: Spec, replicas: int) -> None:
-        self._bounds, self._delay, self._rounds = bounds_of(spec), spec.delay, 0
+    def __init__(self, spec: Spec, replicas: int, rounds: int) -> None:
+        self._bounds, self._delay, self._most = bounds_of(spec), spec.delay, spec.most_outside
         largest = replicas * max(prod(bound.shape) for bound in self._bounds)
         room = min(_ROUNDS, max(1, _VALUES // largest))
         self._kept = [np.empty((room, replicas, *bound.shape)) for bound in self._bounds]
-        self._room, self._held, self._due = room, 0, 1
-        self._beyond, self._first = np.zeros(replicas, np.int64), ""
+        self._room, self._held, self._due, self._seen, self._rounds = room, 0, 1, 0, rounds
+        self._beyond = np.zeros((len(self._bounds), replicas), np.int64)
+        self._either = np.zeros(replicas, np.int64)
+        self._first = [""] * len(self._bounds)
 
     def see(self, context: Floats, step: Step) -> None:
         """One more round. Small arrays are copied, for a problem may use its own again."""
@@ -72,11 +80,10 @@ class Bounds:
             self._due = min(2 * self._due, self._room)
 
     def share(self) -> Floats:
-        """Of the rounds of each replica, (R,); to be asked after the last one."""
+        """Of the rounds of each replica those with anything beyond, (R,); asked after the last."""
         if self._held:
             self._judge_kept()
-        self._refuse_more_than(MOST_BEYOND)
-        return self._beyond / self._rounds
+        return self._either / self._seen
 
     def _judge_kept(self) -> None:
         n, self._held = self._held, 0
@@ -84,28 +91,27 @@ class Bounds:
 
     def _judge(self, arrays: list[Floats]) -> None:
         """The next n rounds of every bound, (n, R, *shape)."""
-        before, self._rounds = self._rounds, self._rounds + len(arrays[0])
-        either: npt.NDArray[np.bool_] | bool = False
-        for bound, rounds in zip(self._bounds, arrays, strict=True):
+        before, self._seen = self._seen, self._seen + len(arrays[0])
+        either = np.zeros((len(arrays[0]), len(self._either)), np.bool_)
+        for kind, (bound, rounds) in enumerate(zip(self._bounds, arrays, strict=True)):
             with np.errstate(over="ignore", invalid="ignore"):
                 sizes = bound.size(rounds)
             broken = ~((sizes >= bound.low) & (sizes <= bound.high))  # true where there is a NaN
             broken[: max(0, self._delay - before) if bound.told else 0] = False
-            either = either | broken
-            if not self._first and broken.any():
+            if not broken.any():
+                continue
+            if not self._first[kind]:
                 i, r = np.argwhere(broken)[0]
-                self._first = f"In round {before + i + 1}: {bound.sentence} {sizes[i, r]:g}"
-        if np.any(either):
-            self._beyond += np.sum(either, axis=0)
-            self._refuse_more_than(MOST_BEYOND + 3 * sqrt(MOST_BEYOND / self._rounds))
-
-    def _refuse_more_than(self, most: float) -> None:
-        share = self._beyond.mean() / self._rounds
-        if share > most:
-            raise BadInput(
-                f"{self._first}; so far {share:.2g} of all rounds break the problem's spec: widen "
-                "its bounds, or scale or clip the data in the problem."
-            )
+                self._first[kind] = f"In round {before + i + 1}: {bound.sentence} {sizes[i, r]:g}"
+            self._beyond[kind] += broken.sum(axis=0)
+            share, either = self._beyond[kind].max() / self._rounds, either | broken
+            if share > self._most:
+                raise BadInput(
+                    f"{self._first[kind]}, and so far {100 * share:.3g} % of {self._rounds} rounds "
+                    f"are beyond, more than most_outside={self._most:g}: widen the bounds of the "
+                    "problem's spec, scale or clip its data, or allow more to be clipped."
+                )
+        self._either += np.sum(either, axis=0)
 
 
 def bounds_of(spec: Spec) -> list[Bound]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from dpbandit.arrays import Floats
 from dpbandit.convex.spec import ConvexSpec
 from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.inputs import BadInput
@@ -39,6 +40,15 @@ def check_step(spec: Spec, step: Any, replicas: int) -> None:
         _check("datum", step.datum, (replicas, spec.n_actions))
     elif isinstance(spec, ConvexSpec) and spec.feedback == "datum":
         _check("datum", step.datum, (replicas, *spec.loss.datum_shape))
+
+
+def check_untouched(context: Floats, shown: Floats) -> None:
+    """Raise `BadInput` unless the context is still what was `shown`: an agent learns from it."""
+    if not np.array_equal(context, shown):
+        raise BadInput(
+            "Expected act and step to leave the array of contexts alone, it was overwritten: hand "
+            "out a new one every round."
+        )
 
 
 def _check(name: str, values: Any, shape: tuple[int, ...]) -> None:

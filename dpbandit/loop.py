@@ -12,8 +12,14 @@ import numpy.typing as npt
 
 from dpbandit.agents import Uniform
 from dpbandit.arrays import Floats, Ints
-from dpbandit.bounds import Bounds
-from dpbandit.first_rounds import FIRST_ROUNDS, check_action, check_context, check_step
+from dpbandit.bounds import Bounds, Clips
+from dpbandit.first_rounds import (
+    FIRST_ROUNDS,
+    check_action,
+    check_context,
+    check_step,
+    check_untouched,
+)
 from dpbandit.inputs import BadInput, whole
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import enrolled
@@ -53,8 +59,8 @@ def play(
 
     Raises:
         BadInput: what an agent or a problem hands over in the first rounds has not the form that
-            the spec says, or later is no number; more than a hundredth of the rounds break the
-            spec's bounds; the agent calls a mechanism that its ledger does not name.
+            the spec says, or later is no number; more than the spec's `most_outside` of the rounds
+            break its bounds; the agent calls a mechanism that its ledger does not name.
     """
     if isinstance(config, Hindsight):
         raise BadInput(f"{config} needs an answer to play: {type(config).__name__}.with_answer.")
@@ -66,7 +72,7 @@ def play(
     switches, total_switches = np.zeros((len(marks), R), np.int64), np.zeros(R, np.int64)
     before: npt.NDArray[Any] | None = None
     waiting: deque[tuple[Floats, npt.NDArray[Any]]] = deque()
-    bounds, delay, done = Bounds(spec, R), spec.delay, 0
+    bounds, delay, done = Bounds(spec, R, int(marks[-1])), spec.delay, 0
     with enrolled() as roll:
         agent = config.make(spec, streams.child("agent"))
         books = Books(type(config).__name__, agent.ledger, roll)
@@ -78,7 +84,7 @@ def play(
                 total_regret += step.regret
                 total_reward += step.reward
                 if delay:
-                    waiting.append((context, action))
+                    waiting.append((np.array(context), np.array(action)))  # theirs may change
                     if t <= delay:
                         continue
                     context, action = waiting.popleft()
@@ -92,8 +98,10 @@ def play(
             switches[mark] = total_switches
             advance(until - done)
             done = until
-    seconds, best = time.perf_counter() - start, problem.best_fixed()
-    return Log(regret, reward, switches, seconds, best, bounds.share())
+    seconds, best, clipped = time.perf_counter() - start, problem.best_fixed(), bounds.share()
+    if isinstance(problem, Clips):
+        clipped = np.maximum(clipped, problem.clipped())
+    return Log(regret, reward, switches, seconds, best, clipped)
 
 
 def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, npt.NDArray[Any], Step]:
@@ -102,6 +110,7 @@ def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, npt.N
     context = problem.context()
     if look:
         check_context(spec, context, R, t)
+        shown = context.copy()
     action = agent.act(context)
     try:
         if look:
@@ -109,6 +118,7 @@ def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, npt.N
         step = problem.step(action)
         if look:
             check_step(spec, step, R)
+            check_untouched(context, shown)
         finite = isfinite(step.reward @ step.reward)  # the cheapest look at all of them
         if not finite and not np.isfinite(step.reward).all():
             raise BadInput(f"Expected finite rewards, got {step.reward}.")

@@ -91,7 +91,8 @@ class Watch:
     """Holds R streams of `users` against the bounds of a spec, as they come."""
 
     def __init__(self, spec: BanditSpec, users: int) -> None:
-        self._spec, self._users = spec, 0
+        self._spec, self._users, self._rounds = spec, 0, 0
+        self._either: npt.NDArray[np.int64] | int = 0
         low, high, order = spec.reward_low, spec.reward_high, spec.context_order
         tally = partial(Tally, users=users, most_outside=spec.most_outside)
         self._contexts = tally(
@@ -111,9 +112,15 @@ class Watch:
         contexts, rewards = (int(t.counts.sum()) for t in (self._contexts, self._rewards))
         return Outside(contexts, rewards, self._users)
 
+    @property
+    def share(self) -> Floats:
+        """Of the users so far of each stream, (R,), those of whom anything lay outside."""
+        return np.asarray(self._either / max(1, self._rounds))
+
     def see(self, context: Floats, reward: Floats) -> npt.NDArray[np.bool_]:
         """Count contexts (n, R, *context_shape) and rewards (n, R); which contexts are outside."""
         self._users += reward.size
+        self._rounds += len(reward)
         spec = self._spec
         with np.errstate(over="ignore", invalid="ignore"):
             length = norms(context, spec.context_order).reshape(*reward.shape, -1).max(axis=2)
@@ -121,14 +128,16 @@ class Watch:
         self._contexts.add(beyond, length)
         room = _ROUNDING * spec.reward_bound
         low, high = spec.reward_low - room, spec.reward_high + room
-        self._rewards.add(np.logical_not((low <= reward) & (reward <= high)), reward)
+        outside = np.logical_not((low <= reward) & (reward <= high))
+        self._rewards.add(outside, reward)
+        self._either = self._either + np.asarray(beyond | outside).sum(axis=0)
         return beyond
 
 
 def scaled(
     x: Floats, low: Floats, high: Floats, names: Sequence[str], *, most_outside: float
-) -> tuple[Floats, int]:
-    """Columns (n, d) from public ranges, (d,) each, to [-1, 1], clipped; how many rows had to be.
+) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Columns (n, d) from public ranges, (d,) each, to [-1, 1], clipped; which rows had to be.
 
     Raises `BadInput` where more than a share `most_outside` of rows had to be.
     """
@@ -143,8 +152,9 @@ def scaled(
         users=len(x),
         most_outside=most_outside,
     )
-    tally.add(np.asarray(out.any(axis=1))[:, None], np.where(out, x, 0.0)[:, [worst]])
-    return 2 * ((x.clip(low, high) - low) / (high - low)) - 1, int(tally.counts[0])
+    rows = np.asarray(out.any(axis=1))
+    tally.add(rows[:, None], np.where(out, x, 0.0)[:, [worst]])
+    return 2 * ((x.clip(low, high) - low) / (high - low)) - 1, rows
 
 
 def _largest(values: Floats) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.arrays import Floats, Ints, rows
-from dpbandit.inputs import BadInput
+from dpbandit.inputs import BadInput, shaped
 from dpbandit.protocols import ContextualSpec, Step
 from dpbandit.streams import Streams
 
@@ -108,22 +108,25 @@ class ContextualProblem(ABC):
 def prices_in_range(action: Any, replicas: int, low: float, high: float) -> Floats:
     """`action` as floats (R,); raises `BadInput` where it is anything else or out of range."""
     price = _numbers(action, replicas)
-    if not ((price >= low) & (price <= high)).all():
-        raise BadInput(f"Expected prices in [{low}, {high}], got {price}.")
+    fine = (price >= low) & (price <= high)
+    if not fine.all():
+        raise BadInput(f"Expected prices in [{low}, {high}], got {price[~fine][0]}.")
     return price
 
 
 def arms_in_range(action: Any, replicas: int, n_actions: int) -> Ints:
     """`action` as whole numbers (R,) in [0, K); raises `BadInput` where it is anything else."""
+    given = action
     if not (isinstance(action, np.ndarray) and action.dtype == np.int64):
-        numbers = _numbers(action, replicas)
-        if not (np.isfinite(numbers) & (numbers == np.floor(numbers))).all():
-            raise BadInput(f"Expected whole numbers as actions, got {numbers}.")
-        action = numbers.astype(np.int64)
-    if action.shape != (replicas,):
-        raise BadInput(f"Expected actions of shape ({replicas},), got {action.shape}.")
+        numbers = given = _numbers(action, replicas)
+        fine = np.isfinite(numbers) & (numbers == np.floor(numbers))
+        if not fine.all():
+            raise BadInput(f"Expected whole numbers as actions, got {numbers[~fine][0]}.")
+        action = numbers.clip(-1, n_actions).astype(np.int64)
+    shaped("actions", action, (replicas,))
     if action.view(np.uint64).max() >= n_actions:  # negative numbers are huge
-        raise BadInput(f"Expected actions in [0, {n_actions}), got {action}.")
+        wrong = given[(given < 0) | (given >= n_actions)][0]
+        raise BadInput(f"Expected actions in [0, {n_actions}), got {wrong:g}.")
     chosen: Ints = action
     return chosen
 
@@ -132,7 +135,6 @@ def _numbers(action: Any, replicas: int) -> Floats:
     try:
         numbers = np.asarray(action, dtype=np.float64)
     except (TypeError, ValueError):
-        raise BadInput(f"Expected numbers as actions, got {action!r}.") from None
-    if numbers.shape != (replicas,):
-        raise BadInput(f"Expected actions of shape ({replicas},), got {numbers}.")
+        raise BadInput(f"Expected numbers as actions, got {type(action).__name__}.") from None
+    shaped("actions", numbers, (replicas,))
     return numbers

@@ -5,12 +5,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpbandit.arrays import Floats
+from dpbandit.arrays import Floats, Ints
 from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.logs import one_kind
 from dpbandit.outside import Outside, scaled
 from dpbandit.problems import ContextualProblem, Users
-from dpbandit.protocols import MOST_OUTSIDE, ContextualSpec
+from dpbandit.protocols import MOST_OUTSIDE, ContextualSpec, Step
 from dpbandit.stochastic.tables import images
 from dpbandit.streams import Streams
 
@@ -73,8 +73,8 @@ class ClassificationBandit(ContextualProblem):
         x, labels, low, high = self._data()
         low, high = _range(x, low, high)
         names = [f"feature {j}" for j in range(x.shape[1])]
-        x, clipped = scaled(x, low, high, names, most_outside=self.most_outside)
-        self.outside = Outside(contexts=clipped, rewards=0, users=len(x))
+        x, self._beyond = scaled(x, low, high, names, most_outside=self.most_outside)
+        self.outside = Outside(contexts=int(self._beyond.sum()), rewards=0, users=len(x))
         x = np.column_stack([np.ones(len(x)), x])
         self._examples = x / np.sqrt(x.shape[1])
         self.classes, self._class = np.unique(labels, return_inverse=True)
@@ -109,11 +109,22 @@ class ClassificationBandit(ContextualProblem):
             raise BadInput(f"Expected finite features, got {x[row]} in row {row}.")
         return x, labels, self.low, self.high
 
+    def step(self, action: Ints) -> Step:
+        """Serve the current users with arm `action` (R,) and move on to the next."""
+        self._clips += self._beyond[self._row[self._next]]
+        self._rounds += 1
+        return super().step(action)
+
+    def clipped(self) -> Floats:
+        """The share of the rounds since `reset`, (R,), whose row of the table was clipped."""
+        return self._clips / max(1, self._rounds)
+
     def _start(self, streams: Streams) -> None:
         self._rows = streams.uniforms("examples")
+        self._clips, self._rounds = np.zeros(len(streams), np.int64), 0
 
     def _users(self, count: int) -> Users:
-        row = (self._rows.take(count) * len(self._class)).astype(np.int64)
+        row = self._row = (self._rows.take(count) * len(self._class)).astype(np.int64)
         right: Floats = 1.0 * (self._class[row][..., None] == np.arange(self.spec.n_actions))
         return Users(self._examples[row], right, right)
 

@@ -153,6 +153,10 @@ class ForeignProblem:
         """How many contexts and rewards lay outside the bounds since `reset`, of all replicas."""
         return self._watch.outside
 
+    def clipped(self) -> Floats:
+        """The share of each replica's users, (R,), of whom a context or reward lay outside."""
+        return self._watch.share
+
     def reset(self, streams: Streams) -> None:
         """Start an episode, one copy for each stream."""
         R, K = len(streams), self.spec.n_actions

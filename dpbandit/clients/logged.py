@@ -132,8 +132,9 @@ def _features(
     if not ((low < high) & np.isfinite(high - low)).all():
         raise BadInput(f"Expected context={dict(context)} to be ranges (low, high), low < high.")
     names = [f"column {name!r}" for name in context]
-    x, clipped = scaled(x, low, high, names, most_outside=most_outside)
-    return _Features(np.column_stack([np.ones(n), x]) / sqrt(1 + len(context)), 1.0, clipped)
+    x, beyond = scaled(x, low, high, names, most_outside=most_outside)
+    rows = np.column_stack([np.ones(n), x]) / sqrt(1 + len(context))
+    return _Features(rows, 1.0, int(beyond.sum()))
 
 
 def record(

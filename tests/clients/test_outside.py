@@ -116,15 +116,13 @@ class Scripted(Coins):
         return super().step(action)
 
 
+def scripted(context, reward, **more):
+    bounds = {"reward_range": (0, 3), "context_bound": 2.0}
+    return FromGymnasium(lambda: Scripted(context, reward), oracle=means, **bounds, **more)
+
+
 def by_gymnasium(context, reward, replicas=1, **more):
-    make = FromGymnasium(
-        lambda: Scripted(context, reward),
-        oracle=means,
-        reward_range=(0, 3),
-        context_bound=2.0,
-        **more,
-    )
-    problem = make(horizon=N)
+    problem = scripted(context, reward, **more)(horizon=N)
     problem.reset(Streams(list(range(replicas))))
     for t in range(N):
         for _ in range(t % 3):  # looked at never, once or twice: counted once
@@ -167,6 +165,25 @@ def test_one_in_a_hundred_is_said_and_more_is_refused(way_in, kind):
             way_in(*data(**{kind: 1}), most_outside=0)
     with pytest.raises(BadInput, match=r"most_outside=1.5 to be a number in \[0, 1\]"):
         way_in(*data(), most_outside=1.5)
+
+
+@pytest.mark.filterwarnings("ignore:.* private agents clip them")
+@pytest.mark.parametrize(
+    ("outside", "most", "share"),
+    [
+        ({"contexts": 2}, 0.01, 0.01),
+        ({"contexts": 1, "rewards": 1}, 0.01, 0.01),  # the last user and the first
+        ({"contexts": N}, 1, 1.0),
+        ({"contexts": N, "rewards": N}, 1, 1.0),
+        ({"rewards": 100}, 0.5, 0.5),
+    ],
+)
+def test_results_tell_what_was_clipped_on_the_way_in(outside, most, share):
+    """Contexts are within the bound when the loop sees them, and yet they were clipped. What was
+    asked for is not refused by the loop either."""
+    make = scripted(*data(**outside), most_outside=most)
+    results = compare(make, {"Uniform": Uniform()}, horizon=N, replicas=2, progress=False)
+    assert [run.clipped.tolist() for run in results.runs] == [[share] * 2] * 2
 
 
 @pytest.mark.parametrize("way_in", WAYS_IN)

@@ -86,6 +86,21 @@ def test_the_scale_is_public():
     np.testing.assert_allclose(each._examples[1], np.array([1, 0, 0]) / sqrt(3))
 
 
+def test_rounds_of_clipped_rows_are_counted():
+    """By what is shown, 2 * 7 / 10 - 1, over several blocks of users; after a reset anew."""
+    with pytest.warns(UserWarning, match="1 of 4 rows"):
+        problem = own(features=[[0, 10], [5, 0], [10, 10], [7, 99]], most_outside=0.25)
+    for seeds in ([0, 1, 2], [3, 4, 5]):
+        problem.reset(Streams(seeds))
+        problem._ahead = 7
+        seen = np.zeros(3)
+        for _ in range(40):
+            seen += np.isclose(problem.context()[:, 1], 0.4 / sqrt(3))
+            problem.step(np.zeros(3, np.int64))
+        assert seen.any()
+        np.testing.assert_array_equal(problem.clipped(), seen / 40)
+
+
 def test_labels_are_arms():
     problem = own()
     drawn = users(problem, 100, 1)
