@@ -11,11 +11,15 @@ _FENCE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _COMMENT = re.compile(r"<!-- not run: (\S.*\S) -->\s*\Z")
+_PROGRAM = r"(?:\.venv/bin/)?(?:dpbandit|python3?|pip|pytest|sphinx-build|ruff|mypy)"
+_INLINE = re.compile(rf"(?<!`)`(?P<command>{_PROGRAM}\s[^`]+)`(?!`)")
+_INDENTED = re.compile(rf"(?m)(?:(?<=\n\n)|(?<=\A)) {{4}}(?P<command>{_PROGRAM} [^`\n]*)$")
+_OPTIONAL = re.compile(r" \[--[^\]]*\]")
 _LINK = re.compile(r"(?<!\\)\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^()\s]+(?:\([^()\s]*\)[^()\s]*)?)\)")
 
 
 class Block(NamedTuple):
-    """A fenced block."""
+    """A fenced block, or a command in a line."""
 
     language: str
     text: str
@@ -35,6 +39,13 @@ def pages() -> list[str]:
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
 
+def readmes() -> list[str]:
+    """The pages beside code, some of which docs/ shows, from the root."""
+    folders = ("benchmarks", "envs", "experiments")
+    found = [file for folder in folders for file in (ROOT / folder).rglob("README.md")]
+    return sorted(file.relative_to(ROOT).as_posix() for file in found)
+
+
 def blocks(text: str) -> list[Block]:
     """The fenced blocks of a page."""
     found = []
@@ -45,6 +56,20 @@ def blocks(text: str) -> list[Block]:
         number = text[: fence.start()].count("\n") + 2
         not_run = why[1] if why else ""
         found.append(Block(fence["info"].strip(), "\n".join(lines) + "\n", number, not_run))
+    return found
+
+
+def inline(text: str) -> list[Block]:
+    """The commands outside fenced blocks: `dpbandit ...` in a line, or indented.
+
+    What stands in brackets, `[--out DIR]`, may be left out, and is.
+    """
+    fences = [fence.span() for fence in _FENCE.finditer(text)]
+    found = []
+    for command in (*_INLINE.finditer(text), *_INDENTED.finditer(text)):
+        if not any(first <= command.start() < last for first, last in fences):
+            words = " ".join(_OPTIONAL.sub("", command["command"]).split())
+            found.append(Block("sh", words + "\n", text[: command.start()].count("\n") + 1, ""))
     return found
 
 

@@ -1,39 +1,45 @@
-"""Every code block of README, CONTRIBUTING and docs/ runs, page by page, at a reduced size.
+"""Every code block and command of README, CONTRIBUTING and docs/ runs, at a reduced size.
 
 Of a page, in order, in a temporary folder and without a network:
 
     ```python          executed, in one namespace for the whole page; plots go nowhere
     ```toml, python    whose first line is a file's name (`# coffee.py`): written there
     ```sh, console     `dpbandit ...` runs in this process; commands that install, test or lint are
-                       only looked at: extras, files and modules that they name are there
+                       only looked at: extras, files and modules that they name are there; of a
+                       study (`python -m dpbandit.experiments...`) the options are parsed
+    `dpbandit ...`     in a line, or indented: the same; a command alone (`dpbandit certify`)
+                       stands for the command, which shows its help
     other languages    not looked at; `<!-- not run: why -->` before a block, neither
 
 The one rule of reduction: numbers of rounds, replicas, runs and jobs above `CAPS` become that. In
 Python `horizon=20_000`, on command lines `--horizon 20000`; `compare`, and the commands `compare`,
 `reproduce` and `audit`, have the caps where nothing is said; of a table (`reproduce sgd/table-5-1`)
-only `ROWS` are made; sweeps keep one epsilon and lose their audits. `certify` takes no time and
-stays as it is.
+only `ROWS` are made; sweeps keep one epsilon and lose their audits; `audit --all` audits nobody
+(tests/auditing/test_agents.py does), and JupyterLab is not installed. `certify` takes no time and
+stays as it is, but for the commands in lines of docs/algorithms, which run up to the accountant, in
+the slow tests to the end.
 """
 
 import re
 import shlex
 import socket
 import sys
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 
 import gymnasium as gym
 import pytest
+import typer
 
 from dpbandit import cli, compare
 from dpbandit.experiments.paper_tables import TABLES
-from tests.docs.markdown import ROOT, blocks, pages
+from tests.docs.markdown import ROOT, blocks, inline, pages, readmes
 
 CAPS = {"horizon": 300, "replicas": 2, "runs": 400, "jobs": 1}
 ADDED = {"compare": ("horizon", "replicas"), "reproduce": ("horizon", "replicas")}
 ADDED["audit"] = ("runs",)
-ROWS = {"sgd/table-5-1": "algo=OFW,T=1000,d=5", "window/table-1": "T=64,W=16,epsilon=1"}
-LOOKED_AT = {"ruff", "mypy", "sphinx-build", "git", "cd", "dask"}
+ROWS = {"sgd/table-5-1": "algo=OFW,T=1000,d=5,p=1.5", "window/table-1": "T=64,W=16,epsilon=1"}
+LOOKED_AT = {"ruff", "mypy", "sphinx-build", "git", "cd", "dask", "pytest-benchmark"}
 SLOW = ("docs/errata.md",)
 EXTRAS = re.search(
     r"(?ms)^\[project.optional-dependencies\]\n(.*?)^\[", (ROOT / "pyproject.toml").read_text()
@@ -65,7 +71,8 @@ def reduced_command(words):
     added = set(ADDED.get(command, ()))
     if words[1:2] and words[1] in TABLES:
         added.remove("horizon")
-        words += ["--rows", ROWS[words[1]]]  # the last one counts
+        rows = words.index("--rows") if "--rows" in words else len(words)
+        words[rows : rows + 2] = ["--rows", ROWS[words[1]]]
     for name, cap in CAPS.items():
         option = f"--{name}"
         if option in words:
@@ -101,7 +108,7 @@ def obey(words, namespace):
     if program in ("python", "python3") and rest[0] == "-m":
         program, rest = rest[1], rest[2:]
         if program.startswith("dpbandit."):
-            assert find_spec(program), f"no module {program}"
+            parse(program, rest)
             return
     if program == "dpbandit":
         run(rest)
@@ -123,13 +130,28 @@ def obey(words, namespace):
         ), f"what is {words}?"
 
 
+def parse(module, words):
+    """The options of a study, up to the point where its work begins; the labs are built."""
+    app = typer.Typer()
+    try:
+        study = import_module(f"{module}.__main__")
+        app.command()(study.main)
+        given = typer.main.get_command(app).make_context(module, list(words)).params
+    except Exception as mistake:
+        raise AssertionError(f"{module} {shlex.join(words)}: {mistake}") from mistake
+    if module.endswith(".labs"):
+        study.main(**given)
+
+
 def run(words):
     """A command of ours, in this process: exit code 0."""
     for word in words:
         if word.endswith(".toml") and not Path(word).exists():  # one of the repository
             Path(word).parent.mkdir(parents=True, exist_ok=True)
             Path(word).write_text(reduced_sweep((ROOT / word).read_text()))
-    sys.argv = ["dpbandit", *(reduced_command(words) if words else ["--help"])]
+    if len(words) < 2 and not any(word.startswith("-") for word in words):
+        words = [*words, "--help"]
+    sys.argv = ["dpbandit", *reduced_command(words)]
     code = 0
     try:
         cli.main()
@@ -151,6 +173,8 @@ def alone(tmp_path, monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", local)
     for name in ("horizon", "replicas"):
         monkeypatch.setitem(compare.__kwdefaults__, name, CAPS[name])
+    monkeypatch.setattr("dpbandit.commands.audit.audit_all", lambda configs, **how: {})
+    monkeypatch.setattr("dpbandit.commands.lab.find_spec", lambda name: None)
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.setenv("COLUMNS", "160")
@@ -167,9 +191,9 @@ def alone(tmp_path, monkeypatch):
 
 
 def run_page(text, folder):
-    """All blocks of a page."""
+    """All blocks and commands of a page, in order."""
     namespace = {"__name__": "page"}
-    for block in blocks(text):
+    for block in sorted([*blocks(text), *inline(text)], key=lambda block: block.line):
         if block.not_run:
             continue
         file = re.match(r"# ([\w-]+\.(?:py|toml))\n", block.text)
@@ -189,9 +213,26 @@ def slow_or_not(name):
     return pytest.param(name, marks=[pytest.mark.slow] if slow else [])
 
 
-@pytest.mark.parametrize("name", [slow_or_not(name) for name in pages()])
+@pytest.mark.parametrize("name", [slow_or_not(name) for name in [*pages(), *readmes()]])
 def test_blocks_run(name, alone):
     run_page((ROOT / name).read_text(), alone)
+
+
+def test_commands_in_lines_of_algorithms_reach_the_accountant(alone, monkeypatch):
+    """Agents, settings, environments and options are all there."""
+    reached = []
+    monkeypatch.setattr("dpbandit.commands.certify.make_certificate", lambda *a: reached.append(a))
+    found = [
+        block
+        for name in pages()
+        if name.startswith("docs/algorithms/")
+        for block in inline((ROOT / name).read_text())
+        if block.text.startswith("dpbandit certify ")
+    ]
+    for block in found:
+        for words in commands(block):
+            obey(words, {})
+    assert len(reached) == len(found) > 40
 
 
 def test_sizes_are_cut_and_nothing_else():
@@ -219,6 +260,8 @@ def test_sizes_are_cut_and_nothing_else():
         ("sh", "pytest tests/no_such_test.py"),
         ("console", "$ python -m dpbandit.experiments.no_such_study"),
         ("sh", "curl example.org"),
+        ("sh", "python -m dpbandit.experiments.convex --quik"),
+        ("sh", "dpbandit certfy"),
     ],
 )
 def test_broken_blocks_are_found(language, wrong, alone, capsys):
@@ -226,6 +269,28 @@ def test_broken_blocks_are_found(language, wrong, alone, capsys):
     with pytest.raises((AssertionError, OSError)):
         run_page(page, alone)
     run_page(f"<!-- not run: it is broken -->\n{page}", alone)
+
+
+@pytest.mark.parametrize(
+    "page", ["So `dpbandit certify no-such\nagent` is.", "So:\n\n    dpbandit no"]
+)
+def test_broken_commands_in_lines_are_found(page, alone):
+    with pytest.raises(AssertionError, match=r"certify no-such agent|dpbandit no"):
+        run_page(page, alone)
+
+
+def test_which_commands_stand_in_lines():
+    """Golden: over two lines, indented, without options that may be left out; not in fences."""
+    text = """Some `dpbandit\nenvs`, no `dpbandit.agents`, no `dpbandit/OJPricing-v0`.
+
+    python -m dpbandit.experiments.sgd [--quick] [--out DIR]
+
+```sh
+dpbandit agents  # `dpbandit lab list`
+```
+"""
+    words = [block.text.strip() for block in inline(text)]
+    assert words == ["dpbandit envs", "python -m dpbandit.experiments.sgd"]
 
 
 def test_few_blocks_are_not_run():

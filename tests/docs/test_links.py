@@ -2,10 +2,9 @@
 
 import pytest
 
-from tests.docs.markdown import ROOT, anchors, links, pages, text_of
+from tests.docs.markdown import ROOT, anchors, links, pages, readmes, text_of
 
-READMES = sorted(p.relative_to(ROOT).as_posix() for p in ROOT.glob("experiments/**/README.md"))
-PAGES = [*pages(), "CHANGELOG.md", "envs/data/README.md", *READMES]
+PAGES = [*pages(), "CHANGELOG.md", *readmes()]
 
 
 def broken(file, text):
