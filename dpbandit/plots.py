@@ -31,12 +31,27 @@ _UNDATED: dict[str, dict[str, None]] = {
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
 }
+_TEXT = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, SVG or PDF: of the same numbers the same bytes."""
+    """Write a figure as PNG, SVG or PDF: of the same numbers the same bytes, with `words` of it."""
+    metadata = {**_UNDATED[path.suffix], _TEXT[path.suffix]: words(figure)}
     with rc_context({"svg.hashsalt": "dpbandit"}):
-        figure.savefig(path, dpi=160, metadata=_UNDATED[path.suffix])
+        figure.savefig(path, dpi=160, metadata=metadata)
+
+
+def words(figure: Figure) -> str:
+    """What a figure says to who cannot see it: its titles, and where each line of a legend ends."""
+    said = []
+    for axes in figure.axes:
+        said.append(axes.get_title(loc="left") or axes.get_title())
+        for line in axes.get_lines():
+            label, points = str(line.get_label()), np.asarray(line.get_xydata())
+            if len(points) and not label.startswith("_"):
+                said.append(f"{label}: {points[-1, 1]:.6g} at {points[-1, 0]:.6g}")
+    text = "\n".join(" ".join(text.split()) for text in said if text)
+    return "".join(letter for letter in text if letter == "\n" or letter.isprintable())
 
 
 class Curve(NamedTuple):
