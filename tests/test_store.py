@@ -15,7 +15,7 @@ from dpbandit import BadInput, Results, compare
 from dpbandit.agents import DPUCB, ShrinkingDartboard, SparseVectorExperts
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.provenance import digest_of
-from dpbandit.runs import merged
+from dpbandit.runs import _BY_REPLICA, merged
 from dpbandit.store import Corrupt, Foreign, read_runs, write_runs
 
 
@@ -64,8 +64,8 @@ def test_pieces_of_a_run_are_put_together(results, tmp_path):
     run = results.runs[0]
 
     def part(numbers):
-        cut = {w: getattr(run, w)[:, numbers] for w in ("regret", "reward", "switches")}
-        return replace(run, replicas=run.replicas[numbers], seconds=run.seconds / 2, **cut)
+        cut = {w: getattr(run, w)[..., numbers] for w in _BY_REPLICA}
+        return replace(run, seconds=run.seconds / 2, **cut)
 
     write_runs(tmp_path / "b.parquet", [part([0, 1])])
     write_runs(tmp_path / "a.parquet", [part([2, 3])])
@@ -84,8 +84,8 @@ def test_interleaved_pieces_are_sorted(results):
     run = results.runs[0]
 
     def part(numbers):
-        cut = {w: getattr(run, w)[:, numbers] for w in ("regret", "reward", "switches")}
-        return replace(run, replicas=run.replicas[numbers], **cut)
+        cut = {w: getattr(run, w)[..., numbers] for w in _BY_REPLICA}
+        return replace(run, **cut)
 
     whole = merged([part([1, 3]), part([0, 2])])
     assert whole.replicas.tolist() == [0, 1, 2, 3]

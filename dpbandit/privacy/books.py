@@ -37,6 +37,8 @@ class Books:
     """
 
     def __init__(self, owner: str, ledger: Ledger, roll: Roll) -> None:
+        if not isinstance(ledger, Ledger):
+            raise BadInput(f"Expected the agent of {owner} to have a Ledger, got {ledger!r}.")
         self._owner, self._roll, self._read = owner, roll, 0
         self._entries = Counter(part for spend in ledger.spends for part in _parts(spend))
         self._left = self._entries.copy()

@@ -41,6 +41,8 @@ _STEEPEST = 700.0
 """Times step: a larger t leaves one cell."""
 _CLOSE, _STEPS = 1e-7, 60
 """How near log delta comes in a search for epsilon, and when it ends."""
+_WIDTHS = 2.0 ** np.arange(-6, 2)
+"""Tried for Chernoff's bound, in units of a normal law's; tails made by sampling ask for less."""
 _KEPT = 4 * WINDOW
 """Cells of the convolutions that are remembered."""
 
@@ -131,7 +133,9 @@ class Composition:
         """delta at `epsilon`, and how fast its logarithm falls."""
         if epsilon >= self.largest:
             return self.infinite, 0.0
-        t = self._tilt(lambda t, m: m.mean >= epsilon)
+        above = self._tilt(lambda t, m: m.mean >= epsilon)
+        below = above * 2.0 ** (-1 / _RUNGS)  # of a law of two modes the mean may jump
+        t = min(above, below, key=lambda t: self._moments(t).log_mass - t * epsilon)
         law = self._law(t)
         first = int(np.searchsorted(law.losses, epsilon, side="right"))
         away = law.losses[first:] - epsilon
@@ -186,7 +190,7 @@ class Composition:
         here = self._moments(t)
         low = self.step * sum(part.count * part.first for part in self._parts)
         high = self.largest
-        for width in (0.25, 0.5, 1.0, 2.0):
+        for width in _WIDTHS:
             s = width * sqrt(2 * _TAIL / max(here.variance, self.step**2))
             high = min(high, (self._moments(t + s).log_mass - here.log_mass + _TAIL) / s)
             low = max(low, (here.log_mass - self._moments(t - s).log_mass - _TAIL) / s)

@@ -21,6 +21,7 @@ from dpbandit.experiments.sgd.printed import Problem, chosen_rows, rows
 from dpbandit.experiments.sgd.readings import COMPETITORS, LOCALISED, READINGS, Line, lines
 from dpbandit.experiments.sgd.runs import Found, cell_of, run_releases
 from dpbandit.experiments.sgd.study import Entry, Plan, study
+from dpbandit.privacy.ledger import no_data
 from dpbandit.privacy.prefix_sums import leaves
 from dpbandit.stochastic.features import second_moment
 
@@ -195,7 +196,7 @@ def test_suboptimality_and_risk_are_those_of_the_released_point():
 class _Still:
     def __init__(self, domain, replicas):
         self.point = np.tile(domain.centre, (replicas, 1))
-        self.ledger = None
+        self.ledger = no_data()
 
     def act(self, context):
         return self.point

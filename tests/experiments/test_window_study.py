@@ -102,7 +102,7 @@ def test_window_dp_is_never_shown_as_ordinary_dp(written):
     assert not table.loc[~expiring, "notion"].str.contains("window").any()
     assert (table.loc[short, "line"].str.contains("window-DP, last")).all()
     lasting = table.loc[expiring & ~short]  # W = T, among others
-    assert (lasting["notion"].str.startswith("joint DP")).all()
+    assert (lasting["notion"].str.startswith("DP of all actions")).all()
     assert len(lasting) > 5
     assert "POCP (conditional)" in set(table["line"])
     first = pd.read_csv(folder / "table-1.csv")
