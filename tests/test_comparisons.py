@@ -58,6 +58,14 @@ def test_holm_leaves_out_what_was_not_tested():
     np.testing.assert_array_equal(holm([nan, 0.01, nan, 0.04]), [nan, 0.02, nan, 0.04])
 
 
+def test_a_bootstrap_band_by_hand():
+    """Golden: of -1 and 1 a quarter of all samples have mean -1, a quarter 1: percentiles -1 and 1,
+    times sqrt(2 / 1) and 12.7062 / 1.95996."""
+    low, high = bootstrap_band(np.array([[4.0, 6.0], [5.0, 5.0]]))
+    half = sqrt(2) * 12.706205 / 1.959964
+    np.testing.assert_allclose([low, high], [[5 - half, 5], [5 + half, 5]], rtol=1e-6)
+
+
 @pytest.mark.parametrize(("R", "least", "most"), [(5, 0.92, 0.97), (30, 0.925, 0.975)])
 def test_bootstrap_bands_cover(R, least, most):
     """2,000 means of R normals: the band at 95 % covers between `least` and `most` of them, 4

@@ -46,6 +46,39 @@ def test_lost_money_is_paired_with_the_best_public_agent():
     assert table["private"].sum() == 1
 
 
+def test_figures_show_the_regret_in_the_end_and_what_is_lost(tmp_path, monkeypatch):
+    """Golden, as above: lines at their epsilon, yardsticks as levels, the best public agent first
+    where regret is shown."""
+    agent, seen = next(iter(module.PRIVATE)), {}
+
+    def draw(path, lines, levels, *, title, ylabel):
+        seen[ylabel] = lines, {name: values.tolist() for name, values in levels.items()}
+        path.touch()
+
+    monkeypatch.setattr("dpbandit.experiments.pricing.figure.frontier", draw)
+    found = Findings(
+        "OJPricing",
+        "dollars",
+        500,
+        private={agent: {1.0: outcome(15, 30), inf: outcome(12, 24)}},
+        public={"ucb": outcome(10, 20)},
+        baselines={"uniform": outcome(60, 80)},
+    )
+    figures(found, tmp_path)
+    for ylabel, values, best in (
+        (
+            "cumulative regret (dollars)",
+            [[15, 30], [12, 24]],
+            {"ucb:\nbest without privacy": [10, 20]},
+        ),
+        ("dollars lost per 1,000 users", [[10, 20], [4, 8]], {}),
+    ):
+        ((line,), levels) = seen[ylabel]
+        assert (line.label, line.epsilons) == (agent, [1.0, inf])
+        np.testing.assert_allclose(line.values, values)
+        assert levels == {"uniform": [60, 80] if best else [100, 120], **best}
+
+
 @pytest.mark.parametrize(
     ("gains", "start"),
     [

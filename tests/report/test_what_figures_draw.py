@@ -1,0 +1,123 @@
+"""The figures of a report, read back from their axes and compared with the runs they show."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpbandit import Results, compare
+from dpbandit.agents import DPUCB
+from dpbandit.comparisons import bootstrap_band
+from dpbandit.report.figures import pictures, problems
+from dpbandit.results import label
+from dpbandit.slopes import slope
+from tests.drawings import band, bars, points
+
+EPSILONS = {"DP 1": (1.0, 0.9), "DP 4": (4.0, 3.5)}
+"""Claimed and certified"""
+HORIZONS = (4, 8, 16, 32)
+
+
+@pytest.fixture(scope="module")
+def results():
+    """Regret T^a, a by agent and replica, growing with the round to the power of a half; changes of
+    action are the round less the replica's number."""
+    runs = []
+    for T in HORIZONS:
+        agents = {name: DPUCB(epsilon=claim) for name, (claim, _) in EPSILONS.items()}
+        kwargs = {"horizon": T, "replicas": 3, "progress": False}
+        for place, run in enumerate(compare("GLMBandit", agents, **kwargs).runs):
+            share = np.sqrt(run.marks / T)[:, None]
+            certified = EPSILONS.get(run.name, (None, run.certificate.epsilon))[1]
+            runs.append(
+                replace(
+                    run,
+                    name=run.name.split()[0],
+                    regret=share * T ** (np.array([0.5, 0.55, 0.7]) + place / 10),
+                    switches=run.marks[:, None] - np.arange(3),
+                    seconds=1e-6 * T * 3 * (place + 1),
+                    certificate=replace(run.certificate, epsilon=certified),
+                )
+            )
+    return Results(tuple(runs))
+
+
+@pytest.fixture
+def drawn(results, monkeypatch, tmp_path):
+    """The axes of every figure, by its name, nothing being saved."""
+    (problem,), figures = problems(results), {}
+    for place in ("plots", "report.drawing", "report.figures"):
+        monkeypatch.setattr(
+            f"dpbandit.{place}.save_figure", lambda figure, path: figures.update({name: figure})
+        )
+    for picture in pictures(problem):
+        name = picture.name
+        picture.draw(tmp_path / "f.svg")
+    return {name: figure.axes for name, figure in figures.items()}
+
+
+def at(results, name, T=32, claim=None):
+    found = results.where(agent=name, horizon=T)
+    return (found if claim is None else found.where(epsilon=claim)).runs[0]
+
+
+def test_regret_by_round_is_that_of_the_longest_horizon(results, drawn):
+    """Every logged round, with bootstrap bands, of the runs that claim this epsilon."""
+    for figure, claim in (("regret-1-1", 1.0), ("regret-1-2", 4.0)):
+        (axes,) = drawn[figure]
+        runs = [at(results, "DP", claim=claim), at(results, "Uniform"), at(results, "BestFixed")]
+        lines = {line.get_label(): (line, fill) for line, fill in zip(*parts(axes), strict=True)}
+        assert set(lines) == {label(run) for run in runs}
+        for run in runs:
+            line, fill = lines[label(run)]
+            assert points(line) == (list(range(1, 33)), run.regret.mean(axis=1).tolist())
+            low, high = bootstrap_band(run.regret)
+            assert band(fill) == {t: pytest.approx((low[t - 1], high[t - 1])) for t in range(1, 33)}
+
+
+def parts(axes):
+    return axes.get_lines(), axes.collections
+
+
+def test_a_frontier_is_of_the_last_round_at_the_certified_epsilon(results, drawn):
+    (axes,) = drawn["frontier-1"]
+    (container,) = axes.containers
+    runs = [at(results, "DP", claim=claim) for claim in (1.0, 4.0)]
+    means = [run.regret[-1].mean() for run in runs]
+    assert points(container[0]) == ([0.9, 3.5], pytest.approx(means))
+    ends = [bootstrap_band(run.regret[-1]) for run in runs]
+    assert bars(container) == [pytest.approx(pair) for pair in ends]
+    levels = {
+        line.get_label(): line.get_ydata()[0] for line in axes.get_lines() if line != container[0]
+    }
+    for name in ("Uniform", "BestFixed"):
+        run = at(results, name)
+        assert levels[label(run)] == pytest.approx(run.regret[-1].mean())
+
+
+def test_growth_is_of_the_last_round_of_every_horizon(results, drawn):
+    """Of private agents for the largest claim, with the exponent of the larger horizons."""
+    (axes,) = drawn["horizons-1"]
+    shown = {container.get_label(): container for container in axes.containers}
+    words = {"DP": "DP, claims 4", "Uniform": "Uniform", "BestFixed": "BestFixed, not private"}
+    assert len(shown) == 3
+    for name, word in words.items():
+        runs = [at(results, name, T, 4.0 if name == "DP" else None) for T in HORIZONS]
+        finals = [run.regret[-1] for run in runs]
+        found = slope(HORIZONS, finals)
+        assert found.se > 0.02
+        container = shown[f"{word}: exponent {found.value:.2f} ± {2 * found.se:.2f}"]
+        means = [final.mean() for final in finals]
+        assert points(container[0]) == (list(HORIZONS), pytest.approx(means))
+        assert bars(container) == [pytest.approx(bootstrap_band(final)) for final in finals]
+
+
+def test_costs_are_changes_of_action_and_time(results, drawn):
+    """Golden: 32 rounds less 0, 1 and 2 are 31 changes on average; k microseconds for the k-th."""
+    left, right = drawn["cost-1"]
+    names = [text.get_text() for text in left.get_yticklabels()]
+    order = {label(at(results, "BestFixed")): 4, label(at(results, "DP", claim=1.0)): 1}
+    order |= {label(at(results, "DP", claim=4.0)): 2, label(at(results, "Uniform")): 3}
+    assert names == list(order)
+    assert [patch.get_width() for patch in left.patches] == [31] * 4
+    assert [bar.get_width() for bar in right.patches] == pytest.approx(list(order.values()))

@@ -1,0 +1,160 @@
+"""What figures draw, read back from their axes and compared with numbers by hand."""
+
+from math import inf, sqrt
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from dpbandit import compare
+from dpbandit.experiments.drawing import curve
+from dpbandit.experiments.figure_5_1.figure import _banded, _line
+from dpbandit.plots import (
+    Curve,
+    Frontier,
+    delta_curve,
+    frontier,
+    half_band,
+    regret_curves,
+    style,
+    tradeoff,
+)
+from tests.drawings import band, points
+
+T1, T2 = 12.706205, 4.302653
+"""Student's 97.5 % quantiles with 1 and 2 degrees of freedom, from a printed table"""
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The axes of what would be saved."""
+    seen = []
+
+    def keep(figure, path):
+        seen.extend(figure.axes)
+        path.touch()
+
+    monkeypatch.setattr("dpbandit.plots.save_figure", keep)
+    return seen
+
+
+def test_half_a_band_is_students():
+    """Golden: 1 and 3 have standard error 1; 0, 1 and 2 have 1 / sqrt(3); three rows at once."""
+    assert half_band(np.array([1.0, 3.0])) == pytest.approx(T1)
+    rows = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 1.0], [3.0, 2.0, 1.0]])
+    assert half_band(rows) == pytest.approx([T2 / sqrt(3), 0, T2 / sqrt(3)])
+
+
+def test_regret_by_round(drawn, tmp_path):
+    """Golden: means 2, 3, 10 with standard errors 1, 1, 2, at their rounds; the curve that ends
+    highest is named first; one replica has no band; a look is kept."""
+    two = Curve("two", np.array([[1.0, 3.0], [2.0, 4.0], [8.0, 12.0]]))
+    one = Curve("one", np.array([[0.0], [5.0], [11.0]]))
+    marks = np.array([1, 2, 10])
+    regret_curves(tmp_path / "f.png", marks, [two, one], title="what", unit="dollars")
+    (axes,) = drawn
+    lines = {line.get_label(): line for line in axes.get_lines()}
+    assert list(lines) == ["one", "two"]
+    assert points(lines["two"]) == ([1, 2, 10], [2, 3, 10])
+    assert points(lines["one"]) == ([1, 2, 10], [0, 5, 11])
+    (only,) = axes.collections
+    assert to_hex(only.get_facecolor()[0]) == to_hex(lines["two"].get_color())
+    ends = {1: (2 - T1, 2 + T1), 2: (3 - T1, 3 + T1), 10: (10 - 2 * T1, 10 + 2 * T1)}
+    assert band(only) == {at: pytest.approx(pair) for at, pair in ends.items()}
+    assert axes.get_title("left") == "what"
+    assert axes.get_ylabel() == "cumulative regret (dollars)"
+    looks = [curve._replace(look=place) for curve, place in ((two, 7), (one, 3))]
+    regret_curves(
+        tmp_path / "f.png",
+        marks,
+        looks,
+        title="",
+        unit="",
+        band=lambda values: (values.min(axis=1), values.max(axis=1)),
+    )
+    axes = drawn[-1]
+    assert [line.get_color() for line in axes.get_lines()] == [style(3)[0], style(7)[0]]
+    assert band(axes.collections[0]) == {1: (1, 3), 2: (2, 4), 10: (8, 12)}
+
+
+def test_results_plot_their_regret(drawn, tmp_path):
+    """Mean regret at every logged round, under the agent's name and what it certifiably has."""
+    results = compare("GLMBandit", {}, horizon=30, replicas=3, progress=False)
+    results.plot(tmp_path / "f.png")
+    lines = {line.get_label(): points(line) for line in drawn[0].get_lines()}
+    names = {"Uniform": "Uniform (no data used)", "BestFixed": "BestFixed (not private)"}
+    for run in results.runs:
+        mean = run.regret.mean(axis=1)
+        assert lines.pop(names[run.name]) == (list(range(1, 31)), pytest.approx(mean.tolist()))
+    assert not lines
+
+
+def test_a_frontier(drawn, tmp_path):
+    """Golden: means 2 and 4 at epsilon 0.5 and 2; without privacy, drawn at 5, the mean is 1."""
+    values = [np.array([1.0, 3.0]), np.array([4.0, 4.0]), np.array([0.0, 2.0])]
+    lines = [Frontier("dp", [0.5, 2.0, inf], values, look=4)]
+    levels = {"random": np.array([7.0, 8.0])}
+    frontier(tmp_path / "f.png", lines, levels, title="", ylabel="lost")
+    (axes,) = drawn
+    one, level = axes.get_lines()
+    assert points(one) == ([0.5, 2, 5], [2, 4, 1])
+    assert band(axes.collections[0]) == {
+        0.5: pytest.approx((2 - T1, 2 + T1)),
+        2.0: (4, 4),
+        5.0: pytest.approx((1 - T1, 1 + T1)),
+    }
+    assert (level.get_label(), set(level.get_ydata())) == ("random", {7.5})
+    ticks = dict(zip(axes.get_xticks(), axes.get_xticklabels(), strict=True))
+    assert {at: text.get_text() for at, text in ticks.items()} == {0.5: "0.5", 2: "2", 5: "∞"}
+
+
+def test_a_certified_curve(drawn, tmp_path):
+    """delta(epsilon) = e^-epsilon / 10 with the claim (1, 1e-3) and the certificate, 4.6."""
+    delta_curve(
+        tmp_path / "f.png",
+        delta_at=lambda epsilon: np.exp(-epsilon) / 10,
+        title="",
+        claim=(1.0, 1e-3),
+        certified=4.6,
+    )
+    curved, claim, certificate, level = drawn[0].get_lines()
+    epsilons, deltas = map(np.array, points(curved))
+    np.testing.assert_allclose(deltas, np.exp(-epsilons) / 10)
+    assert (epsilons[0], epsilons[-1]) == (0, pytest.approx(6.9))
+    assert points(claim) == ([1.0], [1e-3])
+    assert points(certificate) == ([4.6], [1e-3])
+    assert set(level.get_ydata()) == {1e-3}
+
+
+def test_a_trade_off(drawn, tmp_path):
+    """What is allowed and what is proven, which is at least guessing, and the measured rates."""
+    tradeoff(
+        tmp_path / "f.png",
+        allowed=np.sqrt,
+        proven=lambda fpr: 0.5 * fpr + 0.1,
+        point=(0.25, 0.4),
+        title="",
+        certified="allowed",
+        measured="proven",
+    )
+    allowed, proven, measured, guessing = drawn[0].get_lines()
+    fpr = np.linspace(0, 1, 401)
+    assert points(allowed) == (fpr.tolist(), np.sqrt(fpr).tolist())
+    assert points(proven) == (fpr.tolist(), np.maximum(fpr, 0.5 * fpr + 0.1).tolist())
+    assert points(measured) == ([0.25], [0.4])
+    assert points(guessing) == ([0, 1], [0, 1])
+    assert band(drawn[0].collections[0])[0.0] == (0, 0.1)
+
+
+def test_panels_of_studies():
+    """Golden: the same means and bands wherever a study draws them."""
+    axes = Figure().add_subplot()
+    curve(axes, 0, "dp", [100, 200], [np.array([1.0, 3.0]), np.array([4.0, 4.0])])
+    _line(axes, _banded("b", np.array([5, 6]), np.array([[1.0, 3.0], [0.0, 0.0]])), "black", "-")
+    one, two = axes.get_lines()
+    assert points(one) == ([100, 200], [2, 4])
+    assert points(two) == ([5, 6], [2, 0])
+    wide, narrow = pytest.approx((2 - T1, 2 + T1)), (4, 4)
+    assert band(axes.collections[0]) == {100: wide, 200: narrow}
+    assert band(axes.collections[1]) == {5: wide, 6: (0, 0)}
