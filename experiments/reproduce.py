@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from math import hypot, inf
+from math import hypot, inf, isnan
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -64,7 +64,9 @@ def reproduce(
     found = measure(job, progress)
     mean, se = float(found.values.mean()), standard_error(found.values)
     reference = _reference(case, agent, config, env_kwargs, horizon)
-    z = None if reference is None else _distance(mean - reference.mean, hypot(se, reference.se))
+    z = None
+    if reference is not None and not isnan(se):  # there is more than one replica
+        z = _distance(mean - reference.mean, hypot(se, reference.se))
     return {
         "case": name,
         "agent": agent,

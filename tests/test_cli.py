@@ -155,6 +155,16 @@ def test_the_reference_number_and_z_at_the_printed_horizon(run, tmp_path):
     assert abs(z) < 5
 
 
+def test_one_replica_has_no_standard_error(run, tmp_path):
+    """Neither in the sentence nor in the numbers, and no distance in units of it."""
+    words = ["reproduce", "contextual/p1", "--agent", "uniform", "--replicas", 1]
+    code, said, _ = run(*words, "--json", tmp_path / "x.json")
+    assert (code, "(no se) after 10000 rounds" in said, "nan" in said) == (0, True, False)
+    record = json.loads((tmp_path / "x.json").read_text())
+    assert record["se"] is record["z"] is None
+    assert record["reference"] is not None
+
+
 def test_out_writes_four_files_and_nothing_else(run, tmp_path):
     code, out, errors = run(*OJ, "--agents", "dp-ucb", "--out", tmp_path / "new")
     names = sorted(path.name for path in (tmp_path / "new").iterdir())
@@ -213,6 +223,8 @@ MISTAKES = {  # command line -> what the sentence must name
     "case alone": (["reproduce", "contextual/p9"], "contextual/p9", "contextual/p1"),
     "case listed": (["reproduce", "sgd/table-9", "--list"], "sgd/table-9", "sgd/table-5-1"),
     "case twice": ([*P1, "dp-ucb", "--epsilon", "2", "--set", "epsilon=1"], "epsilon once"),
+    "T twice": ([*P1, "linucb", "--set", "T=5"], "horizon once", "--set T=..."),
+    "no spread": (["reproduce", "window/table-1", "--replicas", "1"], "replicas=1", ">= 2"),
     "case json": ([*P1, "linucb", "--json", "/proc/nope/x.json"], "/proc/nope"),
     "agent twice": ([*OJ, "--agents", "linucb,lints,linucb"], "linucb and linucb are the same"),
     "agent by default": ([*OJ, "--agents", "dp-ucb,DPUCB:epsilon=1.0"], "dp-ucb and DPUCB:eps"),

@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 from enum import StrEnum
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -106,8 +107,10 @@ def reproduce(
     words |= {"epsilon": epsilon, "delta": delta}
     named = {key: value for key, value in words.items() if value is not None}
     chosen = parse_settings([*(settings or []), *(more or [])])
-    if twice := [key for key in named if key in chosen]:
-        raise BadInput(f"Expected {twice[0]} once, got it by --{twice[0]} and by --set.")
+    said = {*named, *(["horizon"] if given(context, ["horizon"]) else [])}
+    for key in chosen:
+        if (meant := "horizon" if key == "T" else key) in said:
+            raise BadInput(f"Expected {meant} once, got it by --{meant} and by --set {key}=...")
     agent = agent_id(agent)
     known = {field.name for field in fields(AGENTS[agent])}
     if json is not None:
@@ -118,18 +121,24 @@ def reproduce(
     record = run_case(case, agent, settings=chosen, horizon=horizon, replicas=replicas, seed=seed)
     console = Console()
     console.print(
-        f"{case} {agent}: {record['measure']} {record['mean']:.4g} (se {record['se']:.2g}) after "
-        f"{horizon} rounds, {replicas} replicas, {record['seconds']:.1f} s; "
+        f"{case} {agent}: {record['measure']} {record['mean']:.4g} ({_spread(record['se'])}) after "
+        f"{record['horizon']} rounds, {replicas} replicas, {record['seconds']:.1f} s; "
         f"certified epsilon {record['certified_epsilon']:.4g}, {record['notion']}",
         highlight=False,
     )
     if record["reference"] is not None:
         mean, se = record["reference"]["mean"], record["reference"]["se"]
-        console.print(f"reference {mean} (se {se}), z = {record['z']:+.2f}", highlight=False)
+        z = "" if record["z"] is None else f", z = {record['z']:+.2f}"
+        console.print(f"reference {mean} (se {se}){z}", highlight=False)
     if record["least"] is not None:
         console.print(f"nobody as private loses less than {record['least']:.4g}", highlight=False)
     if json is not None:
         write_json(json, record)
+
+
+def _spread(se: float) -> str:
+    """One replica has no standard error."""
+    return "no se" if isnan(se) else f"se {se:.2g}"
 
 
 def _redo(

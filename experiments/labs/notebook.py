@@ -1,6 +1,7 @@
 """From a lab's text to a notebook for Jupyter, with its solutions folded or left out."""
 
 from importlib import import_module
+from os.path import exists
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def write_or_keep(
 ) -> tuple[Path, str]:
     """The notebook in `folder`, written unless it is there, and a sentence that says which."""
     target = folder / f"{lab.path.stem}.ipynb"
-    if target.exists() and not overwrite:
+    if exists(target) and not overwrite:
         return target, f"{target} is there already and stays as it is (--overwrite starts afresh)."
     write(lab, folder, solutions=solutions, overwrite=overwrite)
     return target, f"Written to {target}."
@@ -68,7 +69,7 @@ def write(lab: Lab, folder: Path, *, solutions: bool = True, overwrite: bool = F
     Raises `BadInput` where there is one, unless `overwrite`.
     """
     target = folder / f"{lab.path.stem}.ipynb"
-    if target.exists() and not overwrite:
+    if exists(target) and not overwrite:
         raise BadInput(f"Expected no file {target} yet: move it away, or overwrite it on purpose.")
     made = notebook(lab, solutions=solutions)
     text: str = import_module("nbformat").writes(made)

@@ -283,6 +283,7 @@ def measure(
     progress: bool = True,
 ) -> list[Entry]:
     """The chosen rows under these readings; resumes what it finds in `out`."""
+    whole("replicas", replicas, 2)  # there are standard errors
     size = selection.size
     asked = {
         f"{reading}/{place}": (row, reading, config)
