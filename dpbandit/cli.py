@@ -1,7 +1,9 @@
 """The command line."""
 
 import sys
-from typing import Annotated
+from concurrent.futures import BrokenExecutor
+from io import TextIOWrapper
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -19,6 +21,9 @@ from dpbandit.version import VERSION
 
 _INTERRUPTED = 130
 """Exit code of a program that SIGINT ended, 128 + 2."""
+
+_LONGEST = 2000
+"""Characters of a sentence; an argument that it repeats may have many."""
 
 app = typer.Typer(
     name="dpbandit",
@@ -48,18 +53,32 @@ def _root(
 
 
 def main() -> None:
-    """Entry point: one plain sentence, and exit code 2 on bad input, 130 on Ctrl-C.
-
-    Modules in the current folder can be named, as with `python -m`; what is installed comes first.
-    """
-    if "" not in sys.path:
-        sys.path.append("")
+    """Entry point: one plain sentence, and exit code 2 on bad input, 130 on Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a path may hold bytes that are no text
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except BadInput as mistake:
-        print(f"dpbandit: {mistake}", file=sys.stderr)
-        sys.exit(2)
+        _refuse(str(mistake))
+    except MemoryError as error:
+        _refuse(f"Not enough memory{f': {error}' if str(error) else ''}. Choose smaller sizes.")
+    except RecursionError:
+        _refuse("Expected input that is nested less deeply.")
+    except BrokenExecutor:
+        _refuse("A worker process was killed, perhaps for want of memory: choose fewer --jobs.")
+    except (OSError, UnicodeError) as error:
+        _refuse(f"The system refuses: {error}.")
     except SystemExit as stop:
         if stop.code == _INTERRUPTED:  # Typer's answer to a KeyboardInterrupt, in silence
             print("dpbandit: interrupted.", file=sys.stderr)
         raise
+
+
+def _refuse(sentence: str) -> NoReturn:
+    """Print it on one line, whatever names are in it, and end."""
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in sentence)
+    if len(line) > _LONGEST:
+        line = f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
+    print(f"dpbandit: {line}", file=sys.stderr)
+    sys.exit(2)

@@ -13,7 +13,7 @@ from dpbandit.agents import BestFixed, Centre, Uniform
 from dpbandit.convex.spec import ConvexSpec
 from dpbandit.envs.adapters import make_problem
 from dpbandit.experts.spec import ExpertsSpec
-from dpbandit.inputs import BadInput, named, one_of, whole
+from dpbandit.inputs import MOST_REPLICAS, MOST_ROUNDS, BadInput, named, one_of, whole
 from dpbandit.loop import Log, log_marks, play
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.privacy.ledger import JOINT_DP
@@ -47,8 +47,8 @@ def compare(
             a `Problem` from keyword arguments, `horizon` among them.
         agents: name -> config. Uniform play and the best fixed action are added where missing, on
             a convex domain its centre, too: "Uniform", "BestFixed" and "Centre" are their names.
-        horizon: rounds T >= 1.
-        replicas: independent repetitions >= 1; replica r depends on (seed, r) only.
+        horizon: rounds T, 1 to 10^9.
+        replicas: independent repetitions, 1 to 100,000; replica r depends on (seed, r) only.
         seed: from 0 to 2^32 - 1.
         env_kwargs: further arguments of the environment.
         progress: show a bar once it takes longer than two seconds.
@@ -57,8 +57,8 @@ def compare(
         BadInput: an unknown id or argument, a number out of range, what is no config, an agent that
             does not fit the environment, an environment whose rewards are not finite numbers.
     """
-    whole("horizon", horizon, 1)
-    whole("replicas", replicas, 1)
+    whole("horizon", horizon, 1, MOST_ROUNDS)
+    whole("replicas", replicas, 1, MOST_REPLICAS)
     whole("seed", seed, 0, 2**32 - 1)
     further = {} if env_kwargs is None else env_kwargs
     named("agents", agents)

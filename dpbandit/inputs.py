@@ -10,6 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+MOST_ROUNDS = 10**9
+"""The longest horizon: hours, even for random play."""
+MOST_DIM = 100_000
+"""Features of a context, coordinates of a domain: a matrix of so many has 80 gigabytes."""
+MOST_ACTIONS = 1_000_000
+"""Arms, items or experts."""
+MOST_REPLICAS = 100_000
+"""Of one configuration: its curves have more than a gigabyte."""
+MOST_RUNS = 10_000_000
+"""Of an audit, in each of two worlds."""
+MOST_JOBS = 1024
+"""Processes: more than a machine has use for."""
 _MOST = 1e50
 """No setting of sense is larger, and powers of larger ones overflow."""
 
@@ -22,19 +34,19 @@ def whole(name: str, value: Any, low: int, high: float = inf) -> None:
     """Raise `BadInput` unless `value` is a whole number from `low` to `high`."""
     if not _is(Integral, name, value) or not low <= value <= high:
         upper = "" if high == inf else f" and <= {high}"
-        raise BadInput(f"Expected {name}={_shown(value)} to be a whole number >= {low}{upper}.")
+        raise BadInput(f"Expected {name}={shown(value)} to be a whole number >= {low}{upper}.")
 
 
 def at_least(name: str, value: Any, low: float) -> None:
     """Raise `BadInput` unless `value` is a finite number >= `low`."""
     if not _is(Real, name, value) or not low <= value < inf:
-        raise BadInput(f"Expected {name}={_shown(value)} to be a finite number >= {low}.")
+        raise BadInput(f"Expected {name}={shown(value)} to be a finite number >= {low}.")
 
 
 def positive(name: str, value: Any) -> None:
     """Raise `BadInput` unless `value` is a finite number > 0."""
     if not _is(Real, name, value) or not 0 < value < inf:
-        raise BadInput(f"Expected {name}={_shown(value)} to be a finite number > 0.")
+        raise BadInput(f"Expected {name}={shown(value)} to be a finite number > 0.")
 
 
 def inside(name: str, value: Any, low: float, high: float, *, ends: bool) -> None:
@@ -42,13 +54,13 @@ def inside(name: str, value: Any, low: float, high: float, *, ends: bool) -> Non
     fits = _is(Real, name, value, float_info.max)
     if not fits or not (low <= value <= high if ends else low < value < high):
         interval = f"[{low}, {high}]" if ends else f"({low}, {high})"
-        raise BadInput(f"Expected {name}={_shown(value)} to be a number in {interval}.")
+        raise BadInput(f"Expected {name}={shown(value)} to be a number in {interval}.")
 
 
 def flag(name: str, value: Any) -> None:
     """Raise `BadInput` unless `value` is True or False."""
     if not isinstance(value, bool):
-        raise BadInput(f"Expected {name}={_shown(value)} to be true or false.")
+        raise BadInput(f"Expected {name}={shown(value)} to be true or false.")
 
 
 def shaped(name: str, array: Any, shape: tuple[int, ...]) -> None:
@@ -64,7 +76,7 @@ def vector(name: str, value: Any, length: int) -> npt.NDArray[np.float64]:
     except (TypeError, ValueError, OverflowError):  # a word, ragged rows, 10**400
         array = np.empty(0)
     if array.shape != (length,) or not np.isfinite(array).all():
-        raise BadInput(f"Expected {name}={_shown(value)} to be {length} numbers.")
+        raise BadInput(f"Expected {name}={shown(value)} to be {length} numbers.")
     return array
 
 
@@ -72,10 +84,10 @@ def privacy_target(epsilon: Any, delta: Any) -> None:
     """Raise `BadInput` unless epsilon > 0 (infinity: no privacy) and delta in [0, 1)."""
     if not _is(Real, "epsilon", epsilon) or not epsilon > 0:
         raise BadInput(
-            f"Expected epsilon={_shown(epsilon)} to be a number > 0, or inf for no privacy."
+            f"Expected epsilon={shown(epsilon)} to be a number > 0, or inf for no privacy."
         )
     if not _is(Real, "delta", delta) or not 0 <= delta < 1:
-        raise BadInput(f"Expected delta={_shown(delta)} to be a number in [0, 1).")
+        raise BadInput(f"Expected delta={shown(delta)} to be a number in [0, 1).")
 
 
 def gaussian_target(epsilon: Any, delta: Any) -> None:
@@ -101,13 +113,13 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
     if not isinstance(value, str) or value not in words:
         near = get_close_matches(str(value), words, n=1, cutoff=0.5)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        raise BadInput(f"Expected {name}={_shown(value)}{hint} to be one of {', '.join(words)}.")
+        raise BadInput(f"Expected {name}={shown(value)}{hint} to be one of {', '.join(words)}.")
 
 
 def named(name: str, value: Any) -> None:
     """Raise `BadInput` unless `value` is a mapping whose keys are words."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise BadInput(f"Expected {name}={_shown(value)} to be a dictionary whose keys are names.")
+        raise BadInput(f"Expected {name}={shown(value)} to be a dictionary whose keys are names.")
 
 
 def _is(kind: Any, name: str, value: Any, most: float = _MOST) -> bool:
@@ -117,11 +129,11 @@ def _is(kind: Any, name: str, value: Any, most: float = _MOST) -> bool:
     if isinstance(value, np.generic):
         value = value.item()  # a float32 holds no 1e50 to compare with, and |int8| no 128
     if most < abs(value) < inf:
-        raise BadInput(f"Expected {name}={_shown(value)} to be at most {most:g} in size.")
+        raise BadInput(f"Expected {name}={shown(value)} to be at most {most:g} in size.")
     return True
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """`value` on one line, and not too long a one: an array's is neither."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 100 else f"{text[:97]}..."

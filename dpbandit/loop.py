@@ -20,14 +20,12 @@ from dpbandit.first_rounds import (
     check_step,
     check_untouched,
 )
-from dpbandit.inputs import BadInput, whole
+from dpbandit.inputs import MOST_ROUNDS, BadInput, whole
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import enrolled
 from dpbandit.protocols import Agent, AgentConfig, Hindsight, Problem, Step
 from dpbandit.streams import Seed, Streams
 
-MOST_ROUNDS = 10**9
-"""The longest horizon: hours, even for random play."""
 _MARKS = 500
 
 

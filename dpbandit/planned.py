@@ -1,10 +1,10 @@
 """What the sweep in a folder asks for, as its files say."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dpbandit.files import is_there, parse_json, read_text
 from dpbandit.inputs import BadInput
 
 
@@ -27,7 +27,7 @@ def planned(folder: Path) -> Planned | None:
         BadInput: its sweep.json is damaged or cannot be read.
     """
     file = folder / "sweep.json"
-    if not file.is_file():
+    if not is_there(file):
         return None
     parts = {"name": str, "configurations": list, "replicas": int, "audits": list}
     document = read_document(file, parts, "resume the sweep (--resume), which writes it anew")
@@ -46,9 +46,9 @@ def read_document(file: Path, parts: Mapping[str, type], remedy: str) -> dict[st
         BadInput: it has not, with the `remedy`; or it cannot be read.
     """
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(f"Cannot read {file}: {error.strerror}.") from None
+        document = parse_json(read_text(file))
+    except BadInput:
+        raise
     except ValueError:  # no JSON, or no text
         document = None
     if isinstance(document, dict) and all(

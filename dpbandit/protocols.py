@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput, inside, positive, whole
+from dpbandit.inputs import MOST_ACTIONS, MOST_DIM, MOST_ROUNDS, BadInput, inside, positive, whole
 from dpbandit.privacy.ledger import JOINT_DP, Ledger
 from dpbandit.streams import Streams
 
@@ -44,7 +44,7 @@ class Spec:
 
     def __post_init__(self) -> None:
         for name, low in (("horizon", 1), ("delay", 0)):
-            whole(name, getattr(self, name), low)
+            whole(name, getattr(self, name), low, MOST_ROUNDS)
             object.__setattr__(self, name, int(getattr(self, name)))  # NumPy's lack `bit_length`
         inside("most_outside", self.most_outside, 0, 1, ends=True)
 
@@ -75,7 +75,7 @@ class BanditSpec(Spec):
     """1, 2 or inf"""
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, 1)
+        whole("dim", self.dim, 1, MOST_DIM)
         super().__post_init__()
         positive("context_bound", self.context_bound)
         inside("context_order", self.context_order, 1, np.inf, ends=True)
@@ -122,7 +122,7 @@ class ContextualSpec(BanditSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("n_actions", self.n_actions, 2)
+        whole("n_actions", self.n_actions, 2, MOST_ACTIONS)
 
     @property
     def context_shape(self) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
 from dpbandit.arrays import Floats, Ints, norms
+from dpbandit.files import read_text
 from dpbandit.inputs import BadInput, positive
 
 _SEPARATORS = ("::", "\t", ",")  # ratings.dat, u.data, ratings.csv
@@ -57,11 +58,7 @@ def read_ratings(
             item, or a rating that is not in [low, high]; a user rates an item twice; a scale that
             is missing or empty.
     """
-    try:
-        lines = Path(path).read_text(encoding="utf-8-sig", errors="replace").splitlines()
-    except (OSError, ValueError) as error:  # a NUL in a path is a ValueError
-        why = getattr(error, "strerror", error)
-        raise BadInput(f"Cannot read ratings from path={str(path)!r}: {why}.") from None
+    lines = read_text(path, errors="replace", called="ratings from path={!r}").splitlines()
     nothing = BadInput(f"Expected ratings in {path}, found none.")
     if not lines:
         raise nothing

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpbandit.arrays import Ints
-from dpbandit.files import plain, write_atomically, write_json
+from dpbandit.files import is_there, plain, write_atomically, write_csv, write_json
 from dpbandit.inputs import BadInput, one_of
 from dpbandit.planned import Planned, planned
 from dpbandit.privacy.certificate import Certificate
@@ -59,7 +59,7 @@ class Results:
                 belong together; the sweep's own file is damaged.
         """
         text = os.fspath(path)
-        found = [text] if Path(text).exists() else glob(text, recursive=True)
+        found = [text] if is_there(text) else glob(text, recursive=True)
         places = [Path(place) for place in found]
         files = {
             file.resolve()
@@ -185,8 +185,7 @@ class Results:
             },
         }
         write_runs(folder / "frame.parquet", self.runs)
-        summary = self.summary()
-        write_atomically(folder / "summary.csv", lambda p: summary.to_csv(p, index=False))
+        write_csv(folder / "summary.csv", self.summary())
         write_json(folder / "results.json", document)
         self.plot(folder / "regret.png")
         return folder

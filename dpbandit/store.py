@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbandit.files import write_atomically
+from dpbandit.files import check_readable, write_atomically
 from dpbandit.inputs import BadInput
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.runs import AgentRun, Setup
@@ -59,9 +59,10 @@ def read_runs(path: Path) -> list[AgentRun]:
     import pyarrow as pa
     from pyarrow import parquet
 
+    check_readable(path)
     try:
         table = parquet.read_table(path, partitioning=None)
-    except (PermissionError, FileNotFoundError) as error:
+    except PermissionError as error:
         raise BadInput(f"Cannot read {path}: {error.strerror or error}.") from None
     except (OSError, pa.ArrowException) as error:
         raise Corrupt(f"Cannot read {path} as parquet: {str(error).splitlines()[0]}") from None

@@ -20,7 +20,7 @@ from dpbandit.arrays import Floats
 from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import nearest
 from dpbandit.experts.spec import ExpertsSpec
-from dpbandit.inputs import BadInput, one_of, whole
+from dpbandit.inputs import MOST_REPLICAS, BadInput, one_of, whole
 from dpbandit.protocols import PriceSpec, Problem
 from dpbandit.streams import Streams
 
@@ -148,7 +148,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
         render_mode: None = None,
         **arguments: Any,
     ) -> None:
-        whole("num_envs", num_envs, 1)
+        whole("num_envs", num_envs, 1, MOST_REPLICAS)
         if isinstance(autoreset_mode, str):
             one_of("autoreset_mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         self._mode = AutoresetMode(autoreset_mode)

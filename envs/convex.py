@@ -12,7 +12,7 @@ from dpbandit.convex.problems import ConvexProblem
 from dpbandit.convex.scenarios import Scenario
 from dpbandit.convex.spec import ConvexSpec, Feedback
 from dpbandit.domains import Ball, Box, Domain, Hypersimplex, IndependentSets, L1Ball, Simplex
-from dpbandit.inputs import BadInput, one_of, positive, whole
+from dpbandit.inputs import MOST_DIM, MOST_ROUNDS, BadInput, one_of, positive, whole
 from dpbandit.losses import (
     Absolute,
     Experts,
@@ -171,12 +171,12 @@ class ConvexBandit(ConvexProblem):
     feedback: ClassVar[Feedback] = "value"
 
     def __post_init__(self) -> None:
-        whole("horizon", self.horizon, 1)
+        whole("horizon", self.horizon, 1, MOST_ROUNDS)
         if self.instance is not None:
             self._follow(self.instance)
-        whole("dim", self.dim, 1)
+        whole("dim", self.dim, 1, MOST_DIM)
         positive("radius", self.radius)
-        whole("rank", self.rank, 1)
+        whole("rank", self.rank, 1, MOST_DIM)
         self.spec = ConvexSpec(
             loss=self._made_loss(),
             feedback=self.feedback,

@@ -98,7 +98,7 @@ class ConvexPricing(ConvexProblem):
         inside("common", self.common, 0, 1, ends=True)
         N = self.goods
         B = (self.own_effect + self.cross_effect) * np.eye(N) - self.cross_effect
-        self._demand = self.demand * np.linspace(1, 1 + self.variety, N)
+        self._demand = self.demand * np.linspace(1, 1 + float(self.variety), N)
         loss = Revenue(
             Box(N, (self.high - self.low) / 2),
             list_prices=((self.low + self.high) / 2,) * N,

@@ -13,7 +13,16 @@ from dpbandit.experts.policies import Policies
 from dpbandit.experts.problems import ExpertsProblem
 from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.experts.tables import Coins, Given, Halving, Luck, Switching, Tail
-from dpbandit.inputs import BadInput, flag, inside, one_of, positive, whole
+from dpbandit.inputs import (
+    MOST_ACTIONS,
+    MOST_ROUNDS,
+    BadInput,
+    flag,
+    inside,
+    one_of,
+    positive,
+    whole,
+)
 from dpbandit.streams import Streams
 
 KINDS = (
@@ -108,7 +117,7 @@ class Experts(ExpertsProblem):
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, KINDS)
-        whole("horizon", self.horizon, 1)
+        whole("horizon", self.horizon, 1, MOST_ROUNDS)
         flag("shared_table", self.shared_table)
         whole("table_seed", self.table_seed, 0)
         whole("switches", self.switches, 0)
@@ -136,7 +145,7 @@ class Experts(ExpertsProblem):
             if self.horizon > length:
                 raise BadInput(f"Expected horizon={self.horizon} <= {length}, the table's rows.")
         d = self.n_actions if self.n_actions is not None else given or _MANY
-        whole("n_actions", d, 1)
+        whole("n_actions", d, 1, MOST_ACTIONS)
         if given not in (None, d):
             raise BadInput(f"Expected n_actions={d} to be {given}, as the losses have it.")
         if self.kind == "halving" and d & (d - 1):

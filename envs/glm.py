@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from dpbandit.arrays import Floats, norms, rows
-from dpbandit.inputs import BadInput, at_least, flag, inside, one_of, positive, whole
+from dpbandit.inputs import MOST_DIM, BadInput, at_least, flag, inside, one_of, positive, whole
 from dpbandit.problems import ContextualProblem, Users
 from dpbandit.protocols import ContextualSpec
 from dpbandit.streams import Streams
@@ -102,8 +102,9 @@ class GLMBandit(ContextualProblem):
         at_least("noise", self.noise, 0)
         at_least("drift_rate", self.drift_rate, 0)
         inside("correlation", self.correlation, -1, 1, ends=True)
-        for name in ("dim", "sparsity", "cap", "drift_every"):
+        for name in ("sparsity", "cap", "drift_every"):
             whole(name, getattr(self, name), 1)
+        whole("dim", self.dim, 1, MOST_DIM)
         if self.contexts == "sparse" or self.parameters != "dense":
             equal = self.parameters == "sparse-ones"  # with no coordinate left out all arms agree
             whole("sparsity", self.sparsity, 1, self.dim - equal)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput, inside, positive, whole
+from dpbandit.inputs import MOST_ACTIONS, MOST_DIM, BadInput, inside, positive, shown, whole
 from dpbandit.problems import ContextualProblem, Users
 from dpbandit.protocols import ContextualSpec
 from dpbandit.ratings import item_model, read_ratings, tastes
@@ -117,8 +117,8 @@ class RatingsBandit(ContextualProblem):
     delay: int = 0
 
     def __post_init__(self) -> None:
-        whole("n_actions", self.n_actions, 2)
-        whole("rank", self.rank, 1)
+        whole("n_actions", self.n_actions, 2, MOST_ACTIONS)
+        whole("rank", self.rank, 1, MOST_DIM)
         positive("ridge", self.ridge)
         for name, end in (("low", self.low), ("high", self.high)):
             if end is not None:
@@ -129,7 +129,7 @@ class RatingsBandit(ContextualProblem):
                 "(ratings.csv, u.data or ratings.dat): none is shipped."
             )
         if not isinstance(self.path, str | Path):
-            raise BadInput(f"Expected path={self.path!r} to be the name of a file.")
+            raise BadInput(f"Expected path={shown(self.path)} to be the name of a file.")
         path = Path(self.path)
         stamp = path.stat().st_mtime_ns if path.is_file() else 0
         model = (self.n_actions, self.rank, self.low, self.high, self.ridge)

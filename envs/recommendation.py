@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from dpbandit.arrays import Floats, norms, rows
-from dpbandit.inputs import inside, positive, whole
+from dpbandit.inputs import MOST_ACTIONS, MOST_DIM, inside, positive, whole
 from dpbandit.problems import ContextualProblem, Users
 from dpbandit.protocols import ContextualSpec
 from dpbandit.streams import Streams
@@ -62,7 +62,7 @@ class Recommendation(ContextualProblem):
     delay: int = 0
 
     def __post_init__(self) -> None:
-        whole("taste", self.taste, 1)
+        whole("taste", self.taste, 1, MOST_DIM // 2 - 1)
         positive("appeal", self.appeal)
         inside("base_rate", self.base_rate, 0, 1, ends=False)
         self.spec = ContextualSpec(
@@ -74,7 +74,7 @@ class Recommendation(ContextualProblem):
             delay=self.delay,
             reward_unit="clicks",
         )
-        whole("n_items", self.n_items, self.n_actions)
+        whole("n_items", self.n_items, self.n_actions, MOST_ACTIONS)
 
     def _start(self, streams: Streams) -> None:
         self._items = _unit(streams.normals("catalogue", self.n_items, self.taste)())

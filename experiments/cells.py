@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 
-from dpbandit.files import write_atomically
+from dpbandit.files import check_readable, write_atomically
 from dpbandit.progress import Progress
 
 
@@ -80,8 +80,9 @@ def _write(path: Path, identity: Mapping[str, Any], kept: Kept) -> None:
 def _read(path: Path, identity: Mapping[str, Any]) -> Kept | None:
     """What `path` holds, if it is a whole file and a run of just this cell."""
     try:
+        check_readable(path)
         frame = pd.read_parquet(path)
-    except (OSError, ValueError):  # not there, or not parquet
+    except (OSError, ValueError):  # not there, no file, or not parquet
         return None
     if frame.attrs.get("cell") != identity or "facts" not in frame.attrs:
         return None

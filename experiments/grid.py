@@ -12,7 +12,7 @@ from dpbandit.arrays import Floats, Ints
 from dpbandit.evaluate import certify, problem_maker
 from dpbandit.experiments.cells import Kept, run_cells, seed_blocks
 from dpbandit.files import plain
-from dpbandit.inputs import whole
+from dpbandit.inputs import MOST_REPLICAS, MOST_ROUNDS, whole
 from dpbandit.loop import log_marks, play_any
 from dpbandit.progress import Progress
 from dpbandit.protocols import AgentConfig
@@ -35,8 +35,8 @@ class Cell:
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        whole("horizon", self.horizon, 1)
-        whole("replicas", self.replicas, 1)
+        whole("horizon", self.horizon, 1, MOST_ROUNDS)
+        whole("replicas", self.replicas, 1, MOST_REPLICAS)
         whole("seed", self.seed, 0, 2**32 - 1)
 
     @property

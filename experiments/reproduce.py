@@ -16,7 +16,7 @@ from dpbandit.evaluate import certify, problem_maker, replicas_at_once
 from dpbandit.experiments.case import Case, Reference
 from dpbandit.experiments.cases import CASES
 from dpbandit.experiments.releases import release, stream_problem
-from dpbandit.inputs import BadInput, one_of, whole
+from dpbandit.inputs import MOST_ACTIONS, MOST_REPLICAS, MOST_ROUNDS, BadInput, one_of, whole
 from dpbandit.loop import log_marks, play_any
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.progress import Progress
@@ -57,7 +57,7 @@ def reproduce(
     one_of("agent", agent, case.agents)
     settings = _written_out(settings, _of_problem(case, agent))
     horizon = settings.pop("horizon", horizon)
-    whole("horizon", horizon, 1)
+    whole("horizon", horizon, 1, MOST_ROUNDS)
     config, env_kwargs = _set_up(case, agent, settings, horizon)
     job = _Job(case.environment_of(agent), env_kwargs, agent, config, horizon, replicas, seed)
     measure = _suboptimality if case.measure == "suboptimality" else _regret
@@ -98,7 +98,7 @@ class _Job(NamedTuple):
     @property
     def seeds(self) -> list[Seed]:
         """One for each replica."""
-        whole("replicas", self.replicas, 1)
+        whole("replicas", self.replicas, 1, MOST_REPLICAS)
         whole("seed", self.seed, 0, 2**32 - 1)
         return [(self.seed, r) for r in range(self.replicas)]
 
@@ -168,7 +168,7 @@ def _set_up(
         if key not in of_agent or key in case.common:
             theirs[name] = _meant(problem, name, value)
     arms = theirs.get("n_actions", 1)
-    whole("n_actions", arms, 1)
+    whole("n_actions", arms, 1, MOST_ACTIONS)
     return case.config(agent, ours, horizon=horizon, rounds_an_arm=horizon / arms), theirs
 
 

@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SETUP = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 FOLDERS = {package: SETUP["package-dir"].get(package) for package in SETUP["packages"]}
 ORDER = """
-    version inputs | arrays | privacy.gdp privacy.zcdp privacy.privacy_loss | privacy.composition
+    version inputs | arrays files | privacy.gdp privacy.zcdp privacy.privacy_loss
+    | privacy.composition
     streams privacy.spends privacy.statistics privacy.gradients privacy.directions shrinkage
     privacy.ledger privacy.pure privacy.k_norm privacy.wishart privacy.mechanism privacy.noise
     privacy.inversion
@@ -62,7 +63,7 @@ ORDER = """
     stochastic.sampled_descent stochastic.problems
     experts.printed_doubling
     | envs.* agents.*
-    settings progress plots replay files provenance slopes | runs loop | store planned | results
+    settings progress plots replay provenance slopes | runs loop | store planned | results
     evaluate auditing.bounds auditing.scores auditing.worlds auditing.witness
     | auditing.contexts auditing.data auditing.views
     auditing.exact auditing.ratios

@@ -28,7 +28,7 @@ from dpbandit.auditing.search import pairs
 from dpbandit.auditing.views import VIEWS, Ends, View, columns_of, public_ends
 from dpbandit.auditing.worlds import Pair
 from dpbandit.evaluate import certify
-from dpbandit.inputs import BadInput, inside, one_of, whole
+from dpbandit.inputs import MOST_JOBS, MOST_RUNS, BadInput, inside, one_of, whole
 from dpbandit.progress import Progress
 from dpbandit.protocols import AgentConfig, Spec
 from dpbandit.streams import Seed
@@ -86,9 +86,9 @@ def audit(
     >>> report.flagged, report.eps_lower < 1
     (False, True)
     """
-    whole("runs", runs, 400)
+    whole("runs", runs, 400, MOST_RUNS)
     whole("seed", seed, 0, 2**32 - 1)
-    whole("jobs", jobs, 1)
+    whole("jobs", jobs, 1, MOST_JOBS)
     inside("failure", failure, 0, 1, ends=False)
     one_of("view", view, VIEWS)
     start, name = time.perf_counter(), type(config).__name__
@@ -190,7 +190,7 @@ def _audit_twins(
     chunk: int = _CHUNK,
     scores: Mapping[str, Scorer] | None = None,
 ) -> Finding:
-    whole("runs", runs, 400)
+    whole("runs", runs, 400, MOST_RUNS)
     training = 0 if scores else min(runs // 4, _MOST_TRAINING)
     first = runs // 4 if scores else runs // 2
     seeds = {

@@ -13,7 +13,7 @@ from dpbandit.arrays import Floats
 from dpbandit.auditing.audit import Sampler
 from dpbandit.auditing.bounds import Claim, Finding, judge
 from dpbandit.auditing.scores import Scorer
-from dpbandit.inputs import inside, whole
+from dpbandit.inputs import MOST_RUNS, inside, whole
 from dpbandit.streams import Seed
 
 _REHEARSED, _PLAYED = 5, 6
@@ -45,8 +45,8 @@ def audit_rehearsed(
         failure: probability that anything in the finding is wrong.
         chunk: runs asked for at once.
     """
-    whole("runs", runs, 400)
-    whole("rehearsals", rehearsals, 400)
+    whole("runs", runs, 400, MOST_RUNS)
+    whole("rehearsals", rehearsals, 400, MOST_RUNS)
     inside("failure", failure, 0, 1, ends=False)
     choosing = _scored(rehearsal, scores, seed, _REHEARSED, rehearsals, chunk)
     played = _scored(sample, scores, seed, _PLAYED, runs, chunk)

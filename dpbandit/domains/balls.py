@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from dpbandit.arrays import Floats, norms
 from dpbandit.domains.domain import Domain, Points, tame
-from dpbandit.inputs import positive, whole
+from dpbandit.inputs import MOST_DIM, positive, whole
 from dpbandit.streams import Draws, Streams
 
 
@@ -25,7 +25,7 @@ class Ball(Domain):
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, 1)
+        whole("dim", self.dim, 1, MOST_DIM)
         positive("radius", self.radius)
 
     @property

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dpbandit.arrays import Floats
 from dpbandit.domains.domain import Domain, Points, tame
-from dpbandit.inputs import positive, whole
+from dpbandit.inputs import MOST_DIM, positive, whole
 from dpbandit.streams import Draws, Streams
 
 
@@ -26,7 +26,7 @@ class Box(Domain):
     half_width: float = 1.0
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, 1)
+        whole("dim", self.dim, 1, MOST_DIM)
         positive("half_width", self.half_width)
 
     @property

@@ -12,7 +12,7 @@ from dpbandit.domains.domain import Domain, Points, constant, tame
 from dpbandit.domains.hit_and_run import Walk, between
 from dpbandit.domains.subspaces import sum_zero_basis
 from dpbandit.domains.thresholds import onto_capped_simplex
-from dpbandit.inputs import whole
+from dpbandit.inputs import MOST_DIM, whole
 from dpbandit.streams import Streams
 
 
@@ -31,7 +31,7 @@ class Hypersimplex(Domain):
     rank: int
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, 2)
+        whole("dim", self.dim, 2, MOST_DIM)
         whole("rank", self.rank, 1, self.dim - 1)
 
     @cached_property
@@ -101,7 +101,7 @@ class IndependentSets(Domain):
     rank: int
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, 1)
+        whole("dim", self.dim, 1, MOST_DIM)
         whole("rank", self.rank, 1, self.dim)
 
     @cached_property

@@ -13,7 +13,7 @@ from dpbandit.domains.balls import Ball
 from dpbandit.domains.boxes import Box
 from dpbandit.domains.domain import Domain, Points, tame
 from dpbandit.domains.simplices import L1Ball
-from dpbandit.inputs import inside, positive, whole
+from dpbandit.inputs import MOST_DIM, inside, positive, whole
 from dpbandit.streams import Draws, Streams
 
 _FLAT = 1e20
@@ -47,7 +47,7 @@ class LpBall(Domain):
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, 1)
+        whole("dim", self.dim, 1, MOST_DIM)
         inside("p", self.p, 1, inf, ends=True)
         positive("radius", self.radius)
 

@@ -11,7 +11,7 @@ from dpbandit.arrays import Floats, norms
 from dpbandit.domains.domain import Domain, Points, constant, tame
 from dpbandit.domains.subspaces import sum_zero_basis
 from dpbandit.domains.thresholds import onto_simplex
-from dpbandit.inputs import positive, whole
+from dpbandit.inputs import MOST_DIM, positive, whole
 from dpbandit.streams import Draws, Streams
 
 
@@ -27,7 +27,7 @@ class Simplex(Domain):
     dim: int
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, 2)
+        whole("dim", self.dim, 2, MOST_DIM)
 
     @cached_property
     def centre(self) -> Floats:
@@ -92,7 +92,7 @@ class L1Ball(Domain):
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, 1)
+        whole("dim", self.dim, 1, MOST_DIM)
         positive("radius", self.radius)
 
     @property

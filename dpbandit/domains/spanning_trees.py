@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import sqrt
+from math import isqrt, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from dpbandit.domains.graphs import (
 from dpbandit.domains.hit_and_run import Walk, between
 from dpbandit.domains.separation import separated
 from dpbandit.domains.subspaces import null_basis, sum_zero_basis
-from dpbandit.inputs import BadInput, at_least, whole
+from dpbandit.inputs import MOST_DIM, BadInput, at_least, whole
 from dpbandit.streams import Streams
 
 _ENUMERATED = 12
@@ -54,7 +54,7 @@ class SpanningTrees(Domain):
     has_projection = False
 
     def __post_init__(self) -> None:
-        whole("vertices", self.vertices, 3)
+        whole("vertices", self.vertices, 3, isqrt(2 * MOST_DIM))
         if self.edges is not None:
             check_connected(self.edges, self.vertices)
         object.__setattr__(self, "dim", len(self._pairs))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from math import sqrt
+from math import isqrt, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ from dpbandit.arrays import Floats
 from dpbandit.domains.domain import Domain, Points, constant, tame
 from dpbandit.domains.subspaces import null_basis
 from dpbandit.domains.thresholds import onto_simplex
-from dpbandit.inputs import whole
+from dpbandit.inputs import MOST_DIM, whole
 from dpbandit.streams import Draws, Streams
 
 
@@ -33,7 +33,7 @@ class Spectrahedron(Domain):
     dim: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        whole("order", self.order, 2)
+        whole("order", self.order, 2, isqrt(MOST_DIM))
         object.__setattr__(self, "dim", self.order * (self.order + 1) // 2)
 
     @cached_property

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from dpbandit.inputs import whole
+from dpbandit.inputs import MOST_ACTIONS, whole
 from dpbandit.privacy.ledger import ALL_ACTIONS
 from dpbandit.protocols import Spec
 
@@ -29,7 +29,7 @@ class ExpertsSpec(Spec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("n_actions", self.n_actions, 1)
+        whole("n_actions", self.n_actions, 1, MOST_ACTIONS)
 
     @property
     def context_shape(self) -> tuple[int, ...]:

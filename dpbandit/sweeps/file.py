@@ -4,13 +4,12 @@ import os
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dpbandit.inputs import BadInput
-from dpbandit.loop import MOST_ROUNDS
+from dpbandit.files import named, read_text
+from dpbandit.inputs import MOST_REPLICAS, MOST_ROUNDS, MOST_RUNS, BadInput, shown
 
 Value = bool | int | float | str
 Values = dict[str, Value]
@@ -18,8 +17,9 @@ Choices = dict[str, Annotated[list[Value], Field(min_length=1)]]
 Epsilon = Annotated[float, Field(gt=0)]
 """infinity: without noise"""
 Delta = Annotated[float, Field(ge=0, lt=1)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=MOST_REPLICAS)]
 Rounds = Annotated[int, Field(ge=1, le=MOST_ROUNDS)]
+Runs = Annotated[int, Field(ge=400, le=MOST_RUNS)]
 
 
 class _Strict(BaseModel):
@@ -47,7 +47,9 @@ class Agent(_Strict):
 class Audit(_Strict):
     """Whether and how to audit every private agent beside the runs."""
 
-    runs: Annotated[int, Field(ge=400)] = Field(4000, description="runs of each of two worlds")
+    runs: Annotated[int, Field(ge=400, le=MOST_RUNS)] = Field(
+        4000, description="runs of each of two worlds"
+    )
     horizon: Rounds = Field(40, description="rounds of the audited problem")
 
 
@@ -77,12 +79,14 @@ class Sweep(_Strict):
             BadInput: no such file, no TOML, an unknown key (the nearest is named), a wrong value.
         """
         try:
-            text = Path(path).read_text(encoding="utf-8-sig")  # some editors begin with a mark
-            return cls.of(tomllib.loads(text), source=os.fspath(path))
-        except OSError as error:
-            raise BadInput(f"Cannot read {path}: {error.strerror}.") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise BadInput(f"Expected {path} to be TOML: {error}.") from None
+            values = tomllib.loads(read_text(path))
+        except RecursionError:
+            raise BadInput(f"Expected {named(path)} to be nested 5 levels at most.") from None
+        except BadInput:
+            raise
+        except ValueError as error:  # no TOML, no text, or a number of 5,000 digits
+            raise BadInput(f"Expected {named(path)} to be TOML: {error}.") from None
+        return cls.of(values, source=named(path))
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, source: str = "the sweep") -> "Sweep":
@@ -110,9 +114,8 @@ def _sentence(error: Any, source: str) -> str:
         return f"Unknown key {where} in {source}{hint}: expected one of {', '.join(known)}."
     if error["type"] == "missing":
         return f"Expected {where} in {source}: it is missing."
+    value = shown(error["input"])
     if error["loc"][-1] in ("bool", "int", "float", "str"):  # of a union
         where = where.rpartition(".")[0]
-        return (
-            f"Expected {where}={error['input']!r} in {source} to be a number, text, true or false."
-        )
-    return f"Expected another {where}={error['input']!r} in {source}: {error['msg'].lower()}."
+        return f"Expected {where}={value} in {source} to be a number, text, true or false."
+    return f"Expected another {where}={value} in {source}: {error['msg'].lower()}."

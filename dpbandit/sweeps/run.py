@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dpbandit.evaluate import replicas_at_once
 from dpbandit.files import write_json
-from dpbandit.inputs import BadInput, one_of, whole
+from dpbandit.inputs import MOST_JOBS, BadInput, one_of, whole
 from dpbandit.progress import Progress
 from dpbandit.sweeps.audits import audits_of, missing_audits, run_audit, write_audit
 from dpbandit.sweeps.file import Sweep
@@ -22,7 +22,7 @@ from dpbandit.sweeps.folder import (
     write_block,
 )
 from dpbandit.sweeps.plan import Configuration, plan
-from dpbandit.sweeps.workers import BACKENDS, MOST_JOBS, workers
+from dpbandit.sweeps.workers import BACKENDS, workers
 
 _MOST_AT_ONCE = 25
 """Replicas of a block, at most: what a killed sweep may lose of each worker."""

@@ -17,8 +17,6 @@ from threadpoolctl import threadpool_limits
 from dpbandit.inputs import BadInput
 
 BACKENDS = ("loky", "dask", "threading")
-MOST_JOBS = 1024
-"""More processes than any one machine has use for."""
 _GLANCE = 1.0
 """Seconds between a worker's looks at whether the sweep still runs."""
 

@@ -12,7 +12,7 @@ from dpbandit.experiments.convex.horizons import growth, signs
 from dpbandit.experiments.convex.plan import Plan
 from dpbandit.experiments.convex.runs import Found, FoundPanels, Panels
 from dpbandit.experiments.grid import run_grid
-from dpbandit.files import write_atomically
+from dpbandit.files import write_csv
 from dpbandit.slopes import Slope, slope
 
 QUESTIONS: dict[str, Callable[[Plan], Panels]] = {
@@ -80,5 +80,5 @@ def study(plan: Plan, out: Path, *, progress: bool = True) -> Findings:
         [{"problem": p, "line": name, **s._asdict()} for (p, name), s in findings.slopes().items()]
     )
     for file, table in (("summary.csv", findings.table()), ("slopes.csv", slopes)):
-        write_atomically(out / file, lambda path, table=table: table.to_csv(path, index=False))
+        write_csv(out / file, table)
     return findings

@@ -12,7 +12,7 @@ from dpbandit.experiments.experts import questions as ask
 from dpbandit.experiments.experts.audit import Verdict, verdict
 from dpbandit.experiments.experts.plan import Plan
 from dpbandit.experiments.experts.runs import Found, FoundPanels, Panels, Run, run_all
-from dpbandit.files import write_atomically
+from dpbandit.files import write_csv
 from dpbandit.slopes import Slope, slope
 
 
@@ -117,7 +117,5 @@ def study(plan: Plan, out: Path, *, progress: bool = True) -> Findings:
     }
     findings = Findings(plan, answers)
     for file, table in (("summary", findings.table()), ("slopes", findings.slopes_table())):
-        write_atomically(
-            out / f"{file}.csv", lambda path, table=table: table.to_csv(path, index=False)
-        )
+        write_csv(out / f"{file}.csv", table)
     return findings

@@ -25,7 +25,7 @@ from dpbandit.agents import (
 from dpbandit.arrays import Floats, Ints
 from dpbandit.evaluate import certify, problem_maker
 from dpbandit.experiments.grid import Cell, Outcome, run_grid
-from dpbandit.files import write_atomically
+from dpbandit.files import write_csv
 from dpbandit.inputs import BadInput, whole
 from dpbandit.protocols import AgentConfig
 from dpbandit.runs import standard_error
@@ -151,7 +151,7 @@ def study(plan: Plan, out: Path, *, progress: bool = True) -> list[Findings]:
     findings = [_findings(env, plan, outcomes) for env in ENVIRONMENTS]
     table = pd.concat([found.table() for found in findings], ignore_index=True)
     table["beats_uniform_from"] = table["beats_uniform_from"].astype("Int64")
-    write_atomically(out / "summary.csv", lambda path: table.to_csv(path, index=False))
+    write_csv(out / "summary.csv", table)
     return findings
 
 

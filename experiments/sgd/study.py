@@ -13,8 +13,8 @@ from dpbandit.experiments.sgd.printed import Problem, Row, chosen_rows, rows
 from dpbandit.experiments.sgd.readings import READINGS, STATED, Line, lines, varied_lines
 from dpbandit.experiments.sgd.references import REFERENCES, Measured
 from dpbandit.experiments.sgd.runs import Found, cell_of, run_releases
-from dpbandit.files import write_atomically
-from dpbandit.inputs import BadInput, one_of, whole
+from dpbandit.files import write_csv
+from dpbandit.inputs import MOST_REPLICAS, BadInput, one_of, whole
 from dpbandit.losses import LinearRegression
 from dpbandit.privacy.gdp import epsilon_of, mu_of
 from dpbandit.runs import standard_error
@@ -36,7 +36,7 @@ class Plan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        whole("replicas", self.replicas, 2)  # there are standard errors
+        whole("replicas", self.replicas, 2, MOST_REPLICAS)  # there are standard errors
         for reading in self.readings:
             one_of("reading", reading, READINGS)
         if not self.rows or not self.readings:
@@ -192,8 +192,7 @@ def study(plan: Plan, out: Path, *, progress: bool = True) -> Findings:
             for problem, some in varied.items()
         },
     )
-    table = findings.table()
-    write_atomically(out / "summary.csv", lambda path: table.to_csv(path, index=False))
+    write_csv(out / "summary.csv", findings.table())
     return findings
 
 

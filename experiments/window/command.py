@@ -7,7 +7,7 @@ import pandas as pd
 from dpbandit.experiments.paper_table import Reproduced
 from dpbandit.experiments.window.table_1 import measure, selected
 from dpbandit.experiments.window.tables import table_1
-from dpbandit.files import plain, write_atomically
+from dpbandit.files import plain, write_csv
 
 
 def reproduce(
@@ -17,5 +17,5 @@ def reproduce(
     entries = measure(selected(rows), readings, out / "cells", replicas=replicas, seed=seed)
     records = [plain(entry.record()) for entry in entries]
     path = out / "table-1.csv"
-    write_atomically(path, lambda p: pd.DataFrame(records).to_csv(p, index=False))
+    write_csv(path, pd.DataFrame(records))
     return Reproduced(list(table_1(entries)), records, [path])

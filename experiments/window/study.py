@@ -12,7 +12,7 @@ from dpbandit.experiments.window.plan import Plan
 from dpbandit.experiments.window.questions import horizons, retention, windows
 from dpbandit.experiments.window.runs import Found, FoundPanels, Panels
 from dpbandit.experiments.window.table_1 import READINGS, Entry, Selection, Size, measure
-from dpbandit.files import write_atomically
+from dpbandit.files import write_csv
 from dpbandit.slopes import Slope, slope
 
 QUESTIONS: dict[str, Callable[[Plan], Panels]] = {
@@ -96,7 +96,5 @@ def study(plan: Plan, out: Path, *, progress: bool = True) -> Findings:
         "table-1": pd.DataFrame([entry.record() for entry in entries]),
     }
     for name, table in tables.items():
-        write_atomically(
-            out / f"{name}.csv", lambda path, table=table: table.to_csv(path, index=False)
-        )
+        write_csv(out / f"{name}.csv", table)
     return found

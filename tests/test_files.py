@@ -1,0 +1,151 @@
+"""Files: what is no file gets one sentence and never a hang, and nothing is replaced but files."""
+
+import os
+import sys
+
+import pandas as pd
+import pytest
+
+from dpbandit import BadInput, Results, cli
+from dpbandit.files import check_writable, parse_json, read_text, write_atomically, write_csv
+from dpbandit.planned import planned
+from dpbandit.ratings import read_ratings
+from dpbandit.store import read_runs
+from dpbandit.sweeps import Sweep
+
+
+@pytest.fixture(params=["pipe", "folder", "long", "long parent", "NUL", "below a file", "loop"])
+def odd(request, tmp_path):
+    """A path at which there is no file to be read or written."""
+    (tmp_path / "file").touch()
+    name = {"pipe": "p", "folder": "f", "loop": "l", "long": "x" * 300, "NUL": "a\0b"}
+    name |= {"long parent": "x" * 300 + "/a", "below a file": "file/a"}
+    path = tmp_path / name[request.param]
+    if request.param == "pipe":
+        os.mkfifo(path)
+    elif request.param == "folder":
+        path.mkdir()
+    elif request.param == "loop":
+        path.symlink_to(path)
+    return path
+
+
+@pytest.mark.parametrize("read", [read_text, Sweep.read, read_ratings, read_runs])
+def test_what_cannot_be_read_is_one_sentence(odd, read):
+    """A pipe without a writer would be read for ever."""
+    with pytest.raises(BadInput, match=r"Cannot read .*: .*") as error:
+        read(odd)
+    assert len(str(error.value)) < 500
+
+
+def test_what_cannot_be_written_is_one_sentence_and_stays(odd):
+    before = os.lstat(odd) if "\0" not in str(odd) and os.path.lexists(odd) else None
+    for write in (check_writable, lambda path: write_atomically(path, lambda p: p.touch())):
+        with pytest.raises(BadInput, match=r"Cannot write .*: .*"):
+            write(odd)
+    if before is not None:
+        assert os.lstat(odd).st_mode == before.st_mode
+
+
+def test_results_are_sought_anywhere_without_a_hang(odd):
+    for place in (odd, odd / "sweep.json"):
+        with pytest.raises(BadInput):
+            Results.load(place)
+
+
+def test_a_plan_that_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "sweep.json")
+    with pytest.raises(BadInput, match="pipe or a device"):
+        planned(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["x" * 250 + ".json", "a." + "y" * 253, "ä" * 125 + ".json", "a"])
+def test_names_as_long_as_can_be(tmp_path, name):
+    """A temporary name is no longer than the name that is wanted."""
+    check_writable(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    write_atomically(tmp_path / name, lambda partial: partial.write_text("whole"))
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {name: "whole"}
+
+
+def test_links_are_followed(tmp_path):
+    """As /dev/stdout is one; also to what is not there yet."""
+    for there in (True, False):
+        target, link = tmp_path / f"target {there}", tmp_path / f"link {there}.png"
+        if there:
+            target.write_text("old")
+        link.symlink_to(target)
+        seen = []
+        write_atomically(link, lambda p, seen=seen: (p.write_text("new"), seen.append(p.suffix)))
+        assert link.is_symlink()
+        assert target.read_text() == "new"
+        assert seen == [".png"]
+
+
+def test_formulas_in_cells_are_text(tmp_path):
+    """Numbers, also negative ones, stay numbers."""
+    words = ["=1+1", "+1", "-x", "@a", "\tb", "fine", None]
+    table = pd.DataFrame({"=name": words, "number": [-1.5, *range(6)]})
+    write_csv(tmp_path / "x.csv", table)
+    back = pd.read_csv(tmp_path / "x.csv")
+    assert list(back) == ["'=name", "number"]
+    assert back["number"].tolist() == table["number"].tolist()
+    assert back["'=name"].tolist()[:6] == ["'=1+1", "'+1", "'-x", "'@a", "'\tb", "fine"]
+    assert table["=name"].tolist()[:6] == words[:6]
+
+
+@pytest.mark.parametrize("levels", [51, 1500, 200_000])
+def test_json_of_many_levels_is_refused(levels):
+    assert parse_json("[" * 50 + "]" * 50)
+    for opening, closing in (("[", "]"), ('{"a":', "}")):
+        with pytest.raises(ValueError, match="50 levels"):
+            parse_json(opening * levels + "1" + closing * levels)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a = " + "[" * 3000 + "]" * 3000, "a = " + "9" * 5000, "a" + ".a" * 3000 + " = 1"],
+    ids=["levels", "digits", "keys"],
+)
+def test_toml_beyond_reason_is_one_sentence(tmp_path, text):
+    file = tmp_path / "sweep.toml"
+    file.write_text(text)
+    with pytest.raises(BadInput) as error:
+        Sweep.read(file)
+    assert len(str(error.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (MemoryError("Unable to allocate 80. GiB"), "Not enough memory: Unable to allocate 80."),
+        (MemoryError(), "Not enough memory. "),
+        (RecursionError("maximum depth"), "nested less deeply"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (BadInput("Cannot read \udcff\n\x1b[1m\0."), r"Cannot read \udcff\n\x1b[1m\x00."),
+    ],
+    ids=["memory", "memory without words", "recursion", "system", "names that are no text"],
+)
+def test_every_failure_is_one_line(monkeypatch, capsys, error, sentence):
+    """Whatever a command runs into; what is a mistake of ours keeps its traceback."""
+
+    def fails():
+        raise error
+
+    monkeypatch.setattr(cli, "app", fails)
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("dpbandit: ")
+    assert sentence in line
+
+
+def test_output_that_is_no_text_is_escaped(monkeypatch, capfdbinary):
+    """A path whose bytes are no UTF-8, printed to a terminal that is strict."""
+    strict = open(os.dup(1), "w", encoding="ascii")  # noqa: SIM115
+    monkeypatch.setattr(sys, "stdout", strict)
+    monkeypatch.setattr(cli, "app", lambda: print("Written to \udcff ε.", flush=True))
+    cli.main()
+    assert capfdbinary.readouterr().out == b"Written to \\udcff \\u03b5.\n"
+    strict.close()
