@@ -17,6 +17,11 @@ from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.inputs import BadInput
 from dpbandit.protocols import BanditSpec, Spec, Step
 
+CLIPPED = (
+    "clipped: the share of rounds whose context, datum or reward lay beyond the bounds that agents "
+    "clip to; counted on raw data, so not private, and outside every certificate."
+)
+"""What is said below a table."""
 _ROUNDING = 1e-6
 """Relative to a bound, or to the width of a range."""
 _ROUNDS, _VALUES = 64, 1 << 15

@@ -201,6 +201,7 @@ def frontier(
     *,
     title: str,
     ylabel: str,
+    notion: str = "joint differential privacy",
 ) -> None:
     """What agents reach at every epsilon, with 95 % bands of the mean.
 
@@ -210,6 +211,7 @@ def frontier(
         levels: name -> values (R,) of what has no epsilon, drawn as a horizontal line.
         title: what was compared.
         ylabel: what the values are, with their unit.
+        notion: what epsilon is of.
     """
     finite = sorted({e for line in lines for e in line.epsilons if e < inf})
     beyond = 2.5 * finite[-1] if finite else 1.0  # where infinity is drawn
@@ -231,7 +233,7 @@ def frontier(
         axes.set_xticks([*finite, beyond], [*(f"{epsilon:g}" for epsilon in finite), "∞"])
         axes.minorticks_off()
         axes.yaxis.set_major_formatter("{x:,.6g}")
-        axes.set_xlabel("epsilon of joint differential privacy (∞: without privacy)")
+        axes.set_xlabel(f"epsilon of {notion} (∞: without privacy)")
         axes.set_ylabel(ylabel)
         axes.set_title(title, loc="left", pad=12)
         axes.grid(axis="y", alpha=0.35)

@@ -5,15 +5,11 @@ from rich.table import Table
 
 from dpbandit.auditing.everyone import PRINTED
 from dpbandit.auditing.report import AuditReport
+from dpbandit.bounds import CLIPPED
 from dpbandit.experiments import CASES
 from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.results import Results
-
-CLIPPED = (
-    "clipped: the share of rounds whose context, datum or reward lay beyond the bounds that agents "
-    "clip to; counted on raw data, so not private, and outside every certificate."
-)
 
 
 def print_results(results: Results) -> None:

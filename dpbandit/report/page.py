@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 
+from dpbandit.bounds import CLIPPED
 from dpbandit.comparisons import differences
 from dpbandit.files import write_atomically
 from dpbandit.inputs import one_of
@@ -81,6 +82,7 @@ def write_report(
         audits=audits,
         configs=_configs(results.runs),
         honesty=HONESTY,
+        clipped=CLIPPED,
     )
     return Report(
         write_atomically(target / "index.html", lambda p: p.write_text(page, "utf-8")), written
@@ -131,7 +133,8 @@ def _facts(results: Results) -> dict[str, str]:
 
 def _section(problem: Problem, shown: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     rows = _rows(problem.results.summary())
-    return {"name": problem.name, "figures": shown, "rows": rows}
+    clips = any(row["clipped"] for row in rows)
+    return {"name": problem.name, "figures": shown, "rows": rows, "clips": clips}
 
 
 def _differences(results: Results, baseline: str) -> list[dict[str, Any]]:

@@ -131,7 +131,8 @@ def _prices(findings: Findings, path: Path, *, problem: str, ylabel: str) -> Non
     ]
     levels = {name: per_1000(line[0]) for name, line in lines.items() if name not in private}
     title = f"{_TITLES[problem]}\n{plan.users:,} rounds, {_sample(findings)}"
-    frontier(path, fronts, levels, title=title, ylabel=ylabel)
+    notion = "differential privacy of all points"
+    frontier(path, fronts, levels, title=title, ylabel=ylabel, notion=notion)
 
 
 def _draw(

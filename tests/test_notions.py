@@ -1,0 +1,106 @@
+"""Beside every epsilon stands its notion of privacy, beside every regret what was clipped."""
+
+import json
+import sys
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+
+from dpbandit import Results, certify, cli, compare
+from dpbandit.agents import DPUCB, PFTAL, NoisySGD, PrivateBandit, SparseVectorExperts
+from dpbandit.bounds import CLIPPED
+from dpbandit.convex.spec import ConvexSpec
+from dpbandit.experts.spec import ExpertsSpec
+from dpbandit.plots import frontier
+from dpbandit.report import write_report
+from dpbandit.tables import print_results
+from tests.harness import discovered, label
+
+JOINT = "joint DP under continual observation, "
+ALL = "DP of all actions under continual observation, "
+USUAL = [pair for pair in discovered() if pair[0] == type(pair[0])()]
+NOTIONS = {
+    "GLMBandit": (DPUCB(), "dp-ucb", JOINT),
+    "ConvexBandit": (PrivateBandit(), "private-bandit", ALL),
+    "OnlineConvex": (PFTAL(), "pftal", ALL),
+    "StreamingRegression": (NoisySGD(), "noisy-sgd", ALL),
+    "Experts": (SparseVectorExperts(), "sparse-vector-experts", ALL),
+}
+
+
+@pytest.fixture
+def page_of(monkeypatch, tmp_path):
+    """The page of results, without its figures."""
+    monkeypatch.setattr("dpbandit.report.page.pictures", lambda problem: ())
+
+    def page(results):
+        return write_report(results.save(tmp_path)).page.read_text()
+
+    return page
+
+
+@pytest.mark.parametrize("pair", USUAL, ids=label)
+def test_every_agent_promises_what_its_problem_asks_for(pair):
+    """Where points or experts are chosen a user's own action is released, too; who promises less,
+    or nothing, keeps words of its own."""
+    config, spec = pair
+    proof = certify(config, spec, accountants=False)
+    if proof.epsilon == inf or proof.epsilon == 0 == proof.delta:
+        assert "joint" not in proof.notion
+        return
+    every = isinstance(spec, ConvexSpec | ExpertsSpec)
+    assert (ALL in proof.notion, JOINT in proof.notion) == (every, not every)
+
+
+@pytest.mark.parametrize("env", NOTIONS)
+def test_it_is_said_wherever_there_is_an_epsilon(env, page_of, tmp_path, monkeypatch, capsys):
+    """`certify`, `compare`, summary, files, the page of a report; nobody says the other one."""
+    config, name, words = NOTIONS[env]
+    other = JOINT if words == ALL else ALL
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setattr(sys, "argv", ["dpbandit", "certify", name, "--env", env, "--horizon", "30"])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    results = compare(env, {"mine": config}, horizon=30, replicas=2, progress=False)
+    print_results(results)
+    assert (stop.value.code or 0) == 0
+    certified, _, table = capsys.readouterr().out.partition("cumulative regret")
+    summary = results.summary().set_index("agent")
+    assert words in summary.loc["mine", "notion"]
+    page = page_of(results)
+    document = json.loads((tmp_path / "results.json").read_text())
+    assert words in document["certificates"]["mine"]["notion"]
+    assert words in Results.load(tmp_path).where(agent="mine").runs[0].certificate.notion
+    for text in (certified, table, page):
+        assert words in text
+        assert other not in text
+
+
+def test_frontiers_name_what_epsilon_is_of(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(
+        "dpbandit.plots.save_figure", lambda figure, path: seen.append(figure.axes[0].get_xlabel())
+    )
+    for more in ({}, {"notion": "all points"}):
+        frontier(tmp_path / "f.png", [], {"one": np.ones(2)}, title="", ylabel="", **more)
+    assert seen[0].startswith("epsilon of joint differential privacy (")
+    assert seen[1].startswith("epsilon of all points (")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, np.nan])
+def test_clips_are_said_below_every_table(share, page_of, tmp_path, capsys, monkeypatch):
+    """In the summary always; where there are any, in a column of the table that is printed and of
+    the report, with what they are: no part of a certificate."""
+    monkeypatch.setenv("COLUMNS", "300")
+    results = compare("GLMBandit", {}, horizon=20, replicas=2, progress=False)
+    results = Results(tuple(replace(run, clipped=np.full(2, share)) for run in results.runs))
+    np.testing.assert_array_equal(results.summary()["clipped"], [share] * 2)
+    page = page_of(results)
+    np.testing.assert_array_equal(Results.load(tmp_path).summary()["clipped"], [share] * 2)
+    print_results(results)
+    out = capsys.readouterr().out
+    for text, said in ((out, " 0.25 "), (page, "<td>0.25</td>")):
+        assert (CLIPPED in text) == (text.count(said) == 2) == (share == 0.25)
+    assert "clipped" not in str(results.runs[0].certificate)
