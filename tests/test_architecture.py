@@ -64,9 +64,9 @@ ORDER = """
     experts.printed_doubling
     | envs.* agents.*
     settings progress plots replay provenance slopes | runs loop | store planned | results
-    evaluate auditing.bounds auditing.scores auditing.worlds auditing.witness
-    | auditing.contexts auditing.data auditing.views
-    auditing.exact auditing.ratios
+    evaluate auditing.bounds auditing.scores auditing.worlds | auditing.exact
+    | auditing.peelings auditing.choices | auditing.witness
+    | auditing.contexts auditing.data auditing.advice auditing.views auditing.ratios
     | auditing.search auditing.report | auditing.audit
     auditing.rehearsal auditing.everyone
     clients.answers | clients.bridge clients.foreign clients.logged

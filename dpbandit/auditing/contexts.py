@@ -64,13 +64,15 @@ class ContextUsers:
         ):
             worlds = quiet.with_user(0, *first), quiet.with_user(0, *second)
             yield Pair(f"round 1, {note}", 0, *worlds)
-        taught = World(np.broadcast_to(x, (T, *x.shape)), (one,) * T)
-        for t, others, among in (
-            (later, quiet, ""),
-            (0, self._ordinary(rng), " among ordinary users"),
-            (max(0, T - 2), taught, " among users who teach which arm is best along x"),
+        across = self._at_the_bound((-1.0) ** np.arange(self._spec.dim))
+        taught, agreed = (World(np.broadcast_to(x, (T, *x.shape)), (r,) * T) for r in (one, high))
+        for t, others, v, among in (
+            (later, quiet, x, ""),
+            (0, self._ordinary(rng), x, " among ordinary users"),
+            (max(0, T - 2), taught, x, " among users who teach which arm is best along x"),
+            (T // 4, agreed, across, " across that of users who agree"),
         ):
-            worlds = others.with_user(t, x, high), others.with_user(t, -x, high)
+            worlds = others.with_user(t, v, high), others.with_user(t, -v, high)
             yield Pair(f"round {t + 1}, context from x to -x{among}", t, *worlds)
 
     def candidates(self, rng: np.random.Generator) -> list[User]:

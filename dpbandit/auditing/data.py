@@ -6,7 +6,16 @@ from math import prod
 import numpy as np
 
 from dpbandit.arrays import Floats
-from dpbandit.auditing.worlds import Always, LossOf, Pair, User, World, random_round, ways
+from dpbandit.auditing.worlds import (
+    Always,
+    LossOf,
+    Pair,
+    User,
+    World,
+    random_round,
+    told_to_all,
+    ways,
+)
 from dpbandit.convex.spec import ConvexSpec
 
 _FAR = 1e3
@@ -60,9 +69,9 @@ class DataUsers:
     def _among_quiet(self, t: int, user: User) -> World:
         users = [self._quiet] * self._spec.horizon
         users[t] = user
+        if self._told:
+            return told_to_all(users, self._spec.delay)
         context = np.zeros((self._spec.horizon, *self._spec.context_shape))
-        if self._told:  # a context is the datum of the round before
-            context[1:] = [one.context for one in users[:-1]]
         return World(context, tuple(one.answer for one in users))
 
     def _ends(self, direction: Floats) -> tuple[User, User]:

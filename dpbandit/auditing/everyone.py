@@ -12,6 +12,7 @@ from dpbandit.auditing.views import View
 from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains.balls import Ball
 from dpbandit.evaluate import certify
+from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.inputs import BadInput, inside
 from dpbandit.losses.linear import Linear
 from dpbandit.protocols import AgentConfig, ContextualSpec, Spec
@@ -30,8 +31,10 @@ SMALL: tuple[Spec, ...] = (
         ConvexSpec(loss=Linear(Ball(2)), horizon=24, feedback=feedback)
         for feedback in ("value", "datum")
     ),
+    ExpertsSpec(n_actions=2, horizon=60),
 )
-"""Where all agents are audited: small, fast, and at the bounds of every clip."""
+"""Where all agents are audited: small, fast, and at the bounds of every clip. Sparse vectors need
+more rounds: their tests fire after some 30 losses."""
 
 
 def audit_all(
@@ -48,7 +51,7 @@ def audit_all(
 
     `failure` is for all reports together: each gets an equal share. Left out are agents without
     privacy or that never look at data, which have nothing to refute; agents that fit none of
-    `SMALL` (experts, streams on l_p balls, ridge regression); and window-DP, which audits refuse.
+    `SMALL` (streams on l_p balls, ridge regression); and window-DP, which audits refuse.
     """
     inside("failure", failure, 0, 1, ends=False)
     found = {name: spec for name, config in configs.items() if (spec := _small(config))}

@@ -138,7 +138,7 @@ def choice(scores: Floats, scale: float, *, noise: ChoiceNoise = "gumbel") -> Fl
     >>> choice(np.array([1.0, 0.0]), 1.0).round(4).tolist()
     [0.7311, 0.2689]
     """
-    one_of("noise", noise, ("gumbel", *_NOISES))
+    one_of("noise", noise, ("gumbel", *NOISES))
     at_least("scale", scale, 0)
     if scale == 0:
         return (np.arange(len(scores)) == np.argmax(scores)).astype(float)
@@ -146,7 +146,7 @@ def choice(scores: Floats, scale: float, *, noise: ChoiceNoise = "gumbel") -> Fl
     if noise == "gumbel":
         law: Floats = softmax(u)
         return law
-    at = _NOISES[noise]
+    at = NOISES[noise]
     x, weights = _nodes(u.min() - _REACH, _REACH, u)
     others = at.cdf(x - u[:, None])  # (n, nodes)
     won = [np.delete(others, i, axis=0).prod(axis=0) * at.pdf(x - u[i]) for i in range(len(u))]
@@ -174,7 +174,7 @@ def first_above(
     one_of("noise", noise, ("laplace", "exponential"))
     at_least("threshold_scale", threshold_scale, 0)
     positive("query_scale", query_scale)
-    at, c = _NOISES[noise], query_scale
+    at, c = NOISES[noise], query_scale
     r: Floats = np.zeros(1)
     weights: Floats = np.ones(1)
     if threshold_scale > 0:
@@ -227,7 +227,7 @@ def _exponential_above(x: Floats) -> Floats:
     return np.exp(-np.maximum(x, 0.0))
 
 
-_NOISES = {
+NOISES = {
     "laplace": _Noise(_half, _laplace_cdf, lambda x: _laplace_cdf(-x)),
     "gaussian": _Noise(
         lambda x: np.exp(-x * x / 2) / np.sqrt(2 * np.pi), _normal_cdf, lambda x: _normal_cdf(-x)

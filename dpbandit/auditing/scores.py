@@ -96,7 +96,8 @@ def _learned(a: Columns, b: Columns, families: Sequence[str]) -> Score:
     one, two = (_numbers(columns, mine, tables) for columns in (a, b))
     gap = two.mean(axis=0) - one.mean(axis=0)
     spread = np.sqrt((one.var(axis=0) + two.var(axis=0)) / 2)
-    size = np.maximum(spread, np.maximum(1e-6 * np.abs(gap), _TINY))
+    rounding = _TINY * np.maximum(1.0, np.abs(one).max(axis=0))
+    size = np.maximum(spread, np.maximum(1e-6 * np.abs(gap), rounding))
     most = min(_MOST, max(4, len(one) // 10))
     best = np.sort(np.argsort(-np.abs(gap) / size, kind="stable")[:most])
     one, two = one[:, best] / size[best], two[:, best] / size[best]

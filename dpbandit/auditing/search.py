@@ -5,12 +5,14 @@ from contextlib import closing
 import numpy as np
 
 from dpbandit.arrays import Floats
+from dpbandit.auditing.advice import AdviceUsers
 from dpbandit.auditing.contexts import ContextUsers
 from dpbandit.auditing.data import DataUsers
-from dpbandit.auditing.views import rounds
+from dpbandit.auditing.views import all_see_actions, rounds
 from dpbandit.auditing.witness import Witness
 from dpbandit.auditing.worlds import Pair, Users
 from dpbandit.convex.spec import ConvexSpec
+from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.inputs import BadInput
 from dpbandit.protocols import AgentConfig, BanditSpec, Spec
 from dpbandit.streams import Seed
@@ -31,7 +33,11 @@ def users_of(spec: Spec) -> Users:
         return DataUsers(spec)
     if isinstance(spec, BanditSpec):
         return ContextUsers(spec)
-    raise BadInput(f"Expected a bandit or a convex problem to audit, got a {type(spec).__name__}.")
+    if isinstance(spec, ExpertsSpec):
+        return AdviceUsers(spec)
+    raise BadInput(
+        f"Expected a bandit, a convex problem or experts to audit, got a {type(spec).__name__}."
+    )
 
 
 def most_moving_pairs(config: AgentConfig, spec: Spec, users: Users, seed: int) -> list[Pair]:
@@ -56,9 +62,8 @@ def most_moving_pairs(config: AgentConfig, spec: Spec, users: Users, seed: int) 
     for place, known in enumerate(witness.sums):
         if known.hers is None:
             continue
-        moves = _moves(
-            known.hers.reshape(len(found), _RUNS, -1), released=isinstance(spec, ConvexSpec)
-        )
+        hers = known.hers.reshape(len(found), _RUNS, -1)
+        moves = _moves(hers, released=all_see_actions(spec))
         i, j = np.unravel_index(int(moves.argmax()), moves.shape)
         if moves[i, j] > 0:
             note = f"round 1, what moves mechanism {place + 1} most: "

@@ -17,7 +17,7 @@ A random choice counts as a category.
 """
 
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ from dpbandit.auditing.scores import Columns
 from dpbandit.auditing.witness import Part, Witness
 from dpbandit.auditing.worlds import Pair, World, answers_of, contexts_of
 from dpbandit.convex.spec import ConvexSpec
+from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism, enrolled, witnessed
@@ -44,12 +45,17 @@ _DECIMALS = 9
 2012), which is known and not what is looked for."""
 
 
+def all_see_actions(spec: Spec) -> bool:
+    """Whether all actions are released, the differing user's own with them."""
+    return isinstance(spec, ConvexSpec | ExpertsSpec)
+
+
 def public_ends(config: AgentConfig, spec: Spec, pair: Pair, seed: int) -> Ends:
     """What the differing user adds to each sum, averaged over a few runs of their own.
 
     None are needed where actions are released: there the ends are those of the run.
     """
-    if isinstance(spec, ConvexSpec):
+    if all_see_actions(spec):
         return []
     witness, seeds = Witness(), [(seed, 0, run) for run in range(_END_RUNS)]
     deque(rounds(config, spec, (pair.first, pair.second), pair.round, seeds, witness), maxlen=0)
@@ -72,7 +78,7 @@ def columns_of(
     """One run of either world for each seed, as `view` shows it."""
     witness, parts, before, own = Witness(), list[Part](), dict[str, Floats](), None
     worlds, runs = (pair.first, pair.second), 2 * len(seeds)
-    public = isinstance(spec, ConvexSpec)  # actions, hers with them
+    public = all_see_actions(spec)
     for event, user, agent, action in rounds(config, spec, worlds, pair.round, seeds, witness):
         if event == "act" and user == pair.round and public:
             own = action
@@ -84,7 +90,10 @@ def columns_of(
             parts += _changes(before, memory(agent, runs))
     if view == "released":
         parts += witness.others
+        parts += [Part("ratios", False, r.round(_DECIMALS)) for r in witness.ratios()]
         parts += _weighed(witness, None if public else ends)
+    if isinstance(spec, ExpertsSpec) and own is not None:
+        parts = [_beside(own, spec.n_actions, part) for part in parts]
     parts = parts or [Part("nothing", False, np.zeros((runs, 1)))]
     values = np.concatenate([part.values for part in parts], axis=1)
     widths = [part.values.shape[1] for part in parts]
@@ -113,8 +122,8 @@ def _weighed(witness: Witness, ends: Ends | None) -> list[Part]:
             ratio = np.vecdot(v - weight * (one + two) / 2, two - one)
             found.append(_weight("sums", ratio / known.sensitivity**2))
         for order in (1, 2) if known.is_tree else ():
-            for v, _ in known.nodes():
-                ratio = _norm(v - one, order) - _norm(v - two, order)
+            for v, weight in known.nodes():
+                ratio = weight[:, 0] * (_norm(v - one, order) - _norm(v - two, order))
                 found.append(_weight(f"nodes l_{order}", ratio / known.sensitivity))
     return found
 
@@ -131,31 +140,48 @@ def _norm(v: Floats, order: int) -> Floats:
 def _of_action(spec: Spec, action: Any, own: Any) -> list[Part]:
     """A choice, a number, or a point; of a point also the part along the differing user's own."""
     seen = np.asarray(action, dtype=float).reshape(len(action), -1).round(_DECIMALS)
-    found = [Part("actions", isinstance(spec, ContextualSpec), seen)]
+    found = [Part("actions", isinstance(spec, ContextualSpec | ExpertsSpec), seen)]
     if own is not None and isinstance(spec, ConvexSpec):
         centre = spec.loss.domain.centre
         found.append(_weight("turned", np.vecdot(seen - centre, own - centre)))
     return found
 
 
+def _beside(own: Any, experts: int, part: Part) -> Part:
+    """A choice together with the expert that she followed, whose loss decides what it shows."""
+    if not part.categorical:
+        return part
+    return part._replace(values=part.values + (experts + 1) * own[:, None])  # -1 is nobody
+
+
 def memory(agent: Any, replicas: int) -> dict[str, Floats]:
     """All arrays (R, ...) that an agent holds outside mechanisms and random streams."""
-    found: dict[str, Floats] = {}
+    return {
+        path: item.reshape(replicas, -1).astype(float)
+        for path, item in _reached(agent)
+        if isinstance(item, np.ndarray)
+        and item.ndim
+        and len(item) == replicas
+        and item.dtype.kind in "biuf"
+    }
+
+
+def _reached(agent: Any) -> Iterator[tuple[str, Any]]:
+    """All arrays and mechanisms, by attributes and containers; not what is inside of mechanisms."""
     seen: set[int] = set()
-
-    def walk(path: str, item: Any) -> None:
+    waiting = [("", agent)]
+    while waiting:
+        path, item = waiting.pop()
         if isinstance(item, np.ndarray):
-            if item.ndim and len(item) == replicas and item.dtype.kind in "biuf":
-                found[path] = item.reshape(replicas, -1).astype(float)
-            return
-        if isinstance(item, Mechanism | Source | Streams | Ledger | type) or id(item) in seen:
-            return
+            yield path, item
+            continue
+        if id(item) in seen:
+            continue
         seen.add(id(item))
-        for name, part in _parts(item):
-            walk(f"{path}.{name}", part)
-
-    walk("", agent)
-    return found
+        if isinstance(item, Mechanism):
+            yield path, item
+        elif not isinstance(item, Source | Streams | Ledger | type):
+            waiting += [(f"{path}.{name}", part) for name, part in _parts(item)]
 
 
 def _parts(item: Any) -> list[tuple[Any, Any]]:
@@ -194,6 +220,9 @@ def rounds(
     with witnessed(witness), enrolled() as roll, np.errstate(all="ignore"):
         agent = config.make(spec, Streams([*seeds] * len(worlds)))
         books = Books(type(config).__name__, agent.ledger, roll)
+        for _, item in _reached(agent):
+            if isinstance(item, Mechanism):
+                witness.meet(item, len(seeds) * len(worlds))
         for t in range(spec.horizon):
             if t == differing:
                 yield "before", t, agent, None

@@ -1,16 +1,27 @@
 """What an auditor hears at the door: releases, and what is left of sums without other users."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from math import inf
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from dpbandit.arrays import Floats
+from dpbandit.auditing.choices import Bits, Draws, Segments
+from dpbandit.auditing.peelings import Peelings
 from dpbandit.privacy.fading import FadingSum
+from dpbandit.privacy.hard_thresholding import NoisyHardThresholding
 from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.padded_tree import PaddedTreeNoise
 from dpbandit.privacy.prefix_sums import PrefixSum, TreeNoise
+from dpbandit.privacy.redraw_bits import RedrawBit
+from dpbandit.privacy.restarting_trees import RestartingTrees
+from dpbandit.privacy.selection import CumulativeLosses, OneShotTopK
+from dpbandit.privacy.sparse_vector import SegmentAboveThreshold
 
-_SUMS = (PrefixSum, FadingSum)
+_SUMS = (PrefixSum, FadingSum, RestartingTrees)
+_MOST_CANDIDATES = 256
+"""Where experts stand for points there may be thousands, and draws are not weighed."""
 
 
 class Part(NamedTuple):
@@ -27,8 +38,20 @@ class Left(NamedTuple):
 
     values: Floats
     """(2 R, n)"""
-    weight: float
-    """of the differing user's part, by now"""
+    weight: Floats
+    """of the differing user's part, by now, (2 R, 1)"""
+
+
+class Ear(Protocol):
+    """Listens to a mechanism whose law is known."""
+
+    def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
+        """One call of the door; `hers`: it is fed the differing user's round."""
+        ...
+
+    def ratios(self) -> Floats | None:
+        """log P_other - log P_own of what was released, (2 R, p), if she moved any of it."""
+        ...
 
 
 class Sum:
@@ -37,34 +60,52 @@ class Sum:
     def __init__(self, mechanism: Mechanism) -> None:
         self._mechanism = mechanism  # kept alive, so that its id stays its own
         self.released = isinstance(mechanism, _SUMS)
-        self.is_tree = isinstance(getattr(mechanism, "_noise", None), TreeNoise)
+        noise = getattr(mechanism, "_noise", None)
+        self._padded = noise if isinstance(noise, PaddedTreeNoise) else None
+        self.is_tree = isinstance(noise, TreeNoise | PaddedTreeNoise)
+        self.is_tree |= isinstance(mechanism, RestartingTrees)
         self.sensitivity = mechanism.sensitivity
         self.hers: Floats | None = None
         """what the differing user added, (2 R, n)"""
         self.left: list[Left] = []
+        self._unpadded: list[Left] = []
         self._others: Floats | float = 0.0
-        self._weight, self._fade = 0.0, getattr(mechanism, "fade", 1.0)
+        self._weight: Floats = np.zeros((1, 1))
 
-    def add(self, query: Floats, *, hers: bool) -> None:
-        """One user's (2 R, ...)."""
+    def add(self, datum: Any, *, hers: bool) -> None:
+        """One user's round."""
+        query = self._mechanism.query(*datum)
         flat = query.reshape(len(query), -1)
+        if isinstance(self._mechanism, RestartingTrees):
+            self._fade(~datum[2][:, None])
         if hers:
-            self.hers, self._weight = flat if self.hers is None else self.hers + flat, 1.0
+            self.hers = flat if self.hers is None else self.hers + flat
+            self._weight = np.ones((len(flat), 1))
         else:
             self._others = self._others + flat
 
     def release(self, release: Floats) -> None:
-        """The sum in the statistic's units."""
-        self.left.append(Left(release.reshape(len(release), -1) - self._others, self._weight))
-        self._others, self._weight = self._others * self._fade, self._weight * self._fade
+        """The sum with its noise."""
+        units = getattr(getattr(self._mechanism, "_statistic", None), "units", 1.0)
+        self.left.append(self._without_others(release / units))
+        if self._padded is not None:
+            self._unpadded.append(self._without_others(release / units - self._padded.padding))
+        self._fade(getattr(self._mechanism, "fade", 1.0))
+
+    def _without_others(self, release: Floats) -> Left:
+        return Left(release.reshape(len(release), -1) - self._others, self._weight)
+
+    def _fade(self, factor: Any) -> None:
+        self._others, self._weight = self._others * factor, self._weight * factor
 
     def nodes(self) -> Iterator[Left]:
         """The nodes of a tree that she is in: release t less release t - lowbit(t)."""
-        for t, left in enumerate(self.left, start=1):
+        releases = self._unpadded or self.left
+        for t, left in enumerate(releases, start=1):
             below = t & (t - 1)
-            less = self.left[below - 1] if below else Left(np.zeros(1), 0.0)
-            if left.weight > less.weight:
-                yield Left(left.values - less.values, 1.0)
+            less = releases[below - 1] if below else Left(np.zeros(1), np.zeros((1, 1)))
+            if (left.weight > less.weight).any():
+                yield Left(left.values - less.values, 1.0 * (left.weight > less.weight))
 
 
 class Witness:
@@ -78,6 +119,19 @@ class Witness:
         self.others: list[Part] = []
         """releases that are no sums"""
         self._places = dict[int, int]()
+        self._ears = dict[int, Ear]()
+
+    def meet(self, mechanism: Mechanism, runs: int) -> None:
+        """Listen closely, where that is known how; before the first call."""
+        if (ear := _ear_for(mechanism, runs)) is not None:
+            self._ears[id(mechanism)] = ear
+
+    def ratios(self) -> Iterator[Floats]:
+        """log P_B - log P_A of what mechanisms of known law released, (2 R, p) each."""
+        for ear in self._ears.values():
+            if (found := ear.ratios()) is not None:
+                one, two = np.split(found, 2)
+                yield np.concatenate([one, -two])
 
     def __call__(self, mechanism: Mechanism, datum: Any, release: Any) -> None:
         """One call of the door."""
@@ -86,14 +140,31 @@ class Witness:
             self.sums.append(Sum(mechanism))
         known = self.sums[place]
         if known.released or self.differs:
-            known.add(mechanism.query(*datum), hers=self.differs)
+            known.add(datum, hers=self.differs)
+        if ear := self._ears.get(id(mechanism)):
+            ear.hear(datum, release, hers=self.differs)
         if release is None:
             return
-        if isinstance(mechanism, _SUMS):
-            known.release(release / mechanism._statistic.units)
+        if known.released:
+            known.release(release)
             return
         flat = np.asarray(release).reshape(len(release), -1)
         kind = not np.issubdtype(flat.dtype, np.floating)
         self.others.append(Part("releases", kind, flat.astype(float)))
         if not kind:
             self.others.append(Part("support", False, (flat != 0).astype(float)))
+
+
+def _ear_for(mechanism: Mechanism, runs: int) -> Ear | None:
+    """None: its releases are scored as they are, or it has no noise."""
+    if isinstance(mechanism, NoisyHardThresholding):
+        return Peelings(mechanism) if 0 < mechanism.spend.parts[0].pure < inf else None
+    if isinstance(mechanism, RedrawBit) and mechanism.rate < inf:
+        return Bits(mechanism)
+    if isinstance(mechanism, SegmentAboveThreshold) and min(mechanism.scales) > 0:
+        return Segments(mechanism, runs)
+    if isinstance(mechanism, OneShotTopK) and (mechanism.scale > 0).all():
+        source = mechanism.source
+        if isinstance(source, CumulativeLosses) and source.n <= _MOST_CANDIDATES:
+            return Draws(mechanism, runs)
+    return None

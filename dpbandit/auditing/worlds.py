@@ -5,13 +5,15 @@ Which users are tried depends on the kind of problem: `contexts`, `data`.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbandit.arrays import Floats
 from dpbandit.losses.loss import Loss
+
+Number = TypeVar("Number", bound=np.generic)
 
 
 class Answer(Protocol):
@@ -111,6 +113,22 @@ class Users(Protocol):
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
         """Either user in round t, among quiet ones."""
         ...
+
+
+def told_to_all(users: Sequence[User], delay: int) -> World:
+    """A stream with full information: a context is the datum told last, 0 before any is."""
+    data = np.array([user.context for user in users])
+    context, told = np.zeros_like(data), max(0, len(data) - 1 - delay)
+    context[len(data) - told :] = data[:told]
+    return World(context, tuple(user.answer for user in users))
+
+
+def twin(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """What the other of two worlds has where this one has `values`, (2 R, ...).
+
+    A run and its twin share their noise: until the differing user is learned from they are alike.
+    """
+    return np.roll(values, len(values) // 2, axis=0)
 
 
 def contexts_of(worlds: Sequence[World], t: int, runs: int) -> Floats:

@@ -66,9 +66,12 @@ class EpochSelection(ExponentialMechanism):
             self._before = np.where(ends, self._drawn, self._before)
         return chosen
 
-    def _scores(self, due: Ints, *public: npt.NDArray[Any]) -> Floats:
-        total, start = (np.broadcast_to(S, self._shape)[due] for S in (self._total, self._start))
-        return -np.maximum(total - start, public[0][due, None])
+    def scores(self, sums: Floats, due: Ints, *public: npt.NDArray[Any]) -> Floats:
+        """-max(S, floor)."""
+        return -np.maximum(sums, public[0][due, None])
+
+    def _summed(self, due: Ints) -> Floats:
+        return super()._summed(due) - np.broadcast_to(self._start, self._shape)[due]
 
     def _noisy(self, scores: Floats, due: Ints) -> Floats:
         noise, scale = self._next_noise(due)

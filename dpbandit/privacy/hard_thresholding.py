@@ -1,9 +1,9 @@
 """Sparse linear regression by noisy iterative hard thresholding, an episode at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +65,21 @@ class SparseRows:
         return k * self.entry_bound, k * min(sqrt(picks) * self.entry_bound, self.norm_bound)
 
 
+class Peeled(NamedTuple):
+    """One iteration: the iterate that it began with, what was peeled, and what is left of it."""
+
+    beta: Floats
+    """(R, G, d)"""
+    v: Floats
+    """(R, P, D)"""
+    kept: Floats
+    """(R, P, D)"""
+    move: float
+    """how far one user moves a coordinate of v"""
+    move_2: float
+    """how far `sparsity` of them, in l_2"""
+
+
 class NoisyHardThresholding(Mechanism):
     """Estimates of a sparse parameter, each from the rounds of one episode and no others.
 
@@ -88,7 +103,8 @@ class NoisyHardThresholding(Mechanism):
     the last episode listed nothing is stored or released.
 
     `query` shows a round's term of the gradient at beta = 0, where every episode starts. At any
-    other beta it has the same bounds, and is made by the same lines.
+    other beta it has the same bounds, and is made by the same lines. Every peeling is paid for as
+    if it were released: `on_peeled`, if set, is told of each; for audits.
 
     Args:
         spec: bounds and clips of a round.
@@ -105,6 +121,7 @@ class NoisyHardThresholding(Mechanism):
 
     order: ClassVar[float] = np.inf
     """the norm in which `sensitivity` is meant: one coordinate of a round's gradient"""
+    on_peeled: Callable[[Peeled], None] | None = None
 
     def __init__(
         self,
@@ -143,9 +160,12 @@ class NoisyHardThresholding(Mechanism):
 
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
         """This round's term of the gradient at beta = 0, (R, G, d)."""
+        return self.term(np.zeros((self._replicas, self._spec.blocks, self._spec.dim)), *datum)
+
+    def term(self, beta: Floats, *datum: npt.NDArray[Any]) -> Floats:
+        """A round's term of the gradient at `beta`, (R, G, d)."""
         x, block, r = self._spec.row(*datum)
-        zero = np.zeros((self._replicas, self._spec.blocks, self._spec.dim))
-        return self._spec.gradient(x[:, None], block[:, None], r[:, None], zero)
+        return self._spec.gradient(x[:, None], block[:, None], r[:, None], beta)
 
     def _start(self) -> None:
         """Room for the next episode's rounds: raw data, which never leaves here."""
@@ -174,6 +194,8 @@ class NoisyHardThresholding(Mechanism):
         for _ in range(self._iterations):
             v = beta + step * self._spec.gradient(self._x, self._block, self._r, beta)
             kept = self._peel(v.reshape(self._shape), move, move_2)
+            if self.on_peeled is not None:
+                self.on_peeled(Peeled(beta, v.reshape(self._shape), kept, move, move_2))
             beta = project_l1(kept.reshape(v.shape), self._radius)
         return beta
 

@@ -2,6 +2,8 @@
 
 from math import sqrt
 
+import numpy as np
+
 from dpbandit.arrays import Floats
 from dpbandit.inputs import BadInput
 from dpbandit.privacy.noise import Sampler
@@ -29,6 +31,8 @@ class PaddedTreeNoise:
         self._node, self._tree = node, TreeNoise(node, stddev=stddev)
         self._node_stddev, self.stddev = stddev, 0.0
         self._leaves, self._t = leaves, 0
+        self.padding: Floats = np.zeros(())
+        """the fresh noises in the latest N_t: they protect nobody, an audit may take them away"""
 
     def __call__(self) -> Floats:
         """N_t, (R, *shape)."""
@@ -36,9 +40,10 @@ class PaddedTreeNoise:
             raise BadInput(f"This padded tree is calibrated for {self._leaves} releases, not more.")
         self._t += 1
         height = self._leaves.bit_length()
-        N = self._tree()
+        N = unpadded = self._tree()
         for _ in range(height - self._t.bit_count()):
             N = N + self._node()
+        self.padding = N - unpadded
         self.stddev = sqrt(height) * self._node_stddev
         return N
 

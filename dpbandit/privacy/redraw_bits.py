@@ -71,7 +71,7 @@ class RedrawBit(Mechanism):
         whole("uses", uses, 0)
         self.spend = PureSpend.of(f"{name}: keep or redraw", [bit_epsilon(rate, probability)])
         self.sensitivity, self.uses = 1.0, uses
-        self._rate, self._keep, self._replicas = rate, 1 - probability, len(streams)
+        self.rate, self._keep, self._replicas = rate, 1 - probability, len(streams)
         self._coins = streams.uniforms(name)
 
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
@@ -80,7 +80,10 @@ class RedrawBit(Mechanism):
             raise BadInput(f"Expected losses of shape {datum[0].shape} to be {(self._replicas,)}.")
         return clip_range(datum[0], 0.0, 1.0)
 
+    def keeps(self, loss: Floats) -> Floats:
+        """With which probability, where `active`."""
+        return self._keep * np.exp(-np.where(loss > 0, self.rate, 0.0) * loss)  # inf x 0 is 0 here
+
     def _release(self, *datum: npt.NDArray[Any]) -> Any:
         loss, active = self.query(*datum), datum[1]
-        shrunk = np.exp(-np.where(loss > 0, self._rate, 0.0) * loss)  # inf times 0 is 0 here
-        return (self._coins() >= self._keep * shrunk) & active
+        return (self._coins() >= self.keeps(loss)) & active

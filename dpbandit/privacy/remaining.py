@@ -73,8 +73,9 @@ class RemainingTopK(OneShotTopK):
             )
         return chosen
 
-    def _scores(self, due: Ints, *public: npt.NDArray[Any]) -> Floats:
-        return np.where(public[0][due], -np.inf, super()._scores(due))
+    def scores(self, sums: Floats, due: Ints, *public: npt.NDArray[Any]) -> Floats:
+        """-max(S, floor) of those that are left."""
+        return np.where(public[0][due], -np.inf, super().scores(sums, due))
 
     def _largest(self, noisy: Floats) -> Ints:
         best = np.argsort(-noisy, axis=1, kind="stable")[:, : self._k]

@@ -150,8 +150,8 @@ class OneShotTopK(Mechanism):
         note = f"{name}: {draws} x {self._kind}, {k} of {source.n}"
         self.spend = self._spend.of(note, np.repeat(each, k))
         self.sensitivity, self.uses, self.draws = source.sensitivity, uses, draws
-        self._source, self._k, self._shape = source, k, (len(streams), source.n)
-        self._scale = 2 * source.sensitivity / each
+        self.source, self._k, self._shape = source, k, (len(streams), source.n)
+        self.scale: Floats = 2 * source.sensitivity / each
         self._noise = self._law.sampler(streams, name, (source.n,))
         self._total: Floats = np.zeros((1, source.n))  # exact: never leaves here
         self._drawn = np.zeros(len(streams), dtype=np.int64)
@@ -163,19 +163,23 @@ class OneShotTopK(Mechanism):
         """What this round adds: the scores, or the clipped losses, (R, n)."""
         if datum[0].shape != self._shape:
             raise BadInput(f"Expected scores of shape {datum[0].shape} to be {self._shape}.")
-        return self._source.query(datum[0])
+        return self.source.query(datum[0])
 
     def _release(self, *datum: npt.NDArray[Any]) -> Any:
-        self._total = self._source.after(self._total, self.query(*datum))
+        self._total = self.source.after(self._total, self.query(*datum))
         due = np.flatnonzero(datum[1]) if len(datum) > 1 else np.arange(self._shape[0])
         chosen = np.full((self._shape[0], self._k), -1)
         if len(due):
-            chosen[due] = self._largest(self._noisy(self._scores(due, *datum[2:]), due))
+            scores = self.scores(self._summed(due), due, *datum[2:])
+            chosen[due] = self._largest(self._noisy(scores, due))
         return chosen
 
-    def _scores(self, due: Ints, *public: npt.NDArray[Any]) -> Floats:
-        """Of the replicas `due`, (len(due), n)."""
-        return self._source.scores(np.broadcast_to(self._total, self._shape)[due])
+    def scores(self, sums: Floats, due: Ints, *public: npt.NDArray[Any]) -> Floats:
+        """What is to be maximised, (len(due), n), where the source's `sums` are those."""
+        return self.source.scores(sums)
+
+    def _summed(self, due: Ints) -> Floats:
+        return np.broadcast_to(self._total, self._shape)[due]
 
     def _noisy(self, scores: Floats, due: Ints) -> Floats:
         noise, scale = self._next_noise(due)
@@ -208,7 +212,7 @@ class OneShotTopK(Mechanism):
         while self._first < self._drawn.min():
             self._noises.popleft()
             self._first += 1
-        return noise, self._scale[selections, None]
+        return noise, self.scale[selections, None]
 
 
 class ExponentialMechanism(OneShotTopK):

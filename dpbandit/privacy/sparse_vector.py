@@ -168,8 +168,9 @@ class SegmentAboveThreshold(Mechanism):
         self.sensitivity, self.uses = high - low, uses
         self._range = low, high
         law, s = _LAWS[noise], self.sensitivity
-        self._threshold_noise = law(s / epsilon).sampler(streams, f"{name} threshold", ())
-        self._query_noise = law(s / query_epsilon).sampler(streams, f"{name} query", ())
+        self.noise, self.scales = noise, (s / epsilon, s / query_epsilon)
+        self._threshold_noise = law(self.scales[0]).sampler(streams, f"{name} threshold", ())
+        self._query_noise = law(self.scales[1]).sampler(streams, f"{name} query", ())
         self._sum, self._rho = np.zeros(len(streams)), np.zeros(len(streams))  # never leave here
         self._ended = np.ones(len(streams), dtype=bool)  # the next call begins a segment
 

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from math import inf
@@ -17,7 +18,6 @@ from dpbandit.auditing.everyone import SMALL, audit_all, with_printed
 from dpbandit.auditing.report import plot_audit
 from dpbandit.auditing.search import most_moving_pairs, pairs, users_of
 from dpbandit.auditing.views import columns_of, memory, public_ends
-from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.files import plain
 from dpbandit.inputs import BadInput
 from dpbandit.privacy.calibrate import exact_prefix_sum
@@ -33,6 +33,7 @@ from tests.prey.audited import (
     Boasts,
     CountsACorner,
     HalfTheChoiceNoise,
+    QuietPeeling,
     SumsRewards,
 )
 
@@ -49,7 +50,7 @@ def test_private_agents_are_not_flagged(view):
     configs = {name: config() for name, config in AGENTS.items()}
     reports = audit_all(configs, view=view, failure=0.05, runs=400, progress=False)
     assert {"dp-ucb", "dp-hdb", "fliphat", "batch-moment", "fade"} <= set(reports)
-    assert {"pftal", "private-bandit"} <= set(reports)
+    assert {"pftal", "private-bandit", "sparse-vector-experts"} <= set(reports)
     assert not [name for name, report in reports.items() if report.flagged]
 
 
@@ -63,12 +64,8 @@ def test_shariff_and_sheffet_s_wishart_noise_is_over_noise():
 
 @cache
 def private_variants():
-    """Without Wishart noise, whose tables take long, and experts, who are enumerated."""
-    others = [
-        pair
-        for pair in discovered()
-        if getattr(pair[0], "noise", None) != "wishart" and not isinstance(pair[1], ExpertsSpec)
-    ]
+    """Without Wishart noise, whose tables take long."""
+    others = [pair for pair in discovered() if getattr(pair[0], "noise", None) != "wishart"]
     return [pair for pair in others if 0 < certify(*pair, accountants=False).epsilon < inf]
 
 
@@ -85,6 +82,16 @@ def test_every_private_variant_is_not_flagged(quarter):
         for pair in pairs[quarter::4]
     }
     assert not [name for name, report in reports.items() if report.flagged]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("horizon", [1, 2])
+def test_every_private_variant_is_audited_in_hardly_any_rounds(horizon):
+    """It works, or is refused in one sentence: for example, as many rounds are warm-up."""
+    for config, spec in private_variants():
+        with suppress(BadInput):
+            report = audit(config, replace(spec, horizon=horizon), runs=400, progress=False)
+            assert report.eps_lower == 0 or horizon > 1
 
 
 def test_certificates_are_bounded_closely():
@@ -131,6 +138,14 @@ def test_half_the_noise_of_choices_is_flagged():
     for kind, broken in ((HalfTheChoiceNoise, True), (DPHDB, False)):
         config = kind(selection="gumbel", delta=1e-4, warm_up=1)
         assert audit(config, spec, runs=20_000, progress=False).flagged == broken
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_half_the_noise_of_peelings_is_flagged(seed):
+    """2,000 runs at epsilon 4, arms that share a parameter; the honest mechanism passes there."""
+    for kind, broken in ((QuietPeeling, True), (FLIPHAT, False)):
+        config = kind(sparsity=1, epsilon=4.0, delta=1e-4)
+        assert audit(config, SHARED, seed=seed, **QUICK).flagged == broken
 
 
 def test_gross_faults_show_in_actions():

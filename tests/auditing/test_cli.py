@@ -69,6 +69,15 @@ def test_agents_that_cannot_meet_the_target_are_named(run, monkeypatch):
     assert "Not audited at epsilon 1, delta 0: dp-ucb." in out
 
 
+@pytest.mark.parametrize("agent", ["linear-ftrl", "pftal", "wdp-cocop", "sparse-vector-experts"])
+def test_one_round_of_data_shows_nothing(run, agent):
+    """Who is told data is shown those of the round before: there is none."""
+    env = "Experts" if "experts" in agent else "OnlineConvex"
+    code, out, errors = run("audit", agent, "--env", env, "--horizon", 1, "--runs", 400)
+    assert (code, errors) == (0, "")
+    assert "measured    epsilon >= 0.000" in out
+
+
 @pytest.mark.parametrize(
     ("agent", "verdict"), [("linucb", "nothing is claimed"), ("uniform", "not refuted")]
 )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbandit import audit
-from dpbandit.agents import PFTAL, PrivateBandit
+from dpbandit.agents import PFTAL, LinearFTRL, PrivateBandit
 from dpbandit.auditing.everyone import SMALL
 from dpbandit.auditing.search import most_moving_pairs, pairs, users_of
 from dpbandit.auditing.views import columns_of, rounds
@@ -18,13 +18,13 @@ from dpbandit.domains import Ball
 from dpbandit.losses import Linear, Quadratic
 from tests.prey.convex import PREY
 
-*_, VALUES, DATA = SMALL
+_, _, VALUES, DATA, _ = SMALL
 SHORT = ConvexSpec(loss=Linear(Ball(1)), horizon=8, feedback="datum")
 SEEDS = [(0, r) for r in range(6)]
 
 
 def spec_for(config):
-    return SHORT if isinstance(config, PFTAL) else VALUES
+    return SHORT if isinstance(config, PFTAL | LinearFTRL) else VALUES
 
 
 @pytest.mark.parametrize("spec", [VALUES, DATA])

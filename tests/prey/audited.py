@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.agents import DPHDB, DPUCB, FADE
+from dpbandit.agents import DPHDB, DPUCB, FADE, FLIPHAT
 from dpbandit.privacy.calibrate import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.ledger import Ledger, no_data
+from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
 from dpbandit.privacy.statistics import Moments
+from dpbandit.streams import Streams
 from tests.prey.leaks import (
     HalfTheNoise,
     NoContextClip,
@@ -72,6 +74,50 @@ class HalfTheChoiceNoise(DPHDB):
         agent: Any = super().make(spec, streams)
         agent._door.__class__ = HalfTheNoise
         return agent
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuietPeeling(FLIPHAT):
+    """FLIPHAT with a part of the noise that it pays for."""
+
+    picks: float = 0.5
+    values: float = 0.5
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        agent: Any = super().make(spec, streams)
+        peel = agent._estimates._peel
+        gumbel, values = peel.gumbel, peel.values
+        peel.gumbel, peel.values = (lambda: self.picks * gumbel()), (lambda: self.values * values())
+        return agent
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpendsMore:
+    """An agent of `factor` times the epsilon that its ledger and its mechanisms say."""
+
+    agent: Any
+    factor: float = 2.0
+
+    @property
+    def epsilon(self) -> float:
+        return float(self.agent.epsilon)
+
+    @property
+    def delta(self) -> float:
+        return float(getattr(self.agent, "delta", 0.0))
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        made = replace(self.agent, epsilon=self.factor * self.epsilon).make(spec, streams)
+        honest = self.agent.make(spec, Streams([0]))
+        for door, said in zip(doors(made), doors(honest), strict=True):
+            door.spend = said.spend
+        made.ledger = honest.ledger
+        return made
+
+
+def doors(agent: Any) -> list[Any]:
+    """Its mechanisms, in the order of its attributes."""
+    return [part for part in vars(agent).values() if isinstance(part, Mechanism)]
 
 
 @dataclass(frozen=True, kw_only=True)

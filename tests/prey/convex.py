@@ -3,20 +3,32 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpbandit.agents import PFTAL, PrivateBandit
+from dpbandit.agents import PFTAL, LinearFTRL, PrivateBandit
 from dpbandit.convex.leaders import GradientLeader
 from dpbandit.privacy.statistics import ClippedVectors
 
 
 def quieten(sums: Any, factor: float) -> None:
     """Noise of a tree's nodes times `factor`, whatever the ledger says."""
-    node = sums._noise._node
-    sums._noise._node = lambda: factor * node()
+    noise = sums._noise
+    node = noise._node
+    for part in (noise, getattr(noise, "_tree", noise)):
+        part._node = lambda: factor * node()
 
 
 @dataclass(frozen=True, kw_only=True)
 class HalfTheNodes(PFTAL):
     """The leader with half the noise."""
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        agent: Any = super().make(spec, streams)
+        quieten(agent._sums, 0.5)
+        return agent
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfThePaddedNodes(LinearFTRL):
+    """The leader of linear losses with half the noise, of nodes and of padding."""
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
@@ -73,6 +85,7 @@ class NoValueClip(PrivateBandit):
 
 PREY = {
     "half the noise of gradients": HalfTheNodes(),
+    "half the noise of padded nodes": HalfThePaddedNodes(),
     "gradients not clipped": NoGradientClip(),
     "a datum is answered in the next round": AnswersTheContext(),
     "half the noise of values": HalfTheValues(delta=1e-4),
