@@ -53,7 +53,12 @@ def _root(
 
 
 def main() -> None:
-    """Entry point: one plain sentence, and exit code 2 on bad input, 130 on Ctrl-C."""
+    """Entry point: one plain sentence, and exit code 2 on bad input, 130 on Ctrl-C.
+
+    Modules in the current folder can be named, as with `python -m`; what is installed comes first.
+    """
+    if "" not in sys.path:
+        sys.path.append("")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a path may hold bytes that are no text
             stream.reconfigure(errors="backslashreplace")
