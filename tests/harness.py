@@ -4,7 +4,7 @@ import dataclasses
 import io
 import pickle
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -18,9 +18,11 @@ from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.experts.spec import ExpertsSpec
 from dpbandit.inputs import BadInput
 from dpbandit.losses import Linear, LinearRegression, Quadratic
+from dpbandit.privacy.batch_sums import BatchSum
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.fading import FadingSum
 from dpbandit.privacy.mechanism import Mechanism, enrolled
+from dpbandit.privacy.one_point import LocalValues
 from dpbandit.privacy.prefix_sums import PrefixSum
 from dpbandit.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
 from dpbandit.stochastic.spec import StreamSpec
@@ -102,6 +104,7 @@ def _words(hint: Any) -> list[Any]:
     return []
 
 
+@cache
 def discovered() -> list[tuple[Any, Spec]]:
     """Every agent's variants, on every kind of spec they fit; of those that make the same running
     agent, byte for byte, the first.
@@ -136,7 +139,7 @@ def label(pair: tuple[Any, Spec]) -> str:
     return " ".join([type(config).__name__, *changed, name])
 
 
-SUMS = (PrefixSum, FadingSum)
+SUMS = (PrefixSum, FadingSum, BatchSum, LocalValues)
 """Mechanisms that release a sum with noise added."""
 
 
@@ -220,7 +223,13 @@ class Tape(NamedTuple):
 
 
 def run(
-    config: Any, spec: Spec, world: World, replay: Tape | None = None, *, remember: bool = True
+    config: Any,
+    spec: Spec,
+    world: World,
+    replay: Tape | None = None,
+    *,
+    admit: Callable[..., Any] | None = None,
+    remember: bool = True,
 ) -> Tape:
     """Play `world`, recording the door; with `replay`, its releases are handed out again.
 
@@ -230,7 +239,7 @@ def run(
     """
     R = world.context.shape[1]
     marks, queries, mechanisms, releases, actions, memories = [0], [], [], [], [], []
-    with short_blocks(), door(queries, mechanisms, releases, replay), enrolled() as roll:
+    with short_blocks(), door(queries, mechanisms, releases, replay, admit), enrolled() as roll:
         agent = config.make(spec, Streams(range(R)))
         for t, context in enumerate(world.context):
             actions.append(agent.act(context))
@@ -256,11 +265,21 @@ def short_blocks() -> Iterator[None]:
 
 
 @contextmanager
-def door(queries: list, mechanisms: list, releases: list, replay: Tape | None) -> Iterator[None]:
-    """Watch `Mechanism.__call__`, and replace what it releases if there is something to replay."""
+def door(
+    queries: list,
+    mechanisms: list,
+    releases: list,
+    replay: Tape | None,
+    admit: Callable[..., Any] | None = None,
+) -> Iterator[None]:
+    """Watch `Mechanism.__call__`, and replace what it releases if there is something to replay.
+
+    `admit`, told the mechanism and its datum, says what is fed in place of the datum.
+    """
     original = Mechanism.__call__
 
     def watched(self: Mechanism, *datum: Any) -> Any:
+        datum = datum if admit is None else admit(self, *datum)
         queries.append(self.query(*datum))
         mechanisms.append(self)
         release = original(self, *datum)
@@ -308,15 +327,17 @@ def largest_move(one: Tape, two: Tape, t: int) -> Any:
 def noises(tape: Tape) -> list[Any]:
     """What each release of a sum added to all that was fed to it, in its units.
 
-    After a release a fading sum keeps its total times `fade`, a running sum keeps it whole.
-    Mechanisms that release choices have none to show.
+    After a release a fading sum keeps its total times `fade`, a running sum keeps it whole, local
+    values keep nothing. Mechanisms that release something else have none to show.
     """
     found, totals = [], {}
     for query, mechanism, release in zip(tape.queries, tape.mechanisms, tape.releases, strict=True):
         total = totals.get(id(mechanism), 0.0) + query
         if release is not None and isinstance(mechanism, SUMS):
-            found.append(release / mechanism._statistic.units - total)
-            total = total * getattr(mechanism, "fade", 1.0)
+            units = getattr(getattr(mechanism, "_statistic", None), "units", 1.0)
+            found.append(release / units - total)
+            keeps = 0.0 if isinstance(mechanism, LocalValues) else 1.0
+            total = total * getattr(mechanism, "fade", keeps)
         totals[id(mechanism)] = total
     return found
 

@@ -172,6 +172,29 @@ def door(R=3, draws=1, uses=4):
     )
 
 
+def test_points_have_the_law_they_are_paid_for():
+    """Statistical: first draws of 1,500 replicas after twelve users, against exp(-eta max(S, floor)
+    / 2) by quadrature with the eta that is in the spend; false alarm 1e-6. Twice that and no floor
+    are caught (asserted)."""
+    R, floor, loss = 1500, 3.0, Ramp(Ball(1))
+    doors = BallDraws(
+        loss, OnALine(loss, R), Streams(range(R)), "d", eta=3.0, floor=floor, uses=12, draws=1
+    )
+    data = np.array([[1.0, -0.7]] * 10 + [[-1.0, -0.5]] * 2)
+    for t, z in enumerate(data, 1):
+        points = doors(np.tile(z, (R, 1)), np.full(R, t == 12))
+    grid = np.linspace(-1, 1, 20_001)
+    total = UnitLosses(loss).total(grid[:, None], loss.admissible(data))
+    assert total.min() < floor < total.max()
+    for eta, level, fits in (
+        (doors.spend.pure, floor, True),
+        (2 * doors.spend.pure, floor, False),
+        (doors.spend.pure, 0.0, False),
+    ):
+        density = -eta / 2 * np.maximum(total, level)
+        assert (p_value(points[:, 0], grid, density) > FALSE_ALARM) == fits
+
+
 def test_points_are_drawn_for_those_who_are_due():
     """Replicas do not know each other, nobody has more than K points, what is paid is K eta."""
     rng = np.random.default_rng(6)

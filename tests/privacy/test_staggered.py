@@ -37,15 +37,6 @@ def test_every_row_has_the_law_of_its_own_process(turns):
     assert noise.stddev == pytest.approx(stddevs[-1])
 
 
-def test_rows_are_independent():
-    """Statistical: correlations of rows are below 5 / sqrt(4,000) (false alarm below 1e-4)."""
-    noise = StaggeredNoise(Streams(range(4000)), "noise", (K, 1), stddev=1.0, turns=3)
-    for _ in range(K * 3 + 30):
-        last = noise()
-    correlations = np.corrcoef(last[:, :, 0].T)
-    assert np.abs(correlations - np.eye(K)).max() < 5 / np.sqrt(4000)
-
-
 def test_an_arm_pays_for_its_own_steps():
     """Golden: n = T - (K - 1) t_0 = 800 steps, 799 releases; the claim is met exactly."""
     spec = ContextualSpec(n_actions=K, dim=D, horizon=1000)

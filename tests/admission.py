@@ -1,0 +1,62 @@
+"""What each mechanism may be told: every datum, moved into its public bounds beforehand."""
+
+from functools import singledispatch
+
+import numpy as np
+
+from dpbandit.arrays import clip_norm, clip_range
+from dpbandit.convex.noisy_descent import NoisyDescent
+from dpbandit.experts.ball_draws import BallDraws
+from dpbandit.experts.potential import PotentialDraws
+from dpbandit.privacy.hard_thresholding import NoisyHardThresholding
+from dpbandit.privacy.loss_gradients import RecursiveLossGradients
+from dpbandit.privacy.noisy_vertex import NoisyVertex
+from dpbandit.privacy.redraw_bits import RedrawBit
+from dpbandit.privacy.restarting_trees import RestartingTrees
+from dpbandit.privacy.selection import OneShotTopK
+from dpbandit.privacy.sparse_vector import SegmentAboveThreshold
+from dpbandit.stochastic.blocks import BlockDoor
+from tests.harness import SUMS
+
+
+@singledispatch
+def admitted(mechanism, *datum):
+    """The same datum, but within bounds; what is no number is a public constant."""
+    assert isinstance(mechanism, SUMS), f"What may a {type(mechanism).__name__} be told?"
+    return datum  # all that enters is its query, of which `noises` takes account
+
+
+@admitted.register(NoisyDescent)
+@admitted.register(BlockDoor)
+@admitted.register(BallDraws)
+def _(mechanism, z, *public):
+    return mechanism._loss.admissible(z), *public
+
+
+@admitted.register(OneShotTopK)
+@admitted.register(PotentialDraws)
+@admitted.register(RestartingTrees)
+@admitted.register(SegmentAboveThreshold)
+@admitted.register(RedrawBit)
+def _(mechanism, losses, *public):
+    return clip_range(losses, 0.0, 1.0), *public
+
+
+@admitted.register
+def _(mechanism: NoisyHardThresholding, context, action, reward):
+    rows = mechanism._spec
+    x = clip_norm(context, rows.norm_bound).clip(-rows.entry_bound, rows.entry_bound)
+    return x, action, clip_range(reward, rows.reward_low, rows.reward_high)
+
+
+@admitted.register
+def _(mechanism: NoisyVertex, *datum):
+    *public, user = datum
+    gradients = mechanism._gradients
+    if isinstance(gradients, RecursiveLossGradients):
+        return *public, gradients.loss.admissible(user)
+    *public, context, action = public
+    features = np.where(np.isfinite(context), context, 0.0)
+    features = features.clip(-gradients.context_bound, gradients.context_bound)
+    reward = clip_range(user, gradients.reward_low, gradients.reward_high)
+    return *public, features, action, reward

@@ -1,0 +1,98 @@
+"""What every mechanism adds to what it is fed: a law stated here, or a test that knows it."""
+
+from math import prod
+
+from dpbandit.agents.local_md import MirrorDoor
+from dpbandit.agents.noisy_sgd import SGDDoor
+from dpbandit.agents.phased_sgd import PhaseDoor
+from dpbandit.agents.snowball_sgd import SnowballDoor
+from dpbandit.convex.noisy_descent import NoisyDescent
+from dpbandit.experts.ball_draws import BallDraws
+from dpbandit.experts.potential import PotentialDraws
+from dpbandit.privacy.epochs import EpochSelection
+from dpbandit.privacy.fading import FadingSum, column_norm
+from dpbandit.privacy.generalised_gaussian import GeneralisedGaussian, GeneralisedGaussianSpend
+from dpbandit.privacy.hard_thresholding import NoisyHardThresholding
+from dpbandit.privacy.k_norm import KNormSpend, LaplaceSpend
+from dpbandit.privacy.laws import KNorm, Laplace
+from dpbandit.privacy.noisy_total import NoisyTotal
+from dpbandit.privacy.noisy_vertex import NoisyVertex
+from dpbandit.privacy.padded_tree import PaddedTreeNoise
+from dpbandit.privacy.prefix_sums import BLTNoise, PrefixSum
+from dpbandit.privacy.pure import PureSpend
+from dpbandit.privacy.redraw_bits import RedrawBit
+from dpbandit.privacy.remaining import RemainingTopK
+from dpbandit.privacy.restarting_trees import RestartingTrees
+from dpbandit.privacy.selection import ExponentialMechanism, OneShotTopK, ReportNoisyMax
+from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
+from dpbandit.privacy.staggered import StaggeredNoise
+from dpbandit.privacy.unknown_horizon import DoublingSum
+from dpbandit.privacy.window_tree import WindowTreeNoise
+from dpbandit.privacy.wishart import WishartSpend
+
+HEAVY = (LaplaceSpend, KNormSpend, PureSpend)
+"""Their noise has heavier tails than a normal."""
+
+
+def first_stddev(sums):
+    """Of the first release of one of `SUMS`, in units: what its spend promises, computed anew."""
+    spend, S = getattr(sums.spend, "part", sums.spend), sums.sensitivity
+    if isinstance(sums, FadingSum):
+        return S * column_norm(len(sums._ends), sums.fade) / spend.mu
+    nodes, drawn = nodes_of(sums)
+    assert getattr(spend, "count", getattr(spend, "nodes", nodes)) == nodes  # each is paid for
+    k = prod(sums._statistic.shape) if isinstance(sums, PrefixSum) else 1
+    if isinstance(spend, GeneralisedGaussianSpend):
+        return (drawn * GeneralisedGaussian(S / spend.ratio, spend.r).variance(spend.dim)) ** 0.5
+    if isinstance(spend, HEAVY):
+        law = Laplace(k**0.5) if "laplace" in spend.note else KNorm(1.0)
+        return S / (spend.pure / nodes) * (drawn * law.variance(k)) ** 0.5
+    if isinstance(spend, WishartSpend):
+        rows = sums._statistic
+        L2 = rows.context_bound**2 + rows.reward_bound**2
+        return (2 * spend.degrees) ** 0.5 * L2 / rows.context_bound**2
+    return S * (drawn * nodes) ** 0.5 / spend.mu
+
+
+def nodes_of(sums):
+    """The squared norm of what a user is in, in noises, and how many the first release carries."""
+    if not isinstance(sums, PrefixSum):
+        return 1, 1
+    noise, leaves = sums._noise, sums.leaves
+    if isinstance(noise, StaggeredNoise):
+        others = sums._statistic.shape[0] - 1
+        return BLTNoise.column_norm(leaves - others * noise._turns) ** 2, 1
+    if isinstance(noise, BLTNoise):
+        return noise.column_norm(leaves) ** 2, 1
+    settings = (noise._W, leaves) if isinstance(noise, WindowTreeNoise) else (leaves,)
+    norm = type(noise).column_norm(*settings) ** 2
+    nodes = round(norm) if isinstance(norm, float) and abs(norm - round(norm)) < 1e-9 else norm
+    return nodes, nodes if isinstance(noise, PaddedTreeNoise) else 1
+
+
+_PRIVACY, _AGENTS, _EXPERTS = "tests/privacy/test_", "tests/agents/test_", "tests/experts/test_"
+_BLOCKS = "tests/stochastic/test_blocks.py::test_noise_has_the_size_of_the_certificate"
+TESTED = {
+    AboveThreshold: _PRIVACY + "sparse_vector.py::test_above_threshold_has_the_promised_law",
+    BallDraws: _EXPERTS + "ball_sampling.py::test_points_have_the_law_they_are_paid_for",
+    DoublingSum: _PRIVACY + "unknown_horizon.py::test_doubling_restarts_the_sum_and_the_noise",
+    EpochSelection: _PRIVACY + "epochs.py::test_law",
+    ExponentialMechanism: _PRIVACY + "selection.py::test_law",
+    MirrorDoor: _BLOCKS,
+    NoisyDescent: _AGENTS + "pocp_and_pqftl.py::test_its_noise",
+    NoisyHardThresholding: _PRIVACY + "hard_thresholding.py::test_peeling_has_its_exact_law",
+    NoisyTotal: _PRIVACY + "epochs.py::test_noisy_total",
+    NoisyVertex: _PRIVACY + "noisy_vertex.py::test_choices_are_as_noisy_as_the_ledger_says",
+    OneShotTopK: _PRIVACY + "selection.py::test_law",
+    PhaseDoor: _BLOCKS,
+    PotentialDraws: _AGENTS + "potential_experts.py::test_tests_and_draws_have_their_laws",
+    RedrawBit: _EXPERTS + "dartboard.py::test_bits_have_the_law_they_are_paid_for",
+    RemainingTopK: _PRIVACY
+    + "remaining.py::test_an_instalment_is_peeling_among_those_who_are_left",
+    ReportNoisyMax: _PRIVACY + "selection.py::test_law",
+    RestartingTrees: _PRIVACY + "restarting_trees.py::test_noise_has_the_promised_size",
+    SegmentAboveThreshold: _PRIVACY + "sparse_vector.py::test_segments_have_the_promised_law",
+    SGDDoor: _BLOCKS,
+    SnowballDoor: _BLOCKS,
+}
+"""All others: each has a test that knows the law of what it releases, by its id."""

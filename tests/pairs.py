@@ -1,0 +1,31 @@
+"""Every discovered agent beside every spec it fits; what it promises, and what it adds noise to."""
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from dpbandit import certify
+from tests.harness import SUMS, discovered, label, loud_users, run
+
+PAIRS = discovered()
+CERTIFICATES = {pair: certify(*pair, accountants=False) for pair in PAIRS}
+PRIVATE = [pair for pair in PAIRS if CERTIFICATES[pair].epsilon < inf]
+ALIKE = list(
+    {(type(pair[0]), pair[1], CERTIFICATES[pair].ledger): pair for pair in PRIVATE}.values()
+)
+"""One private variant of each agent for each promise it makes: the others add the same noise."""
+
+
+def mechanisms(pair):
+    """Those that the first users meet, in the order of first use."""
+    config, spec = pair
+    with np.errstate(all="ignore"):
+        users = loud_users(spec, 1, seed=1).until(2 + spec.delay)
+        return list(dict.fromkeys(run(config, spec, users, remember=False).mechanisms))
+
+
+SUMMING = {pair for pair in PRIVATE if any(isinstance(m, SUMS) for m in mechanisms(pair))}
+every_agent = pytest.mark.parametrize("pair", PAIRS, ids=label)
+every_private_agent = pytest.mark.parametrize("pair", PRIVATE, ids=label)
+every_noisy_sum = pytest.mark.parametrize("pair", [p for p in PRIVATE if p in SUMMING], ids=label)
