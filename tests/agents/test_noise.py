@@ -16,6 +16,7 @@ from tests.harness import SHARED, SUMS, label, loud_users, noises, run
 from tests.noise_laws import HEAVY, TESTED, first_stddev
 from tests.pairs import ALIKE, CERTIFICATES, PRIVATE, SUMMING, mechanisms
 from tests.prey.leaks import KeepsTheWhole, PaysForOneRelease
+from tests.prey.shared_draws import one_for_all
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,17 +110,6 @@ def test_rows_have_noise_of_their_own(drawn):
     check_rows(*drawn)
 
 
-class OneForAll:
-    """Streams whose rows, along the first axis of a shape, get the numbers of the first row."""
-
-    honest = staticmethod(Draws.fill)
-
-    def fill(self, block):
-        OneForAll.honest(self, block)
-        if self.shape:
-            block[...] = block[:, :, :1]
-
-
 ONE_OF_EACH = {
     type(getattr(m, "_noise", m)): pair
     for pair in reversed(ALIKE)
@@ -132,7 +122,7 @@ ONE_OF_EACH = {
 
 @pytest.mark.parametrize("pair", ONE_OF_EACH.values(), ids=label)
 def test_rows_that_share_a_draw_are_caught(pair, monkeypatch):
-    monkeypatch.setattr(Draws, "fill", OneForAll.fill)
+    monkeypatch.setattr(Draws, "fill", one_for_all)
     drawn = first_noise(pair)
     with pytest.raises(AssertionError):
         check_rows(*drawn)

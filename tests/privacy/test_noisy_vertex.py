@@ -219,6 +219,23 @@ def test_adaptive_residuals_never_leave_their_own_bound():
         assert (door._scales() <= 2 * 2 * (1.5 + 3) / 1.0).all()
 
 
+def test_adaptive_noise_is_for_the_loudest_step_so_far():
+    """Oracle: the user of step j is in the sums of all later steps, so the noise of step i covers
+    the largest of k_1..k_i = min(k, |u_j|_1 + B), also where later ones are smaller: 4 M max k_j /
+    epsilon_i, written out for points that shrink and grow, each arm's own."""
+    sizes, budgets, B, k = [0.3, 2.0, 0.1, 5.0, 0.0], [1.0, 0.5, 2.0, 0.25, 3.0], 2.0, 4.5
+    door = made(
+        budgets=budgets, dim=2, adaptive=True, reward_low=-B, reward_high=B, residual_clip=k
+    )
+    user = (np.ones((1, 2)), np.zeros(1, int), np.ones(1))
+    largest = np.zeros(2)
+    for i, (size, epsilon) in enumerate(zip(sizes, budgets, strict=True), 1):
+        theta = size * np.array([[[0.5, -0.5], [0.25, 0.0]]])  # of |.|_1 = size, size / 4
+        door(theta, theta, np.full(2, i), *user)  # u_i = theta
+        largest = np.maximum(largest, np.minimum(k, size * np.array([1, 0.25]) + B))
+        np.testing.assert_allclose(door._scales(), [4 * largest / epsilon])
+
+
 def test_budgets_are_counted_for_each_arm():
     """An arm that has taken its n steps, or takes them out of order, is refused."""
     door = made(budgets=[1.0])

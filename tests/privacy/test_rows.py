@@ -1,0 +1,186 @@
+"""Rows of one release (arms, blocks, candidates, coordinates) have independent noise.
+
+Every mechanism is fed with users who say nothing. What it releases is then noise alone: values,
+which must be uncorrelated between rows, and choices, which must hit every candidate equally often,
+in one row whatever they are in another. Noisy sums: see `tests/agents/test_noise.py`.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from dpbandit.agents.local_md import MirrorBlock, MirrorDoor
+from dpbandit.agents.noisy_sgd import SampledBlock, SGDDoor
+from dpbandit.agents.phased_sgd import Phase, PhaseDoor
+from dpbandit.agents.snowball_sgd import Snowball, SnowballDoor
+from dpbandit.convex.noisy_descent import NoisyDescent
+from dpbandit.domains import Ball
+from dpbandit.experts.ball_draws import BallDraws
+from dpbandit.experts.potential import PotentialDraws
+from dpbandit.losses import Linear
+from dpbandit.privacy.epochs import EpochSelection
+from dpbandit.privacy.gradients import RecursiveGradients
+from dpbandit.privacy.hard_thresholding import NoisyHardThresholding, SparseRows
+from dpbandit.privacy.noisy_total import NoisyTotal
+from dpbandit.privacy.noisy_vertex import NoisyVertex
+from dpbandit.privacy.peeling import GumbelPeeling, LaplacePeeling
+from dpbandit.privacy.redraw_bits import RedrawBit
+from dpbandit.privacy.remaining import RemainingTopK
+from dpbandit.privacy.restarting_trees import RestartingTrees
+from dpbandit.privacy.selection import (
+    ExponentialMechanism,
+    GivenScores,
+    OneShotTopK,
+    ReportNoisyMax,
+)
+from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
+from dpbandit.privacy.unknown_horizon import DoublingSum
+from dpbandit.streams import Draws, Streams
+from tests.noise_laws import TESTED
+from tests.prey.shared_draws import one_for_all
+
+R, N = 1500, 4
+FLAT = Linear(Ball(3, 1e4))
+YES, NO, NOTHING = np.ones(R, dtype=bool), np.zeros(R, dtype=bool), np.zeros((R, N))
+SAMPLED = {"loss": FLAT, "users": 1, "steps": 2, "sigma": 5.0, "eta": 0.7}
+ALONE = {
+    AboveThreshold,
+    SegmentAboveThreshold,
+    RedrawBit,
+    NoisyTotal,
+    BallDraws,
+    PotentialDraws,
+    DoublingSum,
+}
+"""They release one number, a draw made of one number, or what another mechanism releases."""
+
+
+def hits(choice, candidates=N):
+    """(R,) or (R, rows) -> (R, rows, candidates), 1 for the candidate that was chosen."""
+    return 1.0 * (choice.reshape(R, -1, 1) == np.arange(candidates))
+
+
+def selected(kind, streams, **settings):
+    """The first pick out of N."""
+    made = kind(GivenScores(N), streams, "pick", epsilon=1.0, uses=1, **settings)
+    return None, hits(made(NOTHING).reshape(R, -1)[:, 0])
+
+
+def vertices(streams, noise):
+    gradients = RecursiveGradients(n_actions=3, dim=2, mean=lambda z: z, residual_clip=1.0)
+    door = NoisyVertex(gradients, streams, "v", noise=noise, budgets=np.ones(1), horizon=1)
+    zeros, steps = np.zeros((R, 3, 2)), np.ones(3, dtype=int)
+    return None, hits(door(zeros, zeros, steps, zeros[:, 0], NO.astype(int), np.zeros(R)))
+
+
+def thresholded(streams, peeling):
+    rows = SparseRows(
+        blocks=3,
+        dim=N,
+        entry_bound=1.0,
+        norm_bound=1.0,
+        reward_low=0.0,
+        reward_high=1.0,
+        residual_clip=1.0,
+    )
+    door = NoisyHardThresholding(
+        rows,
+        peeling,
+        streams,
+        episodes=(1,),
+        uses=1,
+        sparsity=1,
+        joint=False,
+        iterations=1,
+        step_size=1.0,
+        radius=1e9,
+    )
+    beta = door(NOTHING, NO.astype(int), np.zeros(R))
+    return beta.sum(axis=2, keepdims=True), 1.0 * (beta != 0)
+
+
+def descended(block, streams):
+    return block.open(streams, np.zeros((R, 3)))(np.zeros((R, 3)))[:, :, None], None
+
+
+def noisily_descended(streams):
+    door = NoisyDescent(FLAT, streams, regulariser=1.0, noise_multiplier=1.0, horizon=2)
+    return door(np.zeros((R, 3)))[:, :, None], None
+
+
+def restarted(streams):
+    trees = RestartingTrees(streams, "t", width=3, law="laplace", scale=1.0, horizon=2)
+    return trees(NOTHING, np.tile([0, 1, 2], (R, 1)), YES)[:, :, None], None
+
+
+def of_an_epoch(streams):
+    pick = EpochSelection(N, streams, "pick", epsilon=1.0, draws=1, uses=1)
+    return None, hits(pick(NOTHING, YES, np.zeros(R), NO))
+
+
+def of_the_rest(streams):
+    pick = RemainingTopK(N, streams, "pick", k=2, epsilon=1.0, draws=1, uses=1)
+    return None, hits(pick(NOTHING, YES, NOTHING > 0)[:, 0])
+
+
+QUIET = [
+    (OneShotTopK, lambda streams: selected(OneShotTopK, streams, k=2)),
+    (ExponentialMechanism, lambda streams: selected(ExponentialMechanism, streams)),
+    (ReportNoisyMax, lambda streams: selected(ReportNoisyMax, streams)),
+    (EpochSelection, of_an_epoch),
+    (RemainingTopK, of_the_rest),
+    (NoisyVertex, lambda streams: vertices(streams, "gumbel")),
+    (NoisyVertex, lambda streams: vertices(streams, "laplace")),
+    (NoisyHardThresholding, lambda streams: thresholded(streams, GumbelPeeling(1.0, 1.0))),
+    (NoisyHardThresholding, lambda streams: thresholded(streams, LaplacePeeling(1.0))),
+    (RestartingTrees, restarted),
+    (NoisyDescent, noisily_descended),
+    (PhaseDoor, lambda streams: descended(Phase(loss=FLAT, users=1, eta=0.7, mu=1.0), streams)),
+    (SnowballDoor, lambda streams: descended(Snowball(loss=FLAT, users=1, mu=1.0), streams)),
+    (SGDDoor, lambda streams: descended(SampledBlock(**SAMPLED), streams)),
+    (MirrorDoor, lambda streams: descended(MirrorBlock(**SAMPLED, batch=1, radius=99.0), streams)),
+]
+"""What quiet users release: values (R, rows, 1), and hits (R, rows, candidates)."""
+every_release = pytest.mark.parametrize(
+    "released", [r for _, r in QUIET], ids=[k for k, _ in QUIET]
+)
+
+
+def test_every_mechanism_is_here():
+    assert {kind for kind, _ in QUIET} | ALONE == set(TESTED)
+
+
+def largest_error(values, chosen):
+    """The correlation of two rows, in any feature, in its own standard errors."""
+    features = np.concatenate([part for part in (values, chosen) if part is not None], axis=2)
+    centred = features - features.mean(axis=0)
+    errors = [0.0]
+    for g in range(features.shape[1]):
+        for h in range(g):
+            one, two = centred[:, g], centred[:, h]
+            errors.append(np.abs(one.T @ two / np.sqrt((one**2).T @ two**2)).max())
+    return max(errors)
+
+
+def least_p_value(chosen):
+    """Chi-square, of the row whose candidates are hit most unequally."""
+    if chosen is None:
+        return 1.0
+    counts = chosen.sum(axis=0)
+    assert (counts.sum(axis=-1) == R).all()
+    expected = R / counts.shape[-1]
+    return chi2.sf(((counts - expected) ** 2 / expected).sum(axis=-1), counts.shape[-1] - 1).min()
+
+
+@every_release
+def test_rows_and_candidates_do_not_share_their_noise(released, monkeypatch):
+    """Statistical: no two rows correlate by 6 standard errors (at most 51 pairs of features: false
+    alarm 1e-7 a case), no candidate is hit too often or too seldom (1e-6). With one draw for all
+    rows, or all candidates, either shows (asserted): arms that share a Gumbel draw, or the noise of
+    their values, differ by exact numbers."""
+    found = released(Streams(range(R)))
+    assert largest_error(*found) < 6
+    assert least_p_value(found[1]) > 1e-6
+    monkeypatch.setattr(Draws, "fill", one_for_all)
+    shared = released(Streams(range(R)))
+    assert largest_error(*shared) > 6 or least_p_value(shared[1]) < 1e-6
