@@ -6,15 +6,18 @@ problem, config, certificate, seconds and provenance, and one hash over all numb
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
-from math import nan
+from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbandit.files import check_readable, write_atomically
-from dpbandit.inputs import BadInput
+from dpbandit.checked import made
+from dpbandit.files import check_readable, parse_json, write_atomically
+from dpbandit.inputs import BadInput, whole
+from dpbandit.loop import log_marks
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.runs import AgentRun, Setup
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 _KEY = b"dpbandit"
 _FORMAT = 1
 _NUMBERS = ("replica", "round", "regret", "reward", "switches")
+_LARGEST = 1e60
+"""More than a billion rounds can bring at the largest range of rewards"""
 _WORDS = ("problem", "environment", "horizon", "seed", "agent", "epsilon", "delta", "config")
 
 
@@ -67,30 +72,49 @@ def read_runs(path: Path) -> list[AgentRun]:
     except (OSError, pa.ArrowException) as error:
         raise Corrupt(f"Cannot read {path} as parquet: {str(error).splitlines()[0]}") from None
     try:
-        document = json.loads((table.schema.metadata or {}).get(_KEY, b"{}"))
+        document = parse_json((table.schema.metadata or {}).get(_KEY, b"{}"))
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
             raise Foreign(f"Expected {path} to hold runs of dpbandit in format {_FORMAT}.")
         if document["hash"] != _hash(table, document["runs"]):
             raise Corrupt(f"Expected {path} to hold the numbers that were written: they differ.")
-        runs = _runs(table, json.loads(document["runs"]))
+        runs = _runs(table, [made(_Facts, facts) for facts in parse_json(document["runs"])])
         frame, told = frame_of(runs), table.to_pandas()
         if not all(np.array_equal(told[name], frame[name]) for name in _WORDS):
             raise Corrupt(f"Expected {path} to name what was run: its columns say otherwise.")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, BadInput):
-            raise
-        raise Corrupt(f"Expected {path} to hold whole runs, got {error!r}.") from None
+    except (Foreign, Corrupt):
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
+        why = " ".join(str(error).split())[:200] or type(error).__name__
+        raise Corrupt(f"Expected {path} to hold whole runs: {why.rstrip('.')}.") from None
     return runs
 
 
-def _runs(table: "pa.Table", every: Sequence[dict[str, Any]]) -> list[AgentRun]:
+@dataclass(frozen=True)
+class _Facts:
+    """What the metadata say of a run."""
+
+    setup: Setup
+    name: str
+    config: Mapping[str, Any]
+    certificate: Mapping[str, Any]
+    shape: tuple[int, int]
+    """(marks, replicas)"""
+    seconds: float
+    provenance: Mapping[str, str]
+    clipped: Any = None
+    """by replica, which older files do not say"""
+
+
+def _runs(table: "pa.Table", every: Sequence[_Facts]) -> list[AgentRun]:
     columns = {name: table[name].to_numpy() for name in _NUMBERS}
     runs, start = list[AgentRun](), 0
     for facts in every:
-        marks, R = facts.pop("shape")
-        part = {name: values[start : start + marks * R] for name, values in columns.items()}
-        runs.append(_run(facts, {name: part[name].reshape(marks, R) for name in part}))
-        start += marks * R
+        size = facts.shape[0] * facts.shape[1]
+        part = {name: values[start : start + size] for name, values in columns.items()}
+        runs.append(_run(facts, {name: part[name].reshape(facts.shape) for name in part}))
+        start += size
+    if not runs or start < len(table):
+        raise ValueError("rows without facts")
     return runs
 
 
@@ -148,22 +172,43 @@ def _plainly(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else repr(value)
 
 
-def _run(facts: Mapping[str, Any], tables: Mapping[str, Any]) -> AgentRun:
-    R = tables["regret"].shape[1]
-    return AgentRun(
-        setup=Setup(**facts["setup"]),
-        name=facts["name"],
-        config=facts["config"],
-        certificate=certificate_from_dict(facts["certificate"]),
-        marks=tables["round"][:, 0],
+def _run(facts: _Facts, tables: Mapping[str, Any]) -> AgentRun:
+    """The run, if its numbers can be those of one."""
+    marks, R = log_marks(facts.setup.horizon), facts.shape[1]
+    _refuse("replicas at the rounds of its horizon", R and facts.shape[0] == len(marks))
+    clipped = [nan] * R if facts.clipped is None else facts.clipped
+    run = AgentRun(
+        setup=facts.setup,
+        name=facts.name,
+        config=facts.config,
+        certificate=certificate_from_dict(dict(facts.certificate)),
+        marks=marks,
         replicas=tables["replica"][0],
         regret=tables["regret"],
         reward=tables["reward"],
         switches=tables["switches"],
-        clipped=np.array(facts.get("clipped", [nan] * R), np.float64).reshape(R),
-        seconds=facts["seconds"],
-        provenance=facts["provenance"],
+        clipped=np.array(clipped, np.float64).reshape(R),
+        seconds=facts.seconds,
+        provenance=facts.provenance,
     )
+    whole("seed", run.setup.seed, 0, 2**32 - 1)
+    for name in ("replica", "round", "switches"):
+        _refuse(f"{name} >= 0", tables[name].dtype.kind in "iu" and (tables[name] >= 0).all())
+    for name in ("regret", "reward"):
+        fits = tables[name].dtype.kind == "f" and (np.abs(tables[name]) <= _LARGEST).all()
+        _refuse(f"finite {name}", fits)
+    _refuse("the rounds of its horizon", (marks == tables["round"].T).all())
+    _refuse("every replica once", (tables["replica"] == run.replicas).all())
+    _refuse("every replica once", len(np.unique(run.replicas)) == R)
+    _refuse("shares clipped", not ((run.clipped < 0) | (run.clipped > 1)).any())
+    _refuse("finite seconds", run.seconds < inf)
+    _refuse("names", run.name and run.setup.problem and isinstance(run.config["agent"], str))
+    return run
+
+
+def _refuse(what: str, fits: object) -> None:
+    if not fits:
+        raise ValueError(f"no {what}")
 
 
 def _hash(table: "pa.Table", facts: str) -> str:

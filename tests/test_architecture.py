@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SETUP = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 FOLDERS = {package: SETUP["package-dir"].get(package) for package in SETUP["packages"]}
 ORDER = """
-    version inputs | arrays files | privacy.gdp privacy.zcdp privacy.privacy_loss
+    version inputs | arrays files checked | privacy.gdp privacy.zcdp privacy.privacy_loss
     | privacy.composition
     streams privacy.spends privacy.statistics privacy.gradients privacy.directions shrinkage
     privacy.ledger privacy.pure privacy.k_norm privacy.wishart privacy.mechanism privacy.noise

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
+from dpbandit.checked import made
+from dpbandit.inputs import inside
 from dpbandit.privacy.generalised_gaussian import GeneralisedGaussianSpend
 from dpbandit.privacy.k_norm import KNormSpend, LaplaceSpend
 from dpbandit.privacy.ledger import Ledger
@@ -89,8 +91,11 @@ def certificate(
 
 
 def certificate_from_dict(values: dict[str, Any]) -> Certificate:
-    """The inverse of `Certificate.as_dict`."""
-    return Certificate(**{**values, "ledger": ledger_from_dict(values["ledger"])})
+    """The inverse of `Certificate.as_dict`; raises `ValueError` for what is of another type."""
+    proof = made(Certificate, {**values, "ledger": ledger_from_dict(values["ledger"])})
+    for name in ("claimed_delta", "delta"):
+        inside(name, getattr(proof, name), 0, 1, ends=True)
+    return proof
 
 
 _KINDS: dict[str, Any] = {
@@ -117,7 +122,7 @@ def ledger_as_dict(ledger: Ledger) -> dict[str, Any]:
 
 def ledger_from_dict(values: dict[str, Any]) -> Ledger:
     """The inverse of `ledger_as_dict`, also after a journey through JSON."""
-    return Ledger(**{**values, "spends": tuple(map(_spend_from_dict, values["spends"]))})
+    return made(Ledger, {**values, "spends": tuple(map(_spend_from_dict, values["spends"]))})
 
 
 def _spend_as_dict(spend: Spend) -> dict[str, Any]:
@@ -130,12 +135,10 @@ def _spend_as_dict(spend: Spend) -> dict[str, Any]:
 
 
 def _spend_from_dict(values: dict[str, Any]) -> Any:
-    kind = _KINDS[values["kind"]]
-    given = {key: value for key, value in values.items() if key != "kind"}
-    if "parts" in given:
+    given = dict(values)
+    kind = _KINDS[given.pop("kind")]
+    if kind is Parallel:
         given["parts"] = tuple(map(_spend_from_dict, given["parts"]))
-    if "part" in given:
+    if kind is Expiring:
         given["part"] = _spend_from_dict(given["part"])
-    if "groups" in given:
-        given["groups"] = tuple(tuple(group) for group in given["groups"])
-    return kind(**given)
+    return made(kind, given)

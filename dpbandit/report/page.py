@@ -13,9 +13,9 @@ from jinja2 import Environment, StrictUndefined
 
 from dpbandit.bounds import CLIPPED
 from dpbandit.comparisons import differences
-from dpbandit.files import write_atomically
+from dpbandit.files import is_there, write_atomically
 from dpbandit.inputs import one_of
-from dpbandit.planned import Planned, planned, read_document
+from dpbandit.planned import AuditFile, Planned, planned, read_audit
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.report.figures import Problem, pictures, problems
 from dpbandit.results import Results
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _ENDINGS = (".svg", ".png")
 _USUAL = "Uniform"
 """The baseline unless told otherwise, which may be missing"""
-_AUDIT = {"agent": str, "problem": str, "config": dict, "env_kwargs": dict}
 
 
 class Report(NamedTuple):
@@ -162,12 +161,11 @@ def _certificates(runs: Sequence[AgentRun]) -> list[dict[str, Any]]:
     ]
 
 
-def _audits(folder: Path, plan: Planned | None) -> list[dict[str, Any]]:
+def _audits(folder: Path, plan: Planned | None) -> list[AuditFile]:
     """Those that the sweep asks for and that are there."""
     files = [folder / "audits" / f"{key}.json" for key in (plan.audits if plan else ())]
-    remedy = "delete it and resume the sweep (--resume), which audits again"
-    found = [read_document(file, _AUDIT, remedy) for file in files if file.is_file()]
-    return sorted(found, key=lambda audit: (audit["problem"], audit["agent"], str(audit["config"])))
+    found = [read_audit(file) for file in files if is_there(file)]
+    return sorted(found, key=lambda audit: (audit.problem, audit.agent, str(audit.config)))
 
 
 def _configs(runs: Sequence[AgentRun]) -> list[dict[str, str]]:

@@ -1,6 +1,5 @@
 """Audits beside the runs of a sweep: every private agent, once for each environment."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +8,7 @@ from dpbandit.auditing.audit import audit
 from dpbandit.evaluate import problem_maker
 from dpbandit.files import write_json
 from dpbandit.inputs import BadInput
+from dpbandit.planned import read_audit
 from dpbandit.protocols import AgentConfig
 from dpbandit.provenance import provenance
 from dpbandit.runs import describe, run_key
@@ -92,10 +92,10 @@ def write_audit(folder: Path, audit: Audited) -> Path:
 
 def _whole(file: Path) -> bool:
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-        return bool(document.pop("hash") == run_key(document))
-    except (ValueError, LookupError, TypeError, AttributeError):  # not JSON, or no such object
+        read_audit(file)
+    except BadInput:
         return False
+    return True
 
 
 def _file(folder: Path, key: str) -> Path:
