@@ -10,7 +10,10 @@ from dpbandit.arrays import Floats, Ints
 from dpbandit.inputs import BadInput, one_of, whole
 from dpbandit.logs import Logged
 from dpbandit.outside import Outside
-from dpbandit.protocols import AgentConfig, ContextualSpec, Hindsight, PriceListSpec
+from dpbandit.privacy.books import Books
+from dpbandit.privacy.mechanism import enrolled
+from dpbandit.problems import arms_in_range
+from dpbandit.protocols import Agent, AgentConfig, ContextualSpec, Hindsight, PriceListSpec
 from dpbandit.streams import Streams
 
 Discarded = Literal["skip", "blank"]
@@ -112,7 +115,8 @@ def replay(
     Raises:
         BadInput: an argument out of range, an agent that does not fit, or no round kept; "blank"
             where `lowest` was read off the log, or where arms are prices: a model of demand has
-            features of its own, which a context of 0 does not silence.
+            features of its own, which a context of 0 does not silence. An agent that plays what is
+            no arm, or calls a mechanism that its ledger does not name.
 
     >>> from dpbandit.agents import Uniform
     >>> from dpbandit.protocols import ContextualSpec
@@ -177,19 +181,26 @@ def _one_pass(
     n = len(logged.action)
     order = streams.uniforms("order", n)()[0].argsort(kind="stable") if shuffled else np.arange(n)
     accepted = streams.uniforms("acceptance", n)()[0] * logged.propensity < logged.lowest
-    agent = config.make(spec, streams.child("agent"))
     nothing = np.zeros((1, *spec.context_shape))
     kept: list[int] = []
-    for row in order.tolist():
-        context, action = logged.context[row][None], logged.action[row : row + 1]
-        if accepted[row] and (agent.act(context) == action).all():
-            agent.update(context, action, logged.reward[row : row + 1])
-            kept.append(row)
-            if len(kept) == spec.horizon:
-                break
-        elif discarded == "blank":
-            agent.update(nothing, action, np.zeros(1))
+    with enrolled() as roll:
+        agent = config.make(spec, streams.child("agent"))
+        for row in order.tolist():
+            context, action = logged.context[row][None], logged.action[row : row + 1]
+            if accepted[row] and _plays(agent, context, spec.n_actions) == action[0]:
+                agent.update(context, action, logged.reward[row : row + 1])
+                kept.append(row)
+                if len(kept) == spec.horizon:
+                    break
+            elif discarded == "blank":
+                agent.update(nothing, action, np.zeros(1))
+    told = len(kept) if discarded == "skip" else n
+    Books(type(config).__name__, agent.ledger, roll).check(users=told)
     return np.array(kept, dtype=np.int64)
+
+
+def _plays(agent: Agent, context: Floats, n_actions: int) -> int:
+    return int(arms_in_range(agent.act(context), 1, n_actions)[0])
 
 
 def _reached(n: int, share: float) -> int:

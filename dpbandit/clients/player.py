@@ -11,7 +11,10 @@ from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.evaluate import certify
 from dpbandit.inputs import BadInput, whole
 from dpbandit.outside import Outside
+from dpbandit.privacy.books import Books
 from dpbandit.privacy.certificate import Certificate
+from dpbandit.privacy.mechanism import Roll, enrolled
+from dpbandit.problems import arms_in_range
 from dpbandit.protocols import MOST_OUTSIDE, AgentConfig, Hindsight
 from dpbandit.streams import Streams
 
@@ -59,7 +62,8 @@ class Player:
     Raises:
         BadInput: actions that are not finitely many, bounds that are missing or out of range, an
             agent of another kind, an observation or action outside its space, a reward that is not
-            one number, a round too many, too many contexts or rewards outside the bounds.
+            one number, a round too many, too many contexts or rewards outside the bounds; an agent
+            that plays what is no arm, or calls a mechanism that its ledger does not name.
 
     >>> from dpbandit.agents import DPUCB
     >>> import dpbandit
@@ -104,7 +108,10 @@ class Player:
             most_outside=most_outside,
         )
         self.config, self.spec = config, self._bridge.spec
-        self._agent = config.make(self.spec, Streams([seed]).child("agent"))
+        self._roll = Roll()
+        with enrolled(self._roll):
+            self._agent = config.make(self.spec, Streams([seed]).child("agent"))
+        self._books = Books(type(config).__name__, self._agent.ledger, self._roll)
         self._left, self._watch = horizon, self._bridge.watch()
 
     @property
@@ -119,7 +126,10 @@ class Player:
 
     def act(self, observation: Any) -> int:
         """The action for this user. Remembers nothing of her."""
-        return self._bridge.action(self._agent.act(self._bridge.context(observation)[None])[0])
+        context = self._bridge.context(observation)[None]
+        with enrolled(self._roll):
+            arm = arms_in_range(self._agent.act(context), 1, self.spec.n_actions)
+        return self._bridge.action(arm[0])
 
     def update(self, observation: Any, action: Any, reward: float) -> None:
         """Learn from one user: what she showed, what was played and what she gave."""
@@ -133,5 +143,7 @@ class Player:
             done = self.spec.horizon - self._left
             raise BadInput(f"In round {done + 1}: {mistake}") from None
         told = clip_range(given, self.spec.reward_low, self.spec.reward_high)
-        self._agent.update(self._bridge.clip(shown), np.array([arm]), told)
+        with enrolled(self._roll):
+            self._agent.update(self._bridge.clip(shown), np.array([arm]), told)
         self._left -= 1
+        self._books.check(users=self.spec.horizon - self._left)

@@ -83,9 +83,9 @@ class Roll:
 
 
 @contextmanager
-def enrolled() -> Iterator[Roll]:
-    """Keep a roll of all mechanisms that are called, in this thread."""
-    roll = Roll()
+def enrolled(roll: Roll | None = None) -> Iterator[Roll]:
+    """Keep a roll, a new one or this one, of all mechanisms that are called, in this thread."""
+    roll = Roll() if roll is None else roll
     token = _roll.set(roll)
     try:
         yield roll

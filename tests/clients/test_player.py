@@ -1,14 +1,16 @@
 """An agent in a plain loop over anybody's environment: the same agent, the same clips."""
 
 import copy
+from dataclasses import dataclass
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
 from dpbandit import BadInput, certify, play
-from dpbandit.agents import DPUCB, BestFixed, EpsilonGreedy, Hedge, LinTS, LinUCB
-from dpbandit.clients import FromGymnasium, Player
+from dpbandit.agents import DPUCB, BestFixed, EpsilonGreedy, Hedge, LinTS, LinUCB, Uniform
+from dpbandit.clients import FromGymnasium, Player, read_log
+from dpbandit.replay import replay
 from dpbandit.streams import Streams
 from tests.clients.worlds import Coins, Overwrites, means
 from tests.harness import door
@@ -122,6 +124,33 @@ def test_agents_without_a_clip_of_their_own_survive_loud_users(observation, rewa
         one.update(honest, 7, 0.0)
         one.update(honest, 5, 0.0)
     assert one.act(honest) == 6
+
+
+@pytest.mark.parametrize(
+    ("then", "says"),
+    [
+        (np.array([3]), r"actions in \[0, 3\), got 3"),
+        (np.array([np.nan]), "whole numbers as actions, got nan"),
+        (np.array([0, 1]), r"actions of shape \(1,\), got \(2,\)"),
+        (np.array([[0]]), r"actions of shape \(1,\), got \(1, 1\)"),
+    ],
+)
+def test_what_is_no_arm_is_never_played(then, says):
+    """Neither in a loop of one's own nor in a replay, where it would agree with the log."""
+
+    @dataclass(frozen=True)
+    class Strange:
+        def make(self, spec, streams):
+            agent = Uniform().make(spec, streams)
+            agent.act = lambda context: then
+            return agent
+
+    with pytest.raises(BadInput, match=says):
+        player(Strange(), Coins()).act(0)
+    table = {"arm": [0, 1, 2] * 50, "r": [0] * 150}
+    logged = read_log(table, action="arm", reward="r", reward_range=(0, 1))
+    with pytest.raises(BadInput, match=says):
+        replay(Strange(), logged, passes=1)
 
 
 def test_the_certificate_is_that_of_the_config_on_the_players_spec():

@@ -9,6 +9,7 @@ import pytest
 from dpbandit import BadInput, compare
 from dpbandit.agents import FADE
 from dpbandit.auditing import audit
+from dpbandit.clients import Player, record
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import enrolled
@@ -16,7 +17,9 @@ from dpbandit.privacy.pure import PureSpend
 from dpbandit.privacy.sequential import Sequential
 from dpbandit.privacy.spends import Expiring, Parallel
 from dpbandit.protocols import ContextualSpec
+from dpbandit.replay import replay
 from dpbandit.streams import Streams
+from tests.clients.worlds import Coins
 from tests.prey.ledgers import HONEST, LIARS, Bookkeeper, door
 
 
@@ -39,10 +42,30 @@ def test_comparisons_and_audits_tell_what_a_ledger_leaves_out(name):
         audit(Bookkeeper(books=books), spec, runs=400, progress=False)
 
 
+def looped(books):
+    player = Player(Bookkeeper(books=books), Coins(), horizon=60, reward_range=(0, 1))
+    for _ in range(60):
+        player.update(0, player.act(0), 1.0)
+
+
+def replayed(books):
+    logged = record("GLMBandit", horizon=200, env_kwargs={"n_actions": 2})
+    replay(Bookkeeper(books=books), logged, passes=1)
+
+
+@pytest.mark.parametrize("played", [looped, replayed])
+@pytest.mark.parametrize("name", LIARS)
+def test_loops_of_ones_own_and_replays_tell_it_too(name, played):
+    books, why = LIARS[name]
+    with pytest.raises(BadInput, match=f"the ledger of Bookkeeper.*{why}"):
+        played(books)
+
+
 @pytest.mark.parametrize("books", HONEST)
 def test_honest_ledgers_pass(books):
     """Doors side by side, opened as users come, behind another door; who promises nothing."""
-    compared(books)
+    for played in (compared, looped, replayed):
+        played(books)
 
 
 def balanced(ledger, *doors, users=1):
