@@ -85,13 +85,16 @@ def test_every_private_variant_is_not_flagged(quarter):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("horizon", [1, 2])
-def test_every_private_variant_is_audited_in_hardly_any_rounds(horizon):
-    """It works, or is refused in one sentence: for example, as many rounds are warm-up."""
+def test_every_private_variant_is_audited_for_one_round():
+    """It works, or is refused in one sentence: for example, as many rounds are warm-up. Together
+    wrong with probability 0.05; who does not know the horizon may release after the last round."""
+    settings = {"runs": 400, "failure": 0.05 / len(private_variants()), "progress": False}
+    reports = []
     for config, spec in private_variants():
         with suppress(BadInput):
-            report = audit(config, replace(spec, horizon=horizon), runs=400, progress=False)
-            assert report.eps_lower == 0 or horizon > 1
+            reports.append(audit(config, replace(spec, horizon=1), **settings))
+    assert len(reports) > 100
+    assert not [report for report in reports if report.flagged]
 
 
 def test_certificates_are_bounded_closely():
@@ -132,11 +135,11 @@ def test_a_missing_clip_is_what_is_flagged():
 
 @pytest.mark.slow
 def test_half_the_noise_of_choices_is_flagged():
-    """20,000 runs, where rewards are large against the parameters and the sensitivity is met; the
-    honest mechanism passes there."""
+    """20,000 runs, where rewards are large against the ball and the sensitivity is met; the honest
+    mechanism passes there."""
     spec = replace(DISJOINT, reward_low=-50.0, reward_high=50.0, horizon=8, dim=1)
     for kind, broken in ((HalfTheChoiceNoise, True), (DPHDB, False)):
-        config = kind(selection="gumbel", delta=1e-4, warm_up=1)
+        config = kind(selection="gumbel", delta=1e-4, warm_up=1, radius=1.0)
         assert audit(config, spec, runs=20_000, progress=False).flagged == broken
 
 
