@@ -170,9 +170,9 @@ def delta_curve(
             label = f"certified: epsilon {certified:.3g}"
             axes.plot(certified, claim[1], "o", color=colors[2], ms=8, label=label)
         axes.axhline(claim[1], color="0.6", lw=1, ls=(0, (4, 3)))
-        axes.set_yscale("log")
         axes.set_xlim(0, most)
-        axes.set_ylim(max(1e-12, claim[1] * 1e-4), 1)
+        axes.set_ylim(max(1e-12, claim[1] * 1e-4), 1)  # before the scale, which asks for limits
+        axes.set_yscale("log")
         axes.set_xlabel("epsilon")
         axes.set_ylabel("delta")
         axes.set_title(title, loc="left", pad=12)

@@ -88,6 +88,12 @@ def test_certify(run, tmp_path):
     assert "certified   epsilon 2" in run("certify", "dp-ucb", "--epsilon", 2)[1]
 
 
+def test_a_certificate_of_nothing_is_drawn(run, tmp_path):
+    """Of one round nothing is released: no curve, and no warning of the drawing library."""
+    words = ["certify", "dp-tofw", "--env", "StreamingRegression", "--horizon", 1]
+    assert run(*words, "--plot", tmp_path / "x.png")[::2] == (0, "")
+
+
 def test_compare_json(run, tmp_path):
     """A list of objects with exactly the promised keys; both yardsticks always present."""
     records = json_of(run, tmp_path, *OJ, "--agents", "linucb,dp-ucb:alpha=2:refresh_every=5")
@@ -222,6 +228,7 @@ MISTAKES = {  # command line -> what the sentence must name
     "case epsilon": ([*P1, "dp-ucb", "--epsilon", "0"], "epsilon=0", "> 0"),
     "case alone": (["reproduce", "contextual/p9"], "contextual/p9", "contextual/p1"),
     "case listed": (["reproduce", "sgd/table-9", "--list"], "sgd/table-9", "sgd/table-5-1"),
+    "list and more": (["reproduce", "--list", "--replicas", "2"], "--list alone"),
     "case twice": ([*P1, "dp-ucb", "--epsilon", "2", "--set", "epsilon=1"], "epsilon once"),
     "T twice": ([*P1, "linucb", "--set", "T=5"], "horizon once", "--set T=..."),
     "no spread": (["reproduce", "window/table-1", "--replicas", "1"], "replicas=1", ">= 2"),

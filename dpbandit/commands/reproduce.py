@@ -87,6 +87,8 @@ def reproduce(
     if case is not None:
         one_of("case", case, [*CASES, *TABLES])
     if list_cases:
+        if more or given(context, [name for name in context.params if name != "list_cases"]):
+            raise BadInput("Expected --list alone: it shows every case.")
         print_cases()
         return
     if case in TABLES:

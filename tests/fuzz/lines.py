@@ -1,0 +1,214 @@
+"""Command lines over all commands: most of them nearly right, each from a seed."""
+
+import json
+import random
+from typing import NamedTuple
+
+from gymnasium.envs.registration import load_env_creator
+
+from dpbandit import ENVIRONMENTS
+from dpbandit.agents import AGENTS, CONTEXTUAL, CONVEX, EXPERTS, STOCHASTIC
+from dpbandit.experiments import CASES
+from dpbandit.experiments.paper_tables import TABLES
+from tests.fuzz.values import HOSTILE, PLACES, SMALL, WRONG_PLACES, Dice, settings
+
+VALUES = ["private-bandit", "bandit-pftal", "fkm", "garber-kretzu", "bandit-ftal", "centre"]
+PLAYERS = {"Convex": VALUES, "Online": CONVEX, "Experts": EXPERTS, "Streaming": STOCHASTIC}
+PLAYERS["OJContinuous"] = ["uniform", "best-fixed"]
+"""Who plays environments that begin so; all others have contexts."""
+WEIGHTS = {"compare": 30, "certify": 30, "reproduce": 16, "sweep": 12, "report": 1, "audit": 2}
+WEIGHTS |= {"lab": 4, "listing": 1, "nothing": 1}
+NOT_FUZZED = ("RatingsBandit", "ApplePricing")
+"""Read files of somebody else, or half a second of data each."""
+
+
+class Line(NamedTuple):
+    """A command line, the sweep file that it may name, and what is done to results before."""
+
+    words: list[str]
+    toml: str = ""
+    damage: tuple[str, str] | None = None
+    """a file, and what stands in it in place of its end"""
+
+
+def line(seed: int, place: int) -> Line:
+    """The line of that number: the same for the same seed."""
+    dice = Dice(random.Random(f"{seed}/{place}"))
+    kind = dice.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+    words = {
+        "compare": _compare,
+        "certify": _certify,
+        "reproduce": _reproduce,
+        "sweep": _sweep,
+        "report": _report,
+        "audit": _audit,
+        "lab": _lab,
+        "listing": lambda dice: [dice.one(["envs", "agents", "--version", "--help"])],
+        "nothing": lambda dice: [str(dice.rng.choice(HOSTILE)) for _ in range(3)],
+    }[kind](dice)
+    if dice.maybe(dice.wrong / 8):
+        words.insert(dice.rng.randrange(len(words) + 1), str(dice.rng.choice(HOSTILE)))
+    harm = kind in ("report", "sweep") and dice.maybe(dice.wrong)
+    return Line(words, toml(dice) if kind == "sweep" else "", damage(dice) if harm else None)
+
+
+def _environment(dice: Dice) -> str:
+    known = [name.removeprefix("dpbandit/").removesuffix("-v0") for name in ENVIRONMENTS]
+    return str(dice.rng.choice([name for name in known if name not in NOT_FUZZED]))
+
+
+def _named(dice: Dice, environment: str) -> str:
+    whole = f"dpbandit/{environment}-v0"
+    wrong = ["nowhere:x/Y-v0", ".x:GLM", "json:GLMBandit", "CartPole-v1", "", ":", *HOSTILE[-30:]]
+    return str(dice.one([environment, whole, f"dpbandit:{whole}"], wrong))
+
+
+def _agent(dice: Dice, environment: str) -> str:
+    fitting = next((p for start, p in PLAYERS.items() if environment.startswith(start)), CONTEXTUAL)
+    name = str(dice.one(fitting, AGENTS))
+    given = settings(dice, AGENTS[name], dice.rng.choice([0, 0, 1, 1, 2]))
+    return ":".join([dice.word([name]), *(f"{key}={value}" for key, value in given.items())])
+
+
+def _arguments(dice: Dice, environment: str) -> list[str]:
+    problem = load_env_creator(ENVIRONMENTS[f"dpbandit/{environment}-v0"])
+    given = settings(dice, problem, dice.rng.choice([0, 0, 1, 2]))
+    return [word for key, value in given.items() for word in ("--set", f"{key}={value}")]
+
+
+def _sizes(dice: Dice, *names: str) -> list[str]:
+    right = {
+        "--horizon": [*SMALL, 12, 30],
+        "--replicas": [1, 2, 3],
+        "--epsilon": ["1", "0.1", "3", "inf", "1e-3", "20", "1e-6", "1e6"],
+        "--delta": ["1e-5", "1e-4", "0.01", "0", "1e-30", "1e-300", "0.999999"],
+        "--seed": [0, 1, 4294967295],
+        "--runs": [400, 401],
+        "--failure": [0.05, 0.5, 1e-9],
+        "--jobs": [1],
+    }
+    always = ("--horizon", "--replicas", "--runs")  # whose defaults take their time
+    wrong = ["0", "-1", "nan", "inf", "1e18", "9" * 30, "1.5", "", "\u0663", "\udcff", "[/]", "x"]
+    chosen = [name for name in names if name in always or dice.maybe(0.4)]
+    words = [word for name in chosen for word in (name, str(dice.one(right[name], wrong)))]
+    return words + (words[:2] if dice.maybe(dice.wrong / 10) else [])
+
+
+def _targets(dice: Dice, *names: str) -> list[str]:
+    some = [name for name in names if dice.maybe(0.35 if name == "--json" else 0.06)]
+    return [word for name in some for word in (name, str(dice.one(PLACES, WRONG_PLACES)))]
+
+
+def _compare(dice: Dice) -> list[str]:
+    environment = _environment(dice)
+    agents = [_agent(dice, environment) for _ in range(dice.rng.choice([0, 1, 1, 1, 2]))]
+    sizes = _sizes(dice, "--horizon", "--replicas", "--epsilon", "--delta", "--seed")
+    words = ["compare", _named(dice, environment), *sizes, *_arguments(dice, environment)]
+    words += [word for agent in agents for word in ("--agents", agent)]
+    overwrite = ["--overwrite"] if dice.maybe(0.1) else []
+    return words + _targets(dice, "--json", "--out") + overwrite
+
+
+def _certify(dice: Dice) -> list[str]:
+    environment = _environment(dice)
+    words = ["certify", _agent(dice, environment), "--env", _named(dice, environment)]
+    words += _sizes(dice, "--horizon", "--epsilon", "--delta") + _arguments(dice, environment)
+    return words + _targets(dice, "--json", "--plot")
+
+
+def _audit(dice: Dice) -> list[str]:
+    environment = str(dice.rng.choice(["GLMBandit", "OnlineConvex", "ConvexBandit", "Experts"]))
+    words = ["audit", _agent(dice, environment), "--env", _named(dice, environment)]
+    words += ["--horizon", str(dice.one([1, 2], ["0", "nan", "1.5"]))]
+    words += _sizes(dice, "--epsilon", "--delta", "--runs", "--failure", "--jobs")
+    words += ["--view", dice.word(["released", "actions"])] if dice.maybe(0.3) else []
+    return words + _arguments(dice, environment) + _targets(dice, "--out", "--plot")
+
+
+def _reproduce(dice: Dice) -> list[str]:
+    if dice.maybe(0.1):
+        words = ["reproduce", dice.word(TABLES), "--replicas", "1"]
+        return [
+            *words,
+            "--rows",
+            str(dice.one(["none"])),
+            "--reading",
+            dice.word(["all", "public"]),
+        ]
+    case = str(dice.rng.choice(list(CASES)))
+    agent = str(dice.one(CASES[case].agents, AGENTS))
+    given = settings(dice, AGENTS[agent], dice.rng.choice([0, 1, 2]))
+    words = ["reproduce", dice.word([case]), "--agent", dice.word([agent])]
+    words += [word for key, value in given.items() for word in ("--set", f"{key}={value}")]
+    words += ["--list"] if dice.maybe(0.05) else []
+    words += ["--noise", dice.word(["gaussian", "laplace"])] if dice.maybe(0.1) else []
+    words += _sizes(dice, "--horizon", "--replicas", "--epsilon", "--delta", "--seed")
+    return words + _targets(dice, "--json")
+
+
+def _sweep(dice: Dice) -> list[str]:
+    files = ["folder", "pipe", "here.txt", "missing.toml", "loop", "", "\x00", "\udcff", "swept"]
+    words = ["sweep", str(dice.one(["study.toml"], files)), "--out"]
+    words += [str(dice.one(["new"], ["swept", *WRONG_PLACES, "compared"]))]
+    words += ["--backend", str(dice.one(["threading"], ["", "Loky", "[/]"]))]
+    words += ["--jobs", str(dice.one([1, 2], ["0", "-1", "nan", "9" * 30]))]
+    words += ["--block", str(dice.one([1, 7], ["0", "-3", "x"]))] if dice.maybe(0.3) else []
+    words += ["--scheduler", str(dice.rng.choice(HOSTILE))] if dice.maybe(dice.wrong / 4) else []
+    return words + (["--resume"] if "swept" in words or dice.maybe(0.2) else [])
+
+
+def _report(dice: Dice) -> list[str]:
+    words = [
+        "report",
+        str(dice.rng.choice(["compared", "swept", dice.one(["compared"], WRONG_PLACES)])),
+    ]
+    words += (
+        ["--baseline", dice.word(["Uniform", "BestFixed", "linucb"])] if dice.maybe(0.5) else []
+    )
+    return words + _targets(dice, "--out")
+
+
+def _lab(dice: Dice) -> list[str]:
+    if dice.maybe(0.3):
+        return ["lab", dice.word(["list"])]
+    words = ["lab", "open", str(dice.one([1, 2, 9])), "--no-jupyter"]
+    words += ["--out", str(dice.one(PLACES, WRONG_PLACES))] if dice.maybe(0.7) else []
+    return words + (["--overwrite"] if dice.maybe(0.2) else [])
+
+
+def toml(dice: Dice) -> str:
+    """A sweep file: tiny, and more or less right."""
+    if dice.maybe(dice.wrong / 3):
+        return str(
+            dice.rng.choice(["", "a = " + "[" * 2000, "a" + ".b" * 2000 + " = 1", "x" * 999])
+        )
+    environment = _environment(dice)
+
+    def value(*right: str) -> str:
+        wrong = ["nan", "inf", "-1", "0", "'x'", "[]", "{}", "true", "9" * 25, "1e308", "1e-300"]
+        return str(
+            dice.one(right, [*wrong, '"\\u0000"', '"[/]"', "[[[1]]]", '"\u00e9"', "1979-05-27"])
+        )
+
+    agent = _agent(dice, environment).partition(":")[0]
+    quoted, label = json.dumps(agent), value('"mine"', '"a/b"')
+    chosen = {
+        "name": value('"study"'),
+        "replicas": value("1", "2"),
+        "horizons": value("[2]", "[1, 3]"),
+        "epsilons": value("[1.0]", "[0.5, 2.0]", "[inf]"),
+        "deltas": value("[1e-5]", "[0.0]"),
+    }
+    known = value(f'"{environment}"')
+    chosen["environments"] = f"[{{id = {known}}}]"
+    chosen["agents"] = f"[{{id = {value(quoted)}, label = {label}}}]"
+    lines = [f"{key} = {said}" for key, said in chosen.items()]
+    extra = ["replcas = 3", "[audit]\nruns = 400\nhorizon = 2", "[[agents]]\nid = 3", "seed = -1"]
+    return "\n".join([*lines, *([dice.rng.choice(extra)] if dice.maybe(dice.wrong) else [])]) + "\n"
+
+
+def damage(dice: Dice) -> tuple[str, str]:
+    """Which file of the results is not what was written, and how it ends."""
+    files = ["swept/sweep.json", "swept/blocks", "compared/frame.parquet", "compared/results.json"]
+    endings = ["", "{}", "[]", "null", "NaN", "[" * 9999, '"\\ud800"', "\x00" * 9, "-1e999", "PAR1"]
+    return dice.rng.choice(files), dice.rng.choice(endings)

@@ -1,0 +1,151 @@
+"""Thousands of command lines, most of them a little wrong: no traceback, no hang, no nonsense.
+
+`line(seed, place)` makes a line again, `verdict.run` says how it went. A false alarm needs a
+machine so busy that a second of work takes twenty.
+"""
+
+import os
+import sys
+import time
+import warnings
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from dpbandit.privacy.certificate import certificate
+from tests.fuzz import verdict, world
+from tests.fuzz.lines import WEIGHTS, Line, line
+
+PARTS = 4
+COMPARE = Line(["compare", "GLMBandit", "--agents", "dp-ucb", "--horizon", "3", "--replicas", "2"])
+TO_FILES = COMPARE._replace(words=[*COMPARE.words, "--json", "x.json", "--out", "new"])
+CERTIFY = Line(["certify", "dp-ucb", "--horizon", "3", "--json", "x.json"])
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return world.build(tmp_path_factory.mktemp("fuzz") / "world")
+
+
+@pytest.fixture
+def count(built, tmp_path, monkeypatch):
+    """Run lines, each in a folder of its own: faults, how often of which kind; and exit codes."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("dpbandit.commands.lab.find_spec", lambda name: None)  # no JupyterLab
+    monkeypatch.setattr("dpbandit.progress._PATIENCE", 1e9)
+    monkeypatch.chdir(tmp_path)
+
+    def counted(lines, **how):
+        kinds, codes, told = Counter(), Counter(), []
+        for name, one in lines.items():
+            folder = world.copy(built, tmp_path / str(name) / "here", one)
+            os.chdir(folder)
+            outcome = verdict.run(one.words, folder, **how)
+            os.chdir(tmp_path)
+            kinds += Counter(fault.kind for fault in outcome.faults)
+            codes[one.words[0], outcome.code] += 1
+            told += [(name, one, *fault) for fault in outcome.faults]
+        return kinds, codes, told
+
+    return counted
+
+
+def check(count, seed, places):
+    """Nothing is wrong, and it was looked at: each command has succeeded and has been refused."""
+    kinds, codes, told = count({place: line(seed, place) for place in places})
+    assert kinds == {}, told[:3]
+    assert sum(codes.values()) == len(places)
+    assert {code for _, code in codes} <= set(verdict.CODES)
+    for command in ("compare", "certify", "reproduce", "sweep"):
+        assert min(codes[command, 0], codes[command, 2]) >= len(places) // 60
+    return codes
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_five_hundred_lines(count, part):
+    check(count, 0, range(part, 500, PARTS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 1 + PARTS))
+def test_thousands_of_lines(count, seed):
+    codes = check(count, seed, range(700))
+    assert {command for command, code in codes if code == 0} >= set(WEIGHTS) - {
+        "nothing",
+        "listing",
+    }
+
+
+def test_a_line_is_made_again():
+    assert [line(7, place) for place in range(50)] == [line(7, place) for place in range(50)]
+    assert line(7, 0) != line(8, 0)
+
+
+def broken(said):
+    raise KeyError(said)
+
+
+def ended(code, said=""):
+    sys.stderr.write(said)
+    sys.exit(code)
+
+
+PLANTED = {
+    "a bug": ("traceback", lambda *a, **k: broken("x")),
+    "a thread's bug": (
+        "traceback",
+        lambda *a, **k: ended(1, "Traceback (most recent call last):\n"),
+    ),
+    "a loop": ("hang", lambda *a, **k: time.sleep(60)),
+    "a strange end": ("exit code", lambda *a, **k: ended(3)),
+    "two sentences": ("no sentence", lambda *a, **k: ended(2, "dpbandit: No.\nSee above.\n")),
+    "silence": ("no sentence", lambda *a, **k: ended(2)),
+    "an overflow": ("warning", lambda *a, **k: (warnings.warn("overflow", stacklevel=1), ended(0))),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_is_planted_in_a_command_is_counted(count, monkeypatch, name):
+    """Prey: each of two lines has one fault, of its kind and of no other."""
+    kind, planted = PLANTED[name]
+    monkeypatch.setattr("dpbandit.commands.compare.run_comparison", planted)
+    lines = {"first": COMPARE, "second": COMPARE, "third": CERTIFY}
+    assert count(lines, limit=0.3)[0] == {kind: 2}
+
+
+def certified(**changes):
+    """An accountant that is wrong."""
+
+    def wrong(*ledger, **how):
+        proof = certificate(*ledger, **how)
+        return replace(
+            proof, **{key: change(getattr(proof, key)) for key, change in changes.items()}
+        )
+
+    return "dpbandit.evaluate.certificate", wrong
+
+
+IMPOSSIBLE = {
+    "a negative standard error": ("dpbandit.results.standard_error", lambda values: -1.0),
+    "no standard error": ("dpbandit.results.standard_error", lambda values: float("nan")),
+    "a shown nan": ("dpbandit.commands.compare.print_results", lambda results: print("│ nan │")),
+    "too large an epsilon": certified(epsilon=lambda epsilon: 1.001 * epsilon + 1e-3),
+    "an epsilon that is none": certified(epsilon=lambda epsilon: float("nan")),
+    "a negative epsilon": certified(epsilon=lambda epsilon: -1e-9),
+    "a negative delta": certified(delta=lambda delta: -2.5e-11),
+    "a delta above one": certified(delta=lambda delta: 1.5),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_impossible_numbers_are_counted(count, monkeypatch, name):
+    """Prey: wrong statistics and wrong accountants, as a table or a file shows them."""
+    monkeypatch.setattr(*IMPOSSIBLE[name])
+    kinds, _, told = count({"compare": TO_FILES, "certify": CERTIFY})
+    assert set(kinds) == {"impossible number"}, told
+
+
+def test_what_is_right_is_not_counted(count):
+    lines = {"compare": TO_FILES, "certify": CERTIFY, "one": COMPARE}
+    assert count(lines)[:2] == ({}, {("compare", 0): 2, ("certify", 0): 1})

@@ -1,0 +1,83 @@
+"""What people type where a number, a word, a path or a file is expected: right, nearly, and not."""
+
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+NUMBERS = ["0", "-1", "1", "2", "0.5", "1e308", "-1e308", "1e-300", "1e400", "nan", "inf", "-inf"]
+NUMBERS += ["-0.0", "1e-5", "0.999999999", "1e18", "9" * 30, "9" * 5000, "2147483648", "0x10"]
+NUMBERS += ["1_000", "\uff11\uff12", "1+2j", " 3", "3 ", "1,5", "true", "none", "False"]
+WORDS = [
+    "",
+    " ",
+    "\u00e9\u03b5\U0001f980",
+    "\udcff",
+    "[/]",
+    "[bold]",
+    "$x$",
+    "%s{}",
+    "--",
+    "-",
+    "a=b",
+]
+WORDS += ["=", ":", ",", "x" * 300, "\n", "\x1b[31m", "\u202e", "../..", "*", "none", "None", "'"]
+HOSTILE = [*NUMBERS, *WORDS, "\x00"]
+EXTREME = ["1e50", "1e49", "1e6", "1e-30", "1e-12", "100000", "1000000", "7", "0.9999999999999999"]
+"""What may be allowed, and is hard."""
+
+PLACES = ["new", "new/deep/er", "x.json", "x.png", "x.svg", "x.pdf", "x.gif", "x", "caf\u00e9.png"]
+WRONG_PLACES = ["here.txt", "here.txt/x.json", "folder", "folder.json", "folder.png", "pipe", ""]
+WRONG_PLACES += [".", "..", "loop", "loop/x.json", "/proc/nope/x.json", "/proc/nope", "[/].json"]
+WRONG_PLACES += ["\udcff.json", "\udcff.png", "x\n.json", "n" * 300 + ".json", "\x00.png", "-.svg"]
+
+SMALL = [1, 2, 3, 5, 12]
+"""Rounds, arms and features that take no time."""
+LENGTHS = ("horizon", "n_actions", "dim", "rank", "block", "batch", "window", "users", "items")
+
+
+class Dice:
+    """A seeded choice between what is right and what is not."""
+
+    def __init__(self, rng: Any) -> None:
+        self.rng = rng
+        self.wrong = rng.choice([0.0, 0.0, 0.1, 0.4])
+        """how often a value of this line is not right"""
+
+    def one(self, right: Any, wrong: Any = HOSTILE) -> Any:
+        """A right value, or now and then a wrong one."""
+        return self.rng.choice(list(wrong if self.rng.random() < self.wrong else right))
+
+    def maybe(self, chance: float) -> bool:
+        """True, that often."""
+        return bool(self.rng.random() < chance)
+
+    def word(self, right: Any) -> str:
+        """A name, or one with a typing error, or what is none."""
+        name = str(self.rng.choice(list(right)))
+        nearly = [name.upper(), name[1:], f"{name} ", name.replace("-", "_"), f"{name}s"]
+        return str(self.one([name], [*nearly, *HOSTILE]))
+
+
+def settings(dice: Dice, kind: Any, most: int) -> dict[str, str]:
+    """Some fields of a config or a problem with values that fit their types, or not."""
+    hints = get_type_hints(kind)
+    usual = {field.name: field.default for field in fields(kind) if field.name != "horizon"}
+    names = dice.rng.sample(sorted(usual), min(most, len(usual)))
+    hard = [*EXTREME, *HOSTILE]
+    return {dice.word([n]): str(dice.one(_fitting(n, usual[n], hints[n]), hard)) for n in names}
+
+
+def _fitting(name: str, usual: Any, hint: Any) -> list[Any]:
+    words = [word for part in (hint, *get_args(hint)) for word in _words(part)]
+    if words:
+        return words
+    if isinstance(usual, bool):
+        return ["true", "false"]
+    if name in LENGTHS or isinstance(usual, int):
+        return [usual, *SMALL]
+    if isinstance(usual, float) or float in get_args(hint):
+        return [usual, usual, 0.1, 0.5, 1]
+    return [usual]
+
+
+def _words(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) is Literal else ()
