@@ -104,6 +104,17 @@ def test_limits():
     assert rho_of(0.5) == 0.125
 
 
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-9, 1e-7])
+@pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-20, 1e-9])
+def test_tiny_epsilons_are_not_exceeded(epsilon, delta):
+    """Oracle: where both terms of delta are nearly equal, and their difference is all rounding: it
+    exceeded the target 3.5 times at (1e-12, 1e-30)."""
+    mu = mu_of(epsilon, delta)
+    assert (1 - 1e-5) * delta <= true_delta(mu, epsilon) <= delta
+    assert delta_of(mu, epsilon) == pytest.approx(float(true_delta(mu, epsilon)), rel=1e-11, abs=0)
+    assert (1 - 1e-5) * delta <= true_delta(mu, epsilon_of(mu, delta)) <= delta
+
+
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e3])
 @pytest.mark.parametrize("delta", [1e-300, 1e-20, 1e-6, 0.9])
 def test_extreme_values_do_not_overflow(epsilon, delta):
