@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats
-from dpbandit.convex.spec import ConvexSpec
-from dpbandit.experts.spec import ExpertsSpec
-from dpbandit.privacy.ledger import no_data, no_privacy
-from dpbandit.protocols import (
+from dpbandit.base.arrays import Floats
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.ledger import no_data, no_privacy
+from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.protocols import (
     AgentConfig,
     BanditSpec,
     ContextualSpec,
@@ -19,7 +20,6 @@ from dpbandit.protocols import (
     Spec,
     fits,
 )
-from dpbandit.streams import Streams
 
 
 @dataclass(frozen=True, kw_only=True)

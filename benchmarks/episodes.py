@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.agents import AGENTS, CONTEXTUAL, CONVEX, EXPERTS, STOCHASTIC
-from dpbandit.evaluate import problem_maker
-from dpbandit.inputs import BadInput
-from dpbandit.protocols import AgentConfig, ContextualSpec, PriceSpec, Problem, Spec
-from dpbandit.streams import Draws, Streams
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Draws, Streams
+from dpbandit.running.evaluate import problem_maker
+from dpbandit.specs.protocols import AgentConfig, ContextualSpec, PriceSpec, Problem, Spec
 
 ROUNDS, REPLICAS = 1000, 50
 FAMILIES: tuple[tuple[dict[str, Any], tuple[tuple[str, dict[str, Any]], ...]], ...] = (

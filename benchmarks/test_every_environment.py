@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.episodes import any_action, floor_of, problem, serve, streams
 from dpbandit import ENVIRONMENTS
-from tests.ratings_files import truth, write
+from tests.envs.contextual.ratings_files import truth, write
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)

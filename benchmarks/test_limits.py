@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dpbandit.agents import DPFTRL, DPUCB, Hedge, LinUCB
-from dpbandit.evaluate import problem_maker, replicas_at_once
-from dpbandit.loop import log_marks, play
+from dpbandit.running.evaluate import problem_maker, replicas_at_once
+from dpbandit.running.loop import log_marks, play
 
 DECADES = (1, 3, 10, 32, 100)
 LOOPS = {

@@ -21,11 +21,11 @@ from dpbandit.agents import (
     ShrinkingDartboard,
     SparseVectorExperts,
 )
-from dpbandit.evaluate import log_marks, play, problem_maker
+from dpbandit.base.streams import Streams
 from dpbandit.experiments import CASES
-from dpbandit.privacy.calibrate import noisy_prefix_sum
-from dpbandit.privacy.statistics import ClippedVectors
-from dpbandit.streams import Streams
+from dpbandit.privacy.statistics.moments import ClippedVectors
+from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
+from dpbandit.running.evaluate import log_marks, play, problem_maker
 
 T = 10_000
 

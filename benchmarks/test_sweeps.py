@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from dpbandit.sweeps import Sweep, run_sweep
+from dpbandit.studies import Sweep, run_sweep
 
 STUDY = {
     "replicas": 40,
@@ -37,7 +37,7 @@ def test_two_workers(benchmark, tmp_path):
 
 PEAK = """
 import resource, sys
-from dpbandit.sweeps import Sweep, run_sweep
+from dpbandit.studies import Sweep, run_sweep
 alphas = [round(0.01 * i, 2) for i in range(1, int(sys.argv[1]) + 1)]
 sweep = Sweep.of({"replicas": 20, "horizons": [2000], "environments": [{"id": "GLMBandit"}],
                   "agents": [{"id": "linucb", "grid": {"alpha": alphas}}]})

@@ -14,10 +14,10 @@ from typing import Any as _Any
 
 import gymnasium as _gym
 
-from dpbandit.evaluate import certify, compare
-from dpbandit.inputs import BadInput
-from dpbandit.loop import play
-from dpbandit.results import Results
+from dpbandit.base.inputs import BadInput
+from dpbandit.results.results import Results
+from dpbandit.running.evaluate import certify, compare
+from dpbandit.running.loop import play
 from dpbandit.version import VERSION as __version__
 
 if _TYPE_CHECKING:
@@ -36,18 +36,18 @@ __all__ = [
 ]
 
 ENVIRONMENTS = {
-    "dpbandit/ApplePricing-v0": "dpbandit.envs.apple:ApplePricing",
-    "dpbandit/ClassificationBandit-v0": "dpbandit.envs.classification:ClassificationBandit",
-    "dpbandit/ConvexBandit-v0": "dpbandit.envs.convex:ConvexBandit",
-    "dpbandit/ConvexPricing-v0": "dpbandit.envs.convex_pricing:ConvexPricing",
-    "dpbandit/Experts-v0": "dpbandit.envs.experts:Experts",
-    "dpbandit/GLMBandit-v0": "dpbandit.envs.glm:GLMBandit",
-    "dpbandit/OJPricing-v0": "dpbandit.envs.pricing:OJPricing",
-    "dpbandit/OJContinuousPricing-v0": "dpbandit.envs.pricing:OJContinuousPricing",
-    "dpbandit/OnlineConvex-v0": "dpbandit.envs.convex:OnlineConvex",
-    "dpbandit/RatingsBandit-v0": "dpbandit.envs.ratings:RatingsBandit",
-    "dpbandit/Recommendation-v0": "dpbandit.envs.recommendation:Recommendation",
-    "dpbandit/StreamingRegression-v0": "dpbandit.envs.streaming_regression:StreamingRegression",
+    "dpbandit/ApplePricing-v0": "dpbandit.envs:ApplePricing",
+    "dpbandit/ClassificationBandit-v0": "dpbandit.envs:ClassificationBandit",
+    "dpbandit/ConvexBandit-v0": "dpbandit.envs:ConvexBandit",
+    "dpbandit/ConvexPricing-v0": "dpbandit.envs:ConvexPricing",
+    "dpbandit/Experts-v0": "dpbandit.envs:Experts",
+    "dpbandit/GLMBandit-v0": "dpbandit.envs:GLMBandit",
+    "dpbandit/OJPricing-v0": "dpbandit.envs:OJPricing",
+    "dpbandit/OJContinuousPricing-v0": "dpbandit.envs:OJContinuousPricing",
+    "dpbandit/OnlineConvex-v0": "dpbandit.envs:OnlineConvex",
+    "dpbandit/RatingsBandit-v0": "dpbandit.envs:RatingsBandit",
+    "dpbandit/Recommendation-v0": "dpbandit.envs:Recommendation",
+    "dpbandit/StreamingRegression-v0": "dpbandit.envs:StreamingRegression",
 }
 
 

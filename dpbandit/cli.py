@@ -7,6 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from dpbandit.base.inputs import BadInput
 from dpbandit.commands.audit import audit
 from dpbandit.commands.certify import certify
 from dpbandit.commands.compare import compare
@@ -16,7 +17,6 @@ from dpbandit.commands.options import Once
 from dpbandit.commands.report import report
 from dpbandit.commands.reproduce import reproduce
 from dpbandit.commands.sweep import sweep
-from dpbandit.inputs import BadInput
 from dpbandit.version import VERSION
 
 _INTERRUPTED = 130

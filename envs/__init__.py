@@ -1,15 +1,15 @@
 """Environments: one problem per file, and the two Gymnasium adapters they share."""
 
-from dpbandit.envs.apple import ApplePricing
-from dpbandit.envs.classification import ClassificationBandit
-from dpbandit.envs.convex import ConvexBandit, OnlineConvex
-from dpbandit.envs.convex_pricing import ConvexPricing
-from dpbandit.envs.experts import Experts
-from dpbandit.envs.glm import GLMBandit
-from dpbandit.envs.pricing import OJContinuousPricing, OJPricing
-from dpbandit.envs.ratings import RatingsBandit
-from dpbandit.envs.recommendation import Recommendation
-from dpbandit.envs.streaming_regression import StreamingRegression
+from dpbandit.envs.contextual.apple import ApplePricing
+from dpbandit.envs.contextual.classification import ClassificationBandit
+from dpbandit.envs.contextual.glm import GLMBandit
+from dpbandit.envs.contextual.orange_juice import OJContinuousPricing, OJPricing
+from dpbandit.envs.contextual.ratings import RatingsBandit
+from dpbandit.envs.contextual.recommendation import Recommendation
+from dpbandit.envs.convex.pricing import ConvexPricing
+from dpbandit.envs.convex.told_losses import ConvexBandit, OnlineConvex
+from dpbandit.envs.experts.advice import Experts
+from dpbandit.envs.streams.streaming_regression import StreamingRegression
 
 __all__ = [
     "ApplePricing",

@@ -16,13 +16,13 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from dpbandit.arrays import Floats
-from dpbandit.convex.spec import ConvexSpec
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import MOST_REPLICAS, BadInput, one_of, whole
+from dpbandit.base.streams import Streams
 from dpbandit.domains import nearest
-from dpbandit.experts.spec import ExpertsSpec
-from dpbandit.inputs import MOST_REPLICAS, BadInput, one_of, whole
-from dpbandit.protocols import PriceSpec, Problem
-from dpbandit.streams import Streams
+from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.protocols import PriceSpec, Problem
 
 _INFO = ("expected_reward", "oracle_reward", "regret")
 

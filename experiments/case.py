@@ -11,9 +11,9 @@ from math import inf
 from typing import Any, Literal, TypeAlias
 
 from dpbandit.agents import AGENTS
-from dpbandit.inputs import BadInput
+from dpbandit.base.inputs import BadInput
 from dpbandit.privacy.certificate import Certificate
-from dpbandit.protocols import AgentConfig
+from dpbandit.specs.protocols import AgentConfig
 
 Settings: TypeAlias = Mapping[str, Any]
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 
-from dpbandit.files import check_readable, write_atomically
-from dpbandit.progress import Progress
+from dpbandit.base.files import check_readable, write_atomically
+from dpbandit.base.progress import Progress
 
 
 class AnyCell(Protocol):

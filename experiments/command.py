@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
-from dpbandit.inputs import BadInput
+from dpbandit.base.inputs import BadInput
 
 Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Seconds instead of minutes.")]
 Out: TypeAlias = Annotated[Path, typer.Option(help="Where results go, and are taken up again.")]

@@ -8,8 +8,8 @@ import numpy as np
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from dpbandit.arrays import Floats
-from dpbandit.plots import half_band
+from dpbandit.base.arrays import Floats
+from dpbandit.results.plots import half_band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from dpbandit.agents import EXPERTS
 from dpbandit.experiments.case import Case, Reference, Settings
-from dpbandit.experts.lower_bound import least_regret, news
+from dpbandit.experiments.experts.lower_bound import least_regret, news
 from dpbandit.privacy.certificate import Certificate
 
 LOOSE_DRAWS = {1: 0.8372, 10: 9.267}

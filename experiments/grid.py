@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpbandit.arrays import Floats, Ints
-from dpbandit.evaluate import certify, problem_maker
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.files import plain
+from dpbandit.base.inputs import MOST_REPLICAS, MOST_ROUNDS, whole
+from dpbandit.base.progress import Progress
+from dpbandit.base.provenance import source_digest
 from dpbandit.experiments.cells import Kept, run_cells, seed_blocks
-from dpbandit.files import plain
-from dpbandit.inputs import MOST_REPLICAS, MOST_ROUNDS, whole
-from dpbandit.loop import log_marks, play_any
-from dpbandit.progress import Progress
-from dpbandit.protocols import AgentConfig
-from dpbandit.provenance import source_digest
+from dpbandit.running.evaluate import certify, problem_maker
+from dpbandit.running.loop import log_marks, play_any
+from dpbandit.specs.protocols import AgentConfig
 from dpbandit.version import VERSION
 
 _AT_ONCE = 20

@@ -7,8 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from dpbandit.files import check_writable
-from dpbandit.inputs import one_of
+from dpbandit.base.files import check_writable
+from dpbandit.base.inputs import one_of
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.arrays import Floats
-from dpbandit.evaluate import problem_maker
-from dpbandit.inputs import BadInput, whole
-from dpbandit.loop import play
-from dpbandit.protocols import Agent, AgentConfig, Hindsight, Spec
-from dpbandit.stochastic.problems import StreamProblem
-from dpbandit.streams import Seed, Streams
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput, whole
+from dpbandit.base.streams import Seed, Streams
+from dpbandit.envs.streams.problems import StreamProblem
+from dpbandit.running.evaluate import problem_maker
+from dpbandit.running.loop import play
+from dpbandit.specs.protocols import Agent, AgentConfig, Hindsight, Spec
 
 TEST_USERS = 10_000
 

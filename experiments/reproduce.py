@@ -11,18 +11,18 @@ import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
 from dpbandit.agents import AGENTS
-from dpbandit.arrays import Floats
-from dpbandit.evaluate import certify, problem_maker, replicas_at_once
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import MOST_ACTIONS, MOST_REPLICAS, MOST_ROUNDS, BadInput, one_of, whole
+from dpbandit.base.progress import Progress
+from dpbandit.base.streams import Seed
 from dpbandit.experiments.case import Case, Reference
 from dpbandit.experiments.cases import CASES
 from dpbandit.experiments.releases import release, stream_problem
-from dpbandit.inputs import MOST_ACTIONS, MOST_REPLICAS, MOST_ROUNDS, BadInput, one_of, whole
-from dpbandit.loop import log_marks, play_any
 from dpbandit.privacy.certificate import Certificate
-from dpbandit.progress import Progress
-from dpbandit.protocols import AgentConfig
-from dpbandit.runs import describe, standard_error
-from dpbandit.streams import Seed
+from dpbandit.results.runs import describe, standard_error
+from dpbandit.running.evaluate import certify, problem_maker, replicas_at_once
+from dpbandit.running.loop import log_marks, play_any
+from dpbandit.specs.protocols import AgentConfig
 
 _LETTERS = {"K": ("n_actions",), "d": ("dim", "n_actions"), "k": ("dim",), "T": ("horizon",)}
 """What papers call them; of several names the first that the problem has."""

@@ -4,18 +4,18 @@ from functools import singledispatch
 
 import numpy as np
 
-from dpbandit.arrays import clip_norm, clip_range
-from dpbandit.convex.noisy_descent import NoisyDescent
-from dpbandit.experts.ball_draws import BallDraws
-from dpbandit.experts.potential import PotentialDraws
-from dpbandit.privacy.hard_thresholding import NoisyHardThresholding
-from dpbandit.privacy.loss_gradients import RecursiveLossGradients
-from dpbandit.privacy.noisy_vertex import NoisyVertex
-from dpbandit.privacy.redraw_bits import RedrawBit
-from dpbandit.privacy.restarting_trees import RestartingTrees
-from dpbandit.privacy.selection import OneShotTopK
-from dpbandit.privacy.sparse_vector import SegmentAboveThreshold
-from dpbandit.stochastic.blocks import BlockDoor
+from dpbandit.agents.convex.noisy_descent import NoisyDescent
+from dpbandit.agents.experts.ball_draws import BallDraws
+from dpbandit.agents.experts.potential import PotentialDraws
+from dpbandit.agents.streams.blocks import BlockDoor
+from dpbandit.base.arrays import clip_norm, clip_range
+from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding
+from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
+from dpbandit.privacy.choices.redraw_bits import RedrawBit
+from dpbandit.privacy.choices.selection import OneShotTopK
+from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
+from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
+from dpbandit.privacy.sums.restarting_trees import RestartingTrees
 from tests.harness import SUMS
 
 

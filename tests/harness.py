@@ -11,22 +11,22 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 
 import numpy as np
 
-from dpbandit import streams
 from dpbandit.agents import AGENTS, STOCHASTIC
-from dpbandit.convex.spec import ConvexSpec
+from dpbandit.base import streams
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Streams
 from dpbandit.domains import Ball, LpBall, Simplex
-from dpbandit.experts.spec import ExpertsSpec
-from dpbandit.inputs import BadInput
 from dpbandit.losses import Linear, LinearRegression, Quadratic
-from dpbandit.privacy.batch_sums import BatchSum
 from dpbandit.privacy.books import Books
-from dpbandit.privacy.fading import FadingSum
 from dpbandit.privacy.mechanism import Mechanism, enrolled
-from dpbandit.privacy.one_point import LocalValues
-from dpbandit.privacy.prefix_sums import PrefixSum
-from dpbandit.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
-from dpbandit.stochastic.spec import StreamSpec
-from dpbandit.streams import Streams
+from dpbandit.privacy.sums.batch_sums import BatchSum
+from dpbandit.privacy.sums.fading import FadingSum
+from dpbandit.privacy.sums.one_point import LocalValues
+from dpbandit.privacy.sums.prefix_sums import PrefixSum
+from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
+from dpbandit.specs.streams import StreamSpec
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=24, reward_low=-0.5, reward_high=1.0)
 SHARED = ContextualSpec(n_actions=3, dim=2, horizon=24, shared=True)

@@ -2,33 +2,36 @@
 
 from math import prod
 
-from dpbandit.agents.local_md import MirrorDoor
-from dpbandit.agents.noisy_sgd import SGDDoor
-from dpbandit.agents.phased_sgd import PhaseDoor
-from dpbandit.agents.snowball_sgd import SnowballDoor
-from dpbandit.convex.noisy_descent import NoisyDescent
-from dpbandit.experts.ball_draws import BallDraws
-from dpbandit.experts.potential import PotentialDraws
-from dpbandit.privacy.epochs import EpochSelection
-from dpbandit.privacy.fading import FadingSum, column_norm
-from dpbandit.privacy.generalised_gaussian import GeneralisedGaussian, GeneralisedGaussianSpend
-from dpbandit.privacy.hard_thresholding import NoisyHardThresholding
-from dpbandit.privacy.k_norm import KNormSpend, LaplaceSpend
-from dpbandit.privacy.laws import KNorm, Laplace
-from dpbandit.privacy.noisy_total import NoisyTotal
-from dpbandit.privacy.noisy_vertex import NoisyVertex
-from dpbandit.privacy.padded_tree import PaddedTreeNoise
-from dpbandit.privacy.prefix_sums import BLTNoise, PrefixSum
-from dpbandit.privacy.pure import PureSpend
-from dpbandit.privacy.redraw_bits import RedrawBit
-from dpbandit.privacy.remaining import RemainingTopK
-from dpbandit.privacy.restarting_trees import RestartingTrees
-from dpbandit.privacy.selection import ExponentialMechanism, OneShotTopK, ReportNoisyMax
-from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
-from dpbandit.privacy.staggered import StaggeredNoise
-from dpbandit.privacy.unknown_horizon import DoublingSum
-from dpbandit.privacy.window_tree import WindowTreeNoise
-from dpbandit.privacy.wishart import WishartSpend
+from dpbandit.agents.convex.noisy_descent import NoisyDescent
+from dpbandit.agents.experts.ball_draws import BallDraws
+from dpbandit.agents.experts.potential import PotentialDraws
+from dpbandit.agents.streams.local_md import MirrorDoor
+from dpbandit.agents.streams.noisy_sgd import SGDDoor
+from dpbandit.agents.streams.phased_sgd import PhaseDoor
+from dpbandit.agents.streams.snowball_sgd import SnowballDoor
+from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
+from dpbandit.privacy.accounting.pure import PureSpend
+from dpbandit.privacy.accounting.wishart import WishartSpend
+from dpbandit.privacy.choices.epochs import EpochSelection
+from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding
+from dpbandit.privacy.choices.noisy_total import NoisyTotal
+from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
+from dpbandit.privacy.choices.redraw_bits import RedrawBit
+from dpbandit.privacy.choices.remaining import RemainingTopK
+from dpbandit.privacy.choices.selection import ExponentialMechanism, OneShotTopK, ReportNoisyMax
+from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
+from dpbandit.privacy.noise.generalised_gaussian import (
+    GeneralisedGaussian,
+    GeneralisedGaussianSpend,
+)
+from dpbandit.privacy.noise.laws import KNorm, Laplace
+from dpbandit.privacy.sums.fading import FadingSum, column_norm
+from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
+from dpbandit.privacy.sums.prefix_sums import BLTNoise, PrefixSum
+from dpbandit.privacy.sums.restarting_trees import RestartingTrees
+from dpbandit.privacy.sums.staggered import StaggeredNoise
+from dpbandit.privacy.sums.unknown_horizon import DoublingSum
+from dpbandit.privacy.sums.window_tree import WindowTreeNoise
 
 HEAVY = (LaplaceSpend, KNormSpend, PureSpend)
 """Their noise has heavier tails than a normal."""
@@ -71,7 +74,7 @@ def nodes_of(sums):
 
 
 _PRIVACY, _AGENTS, _EXPERTS = "tests/privacy/test_", "tests/agents/test_", "tests/experts/test_"
-_BLOCKS = "tests/stochastic/test_blocks.py::test_noise_has_the_size_of_the_certificate"
+_BLOCKS = "tests/agents/streams/test_blocks.py::test_noise_has_the_size_of_the_certificate"
 TESTED = {
     AboveThreshold: _PRIVACY + "sparse_vector.py::test_above_threshold_has_the_promised_law",
     BallDraws: _EXPERTS + "ball_sampling.py::test_points_have_the_law_they_are_paid_for",

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from fnmatch import fnmatch
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -16,96 +16,28 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SETUP = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 FOLDERS = {package: SETUP["package-dir"].get(package) for package in SETUP["packages"]}
-ORDER = """
-    version inputs | arrays files checked | privacy.gdp privacy.zcdp privacy.privacy_loss
-    | privacy.composition
-    streams privacy.spends privacy.statistics privacy.gradients privacy.directions shrinkage
-    privacy.ledger privacy.pure privacy.k_norm privacy.wishart privacy.mechanism privacy.noise
-    privacy.inversion
-    privacy.laws privacy.prefix_sums privacy.square_root privacy.honaker privacy.k_ary
-    privacy.window_tree privacy.staggered
-    privacy.generalised_gaussian privacy.printed_laws privacy.subsampling | privacy.certificate
-    privacy.sequential privacy.one_point | privacy.books
-    privacy.selection privacy.noisy_vertex privacy.padded_tree privacy.unknown_horizon
-    privacy.sparse_vector privacy.restarting_trees privacy.remaining privacy.redraw_bits
-    privacy.epochs privacy.noisy_total privacy.batch_sums privacy.step_budgets privacy.fading
-    privacy.calibrate
-    selection_bias
-    domains.domain
-    domains.subspaces domains.thresholds domains.hit_and_run domains.frank_wolfe_projection
-    domains.separation domains.graphs domains.dags domains.set_functions
-    domains.balls domains.boxes domains.simplices domains.hypersimplices domains.concave_bases
-    domains.submodular_bases domains.spanning_trees domains.flows domains.spectrahedra
-    domains.products domains.lp_balls | domains.partition_bases domains.local_oracles
-    losses.loss losses.minimise | losses.data_sums losses.quadratic_sums
-    losses.linear losses.quadratic losses.predictions losses.revenue
-    | losses.kink losses.regressions losses.ramps losses.ridge
-    stochastic.features stochastic.truths stochastic.tables stochastic.noise | stochastic.answers
-    | stochastic.populations stochastic.users
-    convex.user_laws experts.adversaries experts.tables experts.lower_bound experts.drops
-    experts.draws
-    experts.log_concave
-    | convex.adversaries experts.policies experts.calibration experts.dartboard
-    experts.ball_sampling experts.potential | convex.scenarios convex.corners experts.resolution
-    experts.ball_draws
-    protocols links privacy.certified_sums privacy.loss_gradients
-    experts.spec convex.spec outside privacy.generalised_sums
-    stochastic.spec privacy.shariff_sheffet
-    privacy.peeling | privacy.hard_thresholding
-    logs ratings problems ridge frank_wolfe lasso batched convex.one_point
-    convex.batch_plan | convex.batched_descent
-    convex.leaders experts.segments experts.weighted_majority convex.projection_free
-    stochastic.frank_wolfe glm optimism frank_wolfe_bandit
-    stochastic.blocks stochastic.localised stochastic.gradient_batches experts.ball_players
-    convex.value_leaders
-    convex.expiring convex.local_steps convex.noisy_descent demand moments fading_regression
-    centring convex.problems experts.problems bounds first_rounds
-    stochastic.sampled_descent stochastic.problems
-    experts.printed_doubling
-    | envs.* agents.*
-    settings progress plots replay provenance slopes | runs loop | store planned | results
-    evaluate auditing.bounds auditing.scores auditing.worlds | auditing.exact
-    | auditing.peelings auditing.choices | auditing.witness
-    | auditing.contexts auditing.data auditing.advice auditing.views auditing.ratios
-    | auditing.search auditing.report | auditing.audit
-    auditing.rehearsal auditing.everyone
-    clients.answers | clients.bridge clients.foreign clients.logged
-    | clients.from_gymnasium clients.mabwiser clients.player clients.river
-    experiments.case experiments.cells experiments.releases experiments.command
-    experiments.drawing experiments.paper_table experiments.labs.catalogue
-    | experiments.grid experiments.labs.notebook
-    experiments.contextual_cases experiments.convex_cases experiments.stream_cases
-    experiments.window_cases
-    experiments.experts_cases
-    experiments.sgd.printed
-    experiments.sgd.readings experiments.sgd.references experiments.sgd.runs
-    experiments.sgd.study | experiments.sgd.figures experiments.sgd.tables
-    experiments.window.plan | experiments.window.runs | experiments.window.costs
-    experiments.window.questions experiments.window.table_1 | experiments.window.study
-    experiments.window.tables experiments.window.figures | experiments.window.command
-    experiments.window experiments.window.__main__ experiments.labs experiments.labs.__main__
-    experiments.sgd.command | experiments.paper_tables experiments.sgd experiments.sgd.__main__
-    experiments.cases experiments.convex.plan experiments.experts.plan
-    experiments.experts.families
-    | experiments.convex.runs experiments.experts.runs
-    experiments.convex.horizons experiments.convex.epsilons experiments.convex.adaptivity
-    experiments.experts.questions experiments.experts.audit
-    experiments.reproduce experiments.pricing.study experiments.figure_5_1.study
-    experiments.convex.study experiments.convex.drawing experiments.experts.study
-    experiments.pricing.figure experiments.figure_5_1.figure
-    experiments.convex.figures experiments.convex.tables
-    experiments.experts.figures experiments.experts.tables
-    experiments.pricing experiments.pricing.__main__
-    experiments.convex experiments.convex.__main__ experiments.experts
-    experiments.experts.__main__
-    experiments.figure_5_1 experiments.figure_5_1.__main__
-    comparisons sweeps.file | sweeps.plan sweeps.workers | sweeps.folder | sweeps.audits
-    sweeps.run | sweeps
-    report.drawing | report.figures | report.page | report
-    tables | commands.options | commands.listings commands.compare commands.certify commands.audit
-    commands.reproduce commands.lab commands.sweep commands.report | commands | cli | __main__
+FLOORS = """
+    version
+    base
+    domains privacy.accounting
+    losses privacy.mechanism
+    specs privacy.books privacy.statistics
+    privacy.noise offline
+    privacy.certificate privacy.sums
+    privacy.choices
+    envs agents
+    results
+    running
+    auditing clients experiments report
+    studies
+    commands
+    cli
+    __main__
 """
-FLOORS = [floor.split() for floor in ORDER.strip().replace("\n", "|").split("|")]
+"""Rooms: a package with all below it, or a lone module. Imports go up, to floors above."""
+FAMILIES = ("contextual", "convex", "experts", "streams")
+MAY_USE = {"streams": {"convex"}}
+"""Families are strangers but for these."""
 INITS = {package.partition(".")[2] for package in FOLDERS}
 TRACKED = subprocess.run(
     ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
@@ -145,49 +77,78 @@ def imports(file):
         yield from (n[9:] for n in names if n.split(".")[0] == "dpbandit")
 
 
-def floor(module):
-    found = [i for i, patterns in enumerate(FLOORS) if any(fnmatch(module, p) for p in patterns)]
-    assert len(found) == 1, f"{module} is on {len(found)} floors: give it one"
-    return found[0]
+def room(module):
+    """The longest name of a room that `module` is, or is inside of, and its floor."""
+    inside = [r for r in ROOMS if module == r or module.startswith(f"{r}.")]
+    assert inside, f"{module} is in no room: give it one"
+    return max(inside, key=len)
 
 
-def upward(module, file):
-    """The imports of `module` that do not come from a floor above it."""
+ROOMS = {name: i for i, line in enumerate(FLOORS.split("\n")) for name in line.split()}
+
+
+def family(module):
+    half, _, rest = module.partition(".")
+    name = rest.partition(".")[0]
+    return (half, name) if half in ("agents", "envs") and name in FAMILIES else None
+
+
+def forbidden(module, file):
+    """What `module` imports and must not: the root, a room on its floor or below, a stranger."""
     for target in imports(file):
-        inside = [name for name in MODULES if name.startswith(f"{target}.")]
-        if target.startswith(f"{module}.") and module in INITS:
-            continue  # an __init__ may show its own
-        lowest = max(map(floor, inside)) if inside else floor(target) if target else 99
-        if lowest >= floor(module):
+        if target == "" or target not in MODULES:
             yield target
+        elif room(target) != room(module):
+            if ROOMS[room(target)] >= ROOMS[room(module)]:
+                yield target
+        elif target in INITS and not module.startswith(f"{target}."):
+            yield from () if family(module) is None else (target,)
+        elif family(module) and family(target):
+            half, mine = family(module)
+            if family(target) not in [(half, name) for name in (mine, *MAY_USE.get(mine, ()))]:
+                yield target
 
 
-def test_every_module_imports_only_from_floors_above():
-    """Siblings are strangers, and nothing inside imports the root package."""
-    wrong = {m: list(upward(m, file)) for m, file in MODULES.items() if m != ""}
+def test_imports_go_up_and_families_are_strangers():
+    """Nothing imports the root, a room on its own floor or below, or another family."""
+    wrong = {m: list(forbidden(m, file)) for m, file in MODULES.items() if m != ""}
     assert {module: targets for module, targets in wrong.items() if targets} == {}
 
 
+def test_no_import_circles():
+    """Inside of rooms, too: every module can be read after those that it imports."""
+    graph = {
+        m: {t for t in imports(file) if t not in INITS or m in INITS}
+        for m, file in MODULES.items()
+        if m != ""
+    }
+    assert len([*TopologicalSorter(graph).static_order()]) >= len(graph)
+
+
 def test_the_law_has_teeth(tmp_path):
-    """Prey: a sibling, the root, a floor below, each in every way Python can import it."""
-    prey = tmp_path / "prey.py"
+    """Broken modules: a stranger, the root, a floor below, in every way Python can import it."""
+    broken = tmp_path / "broken.py"
     for line, target in (
-        ("from dpbandit.envs.glm import GLMBandit", "envs.glm"),
-        ("from dpbandit.envs import glm", "envs.glm"),
+        ("from dpbandit.envs.convex.pricing import ConvexPricing", "envs.convex.pricing"),
+        ("from dpbandit.envs.convex import pricing", "envs.convex.pricing"),
         ("import dpbandit.cli", "cli"),
         ("def f():\n    import dpbandit", ""),
         ("from dpbandit import compare", ""),
         ("from dpbandit.agents import LinUCB", "agents"),
+        ("from dpbandit.running.loop import play", "running.loop"),
     ):
-        prey.write_text(line)
-        assert list(upward("envs.pricing", prey)) == [target]
+        broken.write_text(line)
+        assert list(forbidden("envs.contextual.glm", broken)) == [target]
+    broken.write_text("from dpbandit.agents.convex.leaders import slope")
+    assert list(forbidden("agents.streams.blocks", broken)) == []
+    assert list(forbidden("agents.experts.draws", broken)) == ["agents.convex.leaders"]
 
 
 def test_environments_know_no_privacy_and_agents_no_environments():
-    forbidden = {"envs": ("privacy", "agents"), "agents": ("envs", "problems", "evaluate")}
+    strange = {"envs": ("privacy", "agents"), "agents": ("envs",)}
     for module, file in MODULES.items():
         for target in imports(file):
-            assert not target.startswith(forbidden.get(module.split(".")[0], ("nothing",))), module
+            assert not target.startswith(strange.get(module.split(".")[0], ("nothing",))), module
         if module.startswith("agents"):
             assert "gymnasium" not in file.read_text()
 

@@ -12,7 +12,7 @@ from dpbandit import ENVIRONMENTS, BadInput, cli, compare
 from dpbandit.agents import AGENTS
 from dpbandit.commands import compare as compare_command
 from dpbandit.envs import OJPricing
-from dpbandit.privacy.ledger import no_data
+from dpbandit.privacy.accounting.ledger import no_data
 
 TINY = ["--horizon", "20", "--replicas", "2"]
 OJ = ["compare", "dpbandit/OJPricing-v0", *TINY]
@@ -39,7 +39,7 @@ def run(monkeypatch, capsys):
     def command(*words):
         monkeypatch.setattr(sys, "argv", ["dpbandit", *map(str, words)])
         monkeypatch.setenv("COLUMNS", "200")
-        monkeypatch.setattr("dpbandit.progress._PATIENCE", 1e9)  # no bar on a busy machine
+        monkeypatch.setattr("dpbandit.base.progress._PATIENCE", 1e9)  # no bar on a busy machine
         try:
             cli.main()
             code = 0

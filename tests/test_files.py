@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from dpbandit import BadInput, Results, cli
-from dpbandit.files import check_writable, parse_json, read_text, write_atomically, write_csv
-from dpbandit.planned import planned
-from dpbandit.ratings import read_ratings
-from dpbandit.store import read_runs
-from dpbandit.sweeps import Sweep
+from dpbandit.base.files import check_writable, parse_json, read_text, write_atomically, write_csv
+from dpbandit.envs.contextual.ratings_files import read_ratings
+from dpbandit.results.planned import planned
+from dpbandit.results.store import read_runs
+from dpbandit.studies import Sweep
 
 
 @pytest.fixture(params=["pipe", "folder", "long", "long parent", "NUL", "below a file", "loop"])

@@ -19,7 +19,8 @@ from dpbandit.agents import (
     NoisyOCO,
     PrivateBandit,
 )
-from dpbandit.convex.corners import Corners
+from dpbandit.base.inputs import inside
+from dpbandit.base.streams import Streams
 from dpbandit.envs import (
     ConvexBandit,
     ConvexPricing,
@@ -27,13 +28,12 @@ from dpbandit.envs import (
     OnlineConvex,
     StreamingRegression,
 )
-from dpbandit.evaluate import problem_maker
-from dpbandit.inputs import inside
-from dpbandit.protocols import ContextualSpec
-from dpbandit.stochastic.noise import HalfNormals
-from dpbandit.streams import Streams
+from dpbandit.envs.convex.corners import Corners
+from dpbandit.envs.streams.noise import HalfNormals
+from dpbandit.running.evaluate import problem_maker
+from dpbandit.specs.protocols import ContextualSpec
+from tests.envs.contextual.ratings_files import ARGUMENTS
 from tests.harness import discovered, label
-from tests.ratings_files import ARGUMENTS
 
 SPEC = ContextualSpec(n_actions=2, dim=2, horizon=20)
 

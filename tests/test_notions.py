@@ -10,12 +10,12 @@ import pytest
 
 from dpbandit import Results, certify, cli, compare
 from dpbandit.agents import DPUCB, PFTAL, NoisySGD, PrivateBandit, SparseVectorExperts
-from dpbandit.bounds import CLIPPED
-from dpbandit.convex.spec import ConvexSpec
-from dpbandit.experts.spec import ExpertsSpec
-from dpbandit.plots import frontier
+from dpbandit.commands.tables import print_results
 from dpbandit.report import write_report
-from dpbandit.tables import print_results
+from dpbandit.results.plots import frontier
+from dpbandit.specs.bounds import CLIPPED
+from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.experts import ExpertsSpec
 from tests.harness import discovered, label
 
 JOINT = "joint DP under continual observation, "
@@ -81,7 +81,8 @@ def test_it_is_said_wherever_there_is_an_epsilon(env, page_of, tmp_path, monkeyp
 def test_frontiers_name_what_epsilon_is_of(monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(
-        "dpbandit.plots.save_figure", lambda figure, path: seen.append(figure.axes[0].get_xlabel())
+        "dpbandit.results.plots.save_figure",
+        lambda figure, path: seen.append(figure.axes[0].get_xlabel()),
     )
     for more in ({}, {"notion": "all points"}):
         frontier(tmp_path / "f.png", [], {"one": np.ones(2)}, title="", ylabel="", **more)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from dpbandit import compare
 from dpbandit.experiments.drawing import curve
 from dpbandit.experiments.figure_5_1.figure import _banded, _line
-from dpbandit.plots import (
+from dpbandit.results.plots import (
     Curve,
     Frontier,
     delta_curve,
@@ -35,7 +35,7 @@ def drawn(monkeypatch):
         seen.extend(figure.axes)
         path.touch()
 
-    monkeypatch.setattr("dpbandit.plots.save_figure", keep)
+    monkeypatch.setattr("dpbandit.results.plots.save_figure", keep)
     return seen
 
 

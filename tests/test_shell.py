@@ -67,7 +67,7 @@ def test_control_c_ends_a_comparison_with_one_line(monkeypatch, capsys):
     """SIGINT in the middle of the rounds: exit code 130 as of any program, and no traceback."""
     monkeypatch.setattr("sys.argv", ["dpbandit", "compare", "GLMBandit", "--horizon", "20"])
     monkeypatch.setattr(
-        "dpbandit.progress.Progress.advance", lambda *_: signal.raise_signal(signal.SIGINT)
+        "dpbandit.base.progress.Progress.advance", lambda *_: signal.raise_signal(signal.SIGINT)
     )
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

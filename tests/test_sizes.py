@@ -9,8 +9,8 @@ from gymnasium.envs.registration import load_env_creator
 from dpbandit import BadInput, audit, compare
 from dpbandit.agents import LinUCB
 from dpbandit.envs import GLMBandit
-from dpbandit.sweeps import Sweep, run_sweep
-from tests.sweeps.studies import TINY
+from dpbandit.studies import Sweep, run_sweep
+from tests.studies.studies import TINY
 
 CREATORS = [
     load_env_creator(entry.kwargs["problem"])

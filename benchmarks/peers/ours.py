@@ -8,10 +8,10 @@ import numpy as np
 from world import ALPHA, NOISE, RIDGE, draw
 
 from dpbandit.agents import LinUCB
-from dpbandit.evaluate import problem_maker, replicas_at_once
-from dpbandit.loop import log_marks, play
-from dpbandit.problems import ContextualProblem, Users
-from dpbandit.protocols import ContextualSpec
+from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.running.evaluate import problem_maker, replicas_at_once
+from dpbandit.running.loop import log_marks, play
+from dpbandit.specs.protocols import ContextualSpec
 
 AGENT = LinUCB(alpha=ALPHA, reward_noise=0.5, regularization=RIDGE)
 

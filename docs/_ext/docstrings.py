@@ -20,7 +20,7 @@ _ALIASES = {
     "Ints": re.compile(_ARRAY.format(r"~numpy\.int64")),
     "NDArray": re.compile(_ARRAY.format(r"[^\[\]]*")),
 }
-"""What types of arrays are called, see `dpbandit.arrays`."""
+"""What types of arrays are called, see `dpbandit.base.arrays`."""
 _SECTION = re.compile(r"(Args|Raises|Returns|Yields):$")
 _BULLET = re.compile(r"([*-]|\d+\.) ")
 _TITLE = re.compile(r"(?:\*\*)?(Guarantee|Differs from the paper)\b([.:]?)(?:\*\*)?(?=\s)")

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dpbandit.arrays import Floats
 from dpbandit.auditing.worlds import Always, Pair, User, World, random_round, told_to_all, ways
-from dpbandit.experts.spec import ExpertsSpec
+from dpbandit.base.arrays import Floats
+from dpbandit.specs.experts import ExpertsSpec
 
 _FAR = 10.0
 """How far beyond [0, 1] losses are that do not keep to it."""

@@ -20,18 +20,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpbandit.arrays import Floats
 from dpbandit.auditing.bounds import Claim, Finding, epsilon_of_mu, judge
 from dpbandit.auditing.report import AuditReport
 from dpbandit.auditing.scores import Columns, Scorer, learned_scores, separation
 from dpbandit.auditing.search import pairs
 from dpbandit.auditing.views import VIEWS, Ends, View, columns_of, public_ends
 from dpbandit.auditing.worlds import Pair
-from dpbandit.evaluate import certify
-from dpbandit.inputs import MOST_JOBS, MOST_RUNS, BadInput, inside, one_of, whole
-from dpbandit.progress import Progress
-from dpbandit.protocols import AgentConfig, Spec
-from dpbandit.streams import Seed
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import MOST_JOBS, MOST_RUNS, BadInput, inside, one_of, whole
+from dpbandit.base.progress import Progress
+from dpbandit.base.streams import Seed
+from dpbandit.running.evaluate import certify
+from dpbandit.specs.protocols import AgentConfig, Spec
 
 Sampler: TypeAlias = Callable[[int, Sequence[Seed]], Columns]
 """(world, 0 or 1; one seed a run) -> what is seen of these runs."""
@@ -80,7 +80,7 @@ def audit(
             expires before the horizon.
 
     >>> from dpbandit.agents import DPUCB
-    >>> from dpbandit.protocols import ContextualSpec
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=1, horizon=4)
     >>> report = audit(DPUCB(epsilon=1.0), spec, runs=400, progress=False)
     >>> report.flagged, report.eps_lower < 1

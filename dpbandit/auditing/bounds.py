@@ -12,10 +12,10 @@ from math import exp, inf
 import numpy as np
 from scipy.special import betaincinv, expit, log_ndtr, ndtri
 
-from dpbandit.arrays import Floats, Ints
-from dpbandit.inputs import inside, privacy_target
-from dpbandit.privacy import gdp
-from dpbandit.privacy.ledger import Ledger
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import inside, privacy_target
+from dpbandit.privacy.accounting import gdp
+from dpbandit.privacy.accounting.ledger import Ledger
 
 _THRESHOLDS = expit(np.linspace(-8, 8, 129))
 """Quantiles of the pooled scores that are tried."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dpbandit.arrays import Floats
 from dpbandit.auditing.worlds import Always, Answer, ByArm, Pair, User, World, random_round, ways
-from dpbandit.protocols import BanditSpec, ContextualSpec
+from dpbandit.base.arrays import Floats
+from dpbandit.specs.protocols import BanditSpec, ContextualSpec
 
 _QUIET = 1e-6
 """Length of a quiet user's context, in units of the public bound."""

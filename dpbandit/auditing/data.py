@@ -5,7 +5,6 @@ from math import prod
 
 import numpy as np
 
-from dpbandit.arrays import Floats
 from dpbandit.auditing.worlds import (
     Always,
     LossOf,
@@ -16,7 +15,8 @@ from dpbandit.auditing.worlds import (
     told_to_all,
     ways,
 )
-from dpbandit.convex.spec import ConvexSpec
+from dpbandit.base.arrays import Floats
+from dpbandit.specs.convex import ConvexSpec
 
 _FAR = 1e3
 """A step that leaves the public set in every direction, in units of its largest entry."""

@@ -9,13 +9,13 @@ from typing import Any
 from dpbandit.auditing.audit import audit
 from dpbandit.auditing.report import AuditReport
 from dpbandit.auditing.views import View
-from dpbandit.convex.spec import ConvexSpec
+from dpbandit.base.inputs import BadInput, inside
 from dpbandit.domains.balls import Ball
-from dpbandit.evaluate import certify
-from dpbandit.experts.spec import ExpertsSpec
-from dpbandit.inputs import BadInput, inside
 from dpbandit.losses.linear import Linear
-from dpbandit.protocols import AgentConfig, ContextualSpec, Spec
+from dpbandit.running.evaluate import certify
+from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Spec
 
 PRINTED = ":calibration=paper"
 """What follows the name of an agent with printed constants."""

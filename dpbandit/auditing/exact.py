@@ -18,9 +18,9 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from scipy.special import ndtr, softmax
 
-from dpbandit.arrays import Floats
 from dpbandit.auditing.bounds import Claim
-from dpbandit.inputs import BadInput, at_least, inside, one_of, positive, whole
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput, at_least, inside, one_of, positive, whole
 
 ChoiceNoise: TypeAlias = Literal["gumbel", "laplace", "gaussian"]
 TestNoise: TypeAlias = Literal["laplace", "exponential"]

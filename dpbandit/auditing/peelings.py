@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from dpbandit.arrays import Floats
 from dpbandit.auditing.worlds import twin
-from dpbandit.privacy.hard_thresholding import NoisyHardThresholding, Peeled
-from dpbandit.privacy.k_norm import LaplaceSpend
-from dpbandit.privacy.pure import PureSpend
-from dpbandit.privacy.spends import Spend
+from dpbandit.base.arrays import Floats
+from dpbandit.privacy.accounting.k_norm import LaplaceSpend
+from dpbandit.privacy.accounting.pure import PureSpend
+from dpbandit.privacy.accounting.spends import Spend
+from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, Peeled
 
 _STEP = 0.25
 _TIMES = np.exp(np.arange(-20.0, 4.0, _STEP))

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_softmax
 
-from dpbandit.arrays import Floats, Ints
 from dpbandit.auditing.scores import Columns, LogRatios, Score
-from dpbandit.inputs import BadInput, positive
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import BadInput, positive
 
 _LARGE = 700.0
 """Stands for a release that one world never makes."""

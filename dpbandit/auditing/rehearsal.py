@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dpbandit.arrays import Floats
 from dpbandit.auditing.audit import Sampler
 from dpbandit.auditing.bounds import Claim, Finding, judge
 from dpbandit.auditing.scores import Scorer
-from dpbandit.inputs import MOST_RUNS, inside, whole
-from dpbandit.streams import Seed
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import MOST_RUNS, inside, whole
+from dpbandit.base.streams import Seed
 
 _REHEARSED, _PLAYED = 5, 6
 """Stages of seeds that no other audit uses."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.arrays import Floats
 from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.views import View
-from dpbandit.files import write_atomically
-from dpbandit.inputs import one_of
+from dpbandit.base.arrays import Floats
+from dpbandit.base.files import write_atomically
+from dpbandit.base.inputs import one_of
 
 _SLACK = 1e-6
 """By which a certificate, rounded up, may exceed its claim."""
@@ -125,7 +125,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 def plot_audit(report: AuditReport, path: Path, *, title: str) -> Path:
     """The certificate's trade-off curve, the measured point and what it rules out."""
     one_of("suffix of the plot", path.suffix, SUFFIXES)
-    from dpbandit.plots import tradeoff
+    from dpbandit.results.plots import tradeoff
 
     what = f"epsilon below {report.eps_lower:.3f}, curves below this"
     if report.mu_lower is not None:

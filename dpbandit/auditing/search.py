@@ -4,18 +4,18 @@ from contextlib import closing
 
 import numpy as np
 
-from dpbandit.arrays import Floats
 from dpbandit.auditing.advice import AdviceUsers
 from dpbandit.auditing.contexts import ContextUsers
 from dpbandit.auditing.data import DataUsers
 from dpbandit.auditing.views import all_see_actions, rounds
 from dpbandit.auditing.witness import Witness
 from dpbandit.auditing.worlds import Pair, Users
-from dpbandit.convex.spec import ConvexSpec
-from dpbandit.experts.spec import ExpertsSpec
-from dpbandit.inputs import BadInput
-from dpbandit.protocols import AgentConfig, BanditSpec, Spec
-from dpbandit.streams import Seed
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Seed
+from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.protocols import AgentConfig, BanditSpec, Spec
 
 _RUNS = 16
 

@@ -22,17 +22,17 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpbandit.arrays import Floats
 from dpbandit.auditing.scores import Columns
 from dpbandit.auditing.witness import Part, Witness
 from dpbandit.auditing.worlds import Pair, World, answers_of, contexts_of
-from dpbandit.convex.spec import ConvexSpec
-from dpbandit.experts.spec import ExpertsSpec
+from dpbandit.base.arrays import Floats
+from dpbandit.base.streams import Seed, Source, Streams
+from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.books import Books
-from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism, enrolled, witnessed
-from dpbandit.protocols import AgentConfig, ContextualSpec, Spec
-from dpbandit.streams import Seed, Source, Streams
+from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Spec
 
 View: TypeAlias = Literal["released", "actions"]
 VIEWS: tuple[View, ...] = ("released", "actions")

@@ -6,18 +6,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dpbandit.arrays import Floats
 from dpbandit.auditing.choices import Bits, Draws, Segments
 from dpbandit.auditing.peelings import Peelings
-from dpbandit.privacy.fading import FadingSum
-from dpbandit.privacy.hard_thresholding import NoisyHardThresholding
+from dpbandit.base.arrays import Floats
+from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding
+from dpbandit.privacy.choices.redraw_bits import RedrawBit
+from dpbandit.privacy.choices.selection import CumulativeLosses, OneShotTopK
+from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.padded_tree import PaddedTreeNoise
-from dpbandit.privacy.prefix_sums import PrefixSum, TreeNoise
-from dpbandit.privacy.redraw_bits import RedrawBit
-from dpbandit.privacy.restarting_trees import RestartingTrees
-from dpbandit.privacy.selection import CumulativeLosses, OneShotTopK
-from dpbandit.privacy.sparse_vector import SegmentAboveThreshold
+from dpbandit.privacy.sums.fading import FadingSum
+from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
+from dpbandit.privacy.sums.prefix_sums import PrefixSum, TreeNoise
+from dpbandit.privacy.sums.restarting_trees import RestartingTrees
 
 _SUMS = (PrefixSum, FadingSum, RestartingTrees)
 _MOST_CANDIDATES = 256

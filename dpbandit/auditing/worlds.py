@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
 from dpbandit.losses.loss import Loss
 
 Number = TypeVar("Number", bound=np.generic)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.inputs import BadInput
+from dpbandit.base.inputs import BadInput
 
 
 def one_number(name: str, value: Any) -> float:

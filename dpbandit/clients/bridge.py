@@ -8,11 +8,11 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatdim, flatten
 
-from dpbandit.arrays import Floats, clip_norm
+from dpbandit.base.arrays import Floats, clip_norm
+from dpbandit.base.inputs import BadInput, one_of, positive
 from dpbandit.clients.answers import two_numbers
-from dpbandit.inputs import BadInput, one_of, positive
-from dpbandit.outside import Watch
-from dpbandit.protocols import MOST_OUTSIDE, ContextualSpec
+from dpbandit.specs.outside import Watch
+from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec
 
 Contexts: TypeAlias = Literal["observation", "none"]
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput
-from dpbandit.privacy.ledger import no_privacy
-from dpbandit.protocols import ContextualSpec, fits
-from dpbandit.streams import Streams
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.ledger import no_privacy
+from dpbandit.specs.protocols import ContextualSpec, fits
 
 
 def _act(policy: Any, context: Floats) -> Any:

@@ -9,14 +9,14 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats, Ints
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Streams
 from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
-from dpbandit.inputs import BadInput
-from dpbandit.outside import Outside
-from dpbandit.problems import arms_in_range
-from dpbandit.protocols import MOST_OUTSIDE, Step
-from dpbandit.streams import Streams
+from dpbandit.specs.actions import arms_in_range
+from dpbandit.specs.outside import Outside
+from dpbandit.specs.protocols import MOST_OUTSIDE, Step
 
 Oracle: TypeAlias = Callable[[Any], Any] | str
 _INFO = "info:"

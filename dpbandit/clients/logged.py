@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.agents import Uniform
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Streams
 from dpbandit.clients.answers import two_numbers
-from dpbandit.evaluate import ProblemMaker, problem_maker
-from dpbandit.inputs import BadInput
-from dpbandit.logs import Logged, one_kind
-from dpbandit.outside import scaled
-from dpbandit.protocols import MOST_OUTSIDE, ContextualSpec, fits
-from dpbandit.streams import Streams
+from dpbandit.offline.logs import Logged, one_kind
+from dpbandit.running.evaluate import ProblemMaker, problem_maker
+from dpbandit.specs.outside import scaled
+from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec, fits
 
 
 def read_log(

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput
 from dpbandit.clients.foreign import Foreign, Wrapped
-from dpbandit.inputs import BadInput
-from dpbandit.protocols import ContextualSpec
+from dpbandit.specs.protocols import ContextualSpec
 
 
 def mabwiser_policy(make: Callable[[list[int], int], Any]) -> Foreign:

@@ -5,18 +5,18 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from dpbandit.arrays import clip_range
+from dpbandit.base.arrays import clip_range
+from dpbandit.base.inputs import BadInput, whole
+from dpbandit.base.streams import Streams
 from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
-from dpbandit.evaluate import certify
-from dpbandit.inputs import BadInput, whole
-from dpbandit.outside import Outside
+from dpbandit.envs.contextual.problems import arms_in_range
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.privacy.mechanism import Roll, enrolled
-from dpbandit.problems import arms_in_range
-from dpbandit.protocols import MOST_OUTSIDE, AgentConfig, Hindsight
-from dpbandit.streams import Streams
+from dpbandit.running.evaluate import certify
+from dpbandit.specs.outside import Outside
+from dpbandit.specs.protocols import MOST_OUTSIDE, AgentConfig, Hindsight
 
 
 class Player:

@@ -14,12 +14,12 @@ from functools import partial
 from inspect import signature
 from typing import Any, TypeAlias
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Streams
 from dpbandit.clients.foreign import Foreign, Wrapped
-from dpbandit.inputs import BadInput
-from dpbandit.logs import Logged
-from dpbandit.protocols import ContextualSpec
-from dpbandit.streams import Streams
+from dpbandit.offline.logs import Logged
+from dpbandit.specs.protocols import ContextualSpec
 
 History: TypeAlias = list[tuple[list[Any], dict[str, float], Any, float]]
 
@@ -71,7 +71,7 @@ def river_history(logged: Logged, *, arms: Sequence[Any] | None = None, seed: in
 
     river replays a log as Li, Chu, Langford and Wang (WSDM 2011) do: rounds count in which the
     policy agrees with it. That is unbiased for logs of uniformly random actions only, and river
-    reads no propensities. So rounds are thinned before, as in `dpbandit.replay`: each stays with
+    reads no propensities. So rounds are thinned before, as in `dpbandit.offline.replay`: each stays with
     probability lowest / propensity, after which all arms are equally likely in every context. A
     uniform log stays as it is. Contexts are {"x0": ..., "x1": ...}, in a row where arms have rows.
 

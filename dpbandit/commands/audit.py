@@ -14,6 +14,8 @@ from dpbandit.auditing.audit import audit as run_audit
 from dpbandit.auditing.everyone import audit_all, with_printed
 from dpbandit.auditing.report import SUFFIXES, plot_audit
 from dpbandit.auditing.views import View
+from dpbandit.base.files import check_writable, write_json
+from dpbandit.base.inputs import BadInput, one_of, privacy_target
 from dpbandit.commands.options import (
     Delta,
     Env,
@@ -25,12 +27,10 @@ from dpbandit.commands.options import (
     given,
     say,
 )
-from dpbandit.evaluate import problem_maker
-from dpbandit.files import check_writable, write_json
-from dpbandit.inputs import BadInput, one_of, privacy_target
-from dpbandit.protocols import AgentConfig
-from dpbandit.settings import parse_agent, parse_settings
-from dpbandit.tables import audit_table
+from dpbandit.commands.tables import audit_table
+from dpbandit.running.evaluate import problem_maker
+from dpbandit.specs.protocols import AgentConfig
+from dpbandit.studies.settings import parse_agent, parse_settings
 
 _OF_ONE = ("env", "horizon", "settings", "plot")
 """Options of `audit` that --all does not have."""

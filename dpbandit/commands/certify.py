@@ -7,6 +7,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from dpbandit.base.files import write_json
+from dpbandit.base.inputs import privacy_target
 from dpbandit.commands.options import (
     Delta,
     Env,
@@ -17,12 +19,10 @@ from dpbandit.commands.options import (
     complete_agents,
     say,
 )
-from dpbandit.evaluate import certify as make_certificate
-from dpbandit.evaluate import problem_maker
-from dpbandit.files import write_json
-from dpbandit.inputs import privacy_target
-from dpbandit.results import plot_certificate
-from dpbandit.settings import parse_agent, parse_settings
+from dpbandit.results.results import plot_certificate
+from dpbandit.running.evaluate import certify as make_certificate
+from dpbandit.running.evaluate import problem_maker
+from dpbandit.studies.settings import parse_agent, parse_settings
 
 
 def certify(

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from dpbandit.base.files import check_writable, write_json
+from dpbandit.base.inputs import BadInput, privacy_target
 from dpbandit.commands.options import (
     Delta,
     Epsilon,
@@ -18,13 +20,11 @@ from dpbandit.commands.options import (
     complete_env,
     say,
 )
-from dpbandit.evaluate import compare as run_comparison
-from dpbandit.files import check_writable, write_json
-from dpbandit.inputs import BadInput, privacy_target
-from dpbandit.protocols import AgentConfig
-from dpbandit.results import FILES
-from dpbandit.settings import parse_agent, parse_settings
-from dpbandit.tables import print_results
+from dpbandit.commands.tables import print_results
+from dpbandit.results.results import FILES
+from dpbandit.running.evaluate import compare as run_comparison
+from dpbandit.specs.protocols import AgentConfig
+from dpbandit.studies.settings import parse_agent, parse_settings
 
 
 def compare(

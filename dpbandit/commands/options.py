@@ -11,7 +11,7 @@ from rich.console import Console
 from typer.core import TyperCommand
 
 from dpbandit.agents import AGENTS
-from dpbandit.inputs import BadInput
+from dpbandit.base.inputs import BadInput
 
 
 def complete_env(incomplete: str) -> list[str]:

@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 
 from dpbandit.agents import AGENTS
+from dpbandit.base.files import check_writable, write_json
+from dpbandit.base.inputs import BadInput, one_of
 from dpbandit.commands.options import (
     Horizon,
     JsonFile,
@@ -20,14 +22,12 @@ from dpbandit.commands.options import (
     given,
     say,
 )
+from dpbandit.commands.tables import print_cases
 from dpbandit.experiments import CASES
 from dpbandit.experiments import reproduce as run_case
 from dpbandit.experiments.paper_table import ALL, PaperTable
 from dpbandit.experiments.paper_tables import TABLES
-from dpbandit.files import check_writable, write_json
-from dpbandit.inputs import BadInput, one_of
-from dpbandit.settings import agent_id, parse_settings
-from dpbandit.tables import print_cases
+from dpbandit.studies.settings import agent_id, parse_settings
 
 
 class Calibration(StrEnum):

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dpbandit.base.inputs import BadInput
 from dpbandit.commands.options import say
-from dpbandit.inputs import BadInput
 
 _SOME = 3
 """Files told by name."""
@@ -41,7 +41,7 @@ def sweep(
 
     Example: `dpbandit sweep experiments/sweeps/prices.toml --out out --jobs 2`
     """
-    from dpbandit.sweeps import Sweep, run_sweep
+    from dpbandit.studies import Sweep, run_sweep
 
     if schema:
         print(json.dumps(Sweep.model_json_schema(), indent=2))

@@ -7,10 +7,10 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import MOST_DIM, positive, whole
+from dpbandit.base.streams import Draws, Streams
 from dpbandit.domains.domain import Domain, Points, tame
-from dpbandit.inputs import MOST_DIM, positive, whole
-from dpbandit.streams import Draws, Streams
 
 
 @dataclass(frozen=True)

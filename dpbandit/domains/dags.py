@@ -5,8 +5,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpbandit.arrays import Floats, Ints, rows
-from dpbandit.inputs import BadInput
+from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.base.inputs import BadInput
 
 Arcs: TypeAlias = Sequence[tuple[int, int]]
 """(tail, head) of each edge, nodes numbered so that tail < head."""

@@ -13,9 +13,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput
-from dpbandit.streams import Streams
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Streams
 
 Points: TypeAlias = Callable[[], Floats]
 """A fresh point of the domain for each replica, (R, N) a call; copies (deep, or pickled) go on

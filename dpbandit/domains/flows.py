@@ -8,7 +8,9 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats, Ints
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Streams
 from dpbandit.domains.dags import (
     Arcs,
     even_split,
@@ -21,8 +23,6 @@ from dpbandit.domains.dags import (
 from dpbandit.domains.domain import Domain, Points, constant, tame
 from dpbandit.domains.hit_and_run import Walk, between
 from dpbandit.domains.subspaces import null_basis
-from dpbandit.inputs import BadInput
-from dpbandit.streams import Streams
 
 _NONE = 1e-9
 """Squared lengths below this are rounding: the coordinate is constant on C."""

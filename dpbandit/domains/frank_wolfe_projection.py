@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpbandit.arrays import Floats, Ints, rows
+from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.base.inputs import at_least, inside, whole
 from dpbandit.domains.domain import Domain, tame
-from dpbandit.inputs import at_least, inside, whole
 
 
 class Nearest(NamedTuple):

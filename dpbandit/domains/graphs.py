@@ -5,8 +5,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats, Ints, rows
-from dpbandit.inputs import BadInput, whole
+from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.base.inputs import BadInput, whole
 
 Edges: TypeAlias = tuple[tuple[int, int], ...]
 """Pairs of vertices 0..n-1."""

@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpbandit.arrays import Floats, norms
+from dpbandit.base.arrays import Floats, norms
+from dpbandit.base.streams import Streams
 from dpbandit.domains.domain import Domain
-from dpbandit.streams import Streams
 
 Chord: TypeAlias = Callable[[Floats, Floats], tuple[Floats, Floats]]
 """A point x of C and a unit vector u of V, (R, N) each -> the range (R,), (R,) of t for which

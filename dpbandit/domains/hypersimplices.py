@@ -7,13 +7,13 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import MOST_DIM, whole
+from dpbandit.base.streams import Streams
 from dpbandit.domains.domain import Domain, Points, constant, tame
 from dpbandit.domains.hit_and_run import Walk, between
 from dpbandit.domains.subspaces import sum_zero_basis
 from dpbandit.domains.thresholds import onto_capped_simplex
-from dpbandit.inputs import MOST_DIM, whole
-from dpbandit.streams import Streams
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,14 @@ from math import sqrt
 
 import numpy as np
 
-from dpbandit.arrays import Floats, Ints, norms, rows
+from dpbandit.base.arrays import Floats, Ints, norms, rows
+from dpbandit.base.inputs import BadInput
 from dpbandit.domains.balls import Ball
 from dpbandit.domains.boxes import Box
 from dpbandit.domains.domain import Domain
 from dpbandit.domains.hypersimplices import Hypersimplex
 from dpbandit.domains.lp_balls import LpBall
 from dpbandit.domains.simplices import L1Ball, Simplex
-from dpbandit.inputs import BadInput
 
 
 class LocalOracle(ABC):

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import MOST_DIM, inside, positive, whole
+from dpbandit.base.streams import Draws, Streams
 from dpbandit.domains.balls import Ball
 from dpbandit.domains.boxes import Box
 from dpbandit.domains.domain import Domain, Points, tame
 from dpbandit.domains.simplices import L1Ball
-from dpbandit.inputs import MOST_DIM, inside, positive, whole
-from dpbandit.streams import Draws, Streams
 
 _FLAT = 1e20
 """From this p on dim^(1/p) is 1 to the last bit: the ball is a box."""

@@ -1,8 +1,8 @@
 """Bases of the partition matroid."""
 
+from dpbandit.base.inputs import BadInput
 from dpbandit.domains.hypersimplices import Hypersimplex
 from dpbandit.domains.products import Product
-from dpbandit.inputs import BadInput
 
 
 def partition_base(blocks: tuple[tuple[int, int], ...]) -> Product:

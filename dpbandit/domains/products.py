@@ -7,10 +7,10 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Streams
 from dpbandit.domains.domain import Domain, Points, constant
-from dpbandit.inputs import BadInput
-from dpbandit.streams import Streams
 
 
 @dataclass(frozen=True)

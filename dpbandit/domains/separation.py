@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
 from dpbandit.domains.domain import Domain, tame
 
 

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpbandit.arrays import Floats, Ints
-from dpbandit.inputs import BadInput
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import BadInput
 
 SetFunction: TypeAlias = Callable[[frozenset[int]], float]
 

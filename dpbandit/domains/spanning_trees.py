@@ -7,7 +7,9 @@ from math import isqrt, sqrt
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats, Ints
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import MOST_DIM, BadInput, at_least, whole
+from dpbandit.base.streams import Streams
 from dpbandit.domains.domain import Domain, Points, constant, tame
 from dpbandit.domains.graphs import (
     Edges,
@@ -21,8 +23,6 @@ from dpbandit.domains.graphs import (
 from dpbandit.domains.hit_and_run import Walk, between
 from dpbandit.domains.separation import separated
 from dpbandit.domains.subspaces import null_basis, sum_zero_basis
-from dpbandit.inputs import MOST_DIM, BadInput, at_least, whole
-from dpbandit.streams import Streams
 
 _ENUMERATED = 12
 """Vertices up to which all vertex subsets are listed: 4,096 inequalities."""

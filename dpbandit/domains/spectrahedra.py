@@ -7,12 +7,12 @@ from math import isqrt, sqrt
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import MOST_DIM, whole
+from dpbandit.base.streams import Draws, Streams
 from dpbandit.domains.domain import Domain, Points, constant, tame
 from dpbandit.domains.subspaces import null_basis
 from dpbandit.domains.thresholds import onto_simplex
-from dpbandit.inputs import MOST_DIM, whole
-from dpbandit.streams import Draws, Streams
 
 
 @dataclass(frozen=True)

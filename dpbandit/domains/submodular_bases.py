@@ -6,7 +6,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput, at_least, whole
+from dpbandit.base.streams import Streams
 from dpbandit.domains.domain import Domain, Points, constant, tame
 from dpbandit.domains.hit_and_run import Walk, between
 from dpbandit.domains.separation import separated
@@ -20,8 +22,6 @@ from dpbandit.domains.set_functions import (
     values,
 )
 from dpbandit.domains.subspaces import null_basis, sum_zero_basis
-from dpbandit.inputs import BadInput, at_least, whole
-from dpbandit.streams import Streams
 
 LISTED = 12
 """Items up to which all 2^N subsets are listed."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
 from dpbandit.domains.domain import constant
 
 

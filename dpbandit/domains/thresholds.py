@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpbandit.arrays import Floats, Ints
+from dpbandit.base.arrays import Floats, Ints
 from dpbandit.domains.domain import tame
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.minimise import frank_wolfe_gap, minimise_quadratic
 

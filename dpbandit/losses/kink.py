@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpbandit.arrays import Floats, norms
+from dpbandit.base.arrays import Floats, norms
+from dpbandit.base.inputs import at_least, positive
 from dpbandit.domains.domain import Domain
-from dpbandit.inputs import at_least, positive
 from dpbandit.losses.data_sums import DataSum, Smoothed
 from dpbandit.losses.loss import Comparator, Loss
 from dpbandit.losses.quadratic import in_ball

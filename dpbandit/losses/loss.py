@@ -6,9 +6,9 @@ from typing import Protocol
 
 import numpy as np
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import shaped
 from dpbandit.domains.domain import Domain
-from dpbandit.inputs import shaped
 
 
 class Comparator(Protocol):

@@ -8,7 +8,7 @@ Each replica stops by itself at its own gap, so none depends on its company.
 
 import numpy as np
 
-from dpbandit.arrays import Floats, norms, rows
+from dpbandit.base.arrays import Floats, norms, rows
 from dpbandit.domains.domain import Domain
 
 _STEPS = 20_000

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.arrays import Floats, clip_norm, clip_range, norms
+from dpbandit.base.arrays import Floats, clip_norm, clip_range, norms
+from dpbandit.base.inputs import positive
 from dpbandit.domains.domain import Domain
-from dpbandit.inputs import positive
 from dpbandit.losses.data_sums import DataSum, Smoothed
 from dpbandit.losses.loss import Comparator, Loss
 from dpbandit.losses.quadratic_sums import QuadraticSum

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpbandit.arrays import Floats, clip_norm, clip_range
+from dpbandit.base.arrays import Floats, clip_norm, clip_range
+from dpbandit.base.inputs import at_least, positive
 from dpbandit.domains.domain import Domain
-from dpbandit.inputs import at_least, positive
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.quadratic_sums import QuadraticSum, row_sums
 

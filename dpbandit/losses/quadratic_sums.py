@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.minimise import minimise_quadratic
 

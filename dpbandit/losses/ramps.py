@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.predictions import Prediction, hyperbola
 

@@ -15,9 +15,9 @@ from math import inf
 
 from scipy.special import expit
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput, inside, positive
 from dpbandit.domains.lp_balls import LpBall
-from dpbandit.inputs import BadInput, inside, positive
 from dpbandit.losses.predictions import Logistic, Prediction, Squared, hyperbola
 
 

@@ -6,9 +6,9 @@ from itertools import product
 
 import numpy as np
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput, inside
 from dpbandit.domains.boxes import Box
-from dpbandit.inputs import BadInput, inside
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.minimise import minimise_quadratic
 from dpbandit.losses.quadratic_sums import QuadraticSum, row_sums

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import positive
 from dpbandit.domains.domain import Domain
-from dpbandit.inputs import positive
 from dpbandit.losses.predictions import Squared
 
 

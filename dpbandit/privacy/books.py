@@ -3,11 +3,11 @@
 from collections import Counter
 from math import inf
 
-from dpbandit.inputs import BadInput
-from dpbandit.privacy.ledger import Ledger
+from dpbandit.base.inputs import BadInput
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.accounting.sequential import Sequential
+from dpbandit.privacy.accounting.spends import Parallel, Spend
 from dpbandit.privacy.mechanism import Mechanism, Roll
-from dpbandit.privacy.sequential import Sequential
-from dpbandit.privacy.spends import Parallel, Spend
 
 
 class Books:
@@ -24,8 +24,8 @@ class Books:
         roll: what is called.
 
     >>> from dpbandit.privacy.mechanism import enrolled
-    >>> from dpbandit.privacy.one_point import LocalValues
-    >>> from dpbandit.streams import Streams
+    >>> from dpbandit.privacy.sums.one_point import LocalValues
+    >>> from dpbandit.base.streams import Streams
     >>> import numpy as np
     >>> values = LocalValues(Streams([0]), low=0, high=1, noise_multiplier=2)
     >>> with enrolled() as roll:
@@ -33,7 +33,7 @@ class Books:
     >>> Books("Mine", Ledger((values.spend,)), roll).check(users=1)
     >>> Books("Mine", Ledger(), roll).check(users=1)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    dpbandit.inputs.BadInput: Expected the ledger of Mine to name 'local laplace values', ...
+    dpbandit.base.inputs.BadInput: Expected the ledger of Mine to name 'local laplace values', ...
     """
 
     def __init__(self, owner: str, ledger: Ledger, roll: Roll) -> None:

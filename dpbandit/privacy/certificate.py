@@ -3,15 +3,15 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
+from dpbandit.base.inputs import inside
 from dpbandit.checked import made
-from dpbandit.inputs import inside
-from dpbandit.privacy.generalised_gaussian import GeneralisedGaussianSpend
-from dpbandit.privacy.k_norm import KNormSpend, LaplaceSpend
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
-from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Spend
-from dpbandit.privacy.subsampling import SampledGaussianSpend
-from dpbandit.privacy.wishart import WishartSpend
+from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
+from dpbandit.privacy.accounting.spends import Expiring, GaussianSpend, Parallel, Spend
+from dpbandit.privacy.accounting.subsampling import SampledGaussianSpend
+from dpbandit.privacy.accounting.wishart import WishartSpend
+from dpbandit.privacy.noise.generalised_gaussian import GeneralisedGaussianSpend
 
 HONESTY = (
     "Proofs are for real numbers; these samplers are seeded and not floating-point safe "

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
-from dpbandit.arrays import Floats
-from dpbandit.inputs import BadInput
-from dpbandit.privacy.spends import Spend
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput
+from dpbandit.privacy.accounting.spends import Spend
 
 Witness: TypeAlias = Callable[["Mechanism", tuple[npt.NDArray[Any], ...], Any], None]
 """Told of every call: the mechanism, its datum, what it released."""

@@ -10,10 +10,10 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from dpbandit.arrays import Floats
-from dpbandit.comparisons import bootstrap_band
-from dpbandit.plots import line_count, save_figure, style
-from dpbandit.results import as_text
+from dpbandit.base.arrays import Floats
+from dpbandit.results.comparisons import bootstrap_band
+from dpbandit.results.plots import line_count, save_figure, style
+from dpbandit.results.results import as_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

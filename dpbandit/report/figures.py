@@ -12,10 +12,11 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from dpbandit.arrays import Floats
-from dpbandit.comparisons import bootstrap_band
-from dpbandit.files import write_atomically
-from dpbandit.plots import (
+from dpbandit.base.arrays import Floats
+from dpbandit.base.files import write_atomically
+from dpbandit.report.drawing import drawn, line, log_ticks
+from dpbandit.results.comparisons import bootstrap_band
+from dpbandit.results.plots import (
     Curve,
     from_zero,
     level,
@@ -23,10 +24,9 @@ from dpbandit.plots import (
     regret_curves,
     save_figure,
 )
-from dpbandit.report.drawing import drawn, line, log_ticks
-from dpbandit.results import Results, as_text, label, short
-from dpbandit.runs import AgentRun
-from dpbandit.slopes import slope
+from dpbandit.results.results import Results, as_text, label, short
+from dpbandit.results.runs import AgentRun
+from dpbandit.results.slopes import slope
 
 _MOST_TARGETS = 3
 _MOST_MARKS = 150

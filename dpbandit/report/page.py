@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 
-from dpbandit.bounds import CLIPPED
-from dpbandit.comparisons import differences
-from dpbandit.files import is_there, write_atomically
-from dpbandit.inputs import one_of
-from dpbandit.planned import AuditFile, Planned, planned, read_audit
+from dpbandit.base.files import is_there, write_atomically
+from dpbandit.base.inputs import one_of
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.report.figures import Problem, pictures, problems
-from dpbandit.results import Results
-from dpbandit.runs import AgentRun, run_key
+from dpbandit.results.comparisons import differences
+from dpbandit.results.planned import AuditFile, Planned, planned, read_audit
+from dpbandit.results.results import Results
+from dpbandit.results.runs import AgentRun, run_key
+from dpbandit.specs.bounds import CLIPPED
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from dpbandit.base.files import check_writable
 from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
 from dpbandit.experiments.convex.figures import figures
 from dpbandit.experiments.convex.plan import QUICK, Plan
 from dpbandit.experiments.convex.study import study
 from dpbandit.experiments.convex.tables import tables
-from dpbandit.files import check_writable
 
 
 def main(quick: Quick = False, out: Out = Path("out/convex"), replicas: Replicas = None) -> None:

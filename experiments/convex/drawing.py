@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
 from dpbandit.experiments.convex.runs import FoundLines
 from dpbandit.experiments.drawing import DASHES, curve
 

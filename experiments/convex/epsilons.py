@@ -7,7 +7,7 @@ from typing import TypeAlias
 from dpbandit.agents import FTAL, OGD, PFTAL, BanditPFTAL, GarberKretzu, PrivateBandit
 from dpbandit.experiments.convex.plan import Plan
 from dpbandit.experiments.convex.runs import Lines, Panels, Run, yardsticks
-from dpbandit.protocols import AgentConfig
+from dpbandit.specs.protocols import AgentConfig
 
 Family: TypeAlias = Callable[[float, float], AgentConfig]
 """(epsilon, delta) -> the agent that promises it"""

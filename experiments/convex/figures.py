@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.files import write_atomically
 from dpbandit.experiments.convex.drawing import over_horizons
 from dpbandit.experiments.convex.runs import Found, FoundPanels
 from dpbandit.experiments.convex.study import Findings
 from dpbandit.experiments.drawing import curve, draw, legend_below, legend_beside
-from dpbandit.files import write_atomically
-from dpbandit.plots import Frontier, frontier
+from dpbandit.results.plots import Frontier, frontier
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

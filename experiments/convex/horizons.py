@@ -8,7 +8,7 @@ from typing import TypeAlias
 from dpbandit.agents import GarberKretzu, PrivateBandit
 from dpbandit.experiments.convex.plan import Plan
 from dpbandit.experiments.convex.runs import Lines, Panels, Run, yardsticks
-from dpbandit.protocols import AgentConfig
+from dpbandit.specs.protocols import AgentConfig
 
 Family: TypeAlias = Callable[[Plan], AgentConfig]
 

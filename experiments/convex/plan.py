@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from dpbandit.inputs import whole
+from dpbandit.base.inputs import whole
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,12 +6,12 @@ from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
 from dpbandit.agents import FTAL, OGD, PFTAL, Centre, Uniform
-from dpbandit.arrays import Floats
-from dpbandit.evaluate import problem_maker
+from dpbandit.base.arrays import Floats
 from dpbandit.experiments.convex.plan import Plan
 from dpbandit.experiments.grid import Cell, Outcome
-from dpbandit.protocols import AgentConfig, Spec
-from dpbandit.runs import standard_error
+from dpbandit.results.runs import standard_error
+from dpbandit.running.evaluate import problem_maker
+from dpbandit.specs.protocols import AgentConfig, Spec
 
 _TOLD_DATA = (FTAL, OGD, PFTAL)
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pandas as pd
 
+from dpbandit.base.files import write_csv
 from dpbandit.experiments.convex.adaptivity import adversaries
 from dpbandit.experiments.convex.epsilons import prices
 from dpbandit.experiments.convex.horizons import growth, signs
 from dpbandit.experiments.convex.plan import Plan
 from dpbandit.experiments.convex.runs import Found, FoundPanels, Panels
 from dpbandit.experiments.grid import run_grid
-from dpbandit.files import write_csv
-from dpbandit.slopes import Slope, slope
+from dpbandit.results.slopes import Slope, slope
 
 QUESTIONS: dict[str, Callable[[Plan], Panels]] = {
     "growth": growth,

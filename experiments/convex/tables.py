@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
 from dpbandit.experiments.convex.runs import Found, FoundLines
 from dpbandit.experiments.convex.study import Findings
-from dpbandit.runs import standard_error
+from dpbandit.results.runs import standard_error
 
 
 def tables(findings: Findings) -> Iterator[Table]:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from dpbandit.base.files import check_writable
 from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
 from dpbandit.experiments.experts.figures import figures
 from dpbandit.experiments.experts.plan import QUICK, Plan
 from dpbandit.experiments.experts.study import study
 from dpbandit.experiments.experts.tables import tables
-from dpbandit.files import check_writable
 
 
 def main(quick: Quick = False, out: Out = Path("out/experts"), replicas: Replicas = None) -> None:

@@ -3,8 +3,8 @@
 from math import inf, log, sqrt
 from typing import NamedTuple
 
+from dpbandit.experiments.experts.lower_bound import least_regret, news
 from dpbandit.experiments.experts.runs import Found
-from dpbandit.experts.lower_bound import least_regret, news
 
 FAILURE = 0.01
 """That any of all honest agents is called a liar."""

@@ -15,7 +15,7 @@ from dpbandit.agents import (
     SparseVectorExperts,
     Uniform,
 )
-from dpbandit.protocols import AgentConfig
+from dpbandit.specs.protocols import AgentConfig
 
 Family: TypeAlias = Callable[[float, float], AgentConfig]
 """(epsilon, delta) -> the agent that promises it"""

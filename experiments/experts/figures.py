@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpbandit.base.files import write_atomically
 from dpbandit.experiments.drawing import DASHES, curve, draw
 from dpbandit.experiments.experts.families import PUBLIC
 from dpbandit.experiments.experts.runs import Found, FoundLines
 from dpbandit.experiments.experts.study import Findings
-from dpbandit.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

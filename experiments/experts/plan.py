@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpbandit.inputs import whole
+from dpbandit.base.inputs import whole
 
 
 @dataclass(frozen=True, kw_only=True)

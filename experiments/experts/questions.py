@@ -17,7 +17,7 @@ from dpbandit.agents import (
 from dpbandit.experiments.experts.families import PRINTED, PUBLIC, SPARSE, STEADY, Family
 from dpbandit.experiments.experts.plan import Plan
 from dpbandit.experiments.experts.runs import Lines, Panels, Problem, Run
-from dpbandit.protocols import AgentConfig
+from dpbandit.specs.protocols import AgentConfig
 
 _EVERY = {**SPARSE, **STEADY, **PRINTED}
 _COINS = (

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpbandit.arrays import Floats
-from dpbandit.evaluate import certify, problem_maker
+from dpbandit.base.arrays import Floats
+from dpbandit.base.progress import Progress
+from dpbandit.base.streams import Streams
 from dpbandit.experiments.cells import Kept, run_cells, seed_blocks
 from dpbandit.experiments.grid import Cell
-from dpbandit.loop import play
-from dpbandit.progress import Progress
-from dpbandit.protocols import Agent, AgentConfig, Spec
-from dpbandit.runs import standard_error
-from dpbandit.streams import Streams
+from dpbandit.results.runs import standard_error
+from dpbandit.running.evaluate import certify, problem_maker
+from dpbandit.running.loop import play
+from dpbandit.specs.protocols import Agent, AgentConfig, Spec
 
 _AT_ONCE = 100
 """Replicas run together. Changes speed, never values."""

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from dpbandit.base.files import write_csv
 from dpbandit.experiments.experts import questions as ask
 from dpbandit.experiments.experts.audit import Verdict, verdict
 from dpbandit.experiments.experts.plan import Plan
 from dpbandit.experiments.experts.runs import Found, FoundPanels, Panels, Run, run_all
-from dpbandit.files import write_csv
-from dpbandit.slopes import Slope, slope
+from dpbandit.results.slopes import Slope, slope
 
 
 class Question(NamedTuple):

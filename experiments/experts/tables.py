@@ -6,7 +6,7 @@ from rich.table import Table
 
 from dpbandit.experiments.experts.runs import Found, FoundLines
 from dpbandit.experiments.experts.study import QUESTIONS, Findings, place
-from dpbandit.runs import standard_error
+from dpbandit.results.runs import standard_error
 
 _TITLES = {
     "growth": "regret against T at epsilon 1, {plan.n_experts} experts",

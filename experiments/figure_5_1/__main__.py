@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from dpbandit.base.files import check_writable
 from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
 from dpbandit.experiments.figure_5_1.figure import draw
 from dpbandit.experiments.figure_5_1.study import QUICK, Plan, study
-from dpbandit.files import check_writable
 
 
 def main(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from dpbandit.arrays import Floats, Ints
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.files import write_atomically
 from dpbandit.experiments.figure_5_1.study import PUBLISHED, ROUNDS, Found
-from dpbandit.files import write_atomically
-from dpbandit.plots import half_band
+from dpbandit.results.plots import half_band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,13 +6,13 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpbandit.evaluate import certify, problem_maker
+from dpbandit.base.files import write_json
+from dpbandit.base.inputs import whole
 from dpbandit.experiments.cases import CASES
 from dpbandit.experiments.grid import Cell, Outcome, run_grid
-from dpbandit.files import write_json
-from dpbandit.inputs import whole
 from dpbandit.privacy.certificate import Certificate
-from dpbandit.runs import describe, standard_error
+from dpbandit.results.runs import describe, standard_error
+from dpbandit.running.evaluate import certify, problem_maker
 
 CASE = CASES["contextual/figure-5-1"]
 

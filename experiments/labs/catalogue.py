@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpbandit.inputs import BadInput
+from dpbandit.base.inputs import BadInput
 
 FOLDER = Path(__file__).resolve().parent / "notebooks"
 _NAME = re.compile(r"lab_(\d\d)_\w+")

@@ -5,9 +5,9 @@ from os.path import exists
 from pathlib import Path
 from typing import Any
 
+from dpbandit.base.files import write_atomically
+from dpbandit.base.inputs import BadInput
 from dpbandit.experiments.labs.catalogue import Lab
-from dpbandit.files import write_atomically
-from dpbandit.inputs import BadInput
 
 INSTALL = "pip install '.[labs]' in a checkout"
 """What brings jupytext and JupyterLab to where dpbandit is installed."""

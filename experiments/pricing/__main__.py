@@ -5,10 +5,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from dpbandit.base.files import check_writable
 from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
 from dpbandit.experiments.pricing.figure import figures
 from dpbandit.experiments.pricing.study import QUICK, Findings, Plan, study
-from dpbandit.files import check_writable
 
 
 def main(quick: Quick = False, out: Out = Path("out/pricing"), replicas: Replicas = None) -> None:

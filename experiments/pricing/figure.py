@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.files import write_atomically
 from dpbandit.experiments.grid import Outcome
 from dpbandit.experiments.pricing.study import PRIVATE, Findings, final
-from dpbandit.files import write_atomically
-from dpbandit.plots import Frontier, frontier
+from dpbandit.results.plots import Frontier, frontier
 
 
 def figures(found: Findings, out: Path) -> list[Path]:

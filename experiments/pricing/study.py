@@ -22,13 +22,13 @@ from dpbandit.agents import (
     LogisticTS,
     Uniform,
 )
-from dpbandit.arrays import Floats, Ints
-from dpbandit.evaluate import certify, problem_maker
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.files import write_csv
+from dpbandit.base.inputs import BadInput, whole
 from dpbandit.experiments.grid import Cell, Outcome, run_grid
-from dpbandit.files import write_csv
-from dpbandit.inputs import BadInput, whole
-from dpbandit.protocols import AgentConfig
-from dpbandit.runs import standard_error
+from dpbandit.results.runs import standard_error
+from dpbandit.running.evaluate import certify, problem_maker
+from dpbandit.specs.protocols import AgentConfig
 
 Family: TypeAlias = Callable[[float, float], AgentConfig]
 """(epsilon, delta) -> the agent that promises it"""

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from dpbandit.base.files import check_writable
 from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
 from dpbandit.experiments.sgd.figures import figures
 from dpbandit.experiments.sgd.study import FULL, QUICK, study
 from dpbandit.experiments.sgd.tables import tables
-from dpbandit.files import check_writable
 
 
 def main(quick: Quick = False, out: Out = Path("out/sgd"), replicas: Replicas = None) -> None:

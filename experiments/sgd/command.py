@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from dpbandit.base.files import plain
 from dpbandit.experiments.paper_table import Reproduced
 from dpbandit.experiments.sgd.figures import figures
 from dpbandit.experiments.sgd.printed import chosen_rows
 from dpbandit.experiments.sgd.study import FULL, Plan, study
 from dpbandit.experiments.sgd.tables import tables
-from dpbandit.files import plain
 
 
 def reproduce(

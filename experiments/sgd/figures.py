@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpbandit.base.files import write_atomically
 from dpbandit.experiments.drawing import curve, draw, legend_beside
 from dpbandit.experiments.sgd.printed import Row
 from dpbandit.experiments.sgd.study import Entry, Findings
-from dpbandit.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

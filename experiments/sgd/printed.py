@@ -13,7 +13,7 @@ from importlib.resources import files
 from math import inf, sqrt
 from typing import NamedTuple
 
-from dpbandit.inputs import BadInput
+from dpbandit.base.inputs import BadInput
 
 _RUNS = 10
 _NOISE = 0.05

@@ -23,10 +23,10 @@ from dpbandit.agents import (
     NoisySGD,
     RecursiveFrankWolfe,
 )
+from dpbandit.agents.streams.frank_wolfe import Bounds
+from dpbandit.base.inputs import one_of
 from dpbandit.experiments.sgd.printed import Problem, Row
-from dpbandit.inputs import one_of
-from dpbandit.protocols import AgentConfig
-from dpbandit.stochastic.frank_wolfe import Bounds
+from dpbandit.specs.protocols import AgentConfig
 
 READINGS = ("printed", "stated", "public", "certified")
 DP_TOFW, LOCALISED, FLOOR = "DP-TOFW, certified", "DP-TOFW, localised", "least squares"

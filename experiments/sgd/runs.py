@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpbandit.arrays import Floats
-from dpbandit.evaluate import certify
+from dpbandit.base.arrays import Floats
+from dpbandit.base.progress import Progress
 from dpbandit.experiments.cells import Kept, run_cells, seed_blocks
 from dpbandit.experiments.grid import Cell
 from dpbandit.experiments.releases import TEST_USERS, Release, release, stream_problem
 from dpbandit.experiments.sgd.printed import Problem
-from dpbandit.progress import Progress
-from dpbandit.protocols import AgentConfig
+from dpbandit.running.evaluate import certify
+from dpbandit.specs.protocols import AgentConfig
 
 ENVIRONMENT = "dpbandit/StreamingRegression-v0"
 _AT_ONCE = 50

@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from dpbandit.agents.streams.frank_wolfe import bounds_of
+from dpbandit.base.files import write_csv
+from dpbandit.base.inputs import MOST_REPLICAS, BadInput, one_of, whole
 from dpbandit.domains import LpBall
 from dpbandit.experiments.sgd.printed import Problem, Row, chosen_rows, rows
 from dpbandit.experiments.sgd.readings import READINGS, STATED, Line, lines, varied_lines
 from dpbandit.experiments.sgd.references import REFERENCES, Measured
 from dpbandit.experiments.sgd.runs import Found, cell_of, run_releases
-from dpbandit.files import write_csv
-from dpbandit.inputs import MOST_REPLICAS, BadInput, one_of, whole
 from dpbandit.losses import LinearRegression
-from dpbandit.privacy.gdp import epsilon_of, mu_of
-from dpbandit.runs import standard_error
-from dpbandit.stochastic.frank_wolfe import bounds_of
+from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
+from dpbandit.results.runs import standard_error
 
 _RADIUS, _BOUND = 2.0, 1.25
 """Of the domain and of |y|."""

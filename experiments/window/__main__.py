@@ -4,12 +4,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from dpbandit.base.files import check_writable
 from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
 from dpbandit.experiments.window.figures import figures
 from dpbandit.experiments.window.plan import QUICK, Plan
 from dpbandit.experiments.window.study import study
 from dpbandit.experiments.window.tables import tables
-from dpbandit.files import check_writable
 
 
 def main(quick: Quick = False, out: Out = Path("out/window"), replicas: Replicas = None) -> None:

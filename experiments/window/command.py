@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from dpbandit.base.files import plain, write_csv
 from dpbandit.experiments.paper_table import Reproduced
 from dpbandit.experiments.window.table_1 import measure, selected
 from dpbandit.experiments.window.tables import table_1
-from dpbandit.files import plain, write_csv
 
 
 def reproduce(

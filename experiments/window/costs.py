@@ -20,17 +20,17 @@ import numpy as np
 import pandas as pd
 
 from dpbandit.agents import FTAL, WDPCOCOL, WDPCOCOP, OnlineConditionalGradient
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.progress import Progress
+from dpbandit.base.streams import Streams
 from dpbandit.domains import Domain, Flows, Simplex
-from dpbandit.evaluate import certify, problem_maker
 from dpbandit.experiments.cells import Kept, run_cells
 from dpbandit.experiments.grid import Cell
 from dpbandit.experiments.window.plan import Plan
 from dpbandit.experiments.window.runs import protected
-from dpbandit.loop import play
-from dpbandit.progress import Progress
-from dpbandit.protocols import Agent, AgentConfig, Spec
-from dpbandit.streams import Streams
+from dpbandit.running.evaluate import certify, problem_maker
+from dpbandit.running.loop import play
+from dpbandit.specs.protocols import Agent, AgentConfig, Spec
 
 _WINDOW = 16
 

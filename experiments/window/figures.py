@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import NullLocator
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.files import write_atomically
 from dpbandit.experiments.drawing import DASHES, curve, draw, legend_below, legend_beside
 from dpbandit.experiments.window.costs import Timing
 from dpbandit.experiments.window.runs import Found, FoundLines
 from dpbandit.experiments.window.study import Findings
-from dpbandit.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

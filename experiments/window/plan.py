@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpbandit.inputs import positive, whole
+from dpbandit.base.inputs import positive, whole
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from dpbandit.agents import (
 )
 from dpbandit.experiments.window.plan import Plan
 from dpbandit.experiments.window.runs import Lines, Panels, Problem, Run, pricing, reference
-from dpbandit.protocols import AgentConfig
+from dpbandit.specs.protocols import AgentConfig
 
 BALL, SIMPLEX = reference("cocop-ball"), reference("cocol-simplex")
 PUBLIC: Mapping[str, AgentConfig] = {

@@ -6,13 +6,13 @@ from functools import cached_property
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
-from dpbandit.arrays import Floats
-from dpbandit.evaluate import certify, problem_maker
+from dpbandit.base.arrays import Floats
 from dpbandit.experiments.grid import Cell, Outcome
 from dpbandit.experiments.window.plan import Plan
 from dpbandit.privacy.certificate import Certificate
-from dpbandit.protocols import AgentConfig, Spec
-from dpbandit.runs import standard_error
+from dpbandit.results.runs import standard_error
+from dpbandit.running.evaluate import certify, problem_maker
+from dpbandit.specs.protocols import AgentConfig, Spec
 
 
 def protected(proof: Certificate) -> str:

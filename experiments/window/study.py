@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pandas as pd
 
+from dpbandit.base.files import write_csv
 from dpbandit.experiments.grid import run_grid
 from dpbandit.experiments.window.costs import Timing, timings
 from dpbandit.experiments.window.plan import Plan
 from dpbandit.experiments.window.questions import horizons, retention, windows
 from dpbandit.experiments.window.runs import Found, FoundPanels, Panels
 from dpbandit.experiments.window.table_1 import READINGS, Entry, Selection, Size, measure
-from dpbandit.files import write_csv
-from dpbandit.slopes import Slope, slope
+from dpbandit.results.slopes import Slope, slope
 
 QUESTIONS: dict[str, Callable[[Plan], Panels]] = {
     "windows": windows,

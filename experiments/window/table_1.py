@@ -24,17 +24,17 @@ from dpbandit.agents import (
     OnlineConditionalGradient,
     Uniform,
 )
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput, inside, positive, whole
 from dpbandit.domains import Simplex
-from dpbandit.evaluate import certify
 from dpbandit.experiments.grid import Cell, run_grid
 from dpbandit.experiments.window.costs import Cost, CostCell, run_costs
 from dpbandit.experiments.window.runs import Problem, protected
-from dpbandit.inputs import BadInput, inside, positive, whole
 from dpbandit.losses import Ridge
 from dpbandit.privacy.certificate import Certificate
-from dpbandit.protocols import AgentConfig
-from dpbandit.runs import standard_error
+from dpbandit.results.runs import standard_error
+from dpbandit.running.evaluate import certify
+from dpbandit.specs.protocols import AgentConfig
 
 DIM = 5
 READINGS = ("printed", "certified", "public")

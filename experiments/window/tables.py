@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from rich.table import Table
 
-from dpbandit.arrays import Floats
+from dpbandit.base.arrays import Floats
 from dpbandit.experiments.window.costs import Timing
 from dpbandit.experiments.window.runs import Found, FoundLines
 from dpbandit.experiments.window.study import Findings
 from dpbandit.experiments.window.table_1 import DIM, Entry
-from dpbandit.runs import standard_error
+from dpbandit.results.runs import standard_error
 
 
 def tables(findings: Findings) -> Iterator[Table]:

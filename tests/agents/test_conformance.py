@@ -9,10 +9,10 @@ import pytest
 
 from dpbandit import certify
 from dpbandit.agents import DPHDB, DPUCB, FADE, EpsilonGreedy, LinTS, LinUCB
-from dpbandit.demand import DemandPricing
-from dpbandit.privacy.calibrate import exact_prefix_sum
-from dpbandit.privacy.statistics import ClippedVectors, SecondMoments
-from dpbandit.streams import Streams
+from dpbandit.agents.contextual.demand import DemandPricing
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
+from dpbandit.privacy.sums.calibrate import exact_prefix_sum
 from tests.admission import admitted
 from tests.harness import (
     DISJOINT,

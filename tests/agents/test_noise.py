@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dpbandit.agents import FADE
+from dpbandit.base.streams import Draws
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.one_point import LocalValues
-from dpbandit.privacy.staggered import StaggeredNoise
-from dpbandit.streams import Draws
+from dpbandit.privacy.sums.one_point import LocalValues
+from dpbandit.privacy.sums.staggered import StaggeredNoise
 from tests.harness import SHARED, SUMS, label, loud_users, noises, run
 from tests.noise_laws import HEAVY, TESTED, first_stddev
 from tests.pairs import ALIKE, CERTIFICATES, PRIVATE, SUMMING, mechanisms
@@ -131,10 +131,10 @@ def test_rows_that_share_a_draw_are_caught(pair, monkeypatch):
 def test_wrong_prices_and_wrong_sums_are_caught(monkeypatch):
     """The checks have power: prey that pays for one release of many, and prey that never fades."""
     pair = FADE(), SHARED
-    monkeypatch.setattr("dpbandit.privacy.fading.FadingSum", PaysForOneRelease)
+    monkeypatch.setattr("dpbandit.privacy.sums.fading.FadingSum", PaysForOneRelease)
     drawn = first_noise(pair)
     with pytest.raises(AssertionError):
         check_size(pair, *drawn)
-    monkeypatch.setattr("dpbandit.privacy.fading.FadingSum", KeepsTheWhole)
+    monkeypatch.setattr("dpbandit.privacy.sums.fading.FadingSum", KeepsTheWhole)
     with pytest.raises(AssertionError):
         test_noise_is_added_to_what_was_fed_and_knows_no_data(pair)

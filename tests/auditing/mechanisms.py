@@ -12,16 +12,16 @@ from dpbandit.auditing.exact import choice, first_above
 from dpbandit.auditing.ratios import LaplaceRatio, gumbel_ratio, matched_filter, outcomes
 from dpbandit.auditing.rehearsal import audit_rehearsed
 from dpbandit.auditing.scores import Columns
-from dpbandit.privacy.gdp import mu_of
-from dpbandit.privacy.gradients import RecursiveGradients
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.noisy_vertex import LAWS, NoisyVertex, vertex_scores
-from dpbandit.privacy.prefix_sums import PrefixSum, TreeNoise
-from dpbandit.privacy.selection import ExponentialMechanism, GivenScores, ReportNoisyMax
-from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
-from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.statistics import ClippedVectors
-from dpbandit.streams import Source
+from dpbandit.base.streams import Source
+from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy.choices.noisy_vertex import LAWS, NoisyVertex, vertex_scores
+from dpbandit.privacy.choices.selection import ExponentialMechanism, GivenScores, ReportNoisyMax
+from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
+from dpbandit.privacy.statistics.gradients import RecursiveGradients
+from dpbandit.privacy.statistics.moments import ClippedVectors
+from dpbandit.privacy.sums.prefix_sums import PrefixSum, TreeNoise
 from tests.prey.audited import NoThresholdNoise
 
 RUNS = 20_000

@@ -18,14 +18,14 @@ from dpbandit.auditing.everyone import SMALL, audit_all, with_printed
 from dpbandit.auditing.report import plot_audit
 from dpbandit.auditing.search import most_moving_pairs, pairs, users_of
 from dpbandit.auditing.views import columns_of, memory, public_ends
-from dpbandit.files import plain
-from dpbandit.inputs import BadInput
-from dpbandit.privacy.calibrate import exact_prefix_sum
-from dpbandit.privacy.gdp import delta_of
+from dpbandit.base.files import plain
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.gdp import delta_of
 from dpbandit.privacy.mechanism import Mechanism, witnessed
-from dpbandit.privacy.statistics import ClippedVectors
-from dpbandit.protocols import ContextualSpec
-from dpbandit.streams import Streams
+from dpbandit.privacy.statistics.moments import ClippedVectors
+from dpbandit.privacy.sums.calibrate import exact_prefix_sum
+from dpbandit.specs.protocols import ContextualSpec
 from tests.harness import discovered, label
 from tests.prey.audited import (
     PREY,

@@ -13,9 +13,9 @@ from dpbandit.auditing.search import most_moving_pairs, pairs, users_of
 from dpbandit.auditing.views import columns_of, rounds
 from dpbandit.auditing.witness import Witness
 from dpbandit.auditing.worlds import LossOf
-from dpbandit.convex.spec import ConvexSpec
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear, Quadratic
+from dpbandit.specs.convex import ConvexSpec
 from tests.prey.convex import PREY
 
 _, _, VALUES, DATA, _ = SMALL

@@ -18,8 +18,8 @@ from dpbandit.auditing.exact import (
     first_above,
     randomised_response,
 )
-from dpbandit.inputs import BadInput
-from dpbandit.privacy.gdp import delta_of
+from dpbandit.base.inputs import BadInput
+from dpbandit.privacy.accounting.gdp import delta_of
 from tests.auditing.mechanisms import (
     PURE,
     SCALES,
@@ -27,8 +27,8 @@ from tests.auditing.mechanisms import (
     NoThresholdNoise,
     svt_laws,
 )
-from tests.privacy.test_selection import noisy_max_law
-from tests.privacy.test_sparse_vector import Law
+from tests.privacy.choices.test_selection import noisy_max_law
+from tests.privacy.choices.test_sparse_vector import Law
 
 # Randomised response, by hand
 

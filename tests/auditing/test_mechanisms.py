@@ -11,11 +11,11 @@ from scipy.stats import binom
 
 from dpbandit.auditing.bounds import Claim, epsilon_of_mu
 from dpbandit.auditing.exact import exact_delta, exact_epsilon, randomised_response
-from dpbandit.inputs import BadInput
-from dpbandit.privacy.gdp import delta_of
-from dpbandit.privacy.noisy_vertex import LAWS, NoisyVertex
-from dpbandit.privacy.selection import ExponentialMechanism, ReportNoisyMax
-from dpbandit.privacy.sparse_vector import AboveThreshold
+from dpbandit.base.inputs import BadInput
+from dpbandit.privacy.accounting.gdp import delta_of
+from dpbandit.privacy.choices.noisy_vertex import LAWS, NoisyVertex
+from dpbandit.privacy.choices.selection import ExponentialMechanism, ReportNoisyMax
+from dpbandit.privacy.choices.sparse_vector import AboveThreshold
 from tests.auditing.mechanisms import (
     GDP,
     PURE,
@@ -44,7 +44,7 @@ from tests.prey.audited import (
     SegmentsWithoutThresholdNoise,
 )
 from tests.prey.leaks import HalfTheNoise
-from tests.privacy.test_noisy_vertex import log_view
+from tests.privacy.choices.test_noisy_vertex import log_view
 
 
 def flags(sample, claim, audits, **settings):

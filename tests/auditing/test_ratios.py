@@ -6,8 +6,8 @@ from scipy.stats import laplace, multivariate_normal
 
 from dpbandit.auditing.ratios import LaplaceRatio, gumbel_ratio, matched_filter, outcomes
 from dpbandit.auditing.scores import Columns
-from dpbandit.inputs import BadInput
-from dpbandit.privacy.noisy_vertex import NoisyVertex
+from dpbandit.base.inputs import BadInput
+from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
 from tests.auditing.mechanisms import (
     GDP,
     gaussian_tree,

@@ -13,12 +13,12 @@ from dpbandit.auditing.peelings import log_chosen
 from dpbandit.auditing.search import users_of
 from dpbandit.auditing.views import columns_of
 from dpbandit.auditing.worlds import twin
-from dpbandit.experts.spec import ExpertsSpec
-from dpbandit.privacy.epochs import EpochSelection
-from dpbandit.privacy.redraw_bits import RedrawBit
-from dpbandit.privacy.sparse_vector import SegmentAboveThreshold
-from dpbandit.protocols import ContextualSpec
-from dpbandit.streams import Streams
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.choices.epochs import EpochSelection
+from dpbandit.privacy.choices.redraw_bits import RedrawBit
+from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
+from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.protocols import ContextualSpec
 from tests.prey.audited import QuietPeeling
 
 TWINS = [*range(30)] * 2

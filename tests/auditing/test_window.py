@@ -9,14 +9,14 @@ import pytest
 
 from dpbandit import certify
 from dpbandit.agents import WDPCOCOP
+from dpbandit.agents.convex.expiring import ExpiringSums
 from dpbandit.auditing.audit import audit
 from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.ratios import LaplaceRatio
-from dpbandit.convex.expiring import ExpiringSums
-from dpbandit.convex.spec import ConvexSpec
+from dpbandit.base.streams import Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import TiltedQuadratic
-from dpbandit.streams import Streams
+from dpbandit.specs.convex import ConvexSpec
 from tests.auditing.mechanisms import audited, columns
 
 LINE = TiltedQuadratic(Ball(1), tilt=19.0)

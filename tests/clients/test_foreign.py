@@ -5,9 +5,9 @@ import pytest
 
 from dpbandit import BadInput, compare
 from dpbandit.agents import LinUCB, Uniform
+from dpbandit.base.streams import Streams
 from dpbandit.clients import Foreign, mabwiser_policy, river_policy
-from dpbandit.protocols import ContextualSpec
-from dpbandit.streams import Streams
+from dpbandit.specs.protocols import ContextualSpec
 
 SPEC = ContextualSpec(n_actions=3, dim=2, horizon=20)
 SHARED = ContextualSpec(n_actions=3, dim=2, horizon=20, shared=True)

@@ -7,10 +7,10 @@ from gymnasium.utils import seeding
 
 from dpbandit import BadInput, Results, compare, play
 from dpbandit.agents import DPUCB, BestFixed, LinUCB, Uniform
+from dpbandit.base.streams import Streams
 from dpbandit.clients import FromGymnasium
 from dpbandit.envs import GLMBandit
-from dpbandit.store import write_runs
-from dpbandit.streams import Streams
+from dpbandit.results.store import write_runs
 from tests.clients.worlds import MEANS, Coins, means
 
 T = 80

@@ -7,11 +7,11 @@ import pytest
 
 from dpbandit import BadInput, compare
 from dpbandit.agents import FADE, LinUCB, Uniform
+from dpbandit.base.streams import Streams
 from dpbandit.clients import FromGymnasium, Player, read_log, river_history
-from dpbandit.logs import Logged
-from dpbandit.protocols import ContextualSpec
-from dpbandit.replay import replay
-from dpbandit.streams import Streams
+from dpbandit.offline.logs import Logged
+from dpbandit.offline.replay import replay
+from dpbandit.specs.protocols import ContextualSpec
 from tests.clients.worlds import Coins, means
 
 N = 200

@@ -9,9 +9,9 @@ import pytest
 
 from dpbandit import BadInput, certify, play
 from dpbandit.agents import DPUCB, BestFixed, EpsilonGreedy, Hedge, LinTS, LinUCB, Uniform
+from dpbandit.base.streams import Streams
 from dpbandit.clients import FromGymnasium, Player, read_log
-from dpbandit.replay import replay
-from dpbandit.streams import Streams
+from dpbandit.offline.replay import replay
 from tests.clients.worlds import Coins, Overwrites, means
 from tests.harness import door
 

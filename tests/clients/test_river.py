@@ -20,7 +20,7 @@ from dpbandit.clients import (
     river_policy,
 )
 from dpbandit.envs import GLMBandit
-from tests.ratings_files import ARGUMENTS
+from tests.envs.contextual.ratings_files import ARGUMENTS
 
 DISCRETE = [
     name

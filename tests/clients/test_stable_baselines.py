@@ -6,7 +6,7 @@ import pytest
 from gymnasium import spaces
 
 import dpbandit
-from tests.ratings_files import ARGUMENTS
+from tests.envs.contextual.ratings_files import ARGUMENTS
 
 every_env = pytest.mark.parametrize("name", dpbandit.ENVIRONMENTS)
 

@@ -15,8 +15,8 @@ import typer
 
 from dpbandit.agents import AGENTS
 from dpbandit.cli import app
-from dpbandit.evaluate import certify, problem_maker
-from dpbandit.settings import agent_id, parse_agent, parse_settings
+from dpbandit.running.evaluate import certify, problem_maker
+from dpbandit.studies.settings import agent_id, parse_agent, parse_settings
 from tests.docs.markdown import ROOT
 
 FOLDER = ROOT / "docs" / "algorithms"

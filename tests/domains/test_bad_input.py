@@ -2,6 +2,7 @@
 
 import pytest
 
+from dpbandit.base.inputs import BadInput
 from dpbandit.domains import (
     Ball,
     Box,
@@ -18,7 +19,6 @@ from dpbandit.domains import (
     SubmodularBase,
     partition_base,
 )
-from dpbandit.inputs import BadInput
 
 CHAIN = (("s", "a"), ("a", "t"))
 PATH = tuple((i, i + 1) for i in range(12))

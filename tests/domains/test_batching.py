@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from dpbandit.base.streams import Streams
 from dpbandit.domains import nearest
-from dpbandit.streams import Streams
 from tests.domains.examples import DOMAINS
 
 REPLICAS = 7

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dpbandit.base.inputs import BadInput
 from dpbandit.domains import (
     Ball,
     Box,
@@ -16,7 +17,6 @@ from dpbandit.domains import (
     shrunk_projection,
 )
 from dpbandit.domains.separation import separated
-from dpbandit.inputs import BadInput
 from tests.domains.examples import DOMAINS, LADDER, POLYTOPES
 
 REPLICAS, STEPS, SHRINK = 40, 60, 0.25

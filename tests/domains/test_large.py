@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Streams
 from dpbandit.domains import ConcaveBase, Flows, Hypersimplex, SpanningTrees, SubmodularBase
-from dpbandit.inputs import BadInput
-from dpbandit.streams import Streams
 
 
 def root(items):

@@ -5,9 +5,9 @@ from math import comb, sqrt
 import numpy as np
 import pytest
 
+from dpbandit.base.inputs import BadInput
 from dpbandit.domains import Ball, Box, Hypersimplex, IndependentSets, L1Ball, LpBall, Simplex
 from dpbandit.domains.local_oracles import PolytopeOracle, dearest, local_oracle
-from dpbandit.inputs import BadInput
 
 DOMAINS = [
     Ball(3, 1.5),

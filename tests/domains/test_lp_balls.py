@@ -10,8 +10,8 @@ from scipy.optimize import brentq, minimize
 from scipy.special import gammaln
 from scipy.stats import kstest
 
+from dpbandit.base.streams import Streams
 from dpbandit.domains import Ball, Box, L1Ball, LpBall
-from dpbandit.streams import Streams
 
 SIGMAS = 4.9
 ALL = [1 + 1e-9, 1.001, 1.1, 1.5, 3, 10, 1e4, 1e12]

@@ -13,8 +13,8 @@ import pytest
 from scipy.spatial import Delaunay
 from scipy.stats import kstest
 
+from dpbandit.base.streams import Streams
 from dpbandit.domains import Ball, Box, L1Ball, Product, Simplex, Spectrahedron
-from dpbandit.streams import Streams
 from tests.domains.examples import DOMAINS, POLYTOPES
 
 REPLICAS, SIGMAS = 2500, 4.9

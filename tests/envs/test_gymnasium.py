@@ -11,8 +11,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import dpbandit
 from dpbandit import BadInput
-from dpbandit.stochastic import StreamSpec
-from tests.ratings_files import ARGUMENTS
+from dpbandit.specs.streams import StreamSpec
+from tests.envs.contextual.ratings_files import ARGUMENTS
 
 H = 6  # rounds an episode
 every_env = pytest.mark.parametrize("name", dpbandit.ENVIRONMENTS)

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from dpbandit import BadInput
 from dpbandit.agents import FTAL, BanditFTAL, GarberKretzu, PrivateBandit
-from dpbandit.evaluate import play, problem_maker
 from dpbandit.experiments.convex import __main__ as command
 from dpbandit.experiments.convex.plan import Plan
 from dpbandit.experiments.convex.study import QUESTIONS, study
-from dpbandit.slopes import slope
+from dpbandit.results.slopes import slope
+from dpbandit.running.evaluate import play, problem_maker
 
 TINY = Plan(
     horizons=(32, 64, 128, 256),
@@ -72,7 +72,7 @@ def quick(folder):
     app.command()(command.main)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "QUICK", TINY)
-        patch.setattr("dpbandit.progress._PATIENCE", 1e9)
+        patch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
         done = CliRunner().invoke(app, ["--quick", "--out", str(folder), "--replicas", "3"])
     assert done.exit_code == 0, done.output
     return done.output

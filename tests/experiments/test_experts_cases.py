@@ -4,9 +4,9 @@ from math import inf, isfinite
 
 import pytest
 
+from dpbandit.base.inputs import BadInput
 from dpbandit.experiments import CASES, reproduce
-from dpbandit.experts.lower_bound import least_regret
-from dpbandit.inputs import BadInput
+from dpbandit.experiments.experts.lower_bound import least_regret
 
 FAMILY = [case for case in CASES.values() if case.name.startswith(("experts/", "oco/"))]
 TINY = {"horizon": 30, "replicas": 2, "progress": False}

@@ -39,7 +39,7 @@ def quick(folder):
     app.command()(command.main)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "QUICK", TINY)
-        patch.setattr("dpbandit.progress._PATIENCE", 1e9)
+        patch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
         done = CliRunner().invoke(app, ["--quick", "--out", str(folder), "--replicas", "3"])
     assert done.exit_code == 0, done.output
     return done.output

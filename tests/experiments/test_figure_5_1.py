@@ -10,12 +10,12 @@ import typer
 from typer.testing import CliRunner
 
 from dpbandit import BadInput
+from dpbandit.base.streams import Streams
 from dpbandit.envs import GLMBandit
 from dpbandit.experiments import CASES
 from dpbandit.experiments.figure_5_1 import __main__ as command
 from dpbandit.experiments.figure_5_1.study import LINES, PUBLISHED, QUICK, Plan, cell_of
 from dpbandit.experiments.grid import run_grid
-from dpbandit.streams import Streams
 
 TINY = Plan(horizon=300, replicas=2)
 OF_THE_PROBLEM = {"uniform": (949.0, 77.0), "uniform-l1": (58.4, 5.1)}
@@ -64,7 +64,7 @@ def test_lines_promise_what_the_paper_does(plan):
 
 def test_quick_runs_write_everything_and_the_second_does_no_work(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "QUICK", TINY)
-    monkeypatch.setattr("dpbandit.progress._PATIENCE", 1e9)
+    monkeypatch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
     app = typer.Typer()
     app.command()(command.main)
     words = ["--quick", "--out", str(tmp_path), "--replicas", "3"]

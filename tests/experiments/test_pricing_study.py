@@ -122,7 +122,7 @@ def test_the_same_plan_again_runs_nothing(tmp_path, monkeypatch):
 def test_the_command(tmp_path, monkeypatch):
     """As documented; `--replicas` reaches the plan; standard errors need two of them."""
     monkeypatch.setattr(command, "QUICK", TINY)
-    monkeypatch.setattr("dpbandit.progress._PATIENCE", 1e9)
+    monkeypatch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
     app = typer.Typer()
     app.command()(command.main)
     words = ["--quick", "--out", str(tmp_path), "--replicas", "3"]

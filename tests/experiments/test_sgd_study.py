@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from dpbandit import BadInput, cli
 from dpbandit.agents import DPTOFW, BestFixed, LeastSquares, LocalisedTOFW
-from dpbandit.evaluate import certify
 from dpbandit.experiments.releases import release, stream_problem
 from dpbandit.experiments.sgd import __main__ as command
 from dpbandit.experiments.sgd import readings, runs
@@ -21,9 +20,10 @@ from dpbandit.experiments.sgd.printed import Problem, chosen_rows, rows
 from dpbandit.experiments.sgd.readings import COMPETITORS, LOCALISED, READINGS, Line, lines
 from dpbandit.experiments.sgd.runs import Found, cell_of, run_releases
 from dpbandit.experiments.sgd.study import Entry, Plan, study
-from dpbandit.privacy.ledger import no_data
-from dpbandit.privacy.prefix_sums import leaves
-from dpbandit.stochastic.features import second_moment
+from dpbandit.privacy.accounting.ledger import no_data
+from dpbandit.privacy.sums.prefix_sums import leaves
+from dpbandit.running.evaluate import certify
+from dpbandit.specs.feature_moments import second_moment
 
 SMALL = Problem(1.5, 5, 1000)
 STREAM = ("dpbandit/StreamingRegression-v0", {"p": 1.5, "dim": 5})
@@ -269,7 +269,7 @@ def quick(folder):
         patch.setattr(readings, "_BATCH_SCALES", (0.1,))
         patch.setattr(readings, "_FRANK_WOLFE_SCALES", {1.5: (0.4, 1.0)})
         patch.setattr(readings, "_MORE_SCALES", (0.4,))
-        patch.setattr("dpbandit.progress._PATIENCE", 1e9)
+        patch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
         patch.setenv("COLUMNS", "300")
         done = CliRunner().invoke(app, ["--quick", "--out", str(folder)])
     assert done.exit_code == 0, done.output
@@ -355,7 +355,7 @@ def run(monkeypatch, capsys):
     def words_of(*words):
         monkeypatch.setattr("sys.argv", ["dpbandit", *map(str, words)])
         monkeypatch.setenv("COLUMNS", "300")
-        monkeypatch.setattr("dpbandit.progress._PATIENCE", 1e9)
+        monkeypatch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
         try:
             cli.main()
             code = 0

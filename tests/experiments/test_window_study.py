@@ -25,7 +25,7 @@ from dpbandit.experiments.window.study import QUESTIONS
 from dpbandit.experiments.window.table_1 import ROWS, Size, selected
 from dpbandit.experiments.window_cases import COCOL_SIMPLEX, COCOP_BALL
 from dpbandit.losses import Ridge
-from tests.window_runs import as_bs
+from tests.agents.convex.window_runs import as_bs
 
 TINY = Plan(
     horizon=48,
@@ -50,7 +50,7 @@ def quick(folder):
     app.command()(command.main)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "QUICK", TINY)
-        patch.setattr("dpbandit.progress._PATIENCE", 1e9)
+        patch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
         done = CliRunner().invoke(app, ["--quick", "--out", str(folder), "--replicas", "2"])
     assert done.exit_code == 0, done.output
     return done.output

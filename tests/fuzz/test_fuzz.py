@@ -33,7 +33,7 @@ def count(built, tmp_path, monkeypatch):
     """Run lines, each in a folder of its own: faults, how often of which kind; and exit codes."""
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr("dpbandit.commands.lab.find_spec", lambda name: None)  # no JupyterLab
-    monkeypatch.setattr("dpbandit.progress._PATIENCE", 1e9)
+    monkeypatch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
     monkeypatch.chdir(tmp_path)
 
     def counted(lines, **how):
@@ -123,7 +123,7 @@ def certified(**changes):
             proof, **{key: change(getattr(proof, key)) for key, change in changes.items()}
         )
 
-    return "dpbandit.evaluate.certificate", wrong
+    return "dpbandit.running.evaluate.certificate", wrong
 
 
 IMPOSSIBLE = {

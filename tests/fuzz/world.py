@@ -7,7 +7,7 @@ from pathlib import Path
 from dpbandit import certify, compare
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.envs import GLMBandit
-from dpbandit.sweeps import Sweep, run_sweep
+from dpbandit.studies import Sweep, run_sweep
 from tests.fuzz.lines import Line
 
 TINY = {

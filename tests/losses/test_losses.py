@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from dpbandit.base.inputs import BadInput
 from dpbandit.domains import Ball, Hypersimplex, Simplex
-from dpbandit.inputs import BadInput
 from dpbandit.losses import (
     Experts,
     Kink,

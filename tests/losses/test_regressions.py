@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from dpbandit.base.inputs import BadInput
 from dpbandit.domains import Ball, LpBall
-from dpbandit.inputs import BadInput
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
 from tests.losses.families import REGRESSIONS, data, label, points
 

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from dpbandit.agents import DPHDB, DPUCB, FADE, FLIPHAT
-from dpbandit.privacy.calibrate import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.ledger import Ledger, no_data
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.ledger import Ledger, no_data
+from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
-from dpbandit.privacy.statistics import Moments
-from dpbandit.streams import Streams
+from dpbandit.privacy.statistics.moments import Moments
+from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
 from tests.prey.leaks import (
     HalfTheNoise,
     NoContextClip,

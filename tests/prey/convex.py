@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpbandit.agents import PFTAL, LinearFTRL, PrivateBandit
-from dpbandit.convex.leaders import GradientLeader
-from dpbandit.privacy.statistics import ClippedVectors
+from dpbandit.agents.convex.leaders import GradientLeader
+from dpbandit.privacy.statistics.moments import ClippedVectors
 
 
 def quieten(sums: Any, factor: float) -> None:

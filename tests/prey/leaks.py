@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from dpbandit.agents import DPUCB
-from dpbandit.optimism import BatchedUCB
-from dpbandit.privacy.fading import FadingSum
-from dpbandit.privacy.noisy_vertex import NoisyVertex
-from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.statistics import SecondMoments
+from dpbandit.agents.contextual.optimism import BatchedUCB
+from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
+from dpbandit.privacy.statistics.moments import SecondMoments
+from dpbandit.privacy.sums.fading import FadingSum
 
 
 @dataclass(frozen=True, kw_only=True)

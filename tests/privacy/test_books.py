@@ -9,16 +9,16 @@ import pytest
 from dpbandit import BadInput, compare
 from dpbandit.agents import FADE
 from dpbandit.auditing import audit
+from dpbandit.base.streams import Streams
 from dpbandit.clients import Player, record
+from dpbandit.offline.replay import replay
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.accounting.pure import PureSpend
+from dpbandit.privacy.accounting.sequential import Sequential
+from dpbandit.privacy.accounting.spends import Expiring, Parallel
 from dpbandit.privacy.books import Books
-from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import enrolled
-from dpbandit.privacy.pure import PureSpend
-from dpbandit.privacy.sequential import Sequential
-from dpbandit.privacy.spends import Expiring, Parallel
-from dpbandit.protocols import ContextualSpec
-from dpbandit.replay import replay
-from dpbandit.streams import Streams
+from dpbandit.specs.protocols import ContextualSpec
 from tests.clients.worlds import Coins
 from tests.prey.ledgers import HONEST, LIARS, Bookkeeper, door
 

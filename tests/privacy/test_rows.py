@@ -9,33 +9,33 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpbandit.agents.local_md import MirrorBlock, MirrorDoor
-from dpbandit.agents.noisy_sgd import SampledBlock, SGDDoor
-from dpbandit.agents.phased_sgd import Phase, PhaseDoor
-from dpbandit.agents.snowball_sgd import Snowball, SnowballDoor
-from dpbandit.convex.noisy_descent import NoisyDescent
+from dpbandit.agents.convex.noisy_descent import NoisyDescent
+from dpbandit.agents.experts.ball_draws import BallDraws
+from dpbandit.agents.experts.potential import PotentialDraws
+from dpbandit.agents.streams.local_md import MirrorBlock, MirrorDoor
+from dpbandit.agents.streams.noisy_sgd import SampledBlock, SGDDoor
+from dpbandit.agents.streams.phased_sgd import Phase, PhaseDoor
+from dpbandit.agents.streams.snowball_sgd import Snowball, SnowballDoor
+from dpbandit.base.streams import Draws, Streams
 from dpbandit.domains import Ball
-from dpbandit.experts.ball_draws import BallDraws
-from dpbandit.experts.potential import PotentialDraws
 from dpbandit.losses import Linear
-from dpbandit.privacy.epochs import EpochSelection
-from dpbandit.privacy.gradients import RecursiveGradients
-from dpbandit.privacy.hard_thresholding import NoisyHardThresholding, SparseRows
-from dpbandit.privacy.noisy_total import NoisyTotal
-from dpbandit.privacy.noisy_vertex import NoisyVertex
-from dpbandit.privacy.peeling import GumbelPeeling, LaplacePeeling
-from dpbandit.privacy.redraw_bits import RedrawBit
-from dpbandit.privacy.remaining import RemainingTopK
-from dpbandit.privacy.restarting_trees import RestartingTrees
-from dpbandit.privacy.selection import (
+from dpbandit.privacy.choices.epochs import EpochSelection
+from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, SparseRows
+from dpbandit.privacy.choices.noisy_total import NoisyTotal
+from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
+from dpbandit.privacy.choices.peeling import GumbelPeeling, LaplacePeeling
+from dpbandit.privacy.choices.redraw_bits import RedrawBit
+from dpbandit.privacy.choices.remaining import RemainingTopK
+from dpbandit.privacy.choices.selection import (
     ExponentialMechanism,
     GivenScores,
     OneShotTopK,
     ReportNoisyMax,
 )
-from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
-from dpbandit.privacy.unknown_horizon import DoublingSum
-from dpbandit.streams import Draws, Streams
+from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
+from dpbandit.privacy.statistics.gradients import RecursiveGradients
+from dpbandit.privacy.sums.restarting_trees import RestartingTrees
+from dpbandit.privacy.sums.unknown_horizon import DoublingSum
 from tests.noise_laws import TESTED
 from tests.prey.shared_draws import one_for_all
 

@@ -6,8 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.pure import PureSpend
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.accounting.pure import PureSpend
 
 
 def true_delta(n, epsilon, x):

@@ -7,8 +7,8 @@ from contextlib import suppress
 import pyarrow as pa
 from pyarrow import parquet
 
-from dpbandit.runs import run_key
-from dpbandit.store import _hash
+from dpbandit.results.runs import run_key
+from dpbandit.results.store import _hash
 
 DEEP = [[]]
 for _ in range(300):

@@ -6,10 +6,10 @@ import shutil
 import pytest
 
 from dpbandit import BadInput, cli
-from dpbandit.planned import planned, read_audit
 from dpbandit.report import figures, write_report
-from dpbandit.runs import run_key
-from dpbandit.sweeps import Sweep, run_sweep
+from dpbandit.results.planned import planned, read_audit
+from dpbandit.results.runs import run_key
+from dpbandit.studies import Sweep, run_sweep
 from tests.report.forger import forge
 
 SWEEP = {

@@ -11,15 +11,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from dpbandit import BadInput, Results, compare
-from dpbandit.plots import Curve, level, regret_curves
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.certificate import certificate
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.report import write_report
 from dpbandit.report.drawing import drawn, line
 from dpbandit.report.figures import Look, pictures, problems
-from dpbandit.results import label
-from dpbandit.sweeps import Sweep, run_sweep
+from dpbandit.results.plots import Curve, level, regret_curves
+from dpbandit.results.results import label
+from dpbandit.studies import Sweep, run_sweep
 
 SWEEP = {
     "replicas": 2,
@@ -123,7 +123,8 @@ def test_regret_below_zero_is_drawn(tmp_path, monkeypatch, least, bottom):
     at 0."""
     seen = []
     monkeypatch.setattr(
-        "dpbandit.plots.save_figure", lambda figure, path: seen.append(figure.axes[0].get_ylim())
+        "dpbandit.results.plots.save_figure",
+        lambda figure, path: seen.append(figure.axes[0].get_ylim()),
     )
     marks = np.array([1, 2, 3])
     curve = Curve("one", np.outer([0.0, 4.0, 1.0], [1, 1]) + np.array([[0], [0], [least - 1]]), 0)
@@ -143,7 +144,7 @@ def test_long_labels_do_not_squeeze_the_axes(monkeypatch, tmp_path):
         box = figure.axes[0].get_position()
         heights.append(box.height * figure.get_figheight())
 
-    monkeypatch.setattr("dpbandit.plots.save_figure", measure)
+    monkeypatch.setattr("dpbandit.results.plots.save_figure", measure)
     monkeypatch.setattr("dpbandit.report.drawing.save_figure", measure)
     for name in ("short", "a\nb\nc"):
         curves = [Curve(name, np.ones((2, 2)), n) for n in range(12)]
@@ -207,7 +208,8 @@ def test_extremes_are_drawn_without_warnings(swept, monkeypatch, tmp_path):
 def test_ticks_of_few_rounds_are_rounds(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "dpbandit.plots.save_figure", lambda figure, path: seen.extend(figure.axes[0].get_xticks())
+        "dpbandit.results.plots.save_figure",
+        lambda figure, path: seen.extend(figure.axes[0].get_xticks()),
     )
     curve = Curve("one", np.ones((3, 2)), 0)
     regret_curves(tmp_path / "f.png", np.array([1, 2, 3]), [curve], title="", unit="reward")

@@ -13,7 +13,7 @@ from dpbandit import BadInput, Results, cli, compare
 from dpbandit.agents import WDPCOCOP
 from dpbandit.report import write_report
 from dpbandit.report.figures import pictures, problems
-from dpbandit.sweeps import Sweep, run_sweep
+from dpbandit.studies import Sweep, run_sweep
 
 SWEEP = {
     "name": "juice & <co>",

@@ -7,10 +7,10 @@ import pytest
 
 from dpbandit import Results, compare
 from dpbandit.agents import DPUCB
-from dpbandit.comparisons import bootstrap_band
 from dpbandit.report.figures import pictures, problems
-from dpbandit.results import label
-from dpbandit.slopes import slope
+from dpbandit.results.comparisons import bootstrap_band
+from dpbandit.results.results import label
+from dpbandit.results.slopes import slope
 from tests.drawings import band, bars, points
 
 EPSILONS = {"DP 1": (1.0, 0.9), "DP 4": (4.0, 3.5)}

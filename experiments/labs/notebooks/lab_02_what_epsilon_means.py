@@ -31,7 +31,7 @@ from scipy.stats import binom
 
 from dpbandit.auditing.bounds import Claim, clopper_pearson
 from dpbandit.auditing.exact import exact_epsilon
-from dpbandit.privacy import zcdp
+from dpbandit.privacy.accounting import zcdp
 
 sns.set_theme(style="ticks", palette="colorblind")
 plt.rcParams["figure.constrained_layout.use"] = True

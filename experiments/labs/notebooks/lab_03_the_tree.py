@@ -30,14 +30,14 @@ from matplotlib.patches import Rectangle
 
 import dpbandit
 from dpbandit.agents import DPUCB
-from dpbandit.privacy.calibrate import least_multiplier
-from dpbandit.privacy.gdp import epsilon_of, mu_of
-from dpbandit.privacy.honaker import HonakerNoise
-from dpbandit.privacy.laws import Gaussian
-from dpbandit.privacy.prefix_sums import BLTNoise, TreeNoise
-from dpbandit.privacy.square_root import SquareRootNoise
-from dpbandit.protocols import ContextualSpec
-from dpbandit.streams import Streams
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
+from dpbandit.privacy.noise.laws import Gaussian
+from dpbandit.privacy.sums.calibrate import least_multiplier
+from dpbandit.privacy.sums.honaker import HonakerNoise
+from dpbandit.privacy.sums.prefix_sums import BLTNoise, TreeNoise
+from dpbandit.privacy.sums.square_root import SquareRootNoise
+from dpbandit.specs.protocols import ContextualSpec
 
 sns.set_theme(style="ticks", palette="colorblind")
 plt.rcParams["figure.constrained_layout.use"] = True

@@ -29,10 +29,10 @@ import seaborn as sns
 
 import dpbandit
 from dpbandit.agents import DPUCB, LinUCB
-from dpbandit.plots import half_band
-from dpbandit.privacy.calibrate import least_multiplier
-from dpbandit.privacy.prefix_sums import BLTNoise
-from dpbandit.streams import Streams
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.sums.calibrate import least_multiplier
+from dpbandit.privacy.sums.prefix_sums import BLTNoise
+from dpbandit.results.plots import half_band
 
 sns.set_theme(style="ticks", palette="colorblind")
 plt.rcParams["figure.constrained_layout.use"] = True
@@ -104,7 +104,7 @@ sns.despine()
 # spec).epsilon`, with the `spec` below, and search.
 
 # %%
-spec = dpbandit.evaluate.problem_maker("dpbandit/OJPricing-v0")(horizon=CUSTOMERS).spec
+spec = dpbandit.running.evaluate.problem_maker("dpbandit/OJPricing-v0")(horizon=CUSTOMERS).spec
 print(dpbandit.certify(agents["DP-UCB as printed"], spec))
 
 # %% tags=["solution"]

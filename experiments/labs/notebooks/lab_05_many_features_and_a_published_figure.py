@@ -33,10 +33,10 @@ import seaborn as sns
 
 import dpbandit
 from dpbandit.agents import DPHDB, DPUCB, FADE, OnlineFrankWolfe
+from dpbandit.base.streams import Streams
 from dpbandit.experiments.figure_5_1.study import PUBLISHED, ROUNDS
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.selection import ExponentialMechanism, GivenScores
-from dpbandit.streams import Streams
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.choices.selection import ExponentialMechanism, GivenScores
 
 sns.set_theme(style="ticks", palette="colorblind")
 BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]

@@ -50,13 +50,13 @@ from dpbandit.agents import (
     SparseVectorExperts,
     Uniform,
 )
-from dpbandit.convex import ConvexSpec
 from dpbandit.domains import Box
-from dpbandit.evaluate import problem_maker
 from dpbandit.experiments.releases import release, stream_problem
 from dpbandit.experiments.sgd.printed import rows
 from dpbandit.experiments.sgd.readings import STATED
 from dpbandit.losses import Linear
+from dpbandit.running.evaluate import problem_maker
+from dpbandit.specs.convex import ConvexSpec
 
 sns.set_theme(style="ticks", palette="colorblind")
 BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]

@@ -41,10 +41,10 @@ from dpbandit.agents import (
     SparseVectorExperts,
     Uniform,
 )
-from dpbandit.evaluate import problem_maker
-from dpbandit.experts import ExpertsSpec
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.pure import BoundedRangeSpend
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.accounting.pure import BoundedRangeSpend
+from dpbandit.running.evaluate import problem_maker
+from dpbandit.specs.experts import ExpertsSpec
 
 sns.set_theme(style="ticks", palette="colorblind")
 BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]

@@ -37,13 +37,13 @@ from scipy.special import ndtr
 
 from dpbandit import audit, certify, play
 from dpbandit.agents import FTAL, PFTAL, WDPCOCOP, Centre
-from dpbandit.evaluate import problem_maker
-from dpbandit.inputs import BadInput
-from dpbandit.privacy.calibrate import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.statistics import ClippedVectors
-from dpbandit.privacy.window_tree import WindowTreeNoise
-from dpbandit.streams import Streams
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.statistics.moments import ClippedVectors
+from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.sums.window_tree import WindowTreeNoise
+from dpbandit.running.evaluate import problem_maker
 
 sns.set_theme(style="ticks", palette="colorblind")
 BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]

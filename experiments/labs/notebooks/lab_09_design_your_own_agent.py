@@ -43,13 +43,13 @@ import seaborn as sns
 
 from dpbandit import audit, certify, play
 from dpbandit.agents import FADE, Uniform
-from dpbandit.arrays import clip_range
-from dpbandit.evaluate import problem_maker
-from dpbandit.privacy.fading import certified_fading_sum
-from dpbandit.privacy.ledger import Ledger, no_privacy
+from dpbandit.base.arrays import clip_range
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.protocols import ContextualSpec, fits
-from dpbandit.streams import Streams
+from dpbandit.privacy.sums.fading import certified_fading_sum
+from dpbandit.running.evaluate import problem_maker
+from dpbandit.specs.protocols import ContextualSpec, fits
 
 sns.set_theme(style="ticks", palette="colorblind")
 BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]

@@ -1,0 +1,211 @@
+"""Pricing through a demand model: prices share what is learned about customers.
+
+To an agent of finitely many arms, twelve prices are twelve unrelated arms. But the reward of a
+price list is margin x sale, the margin is public, and P(sale | context, price) changes smoothly
+with the price. So any agent that scores arms with one shared parameter can be asked for the
+probability of a sale instead, and the margin be multiplied on afterwards.
+"""
+
+from dataclasses import dataclass, replace
+from math import ceil, sqrt
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range
+from dpbandit.base.inputs import BadInput, one_of, whole
+from dpbandit.base.streams import Streams
+from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent
+
+Model: TypeAlias = Literal["arms", "demand"]
+"""Prices as unrelated arms, or one model of demand for all prices."""
+MODELS = ("arms", "demand")
+
+Features: TypeAlias = Literal["additive", "interactions"]
+_FEATURES = ("additive", "interactions")
+
+_EXPLORATION = 0.3
+"""Random prices later on: the share of `explore` that is spent again each time t grows e-fold."""
+
+
+class ScoringConfig(Protocol):
+    """A config whose running agents score arms."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def make(self, spec: Any, streams: Streams) -> ScoringAgent:
+        """An agent for `spec`."""
+        ...
+
+
+def demand_spec(spec: PriceListSpec, features: Features = "additive") -> ContextualSpec:
+    """The inner problem: which price sells? Arms are prices with one row of features each.
+
+    The reward is 1 for a sale, else 0; rows have Euclidean norm at most 1, see `demand_rows`.
+
+    >>> spec = PriceListSpec(n_actions=2, dim=3, horizon=9, prices=(1.0, 2.0))
+    >>> demand_spec(spec).context_shape, demand_spec(spec, "interactions").context_shape
+    ((2, 4), (2, 6))
+    """
+    one_of("features", features, _FEATURES)
+    return ContextualSpec(
+        n_actions=spec.n_actions,
+        dim=spec.dim + 1 if features == "additive" else 2 * spec.dim,
+        horizon=spec.horizon,
+        shared=True,
+        link="logistic",
+        delay=spec.delay,
+        reward_unit="sales",
+    )
+
+
+def demand_rows(spec: PriceListSpec, context: Floats, features: Features = "additive") -> Floats:
+    """Features of a customer at every price: contexts (R, d) -> rows (R, K, m) of norm <= 1.
+
+    With x the context over its public bound (clipped to it first) and p~ in [-1, 1] the price,
+
+        additive       (x, p~) / sqrt(2)        a price costs every customer the same utility
+        interactions   (x, p~ x) / sqrt(2)      what a price costs depends on the customer
+
+    Neither adds a constant of its own: a context should hold one, as that of `OJPricing` does.
+
+    >>> spec = PriceListSpec(n_actions=2, dim=2, horizon=9, prices=(1.0, 2.0))
+    >>> demand_rows(spec, np.array([[0.6, 0.8]])).round(2).tolist()
+    [[[0.42, 0.57, -0.71], [0.42, 0.57, 0.71]]]
+    """
+    one_of("features", features, _FEATURES)
+    x = clip_norm(context, spec.context_norm)[:, None] / spec.context_norm  # (R, 1, d)
+    price = _scaled(np.array(spec.prices))[:, None]  # (K, 1)
+    extra = price if features == "additive" else price * x
+    d = spec.dim
+    rows = np.empty((len(x), spec.n_actions, d + extra.shape[-1]))
+    rows[..., :d], rows[..., d:] = x, extra
+    return rows / sqrt(2)
+
+
+def _scaled(price: Floats) -> Floats:
+    """Linearly onto [-1, 1]; equal prices onto 0."""
+    middle, half = (price.max() + price.min()) / 2, (price.max() - price.min()) / 2
+    return (price - middle) / half if half else np.zeros_like(price)
+
+
+class DemandPricing:
+    """Plays argmax_a margin_a x P(sale at price a), the probability learned by another agent.
+
+        act      until `explore` rewards have been seen: a uniformly random price;
+                 after t rewards, with probability 0.3 explore / t: the same;
+                 else: argmax_a margin_a clip(s_a, 0, 1), s = inner.scores(rows)     (R, K)
+        update   inner.update(rows, action, sold),  sold = clip(reward / margin, 0, 1)
+
+    Random prices come first because an agent that knows nothing scores all prices alike, would
+    always ask the highest, and could never tell its slope from its level. `inner.act` is never
+    called: what the inner agent explores there, and not in its scores, is not explored here.
+
+    Args:
+        config: the agent that learns demand; it is made for `demand_spec(spec, features)`.
+        spec: the price list.
+        streams: one stream for each replica.
+        features: see `demand_rows`.
+        explore: rounds with random prices, a public number; None: ceil(horizon / 100).
+
+    Raises:
+        BadInput: an agent without scores, `features` that there are not, whatever `config` refuses.
+
+    Guarantee. That of the inner agent, whose ledger this is: if the inner agent is (epsilon,
+    delta)-joint DP for any actions, so is this one, because `rows` and `sold` are functions of one
+    user's round and of public facts, a changed user changes one inner round, and nothing is
+    remembered here but the number of rounds. Margins and prices are public.
+
+    >>> from dpbandit.agents import LinUCB
+    >>> from dpbandit.envs import OJPricing
+    >>> agent = DemandPricing(LinUCB(), OJPricing().spec, Streams([0, 1]))
+    >>> agent.scores(np.zeros((2, 3))).shape
+    (2, 12)
+    """
+
+    def __init__(
+        self,
+        config: ScoringConfig,
+        spec: PriceListSpec,
+        streams: Streams,
+        *,
+        features: Features = "additive",
+        explore: int | None = None,
+    ) -> None:
+        if explore is None:
+            explore = ceil(spec.horizon / 100)
+        whole("explore", explore, 0)
+        self._spec, self._features, self._margins = spec, features, spec.margins
+        self._inner = config.make(demand_spec(spec, features), streams.child("demand"))
+        if not hasattr(self._inner, "scores"):
+            raise BadInput(f"Expected an agent that scores arms, got {type(config).__name__}.")
+        self._luck = streams.uniforms("prices", 2)
+        self._explore, self._round = explore, 0
+        self.ledger = self._inner.ledger
+
+    def act(self, context: Floats) -> Ints:
+        """Prices (R,), as places on the list."""
+        coin, which = self._luck().T
+        random = (which * self._spec.n_actions).astype(np.int64)
+        if self._round < self._explore:
+            return random
+        lost = coin < _EXPLORATION * self._explore / max(1, self._round)
+        return np.where(lost, random, self.scores(context).argmax(axis=1))
+
+    def scores(self, context: Floats) -> Floats:
+        """Margin x clipped score of a sale, in dollars, (R, K)."""
+        sale = self._inner.scores(demand_rows(self._spec, context, self._features))
+        return self._margins * np.clip(sale, 0.0, 1.0)
+
+    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+        """Tell the inner agent whether the price sold."""
+        self._round += 1
+        rows = demand_rows(self._spec, context, self._features)
+        dollars = clip_range(reward, 0.0, float(self._margins.max()))  # first: NaN, overflow
+        self._inner.update(rows, action, np.minimum(dollars / self._margins[action], 1.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Priced:
+    """Any agent that scores arms, pricing through a model of demand: see `DemandPricing`.
+
+    Its claim of privacy is that of `agent`.
+    """
+
+    agent: ScoringConfig
+    """what learns P(sale | context, price)"""
+    features: Features = "additive"
+    explore: int | None = None
+    """rounds with random prices; None: ceil(horizon / 100)"""
+
+    def __post_init__(self) -> None:
+        one_of("features", self.features, _FEATURES)
+        if self.explore is not None:
+            whole("explore", self.explore, 0)
+
+    @property
+    def epsilon(self) -> float | None:
+        """The claim of `agent`, None if it makes none."""
+        return getattr(self.agent, "epsilon", None)
+
+    @property
+    def delta(self) -> float:
+        """The claim of `agent`, 0 if it makes none."""
+        return getattr(self.agent, "delta", 0.0)
+
+    def make(self, spec: BanditSpec, streams: Streams) -> DemandPricing:
+        """A running agent; raises `BadInput` where actions are not prices on a list."""
+        if not isinstance(spec, PriceListSpec):
+            raise BadInput(
+                f"{type(self.agent).__name__} with model='demand' plays a list of prices "
+                f"(dpbandit/OJPricing-v0), got a {type(spec).__name__}: use model='arms'."
+            )
+        return DemandPricing(
+            self.agent, spec, streams, features=self.features, explore=self.explore
+        )
+
+
+def priced(config: ScoringConfig, spec: BanditSpec, streams: Streams) -> DemandPricing:
+    """What a config with model="demand" makes: itself with model="arms" learns demand."""
+    inner: Any = replace(config, model="arms")
+    return Priced(agent=inner).make(spec, streams)

@@ -1,0 +1,143 @@
+"""Greedy play on regressions whose Gram matrices and moments are released by a fading sum."""
+
+from math import sqrt
+
+import numpy as np
+from scipy.special import expit
+
+from dpbandit.base.arrays import Floats, Ints, pick
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.statistics.moments import SecondMoments
+from dpbandit.privacy.sums.fading import FadingSum
+from dpbandit.specs.protocols import ContextualSpec
+
+_LEAST_EIGENVALUE = 0.3
+"""In units of the noise's spectral norm: what is smaller is taken for noise."""
+
+
+class RegressionPlayer:
+    """Plays the best predicted arm of a ridge regression on released sums.
+
+    Release k, of N_k rounds (faded ones count less), has Gram noise of off-diagonal stddev s_G and
+    moment noise s_u. All releases are added with weights N_k / (s_u^2 + N_k C^2 / D), public
+    numbers, and the same for both sums, so that E moment = E gram theta exactly; then
+
+        theta = (gram + shift Gamma I)^-1 moment,       Gamma = 2 sqrt(D) (added-up s_G),
+
+    where no eigenvalue of the matrix is less than 0.3 Gamma. Rewards enter on a scale from -1 to 1,
+    or as the sign of that. The first batch, and ties, are played uniformly at random.
+    """
+
+    def __init__(
+        self,
+        spec: ContextualSpec,
+        sums: FadingSum,
+        statistic: SecondMoments,
+        streams: Streams,
+        ledger: Ledger,
+        *,
+        shift: float,
+        signs: bool = False,
+    ) -> None:
+        self.ledger, self._signs = ledger, signs
+        self._spec, self._sums, self._statistic, self._shift = spec, sums, statistic, shift
+        self._luck = streams.uniforms("exploration")
+        self._round, self._end, self._users = 0, 0, 0.0
+        R, (G, _), D = len(streams), statistic.shape, statistic.block_dim
+        self._gram, self._moment = np.zeros((R, G, D, D)), np.zeros((R, G, D))
+        self._variance = 0.0  # of the moment's noise, in units of the statistic
+        self._theta: Floats = np.zeros((R, G, D))
+
+    def act(self, context: Floats) -> Ints:
+        """Arms (R,); at random before the first release and where all scores are equal."""
+        score = self.scores(context)
+        random = (self._luck() * self._spec.n_actions).astype(np.int64)
+        tied = score.max(axis=1) == score.min(axis=1)
+        return np.where(tied, random, score.argmax(axis=1))
+
+    def scores(self, context: Floats) -> Floats:
+        """Predicted rewards, (R, K); with signs on a scale of their own, in the same order."""
+        low, high = self._spec.reward_low, self._spec.reward_high
+        return (low + high) / 2 + (high - low) / 2 * self._predictors(context)
+
+    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+        """Feed the door; fit when it releases."""
+        self._round += 1
+        release = self._sums(*self._row(context, action, reward))
+        if release is None:
+            return
+        count, self._end = self._round - self._end, self._round
+        self._users = self._sums.fade * self._users + count
+        statistic, D = self._statistic, self._statistic.block_dim
+        moment_unit = statistic.moment_bound / statistic.moment_weight
+        noise = (moment_unit * self._sums.stddev) ** 2
+        weight = self._users / (noise + self._users * statistic.context_bound**2 / D)
+        gram, moment = statistic.unpack(release)
+        self._forget()
+        self._gram += weight * gram
+        self._moment += weight * moment
+        self._variance += (weight * self._sums.stddev) ** 2
+        Gamma = 2 * sqrt(D) * statistic.context_bound**2 * sqrt(self._variance / 2)
+        self._theta = self._fit(Gamma, weight * statistic.context_bound**2)
+
+    def _predictors(self, context: Floats) -> Floats:
+        """x . theta_a, (R, K)."""
+        if self._spec.shared:
+            return np.matvec(context, self._theta[:, 0])
+        return np.matvec(self._theta, context)
+
+    def _row(self, context: Floats, action: Ints, reward: Floats) -> tuple[Floats, Ints, Floats]:
+        """What the door is fed: rewards on a scale from -1 to 1."""
+        low, high = self._spec.reward_low, self._spec.reward_high
+        scaled = (2 * np.asarray(reward, np.float64) - low - high) / (high - low)
+        return context, action, np.sign(scaled) if self._signs else scaled
+
+    def _forget(self) -> None:
+        """A linear model may remember everything."""
+
+    def _fit(self, Gamma: float, user: float) -> Floats:
+        return self._solve(self._shift * Gamma + user, Gamma, self._gram, self._moment)
+
+    def _solve(self, ridge: float, Gamma: float, gram: Floats, moment: Floats) -> Floats:
+        eigenvalues, U = np.linalg.eigh(gram)
+        positive = np.maximum(eigenvalues + ridge, max(_LEAST_EIGENVALUE * Gamma, 1e-12))
+        return np.matvec(U, np.vecmat(moment, U) / positive)
+
+
+class LogisticPlayer(RegressionPlayer):
+    """The same for a logistic model of one shared parameter, fitted by damped Newton steps.
+
+    Iteratively reweighted least squares (Green, JRSS B 1984): at the parameter theta_k played in a
+    batch, with z = x . theta_k, p = logistic(z) and weight h = 4 p (1 - p) in [0, 1], the rows
+
+        sqrt(h) x,     working response (r - p + h z / 4) / sqrt(h)
+
+    make linear regression a Newton step, and their moments are bounded: |r - p + h z / 4| <= 1. The
+    ridge pulls towards the parameter before, not towards 0, and what was linearised at parameters
+    of long ago is forgotten by a factor a release.
+    """
+
+    _forgetting = 0.8
+
+    def scores(self, context: Floats) -> Floats:
+        """Probabilities of reward 1, (R, K)."""
+        return np.asarray(expit(self._predictors(context)))
+
+    def _row(self, context: Floats, action: Ints, reward: Floats) -> tuple[Floats, Ints, Floats]:
+        x = pick(context, action)
+        z = np.vecdot(x, self._theta[:, 0])
+        p = expit(z)
+        h = np.maximum(4 * p * (1 - p), 1e-8)
+        root = np.sqrt(h)
+        return context * root[:, None, None], action, (reward - p + h * z / 4) / root
+
+    def _forget(self) -> None:
+        self._gram *= self._forgetting
+        self._moment *= self._forgetting
+        self._variance *= self._forgetting**2
+
+    def _fit(self, Gamma: float, user: float) -> Floats:
+        ridge = (self._shift * Gamma + user) / 4
+        moment = self._moment + ridge * self._theta
+        return self._solve(ridge, Gamma / 4, self._gram / 4, moment)

@@ -1,0 +1,266 @@
+"""Bandit convex optimisation from one value a round: exploration on a sphere, and its noise.
+
+    x = w + zeta Q u         u uniform on the unit sphere of V, in k coordinates; Q spans V
+    w in C' = c0 + (1 - xi) (C - c0),   xi = zeta / r:    then x is in C, whatever u
+
+because C' + zeta Ball = (1-xi)(C - c0) + xi r Ball + c0. No loss is ever asked outside C.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, prod, sqrt
+from typing import Literal, Protocol, TypeAlias
+
+from scipy.optimize import minimize_scalar
+
+from dpbandit.base.arrays import Floats, norms
+from dpbandit.base.inputs import BadInput, gaussian_target, inside, one_of, privacy_target
+from dpbandit.base.streams import Streams
+from dpbandit.domains.domain import Domain
+from dpbandit.domains.frank_wolfe_projection import nearest
+from dpbandit.losses.loss import Loss
+from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.spends import Spend
+from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
+from dpbandit.privacy.statistics.moments import Statistic
+from dpbandit.privacy.sums.calibrate import exact_prefix_sum, least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.sums.one_point import LocalSums, LocalValues, OnePointEstimates, largest
+from dpbandit.specs.convex import ConvexSpec, told
+from dpbandit.specs.protocols import Spec
+
+NoiseId: TypeAlias = Literal["laplace", "k-norm", "gaussian", "local", "none"]
+NOISES = ("laplace", "k-norm", "gaussian", "local")
+CALIBRATIONS = ("certified", "paper")
+_VALUES_AHEAD = 2048
+"""Values drawn and normalised at once for a replica. Changes speed, never values."""
+LARGEST = 0.999
+"""xi stays below, so that the shrunken domain is not a point"""
+
+
+def told_values(config: object, spec: Spec) -> ConvexSpec:
+    """`spec`, if it is a convex problem with bandit feedback and a ball to explore in."""
+    spec, name = told(config, spec, "value"), type(config).__name__
+    if spec.delay:
+        raise BadInput(f"Expected delay={spec.delay} to be 0: {name} is told values at once.")
+    if not spec.loss.domain.inner_radius > 0:
+        raise BadInput(
+            f"{name} explores on a sphere around the centre of its domain, and "
+            f"{spec.loss.domain} contains none (inner_radius = 0)."
+        )
+    return spec
+
+
+def estimates_of(loss: Loss, zeta: float, offset: float | None) -> OnePointEstimates:
+    """The statistic: values on a sphere of radius zeta, less a public offset.
+
+    Without an offset: 0 where values may be 0, else the middle of their range. Losses are often
+    least near 0, where values without an offset are shortest; far from 0 they are all long.
+    """
+    low, high = range_of(loss)
+    if offset is None:
+        offset = 0.0 if low <= 0 <= high else (low + high) / 2
+    k = loss.domain.affine_dim
+    return OnePointEstimates(dim=k, zeta=zeta, low=low, high=high, offset=offset)
+
+
+def range_of(loss: Loss) -> tuple[float, float]:
+    """(lo, hi) of a loss's values; `BadInput` if they are all the same: what would they teach?"""
+    low, high = loss.value_range
+    if low == high:
+        raise BadInput(
+            f"Expected {type(loss).__name__} to have more than one value, got {low} everywhere: "
+            "play the centre."
+        )
+    return low, high
+
+
+def least(bound: Callable[[float], float], highest: float) -> float:
+    """Where a function on (0, highest] is least."""
+    found = minimize_scalar(
+        bound, bounds=(0, highest), method="bounded", options={"xatol": 1e-10 * highest}
+    )
+    return min(float(found.x), highest)
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """The sphere of radius zeta < 0.999 r, and the shrunken domain C' that leaves room for it."""
+
+    domain: Domain
+    zeta: float
+
+    def __post_init__(self) -> None:
+        inside("zeta", self.zeta, 0, LARGEST * self.domain.inner_radius, ends=False)
+
+    @property
+    def xi(self) -> float:
+        """zeta / r, by how much the domain shrinks."""
+        return self.zeta / self.domain.inner_radius
+
+    @property
+    def diameter(self) -> float:
+        """Of C', (1 - xi) D."""
+        return (1 - self.xi) * self.domain.diameter
+
+    def nearest(self, q: Floats, start: Floats) -> Floats:
+        """The point of C' nearest to q (R, N); without a projection found from `start`."""
+        return nearest(self.domain, q, start, shrink=self.xi).point
+
+    def directions(self, streams: Streams) -> "Directions":
+        """Fresh directions each round, from the stream "exploration"."""
+        return Directions(self, streams)
+
+
+class Directions:
+    """The current round's direction, drawn and normalised in blocks; `advance` ends the round.
+
+    The size of a block changes speed, never values.
+    """
+
+    def __init__(self, exploration: Exploration, streams: Streams) -> None:
+        self._exploration = exploration
+        k = exploration.domain.affine_dim
+        self._normals, self._ahead = streams.normals("exploration", k), max(1, _VALUES_AHEAD // k)
+        self._draw()
+
+    def advance(self) -> None:
+        """On to the next round's direction."""
+        self._place += 1
+        if self._place == self._ahead:
+            self._draw()
+
+    @property
+    def u(self) -> Floats:
+        """Unit vectors in coordinates of V, (R, k)."""
+        u: Floats = self._block[self._place]
+        return u
+
+    @property
+    def step(self) -> Floats:
+        """zeta Q u, (R, N)."""
+        step: Floats = self._steps[self._place]
+        return step
+
+    def _draw(self) -> None:
+        g = self._normals.take(self._ahead)  # (n, R, k)
+        self._block, self._place = g / norms(g), 0
+        domain, zeta = self._exploration.domain, self._exploration.zeta
+        self._steps = zeta * domain.embedded(self._block)
+
+
+class Sums(Protocol):
+    """The door: values (R,) and their directions (R, k) go in, noisy prefix sums (R, k) out."""
+
+    @property
+    def spend(self) -> Spend:
+        """What all releases together cost one user."""
+        ...
+
+    def __call__(self, y: Floats, u: Floats, /) -> Floats | None:
+        """The sum so far at the end of a batch, else None."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """How one-point estimates become private: the law of a tree's nodes, or of each value.
+
+        laplace, k-norm    tree in Fenwick form, pure epsilon
+        gaussian           the same, exact (epsilon, delta)
+        local              Laplace noise on each value, pure epsilon, no tree
+        none               exact sums
+
+    With `printed`, nodes have that scale (of Laplace noise, of K-norm noise, or a standard
+    deviation) whatever it costs; the ledger says what. At delta > 0 trees are calibrated by their
+    loss distribution; local noise meets epsilon at delta = 0 always.
+    """
+
+    law: NoiseId
+    epsilon: float = inf
+    delta: float = 0.0
+    printed: float | None = None
+    """None: the least noise whose certificate meets the target"""
+
+    def __post_init__(self) -> None:
+        one_of("noise", self.law, (*NOISES, "none"))
+        if self.law == "gaussian":
+            gaussian_target(self.epsilon, self.delta)
+        privacy_target(self.epsilon, self.delta)
+        if self.printed is not None and self.law in ("local", "none"):
+            raise BadInput(f"Expected noise={self.law!r} to be one that is printed in the paper.")
+
+    @property
+    def private(self) -> bool:
+        """Whether there is any."""
+        return self.law != "none" and self.epsilon < inf
+
+    def multiplier(self, vectors: Statistic, leaves: int) -> float:
+        """Scale of one noise over the sensitivity in its norm, for a tree of so many leaves."""
+        k = prod(vectors.shape)
+        if not self.private:
+            return 0.0
+        if self.law == "local":
+            return 1 / self.epsilon * (1 + 1e-12)
+        if self.printed is not None:
+            growth = sqrt(k) if self.law == "laplace" else 1.0
+            return self.printed / (growth * vectors.sensitivity)
+        return least_multiplier(
+            "tree",
+            horizon=leaves + 1,
+            refresh_every=1,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            law=self.law,  # type: ignore[arg-type]
+            dim=k,
+        )
+
+    def sums(
+        self, estimates: OnePointEstimates, streams: Streams, *, leaves: int, batch: int = 1
+    ) -> Sums:
+        """The door for exactly `leaves` batches: feed it no more than leaves x batch rounds."""
+        horizon, multiplier = leaves * batch + 1, self.multiplier(estimates, leaves)
+        if self.law == "local":
+            values = LocalValues(
+                streams,
+                low=estimates.low,
+                high=estimates.high,
+                offset=estimates.offset,
+                noise_multiplier=multiplier,
+                uses=leaves * batch,
+            )
+            return LocalSums(values, estimates, refresh_every=batch)
+        if self.law == "none":
+            return exact_prefix_sum(estimates, horizon=horizon, refresh_every=batch)
+        return noisy_prefix_sum(
+            "tree",
+            estimates,
+            streams,
+            horizon=horizon,
+            refresh_every=batch,
+            noise_multiplier=multiplier,
+            law=self.law,
+        )
+
+    def ledger(self, spend: Spend) -> Ledger:
+        """What is promised."""
+        return Ledger((spend,)) if self.private else no_privacy("values without noise")
+
+    def spread(self, vectors: Statistic, leaves: int) -> float:
+        """A bound on E |noise of a prefix|: sqrt(h k) x a node's deviation; 0 for local noise."""
+        if not self.private or self.law == "local":
+            return 0.0
+        k, scale = prod(vectors.shape), self.multiplier(vectors, leaves) * vectors.sensitivity
+        law: Laplace | KNorm | Gaussian = Gaussian(scale)
+        if self.law == "laplace":
+            law = Laplace(scale * sqrt(k))
+        elif self.law == "k-norm":
+            law = KNorm(scale)
+        return sqrt(leaves.bit_length() * k * law.variance(k))
+
+    def length(self, estimates: OnePointEstimates) -> float:
+        """G: a bound on the root mean square of one estimate, k M / zeta, with its local noise."""
+        W, scale = estimates.high - estimates.low, 0.0
+        if self.private and self.law == "local":
+            scale = self.multiplier(estimates, 1) * W
+        M = largest(estimates.low, estimates.high, estimates.offset)
+        return estimates.dim * sqrt(M**2 + 2 * scale**2) / estimates.zeta

@@ -1,0 +1,1 @@
+"""Agents that follow experts, and the players and samplers that only they use."""

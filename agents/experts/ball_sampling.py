@@ -1,0 +1,283 @@
+"""Points of a ball drawn prop. to exp(-rate max(S, floor)), S the sum of all losses so far.
+
+    sampler      losses                        law      work of a draw, t rounds
+    OnALine      one kink at most, N = 1       exact    sorting t kinks, inverse CDF
+    AlongASlope  linear, any N                 exact    the sum of slopes, adaptive rejection in 1-D
+    InCells      convex, N <= 3                exact    some hundred trials, t each
+    Wandering    convex                        not      a fixed number of steps, t each
+
+Losses are counted in units of their range: S adds up (f - low) / (high - low), each in [0, 1].
+"Exact" is for real numbers; nothing caps the number of trials, so that run time depends on data.
+What a sampler keeps is raw data: it lives inside a mechanism.
+"""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from dpbandit.agents.experts.log_concave import along, log_concave, piecewise_exponential
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput
+from dpbandit.losses.kink import Kink
+from dpbandit.losses.linear import Linear
+from dpbandit.losses.loss import Loss
+from dpbandit.losses.predictions import Absolute, Hinge, Logistic, Squared
+from dpbandit.losses.quadratic import OffsetQuadratic, Quadratic, TiltedQuadratic
+from dpbandit.losses.ramps import Ramp
+
+_STEPS = 100
+"""of a walk, from a uniform point"""
+
+
+class UnitLosses:
+    """Losses in units of their range, of n points and t data at once."""
+
+    def __init__(self, loss: Loss) -> None:
+        self.loss = loss
+        self.low, high = loss.value_range
+        self.width = high - self.low
+
+    @property
+    def slope(self) -> float:
+        """Their Lipschitz constant."""
+        return self.loss.lipschitz / self.width
+
+    def each(self, points: Floats, data: Floats) -> Floats:
+        """(..., N) and (..., *datum_shape), broadcast against each other."""
+        return (self.loss.value(points, data) - self.low) / self.width
+
+    def total(self, points: Floats, data: Floats) -> Floats:
+        """Sums over data (t, *datum_shape) at points (n, N): (n,)."""
+        return np.asarray(self.each(points[:, None], data[None]).sum(axis=1))
+
+    def gradient(self, points: Floats, data: Floats) -> Floats:
+        """Of the sums, (n, N)."""
+        each = self.loss.gradient(points[:, None], data[None])  # for linear losses (1, t, N)
+        shape = (len(points), len(data), points.shape[1])
+        return np.broadcast_to(each, shape).sum(axis=1) / self.width
+
+
+class Sampler(ABC):
+    """Sums of losses of R replicas, and draws by them."""
+
+    def __init__(self, loss: Loss, replicas: int) -> None:
+        self._losses = UnitLosses(loss)
+        self._ball, self._replicas = loss.domain, replicas
+
+    @abstractmethod
+    def add(self, data: Floats) -> None:
+        """One more round of admissible data, (R, *datum_shape)."""
+
+    @abstractmethod
+    def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
+        """A point (N,) of replica r."""
+
+    def _uniform(self, count: int, rng: np.random.Generator) -> Floats:
+        """Uniform points of the ball, (count, N)."""
+        N = self._ball.dim
+        g = rng.standard_normal((count, N))
+        lengths = self._ball.outer_radius * rng.random((count, 1)) ** (1 / N)
+        return np.asarray(g * (lengths / np.linalg.norm(g, axis=1, keepdims=True)))
+
+
+class _Keeping(Sampler):
+    """A sampler that needs all the data again."""
+
+    def __init__(self, loss: Loss, replicas: int) -> None:
+        super().__init__(loss, replicas)
+        self._kept, self._count = np.empty((replicas, 16, *loss.datum_shape)), 0
+
+    def add(self, data: Floats) -> None:
+        """Kept whole."""
+        if self._count == self._kept.shape[1]:
+            self._kept = np.concatenate([self._kept, np.empty_like(self._kept)], axis=1)
+        self._kept[:, self._count] = data
+        self._count += 1
+
+    def _data(self, r: int) -> Floats:
+        return self._kept[r, : self._count]
+
+
+class OnALine(_Keeping):
+    """In one dimension, losses of at most two linear pieces: the density is piecewise exponential.
+
+    Values and slopes at both ends give the kink, where the two lines meet. Sorted, the kinks and
+    the places where S crosses the floor are the corners of a polygon, max(S, floor).
+    """
+
+    def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
+        """By the inverse distribution function."""
+        x, S = self.polygon(r)
+        x, S = _cut(x, S, floor)
+        return np.array([piecewise_exponential(x, -rate * S, rng.random(2))])
+
+    def polygon(self, r: int) -> tuple[Floats, Floats]:
+        """Ascending points and S there, with straight lines in between."""
+        losses, R, data = self._losses, self._ball.outer_radius, self._data(r)
+        ends = np.array([[-R], [R]])
+        left, right = losses.each(ends[:, None], data[None])  # (t,)
+        along = np.ones(1)
+        rises = [np.vecdot(losses.loss.gradient(end[None], data), along) for end in ends]
+        falling, rising = (np.broadcast_to(rise / losses.width, left.shape) for rise in rises)
+        bend = np.maximum(rising - falling, 0.0)
+        met = (left - right + R * (falling + rising)) / np.where(bend > 0, bend, 1.0)
+        kinks = np.clip(np.where(bend > 0, met, -R), -R, R)
+        order = np.argsort(kinks, kind="stable")
+        x = np.concatenate([[-R], kinks[order], [R]])
+        slopes = falling.sum() + np.concatenate([[0.0], np.cumsum(bend[order])])
+        steps = np.concatenate([[left.sum()], slopes * np.diff(x)])
+        return x, np.cumsum(steps)
+
+
+class AlongASlope(Sampler):
+    """Linear losses: S depends on u = <x, g> / (R |g|) alone, g the sum of all slopes.
+
+    u has density prop. to (1 - u^2)^((N-1)/2) exp(-rate max(S(u), floor)), which is log-concave;
+    given u the rest is uniform in the (N-1)-dimensional ball of radius R sqrt(1 - u^2).
+    """
+
+    def __init__(self, loss: Loss, replicas: int) -> None:
+        super().__init__(loss, replicas)
+        self._slope, self._count = np.zeros((replicas, self._ball.dim)), 0
+
+    def add(self, data: Floats) -> None:
+        """Added up."""
+        self._slope = self._slope + data
+        self._count += 1
+
+    def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
+        """u by adaptive rejection, then the rest."""
+        N, R, t = self._ball.dim, self._ball.outer_radius, self._count
+        length = float(np.sqrt(np.vecdot(self._slope[r], self._slope[r])))
+        g = self._slope[r] / length if length > 0 else np.eye(N)[0]
+
+        def log_density(u: Floats) -> tuple[Floats, Floats]:
+            S, room = (t + length * u) / 2, 1 - u * u  # each loss is (<a, x> + R) / (2 R)
+            h = (N - 1) / 2 * np.log(room) - rate * np.maximum(S, floor)
+            return h, -(N - 1) * u / room - rate * length / 2 * (floor < S)
+
+        u = log_concave(log_density, -1.0, 1.0, rng)
+        z = rng.standard_normal(N)
+        z = z - np.vecdot(z, g) * g
+        across = rng.random() ** (1 / max(N - 1, 1)) / np.sqrt(np.vecdot(z, z))
+        return np.asarray(R * (u * g + np.sqrt(1 - u * u) * across * z))
+
+
+class InCells(_Keeping):
+    """Adaptive rejection in a few dimensions: cubes that cover the ball, a tangent plane on each.
+
+    -rate max(S, floor) is concave, so its tangent plane at a cube's centre lies above it, and exp
+    of the plane is a product of exponentials on the cube. A point of the cubes, drawn by the
+    planes, is accepted with probability density / exp(plane), and never outside the ball; a
+    rejected one halves its cube in all directions. What is accepted has the density's law exactly.
+    """
+
+    def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
+        """The first point that is accepted."""
+        data, R, N = self._data(r), self._ball.outer_radius, self._ball.dim
+        corners = np.stack(np.meshgrid(*[[-0.5, 0.5]] * N, indexing="ij"), axis=-1).reshape(-1, N)
+
+        def tangents(points: Floats) -> tuple[Floats, Floats]:
+            S = self._losses.total(points, data)
+            slope = self._losses.gradient(points, data) * (floor < S)[:, None]
+            return -rate * np.maximum(S, floor), -rate * slope
+
+        centre, half = np.zeros((1, N)), np.array([R])
+        height, slope = tangents(centre)
+        while True:
+            mass = height + _log_cube(slope * half[:, None], half)
+            outside = np.linalg.norm(np.maximum(np.abs(centre) - half[:, None], 0.0), axis=1) > R
+            mass = np.cumsum(np.where(outside, 0.0, np.exp(mass - mass[~outside].max())))
+            i = int(np.searchsorted(mass, rng.random() * mass[-1], side="right"))
+            away = half[i] * (2 * along(2 * half[i] * slope[i], rng.random(N)) - 1)
+            x = centre[i] + away
+            roof = height[i] + np.vecdot(slope[i], away)
+            level = -rate * max(self._losses.total(x[None], data)[0], floor)
+            luck = -rng.standard_exponential()
+            if np.linalg.norm(x) <= R and luck <= level - roof:
+                return np.asarray(x)
+            new = centre[i] + half[i] * corners
+            smaller = np.full(len(new), half[i] / 2)
+            centre = np.concatenate([np.delete(centre, i, axis=0), new])
+            half = np.concatenate([np.delete(half, i), smaller])
+            heights, slopes = tangents(new)
+            height = np.concatenate([np.delete(height, i), heights])
+            slope = np.concatenate([np.delete(slope, i, axis=0), slopes])
+
+
+class Wandering(_Keeping):
+    """Hit-and-run: uniform directions, and exact draws along the chords, `_STEPS` times.
+
+    Lovasz and Vempala, "Hit-and-run from a corner", SIAM Journal on Computing 2006. The law is
+    approached and never reached, so this certifies no privacy.
+    """
+
+    def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
+        """From a uniform point."""
+        losses, R, data = self._losses, self._ball.outer_radius, self._data(r)
+        x = self._uniform(1, rng)[0]
+        for _ in range(_STEPS):
+            v = rng.standard_normal(len(x))
+            v = v / np.linalg.norm(v)
+            middle = -np.vecdot(x, v)
+            half = np.sqrt(max(middle**2 + R**2 - np.vecdot(x, x), 0.0))
+
+            def log_density(s: Floats, x: Floats = x, v: Floats = v) -> tuple[Floats, Floats]:
+                points = x + s[:, None] * v
+                S = losses.total(points, data)
+                slope = np.vecdot(losses.gradient(points, data), v)
+                return -rate * np.maximum(S, floor), -rate * slope * (floor < S)
+
+            x = x + log_concave(log_density, float(middle - half), float(middle + half), rng) * v
+        return x * min(1.0, R / np.linalg.norm(x))  # rounding
+
+
+VERIFIED: tuple[type[Loss], ...] = (
+    Linear,
+    Quadratic,
+    TiltedQuadratic,
+    OffsetQuadratic,
+    Kink,
+    Absolute,
+    Hinge,
+    Logistic,
+    Squared,
+    Ramp,
+)
+"""Families whose values on a ball are known to be convex and within `value_range`."""
+
+
+def exact_sampler(loss: Loss) -> type[Sampler] | None:
+    """The exact sampler for a loss on a ball; None where only `Wandering` is quick enough.
+
+    Raises `BadInput` for a loss that is not of a family in `VERIFIED`: its value range bounds what
+    one round moves, and clipping values would make them no longer convex.
+    """
+    if type(loss) not in VERIFIED:
+        raise BadInput(
+            f"The value range of {type(loss).__name__} is not verified, and privacy rests on it: "
+            "choose another agent or environment, or one of "
+            f"{', '.join(family.__name__ for family in VERIFIED)}."
+        )
+    N = loss.domain.dim
+    if N == 1 and isinstance(loss, Linear | Absolute | Hinge | Ramp):
+        return OnALine
+    if isinstance(loss, Linear):
+        return AlongASlope
+    return InCells if N <= 3 else None
+
+
+def _log_cube(rise: Floats, half: Floats) -> Floats:
+    """log of the integral of exp(<slope, x>) over cubes around 0, rise = slope x half: (n,)."""
+    steep = np.maximum(np.abs(rise), 1e-9)
+    sides = steep + np.log(-np.expm1(-2 * steep) / (2 * steep))  # log(sinh(rise) / rise)
+    return np.asarray(sides.sum(axis=1) + rise.shape[1] * np.log(2 * half))
+
+
+def _cut(x: Floats, S: Floats, floor: float) -> tuple[Floats, Floats]:
+    """The polygon max(S, floor), with a corner where S crosses the floor."""
+    above = floor < S
+    i = np.flatnonzero(above[:-1] != above[1:])
+    crossing = x[i] + (floor - S[i]) / (S[i + 1] - S[i]) * (x[i + 1] - x[i])
+    x = np.insert(x, i + 1, np.clip(crossing, x[i], x[i + 1]))
+    return x, np.insert(np.maximum(S, floor), i + 1, floor)

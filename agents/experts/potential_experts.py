@@ -1,0 +1,129 @@
+"""Potential experts: the algorithm of a false lemma, to watch it fail."""
+
+from dataclasses import dataclass
+from math import ceil, log
+from typing import Literal
+
+import numpy as np
+
+from dpbandit.agents.experts.potential import PotentialDraws, PotentialPlan
+from dpbandit.agents.experts.segments import OnlyExpert
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import BadInput, one_of, positive, whole
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.protocols import Spec, fits
+
+
+@dataclass(frozen=True, kw_only=True)
+class PotentialExperts:
+    """DO NOT USE: draws a new expert only when the potential of all of them has fallen.
+
+    Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
+    the realizable regime", ICML 2023, Algorithm 5 (appendix C).
+
+        x uniform, t* = 0; for t = 1..T:
+          1. play x, see all losses l_t in [0, 1]^d
+          2. q = (log phi(t*) - log phi(t)) / eta,  phi(t) the mean of exp(-eta S_t(x))
+          3. if q + noise >= threshold + rho, K times at most:
+             x with probability prop. to exp(-eta S_t(x)); t* = t, rho fresh
+
+        calibration   K            eps0                 eta               noise (rho; test)
+        paper         2 ln d       eps / K              eps0 / 56 ln T    Lap(2/eps0); Lap(4/eps0)
+        certified     2 ln d       K (eps0 + 2 eta)     eps0 / 8 ln T     Exp, mean 4/eps0, both
+                                     = eps
+        threshold     literal: 2 alpha;  corrected: 2 alpha / eta
+
+    **It fails.** Lemma C.3, and with it Theorems 6 and 7, are false: an upper bound puts
+    exp(-eta S_{t-1}) in the place of the larger exp(-eta S_{t*}). Who is drawn at t* may lose for
+    ever, while her weight and with it the potential no longer move. With d = 2 and losses (0, 1)
+    the potential falls by ln 2 < 2 alpha at most: half of all runs lose in all T rounds, at every
+    epsilon. With d coins and one expert who never loses, a constant fraction of runs is stuck.
+    With the literal threshold noise fires all tests at once, and the draws are gone in the first
+    rounds. The repair tests the loss of x itself: `SparseVectorExperts`, whose proof holds for any
+    base measure, `BallExperts` for the uniform law of a ball.
+
+    **Guarantee** (as printed: epsilon). For replacing one round's losses a draw has range 2 eta,
+    and q moves by up to 2, not by 1 (see `PotentialDraws`), so that "paper" costs K (3/2 eps0 + 2
+    eta) = 3/2 epsilon + 2 K eta; "certified" keeps epsilon.
+
+    **Differs from the paper.** (1) Theorem 6's constants with ceil(K). (2) "corrected": the lemmas
+    speak of log phi, the line of code of q, which is 1 / eta times that. (3) Pure DP only.
+
+    >>> from dpbandit import certify
+    >>> spec = ExpertsSpec(n_actions=16, horizon=1000)
+    >>> certify(PotentialExperts(), spec).holds
+    True
+    >>> round(certify(PotentialExperts(calibration="paper"), spec).epsilon, 4)
+    1.5052
+    """
+
+    epsilon: float = 1.0
+    """target, > 0, finite"""
+    calibration: Literal["certified", "paper"] = "certified"
+    threshold_units: Literal["corrected", "literal"] = "corrected"
+    """whether the threshold 2 alpha is in units of log phi or, as printed, of the query"""
+    alpha: float = 1.0
+    """half the fall of log phi that is tested for"""
+    draws: int | None = None
+    """K"""
+    eta: float | None = None
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        one_of("calibration", self.calibration, ("certified", "paper"))
+        one_of("threshold_units", self.threshold_units, ("corrected", "literal"))
+        positive("alpha", self.alpha)
+        if self.draws is not None:
+            whole("draws", self.draws, 1)
+        if self.eta is not None:
+            positive("eta", self.eta)
+
+    def make(self, spec: Spec, streams: Streams) -> "Potential | OnlyExpert":
+        """A running agent; raises `BadInput` for anything but experts."""
+        spec = fits(self, spec, ExpertsSpec)
+        if spec.n_actions == 1:
+            return OnlyExpert(len(streams))
+        return Potential(spec, streams, self.plan(spec))
+
+    def plan(self, spec: ExpertsSpec) -> PotentialPlan:
+        """K, eta, the threshold and the scales for a problem."""
+        K = self.draws or ceil(2 * log(spec.n_actions))
+        each, rounds = self.epsilon / K, log(max(spec.horizon, 2))
+        paper = self.calibration == "paper"
+        if paper:
+            eps0, eta = each, self.eta or each / (56 * rounds)
+        else:
+            eta = self.eta or each / (8 * rounds + 2)
+            eps0 = (each - 2 * eta) * (1 - 1e-12)
+            if eps0 <= 0:
+                raise BadInput(f"Expected eta={eta} < epsilon / 2 K = {each / 2}.")
+        unit = 1.0 if self.threshold_units == "literal" else eta
+        return PotentialPlan(
+            draws=K,
+            eta=eta,
+            threshold=2 * self.alpha / unit,
+            threshold_scale=(2 if paper else 4) / eps0,
+            test_scale=4 / eps0,
+            noise="laplace" if paper else "exponential",
+        )
+
+
+class Potential:
+    """The running agent."""
+
+    def __init__(self, spec: ExpertsSpec, streams: Streams, plan: PotentialPlan) -> None:
+        self._potential = PotentialDraws(spec.n_actions, streams, plan, uses=spec.horizon)
+        self.ledger = Ledger((self._potential.tests, self._potential.picks))
+        luck = streams.uniforms("first expert")()
+        self.expert: Ints = (luck * spec.n_actions).astype(np.int64)
+
+    def act(self, context: Floats) -> Ints:
+        """The expert drawn last, (R,)."""
+        return self.expert.copy()
+
+    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+        """Learn from all losses of a round, (R, d)."""
+        new = np.asarray(self._potential(reward))
+        self.expert = np.where(new < 0, self.expert, new)

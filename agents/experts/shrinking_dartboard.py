@@ -1,0 +1,120 @@
+"""ShrinkingDartboard: Hedge that keeps its expert as long as it can, so that draws are few."""
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.agents.experts.dartboard import Plan, steepest
+from dpbandit.agents.experts.draws import drawn
+from dpbandit.base.arrays import Floats, Ints, pick
+from dpbandit.base.inputs import at_least, privacy_target, shaped
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.choices.redraw_bits import RedrawBit
+from dpbandit.privacy.choices.selection import CumulativeLosses, ExponentialMechanism
+from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.protocols import Spec, fits
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShrinkingDartboard:
+    """A private lazy Hedge: a user decides one bit, and few draws see her.
+
+    The algorithm of Geulen, Voecking and Winkler, "Regret minimization for online buffering
+    problems using the weighted majority algorithm", COLT 2010, made private as Asi, Feldman, Koren
+    and Talwar propose ("Private online prediction from experts: separations and faster rates",
+    COLT 2023).
+
+        x uniform, S = 0; for t = 1..T:
+          1. follow x
+          2. S <- S + l_t, clipped to [0, 1]
+          3. with probability (1 - p) e^(-h l_t(x)) keep x;
+             else x <- i with probability prop. to exp(-h S_i), at most K times
+
+    h, p and K come from `dpbandit.agents.experts.dartboard.steepest`: the largest h that the target
+    allows.
+
+    **Guarantee.** (epsilon, delta)-DP of all actions and of the rounds of draws, for replacing one
+    round's losses: given what was released before, they decide one bit, which costs
+    log(1 + (1 - p) (1 - e^-h) / p) (`RedrawBit`), and move the S of at most K draws by 1, each of
+    bounded range 2 h. The K-th draw is public, and so it is that nothing is drawn after it.
+
+    **Regret.** While draws last, x has exactly Hedge's law, prop. to exp(-h S): Z_t the sum of the
+    weights, whoever followed x before follows x with probability w_x / Z, in all
+    (1 - p) w'_x / Z + (1 - (1 - p) Z' / Z) w'_x / Z' = w'_x / Z'. So in the mean it is at most
+    (h L* + ln d) / (1 - e^-h) - L*, with a larger h than `exponential-mechanism` can pay: of order
+    T^(1/3) ln d / epsilon. K is exceeded with small probability only, if L* <= `best_loss`.
+
+    **Differs from the paper.** (1) h, p and K are the steepest that an exact account allows, not
+    orders of magnitude. (2) After K draws x stays and no bit is drawn.
+
+    >>> from dpbandit import certify
+    >>> proof = certify(ShrinkingDartboard(), ExpertsSpec(n_actions=16, horizon=1000))
+    >>> round(proof.epsilon, 2)
+    1.0
+    """
+
+    epsilon: float = 1.0
+    """target, > 0; inf leaves x at its first loss, for the leader, ties to the lowest index"""
+    delta: float = 1e-6
+    """target, in [0, 1)"""
+    best_loss: float = 0.0
+    """L* >= 0, public: what the best expert is expected to lose; only K depends on it"""
+
+    def __post_init__(self) -> None:
+        privacy_target(self.epsilon, self.delta)
+        at_least("best_loss", self.best_loss, 0)
+
+    def make(self, spec: Spec, streams: Streams) -> "ShrinkingDartboardAgent":
+        """A running agent; raises `BadInput` for anything but experts."""
+        spec = fits(self, spec, ExpertsSpec)
+        plan = steepest(
+            spec.n_actions,
+            spec.horizon,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            best_loss=self.best_loss,
+        )
+        return ShrinkingDartboardAgent(plan, spec, streams)
+
+
+class ShrinkingDartboardAgent:
+    """See `ShrinkingDartboard`."""
+
+    def __init__(self, plan: Plan, spec: ExpertsSpec, streams: Streams) -> None:
+        R, d, rounds = len(streams), spec.n_actions, spec.horizon - 1
+        self._bits = RedrawBit(
+            streams, "bits", rate=plan.rate, probability=plan.probability, uses=rounds
+        )
+        self._draws = ExponentialMechanism(
+            CumulativeLosses(d),
+            streams,
+            "draws",
+            epsilon=2 * plan.rate,
+            uses=rounds,
+            draws=plan.redraws,
+        )
+        private = plan.rate < inf
+        self.ledger = no_privacy("exact leaders")
+        if private:
+            self.ledger = Ledger((self._bits.spend, self._draws.spend))
+        self._rounds, self._left = rounds, np.full(R, plan.redraws)
+        self._shape = (R, d)
+        self._expert = drawn(np.ones((R, d)), streams.uniforms("first expert")())
+
+    def act(self, context: Floats) -> Ints:
+        """The expert followed now, (R,)."""
+        return self._expert.copy()
+
+    def update(self, context: Floats, action: npt.NDArray[np.int64], told: Floats) -> None:
+        """Learn from the losses of all experts, `told` (R, d)."""
+        if self._rounds == 0:  # the last losses reach no action
+            return
+        self._rounds -= 1
+        shaped("losses", told, self._shape)
+        redraw = np.asarray(self._bits(pick(told, self._expert), self._left > 0))
+        fresh = np.asarray(self._draws(told, redraw))
+        self._expert = np.where(redraw, fresh, self._expert)
+        self._left = self._left - redraw

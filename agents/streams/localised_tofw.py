@@ -1,0 +1,129 @@
+"""DP-TOFW on blocks of users, each in a smaller set: the best certified configuration of it."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+from typing import Literal
+
+import numpy as np
+
+from dpbandit.agents.convex.leaders import Resting
+from dpbandit.agents.streams.frank_wolfe import oracle_of, usual_clip
+from dpbandit.agents.streams.shrinking_blocks import Block, LocalisedFrankWolfe, local_clip
+from dpbandit.base.inputs import BadInput, gaussian_target, inside, one_of, positive, whole
+from dpbandit.base.streams import Streams
+from dpbandit.losses.loss import Loss
+from dpbandit.losses.regressions import Regression
+from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.spends import Parallel
+from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
+from dpbandit.privacy.sums.calibrate import exact_prefix_sum
+from dpbandit.privacy.sums.certified_sums import Target, certified_sum
+from dpbandit.privacy.sums.prefix_sums import PrefixSum
+from dpbandit.specs.convex import told
+from dpbandit.specs.protocols import Spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalisedTOFW:
+    """Tree-based online Frank-Wolfe, run again from where it ended, in a smaller set.
+
+    `DPTOFW` (Han, Liang, Liang, Wang, Yao and Zhang 2022, Algorithm 1) with the localisation of
+    Feldman, Koren and Talwar, "Private stochastic convex optimization: optimal rates in linear
+    time", STOC 2020. Ours.
+
+        theta = the centre of C; for k = 1, 2, ..: the rounds of block k, n_k = shares_k T
+          1. C_k = (1 - s) theta + s C with s = shrink^(k-1): inside C, theta in it
+          2. DP-TOFW on C_k from theta, one step for each of `batches` equal batches: every user's
+             g clipped to l_2 norm `clip` x s, noisy prefix sums over the batches
+          3. theta = where that ended
+
+    Batches wait until a sum says more than its noise; a step too early goes anywhere. Everything
+    in it is a public number: of T, the loss and the domain, none of the users. The defaults were
+    chosen on simulated linear regressions of 5 to 20 features, T = 1,000 to 10,000 and epsilon 1,
+    the same for all of them; no certificate covers such a choice.
+
+    **Guarantee.** (epsilon, delta)-DP of all points for replacing one datum: each user is in one
+    batch of one block, whose sums are mu-GDP with the mu of the target, and blocks see disjoint
+    users (parallel composition; later ones depend on her through releases alone).
+
+    >>> from dpbandit import certify
+    >>> from dpbandit.domains import LpBall
+    >>> from dpbandit.losses import LinearRegression
+    >>> from dpbandit.specs.streams import StreamSpec
+    >>> spec = StreamSpec(loss=LinearRegression(LpBall(20, 1.5, 2.0)), horizon=1000)
+    >>> round(certify(LocalisedTOFW(delta=1e-3), spec).epsilon, 6)
+    1.0
+    """
+
+    epsilon: float = 1.0
+    """target, > 0; inf plays without privacy"""
+    delta: float = 1e-5
+    """target, in (0, 1)"""
+    shares: tuple[float, ...] = (0.4, 0.6)
+    """of the rounds, a number for each block"""
+    shrink: float = 0.25
+    """of the set from block to block, in (0, 1]"""
+    batches: int = 30
+    """steps of a block"""
+    step: float = 0.4
+    """c in (0, 1]"""
+    prefix_sums: Literal["tree", "blt", "square-root"] = "blt"
+    clip: float | None = None
+    """of a gradient in the first block; None: 0.65 x `local_clip` for regressions on l_p balls,
+    p > 1, else `usual_clip`"""
+
+    def __post_init__(self) -> None:
+        gaussian_target(self.epsilon, self.delta)
+        if not isinstance(self.shares, list | tuple):
+            raise BadInput(
+                f"Expected shares={self.shares!r} to be numbers in [0, 1] of sum 1, such as "
+                "(0.4, 0.6): in Python, for a command line cannot say them."
+            )
+        object.__setattr__(self, "shares", tuple(self.shares))
+        for share in self.shares:
+            inside("shares", share, 0, 1, ends=True)
+        if not self.shares or abs(sum(self.shares) - 1) > 1e-9:
+            raise BadInput(f"Expected shares={self.shares} to be numbers in [0, 1] of sum 1.")
+        for name in ("shrink", "step"):
+            positive(name, getattr(self, name))
+            inside(name, getattr(self, name), 0, 1, ends=True)
+        whole("batches", self.batches, 1)
+        one_of("prefix_sums", self.prefix_sums, ("tree", "blt", "square-root"))
+        if self.clip is not None:
+            positive("clip", self.clip)
+
+    def make(self, spec: Spec, streams: Streams) -> LocalisedFrankWolfe | Resting:
+        """A running agent; raises `BadInput` for anything but convex losses with their data."""
+        spec = told(self, spec, "datum")
+        loss, R = spec.loss, len(streams)
+        if loss.lipschitz == 0:  # every point is as good as any
+            return Resting(loss.domain, R)
+        ends = [round(end * spec.horizon) for end in np.cumsum([0.0, *self.shares])]
+        sizes = [after - before for before, after in pairwise(ends) if after > before]
+        blocks = []
+        for k, rounds in enumerate(sizes):
+            share = self.shrink**k
+            clipped = RecursiveLossGradients(loss=loss, gradient_clip=self._clip(loss, share))
+            door = self._sums(clipped, streams.child(f"block {k}"), rounds)
+            blocks.append(Block(rounds, share, door))
+        spent = Parallel(tuple(dict.fromkeys(block.door.spend for block in blocks)))
+        private = self.epsilon < inf
+        ledger = Ledger((spent,)) if private else no_privacy("exact gradient sums")
+        start = np.tile(loss.domain.centre, (R, 1))
+        return LocalisedFrankWolfe(blocks, oracle_of(loss.domain), start, ledger, step=self.step)
+
+    def _clip(self, loss: Loss, share: float) -> float:
+        if self.clip is not None:
+            return self.clip * share
+        if isinstance(loss, Regression) and loss.domain.p > 1:
+            return 0.65 * local_clip(loss, step=self.step, share=share)
+        return usual_clip(loss, "gradient")
+
+    def _sums(self, statistic: RecursiveLossGradients, streams: Streams, rounds: int) -> PrefixSum:
+        """Of one block: its last release is the next one's start."""
+        horizon, every = rounds + 1, -(-rounds // self.batches)
+        if self.epsilon == inf:
+            return exact_prefix_sum(statistic, horizon=horizon, refresh_every=every)
+        target = Target(self.epsilon, self.delta, horizon, every)
+        return certified_sum(self.prefix_sums, statistic, streams, target)

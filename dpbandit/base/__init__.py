@@ -1,0 +1,1 @@
+"""What everything stands on: inputs, arrays, random streams, files, progress, provenance."""

@@ -1,0 +1,147 @@
+"""Random streams: one for each replica and each place in the code that draws.
+
+Why so many. A replica's numbers must not depend on which other replicas run beside it (6 replicas
+equal 3 runs of 2), an agent's privacy noise must not shift its exploration (epsilon = inf equals
+the non-private agent bit for bit), and all agents must face the same users. So every replica has
+its own seed, every call site its own name, and the pair makes a generator of its own.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from math import prod
+from typing import Any, TypeAlias
+from zlib import crc32
+
+import numpy as np
+
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import BadInput, whole
+
+_VALUES_AHEAD = 2048
+"""Values drawn at once for a replica and a call site, at most. Changes speed, never values."""
+_FIRST = 16
+"""Rounds drawn at once by the first call."""
+
+Seed: TypeAlias = int | tuple[int, ...]
+
+
+class Streams:
+    """The streams of R replicas.
+
+    Args:
+        seeds: one seed (an int or a tuple of ints >= 0) for each replica.
+
+    >>> streams = Streams([7, 8])
+    >>> noise = streams.normals("noise", 3)
+    >>> noise().shape                                      # one round for both replicas
+    (2, 3)
+    >>> alone = Streams([8]).normals("noise", 3)
+    >>> bool((noise()[1] == (alone(), alone())[1][0]).all())
+    True
+    """
+
+    def __init__(self, seeds: Sequence[Seed], *, path: tuple[int, ...] = ()) -> None:
+        if len(seeds) < 1:
+            raise BadInput("Expected at least one seed, one for each replica.")
+        for seed in seeds:
+            for part in seed if isinstance(seed, tuple) else (seed,):
+                whole("seed", part, 0)
+        self._seeds, self._path = tuple(seeds), path
+        self._taken: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        """The number of replicas R."""
+        return len(self._seeds)
+
+    def child(self, name: str) -> "Streams":
+        """An independent family of streams, e.g. the environment's and the agent's."""
+        return Streams(self._seeds, path=(*self._path, self._take(name)))
+
+    def normals(self, name: str, *shape: int) -> "Draws":
+        """Standard normals for the call site `name`, (R, *shape) a call."""
+        return self._draws(name, shape, "standard_normal")
+
+    def uniforms(self, name: str, *shape: int) -> "Draws":
+        """Uniforms on [0, 1) for the call site `name`, (R, *shape) a call."""
+        return self._draws(name, shape, "random")
+
+    def chi_squares(self, name: str, degrees: Sequence[float]) -> "Draws":
+        """Chi-square variables with the given degrees of freedom, (R, len(degrees)) a call."""
+        return self._draws(name, (len(degrees),), "chisquare", tuple(degrees))
+
+    def exponentials(self, name: str, *shape: int) -> "Draws":
+        """Exponentials of mean 1 for the call site `name`, (R, *shape) a call."""
+        return self._draws(name, shape, "standard_exponential")
+
+    def gammas(self, name: str, order: float, *shape: int) -> "Draws":
+        """Gamma variables of shape parameter `order` and scale 1, (R, *shape) a call."""
+        return self._draws(name, shape, "standard_gamma", order)
+
+    def _draws(self, name: str, shape: tuple[int, ...], law: str, *parameters: Any) -> "Draws":
+        key = (*self._path, self._take(name))
+        sequences = [np.random.SeedSequence(seed, spawn_key=key) for seed in self._seeds]
+        generators = [np.random.Generator(np.random.SFC64(s)) for s in sequences]
+        return Draws(generators, shape, law, parameters)
+
+    def _take(self, name: str) -> int:
+        """Its place in the spawn key: names that share one would draw the same numbers."""
+        key = crc32(name.encode())
+        if key in self._taken:
+            other = self._taken[key]
+            why = "is taken" if name == other else f"would draw the numbers of {other!r}"
+            raise BadInput(f"The stream {name!r} {why}: give each call site its own name.")
+        self._taken[key] = name
+        return key
+
+
+class Source(ABC):
+    """Random numbers for all replicas: call it for a round, or `take` a block. Use one of them."""
+
+    ahead: int
+    """rounds that are taken at once behind the calls, at most; changes speed, never values"""
+    _block: Floats = np.empty(0)
+    _next = 0
+
+    def __call__(self) -> Floats:
+        """The next round's numbers, (R, *shape)."""
+        if self._next == len(self._block):  # twice as many each time: short runs draw few in vain
+            count = min(self.ahead, 2 * len(self._block) or _FIRST)
+            self._block, self._next = self.take(count), 0
+        self._next += 1
+        values: Floats = self._block[self._next - 1]
+        return values
+
+    @abstractmethod
+    def take(self, count: int) -> Floats:
+        """The next `count` rounds' numbers, (count, R, *shape)."""
+
+
+class Draws(Source):
+    """One call site's numbers, straight from its generators."""
+
+    def __init__(
+        self,
+        generators: list[np.random.Generator],
+        shape: tuple[int, ...],
+        law: str,
+        parameters: tuple[Any, ...],
+    ) -> None:
+        self._laws = [(generator, law) for generator in generators]
+        self.replicas, self.shape = len(generators), shape
+        self._parameters = parameters
+        self.ahead = max(1, _VALUES_AHEAD // max(1, prod(shape)))
+
+    def take(self, count: int) -> Floats:
+        """The next `count` rounds' numbers, (count, R, *shape)."""
+        block = np.empty((count, self.replicas, *self.shape))
+        self.fill(block.swapaxes(0, 1))
+        return block
+
+    def fill(self, block: Floats) -> None:
+        """Write the next rounds' numbers into `block`, (R, count, *shape), a row for a replica."""
+        for row, (generator, law) in zip(block, self._laws, strict=True):
+            draw = getattr(generator, law)
+            if row.flags.c_contiguous and not self._parameters:
+                draw(out=row)
+            else:
+                row[...] = draw(*self._parameters, size=row.shape)

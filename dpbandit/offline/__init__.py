@@ -1,0 +1,1 @@
+"""Offline evaluation: logs of a known random policy, and replay on them."""

@@ -1,0 +1,208 @@
+"""Offline evaluation: an agent plays on the rounds of a random log that happen to agree with it."""
+
+from dataclasses import dataclass, replace
+from math import floor, sqrt
+from typing import Literal
+
+import numpy as np
+
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import BadInput, one_of, whole
+from dpbandit.base.streams import Streams
+from dpbandit.envs.contextual.problems import arms_in_range
+from dpbandit.offline.logs import Logged
+from dpbandit.privacy.books import Books
+from dpbandit.privacy.mechanism import enrolled
+from dpbandit.specs.outside import Outside
+from dpbandit.specs.protocols import Agent, AgentConfig, ContextualSpec, Hindsight, PriceListSpec
+
+Discarded = Literal["skip", "blank"]
+
+COVERS = {
+    "skip": "what users answered, their contexts and logged actions being public; not who was kept",
+    "blank": "every logged user, kept or discarded",
+}
+"""What an agent's certificate covers, by what is done with discarded rounds."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Replay:
+    """What an agent would have earned, by one or more passes through a log."""
+
+    mean: float
+    """reward a round, over all rounds kept in all passes"""
+    standard_error: float
+    """of `mean` for a fresh log, as if the policy were fixed: users are the sample, not passes"""
+    kept: Ints
+    """(passes,), rounds kept"""
+    rewards: Floats
+    """(passes,), mean reward of each; they differ by order and the agent's coins, not by users"""
+    spec: ContextualSpec
+    """what the agent was made for: `certify(config, spec)` is its certificate"""
+    covers: str
+    """what that certificate covers, see `COVERS`"""
+    outside: Outside
+    """how much of the log lay outside its bounds, and was clipped"""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """`mean` plus and minus 1.96 standard errors."""
+        return self.mean - 1.96 * self.standard_error, self.mean + 1.96 * self.standard_error
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        clipped = f"; in the log {self.outside}" if self.outside else ""
+        return (
+            f"{self.mean:.4g} {self.spec.reward_unit} a round (95 % interval {low:.4g} to "
+            f"{high:.4g}), {self.kept.mean():.0f} rounds kept in each of {len(self.kept)} passes"
+            f"{clipped}"
+        )
+
+
+def replay(
+    config: AgentConfig,
+    logged: Logged,
+    *,
+    passes: int = 20,
+    horizon: int | None = None,
+    discarded: Discarded = "skip",
+    seed: int = 0,
+) -> Replay:
+    """Run an agent on logged random rounds and keep those in which it chooses what was logged.
+
+    Li, Chu, Langford and Wang, "Unbiased offline evaluation of contextual-bandit-based news article
+    recommendation algorithms", WSDM 2011, for finite logs.
+
+        for each logged round (x, a, r) of propensity p, in random order:
+          1. with probability 1 - lowest / p skip it: accepted arms are uniform (a no-op where
+             all arms were equally likely)
+          2. b = what the agent chooses at x
+          3. if b = a, keep the round: the agent is told (x, a, r), r counts
+             else discard it: "skip", the agent never hears of it;
+                              "blank", it is told of a round with context 0 and reward 0
+          4. stop at `horizon` rounds kept
+
+    **Unbiased**, if users are independent and of one law: whatever the agent, its past and x, a
+    round is kept with probability `lowest`, a coin that x and r do not touch. So with "skip" the
+    rounds kept are distributed exactly as if the agent had been played, and their number is
+    independent of them. With "blank" the agent is one that learns from that share of its rounds
+    only. On a finite log passes share users: more of them remove the luck of the order, never that
+    of who was asked.
+
+    `standard_error` treats the rounds kept as a weighted sample of users (row i weighs as often as
+    it was kept): right for a fixed policy, too small by what a learning one would have learned
+    from other users.
+
+    **Guarantee.** "skip": less than it seems. A user's own context and logged action decide whether
+    she is kept, and one round more or less moves all later users to other rounds of the agent. So
+    replacing her can change every later input of a mechanism, and a certificate, which is for
+    one round replaced, covers what users answered, their contexts and logged actions being public;
+    not who was kept. "blank": every logged user takes one round, whose input is a function of her
+    row and of earlier releases, `lowest` being public; the certificate, then for all n rounds,
+    covers them all. Agents that count rounds take a blank for a user. In both the printed mean is
+    an exact statistic of the log that no certificate covers, and so is the share that lay outside
+    its bounds; k passes are k runs on the same users.
+
+    Args:
+        config: the agent; those that ask for hindsight are refused.
+        logged: the rounds and their propensities.
+        passes: random orders, >= 1. Pass i depends on (seed, i) only.
+        horizon: rounds to keep, and what the agent is made for; None: so many that 999 of 1,000
+            passes reach them. With "blank" always all n rounds.
+        discarded: `"skip"` or `"blank"`.
+        seed: a whole number >= 0.
+
+    Raises:
+        BadInput: an argument out of range, an agent that does not fit, or no round kept; "blank"
+            where `lowest` was read off the log, or where arms are prices: a model of demand has
+            features of its own, which a context of 0 does not silence. An agent that plays what is
+            no arm, or calls a mechanism that its ledger does not name.
+
+    >>> from dpbandit.agents import Uniform
+    >>> from dpbandit.specs.protocols import ContextualSpec
+    >>> spec = ContextualSpec(n_actions=2, dim=1, horizon=1)
+    >>> action = np.arange(1000) % 2
+    >>> log = Logged(spec=spec, context=np.ones((1000, 1)), action=action, reward=1.0 * action,
+    ...              propensity=0.5)
+    >>> print(replay(Uniform(), log))
+    0.4966 reward a round (95 % interval 0.4647 to 0.5284), 450 rounds kept in each of 20 passes
+    """
+    whole("passes", passes, 1)
+    whole("seed", seed, 0)
+    one_of("discarded", discarded, COVERS)
+    if isinstance(config, Hindsight):
+        raise BadInput(f"Expected an agent to replay, got {config}: hindsight needs all rewards.")
+    n = len(logged.action)
+    if discarded == "blank":
+        if horizon is not None:
+            raise BadInput(f"Expected horizon={horizon} only with discarded='skip'.")
+        if not logged.lowest_is_public:
+            raise BadInput(
+                "Expected lowest= to be given with the log for discarded='blank': the least "
+                "propensity, read off the log, is somebody's data and thins everybody's rounds."
+            )
+        if isinstance(logged.spec, PriceListSpec):
+            raise BadInput(
+                "Expected arms that are not prices for discarded='blank': to a model of demand a "
+                "context of 0 is a user like any other."
+            )
+        horizon = n
+    elif horizon is None:
+        horizon = _reached(n, logged.lowest or 0.0)
+    whole("horizon", horizon, 1, n)
+    spec = replace(logged.spec, horizon=horizon, delay=0)
+    rows = [_one_pass(config, spec, logged, Streams([(seed, i)]), discarded) for i in range(passes)]
+    weight = np.bincount(np.concatenate(rows), minlength=n)  # how often each user was kept
+    if not weight.any():
+        raise BadInput(f"Expected more than n={n} logged rounds: the agent agreed with none.")
+    mean = float(weight @ logged.reward / weight.sum())
+    error = sqrt(float(np.square(weight * (logged.reward - mean)).sum())) / int(weight.sum())
+    return Replay(
+        mean=mean,
+        standard_error=error,
+        kept=np.array([len(row) for row in rows]),
+        rewards=np.array([logged.reward[row].mean() if len(row) else np.nan for row in rows]),
+        spec=spec,
+        covers=COVERS[discarded],
+        outside=logged.outside,
+    )
+
+
+def _one_pass(
+    config: AgentConfig,
+    spec: ContextualSpec,
+    logged: Logged,
+    streams: Streams,
+    discarded: Discarded,
+    *,
+    shuffled: bool = True,
+) -> Ints:
+    """The rows kept, in the order in which they were."""
+    n = len(logged.action)
+    order = streams.uniforms("order", n)()[0].argsort(kind="stable") if shuffled else np.arange(n)
+    accepted = streams.uniforms("acceptance", n)()[0] * logged.propensity < logged.lowest
+    nothing = np.zeros((1, *spec.context_shape))
+    kept: list[int] = []
+    with enrolled() as roll:
+        agent = config.make(spec, streams.child("agent"))
+        for row in order.tolist():
+            context, action = logged.context[row][None], logged.action[row : row + 1]
+            if accepted[row] and _plays(agent, context, spec.n_actions) == action[0]:
+                agent.update(context, action, logged.reward[row : row + 1])
+                kept.append(row)
+                if len(kept) == spec.horizon:
+                    break
+            elif discarded == "blank":
+                agent.update(nothing, action, np.zeros(1))
+    told = len(kept) if discarded == "skip" else n
+    Books(type(config).__name__, agent.ledger, roll).check(users=told)
+    return np.array(kept, dtype=np.int64)
+
+
+def _plays(agent: Agent, context: Floats, n_actions: int) -> int:
+    return int(arms_in_range(agent.act(context), 1, n_actions)[0])
+
+
+def _reached(n: int, share: float) -> int:
+    """Rounds that n logged ones yield with probability about 0.999, at least 1."""
+    return max(1, floor(n * share - 3.1 * sqrt(n * share * (1 - share))))

@@ -1,0 +1,1 @@
+"""What noise costs: spends, ledgers, and the curves that certify them."""

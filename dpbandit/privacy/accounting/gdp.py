@@ -1,0 +1,125 @@
+"""Gaussian differential privacy: the exact currency of everything that adds normal noise.
+
+Dong, Roth and Su, "Gaussian differential privacy", JRSS B 2022. A release of a statistic with
+L2 sensitivity S and noise N(0, s^2 I) is mu-GDP with mu = S / s, adaptive composition gives
+sqrt(sum of mu_i^2), and mu-GDP is exactly the curve (Balle and Wang, ICML 2018)
+
+    delta(epsilon) = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2).
+
+Written here and not taken from dp-accounting because these closed forms are asked at every
+construction and the import of the library alone takes longer; the tests hold them against it.
+
+For a small mu the two terms are nearly equal. As d delta / d mu = phi(mu/2 - epsilon/mu), there
+
+    delta = e^(epsilon/2) integral_0^mu e^(-m^2/8) phi(epsilon/m) dm
+         <= e^(epsilon/2) mu (phi(x) - x Phi(-x)),   x = epsilon/mu,
+
+which is too much by less than mu^2/8, relatively.
+"""
+
+from functools import cache
+from math import exp, expm1, inf, log, log1p, pi, sqrt
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import erfcx, log_ndtr, ndtr
+
+from dpbandit.base.arrays import Floats
+
+_SAFE = 1 - 1e-9
+"""Roots are rounded towards more privacy, by more than solver and cancellation err together."""
+_SMALL = 3e-4
+"""Below this mu the bound above is nearer than what cancellation leaves of the difference."""
+FAR = 38.5
+"""No double is as small as Phi(-FAR)."""
+
+
+def delta_of(mu: float, epsilon: float) -> float:
+    """The exact delta of mu-GDP at `epsilon` >= 0."""
+    if mu == 0:
+        return 0.0
+    if mu == inf:
+        return 0.0 if epsilon == inf else 1.0
+    if epsilon == inf:
+        return 0.0
+    return exp(_log_delta(mu, epsilon))
+
+
+@cache
+def epsilon_of(mu: float, delta: float) -> float:
+    """The exact epsilon of mu-GDP at `delta`, rounded up; infinity at delta = 0."""
+    if mu == 0 or delta >= delta_of(mu, 0.0):
+        return 0.0
+    if mu == inf or delta <= 0:
+        return inf
+    goal = log(delta) - 1e-11  # near 0 a relative rounding of the root would be too little
+    high = 1.0
+    while _log_delta(mu, high) > goal:
+        high *= 2
+    root = brentq(lambda e: _log_delta(mu, e) - goal, 0.0, high, xtol=1e-15 * mu, rtol=1e-14)
+    return float(root) / _SAFE
+
+
+@cache
+def mu_of(epsilon: float, delta: float) -> float:
+    """The largest mu that is (epsilon, delta)-DP, rounded down; 0 at delta = 0.
+
+    >>> round(mu_of(1.0, 1e-5), 6)
+    0.268051
+    """
+    if epsilon == inf or delta >= 1:
+        return inf
+    if delta <= 0:
+        return 0.0
+    low = high = 1.0
+    while _log_delta(low, epsilon) > log(delta):
+        low /= 2
+    while _log_delta(high, epsilon) < log(delta):
+        high *= 2
+    xtol = min(1e-15, 1e-12 * low)
+    root = brentq(lambda m: _log_delta(m, epsilon) - log(delta), low, high, xtol=xtol, rtol=1e-14)
+    return float(root) * _SAFE
+
+
+def rho_of(mu: float) -> float:
+    """The zCDP parameter of a mu-GDP Gaussian release: mu^2 / 2."""
+    return mu * mu / 2
+
+
+def deltas_of(mu: float, epsilons: Floats) -> Floats:
+    """delta at each of `epsilons` >= 0, for 0 < mu < inf, to `error_of`, relatively.
+
+    From epsilon = mu^2 / 2 on it is phi(a) (m(a) - m(a + mu)), a = epsilon/mu - mu/2, with Mills'
+    ratio m(a) = Phi(-a) / phi(a).
+    """
+    a = epsilons / mu - mu / 2
+    density = np.exp(-a * a / 2) / sqrt(2 * pi)
+    with np.errstate(over="ignore", invalid="ignore"):  # in the branch that is not taken
+        first = np.where(a < 0, ndtr(-a), density * _mills(a))
+    deltas: Floats = first - density * _mills(a + mu)
+    return np.maximum(deltas, 0.0)
+
+
+def error_of(mu: float) -> float:
+    """What rounding and cancellation do to `deltas_of`, relatively, at most."""
+    return 1e-15 * FAR * (FAR + mu + 1 / mu)
+
+
+def _mills(a: Floats) -> Floats:
+    return sqrt(pi / 2) * erfcx(a / sqrt(2))
+
+
+def _log_delta(mu: float, epsilon: float) -> float:
+    """log delta without cancellation: delta = A - B = A (1 - e^(log B - log A))."""
+    if mu < _SMALL:
+        return _log_small(mu, epsilon)
+    log_a = float(log_ndtr(mu / 2 - epsilon / mu))
+    log_b = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    return log_a + log(-expm1(log_b - log_a)) if log_b < log_a else -inf
+
+
+def _log_small(mu: float, epsilon: float) -> float:
+    """log of the bound of the module, whose last factor is phi(x) (1 - x m(x))."""
+    x = epsilon / mu  # x m(x) > x^2 / (1 + x^2), where the difference would cancel
+    rest = log1p(-x * float(_mills(np.array(x)))) if x < 1e4 else -2 * log(x)
+    return epsilon / 2 - x * x / 2 - log(2 * pi) / 2 + log(mu) + rest

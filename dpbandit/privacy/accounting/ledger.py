@@ -1,0 +1,154 @@
+"""What was promised: a value without data and without a replica axis, complete before round 1."""
+
+from dataclasses import dataclass
+from math import inf, log, sqrt
+from typing import Literal
+
+from dpbandit.base.inputs import BadInput, whole
+from dpbandit.privacy.accounting import gdp, zcdp
+from dpbandit.privacy.accounting.composition import Composition
+from dpbandit.privacy.accounting.spends import GaussianSpend, Spend, composed, lasts
+
+JOINT_DP = "joint DP under continual observation, {} one user's round"
+ALL_ACTIONS = "DP of all actions under continual observation, {} one user's round"
+NO_DATA = "plays without looking at any user's data"
+NO_PRIVACY = "none: exact data reaches later actions"
+
+LEAST = 5e-324
+"""The smallest double above 0."""
+_DENSE = 50.0
+"""From this mu on (epsilon beyond 1,000) a grid of losses is not worth its memory; GDP is exact."""
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The spends of one agent, composed, and the notion of privacy they are stated in.
+
+    `adjacency` is how neighbouring streams differ at one round: its user is replaced by any other,
+    or zeroed out. `window` = W promises it only for the users of the last W rounds, read at every
+    round (window DP; Lou and Cheung 2020): what is released later may reveal them completely. None
+    protects every user for ever. `condition` is a fact about the losses that the promise rests on
+    and no clip enforces. Whoever shows an epsilon of this ledger shows `notion` or `brief` beside
+    it: neither restriction may be read as ordinary DP.
+
+    >>> Ledger((GaussianSpend(0.3, "a"), GaussianSpend(0.4, "b"))).mu
+    0.5
+    """
+
+    spends: tuple[Spend, ...] = ()
+    scope: str = JOINT_DP
+    """what is promised, in words; a certificate has the problem's in place of `JOINT_DP`"""
+    adjacency: Literal["replace", "zero out"] = "replace"
+    window: int | None = None
+    condition: str = ""
+
+    def __post_init__(self) -> None:
+        if self.window is not None:
+            whole("window", self.window, 1)
+        for spend in self.spends:
+            if not (self.window or inf) <= lasts(spend):
+                raise BadInput(
+                    f"Expected window={self.window} of the ledger to be at most {lasts(spend)}, "
+                    f"as long as this lasts: {spend.note}."
+                )
+
+    @property
+    def notion(self) -> str:
+        """The notion of privacy in words."""
+        words = self.scope.format(self.adjacency)
+        if self.window is not None:
+            words = f"window DP ({words}) for the last {self.window} rounds only "
+            words += "(older data may be revealed completely)"
+        return words + (f"; CONDITIONAL: {self.condition}" if self.condition else "")
+
+    @property
+    def brief(self) -> str:
+        """What restricts the promise, for legends and cells; empty where nothing does."""
+        window = [] if self.window is None else [f"window-DP, last {self.window}"]
+        return ", ".join([*window, *(["conditional"] if self.condition else [])])
+
+    @property
+    def mu(self) -> float | None:
+        """The GDP parameter of the composition, None when a spend is not Gaussian."""
+        mus = [spend.mu for spend in self.spends]
+        return None if None in mus else sqrt(sum(mu * mu for mu in mus if mu is not None))
+
+    @property
+    def pure(self) -> float:
+        """Pure epsilon: the plain sum."""
+        return sum(spend.pure for spend in self.spends)
+
+    @property
+    def rho(self) -> float:
+        """zCDP: the plain sum."""
+        return sum(spend.rho for spend in self.spends)
+
+    def delta(self, epsilon: float) -> float:
+        """The certified delta at `epsilon`: exact for Gaussians, else an upper bound.
+
+        It is 0 from the pure epsilon on and nowhere else, even where no double is small enough.
+        """
+        if epsilon >= self.pure:
+            return 0.0
+        if self.mu is not None:
+            return max(LEAST, gdp.delta_of(self.mu, epsilon))
+        by_zcdp = zcdp.delta_of(self.rho, epsilon)  # less for many selections of bounded range
+        return max(LEAST, min(by_zcdp, self._together.delta(epsilon)))
+
+    def epsilon(self, delta: float) -> float:
+        """The certified epsilon at `delta`, rounded up; infinity where none can be given."""
+        if self.mu is not None:
+            return gdp.epsilon_of(self.mu, delta)
+        if delta <= 0:
+            return self.pure
+        return min(self.pure, zcdp.epsilon_of(self.rho, delta), self._together.least_epsilon(delta))
+
+    @property
+    def _together(self) -> Spend | Composition:
+        """What bounds all spends as one: the only spend, or their composed losses."""
+        if len(self.spends) == 1:
+            return self.spends[0]
+        curve = composed(*self.spends)
+        if curve is None:
+            raise BadInput("These spends have no common loss distribution to compose.")
+        return curve
+
+    def accountants(self, delta: float) -> dict[str, float]:
+        """The epsilon at `delta` by every accountant that applies, by its name."""
+        found = {"pure": self.pure} if self.pure < inf else {}
+        if delta > 0:
+            if self.rho < inf:
+                found["zCDP (BS)"] = zcdp.loose_epsilon(self.rho, delta)
+                found["zCDP (CKS)"] = zcdp.epsilon_of(self.rho, delta)
+            curve = composed(*self.spends) if self.mu is None else None
+            if curve is not None:
+                found["PLD"] = curve.least_epsilon(delta)
+            elif self.mu is not None and 0 < self.mu < _DENSE:
+                found["PLD"] = _by_dp_accounting(self.mu, delta)
+        if self.mu is not None:
+            found["GDP"] = gdp.epsilon_of(self.mu, delta)
+        return found or {"curve": self.epsilon(delta)}
+
+
+def _by_dp_accounting(mu: float, delta: float) -> float:
+    """The epsilon that dp-accounting finds for a Gaussian, told OUR replace-one sensitivity.
+
+    Its own REPLACE_ONE doubles the sensitivity in one accountant and not in another.
+    """
+    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+
+    tail = min(-50.0, log(delta) - 10)
+    curve = from_gaussian_mechanism(
+        1 / mu, value_discretization_interval=mu / 2000, log_mass_truncation_bound=tail
+    )
+    return float(curve.get_epsilon_for_delta(delta))
+
+
+def no_data() -> Ledger:
+    """The ledger of an agent that never looks: epsilon 0."""
+    return Ledger((), NO_DATA)
+
+
+def no_privacy(what: str) -> Ledger:
+    """The ledger of an agent that lets exact data through: epsilon infinity."""
+    return Ledger((GaussianSpend(inf, what),), NO_PRIVACY)

@@ -1,0 +1,219 @@
+"""What everything one mechanism will ever release costs one user: frozen values, no data."""
+
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from math import inf
+from typing import Protocol
+
+from dpbandit.privacy.accounting import gdp
+from dpbandit.privacy.accounting.composition import Composition
+from dpbandit.privacy.accounting.privacy_loss import PrivacyLoss, connected, constant
+
+
+class Spend(Protocol):
+    """The cost of one mechanism, by every notion that applies to it. Hashable and frozen."""
+
+    def __hash__(self) -> int: ...
+
+    @property
+    def note(self) -> str:
+        """The mechanism in words."""
+        ...
+
+    @property
+    def mu(self) -> float | None:
+        """The exact Gaussian-DP parameter; None for a mechanism that is not Gaussian."""
+        ...
+
+    @property
+    def pure(self) -> float:
+        """A pure epsilon; infinity where there is none."""
+        ...
+
+    @property
+    def rho(self) -> float:
+        """A zCDP parameter; infinity where there is none."""
+        ...
+
+    @property
+    def step(self) -> float:
+        """A grid on which rounding up its privacy loss adds little; infinity: any will do."""
+        ...
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
+        """Independent privacy losses, which add up to no less than its own, on grids of `step` or
+        coarser ones; None where only `delta` is known."""
+        ...
+
+    def delta(self, epsilon: float) -> float:
+        """An upper bound of delta at `epsilon` >= 0."""
+        ...
+
+    def least_epsilon(self, delta: float) -> float:
+        """An upper bound of epsilon at `delta` > 0; infinity where there is none."""
+        ...
+
+
+class Composed:
+    """For spends that are known by their `losses`: delta and epsilon of their sum."""
+
+    def delta(self: Spend, epsilon: float) -> float:
+        """An upper bound of delta at `epsilon`; 0 from the pure epsilon on."""
+        curve = composed(self) if epsilon < self.pure else None
+        return 0.0 if curve is None else curve.delta(epsilon)
+
+    def least_epsilon(self: Spend, delta: float) -> float:
+        """An upper bound of epsilon at `delta`; at most the pure one."""
+        curve = composed(self) if delta > 0 else None
+        return self.pure if curve is None else min(self.pure, curve.least_epsilon(delta))
+
+
+@dataclass(frozen=True)
+class GaussianSpend:
+    """A mechanism whose whole life is mu-GDP: L2 movement over noise standard deviation."""
+
+    mu: float
+    note: str
+
+    @property
+    def pure(self) -> float:
+        """Infinity, unless nothing is released."""
+        return inf if self.mu else 0.0
+
+    @property
+    def rho(self) -> float:
+        """mu^2 / 2."""
+        return gdp.rho_of(self.mu)
+
+    @property
+    def step(self) -> float:
+        """A 100th of the standard deviation of the loss, which is mu."""
+        return self.mu / 100 if self.mu else inf
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
+        """The normal loss."""
+        mu = self.mu
+        if mu in (0, inf):
+            return (constant(mu, step=step),)
+        curve, reach = partial(gdp.deltas_of, mu), mu * (mu / 2 + gdp.FAR)
+        return (connected(curve, reach=reach, step=step, rounding=gdp.error_of(mu)),)
+
+    def delta(self, epsilon: float) -> float:
+        """The exact delta at `epsilon`."""
+        return gdp.delta_of(self.mu, epsilon)
+
+    def least_epsilon(self, delta: float) -> float:
+        """The exact epsilon at `delta`, rounded up."""
+        return gdp.epsilon_of(self.mu, delta)
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Mechanisms that see disjoint sets of rounds: a user pays for one of them, the dearest."""
+
+    parts: tuple[Spend, ...]
+    note: str = "parallel over disjoint rounds"
+
+    @property
+    def mu(self) -> float | None:
+        """The largest, if all are Gaussian."""
+        mus = [part.mu for part in self.parts]
+        return None if None in mus else max((mu for mu in mus if mu is not None), default=0.0)
+
+    @property
+    def pure(self) -> float:
+        """The largest."""
+        return max((part.pure for part in self.parts), default=0.0)
+
+    @property
+    def rho(self) -> float:
+        """The largest."""
+        return max((part.rho for part in self.parts), default=0.0)
+
+    @property
+    def step(self) -> float:
+        """The smallest."""
+        return min((part.step for part in self.parts), default=inf)
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
+        """Of the only part, or of the largest of Gaussians; None where no part dominates all."""
+        mu = self.mu
+        if mu is not None:
+            return GaussianSpend(mu, self.note).losses(step)
+        return self.parts[0].losses(step) if len(self.parts) == 1 else None
+
+    def delta(self, epsilon: float) -> float:
+        """The largest delta of a part at `epsilon`."""
+        return max((part.delta(epsilon) for part in self.parts), default=0.0)
+
+    def least_epsilon(self, delta: float) -> float:
+        """The largest epsilon of a part at `delta`."""
+        return max((part.least_epsilon(delta) for part in self.parts), default=0.0)
+
+
+@dataclass(frozen=True)
+class Expiring:
+    """The spend of a mechanism that protects a user for `window` rounds only.
+
+    A ledger must promise no more than that: see `Ledger.window`.
+    """
+
+    part: Spend
+    window: int
+
+    @property
+    def note(self) -> str:
+        """The mechanism in words."""
+        return f"{self.part.note}, each user for {self.window} rounds"
+
+    @property
+    def mu(self) -> float | None:
+        """Within the window."""
+        return self.part.mu
+
+    @property
+    def pure(self) -> float:
+        """Within the window."""
+        return self.part.pure
+
+    @property
+    def rho(self) -> float:
+        """Within the window."""
+        return self.part.rho
+
+    @property
+    def step(self) -> float:
+        """As without a window."""
+        return self.part.step
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
+        """Within the window."""
+        return self.part.losses(step)
+
+    def delta(self, epsilon: float) -> float:
+        """Within the window."""
+        return self.part.delta(epsilon)
+
+    def least_epsilon(self, delta: float) -> float:
+        """Within the window."""
+        return self.part.least_epsilon(delta)
+
+
+def lasts(spend: Spend) -> float:
+    """For how many rounds a user is protected: infinity, unless there is an `Expiring` inside."""
+    if isinstance(spend, Expiring):
+        return min(spend.window, lasts(spend.part))
+    return min(map(lasts, spend.parts), default=inf) if isinstance(spend, Parallel) else inf
+
+
+@lru_cache(maxsize=8)
+def composed(*spends: Spend) -> Composition | None:
+    """The sum of all their losses, on the finest of their grids; None if one has none."""
+    step = min((spend.step for spend in spends), default=inf)
+    parts: list[PrivacyLoss] = []
+    for spend in spends:
+        losses = spend.losses(step if step < inf else 1.0)
+        if losses is None:
+            return None
+        parts += losses
+    return Composition(parts or [constant(0.0, step=1.0)])

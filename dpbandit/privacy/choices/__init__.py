@@ -1,0 +1,1 @@
+"""Released choices: selection, vertices, peeling, sparse vector."""

@@ -1,0 +1,179 @@
+"""Private Frank-Wolfe steps: the best vertex of the l_1 ball by a noisy minimum, for many arms."""
+
+from math import inf
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import BadInput, one_of, whole
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
+from dpbandit.privacy.mechanism import BudgetExceeded, Mechanism
+from dpbandit.privacy.noise.laws import Gumbel, Laplace, Law
+from dpbandit.privacy.statistics.gradients import RecursiveGradients, recursive_points
+
+SelectionNoise: TypeAlias = Literal["laplace", "gumbel"]
+LAWS: dict[str, tuple[Law, type[PureSpend]]] = {
+    "laplace": (Laplace(1.0), PureSpend),
+    "gumbel": (Gumbel(1.0), BoundedRangeSpend),
+}
+"""What a noisy minimum under each noise is worth: pure epsilon, or bounded range."""
+
+
+class VertexGradients(Protocol):
+    """Clipped gradients of a round (theta, previous, steps, ...): what a `NoisyVertex` sums.
+
+    `RecursiveGradients` of arms, `steps` (G,), or those of one loss: shapes without G, one number.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(G, d), or (d,)."""
+        ...
+
+    @property
+    def order(self) -> float:
+        """The norm in which `sensitivity` is meant; must be inf."""
+        ...
+
+    @property
+    def sensitivity(self) -> float:
+        """How far replacing a user moves a coordinate of the sum."""
+        ...
+
+    def gradient(self, *datum: npt.NDArray[Any]) -> Floats:
+        """(R, *shape), 0 for whoever takes no step."""
+        ...
+
+
+class NoisyVertex(Mechanism):
+    """Exact gradient sums of G arms inside; out come vertices of the l_1 ball, (R, G).
+
+    In a round some arms take a step. For arm a, in its i-th, with the sum G_a of its gradients:
+
+        1. scores q_v = <d, v>, d = G_a / (i+1), of the 2d vertices v = +-R e_j
+        2. release argmin of q_v + noise of scale b_i = D S / ((i+1) epsilon_i),  D = 2R
+
+    computed as +-G_aj + noise of scale 2 S / epsilon_i, the same choice at any R: without noise
+    (epsilon_i = inf) it is the argmin exactly, ties to the lowest index. Vertex j < d is +R e_j,
+    d + j is -R e_j; arms without a step get -1. Laplace noise makes this report noisy min, Gumbel
+    noise the exponential mechanism. The j-th noise of a replica belongs to its j-th round.
+
+    `adaptive`: S is not 2 M k with one bound k for all steps, but with the largest of
+    k_i = min(k, M |u_i|_1 + B) among the arm's steps so far, where u_i is known from the releases;
+    the user of step i has her residual clipped to +-k_i. For the identity link.
+
+    **Guarantee.** If user s is replaced, everything released is as private as n mechanisms of
+    budgets epsilon_1..epsilon_n, those of ONE arm: `spend`, no factor for the arms. Proof, for the
+    view of all vertices, with all other users given (they may react to the view):
+    (a) Shifting all scores changes no argmin, so only the range of the change of scores counts: at
+    most D |change of d|_inf = D |change of G_a|_inf / (i+1). A range r against noise of scale b is
+    (r/b)-DP for Laplace (given the other noises, the winner's threshold moves by at most r), and
+    has bounded range r/b for Gumbel (log-weights move by that, the normaliser by a constant).
+    (b) Given the view, only row s differs between the two worlds: in arm a_s by g_s, in arm a'_s by
+    g'_s. Later gradients depend on the view alone. If a_s = a'_s, one arm's sum moves by at most S
+    in every later step, which costs epsilon_i in its i-th: once through the list of budgets.
+    (c) If a_s != a'_s, two sums move by at most S/2 each, because a row against 0 is half a
+    replacement, and the noises of the arms are independent. Laplace: two lists of epsilon_i / 2,
+    and a pair of them is epsilon_i-DP. Gumbel: 2 (epsilon_i/2)^2 / 8 <= epsilon_i^2 / 8 of zCDP,
+    and a pair of bounded ranges epsilon_i/2 has bounded range epsilon_i. Both within (b).
+    (d) `adaptive` changes nothing: given the view, k_i and b_i are numbers, and S at step i covers
+    every step up to it. The same holds for arms whose counters differ.
+
+    Args:
+        gradients: the clipped statistic, in max-norm; its sums are per arm.
+        streams: the random streams of the replicas.
+        name: the call site of the noise.
+        noise: laplace or gumbel.
+        budgets: epsilon_1..epsilon_n of one arm, any one of them inf: no noise in that step.
+        horizon: rounds that will be fed.
+        adaptive: see above; for `RecursiveGradients`.
+
+    Raises `BudgetExceeded` for more than n steps of an arm, `BadInput` for steps out of order.
+    """
+
+    order: ClassVar[float] = inf
+    """the norm in which `sensitivity` is meant: one coordinate of one arm's sum"""
+
+    def __init__(
+        self,
+        gradients: VertexGradients,
+        streams: Streams,
+        name: str,
+        *,
+        noise: SelectionNoise,
+        budgets: Floats,
+        horizon: int,
+        adaptive: bool = False,
+    ) -> None:
+        one_of("noise", noise, LAWS)
+        whole("horizon", horizon, 1)
+        if gradients.order != inf:
+            raise BadInput("Expected gradients clipped in max-norm: gradient_clip=None.")
+        (*arms, d), n = gradients.shape, len(budgets)
+        law, spend = LAWS[noise]
+        self.spend = spend.of(f"{name}: {n} {noise} minima of {2 * d} vertices an arm", budgets)
+        self.sensitivity, self.uses = gradients.sensitivity, horizon
+        self._gradients, self._budgets = gradients, budgets
+        self._adapting: RecursiveGradients | None = None
+        if adaptive:
+            if not isinstance(gradients, RecursiveGradients):
+                raise BadInput("Expected adaptive=True only with the gradients of arms.")
+            self._adapting = gradients
+        self._noise = law.sampler(streams, name, (*arms, 2 * d))
+        self._exact: Floats = np.zeros((len(streams), *arms, d))  # never leaves here
+        self._taken = np.zeros(arms, dtype=np.int64)  # steps of each arm, public
+        self._largest: Floats = np.zeros((len(streams), *arms))  # k_i so far
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """What this round adds to the sums, clipped: (R, G, d)."""
+        if self._adapting is None:
+            return self._gradients.gradient(*datum)
+        return self._adapting.gradient(*datum, clips=self._clips(self._adapting, *datum[:3]))
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+        steps = datum[2]
+        self._count(steps)
+        self._exact += self.query(*datum)
+        if self._adapting is not None:
+            clips = self._clips(self._adapting, *datum[:3])
+            self._largest = np.maximum(self._largest, np.where(steps > 0, clips, 0.0))
+        scores = vertex_scores(self._exact)
+        scores -= self._scales()[..., None] * self._noise()
+        return np.where(steps > 0, scores.argmin(axis=-1), -1)
+
+    def _count(self, steps: npt.NDArray[Any]) -> None:
+        taken = np.asarray(self._taken + (steps > 0))
+        if not np.array_equal(taken[steps > 0], steps[steps > 0]):
+            raise BadInput(f"Expected steps={steps} to be the next ones, {taken}, or 0.")
+        if taken.max() > len(self._budgets):
+            raise BudgetExceeded(f"{self.spend.note}: an arm takes step {taken.max()}.")
+        self._taken = taken
+
+    @staticmethod
+    def _clips(
+        gradients: RecursiveGradients, theta: Floats, previous: Floats, steps: npt.NDArray[Any]
+    ) -> Floats:
+        """k_i of every arm, (R, G)."""
+        M, B = gradients.context_bound, gradients.reward_bound
+        size = np.abs(recursive_points(theta, previous, steps)).sum(axis=-1)
+        return np.minimum(gradients.residual_clip, M * size + B)
+
+    def _scales(self) -> Floats:
+        """2 S / epsilon_i, the scale of the noise on +-G_a, (R, G) or (G,)."""
+        budgets = self._budgets[np.maximum(self._taken, 1) - 1]
+        if self._adapting is None:
+            return np.asarray(2 * self.sensitivity / budgets)
+        return 4 * self._adapting.context_bound * self._largest / budgets
+
+
+def vertex_scores(sums: Floats) -> Floats:
+    """<sum, v> / R of the vertices +R e_1..+R e_d, -R e_1..-R e_d: (..., d) -> (..., 2d)."""
+    return np.concatenate([sums, -sums], axis=-1)
+
+
+def best_vertices(sums: Floats) -> Ints:
+    """argmin <sum, v> over the vertices, ties to the lowest index: (R, G, d) -> (R, G)."""
+    return vertex_scores(sums).argmin(axis=-1)

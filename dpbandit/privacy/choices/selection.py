@@ -1,0 +1,261 @@
+"""Private selection: the best of n candidates, each released choice through one noisy maximum.
+
+    mechanism               noise, added to score / (2 s / epsilon)     one selection is
+    ExponentialMechanism    Gumbel                                      epsilon-bounded range
+    OneShotTopK             Gumbel; the k largest, in order             k of these
+    ReportNoisyMax          Laplace                                     epsilon-DP
+
+s is how far one user moves one score. The noise is scaled, never the scores: at epsilon = inf it
+is exactly zero, and the choice is the argmax, ties to the lowest index.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints, clip_range
+from dpbandit.base.inputs import BadInput, positive, privacy_target, whole
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
+from dpbandit.privacy.mechanism import BudgetExceeded, Mechanism
+from dpbandit.privacy.noise.laws import Gumbel, Laplace, Law
+
+
+@dataclass(frozen=True)
+class GivenScores:
+    """Scores (R, n) computed anew for each call; one user moves each by at most `sensitivity`.
+
+    That is the caller's promise, as there is no public range to clip to. -inf excludes a candidate
+    (a public choice); the mechanism remembers nothing.
+    """
+
+    n: int
+    sensitivity: float = 1.0
+
+    def query(self, scores: Floats) -> Floats:
+        """The scores themselves."""
+        return scores
+
+    def after(self, total: Floats, query: Floats) -> Floats:
+        """What the mechanism remembers from now on: (R, n) of the latest call."""
+        return query
+
+    def scores(self, total: Floats) -> Floats:
+        """What is to be maximised."""
+        return total
+
+
+@dataclass(frozen=True)
+class CumulativeLosses:
+    """Scores -max(S, floor), S the sum of all loss vectors (R, n) so far, clipped to [low, high].
+
+    The sum is exact and stays inside the mechanism. Non-finite losses become `low`; `floor` is a
+    public number below which candidates are equally good, and does not change the sensitivity.
+    """
+
+    n: int
+    low: float = 0.0
+    high: float = 1.0
+    floor: float = -inf
+
+    @property
+    def sensitivity(self) -> float:
+        """high - low: how far replacing one user's losses moves one score."""
+        return self.high - self.low
+
+    def query(self, losses: Floats) -> Floats:
+        """One round's contribution, clipped."""
+        return np.broadcast_to(clip_range(distinct(losses), self.low, self.high), losses.shape)
+
+    def after(self, total: Floats, query: Floats) -> Floats:
+        """S with one more round: (R, n), or (1, n) while all replicas saw the same losses."""
+        return total + distinct(query)
+
+    def scores(self, total: Floats) -> Floats:
+        """-max(S, floor)."""
+        return -np.maximum(total, self.floor)
+
+
+ScoreSource: TypeAlias = GivenScores | CumulativeLosses
+
+
+def distinct(values: Floats) -> Floats:
+    """(R, n), or the one row (1, n) that all R are views of."""
+    return values[:1] if values.strides[0] == 0 else values
+
+
+class OneShotTopK(Mechanism):
+    """The k best of n candidates, in order: the k largest of scores + Gumbel noise.
+
+    Durfee and Rogers, "Practical differentially private top-k selection with pay-what-you-get
+    composition", NeurIPS 2019: one shot has exactly the law of peeling, k exponential mechanisms
+    with weights exp(epsilon u / (2 s)), each on the candidates that are left.
+
+        call(data, due=None) -> indices (R, k);  data (R, n): scores or one round's losses
+
+    `due` (R,) tells which replicas select in this round, all if it is left out, and must be a
+    function of releases; the others get -1. The j-th selection of a replica always uses the j-th
+    noise of its own stream, whenever it is due and whoever is due beside it.
+
+    **Guarantee.** If one user moves every score by at most s, then all selections together cost
+    `spend`: bounded range epsilon for each pick, because the log-weights move by at most
+    epsilon / 2 and the normaliser by a constant.
+
+    Args:
+        source: where the scores come from.
+        streams: the random streams of the replicas.
+        name: the call site of the noise.
+        k: picks of one selection.
+        epsilon: cost of one pick; one number, or one for each selection; inf: no noise.
+        uses: calls that will be made.
+        draws: selections each replica may make, the calls with `due`; as many as `uses` if None.
+
+    Raises `BudgetExceeded` for calls beyond `uses` and selections beyond `draws`, and `BadInput`
+    for scores of another shape.
+    """
+
+    order: ClassVar[float] = inf
+    """the norm in which `sensitivity` is meant: one score"""
+    _kind: ClassVar[str] = "top-k"
+    _law: ClassVar[Law] = Gumbel(1.0)
+    _spend: ClassVar[type[PureSpend]] = BoundedRangeSpend
+
+    def __init__(
+        self,
+        source: ScoreSource,
+        streams: Streams,
+        name: str,
+        *,
+        k: int,
+        epsilon: float | Sequence[float],
+        uses: int,
+        draws: int | None = None,
+    ) -> None:
+        draws = uses if draws is None else draws
+        whole("n", source.n, 1)
+        whole("k", k, 1, source.n)
+        whole("uses", uses, 0)
+        whole("draws", draws, 0)
+        positive("sensitivity", source.sensitivity)
+        if np.ndim(epsilon) > 0 and np.shape(epsilon) != (draws,):
+            raise BadInput(f"Expected {np.size(epsilon)} epsilons to be one per draw, {draws}.")
+        each = np.broadcast_to(np.asarray(epsilon, dtype=float), (draws,))
+        for value in np.unique(each):
+            privacy_target(float(value), 0.0)
+        note = f"{name}: {draws} x {self._kind}, {k} of {source.n}"
+        self.spend = self._spend.of(note, np.repeat(each, k))
+        self.sensitivity, self.uses, self.draws = source.sensitivity, uses, draws
+        self.source, self._k, self._shape = source, k, (len(streams), source.n)
+        self.scale: Floats = 2 * source.sensitivity / each
+        self._noise = self._law.sampler(streams, name, (source.n,))
+        self._total: Floats = np.zeros((1, source.n))  # exact: never leaves here
+        self._drawn = np.zeros(len(streams), dtype=np.int64)
+        self._before = np.zeros(len(streams), dtype=np.int64)  # selections that no longer count
+        self._noises: deque[Floats] = deque()  # of the selections _first, _first + 1, ...
+        self._first = 0
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """What this round adds: the scores, or the clipped losses, (R, n)."""
+        if datum[0].shape != self._shape:
+            raise BadInput(f"Expected scores of shape {datum[0].shape} to be {self._shape}.")
+        return self.source.query(datum[0])
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+        self._total = self.source.after(self._total, self.query(*datum))
+        due = np.flatnonzero(datum[1]) if len(datum) > 1 else np.arange(self._shape[0])
+        chosen = np.full((self._shape[0], self._k), -1)
+        if len(due):
+            scores = self.scores(self._summed(due), due, *datum[2:])
+            chosen[due] = self._largest(self._noisy(scores, due))
+        return chosen
+
+    def scores(self, sums: Floats, due: Ints, *public: npt.NDArray[Any]) -> Floats:
+        """What is to be maximised, (len(due), n), where the source's `sums` are those."""
+        return self.source.scores(sums)
+
+    def _summed(self, due: Ints) -> Floats:
+        return np.broadcast_to(self._total, self._shape)[due]
+
+    def _noisy(self, scores: Floats, due: Ints) -> Floats:
+        noise, scale = self._next_noise(due)
+        return scores + scale * noise
+
+    def _largest(self, noisy: Floats) -> Ints:
+        if self._k == 1:
+            return noisy.argmax(axis=1)[:, None]
+        return np.argsort(-noisy, axis=1, kind="stable")[:, : self._k]
+
+    def _next_noise(self, due: Ints) -> tuple[Floats, Floats]:
+        """Noise of scale 1, (len(due), n), for one more selection of `due`; its scale, (.., 1)."""
+        drawn = self._drawn[due]
+        selections = drawn - self._before[due]
+        if selections.max() >= self.draws:
+            raise BudgetExceeded(
+                f"{self.spend.note}: selection {self.draws + 1} of a replica exceeds "
+                f"draws={self.draws}."
+            )
+        while self._first + len(self._noises) <= drawn.max():
+            self._noises.append(self._noise().copy())
+        if (drawn == drawn[0]).all():
+            noise = self._noises[int(drawn[0]) - self._first][due]
+        else:
+            noise = np.empty((len(due), self._shape[1]))
+            for j in np.unique(drawn):
+                mine = drawn == j
+                noise[mine] = self._noises[j - self._first][due[mine]]
+        self._drawn[due] += 1
+        while self._first < self._drawn.min():
+            self._noises.popleft()
+            self._first += 1
+        return noise, self.scale[selections, None]
+
+
+class ExponentialMechanism(OneShotTopK):
+    """One candidate with probability proportional to exp(epsilon u / (2 s)), by Gumbel-max.
+
+    McSherry and Talwar, FOCS 2007. `OneShotTopK` with k = 1, whose page has the arguments and the
+    guarantee; a call returns (R,).
+
+    >>> best = ExponentialMechanism(CumulativeLosses(3), Streams([0]), "em", epsilon=inf, uses=2)
+    >>> best(np.array([[1.0, 0.0, 0.5]])), best(np.array([[0.0, 1.0, 0.0]]))
+    (array([1]), array([2]))
+    """
+
+    _kind = "exponential mechanism"
+
+    def __init__(
+        self,
+        source: ScoreSource,
+        streams: Streams,
+        name: str,
+        *,
+        epsilon: float | Sequence[float],
+        uses: int,
+        draws: int | None = None,
+    ) -> None:
+        super().__init__(source, streams, name, k=1, epsilon=epsilon, uses=uses, draws=draws)
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+        return super()._release(*datum)[:, 0]
+
+
+class ReportNoisyMax(ExponentialMechanism):
+    """The largest of scores + Laplace noise of scale lam = 2 s / epsilon, its index (R,).
+
+    Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, section 3.3.
+    Arguments as for `ExponentialMechanism`, against which it is for reference: it is not of
+    bounded range, and costs twice as much over many rounds.
+
+    **Guarantee.** If one user moves every score by at most s, each its own way, then one selection
+    is (2 s / lam)-DP, because given the others' noise candidate i wins if its own exceeds a
+    threshold that moves by at most 2 s. Only `PureSpend`: zCDP epsilon^2 / 2.
+    """
+
+    _kind = "report noisy max"
+    _law = Laplace(1.0)
+    _spend = PureSpend

@@ -1,0 +1,1 @@
+"""What is summed: clipped functions of one user's round, with their sensitivities."""

@@ -1,0 +1,285 @@
+"""What gets summed: a clipped function of one user's round, with the sensitivity it has.
+
+Clipping lives here and not in the agents: the bound that a privacy proof uses and the code that
+enforces it stand on the same page, whatever an environment sends.
+"""
+
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, rows
+from dpbandit.base.inputs import BadInput, positive
+
+
+class Statistic(Protocol):
+    """A sum over users, bounded for each of them."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the sum of one replica."""
+        ...
+
+    @property
+    def units(self) -> Floats | float:
+        """What one unit is in each coordinate of the sum, broadcasting against `shape`."""
+        ...
+
+    @property
+    def sensitivity(self) -> float:
+        """The most that replacing one user moves the sum, in L2 and in `units`."""
+        ...
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """Raw data of n rounds, arrays (n, R, ...) -> their sum (R, *shape)."""
+        ...
+
+
+@dataclass(frozen=True)
+class ClippedVectors:
+    """The sum of vectors clipped to Euclidean norm `bound`; replacing one moves it 2 bound."""
+
+    dim: int
+    bound: float = 1.0
+    units: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        positive("bound", self.bound)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(dim,)."""
+        return (self.dim,)
+
+    @property
+    def sensitivity(self) -> float:
+        """Twice the bound: a vector against its opposite."""
+        return 2 * self.bound
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """(n, R, dim) -> (R, dim)."""
+        (x,) = batch
+        return _added_up(clip_norm(x, self.bound))
+
+
+@dataclass(frozen=True)
+class ClippedEntries:
+    """The sum of vectors whose every entry is clipped to [low, high], non-finite ones to `low`.
+
+    Replacing one vector moves each entry by high - low, so the sum by sqrt(dim) times that.
+    """
+
+    dim: int
+    low: float = 0.0
+    high: float = 1.0
+    units: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        positive("high - low", self.high - self.low)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(dim,)."""
+        return (self.dim,)
+
+    @property
+    def sensitivity(self) -> float:
+        """sqrt(dim) (high - low): from one corner of the box to the opposite one."""
+        return sqrt(self.dim) * (self.high - self.low)
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """(n, R, dim) -> (R, dim)."""
+        (x,) = batch
+        return _added_up(clip_range(x, self.low, self.high))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearRounds:
+    """Clipped rounds (context, action, reward) of a linear bandit, and who shares parameters.
+
+        disjoint  every arm has its own, all see one context (R, d): K blocks of dimension d
+        joint     the same model as one block of dimension K d, x in the chosen arm's slot
+        shared    one parameter, every arm has its own row of a (R, K, d) context: one block
+
+    x is clipped to norm `context_bound` = C, r to [reward_low, reward_high] with |r| <= B, and r x
+    (when `moment_clip` is set) to that norm c_u, else c_u = B C. Only blocks of the arm played are
+    non-zero, and every block ticks every round.
+    """
+
+    n_actions: int
+    dim: int
+    layout: str = "disjoint"
+    context_bound: float = 1.0
+    reward_low: float = 0.0
+    reward_high: float = 1.0
+    moment_clip: float | None = None
+
+    def __post_init__(self) -> None:
+        positive("context_bound", self.context_bound)
+        if self.moment_clip is not None:
+            positive("moment_clip", self.moment_clip)
+        if self.layout not in ("disjoint", "joint", "shared"):
+            raise BadInput(f"Expected layout={self.layout!r} to be disjoint, joint or shared.")
+        positive("the bound of r x", self.moment_bound)
+
+    @property
+    def blocks(self) -> int:
+        """How many parameter vectors there are."""
+        return self.n_actions if self.layout == "disjoint" else 1
+
+    @property
+    def block_dim(self) -> int:
+        """The length D of each."""
+        return self.dim * (self.n_actions if self.layout == "joint" else 1)
+
+    @property
+    def reward_bound(self) -> float:
+        """B, the largest |r|."""
+        return max(abs(self.reward_low), abs(self.reward_high))
+
+    @property
+    def moment_bound(self) -> float:
+        """c_u, the largest |r x|."""
+        product = self.reward_bound * self.context_bound
+        return product if self.moment_clip is None else min(self.moment_clip, product)
+
+    def _clipped(self, *batch: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+        """The contexts x of the arms played and the products r x, both (n, R, d)."""
+        context, action, reward = batch
+        if self.layout == "shared":
+            played = action.astype(np.int64)[..., None, None]
+            context = np.take_along_axis(context, played, axis=2)[:, :, 0]
+        x = clip_norm(context, self.context_bound)
+        r = clip_range(reward, self.reward_low, self.reward_high)
+        moment: Floats = r[..., None] * x
+        return x, moment if self.moment_clip is None else clip_norm(moment, self.moment_clip)
+
+    def _one_hot(self, action: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which round played which arm: (n, R) -> (R, K, n)."""
+        return (action.astype(np.int64)[..., None] == rows(self.n_actions)).transpose(1, 2, 0)
+
+    def _summed(self, moment: Floats, action: npt.NDArray[Any]) -> Floats:
+        """Products (n, R, d) of the rounds, added up in their blocks: (R, blocks, D)."""
+        if self.layout == "shared":
+            return _added_up(moment)[:, None]
+        # contiguous, so that vectors of length 1 meet the same BLAS routine whatever R is
+        by_round = np.ascontiguousarray(moment.transpose(1, 0, 2))
+        by_arm: Floats = np.ascontiguousarray(self._one_hot(action), np.float64) @ by_round
+        return by_arm.reshape(len(by_arm), self.blocks, self.block_dim)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments(LinearRounds):
+    """Moments u = sum r x alone, one vector for each block, in units of the reward times x.
+
+    Sensitivity. Replacing one user moves them by at most 2 c_u, r x against its opposite in one
+    block; a user of another arm moves two blocks by c_u each, sqrt(2) c_u.
+    """
+
+    units: ClassVar[float] = 1.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(blocks, D)."""
+        return (self.blocks, self.block_dim)
+
+    @property
+    def sensitivity(self) -> float:
+        """2 c_u."""
+        return 2 * self.moment_bound
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, D)."""
+        _, moment = self._clipped(*batch)
+        return self._summed(moment, batch[1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondMoments(LinearRounds):
+    """Gram matrices sum x x' and moments sum r x of linear bandits, one pair for each block.
+
+    A block is summed as one vector (G_ii, G_ij for i < j, m_i), and measured in `units` that make
+    the half-vectorisation isometric and both parts at most 1 long; with `moment_weight` = w
+
+        ( G_ii / C^2,  sqrt(2) G_ij / C^2,  w m_i / c_u ).
+
+    Sensitivity. Replacing one user moves that by at most
+
+        S^2 = (2 + w^2)^2 / 2  if w^2 <= 2, else 4 w^2;    with a moment clip also S^2 >= 1 + 4 w^2
+
+    because |xx' - yy'|^2 + w^2 |rx - sy|^2 = 2 - 2c^2 + w^2 (2 + 2c) for unit x, y at cosine c
+    and opposite rewards, largest at c = min(1, w^2 / 2); a short y next to a separately clipped
+    moment gives 1 + 4 w^2; two different blocks give 2 + 2 w^2, which is less. S = sqrt(4.5) at
+    w = 1.
+    """
+
+    moment_weight: float = 1.0
+    _upper: tuple[Ints, Ints] = field(init=False, repr=False, compare=False)
+    _full: Ints = field(init=False, repr=False, compare=False)
+    units: Floats = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("moment_weight", self.moment_weight)
+        upper = np.triu_indices(self.block_dim)
+        full = np.empty((self.block_dim, self.block_dim), dtype=np.int64)
+        full[upper] = full.T[upper] = rows(len(upper[0]))
+        object.__setattr__(self, "_upper", upper)
+        object.__setattr__(self, "_full", full)
+        gram = np.where(upper[0] == upper[1], 1.0, sqrt(0.5)) * self.context_bound**2
+        moment = np.full(self.block_dim, self.moment_bound / self.moment_weight)
+        object.__setattr__(self, "units", np.concatenate([gram, moment]))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(blocks, D (D + 1) / 2 + D)."""
+        D = self.block_dim
+        return (self.blocks, D * (D + 1) // 2 + D)
+
+    @property
+    def sensitivity(self) -> float:
+        """S of the class description, sqrt(4.5) by default."""
+        w2 = self.moment_weight**2
+        squared = (2 + w2) ** 2 / 2 if w2 <= 2 else 4 * w2
+        if self.moment_bound < self.reward_bound * self.context_bound:
+            squared = max(squared, 1 + 4 * w2)
+        return sqrt(squared)
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, p)."""
+        x, moment = self._clipped(*batch)
+        played: Floats = x.transpose(1, 2, 0)[:, None]  # (R, 1, d, n)
+        if self.layout != "shared":
+            played = played * self._one_hot(batch[1])[:, :, None]  # (R, K, d, n)
+        grams: Floats = played @ x.transpose(1, 0, 2)[:, None]  # (R, K, d, d)
+        if self.layout == "joint":
+            grams = _block_diagonal(grams)
+        return self.pack(grams, self._summed(moment, batch[1]))
+
+    def pack(self, gram: Floats, moment: Floats) -> Floats:
+        """Symmetric (R, blocks, D, D) and (R, blocks, D) -> the vectors, (R, *shape)."""
+        i, j = self._upper
+        return np.concatenate([gram[..., i, j], moment], axis=-1)
+
+    def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:
+        """The inverse of `pack`."""
+        half = len(self._upper[0])
+        return vectors[..., :half][..., self._full], vectors[..., half:]
+
+
+def _block_diagonal(blocks: Floats) -> Floats:
+    """(R, K, d, d) -> (R, 1, K d, K d) with the blocks on the diagonal."""
+    R, K, d, _ = blocks.shape
+    whole = np.zeros((R, K, d, K, d))
+    whole[:, rows(K), :, rows(K)] = blocks.transpose(1, 0, 2, 3)
+    return whole.reshape(R, 1, K * d, K * d)
+
+
+def _added_up(vectors: Floats) -> Floats:
+    """(n, R, d) -> (R, d), in an order that does not depend on R (as it might for d = 1)."""
+    if len(vectors) == 1:
+        return vectors[0] + 0.0  # a sum has no -0.0
+    return np.asarray(np.ascontiguousarray(vectors.transpose(1, 2, 0)).sum(axis=2))

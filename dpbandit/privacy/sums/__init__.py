@@ -1,0 +1,1 @@
+"""Released sums: prefix sums, windows, fading sums, batches, calibrated to a target."""

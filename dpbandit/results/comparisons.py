@@ -1,0 +1,160 @@
+"""Who is better, and how sure is that: paired differences, Holm's correction, bootstrap bands."""
+
+from collections.abc import Sequence
+from math import nan, sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import one_of
+from dpbandit.results.results import Results
+from dpbandit.results.runs import AgentRun
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_ROUNDING = 1e-12
+"""Gaps that differ by less, relatively, are equal."""
+
+
+class Paired(NamedTuple):
+    """A mean difference of paired values."""
+
+    mean: float
+    low: float
+    """lower end of the confidence interval of the mean"""
+    high: float
+    p: float
+    """two-sided t-test of no difference"""
+    pairs: int
+
+
+def paired(values: Floats, others: Floats, *, level: float = 0.95) -> Paired:
+    """The mean of `values` - `others`, pair by pair (R,), with Student's interval and test.
+
+    Under common random numbers this is much sharper than comparing two means. Where nothing can be
+    estimated (a single pair, or gaps that are all equal) the interval is NaN. R gaps that happen to
+    be equal prove no more than their signs: p = 2^(1 - R).
+
+    >>> paired(np.array([3.0, 5.0, 4.0]), np.array([1.0, 2.0, 3.0])).mean
+    2.0
+    """
+    gaps = values - others
+    pairs, mean = len(gaps), float(gaps.mean())
+    if pairs < 2:
+        return Paired(mean, nan, nan, nan, pairs)
+    se = float(gaps.std(ddof=1)) / sqrt(pairs)
+    if se <= _ROUNDING * abs(mean):
+        return Paired(mean, nan, nan, 1.0 if mean == 0 else 2.0 ** (1 - pairs), pairs)
+    half = float(student.ppf((1 + level) / 2, pairs - 1)) * se
+    p = float(2 * student.sf(abs(mean) / se, pairs - 1))
+    return Paired(mean, mean - half, mean + half, p, pairs)
+
+
+def holm(p: Sequence[float]) -> Floats:
+    """Holm's adjusted p-values (1979, Scand. J. Stat.).
+
+    Whatever is true, the probability that any true null hypothesis gets a value below 0.05 is at
+    most 5 %, if its p-value is valid. NaNs, tests that were not made, stay NaN and do not count.
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    values = np.array(p, dtype=float)
+    order = np.argsort(values)  # NaNs last
+    tests = int(np.isfinite(values).sum())
+    factors = np.maximum(tests - np.arange(len(values)), 1)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * factors), 1)
+    return adjusted
+
+
+def bootstrap_band(
+    values: Floats, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> tuple[Floats, Floats]:
+    """Bootstrap of the mean over replicas, place by place: lower and upper ends.
+
+    Percentiles, stretched about the mean by what they lack for few replicas: sqrt(R / (R - 1)) for
+    the variance and Student's quantile over the normal one (Hesterberg 2015, The American
+    Statistician).
+
+    Args:
+        values: (..., R), R >= 2; replicas are drawn with replacement, whole curves at a time.
+        level: of the band at each place.
+        resamples: bootstrap samples.
+        seed: of the resampling.
+    """
+    R = values.shape[-1]
+    rng = np.random.default_rng(seed)
+    weights = rng.multinomial(R, np.full(R, 1 / R), size=resamples) / R
+    tail, mean = (1 - level) / 2, values.mean(axis=-1)
+    low, high = np.quantile(values @ weights.T, [tail, 1 - tail], axis=-1)
+    stretch = sqrt(R / (R - 1)) * student.ppf(1 - tail, R - 1) / norm.ppf(1 - tail)
+    return mean - stretch * (mean - low), mean + stretch * (high - mean)
+
+
+def differences(results: Results, baseline: str, *, level: float = 0.95) -> "pd.DataFrame":
+    """Final regret of every run minus that of `baseline` on the same users, replica by replica.
+
+    One row for each run: `problem`, `horizon`, `agent`, `epsilon`, `delta`; the mean `difference`
+    (negative: less regret than the baseline), the confidence interval `low` to `high` at `level`,
+    the two-sided `p` of a paired t-test, `p_holm`, corrected for all tests of the table, `pairs`,
+    and `verdict`: "less", "more" or "no difference found" at 1 - `level` after the correction, or
+    "not tested" where fewer than two replicas are shared. Where the baseline ran for several
+    (epsilon, delta), a run is compared with its own target.
+
+    Raises:
+        BadInput: no run is called `baseline`.
+    """
+    import pandas as pd
+
+    one_of("baseline", baseline, {run.name for run in results.runs})
+    rows = [
+        _row(run, _partner(results, run, baseline), level)
+        for run in results.runs
+        if run.name != baseline
+    ]
+    table = pd.DataFrame(rows, columns=_COLUMNS)
+    table["p_holm"] = holm(table["p"].to_list())
+    sure = table["p_holm"] < 1 - level
+    words = np.where(table["difference"] < 0, "less", "more")
+    words = np.where(sure, words, "no difference found")
+    table["verdict"] = np.where(table["p"].isna(), "not tested", words)
+    return table
+
+
+_COLUMNS = ["problem", "horizon", "agent", "epsilon", "delta"]
+_COLUMNS += ["difference", "low", "high", "p", "pairs"]
+
+
+def _partner(results: Results, run: AgentRun, baseline: str) -> AgentRun | None:
+    """The baseline's run on the problem of `run`, for its privacy target if it has several."""
+    there = [
+        other
+        for other in results.runs
+        if other.name == baseline
+        and (other.setup.problem, other.setup.horizon, other.setup.seed)
+        == (run.setup.problem, run.setup.horizon, run.setup.seed)
+    ]
+    if len(there) > 1:
+        there = [other for other in there if _target(other) == _target(run)]
+    return there[0] if len(there) == 1 else None
+
+
+def _target(run: AgentRun) -> tuple[float, float]:
+    return run.certificate.claimed_epsilon, run.certificate.claimed_delta
+
+
+def _row(run: AgentRun, partner: AgentRun | None, level: float) -> tuple[Any, ...]:
+    of = (run.setup.problem, run.setup.horizon, run.name, *_target(run))
+    if partner is None:
+        return (*of, nan, nan, nan, nan, 0)
+    _, ours, theirs = np.intersect1d(run.replicas, partner.replicas, return_indices=True)
+    if len(ours) == 0:
+        return (*of, nan, nan, nan, nan, 0)
+    found = paired(run.regret[-1, ours], partner.regret[-1, theirs], level=level)
+    return (*of, found.mean, found.low, found.high, found.p, found.pairs)

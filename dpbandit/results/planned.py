@@ -1,0 +1,104 @@
+"""What the sweep in a folder asks for, and its audits, as its files say."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from dpbandit.base.files import is_there, parse_json, read_text
+from dpbandit.base.inputs import BadInput, whole
+from dpbandit.checked import as_declared, made
+from dpbandit.results.runs import run_key
+
+_KEY = re.compile(r"[0-9a-f]{16}")
+T = TypeVar("T")
+
+
+class Planned(NamedTuple):
+    """A sweep as it was run last."""
+
+    name: str
+    configurations: frozenset[str]
+    """keys of the runs"""
+    replicas: int
+    """of each"""
+    audits: tuple[str, ...]
+    """keys of the audits"""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What of a sweep.json is read."""
+
+    name: str
+    configurations: tuple[str, ...]
+    replicas: int
+    audits: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        whole("replicas", self.replicas, 1)
+        if not all(map(_KEY.fullmatch, self.configurations + self.audits)):
+            raise ValueError("keys")  # they are names of files
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditFile:
+    """What of an audit is shown: what it measured, or why there is none."""
+
+    agent: str
+    problem: str
+    config: Mapping[str, Any]
+    env_kwargs: Mapping[str, Any]
+    not_audited: str | None = None
+    claimed_epsilon: float | None = None
+    delta: float | None = None
+    certified_epsilon: float | None = None
+    eps_lower: float | None = None
+    runs: int | None = None
+    failure: float | None = None
+    flagged: bool | None = None
+    verdict: str | None = None
+
+    def __post_init__(self) -> None:
+        whole("horizon", self.env_kwargs["horizon"], 1)
+        if self.not_audited is None:
+            measured = (self.claimed_epsilon, self.delta, self.certified_epsilon, self.eps_lower)
+            if None in (*measured, self.runs, self.failure, self.flagged, self.verdict):
+                raise ValueError("nothing was measured")
+        else:
+            for name in ("epsilon", "delta"):
+                as_declared(float, self.config.get(name, 0), name)
+
+
+def planned(folder: Path) -> Planned | None:
+    """The sweep in `folder`, None where there is none.
+
+    Raises:
+        BadInput: its sweep.json is damaged or cannot be read.
+    """
+    file = folder / "sweep.json"
+    if not is_there(file):
+        return None
+    found = _read(file, _Plan, "resume the sweep (--resume), which writes it anew")
+    return Planned(found.name, frozenset(found.configurations), found.replicas, found.audits)
+
+
+def read_audit(file: Path) -> AuditFile:
+    """An audit of a sweep.
+
+    Raises:
+        BadInput: it is not what was written, as its hash or a type says, or cannot be read.
+    """
+    return _read(file, AuditFile, "resume the sweep (--resume), which audits again", hashed=True)
+
+
+def _read(file: Path, kind: type[T], remedy: str, *, hashed: bool = False) -> T:
+    text = read_text(file, errors="replace")
+    try:
+        document = parse_json(text)
+        if hashed and document.pop("hash") != run_key(document):
+            raise ValueError("another hash")
+        return made(kind, document)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise BadInput(f"Expected {file} as a sweep wrote it, it is damaged: {remedy}.") from None

@@ -1,0 +1,294 @@
+"""What comparisons and sweeps found: tidy frames, summaries with certificates, plots, files."""
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from glob import glob
+from math import isinf
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpbandit.base.arrays import Ints
+from dpbandit.base.files import is_there, plain, write_atomically, write_csv, write_json
+from dpbandit.base.inputs import BadInput, one_of
+from dpbandit.privacy.certificate import Certificate
+from dpbandit.results.planned import Planned, planned
+from dpbandit.results.runs import AgentRun, merged, standard_error
+from dpbandit.results.store import Corrupt, Foreign, frame_of, read_runs, write_runs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FILES = ("frame.parquet", "regret.png", "results.json", "summary.csv")
+"""What `Results.save` writes."""
+_FORMATS = (".png", ".svg", ".pdf")
+_CHOICES = {
+    "problem": lambda run: run.setup.problem,
+    "environment": lambda run: run.setup.environment,
+    "horizon": lambda run: run.setup.horizon,
+    "seed": lambda run: run.setup.seed,
+    "agent": lambda run: run.name,
+    "epsilon": lambda run: run.certificate.claimed_epsilon,
+    "delta": lambda run: run.certificate.claimed_delta,
+}
+"""What `Results.where` chooses by."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The outcome of `compare` (one problem), or of a sweep (many)."""
+
+    runs: tuple[AgentRun, ...]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Results":
+        """The runs in a file, in the folder of a sweep or of `save`, or in files of a pattern.
+
+        Blocks of replicas of the same run are put together. Files that are corrupt, or not from
+        dpbandit, are left out with a warning, and in the folder of a sweep what the sweep, as it
+        was run last, does not ask for.
+
+        Raises:
+            BadInput: nothing can be read, or nothing of what the sweep asks for; pieces do not
+                belong together; the sweep's own file is damaged.
+        """
+        text = os.fspath(path)
+        found = [text] if is_there(text) else glob(text, recursive=True)
+        places = [Path(place) for place in found]
+        files = {
+            file.resolve()
+            for place in places
+            for file in (_stored(place) if place.is_dir() else [place])
+            if file.is_file() and not file.name.startswith(".")
+        }
+        pieces: dict[str, list[AgentRun]] = {}
+        for file in sorted(files):
+            try:
+                runs = read_runs(file)
+            except (Corrupt, Foreign) as mistake:
+                warnings.warn(f"Left out: {mistake}", stacklevel=2)
+                continue
+            for run in runs:
+                pieces.setdefault(run.key, []).append(run)
+        if not pieces:
+            raise BadInput(f"Expected path={text!r} to hold results of dpbandit, found none.")
+        runs = [merged(parts) for parts in pieces.values()]
+        plan = planned(places[0]) if len(places) == 1 else None
+        if plan is not None:
+            runs = _as_planned(runs, plan)
+            if not runs:
+                raise BadInput(
+                    f"Expected path={text!r} to hold results that its sweep asks for, found none: "
+                    f"the {len(pieces)} runs that are there are of another one. Resume the sweep."
+                )
+        return cls(tuple(sorted(runs, key=_place)))
+
+    def where(self, **choice: Any) -> "Results":
+        """The runs with this problem, environment, horizon, seed, agent, epsilon or delta.
+
+        Raises:
+            BadInput: an unknown name, or no such run.
+        """
+        for name in choice:
+            one_of("choice", name, _CHOICES)
+        runs = [run for run in self.runs if all(_CHOICES[k](run) == v for k, v in choice.items())]
+        if not runs:
+            raise BadInput(f"Expected runs with {choice}, found none of {len(self.runs)}.")
+        return Results(tuple(runs))
+
+    @property
+    def environment(self) -> str:
+        """The environment's id, where all runs are on one problem."""
+        return self._one().setup.environment
+
+    @property
+    def env_kwargs(self) -> Mapping[str, Any]:
+        """The environment's arguments, where all runs are on one problem."""
+        return self._one().setup.env_kwargs
+
+    @property
+    def seed(self) -> int:
+        """The seed of the users, where all runs are on one problem."""
+        return self._one().setup.seed
+
+    @property
+    def reward_unit(self) -> str:
+        """What a reward of 1 is, where all runs are on one problem."""
+        return self._one().setup.reward_unit
+
+    @property
+    def marks(self) -> Ints:
+        """Logged rounds, (marks,), where all runs are on one problem."""
+        return self._one().marks
+
+    def frame(self) -> "pd.DataFrame":
+        """One row for each run, logged round and replica.
+
+        Columns: `problem`, `environment`, `horizon`, `seed`, `agent`, `epsilon` and `delta`
+        (claimed; infinity where nothing is, 0 where no data is used), `replica`, `round`, the
+        cumulative `regret`, `reward` and `switches` (rounds whose action was another than the one
+        before) up to and including that round, and `config`, a hash of all the numbers depend on.
+        """
+        return frame_of(self.runs)
+
+    def summary(self) -> "pd.DataFrame":
+        """One row for each run: final regret, switches, seconds, claimed and certified privacy.
+
+        `mean`, `se` (standard error of the mean), `q05`, `q50`, `q95` of the regret and the mean
+        number of `switches` are over replicas. `clipped` is the share of rounds in which a context,
+        datum or reward lay beyond the bounds of the problem's spec, to which agents clip (NaN where
+        an older file does not say): counted on raw data, not private, outside every certificate.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([_summary(run) for run in self.runs])
+
+    def records(self) -> list[dict[str, Any]]:
+        """The summary as plain objects, each with its agent's `config`; infinity is "inf"."""
+        return [plain({**_summary(run), "config": run.config}) for run in self.runs]
+
+    def plot(self, path: str | os.PathLike[str]) -> Path:
+        """Regret curves with 95 % confidence bands, as PNG, SVG or PDF by the path's ending."""
+        one_of("suffix of the plot", Path(path).suffix, _FORMATS)
+        from dpbandit.results.plots import Curve, regret_curves
+
+        one = self._one()
+        curves = [Curve(label(run), run.regret) for run in self.runs]
+        title = (
+            f"{as_text(one.setup.environment)}: mean of {len(one.replicas)} replicas, 95 % bands"
+        )
+        return write_atomically(
+            Path(path),
+            lambda p: regret_curves(p, one.marks, curves, title=title, unit=one.setup.reward_unit),
+        )
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write frame.parquet, summary.csv, results.json and regret.png into `folder`.
+
+        frame.parquet is the tidy frame with every fact inside: `Results.load` takes it back.
+        """
+        folder, names = Path(folder), Counter(run.name for run in self.runs)
+        document = {
+            "environment": self.environment,
+            "env_kwargs": dict(self.env_kwargs),
+            "seed": self.seed,
+            "agents": self.records(),
+            "certificates": {
+                run.name if names[run.name] == 1 else run.key: run.certificate.as_dict()
+                for run in self.runs
+            },
+        }
+        write_runs(folder / "frame.parquet", self.runs)
+        write_csv(folder / "summary.csv", self.summary())
+        write_json(folder / "results.json", document)
+        self.plot(folder / "regret.png")
+        return folder
+
+    def _one(self) -> AgentRun:
+        """Any run, where all are on one problem."""
+        setups = {(run.setup.problem, run.setup.horizon, run.setup.seed) for run in self.runs}
+        if len(setups) != 1:
+            raise BadInput(
+                f"Expected runs on one problem, got {len(setups)} (problem, horizon, seed): choose "
+                "with where(problem=..., horizon=...)."
+            )
+        return self.runs[0]
+
+
+def _stored(folder: Path) -> list[Path]:
+    """The files of a sweep or of `save`; folders below it are somebody else's."""
+    place = folder / "blocks" if (folder / "sweep.json").is_file() else folder
+    return list(place.glob("*.parquet"))
+
+
+def _as_planned(runs: list[AgentRun], plan: Planned) -> list[AgentRun]:
+    """What the sweep asks for; a warning tells how much else there is."""
+    asked = [run for run in runs if run.key in plan.configurations]
+    if len(asked) < len(runs):
+        warnings.warn(
+            f"Left out: {len(runs) - len(asked)} runs that the sweep does not ask for (any more).",
+            stacklevel=3,
+        )
+    return [run.only(run.replicas < plan.replicas) for run in asked]
+
+
+def _place(run: AgentRun) -> tuple[Any, ...]:
+    """Where a loaded run stands; what claims nothing comes after what does."""
+    proof = run.certificate
+    claims = (proof.claimed_epsilon, proof.claimed_delta)
+    return (run.setup.problem, run.setup.horizon, run.setup.seed, run.name, *claims, run.key)
+
+
+def _summary(run: AgentRun) -> dict[str, Any]:
+    final, proof = run.regret[-1], run.certificate
+    q05, q50, q95 = np.quantile(final, [0.05, 0.5, 0.95])
+    return {
+        "problem": run.setup.problem,
+        "horizon": run.setup.horizon,
+        "agent": run.name,
+        "replicas": len(run.replicas),
+        "mean": float(final.mean()),
+        "se": standard_error(final),
+        "q05": float(q05),
+        "q50": float(q50),
+        "q95": float(q95),
+        "switches": float(run.switches[-1].mean()),
+        "clipped": float(run.clipped.mean()),
+        "seconds": run.seconds,
+        "notion": proof.notion,
+        "claimed_epsilon": proof.claimed_epsilon,
+        "claimed_delta": proof.claimed_delta,
+        "certified_epsilon": proof.epsilon,
+        "certified_delta": proof.delta,
+    }
+
+
+def plot_certificate(proof: Certificate, path: Path, *, title: str) -> Path:
+    """The certified curve delta(epsilon) beside the claim, as PNG, SVG or PDF."""
+    one_of("suffix of the plot", path.suffix, _FORMATS)
+    if proof.claimed_delta == 0 or isinf(proof.claimed_epsilon):
+        raise BadInput("Expected an agent with a claim (epsilon, delta > 0) to plot a curve of.")
+    from dpbandit.results.plots import delta_curve
+
+    brief = proof.ledger.brief
+    draw = partial(
+        delta_curve,
+        delta_at=proof.ledger.delta,
+        title=title,
+        claim=(proof.claimed_epsilon, proof.claimed_delta),
+        certified=proof.epsilon,
+        curve=f"certified curve ({brief})" if brief else "certified curve",
+    )
+    return write_atomically(path, draw)
+
+
+def label(run: AgentRun) -> str:
+    """A run's name and the privacy it certifiably has, for legends."""
+    proof, name = run.certificate, as_text(run.name)
+    if isinf(proof.epsilon):
+        return f"{name} (not private)"
+    if proof.pure == 0:  # epsilon is 0 at delta = 0 too, so no law of an action depends on data
+        return f"{name} (no data used)"
+    brief = f"{proof.ledger.brief}: " if proof.ledger.brief else ""
+    delta = short(proof.claimed_delta)
+    return rf"{name} ({brief}$\epsilon$ = {proof.epsilon:.3g}, $\delta$ = {delta})"
+
+
+def short(value: float) -> str:
+    """A number of few digits.
+
+    >>> short(1e-5)
+    '1e-5'
+    """
+    return f"{value:g}".replace("e-0", "e-")
+
+
+def as_text(name: str) -> str:
+    """A name for a figure: no formula, and lines that fit."""
+    return fill(name.replace("$", r"\$"), 60)

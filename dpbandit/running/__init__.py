@@ -1,0 +1,1 @@
+"""The loop, and comparisons of agents on the same users."""

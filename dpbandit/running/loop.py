@@ -1,0 +1,163 @@
+"""The loop: an agent meets its users round by round, and what happens is logged at marks."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.agents import Uniform
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import MOST_ROUNDS, BadInput, whole
+from dpbandit.base.streams import Seed, Streams
+from dpbandit.privacy.books import Books
+from dpbandit.privacy.mechanism import enrolled
+from dpbandit.running.first_rounds import (
+    FIRST_ROUNDS,
+    check_action,
+    check_context,
+    check_step,
+    check_untouched,
+)
+from dpbandit.specs.bounds import Bounds, Clips
+from dpbandit.specs.protocols import Agent, AgentConfig, Hindsight, Problem, Step
+
+_MARKS = 500
+
+
+@dataclass(frozen=True)
+class Log:
+    """Cumulative regret, reward and switches of action, (marks, R), and the seconds they took."""
+
+    regret: Floats
+    reward: Floats
+    switches: Ints
+    seconds: float
+    best_fixed: npt.NDArray[Any]
+    """the action (R,) that would have been best for all rounds"""
+    clipped: Floats
+    """share of the rounds (R,) that broke the problem's spec, see `dpbandit.specs.bounds`"""
+
+
+def play(
+    problem: Problem,
+    config: AgentConfig,
+    seeds: Sequence[Seed],
+    *,
+    marks: Ints,
+    advance: Callable[[int], None] = lambda rounds: None,
+) -> Log:
+    """One agent, one replica for each seed, from the first round to the last mark.
+
+    `advance` is called with the rounds done since it was called last, at every mark.
+
+    Raises:
+        BadInput: what an agent or a problem hands over in the first rounds has not the form that
+            the spec says, or later is no number; more than the spec's `most_outside` of the rounds
+            break its bounds; the agent calls a mechanism that its ledger does not name.
+    """
+    if isinstance(config, Hindsight):
+        raise BadInput(f"{config} needs an answer to play: {type(config).__name__}.with_answer.")
+    start = time.perf_counter()
+    streams, spec, R = Streams(seeds), problem.spec, len(seeds)
+    problem.reset(streams.child("environment"))
+    regret, reward = np.zeros((2, len(marks), R))
+    total_regret, total_reward = np.zeros((2, R))
+    switches, total_switches = np.zeros((len(marks), R), np.int64), np.zeros(R, np.int64)
+    before: npt.NDArray[Any] | None = None
+    waiting: deque[tuple[Floats, npt.NDArray[Any]]] = deque()
+    bounds, delay, done = Bounds(spec, R, int(marks[-1])), spec.delay, 0
+    with enrolled() as roll:
+        agent = config.make(spec, streams.child("agent"))
+        books = Books(type(config).__name__, agent.ledger, roll)
+        for mark, until in enumerate(marks.tolist()):
+            for t in range(done + 1, until + 1):
+                context, action, step = _meet(problem, agent, t, R)
+                bounds.see(context, step)
+                before = _count_switches(total_switches, before, action)
+                total_regret += step.regret
+                total_reward += step.reward
+                if delay:
+                    waiting.append((np.array(context), np.array(action)))  # theirs may change
+                    if t <= delay:
+                        continue
+                    context, action = waiting.popleft()
+                agent.update(context, action, step.reward if step.datum is None else step.datum)
+            if not np.isfinite(total_regret).all():
+                raise BadInput(
+                    f"Expected finite expected rewards, got a NaN or infinity by round {t}."
+                )
+            books.check(users=until - delay)
+            regret[mark], reward[mark] = total_regret + problem.hindsight(), total_reward
+            switches[mark] = total_switches
+            advance(until - done)
+            done = until
+    seconds, best, clipped = time.perf_counter() - start, problem.best_fixed(), bounds.share()
+    if isinstance(problem, Clips):
+        clipped = np.maximum(clipped, problem.clipped())
+    return Log(regret, reward, switches, seconds, best, clipped)
+
+
+def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, npt.NDArray[Any], Step]:
+    """Round t: the context, the action, and what it brings; their form is looked at for a while."""
+    spec, look = problem.spec, t <= FIRST_ROUNDS
+    context = problem.context()
+    if look:
+        check_context(spec, context, R, t)
+        shown = context.copy()
+    action = agent.act(context)
+    try:
+        if look:
+            check_action(spec, action, R)
+        step = problem.step(action)
+        if look:
+            check_step(spec, step, R)
+            check_untouched(context, shown)
+        finite = isfinite(step.reward @ step.reward)  # the cheapest look at all of them
+        if not finite and not np.isfinite(step.reward).all():
+            raise BadInput(f"Expected finite rewards, got {step.reward}.")
+    except BadInput as mistake:
+        raise BadInput(f"In round {t}: {mistake}") from mistake
+    return context, action, step
+
+
+def play_any(
+    problem: Problem,
+    config: AgentConfig,
+    seeds: Sequence[Seed],
+    *,
+    marks: Ints,
+    advance: Callable[[int], None] = lambda rounds: None,
+) -> Log:
+    """As `play`; for a yardstick that needs an answer somebody else meets the users first."""
+    if isinstance(config, Hindsight):
+        config = config.with_answer(play(problem, Uniform(), seeds, marks=marks).best_fixed)
+    return play(problem, config, seeds, marks=marks, advance=advance)
+
+
+def log_marks(horizon: int) -> Ints:
+    """About 500 rounds at which regret is logged: all of the first, then evenly in log and time.
+
+    >>> log_marks(6).tolist()
+    [1, 2, 3, 4, 5, 6]
+    """
+    whole("horizon", horizon, 1, MOST_ROUNDS)
+    ratios = np.geomspace(1, horizon, _MARKS // 2)
+    steps = np.linspace(1, horizon, _MARKS // 2)
+    return np.unique(np.concatenate([ratios, steps, [horizon]]).round().astype(np.int64))
+
+
+def _count_switches(
+    total: Ints, before: npt.NDArray[Any] | None, action: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    """Add 1 where the action is not the one `before`; returns a copy of it."""
+    if before is None:
+        return np.array(action)
+    changed = action != before
+    total += changed if changed.ndim == 1 else changed.any(axis=1)
+    before[...] = action
+    return before

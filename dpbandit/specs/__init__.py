@@ -1,0 +1,1 @@
+"""What environments, agents and the loop expect of each other, and what is public."""

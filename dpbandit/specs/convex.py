@@ -1,0 +1,60 @@
+"""The public facts of an online convex problem."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, TypeAlias
+
+from dpbandit.base.inputs import BadInput, one_of, whole
+from dpbandit.losses.loss import Loss
+from dpbandit.privacy.accounting.ledger import ALL_ACTIONS
+from dpbandit.specs.protocols import Spec, fits
+
+Feedback: TypeAlias = Literal["value", "datum"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvexSpec(Spec):
+    """A point x of a domain each round, and a convex loss f(x; z) of a user's datum z.
+
+    The action is a point (R, N); the reward is -f(x; z). With feedback "value" an agent is told
+    the reward alone (a bandit; the context is a constant 0 of shape (R, 1)); with feedback "datum"
+    it is told z, the family being public, and the context is the datum of the round before.
+    """
+
+    loss: Loss
+    feedback: Feedback = "value"
+    reward_low: float = field(init=False)
+    reward_high: float = field(init=False)
+    reward_unit: str = "loss"
+    retention: int | None = None
+    """rounds for which a user is to be protected; None: for ever"""
+    in_hindsight: ClassVar[bool] = True
+    scope: ClassVar[str] = ALL_ACTIONS
+    """a user's own point is chosen before her datum is seen"""
+    kind: ClassVar[str] = "a convex problem"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("feedback", self.feedback, ("value", "datum"))
+        if self.retention is not None:
+            whole("retention", self.retention, 1)
+            object.__setattr__(self, "retention", int(self.retention))
+        low, high = self.loss.value_range
+        object.__setattr__(self, "reward_low", -high)
+        object.__setattr__(self, "reward_high", -low)
+
+    @property
+    def context_shape(self) -> tuple[int, ...]:
+        """The shape of one replica's context."""
+        return self.loss.datum_shape if self.feedback == "datum" else (1,)
+
+
+def told(config: object, spec: Spec, feedback: Feedback) -> ConvexSpec:
+    """`spec`, if it is a convex problem with that feedback; else `BadInput` says what would be."""
+    spec = fits(config, spec, ConvexSpec)
+    if spec.feedback != feedback:
+        raise BadInput(
+            f"{type(config).__name__} learns from feedback={feedback!r}, this problem tells "
+            f"{spec.feedback!r}: choose another agent or environment, or, where it can be set, "
+            f"feedback={feedback!r}."
+        )
+    return spec

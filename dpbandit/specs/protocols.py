@@ -1,0 +1,290 @@
+"""What environments, agents and the loop expect of each other.
+
+One round:
+
+    context --> agent.act(context) --> action --> problem.step(action) --> reward, regret
+                reads, writes nothing             agent.update(context, action, reward)
+                                                  clip -> mechanism -> released state
+"""
+
+from dataclasses import dataclass, is_dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import (
+    MOST_ACTIONS,
+    MOST_DIM,
+    MOST_ROUNDS,
+    BadInput,
+    inside,
+    positive,
+    whole,
+)
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.ledger import JOINT_DP, Ledger
+
+MOST_OUTSIDE = 0.01
+"""The share of what users show and give that may lie outside its bounds if nothing else is said."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """The public facts that every problem has; everything private is a user's round."""
+
+    horizon: int
+    """rounds T"""
+    reward_low: float = 0.0
+    reward_high: float = 1.0
+    delay: int = 0
+    """rounds until a reward is seen; the last `delay` rewards never are"""
+    most_outside: float = MOST_OUTSIDE
+    """share of contexts, and of rewards, that may lie outside their bounds, to which agents clip"""
+    reward_unit: str = "reward"
+    """what a reward of 1 is, for axes"""
+    kind: ClassVar[str] = "any problem"
+    scope: ClassVar[str] = JOINT_DP
+    """what privacy means here, in words: a user's own action may fit her own context"""
+    in_hindsight: ClassVar[bool] = False
+    """regret is measured against the best fixed action, not round by round"""
+
+    def __post_init__(self) -> None:
+        for name, low in (("horizon", 1), ("delay", 0)):
+            whole(name, getattr(self, name), low, MOST_ROUNDS)
+            object.__setattr__(self, name, int(getattr(self, name)))  # NumPy's lack `bit_length`
+        inside("most_outside", self.most_outside, 0, 1, ends=True)
+
+    @property
+    def context_shape(self) -> tuple[int, ...]:
+        """The shape of one replica's context."""
+        raise NotImplementedError
+
+    @property
+    def reward_bound(self) -> float:
+        """The largest |reward|."""
+        return max(abs(self.reward_low), abs(self.reward_high))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BanditSpec(Spec):
+    """The public facts of a contextual bandit, whose arms or prices are chosen user by user.
+
+    A round's datum is the user's context and what she would answer to every action. Contexts
+    have l_order norm at most `context_bound`, rewards lie in [reward_low, reward_high].
+    """
+
+    kind: ClassVar[str] = "a contextual bandit"
+    dim: int
+    """features of a context"""
+    context_bound: float = 1.0
+    context_order: float = 2
+    """1, 2 or inf"""
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, 1, MOST_DIM)
+        super().__post_init__()
+        positive("context_bound", self.context_bound)
+        inside("context_order", self.context_order, 1, np.inf, ends=True)
+        if self.context_order not in (1, 2, np.inf):
+            raise BadInput(f"Expected context_order={self.context_order} to be 1, 2 or inf.")
+        if not -np.inf < self.reward_low < self.reward_high < np.inf:
+            raise BadInput(
+                f"Expected finite reward_low={self.reward_low} < reward_high={self.reward_high}."
+            )
+
+    @property
+    def context_shape(self) -> tuple[int, ...]:
+        """The shape of one replica's context."""
+        return (self.dim,)
+
+    @property
+    def context_norm(self) -> float:
+        """A bound on the Euclidean norm of a context (of each arm's row, where arms have rows)."""
+        growth = self.dim**0.5 if self.context_order == np.inf else 1.0
+        return self.context_bound * growth
+
+    @property
+    def half_range(self) -> float:
+        """Half the range of rewards: they are sub-Gaussian with it (Hoeffding's lemma)."""
+        return (self.reward_high - self.reward_low) / 2
+
+    @property
+    def parameter_norm(self) -> float:
+        """The largest Euclidean norm of a theta whose x . theta is a reward for every context x."""
+        growth = self.dim**0.5 if self.context_order == 1 else 1.0
+        return growth * self.reward_bound / self.context_bound
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextualSpec(BanditSpec):
+    """Finitely many arms. Context (R, d), or (R, K, d) when the arms share one parameter."""
+
+    kind: ClassVar[str] = "finitely many arms"
+    n_actions: int
+    shared: bool = False
+    """one parameter for all arms, each with its own row of features"""
+    link: str = "identity"
+    """the mean reward is link(x . theta): identity, logistic, probit, poisson or other"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("n_actions", self.n_actions, 2, MOST_ACTIONS)
+
+    @property
+    def context_shape(self) -> tuple[int, ...]:
+        """The shape of one replica's context."""
+        return (self.n_actions, self.dim) if self.shared else (self.dim,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceListSpec(ContextualSpec):
+    """Arms that are prices: the reward is the margin, price - unit cost, of a sale, and 0 without.
+
+    An agent may ignore that and treat prices as unrelated arms; one that uses it learns demand.
+    """
+
+    prices: tuple[float, ...]
+    """dollars, one for each arm"""
+    unit_cost: float = 0.0
+    """dollars; below every price"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.prices) != self.n_actions:
+            raise BadInput(
+                f"Expected {len(self.prices)} prices to be as many as n_actions={self.n_actions}."
+            )
+        if not (self.unit_cost < min(self.prices) and max(self.prices) < np.inf):
+            raise BadInput(
+                f"Expected finite prices={self.prices} above unit_cost={self.unit_cost}."
+            )
+
+    @property
+    def margins(self) -> Floats:
+        """Dollars earned by a sale at each price, (K,)."""
+        return np.array(self.prices) - self.unit_cost
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceSpec(BanditSpec):
+    """One number to choose from [low, high], a price in dollars. Context (R, d)."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not -np.inf < self.low < self.high < np.inf:
+            raise BadInput(f"Expected finite low={self.low} < high={self.high}.")
+
+
+class Step(NamedTuple):
+    """What one round brought, each (R,)."""
+
+    reward: Floats
+    """what the agent is told, that of `spec.delay` rounds ago"""
+    expected: Floats
+    """mean reward of the action just taken"""
+    oracle: Floats
+    """mean reward of the best action for this context; 0 where there is only hindsight"""
+    regret: Floats
+    """oracle - expected"""
+    datum: Floats | None = None
+    """full information: what the agent is told in place of the reward, (R, *datum_shape)"""
+
+
+class Problem(Protocol):
+    """The dynamics of an environment, written once, for R replicas at a time."""
+
+    @property
+    def spec(self) -> Any:
+        """The public facts, a `Spec`."""
+        ...
+
+    def reset(self, streams: Streams) -> None:
+        """Start an episode, one replica for each stream."""
+        ...
+
+    def context(self) -> Floats:
+        """The current users' contexts, (R, *context_shape)."""
+        ...
+
+    def step(self, action: npt.NDArray[Any]) -> Step:
+        """Serve the current users with `action` (R,) and move on to the next."""
+        ...
+
+    def best_fixed(self) -> npt.NDArray[Any]:
+        """The one action (R, ...) with the largest expected total over the rounds so far."""
+        ...
+
+    def hindsight(self) -> Floats | float:
+        """What the sum of `Step.regret` so far lacks, (R,).
+
+        That is the total reward of the best fixed action where regret is measured against it, and
+        0 where every context has a best action of its own.
+        """
+        ...
+
+
+class Agent(Protocol):
+    """A running agent, made for one spec and R replicas."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """What it promises, complete before round 1."""
+        ...
+
+    def act(self, context: Floats) -> npt.NDArray[Any]:
+        """Actions (R,). Reads the context and remembers nothing of it."""
+        ...
+
+    def update(self, context: Floats, action: npt.NDArray[Any], reward: Floats) -> None:
+        """Learn from a whole triple, through mechanisms if the agent is private."""
+        ...
+
+
+class ScoringAgent(Agent, Protocol):
+    """An agent that plays the arm with the largest score."""
+
+    def scores(self, context: Floats) -> Floats:
+        """What it thinks of each arm, in units of the reward: (R, K). Remembers nothing."""
+        ...
+
+
+class AgentConfig(Protocol):
+    """The public class of an agent: a frozen, keyword-only dataclass that makes running ones."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def make(self, spec: Any, streams: Streams) -> Agent:
+        """An agent for `spec`; raises `BadInput` where it does not fit."""
+        ...
+
+
+def check_config(config: object) -> None:
+    """Raise `BadInput` unless `config` is one: neither its class, nor its name, nor an agent."""
+    if isinstance(config, type) or not is_dataclass(config) or not hasattr(config, "make"):
+        raise BadInput(f"Expected agent {config!r} to be a config, such as LinUCB(alpha=0.5).")
+
+
+class Hindsight:
+    """Mark of a config that may ask what was best in hindsight: an oracle, not an agent."""
+
+    def with_answer(self, action: npt.NDArray[Any]) -> AgentConfig:
+        """The config that plays `action` (R,) all along."""
+        raise NotImplementedError
+
+
+SpecT = TypeVar("SpecT", bound=Spec)
+
+
+def fits(config: object, spec: Spec, kind: type[SpecT]) -> SpecT:
+    """`spec`, if it is of the kind the agent plays; else `BadInput` says what would be."""
+    if isinstance(spec, kind):
+        return spec
+    raise BadInput(
+        f"{type(config).__name__} plays {kind.kind}, got a {type(spec).__name__}: choose another "
+        "agent or environment (see `dpbandit agents` and `dpbandit envs`)."
+    )

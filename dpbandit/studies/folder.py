@@ -1,0 +1,133 @@
+"""A sweep's folder: which replicas of which configuration it holds, and what is wrong with it."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.progress import Progress
+from dpbandit.base.provenance import PROGRAM, provenance
+from dpbandit.results.runs import AgentRun
+from dpbandit.results.store import Corrupt, Foreign, read_runs, write_runs
+from dpbandit.studies.plan import Configuration
+
+BLOCKS = "blocks"
+"""Folder of the blocks below that of the sweep."""
+SWEEP = "sweep.json"
+"""What the sweep asks for, as it was run last."""
+
+
+@dataclass
+class Found:
+    """What is there."""
+
+    replicas: dict[str, set[int]] = field(default_factory=dict)
+    """key of a configuration -> numbers of the replicas that are done"""
+    corrupt: list[Path] = field(default_factory=list)
+    """moved aside, under a name that ends in .corrupt"""
+    foreign: list[Path] = field(default_factory=list)
+    """not of this sweep: neither read nor changed"""
+    files: list[Path] = field(default_factory=list)
+    """of this sweep and whole: there before, or written now"""
+
+    def missing(self, configuration: Configuration, replicas: int) -> list[int]:
+        """The replicas that are still to be run."""
+        done = self.replicas.get(configuration.key, set())
+        return [r for r in range(replicas) if r not in done]
+
+    def check_folder(self, folder: Path) -> None:
+        """Raise `BadInput` where the folder has disappeared: writing would make an empty one."""
+        if not (folder / SWEEP).exists():
+            self.check_files(folder)
+            raise BadInput(f"Expected {folder} to stay: it disappeared. Go on with --resume.")
+
+    def check_files(self, folder: Path) -> None:
+        """Raise `BadInput` where a file that was there is gone."""
+        left = sum(file.exists() for file in self.files)
+        if left < len(self.files):
+            raise BadInput(
+                f"Expected {folder} to keep what is written: {left} of {len(self.files)} files "
+                "are left. Go on with --resume."
+            )
+
+
+def survey(folder: Path, keys: Collection[str], *, progress: bool) -> Found:
+    """Read and verify every block of these configurations below `folder`. Nothing is deleted.
+
+    Raises:
+        BadInput: a block of this sweep was made by another program, whose numbers may differ.
+    """
+    found, files = Found(), blocks(folder)
+    with Progress(len(files), shown=progress) as bar:
+        bar.working_on("verifying", rate=1)
+        for file in files:
+            _look_at(file, keys, found)
+            bar.advance(1)
+    return found
+
+
+def _look_at(file: Path, keys: Collection[str], found: Found) -> None:
+    key = file.name.partition("-")[0]
+    if key not in keys:
+        found.foreign.append(file)
+        return
+    try:
+        runs = read_runs(file)
+    except (Corrupt, Foreign):
+        runs = []
+    if [run.key for run in runs] != [key]:
+        found.corrupt.append(moved_aside(file))
+        return
+    check_program(runs[0], file)
+    found.files.append(file)
+    found.replicas.setdefault(key, set()).update(runs[0].replicas.tolist())
+
+
+def blocks(folder: Path) -> list[Path]:
+    """The blocks that are there; what a killed process left half-written begins with a dot."""
+    files = sorted((folder / BLOCKS).glob("*.parquet"))
+    return [file for file in files if not file.name.startswith(".")]
+
+
+def check_program(run: AgentRun, source: Path | str) -> None:
+    """Raise `BadInput` unless a run was made by this program: others may draw other numbers."""
+    ours = provenance()
+    for part in PROGRAM:
+        if run.provenance[part] != ours[part]:
+            raise BadInput(
+                f"Expected {source} to be made with {part} {ours[part]}, as this program is, got "
+                f"{run.provenance[part]}: choose another --out, or run that program again."
+            )
+
+
+def write_block(folder: Path, run: AgentRun) -> Path:
+    """One block of replicas, under its own name."""
+    name = f"{run.key}-{run.replicas[0]:06d}-{run.replicas[-1]:06d}.parquet"
+    return write_runs(folder / BLOCKS / name, [run])
+
+
+def consecutive(replicas: Sequence[int], size: int) -> list[tuple[int, int]]:
+    """(first, last + 1) of blocks of at most `size` neighbours.
+
+    >>> consecutive([0, 1, 2, 5, 6], 2)
+    [(0, 2), (2, 3), (5, 7)]
+    """
+    numbers = np.array(replicas, dtype=int)
+    parts = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+    return [
+        (int(part[i]), int(part[min(i + size, len(part)) - 1]) + 1)
+        for part in parts
+        for i in range(0, len(part), size)
+    ]
+
+
+def moved_aside(file: Path) -> Path:
+    """The file under a new name, which ends in .corrupt."""
+    aside = file.with_name(f"{file.name}.corrupt")
+    number = 1
+    while aside.exists():
+        number += 1
+        aside = file.with_name(f"{file.name}.{number}.corrupt")
+    return file.rename(aside)

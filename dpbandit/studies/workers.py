@@ -1,0 +1,101 @@
+"""Who computes a sweep: processes or threads of this machine, or a cluster."""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
+from importlib import import_module
+from threading import Thread
+from typing import Any
+from warnings import catch_warnings
+
+from joblib import Parallel, delayed, parallel_config
+from threadpoolctl import threadpool_limits
+
+from dpbandit.base.inputs import BadInput
+
+BACKENDS = ("loky", "dask", "threading")
+_GLANCE = 1.0
+"""Seconds between a worker's looks at whether the sweep still runs."""
+
+
+@contextmanager
+def workers(
+    backend: str, jobs: int, scheduler: str | None
+) -> Iterator[Callable[[Any, Sequence[tuple[Any, ...]]], Generator[Any, None, None]]]:
+    """What runs a function on many arguments and yields what is done, in any order.
+
+    Raises `BadInput` where a cluster cannot be reached, and where workers or cluster are lost.
+    """
+    watched = {"initializer": _end_with, "initargs": (os.getpid(),)} if backend == "loky" else {}
+    cluster = [_cluster(jobs, scheduler)] if backend == "dask" else []
+
+    def run(function: Any, tasks: Sequence[tuple[Any, ...]]) -> Generator[Any, None, None]:
+        at_once = max(1, min(jobs, len(tasks)))
+        parallel = Parallel(n_jobs=at_once, return_as="generator_unordered", batch_size=1)
+        with _told_if_lost():
+            results = parallel(delayed(_work)(function, *task) for task in tasks)
+            try:
+                for one in results:  # noqa: UP028  `yield from` would close it with a warning
+                    yield one
+            finally:
+                with catch_warnings(action="ignore"):  # that what is under way is given up
+                    results.close()
+
+    try:
+        with threadpool_limits(1), parallel_config(backend=backend, **watched):
+            yield run
+    finally:
+        for one in cluster:
+            one.close()
+
+
+def _work(function: Callable[..., Any], *task: Any) -> Any:
+    with threadpool_limits(1):  # more never pays here, and may change a last bit
+        return function(*task)
+
+
+def _end_with(parent: int) -> None:
+    """Let this process end with the one that sweeps, which cannot tell it if it is killed."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_GLANCE)
+        os._exit(1)  # the main thread may wait for ever to hand over a result
+
+    Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _told_if_lost() -> Iterator[None]:
+    """One sentence in place of what joblib and Dask raise when somebody is killed."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, BrokenExecutor):
+            who = "A worker process was killed, perhaps for want of memory"
+        elif type(error).__module__.startswith("distributed"):
+            who = "The Dask cluster was lost, or a worker of it killed"
+        elif "DaskDistributedBackend has no worker" in str(error):
+            who = "The Dask cluster has no workers"
+        else:
+            raise
+        raise BadInput(f"{who}: what is written is kept, go on with --resume.") from error
+
+
+def _cluster(jobs: int, scheduler: str | None) -> Any:
+    """A client of the scheduler, or of a new cluster on this machine."""
+    try:
+        client: Any = import_module("distributed").Client
+    except ImportError:
+        raise BadInput("The dask backend needs `pip install '.[dask]'` in a checkout.") from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost is told once, by us
+    if scheduler is None:
+        return client(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
+    try:
+        return client(scheduler, timeout="20s")
+    except Exception as error:  # of as many kinds as there are transports
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise BadInput(f"Cannot reach the Dask scheduler at {scheduler!r}: {why}.") from None

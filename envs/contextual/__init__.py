@@ -1,0 +1,1 @@
+"""Contextual bandits: arms and prices for users who show a context."""

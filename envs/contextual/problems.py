@@ -1,0 +1,93 @@
+"""What all contextual problems share: a table of users drawn ahead, gathered by the actions.
+
+A round's user is her context and her potential rewards for every arm. Nothing about her depends
+on what was played, so whole blocks of users are drawn at once, every agent with the same seed
+faces the same ones, and a round costs two gathers.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.base.streams import Streams
+from dpbandit.envs.delay import Delay
+from dpbandit.specs.actions import arms_in_range
+from dpbandit.specs.protocols import ContextualSpec, Step
+
+_VALUES_AHEAD = 1 << 17
+"""Table entries drawn at once, for all replicas. Changes speed, never values."""
+
+
+class Users(NamedTuple):
+    """n rounds of users for R replicas and K arms."""
+
+    context: Floats
+    """(n, R, *context_shape)"""
+    mean: Floats
+    """(n, R, K), the expected reward of each arm"""
+    reward: Floats
+    """(n, R, K), the reward she would give for each arm"""
+
+
+class ContextualProblem(ABC):
+    """A `Problem` with finitely many arms; a subclass says how users are drawn.
+
+    Subclasses set `spec`, prepare an episode in `_start` and draw blocks of users in `_users`.
+    """
+
+    spec: ContextualSpec
+
+    @abstractmethod
+    def _start(self, streams: Streams) -> None: ...
+
+    @abstractmethod
+    def _users(self, count: int) -> Users: ...
+
+    def reset(self, streams: Streams) -> None:
+        """Start an episode, one replica for each stream."""
+        R, K = len(streams), self.spec.n_actions
+        self._start(streams)
+        self._drawn, self._next = 0, 0
+        self._ahead = max(1, _VALUES_AHEAD // (R * (self._values_per_user() + K)))
+        self._offset = rows(R) * K
+        self._totals = np.zeros((R, K))
+        self._delay = Delay(self.spec.delay, R)
+
+    def context(self) -> Floats:
+        """The current users' contexts, (R, *context_shape)."""
+        if self._next == self._drawn:
+            users = self._users(self._ahead)
+            self._context, self._next, self._drawn = users.context, 0, len(users.context)
+            self._table = users
+            self._best = users.mean.max(axis=2)
+        context: Floats = self._context[self._next]
+        return context
+
+    def step(self, action: npt.NDArray[Any]) -> Step:
+        """Serve the current users with arm `action` (R,) and move on to the next."""
+        action = arms_in_range(action, len(self._offset), self.spec.n_actions)
+        i = self._next
+        self._next = i + 1
+        chosen = self._offset + action
+        mean = self._table.mean[i]
+        self._totals += mean
+        expected, oracle = mean.take(chosen), self._best[i]
+        reward = self._table.reward[i].take(chosen)
+        if self.spec.delay:
+            reward = self._delay(reward)
+        return Step(reward, expected, oracle, oracle - expected)
+
+    def best_fixed(self) -> Ints:
+        """The arm (R,) with the largest expected total over the rounds so far."""
+        best: Ints = self._totals.argmax(axis=1)
+        return best
+
+    def hindsight(self) -> float:
+        """0: every context has a best arm of its own."""
+        return 0.0
+
+    def _values_per_user(self) -> int:
+        return int(np.prod(self.spec.context_shape))

@@ -1,0 +1,168 @@
+"""Recommendation from real ratings: low-rank tastes fitted once to a file of your own."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import MOST_ACTIONS, MOST_DIM, BadInput, inside, positive, shown, whole
+from dpbandit.base.streams import Streams
+from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.envs.contextual.ratings_files import item_model, read_ratings, tastes
+from dpbandit.specs.protocols import ContextualSpec
+
+
+class Fitted(NamedTuple):
+    """The simulator that a file was made into."""
+
+    context: Floats
+    """(users, 1 + rank), (1, taste) / sqrt(2)"""
+    like: Floats
+    """(users, K), the probability that a user likes an item"""
+    items: tuple[str, ...]
+    """the file's names of the K items"""
+    rmse: float
+    """root mean square error of the model on the ratings of these items, in stars, in sample"""
+    scale: tuple[float, float]
+    """the lowest and the highest rating there may be"""
+
+
+@lru_cache(maxsize=4)
+def _fitted(
+    path: str,
+    stamp: int,
+    n_actions: int,
+    rank: int,
+    told_low: float | None,
+    told_high: float | None,
+    ridge: float,
+) -> Fitted:
+    """The model of a file; `stamp` is when the file was changed last."""
+    ratings = read_ratings(path, low=told_low, high=told_high)
+    low, high = ratings.low, ratings.high
+    taste = tastes(ratings, rank)
+    count = np.bincount(ratings.item)
+    if n_actions > len(count):
+        raise BadInput(f"Expected n_actions={n_actions} <= {len(count)}, the items in {path}.")
+    top = (-count).argsort(kind="stable")[:n_actions]  # ties: first in the file
+    x = np.column_stack([np.ones(len(taste)), taste])
+    stars = np.column_stack([x @ item_model(ratings, taste, item, ridge) for item in top])
+    stars = stars.clip(low, high)
+    arm = np.full(len(count), -1)
+    arm[top] = np.arange(n_actions)
+    among = arm[ratings.item] >= 0
+    error = stars[ratings.user[among], arm[ratings.item[among]]] - ratings.rating[among]
+    return Fitted(
+        context=x / np.sqrt(2),
+        like=(stars - low) / (high - low),
+        items=tuple(ratings.items[item] for item in top),
+        rmse=float(np.sqrt(np.square(error).mean())),
+        scale=(low, high),
+    )
+
+
+@dataclass(kw_only=True, eq=False)
+class RatingsBandit(ContextualProblem):
+    """Recommend one of the K most rated items of a ratings file in MovieLens format.
+
+    ## Description
+    The file is turned into a simulator once. Users' tastes are the leading singular vectors of the
+    users x items matrix of ratings minus item means, scaled to norm 1 for each user; an item's
+    ratings are a ridge regression on the tastes of those who rated it. Users are drawn with
+    replacement and like an item with the probability (model's rating - low) / (high - low).
+    Rewards come from that model always, also where the file has the rating: who rated what was
+    not random, and the best item is known under the model only, never in the world. The whole fit
+    counts as public; what an agent's certificate protects are the simulated users.
+    No file is shipped: licences of ratings mostly forbid it. See `docs/data.md`.
+
+    ## Action space
+    `Discrete(n_actions)`: the item. `env.unwrapped.items[action]` is the file's name for it.
+
+    ## Observation space
+    `Box`, shape (1 + rank,): (1, taste) / sqrt(2), Euclidean norm at most 1.
+
+    ## Rewards
+    1 if the user likes the item, else 0.
+
+    ## Starting state
+    The first user.
+
+    ## Episode end
+    Truncation after `horizon` users; never terminates.
+
+    ## Arguments
+    * `path`: the file: `ratings.csv` (userId,movieId,rating,timestamp), `u.data` (tabs) or
+      `ratings.dat` (`::`). Required.
+    * `n_actions`: items. `rank`: features of a taste. `ridge`: penalty of an item's tastes.
+    * `low`, `high`: the public scale of ratings. Left out, it is that of the file's format: 0.5 to
+      5 for a `ratings.csv` with MovieLens's header, 1 to 5 for `u.data`. A `ratings.dat`, or
+      anything else, does not say its scale (MovieLens 1M: 1 to 5, 10M: 0.5 to 5).
+    * `horizon`: rounds. `delay`: rounds until an answer is seen; 0 is handed out before.
+
+    ## Version history
+    * v0: first release.
+    """
+
+    path: str | Path | None = None
+    n_actions: int = 10
+    rank: int = 5
+    ridge: float = 5.0
+    low: float | None = None
+    high: float | None = None
+    horizon: int = 10_000
+    delay: int = 0
+
+    def __post_init__(self) -> None:
+        whole("n_actions", self.n_actions, 2, MOST_ACTIONS)
+        whole("rank", self.rank, 1, MOST_DIM)
+        positive("ridge", self.ridge)
+        for name, end in (("low", self.low), ("high", self.high)):
+            if end is not None:
+                inside(name, end, -inf, inf, ends=False)
+        if self.path is None:
+            raise BadInput(
+                "Expected path=None to be a ratings file of yours in MovieLens format "
+                "(ratings.csv, u.data or ratings.dat): none is shipped."
+            )
+        if not isinstance(self.path, str | Path):
+            raise BadInput(f"Expected path={shown(self.path)} to be the name of a file.")
+        path = Path(self.path)
+        stamp = path.stat().st_mtime_ns if path.is_file() else 0
+        model = (self.n_actions, self.rank, self.low, self.high, self.ridge)
+        self._fitted = _fitted(str(path), stamp, *model)
+        self.spec = ContextualSpec(
+            n_actions=self.n_actions,
+            dim=1 + self.rank,
+            horizon=self.horizon,
+            delay=self.delay,
+            reward_unit="likes",
+        )
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The file's name of each arm."""
+        return self._fitted.items
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """The lowest and the highest rating there may be, by the format or as told."""
+        return self._fitted.scale
+
+    @property
+    def rmse(self) -> float:
+        """Root mean square error of the model on these items' ratings, in stars, in sample."""
+        return self._fitted.rmse
+
+    def _start(self, streams: Streams) -> None:
+        self._rows = streams.uniforms("users")
+        self._luck = streams.uniforms("likes")
+
+    def _users(self, count: int) -> Users:
+        row = (self._rows.take(count) * len(self._fitted.like)).astype(np.int64)
+        like = self._fitted.like[row]
+        liked = 1.0 * (self._luck.take(count)[..., None] < like)
+        return Users(self._fitted.context[row], like, liked)

@@ -1,0 +1,1 @@
+"""Prediction with expert advice, and who chooses the losses."""

@@ -1,0 +1,1 @@
+"""Streams of independent users of one law, and its best point."""

@@ -1,0 +1,53 @@
+"""Real data as streams: tables of features and answers +-1, one user a row."""
+
+import csv
+import gzip
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+
+import numpy as np
+
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import BadInput, whole
+
+_JUICE = ("SalePriceMM", "SalePriceCH", "LoyalCH")
+
+
+@cache
+def oj() -> Floats:
+    """1,070 purchases of orange juice (vendored, see `envs/data/README.md`): (n, 5).
+
+    Features 1, both sale prices and loyalty to Citrus Hill, each scaled to [-1, 1]; 1 where Minute
+    Maid was bought, -1 where it was Citrus Hill.
+    """
+    packed = (files("dpbandit.envs") / "data" / "oj.csv.gz").read_bytes()
+    data = list(csv.DictReader(gzip.decompress(packed).decode().splitlines()))
+    x = np.array([[float(row[name]) for name in _JUICE] for row in data])
+    x = 2 * (x - x.min(axis=0)) / (x.max(axis=0) - x.min(axis=0)) - 1
+    y = np.array([1.0 if row["Purchase"] == "MM" else -1.0 for row in data])
+    return np.column_stack([np.ones(len(x)), x, y])
+
+
+@cache
+def images() -> tuple[Floats, Ints]:
+    """1,797 images of 8 x 8 pixels in [0, 1] that scikit-learn brings, (n, 64), and their digits.
+
+    Raises `BadInput` without scikit-learn. Treat as read-only.
+    """
+    try:
+        bundled = import_module("sklearn.datasets").load_digits()
+    except ImportError:
+        raise BadInput(
+            "Expected scikit-learn, which brings data='digits', to be installed: "
+            "pip install scikit-learn, or take other data."
+        ) from None
+    return np.asarray(bundled.data, dtype=np.float64) / 16, bundled.target.astype(np.int64)
+
+
+@cache
+def digits(digit: int) -> Floats:
+    """The `images` and an answer: (n, 65), 1 for images of `digit`, -1 for others."""
+    whole("digit", digit, 0, 9)
+    pixels, target = images()
+    return np.column_stack([pixels, np.where(target == digit, 1.0, -1.0)])

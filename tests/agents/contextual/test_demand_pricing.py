@@ -1,0 +1,111 @@
+"""Pricing through demand: joint DP with a private inner agent, and what it wins on orange juice."""
+
+from math import inf, sqrt
+
+import numpy as np
+import pytest
+from scipy.stats import nct
+
+from dpbandit import certify
+from dpbandit.agents import DPUCB, LinTS, LinUCB
+from dpbandit.agents.contextual.demand import DemandPricing, Priced, demand_spec
+from dpbandit.base.streams import Streams
+from dpbandit.envs import OJPricing
+from dpbandit.running.evaluate import log_marks, play
+from dpbandit.specs.protocols import PriceListSpec
+from tests.harness import billboard_differences, largest_move, loud_users, run
+
+PRICES = PriceListSpec(
+    n_actions=3, dim=2, horizon=24, prices=(1.0, 1.5, 2.0), unit_cost=0.5, reward_high=1.5
+)
+PRIVATE = [
+    Priced(agent=DPUCB(refresh_every=3), features=features, explore=explore)
+    for features in ("additive", "interactions")
+    for explore in (None, 5)
+]
+every_private_agent = pytest.mark.parametrize("config", PRIVATE, ids=repr)
+
+
+def two_worlds(config, t, replicas=60):
+    world, other = (loud_users(PRICES, replicas, seed) for seed in (1, 2))
+    with np.errstate(all="ignore"):  # users that are no numbers
+        first = run(config, PRICES, world)
+        return first, run(config, PRICES, world.swapped(t, other), replay=first)
+
+
+@every_private_agent
+@pytest.mark.parametrize("t", [0, 7])
+def test_a_user_moves_the_door_by_at_most_its_sensitivity_and_nothing_else(config, t):
+    """Sensitivity at the door and billboard replay, as for every registered agent."""
+    first, second = two_worlds(config, t)
+    assert largest_move(first, second, t).max() <= 1 + 1e-9
+    assert billboard_differences(first, second, t) == []
+
+
+class CountsSales(DemandPricing):
+    """Prey: keeps how often each price sold, outside the door."""
+
+    def update(self, context, action, reward):
+        super().update(context, action, reward)
+        self._sales = getattr(self, "_sales", 0) + np.nan_to_num(reward)
+
+
+class RemembersRows(DemandPricing):
+    """Prey: spares itself computing the scores twice."""
+
+    def scores(self, context):
+        self._last = super().scores(context)
+        return self._last
+
+
+@pytest.mark.parametrize("prey", [CountsSales, RemembersRows])
+def test_billboard_catches_a_wrapper_that_remembers(prey, monkeypatch):
+    monkeypatch.setattr("dpbandit.agents.contextual.demand.DemandPricing", prey)
+    assert any(billboard_differences(*two_worlds(PRIVATE[0], t), t) for t in (0, 7))
+
+
+@every_private_agent
+def test_certificate_is_the_inner_agents(config):
+    proof = certify(config, PRICES)
+    inner = certify(config.agent, demand_spec(PRICES, config.features))
+    assert proof.holds
+    assert proof.claimed_epsilon == 1.0
+    assert (proof.ledger, proof.epsilon) == (inner.ledger, inner.epsilon)
+    assert certify(LinUCB(model="demand"), PRICES).epsilon == inf
+
+
+@pytest.mark.parametrize("config", [PRIVATE[0], LinUCB(model="demand"), LinTS(model="demand")])
+def test_replicas_do_not_know_each_other(config):
+    """Four replicas equal two runs of two and four lone ones, difference exactly 0.0."""
+    rng = np.random.default_rng(5)
+    contexts, sold = rng.uniform(-0.7, 0.7, (24, 4, 2)), rng.random((24, 4)) < 0.5
+
+    def scores(first, last):
+        agent = config.make(PRICES, Streams(range(first, last)))
+        seen = []
+        for context, sale in zip(contexts[:, first:last], sold[:, first:last], strict=True):
+            action = agent.act(context)
+            agent.update(context, action, PRICES.margins[action] * sale)
+            seen.append(agent.scores(context))
+        return np.array(seen)
+
+    together = scores(0, 4)
+    for size in (1, 2):
+        parts = [scores(i, i + size) for i in range(0, 4, size)]
+        np.testing.assert_array_equal(together, np.concatenate(parts, axis=1))
+
+
+def test_demand_beats_unrelated_arms():
+    """Statistical: T = 5,000, paired over 20 replicas, LinUCB's default. One-sided at 3 standard
+    errors, false alarm 0.4 % by Student's t if both were equal. Power: a model of demand that saves
+    40 % of the regret is seen with probability 0.95 (asserted, noncentral t); on eight other
+    sets of seeds it saved 42 to 55 %, at 5.2 to 7.6 standard errors."""
+    seeds = [(0, r) for r in range(20)]
+    arms, demand = (
+        play(OJPricing(horizon=5000), config, seeds, marks=log_marks(5000)).regret[-1]
+        for config in (LinUCB(), LinUCB(model="demand"))
+    )
+    gain = arms - demand
+    error = gain.std(ddof=1) / sqrt(20)
+    assert gain.mean() > 3 * error
+    assert nct.sf(3, 19, 0.4 * arms.mean() / error) > 0.95

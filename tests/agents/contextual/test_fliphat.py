@@ -1,0 +1,201 @@
+"""FLIPHAT: the non-private limit, public episodes, the printed constants, and that it learns."""
+
+from math import ceil, inf, log, sqrt
+
+import numpy as np
+import pytest
+
+from dpbandit import BadInput, certify
+from dpbandit.agents import FLIPHAT, Uniform
+from dpbandit.base.streams import Streams
+from dpbandit.running.evaluate import play, problem_maker
+from dpbandit.specs.protocols import ContextualSpec, PriceSpec
+
+EASY = {"n_actions": 2, "dim": 20, "context_order": inf, "parameters": "sparse-signs"}
+EASY |= {"contexts": "signs", "sparsity": 3, "noise": 0.05}
+SPEC = ContextualSpec(n_actions=2, dim=50, horizon=10_000, context_order=inf)
+
+
+def regret(config, horizon=3000, replicas=20, **env_kwargs):
+    problem = problem_maker("GLMBandit")(horizon=horizon, **{**EASY, **env_kwargs})
+    seeds = [(4, r) for r in range(replicas)]
+    return play(problem, config, seeds, marks=np.array([horizon])).regret[-1]
+
+
+def t_statistic(config, **env_kwargs):
+    gain = regret(Uniform(), **env_kwargs) - regret(config, **env_kwargs)
+    return gain.mean() / (gain.std(ddof=1) / sqrt(len(gain)))
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["disjoint", "shared"])
+def test_learns_at_large_epsilon(shared):
+    """Statistical, paired with uniform play over 20 replicas: t > 6 is a false alarm below 1e-5
+    for an agent that does not learn. Power: the same agent with epsilon = 0.001, which learns
+    nothing, stays below; at epsilon = 10 at most half of uniform's regret is left."""
+    config = FLIPHAT(epsilon=10.0, delta=1e-4, sparsity=3)
+    assert t_statistic(config, shared=shared) > 6
+    assert t_statistic(FLIPHAT(epsilon=1e-3, delta=1e-4), shared=shared) < 6
+    assert regret(config, shared=shared).mean() < regret(Uniform(), shared=shared).mean() / 2
+
+
+def test_paper_learns_without_noise_and_not_at_epsilon_one():
+    """The same power statement for the printed algorithm: its noise hides everything at 1."""
+    assert t_statistic(FLIPHAT(epsilon=inf, calibration="paper", sparsity=3)) > 6
+    assert t_statistic(FLIPHAT(epsilon=1.0, delta=1e-4, calibration="paper", sparsity=3)) < 6
+
+
+def test_blockwise_peeling_and_clips_beat_the_printed_noise():
+    """Paired, 20 replicas, epsilon 10: at least 6 standard errors apart."""
+    certified = regret(FLIPHAT(epsilon=10.0, delta=1e-4, sparsity=3))
+    paper = regret(FLIPHAT(epsilon=10.0, delta=1e-4, sparsity=3, calibration="paper"))
+    gain = paper - certified
+    assert gain.mean() > 6 * gain.std(ddof=1) / sqrt(len(gain))
+
+
+def direct_actions(x, means, *, first, sparsity, iterations, step, clip, radius):
+    """Oracle: one replica, disjoint arms, no privacy code: greedy play on plain IHT estimates."""
+    T, d = x.shape
+    K = means.shape[1]
+    beta, actions, start, length = None, [], 0, first
+    for t in range(T):
+        a = t % K if beta is None else int(np.argmax(beta @ x[t]))
+        actions.append(a)
+        if t + 1 == start + length and t + 1 < T:
+            beta = np.zeros((K, d))
+            played = np.array(actions[start:])
+            rows, r = x[start : t + 1], means[np.arange(start, t + 1), played]
+            for _ in range(iterations):
+                v = beta.copy()
+                for g in range(K):
+                    mine = played == g
+                    residual = np.clip(r[mine] - rows[mine] @ beta[g], -clip, clip)
+                    v[g] += step / length * residual @ rows[mine]
+                    v[g][np.argsort(np.abs(v[g]))[: d - sparsity]] = 0
+                beta = v
+                assert np.abs(v).sum(axis=1).max() <= radius  # the ball is not what is tested
+            start, length = t + 1, 2 * length
+    return actions
+
+
+def test_without_privacy_it_is_hard_thresholding_with_forgetting():
+    """epsilon = inf plays exactly the actions of the direct program, round by round."""
+    T, K, d = 200, 3, 8
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (T, d))
+    theta = np.zeros((K, d))
+    theta[:, :2] = rng.standard_normal((K, 2)) / 3
+    means = (x @ theta.T + 0.05 * rng.standard_normal((T, K))).clip(-1, 1)
+    spec = ContextualSpec(
+        n_actions=K, dim=d, horizon=T, context_order=inf, reward_low=-1.0, reward_high=1.0
+    )
+    config = FLIPHAT(
+        epsilon=inf, sparsity=2, iterations=4, first_episode=10, residual_clip=0.3, radius=5.0
+    )
+    agent, played = config.make(spec, Streams([0])), []
+    for t in range(T):
+        played.append(agent.act(x[None, t]))
+        agent.update(x[None, t], played[-1], means[t, played[-1]])
+    wanted = direct_actions(
+        x, means, first=10, sparsity=2, iterations=4, step=0.5 * K, clip=0.3, radius=5.0
+    )
+    assert np.concatenate(played).tolist() == wanted
+    assert certify(config, spec).epsilon == inf
+
+
+def release_rounds(config, spec, seed):
+    rng, agent, found = np.random.default_rng(seed), config.make(spec, Streams([seed])), []
+    for t in range(spec.horizon - spec.delay):
+        context = rng.standard_normal((1, *spec.context_shape))
+        before = agent._beta
+        agent.update(context, agent.act(context), rng.standard_normal(1))
+        if agent._beta is not before:
+            found.append(t + 1)
+    return found
+
+
+@pytest.mark.parametrize("calibration", ["certified", "paper"])
+@pytest.mark.parametrize("delay", [0, 3])
+def test_episodes_double_whatever_the_data_and_the_last_one_is_not_used(calibration, delay):
+    """Golden: first = 5 gives ends 5, 15, 35, 75 below horizon - delay; at 75 - delay updates the
+    fourth would be met by nobody."""
+    config = FLIPHAT(first_episode=5, calibration=calibration)
+    for horizon, ends in ((75 + delay, [5, 15, 35]), (76 + delay, [5, 15, 35, 75])):
+        spec = ContextualSpec(n_actions=2, dim=3, horizon=horizon, delay=delay)
+        assert {tuple(release_rounds(config, spec, seed)) for seed in (1, 2)} == {tuple(ends)}
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3, 5])
+@pytest.mark.parametrize("calibration", ["certified", "paper"])
+def test_short_runs(horizon, calibration):
+    """With one round nobody meets an estimate: epsilon 0."""
+    config = FLIPHAT(calibration=calibration)
+    assert np.isfinite(regret(config, horizon=horizon)).all()
+    spec = ContextualSpec(n_actions=2, dim=2, horizon=horizon)
+    proof = certify(config, spec)
+    assert proof.holds
+    assert (proof.epsilon == 0) == (horizon == 1)
+
+
+@pytest.mark.parametrize("calibration", ["certified", "paper"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_certificates_are_within_the_claim(calibration, epsilon):
+    proof = certify(FLIPHAT(epsilon=epsilon, delta=1e-4, calibration=calibration), SPEC)
+    assert proof.epsilon <= epsilon
+    if calibration == "certified":
+        assert proof.epsilon == pytest.approx(epsilon, rel=1e-3)
+    assert proof.as_dict()["ledger"]["spends"]
+
+
+def test_printed_constants_by_hand():
+    """Golden, T = 10^4, K = 2 disjoint arms, s = 5 each: episodes 1, 2, ..., 4096 (the next one
+    would end at 16,383), M = ceil(ln 4097) = 9, 10 picks of 100, scale over the movement
+    2 sqrt(3 x 10 ln(9 / delta)) 9 / epsilon, movement 2 (B + X radius) = 4 a unit of step / n."""
+    delta, M, s = 1e-4, 9, 10
+    assert ceil(log(4097)) == M
+    agent = FLIPHAT(epsilon=1.0, delta=delta, calibration="paper").make(SPEC, Streams([0]))
+    multiplier = 2 * sqrt(3 * s * log(M / delta)) * M
+    assert agent.ledger.pure == pytest.approx(M * s * 3 / multiplier)
+    assert agent._estimates.sensitivity == pytest.approx(4.0)
+    assert "13 episodes" in agent.ledger.spends[0].note
+
+
+def test_scores_are_predictions_and_play_is_greedy():
+    spec = ContextualSpec(n_actions=3, dim=2, horizon=40, shared=True)
+    agent = FLIPHAT(epsilon=inf, first_episode=4).make(spec, Streams([0, 1]))
+    rng = np.random.default_rng(1)
+    for t in range(8):
+        context = rng.standard_normal((2, 3, 2))
+        action = agent.act(context)
+        if t < 4:
+            assert (action == t % 3).all()
+        else:
+            wanted = np.einsum("rkd,rd->rk", context, agent._beta[:, 0])
+            np.testing.assert_allclose(agent.scores(context), wanted, rtol=0, atol=1e-12)
+            np.testing.assert_array_equal(action, wanted.argmax(axis=1))
+        agent.update(context, action, rng.random(2))
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ({"epsilon": 0}, "epsilon=0"),
+        ({"delta": 0.0}, "delta=0.0"),
+        ({"calibration": "papre"}, "did you mean paper"),
+        ({"sparsity": 0}, "sparsity=0"),
+        ({"iterations": 0}, "iterations=0"),
+        ({"first_episode": 2.5}, "first_episode=2.5"),
+        ({"step_size": 0}, "step_size=0"),
+        ({"residual_clip": -1}, "residual_clip=-1"),
+        ({"context_clip": 0}, "context_clip=0"),
+        ({"radius": inf}, "radius=inf"),
+        ({"pick_share": 1}, "pick_share=1"),
+    ],
+)
+def test_mistakes_are_named(setting, named):
+    with pytest.raises(BadInput, match=named):
+        FLIPHAT(**setting)
+
+
+def test_refuses_prices():
+    with pytest.raises(BadInput, match="finitely many arms"):
+        FLIPHAT().make(PriceSpec(dim=2, horizon=9, low=1.0, high=2.0), Streams([0]))

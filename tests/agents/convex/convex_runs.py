@@ -1,0 +1,99 @@
+"""What tests of convex agents share: data, a loop that also plays adversaries, and the noise."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpbandit.base.streams import Streams
+from dpbandit.specs.convex import ConvexSpec
+from tests.harness import door
+
+
+class Run(NamedTuple):
+    """One run of R replicas over T rounds."""
+
+    actions: Any
+    """(T, R, N)"""
+    data: Any
+    """(T, R, *datum_shape)"""
+    regret: Any
+    """(R,), against the best fixed point in hindsight"""
+    queries: list[Any]
+    """what each call fed to the door, (R, ...)"""
+    releases: list[Any]
+
+    @property
+    def noise(self) -> Any:
+        """B_1, B_2, .. of a running sum, (m, R, k)."""
+        useful = [r is not None for r in self.releases]
+        return np.array([r for r in self.releases if r is not None]) - np.cumsum(
+            np.array(self.queries)[useful], axis=0
+        )
+
+
+def play(config, loss, data, *, feedback="datum", seed=0, replay=None):
+    """Play `data`, (T, R, *datum_shape), or ask an adversary (t, actions so far) -> datum.
+
+    With `replay`, the releases of that run are handed out again, in place of fresh ones.
+    """
+    T, R = (len(data), data.shape[1]) if isinstance(data, np.ndarray) else data.size
+    spec = ConvexSpec(loss=loss, feedback=feedback, horizon=T)
+    agent = config.make(spec, Streams([(seed, r) for r in range(R)]))
+    actions, told, queries, releases, total = [], [], [], [], np.zeros(R)
+    comparator = loss.comparator(R)
+    with door(queries, [], releases, replay):
+        for t in range(T):
+            actions.append(agent.act(np.zeros((R, *spec.context_shape))))
+            z = data[t] if isinstance(data, np.ndarray) else data(t, actions)
+            value = loss.value(actions[-1], z)
+            total += value
+            comparator.add(z)
+            told.append(z)
+            agent.update(np.zeros(()), actions[-1], z if feedback == "datum" else -value)
+    regret = total - comparator.best()[1]
+    return Run(np.array(actions), np.array(told), regret, queries, releases)
+
+
+class Adversary(NamedTuple):
+    """A rule (t, actions (1..t) so far) -> the datum of round t, for R replicas and T rounds."""
+
+    rule: Any
+    size: tuple[int, int]
+
+    def __call__(self, t, actions):
+        return self.rule(t, actions)
+
+
+def sphere(rng, *shape):
+    g = rng.standard_normal(shape)
+    return g / np.linalg.norm(g, axis=-1, keepdims=True)
+
+
+def targets(T, R, seed=1):
+    """P-quad: 0.5 e_1 + 0.5 v_t, v_t uniform on the sphere of R^5."""
+    return 0.5 * np.eye(5)[0] + 0.5 * sphere(np.random.default_rng(seed), T, R, 5)
+
+
+def standing(regret):
+    """Mean and standard error."""
+    return regret.mean(), regret.std(ddof=1) / len(regret) ** 0.5
+
+
+def assert_agrees(regret, reference, error):
+    """Within 4 combined standard errors of a reference (false alarm 6e-5)."""
+    mean, own = standing(regret)
+    assert abs(mean - reference) <= 4 * (own**2 + error**2) ** 0.5 + 0.005, (mean, own)
+
+
+def node_noises(B):
+    """z_1, z_2, .. of a tree whose prefixes carry B_1, B_2, .. (m, R, k)."""
+    padded = np.concatenate([np.zeros((1, *B.shape[1:])), B])
+    t = np.arange(1, len(padded))
+    return padded[t] - padded[t & (t - 1)]
+
+
+def nodes_of(leaf, m):
+    """The nodes, by the leaf that closes them, that a leaf lies in: leaf, + its lowest bit, ..."""
+    while leaf <= m:
+        yield leaf
+        leaf += leaf & -leaf

@@ -1,0 +1,321 @@
+"""Sparse vector experts: published regrets, exact means without privacy, edges, symmetries."""
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from dpbandit import certify
+from dpbandit.agents import AdaptiveSparseVectorExperts, SparseVectorExperts
+from dpbandit.agents.experts.calibration import Plan, certified, paper, without_privacy
+from dpbandit.agents.experts.segments import Segments
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Streams
+from dpbandit.envs.experts.advice import Experts
+from dpbandit.specs.experts import ExpertsSpec
+from tests.agents.experts.test_calibration import CS
+
+
+def play(problem, make, R, rounds=None):
+    """Total losses less the best expert's, draws of this epoch, restarts: (R,) each, and the
+    agent."""
+    streams = Streams(range(R))
+    problem.reset(streams.child("environment"))
+    agent = make(problem.spec, streams.child("agent"))
+    total = np.zeros(R)
+    for _ in range(rounds or problem.spec.horizon):
+        action = agent.act(problem.context())
+        step = problem.step(action)
+        total += step.regret
+        agent.update(None, action, step.datum)
+    return total + problem.hindsight(), agent
+
+
+PLAYERS = ("svtP", "svtPad", "svtC", "svtCad", "svtT", "alg2C")
+EPS1 = """
+1000 16 467.3 8.4 0.0 463.5 9.0 0.0 134.0 4.6 1.4 117.6 4.2 1.4 93.6 2.7 1.4 148.7 4.7 1.2
+1000 256 501.0 1.1 0.0 500.4 1.1 0.0 337.9 6.6 2.4 237.7 4.6 2.3 234.3 4.4 1.9 350.9 6.3 2.0
+1000 4096 498.3 1.0 0.0 499.3 1.2 0.0 479.4 3.8 2.0 371.3 5.3 3.2 425.1 4.5 2.9 482.1 3.4 2.0
+10000 16 3287.2 97.1 1.5 2350.8 76.9 1.5 168.8 5.7 1.4 135.6 4.7 1.3 98.1 3.0 1.3 173.6 5.6 1.3
+"""
+EPS10 = """
+1000 16 264.5 7.8 1.5 207.2 7.0 1.6 14.1 0.4 1.2 13.6 0.4 1.4 10.1 0.3 1.3 15.2 0.5 1.2
+1000 256 456.4 5.6 2.0 386.2 6.6 2.7 33.5 0.7 2.0 28.7 0.5 2.4 26.3 0.6 2.0 36.5 0.6 2.1
+1000 4096 495.6 2.1 2.0 481.2 3.5 3.0 59.1 0.9 3.0 44.2 0.6 3.4 47.4 0.7 3.2 61.6 0.9 3.0
+10000 16 351.8 10.7 1.6 240.3 8.5 1.6 17.4 0.6 1.3 15.5 0.5 1.3 10.3 0.3 1.3 19.4 0.7 1.4
+"""
+"""T, d; for each player mean regret, its standard error, mean number of draws."""
+
+
+def reference():
+    for epsilon, table in ((1.0, EPS1), (10.0, EPS10)):
+        for line in table.strip().split("\n"):
+            T, d, *numbers = (float(x) for x in line.split())
+            for i, name in enumerate(PLAYERS):
+                mark = [pytest.mark.slow] if T > 1000 else []
+                id = f"{name}-{T:.0f}-{d:.0f}-{epsilon:g}"
+                row = (name, int(T), int(d), epsilon, *numbers[3 * i : 3 * i + 3])
+                yield pytest.param(*row, marks=mark, id=id)
+
+
+def published(name, T, d, epsilon):
+    """A running agent set as in the tables, whose grid of c was coarser."""
+    delta = 1e-6 if name.endswith("ad") else 0.0
+    target = {"epsilon": epsilon, "delta": delta, "failure": 0.05 if name == "svtT" else 1 / T}
+    best = 10 / epsilon if name == "alg2C" else 0.0
+    if name.startswith("svtP"):
+        plan = paper(d, T, **target)
+    else:
+        plan = certified(d, T, best_loss=best, cs=CS, **target)
+    return lambda spec, streams: Segments(
+        spec, streams, plan, best_loss=best, restarts=name == "alg2C"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "T", "d", "epsilon", "mean", "error", "switches"), list(reference())
+)
+def test_published_regret(name, T, d, epsilon, mean, error, switches):
+    """Statistical: an independent program's table of 200 runs on one sequence of coins. Regret and
+    number of draws agree within 4 combined standard errors (and rounding)."""
+    problem = Experts(n_actions=d, horizon=T, shared_table=True)
+    regret, agent = play(problem, published(name, T, d, epsilon), 200)
+    assert abs(regret.mean() - mean) <= 4 * np.hypot(error, regret.std() / 200**0.5) + 0.05
+    assert (agent.epoch == 0).mean() > 0.98
+    draws = agent.drawn.mean()
+    assert abs(draws - switches) <= 4 * 2**0.5 * agent.drawn.std() / 200**0.5 + 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("p0", "best_loss", "name", "mean", "error"),
+    [
+        (0.001, 20.0, "svtC", 412.6, 10.4),
+        (0.001, 20.0, "svtCad", 283.0, 7.2),
+        (0.001, None, "alg2C", 717.5, 13.1),
+        (0.1, 1200.0, "svtC", 1816.6, 58.5),
+        (0.1, 1200.0, "svtCad", 1741.8, 55.8),
+        (0.1, None, "alg2C", 569.6, 10.7),
+    ],
+)
+def test_published_regret_of_small_losses(p0, best_loss, name, mean, error):
+    """Statistical: d = 256, T = 1e4, epsilon = 1, as above; 100 runs. L* given, or looked for."""
+    target = {"epsilon": 1.0, "delta": 1e-6 if name.endswith("ad") else 0.0, "failure": 1e-4}
+    best = best_loss or certified(256, 10_000, cs=CS, **target).margin
+    plan = certified(256, 10_000, best_loss=best, cs=CS, **target)
+    restarts = best_loss is None
+    regret, agent = play(
+        Experts(n_actions=256, horizon=10_000, best_loss=p0, shared_table=True),
+        lambda spec, streams: Segments(spec, streams, plan, best_loss=best, restarts=restarts),
+        100,
+    )
+    assert abs(regret.mean() - mean) <= 4 * np.hypot(error, regret.std() / 10) + 0.05
+    assert (agent.epoch == 0).all()
+
+
+@pytest.mark.parametrize(("d", "mean", "error"), [(16, 2.0185, 0.016), (256, 3.998, 0.022)])
+def test_halving_without_privacy(d, mean, error):
+    """Golden: at epsilon = inf each stage of halving costs a mistake with probability 1/2, so their
+    number is Bin(log2 d, 1/2). Statistical: 4,000 runs, 5 standard errors; false alarm 1e-6."""
+    problem = Experts(kind="halving", n_actions=d, horizon=32)
+    total, agent = play(problem, SparseVectorExperts(epsilon=inf).make, 4000)
+    stages = np.log2(d)
+    assert abs(total.mean() - stages / 2) <= 5 * (stages / 4 / 4000) ** 0.5
+    assert abs(total.mean() - mean) <= 5 * np.hypot(error, total.std() / 4000**0.5)
+    assert total.var() == pytest.approx(stages / 4, rel=0.12)
+    np.testing.assert_array_equal(agent.drawn, total)
+
+
+def told(losses, agent, R, rounds=1):
+    row = np.broadcast_to(np.asarray(losses, dtype=float), (R, len(losses)))
+    for _ in range(rounds):
+        agent.update(row, agent.act(row), row)
+
+
+def test_ties_without_privacy():
+    """At epsilon = inf draws are uniform among the best; a test is strict. 5 standard errors."""
+    R = 2000
+    spec = ExpertsSpec(n_actions=5, horizon=9)
+    agent = SparseVectorExperts(epsilon=inf, best_loss=1.0).make(spec, Streams(range(R)))
+    first = agent.act(None)
+    assert (np.abs(np.bincount(first) - R / 5) < 5 * (R * 0.16) ** 0.5).all()
+    told([1, 1, 1, 1, 1], agent, R)
+    np.testing.assert_array_equal(agent.act(None), first)  # 1 is not more than L* = 1
+    told([1, 1, 0, 1, 1], agent, R)
+    moved = first != 2
+    np.testing.assert_array_equal(agent.drawn, moved)
+    told([0, 1, 1, 0, 1], agent, R)  # totals 2, 3, 2, 2, 3
+    told([1, 1, 1, 1, 1], agent, R, rounds=2)
+    found = np.bincount(agent.act(None)[agent.drawn == 2], minlength=5)
+    assert (found[[1, 4]] == 0).all()
+    assert np.ptp(found[[0, 2, 3]]) < 5 * (2 * found.sum() / 3) ** 0.5
+    assert certify(SparseVectorExperts(epsilon=inf), spec).epsilon == inf
+
+
+def test_draws_run_out():
+    """After K draws and one more firing x stays and nothing is tested; or with `restarts`, all
+    starts anew with twice the L*, sums 0 and K draws."""
+    R, d = 300, 4
+    spec = ExpertsSpec(n_actions=d, horizon=99)
+    plan = Plan(2, inf, 0.5, inf, inf)
+    agent = Segments(spec, Streams(range(R)), plan, best_loss=0.0)
+    told([1] * d, agent, R, rounds=2)
+    assert (agent.drawn == 2).all()
+    last = agent.act(None)
+    told([1] * d, agent, R, rounds=20)
+    np.testing.assert_array_equal(agent.act(None), last)
+    assert (agent.drawn == 2).all()
+
+    agent = Segments(spec, Streams(range(R)), plan, best_loss=1.0, restarts=True)
+    told([1, 1, 1, 1], agent, R, rounds=5)
+    assert (agent.drawn == 2).all()
+    assert (agent.epoch == 0).all()
+    told([1, 1, 1, 1], agent, R)  # in round 6 the third test fires
+    assert (agent.drawn == 0).all()
+    assert (agent.epoch == 1).all()
+    np.testing.assert_array_equal(agent.best_loss, 2.0)
+    assert set(agent.act(None).tolist()) == set(range(d))
+    told([0.8, 1, 1, 1], agent, R, rounds=3)  # thresholds are 2.5 now
+    lost = agent.drawn == 1  # whoever did not start with expert 0: 3 against 2.4
+    assert lost.mean() == pytest.approx(0.75, abs=0.13)
+    chosen = agent.act(None)[lost]
+    assert (chosen == 0).mean() == pytest.approx(1, abs=1e-12)  # 2.4 is less than 3: fresh sums
+
+
+def test_premature_firings():
+    """Golden: without losses a test fires with probability e^(-eps1 margin) / 2; over T rounds and
+    R runs as many as that. Statistical: 5 standard errors, false alarm 1e-6."""
+    R, T, plan = 400, 100, Plan(10**6, 1.0, 3.0, 1.0, 1.0)
+    agent = Segments(ExpertsSpec(n_actions=3, horizon=T), Streams(range(R)), plan, best_loss=0.0)
+    told([0, 0, 0], agent, R, rounds=T)
+    most = R * T * np.exp(-3.0) / 2
+    fires = agent.drawn.sum()
+    assert fires <= most + 5 * most**0.5
+    assert fires > most / 4  # within a segment, rho is the same
+
+
+@pytest.mark.parametrize("agent", [SparseVectorExperts, AdaptiveSparseVectorExperts])
+@pytest.mark.parametrize("epsilon", [0.1, inf])
+@pytest.mark.parametrize("calibration", ["certified", "paper", "paper-fixed"])
+def test_smallest_problems(agent, epsilon, calibration):
+    """One round, one expert, two experts who always lose; thresholds beyond T never fire."""
+    config = agent(epsilon=epsilon, calibration=calibration)
+    for d, T in ((1, 3), (3, 1), (2, 20)):
+        problem = Experts(kind="table", table=np.ones((T, d)), horizon=T)
+        regret, player = play(problem, config.make, 5)
+        np.testing.assert_array_equal(regret, 0)
+        if d == 2 and epsilon < inf:
+            assert (player.drawn == 0).all()
+    assert certify(config, ExpertsSpec(n_actions=1, horizon=9)).epsilon == 0
+
+
+@pytest.mark.parametrize("change", ["rename", "scale"])
+def test_symmetries(change):
+    """Experts renamed, with their noise and the first one; losses, L*, margin, noise and 1/eta
+    halved: the same play, bit for bit."""
+    R, d, T, order = 50, 6, 200, np.array([3, 5, 1, 0, 2, 4])
+    plan, spec = Plan(9, 0.5, 6.0, 1.0, 0.5), ExpertsSpec(n_actions=d, horizon=T)
+    one = Segments(spec, Streams(range(R)), plan, best_loss=2.0)
+    losses, back = np.random.default_rng(0).integers(0, 9, (T, R, d)) / 8, np.arange(d)
+    if change == "scale":
+        half = Plan(9, 1.0, 3.0, 2.0, 1.0)
+        two, others = Segments(spec, Streams(range(R)), half, best_loss=1.0), losses / 2
+    else:
+        two, others, back = Segments(spec, Streams(range(R)), plan, best_loss=2.0), None, order
+        others, noise = losses[..., order.argsort()], two._selections._noise
+        two._selections._noise = lambda: noise()[:, order.argsort()]
+        two.expert = order[two.expert]
+    for mine, other in zip(losses, others, strict=True):
+        np.testing.assert_array_equal(back[one.act(None)], two.act(None))
+        one.update(None, None, mine)
+        two.update(None, None, other)
+    assert one.drawn.mean() > 1
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_views_of_one_row(restarts):
+    """Losses that all replicas share, a view of one row, are summed once: the same play as with
+    rows of their own, and alone, bit for bit; also when that changes midway."""
+    R, d, T = 7, 5, 300
+    plan = Plan(2, 0.8, 1.0, 2.0, 2.0)
+    losses = np.random.default_rng(0).random((T, d))
+    kwargs = {"best_loss": 0.5, "restarts": restarts}
+
+    def experts(seeds, copied):
+        agent = Segments(ExpertsSpec(n_actions=d, horizon=T), Streams(seeds), plan, **kwargs)
+        played = []
+        for t, row in enumerate(losses):
+            view = np.broadcast_to(row, (len(seeds), d))
+            played.append(agent.act(None))
+            agent.update(None, None, view.copy() if copied(t) else view)
+        return np.array(played), agent
+
+    shared, agent = experts(range(R), lambda t: False)
+    assert agent._selections._total.shape == (1, d)
+    assert (agent.epoch > 1).any() == restarts
+    for copied in (lambda t: True, lambda t: t > 150, lambda t: t < 150):
+        np.testing.assert_array_equal(experts(range(R), copied)[0], shared)
+    for r in range(R):
+        np.testing.assert_array_equal(experts([r], lambda t: False)[0][:, 0], shared[:, r])
+
+
+def test_learns_what_the_bound_says():
+    """Property: on coins the certified mean regret stays below its bound, and far below uniform;
+    the adaptive player needs no L*. With delta > 0 tightened noise only helps."""
+    problem = Experts(n_actions=16, horizon=2000)
+    pure, adaptive = SparseVectorExperts(epsilon=2.0), AdaptiveSparseVectorExperts(epsilon=2.0)
+    mixed = SparseVectorExperts(epsilon=2.0, delta=1e-6)
+    means = [play(problem, config.make, 100)[0].mean() for config in (pure, mixed, adaptive)]
+    assert means[0] < pure.plan(problem.spec).bound
+    assert means[1] < mixed.plan(problem.spec).bound < pure.plan(problem.spec).bound
+    assert max(means) < 250  # uniform: 937
+
+
+def test_printed_doubling_throws_away_what_it_draws():
+    """Its test always succeeds (while L* is below the slack of 1,700): every draw ends in a restart
+    from one of two experts at random, so the number of restarts is geometric, of mean 1, cut off
+    after about five. With a plus nothing restarts, and draws tell who is better. 5 errors."""
+    R, T, found = 400, 1000, {}
+    spec = ExpertsSpec(n_actions=2, horizon=T)
+    for calibration in ("paper", "paper-fixed"):
+        config = AdaptiveSparseVectorExperts(epsilon=300.0, calibration=calibration)
+        found[calibration] = agent = config.make(spec, Streams(range(R)))
+        told([1, 0], agent, R, rounds=T)
+        proof = certify(config, spec)
+        assert proof.epsilon == inf
+        assert "no certified guarantee" in str(proof)
+    assert (found["paper"].drawn == 0).all()
+    assert abs(found["paper"].epoch.mean() - 0.97) < 5 * 1.4 / R**0.5
+    assert (found["paper-fixed"].epoch == 0).all()
+    assert found["paper-fixed"].drawn.mean() < 0.7
+
+
+def test_plans_follow_the_configs():
+    spec = ExpertsSpec(n_actions=64, horizon=5000)
+    assert (
+        SparseVectorExperts(beta=0.05).plan(spec).margin < SparseVectorExperts().plan(spec).margin
+    )
+    assert SparseVectorExperts(epsilon=inf).plan(spec) == without_privacy(5000)
+    first, plan = AdaptiveSparseVectorExperts().plan(spec)
+    assert first == SparseVectorExperts().plan(spec).margin
+    assert plan == SparseVectorExperts(best_loss=first).plan(spec)
+    late = SparseVectorExperts(lag=True).make(spec, Streams([0]))
+    assert late.ledger == SparseVectorExperts().make(spec, Streams([0])).ledger
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon=0.0"),
+        ({"delta": 1.0}, "delta=1.0"),
+        ({"beta": 1.0}, "beta=1.0"),
+        ({"best_loss": -1.0}, "best_loss=-1.0"),
+        ({"calibration": "papers"}, "did you mean paper"),
+        ({"lag": 1}, "lag=1"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(BadInput, match=message):
+        SparseVectorExperts(**arguments)
+    with pytest.raises(BadInput, match="first_loss=0"):
+        AdaptiveSparseVectorExperts(first_loss=0)

@@ -1,0 +1,69 @@
+"""What tests of stream agents share: the regressions of Table 5.1, and a loop."""
+
+from math import inf
+
+import numpy as np
+
+from dpbandit.base.streams import Streams
+from dpbandit.domains import LpBall
+from dpbandit.losses import LinearRegression
+from dpbandit.specs.streams import StreamSpec
+
+
+def regression(p, dim, *, bound=1.25):
+    """(y - <x, theta>)^2 on the l_p ball of radius 2."""
+    return LinearRegression(LpBall(dim, p, 2.0), bound=bound)
+
+
+def users(loss, T, R, seed=0):
+    """Blocks of data, (n, R, d + 1): x = z / |z|_q, z normal, y = <x, theta*> + N(0, .05^2)."""
+    rng, star = np.random.default_rng(seed), truth(loss)
+    for start in range(0, T, 500):
+        n = min(500, T - start)
+        x = rng.standard_normal((n, R, len(star)))
+        x /= np.linalg.norm(x, loss.order, axis=-1, keepdims=True)
+        y = x @ star + 0.05 * rng.standard_normal((n, R))
+        yield np.concatenate([x, y[..., None]], axis=-1)
+
+
+def truth(loss):
+    """theta*: all entries alike, |theta*|_p = 1."""
+    ones = np.ones(loss.domain.dim)
+    return ones / np.linalg.norm(ones, loss.domain.p)
+
+
+def played(config, loss, T, R, *, seed=0):
+    """All points of one run, (T, R, N)."""
+    agent = config.make(StreamSpec(loss=loss, horizon=T), Streams([(seed, r) for r in range(R)]))
+    points = []
+    for block in users(loss, T, R, seed):
+        for z in block:
+            points.append(agent.act(np.zeros_like(z)))
+            agent.update(np.zeros_like(z), points[-1], z)
+    return np.array(points)
+
+
+def suboptimality(config, p, dim, T, R, *, seed=0):
+    """(F(theta_T) - F*) / (F(0) - F*), (R,): |theta - theta*|^2 / |theta*|^2, as E x x' ~ I."""
+    loss = regression(p, dim)
+    agent = config.make(StreamSpec(loss=loss, horizon=T), Streams([(seed, r) for r in range(R)]))
+    for block in users(loss, T, R, seed):
+        for z in block:
+            agent.update(z, agent.act(z), z)
+    gap = agent.act(z) - truth(loss)
+    return np.square(gap).sum(axis=1) / np.square(truth(loss)).sum()
+
+
+def best(configs, *args, **settings):
+    """The run of the least mean: how learning rates were chosen in Table 5.1 (not privately)."""
+    return min((suboptimality(c, *args, **settings) for c in configs), key=lambda run: run.mean())
+
+
+def assert_agrees(run, reference, replicas, *, spread=None):
+    """Within 4 combined standard errors, the reference having `replicas` of the same spread."""
+    spread = run.std(ddof=1) if spread is None else spread
+    error = spread * (1 / len(run) + 1 / replicas) ** 0.5
+    assert abs(run.mean() - reference) <= 4 * error + 5e-4, (run.mean(), reference, error)
+
+
+POINTS = (1.05, 1.5, 2.0, 3.0, inf)

@@ -1,0 +1,263 @@
+"""The generalised linear bandit is the one its docstring describes."""
+
+from itertools import pairwise
+from math import asin, pi, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpbandit import BadInput
+from dpbandit.base.streams import Streams
+from dpbandit.envs import GLMBandit
+
+KINDS = ("sphere", "ball", "sparse", "ar1", "signs")
+LINKS = ("identity", "logistic", "probit", "poisson")
+DUAL = {1: np.inf, 2: 2, np.inf: 1}
+LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
+
+
+def users(count=200, replicas=3, seed=0, **arguments):
+    """A started problem and its first `count` users: context, mean and reward tables."""
+    problem = GLMBandit(**arguments)
+    problem.reset(Streams([(seed, r) for r in range(replicas)]))
+    return problem, problem._users(count)
+
+
+def play(actions, replicas=2, seed=0, **arguments):
+    """Rewards, expected, oracle and contexts, (T, R, ...), of playing `actions` (T,)."""
+    problem = GLMBandit(**arguments)
+    problem.reset(Streams([(seed, r) for r in range(replicas)]))
+    seen = [(problem.context(), *problem.step(np.full(replicas, a))[:3]) for a in actions]
+    context, reward, expected, oracle = (np.array(part) for part in zip(*seen, strict=True))
+    return reward, expected, oracle, context, problem
+
+
+@pytest.mark.parametrize("order", [1, 2, np.inf])
+@pytest.mark.parametrize("contexts", KINDS)
+def test_contexts_have_the_declared_norm(contexts, order):
+    """Exactly 1 on the sphere, U^(1/dim) in the ball: then norm^dim is uniform, mean 1/2.
+
+    z test of that mean, n = 15,000: false alarm 6e-7; 3 % off is caught (asserted).
+    """
+    _, drawn = users(5000, contexts=contexts, context_order=order, dim=8, sparsity=3)
+    norm = np.linalg.norm(drawn.context, ord=order, axis=-1)
+    if contexts != "ball":
+        np.testing.assert_allclose(norm, 1, rtol=1e-12)
+        return
+    stderr = sqrt(1 / 12 / norm.size)
+    assert norm.max() <= 1 + 1e-12
+    assert abs((norm**8).mean() - 0.5) < LIMIT * stderr < 0.03 * 0.5
+
+
+def test_sparse_contexts_live_on_distinct_random_coordinates():
+    """Support size exact, every coordinate equally often: z test, power 10 % (asserted)."""
+    _, drawn = users(4000, contexts="sparse", dim=8, sparsity=3)
+    support = drawn.context != 0
+    assert (support.sum(axis=-1) == 3).all()
+    stderr = sqrt(3 / 8 * 5 / 8 / 12_000)
+    assert np.abs(support.mean(axis=(0, 1)) - 3 / 8).max() < LIMIT * stderr < 0.1 * 3 / 8
+
+
+@pytest.mark.parametrize(("correlation", "lag"), [(0.5, 1), (0.5, 2), (-0.7, 1), (0.0, 1)])
+def test_ar1_correlation(correlation, lag):
+    """Scaling keeps signs: P(same sign, lag k) = 1/2 + asin(correlation^k) / pi (golden).
+
+    z test, n = 60,000: false alarm 6e-7; a correlation off by 0.08 is caught (asserted).
+    """
+    _, drawn = users(20_000, contexts="ar1", correlation=correlation, dim=5)
+    share = (drawn.context[..., 1] * drawn.context[..., 1 + lag] > 0).mean()
+
+    def z(truth):
+        p = 0.5 + asin(truth**lag) / pi
+        return abs(share - p) / sqrt(p * (1 - p) / 60_000)
+
+    assert z(correlation) < LIMIT < z(correlation + 0.08)
+
+
+@pytest.mark.parametrize("order", [1, 2, np.inf])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "sparse-signs", "sparse-ones"])
+def test_parameters_have_dual_norm_signal(kind, order):
+    """Recovered from means alone (identity link, least squares), then norm, support and signs."""
+    arguments = {"dim": 6, "n_actions": 4, "parameters": kind, "sparsity": 2, "signal": 0.7}
+    _, drawn = users(context_order=order, **arguments)
+    for context, mean in zip(*(part.swapaxes(0, 1) for part in drawn[:2]), strict=True):
+        theta = np.linalg.lstsq(context, mean)[0].T.round(10)
+        np.testing.assert_allclose(np.linalg.norm(theta, DUAL[order], axis=1), 0.7)
+        size = np.sort(np.abs(theta), axis=1)[:, ::-1]
+        assert ((theta != 0).sum(axis=1) == (6 if kind == "dense" else 2)).all()
+        if kind in ("sparse-signs", "sparse-ones"):
+            np.testing.assert_allclose(size[:, 0], size[:, 1])
+        assert kind != "sparse-ones" or (theta >= 0).all()
+        assert len(np.unique(theta, axis=0)) > 1  # the arms differ
+
+
+@pytest.mark.parametrize("order", [1, 2, np.inf])
+def test_drawn_parameters_fall_where_they_may(order):
+    """Golden: of 4 draws from 6 coordinates P(no two coincide) = 6 5 4 3 / 6^4 = 5 / 18.
+
+    z test, n = 3,000: false alarm 6e-7; 0.06 on that probability is caught (asserted).
+    """
+    arguments = {"dim": 6, "n_actions": 5, "parameters": "sparse-draws", "sparsity": 4}
+    problem, drawn = users(20, 600, context_order=order, signal=0.8, **arguments)
+    theta = problem._theta
+    assert set(theta.ravel().tolist()) == {0.0, 0.2}
+    size = (theta > 0).sum(axis=-1)
+    assert (size.min(), size.max()) == (1, 4)
+    p = 5 / 18
+    assert abs((size == 4).mean() - p) < LIMIT * sqrt(p * (1 - p) / 3000) < 0.06
+    assert np.abs(drawn.mean).max() <= 0.8 + 1e-12
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("link", LINKS)
+def test_expected_rewards_are_exact(link, shared):
+    """Oracle: scipy.stats, the capped Poisson summed term by term."""
+    arguments = {"link": link, "shared": shared, "signal": 3.0, "cap": 4, "n_actions": 3}
+    problem, drawn = users(**arguments)
+    rows = "nrkd,rd->nrk" if shared else "nrd,rkd->nrk"
+    theta = problem._theta[:, 0] if shared else problem._theta
+    x = np.einsum(rows, drawn.context, theta)
+    counts = np.arange(60)
+    poisson = stats.poisson.pmf(counts, np.exp(x)[..., None]) @ np.minimum(counts, 4)
+    truth = {"identity": x, "logistic": 1 / (1 + np.exp(-x)), "probit": stats.norm.cdf(x)}
+    np.testing.assert_allclose(drawn.mean, truth.get(link, poisson), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("link", "law"), [*((link, "gaussian") for link in LINKS), ("identity", "uniform")]
+)
+def test_realised_rewards_average_to_the_expected(link, law):
+    """z test over 60,000 independent rewards of one arm: false alarm 6e-7.
+
+    Power (asserted): 0.02 on the mean reward is caught, for every law.
+    """
+    arguments = {"link": link, "noise_law": law, "cap": 2, "signal": 1.0, "noise": 0.3}
+    problem, drawn = users(20_000, **arguments)
+    surprise = (drawn.reward - drawn.mean)[..., 0].ravel()
+    stderr = surprise.std() / sqrt(surprise.size)
+    assert abs(surprise.mean()) < LIMIT * stderr < 0.02
+    spec = problem.spec
+    assert spec.reward_low <= drawn.reward.min() < drawn.reward.max() <= spec.reward_high
+    if link != "identity":
+        assert np.isin(drawn.reward, np.arange(spec.reward_high + 1)).all()
+
+
+@pytest.mark.parametrize("law", ["gaussian", "uniform"])
+def test_noise_has_its_size_and_ends_where_it_should(law):
+    """Stddev by a z test on squares, n = 60,000: false alarm 6e-7; 3 % off is caught (asserted).
+
+    Gaussian noise is cut at 4 stddevs, which takes 0.1 % off the variance; uniform at sqrt(3).
+    """
+    _, drawn = users(20_000, noise=0.2, noise_law=law)
+    noise = ((drawn.reward - drawn.mean)[..., 0] / 0.2).ravel()
+    variance, kurtosis = (1.0, 9 / 5) if law == "uniform" else (stats.truncnorm(-4, 4).var(), 3)
+    stderr = sqrt((kurtosis - 1) / noise.size)
+    assert abs((noise**2).mean() - variance) < LIMIT * stderr < 0.06
+    edge = sqrt(3) if law == "uniform" else 4
+    assert 0.85 * edge < np.abs(noise).max() <= edge * (1 + 1e-9)
+
+
+def test_piecewise_drift_changes_exactly_at_multiples():
+    """Every stretch of 20 rounds is one linear model; any window across an edge is not."""
+    _, drawn = users(80, replicas=1, drift="piecewise", drift_every=20, dim=3, noise=0.0)
+    context, mean = drawn.context[:, 0], drawn.mean[:, 0]
+
+    def misfit(first):
+        part = slice(first, first + 20)
+        theta = np.linalg.lstsq(context[part], mean[part])[0]
+        return np.abs(context[part] @ theta - mean[part]).max()
+
+    misfits = np.array([misfit(first) for first in range(61)])
+    assert (misfits[::20] < 1e-12).all()
+    assert (np.delete(misfits, np.arange(0, 61, 20)) > 1e-3).all()
+
+
+@pytest.mark.parametrize("order", [1, 2, np.inf])
+def test_walking_parameters_keep_their_norm_and_move_a_little(order):
+    arguments = {"drift": "walk", "drift_rate": 0.05, "context_order": order, "signal": 0.7}
+    problem, _ = users(1, dim=30, **arguments)
+    path = [problem._theta] + [problem._users(1) and problem._theta for _ in range(50)]
+    np.testing.assert_allclose(np.linalg.norm(path, DUAL[order], axis=-1), 0.7)
+    for before, after in pairwise(path):
+        step = np.linalg.norm(after - before, axis=-1) / np.linalg.norm(before, axis=-1)
+        assert ((step > 0.015) & (step < 0.15)).all()
+
+
+@given(st.lists(st.integers(0, 4), min_size=30, max_size=30), st.integers(0, 3))
+@settings(derandomize=True, deadline=None, max_examples=20)
+def test_users_do_not_depend_on_what_was_played(actions, delay):
+    """Common random numbers: same contexts and oracle, same reward wherever the arm agrees."""
+    arguments = {"drift": "walk", "link": "logistic", "delay": delay}
+    reward, expected, oracle, context, _ = play(actions, **arguments)
+    other = play([2] * 30, **arguments)
+    assert (context == other[3]).all()
+    assert (oracle == other[2]).all()
+    same = np.array(actions) == 2
+    assert (expected[same] == other[1][same]).all()
+    arrives = np.concatenate([np.ones(delay, dtype=bool), same])[:30]
+    assert (reward[arrives] == other[0][arrives]).all()
+
+
+CORNERS = [
+    *({"contexts": kind} for kind in KINDS),
+    *({"link": link, "shared": True} for link in LINKS),
+    {"drift": "walk"},
+    {"drift": "piecewise", "drift_every": 7, "parameters": "sparse"},
+    {"parameters": "sparse-draws"},
+]
+
+
+@pytest.mark.parametrize("arguments", CORNERS, ids=str)
+def test_block_sizes_change_speed_never_values(arguments, monkeypatch):
+    """The tables ahead and the streams ahead at 1, an odd number and the default."""
+    runs = []
+    for ahead in ((1, 1), (1, 101), (333, 17), None):
+        with monkeypatch.context() as patch:
+            if ahead is not None:
+                patch.setattr("dpbandit.envs.contextual.problems._VALUES_AHEAD", ahead[0])
+                patch.setattr("dpbandit.base.streams._VALUES_AHEAD", ahead[1])
+            runs.append(play(np.arange(40) % 5, **arguments))
+    for run in runs[1:]:
+        for ours, first in zip(run[:4], runs[0][:4], strict=True):
+            assert (ours == first).all()
+
+
+@pytest.mark.parametrize("delay", [1, 4, 50])
+def test_delayed_rewards_are_those_of_delay_rounds_ago(delay):
+    actions = np.arange(30) % 5
+    late, prompt = play(actions, delay=delay), play(actions)
+    assert (late[0][:delay] == 0).all()
+    assert (late[0][delay:] == prompt[0][: max(0, 30 - delay)]).all()
+    assert (late[1] == prompt[1]).all()  # expected rewards are not delayed
+
+
+@pytest.mark.parametrize("arguments", [{}, {"shared": True}, {"link": "poisson"}], ids=str)
+def test_best_fixed_is_the_argmax_of_accumulated_means(arguments):
+    """Oracle: play every arm all along against the same users, take the largest total."""
+    runs = [play([arm] * 60, replicas=20, **arguments) for arm in range(5)]
+    totals = np.array([expected.sum(axis=0) for _, expected, *_ in runs])  # (K, R)
+    best = totals.argmax(axis=0)
+    assert len(set(best.tolist())) > 1
+    assert all((run[-1].best_fixed() == best).all() for run in runs)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({name: value} for name in ("n_actions", "dim", "horizon", "sparsity", "cap", "delay")
+          for value in ("two", 2.5, -1, None)),
+        *({name: value} for name in ("signal", "noise", "correlation", "drift_rate")
+          for value in ("abc", float("nan"), -2.0, None)),
+        {"correlation": 1.5}, {"context_order": 3}, {"context_order": "two"}, {"shared": "maybe"},
+        {"contexts": "spheres"}, {"parameters": "dens"}, {"link": "logit"}, {"drift": "jump"},
+        {"drift": "walk", "parameters": "sparse-draws"},
+        {"noise_law": "normal"}, {"drift_every": 0}, {"n_actions": 1}, {"noise": float("inf")},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_wrong_arguments_are_refused_by_name(wrong):
+    with pytest.raises(BadInput, match=next(iter(wrong)) + "|reward_low"):
+        GLMBandit(**wrong)

@@ -1,0 +1,241 @@
+"""Ratings: the three formats, a known truth recovered, and one sentence for every bad line."""
+
+import os
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from dpbandit import BadInput, compare
+from dpbandit.agents import LinUCB
+from dpbandit.base.streams import Streams
+from dpbandit.envs.contextual.ratings import RatingsBandit
+from dpbandit.envs.contextual.ratings_files import Ratings, item_model, read_ratings, tastes
+from tests.envs.contextual.ratings_files import FORMATS, example, truth, write
+
+LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_all_formats_say_the_same(name, tmp_path):
+    stars = np.array([[4.0, 3.5], [1.0, 5.0]])
+    path = write(tmp_path / name, stars, np.array([[1, 1], [0, 1]]))
+    found = read_ratings(path, low=0.5, high=5)
+    assert found.user.tolist() == [0, 0, 1]
+    assert found.item.tolist() == [0, 1, 1]
+    assert found.rating.tolist() == [4.0, 3.5, 5.0]
+    assert found.items == ("m0", "m1")
+
+
+def test_a_header_and_times_may_be_missing(tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text("7,12,3.5\n7,13,4\n8,12,1\n")
+    assert read_ratings(path, low=0.5, high=5).rating.tolist() == [3.5, 4.0, 1.0]
+
+
+def test_complete_ratings_without_noise_are_recovered():
+    """Oracle: tastes on a circle, rank 2, every cell seen: with next to no ridge the model is the
+    truth, to 1e-6 stars; and the singular vectors are the tastes, up to a rotation."""
+    taste, stars = truth()
+    assert stars.min() > 0.5
+    assert stars.max() < 5
+    path = write(example().parent / "ratings.dat", stars, np.ones_like(stars))
+    problem = RatingsBandit(path=path, rank=2, ridge=1e-9, low=0.5, high=5)
+    wanted = (stars[:, :10] - 0.5) / 4.5  # all items are rated as often: the first in the file
+    np.testing.assert_allclose(problem._fitted.like, wanted, atol=1e-6)
+    assert problem.rmse < 1e-6
+    assert problem.items == tuple(f"m{i}" for i in range(10))
+    found = tastes(read_ratings(path, low=0.5, high=5), 2)
+    np.testing.assert_allclose(found @ found.T, taste @ taste.T, atol=1e-6)
+
+
+def test_sparse_noisy_ratings_are_recovered_well():
+    """60 % of the cells, noise of 0.5 stars and rounding to halves. Golden: the model misses the
+    truth by less than 0.25 stars (root mean square), item means alone by more than 0.6."""
+    _, stars = truth()
+    problem = RatingsBandit(path=example(), rank=2)
+    arms = [int(item[1:]) for item in problem.items]
+    wanted = (stars[:, arms] - 0.5) / 4.5
+    miss = problem._fitted.like - wanted
+    naive = wanted - wanted.mean(axis=0)
+    assert 4.5 * sqrt(np.square(miss).mean()) < 0.25
+    assert 4.5 * sqrt(np.square(naive).mean()) > 0.6
+    assert 0.4 < problem.rmse < 0.6
+
+
+def test_arms_are_the_most_rated():
+    found = read_ratings(example(), low=0.5, high=5)
+    count = np.bincount(found.item)
+    problem = RatingsBandit(path=example(), n_actions=4)
+    chosen = [found.items.index(item) for item in problem.items]
+    assert sorted(count[chosen]) == sorted(count)[-4:]
+    assert np.linalg.norm(problem._fitted.context, axis=1).max() <= 1 + 1e-12
+
+
+def test_a_changed_file_is_read_again(tmp_path):
+    path = tmp_path / "ratings.csv"
+    _, stars = truth(users=30, items=6)
+    write(path, stars, np.ones_like(stars))
+    before = RatingsBandit(path=path, n_actions=3, rank=1)
+    assert RatingsBandit(path=path, n_actions=3, rank=1)._fitted is before._fitted
+    write(path, np.minimum(stars + 0.3, 5), np.ones_like(stars))
+    os.utime(path, ns=(1, 1))
+    assert RatingsBandit(path=path, n_actions=3, rank=1)._fitted is not before._fitted
+
+
+def test_likes_come_as_often_as_they_should():
+    """z test over 80,000 likes: false alarm 6e-7; 0.01 on the rate is caught (asserted)."""
+    problem = RatingsBandit(path=example())
+    problem.reset(Streams([1, 2]))
+    drawn = problem._users(40_000)
+    surprise = (drawn.reward - drawn.mean)[..., 3]
+    stderr = surprise.std() / sqrt(surprise.size)
+    assert abs(surprise.mean()) < LIMIT * stderr < 0.01
+    assert set(np.unique(drawn.reward)) == {0.0, 1.0}
+
+
+def test_users_like_what_their_own_row_says():
+    """Oracle: contexts on a circle tell users apart; the means that come with a context are those
+    of its row."""
+    _, stars = truth()
+    path = write(example().parent / "ratings.dat", stars, np.ones_like(stars))
+    problem = RatingsBandit(path=path, rank=2, ridge=1e-9, low=0.5, high=5)
+    problem.reset(Streams([1]))
+    drawn = problem._users(500)
+    far = np.linalg.norm(drawn.context - problem._fitted.context, axis=-1)  # (500, 240)
+    assert far.min(axis=1).max() == 0
+    np.testing.assert_array_equal(drawn.mean[:, 0], problem._fitted.like[far.argmin(axis=1)])
+    assert len(set(far.argmin(axis=1).tolist())) > 150
+
+
+def test_an_intercept_is_not_shrunk():
+    """Golden, by hand: under an infinite penalty the tastes go and the mean, 3, stays; with none
+    the line through (-1, 2), (0, 3), (1, 4)."""
+    three = Ratings(np.arange(3), np.zeros(3, np.int64), np.array([2.0, 3, 4]), ("m",), 1, 5)
+    taste = np.array([[-1.0], [0], [1]])
+    np.testing.assert_allclose(item_model(three, taste, 0, 1e12), [3, 0], atol=1e-9)
+    np.testing.assert_allclose(item_model(three, taste, 0, 1e-12), [3, 1], atol=1e-9)
+
+
+def test_the_model_stays_on_the_scale(tmp_path):
+    """Oracle: the ridge regressions themselves, which leave the scale here, clipped to it."""
+    _, stars = truth()
+    loud = (3 + 3 * (stars - 3)).clip(0.5, 5)
+    path = write(tmp_path / "ratings.csv", loud, np.ones_like(loud))
+    problem = RatingsBandit(path=path, rank=2)
+    ratings = read_ratings(path, low=0.5, high=5)
+    taste = tastes(ratings, 2)
+    x = np.column_stack([np.ones(len(taste)), taste])
+    free = np.column_stack([x @ item_model(ratings, taste, item, 5.0) for item in range(10)])
+    assert free.min() < 0.4
+    assert free.max() > 5.1
+    np.testing.assert_allclose(problem._fitted.like, (free.clip(0.5, 5) - 0.5) / 4.5)
+
+
+def test_learning_beats_uniform_play():
+    """Paired t-test over 20 replicas: false alarm 1e-3 (t = 3.58 at 19 degrees), at 1,000 rounds;
+    Uniform with other coins, the null, fails it."""
+    setup = {"horizon": 1000, "replicas": 20, "progress": False}
+    setup["env_kwargs"] = {"path": str(example())}
+    results = compare(RatingsBandit, {"learns": LinUCB()}, **setup)
+    regret = {run.name: run.regret[-1] for run in results.runs}
+    other = compare(RatingsBandit, {}, seed=1, **setup).runs[0].regret[-1]
+    for gain, wins in (
+        (regret["Uniform"] - regret["learns"], True),
+        (regret["Uniform"] - other, False),
+    ):
+        assert (gain.mean() / (gain.std(ddof=1) / sqrt(20)) > 3.58) == wins
+
+
+HEADER = "userId,movieId,rating,timestamp"
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "scale"),
+    [
+        ("ratings.csv", [HEADER, "1,10,3,0", "2,10,4,0"], (0.5, 5)),
+        ("u.data", ["1\t10\t3\t0", "2\t10\t4\t0"], (1, 5)),
+        ("ratings.dat", ["1::10::3::0", "2::10::4::0"], None),
+        ("ratings.csv", ["1,10,3,0", "2,10,4,0"], None),
+        ("ratings.csv", ["user,book,rating", "1,10,3", "2,10,4"], None),
+        ("books.tsv", ["user\tbook\trating", "1\t10\t3", "2\t10\t4"], None),
+    ],
+)
+def test_the_scale_is_the_formats_or_told_never_the_datas(name, lines, scale, tmp_path):
+    """Ratings here go from 3 to 4 only. ratings.dat has two scales, in MovieLens 1M and 10M."""
+    path = tmp_path / name
+    path.write_text("\n".join(lines))
+    told = read_ratings(path, low=0, high=10)
+    assert (told.low, told.high) == (0, 10)
+    if scale:
+        found, half = read_ratings(path), read_ratings(path, low=2)
+        assert ((found.low, found.high), (half.low, half.high)) == (scale, (2, scale[1]))
+        return
+    for given in ({}, {"low": 1}, {"high": 5}):
+        with pytest.raises(BadInput, match=r"low=.* and high=.* public scale of the ratings"):
+            read_ratings(path, **given)
+
+
+def test_the_environment_tells_the_scale_it_took():
+    """Golden: (stars - low) / (high - low), stars as in `test_complete_ratings...`."""
+    assert RatingsBandit(path=example()).scale == (0.5, 5)
+    wide = RatingsBandit(path=example(), low=0, high=10)
+    assert wide.scale == (0, 10)
+    narrow = RatingsBandit(path=example())._fitted.like
+    np.testing.assert_allclose(wide._fitted.like.clip(0.05, 0.5), (0.5 + 4.5 * narrow) / 10)
+
+
+GOOD = "1::10::4::978300760"
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ([GOOD, "1::11"], "user::item::rating::time in line 2 of .*, got '1::11'"),
+        ([GOOD, "1::11::five::0"], "line 2"),
+        ([GOOD, "::11::3::0"], "line 2"),
+        ([GOOD, "", "1::12::3::0"], "line 2"),
+        ([GOOD, "1::11::6::0"], "rating from low=0.5 to high=5 in line 2 of .*, got 6"),
+        ([GOOD, "1::11::nan::0"], "rating from low=0.5 to high=5 in line 2"),
+        ([GOOD, GOOD], "second one in line 2"),
+        (["userId,movieId,rating,timestamp", "1,2,x,0"], "user,item,rating,time in line 2"),
+        (["1\t2"], "user<tab>item<tab>rating<tab>time in line 1"),
+        (["userId,movieId,rating,timestamp"], "found none"),
+        ([], "found none"),
+    ],
+)
+def test_bad_lines_get_one_sentence_with_their_number(lines, says, tmp_path):
+    path = tmp_path / "ratings.dat"
+    path.write_text("\n".join(lines))
+    with pytest.raises(BadInput, match=says) as caught:
+        read_ratings(path, low=0.5, high=5)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"path": None}, "none is shipped"),
+        ({"path": "no/such.csv"}, "Cannot read ratings from path='no/such.csv': No such file"),
+        ({"path": "."}, "Cannot read ratings"),
+        ({"path": "a\0b"}, "Cannot read ratings from path="),
+        ({"path": 3}, "path=3 to be the name of a file"),
+        ({"low": "a"}, "low='a'"),
+        ({"high": np.inf}, "high=inf"),
+        ({"n_actions": 31}, "n_actions=31 <= 30"),
+        ({"n_actions": 1}, "n_actions"),
+        ({"rank": 30}, "rank=30 below"),
+        ({"ridge": 0}, "ridge"),
+        ({"low": 5.0}, "high - low"),
+        ({"high": 4.0}, "rating from low=0.5 to high=4 in line"),
+    ],
+)
+def test_bad_arguments_are_refused(wrong, says):
+    with pytest.raises(BadInput, match=says):
+        RatingsBandit(**{"path": example(), **wrong})
+
+
+def test_users_who_all_agree_are_refused(tmp_path):
+    path = write(tmp_path / "u.data", np.full((5, 4), 3.0), np.ones((5, 4)))
+    with pytest.raises(BadInput, match="users who differ"):
+        RatingsBandit(path=path, n_actions=2, rank=1)

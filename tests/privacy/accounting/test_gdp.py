@@ -1,0 +1,126 @@
+"""Gaussian differential privacy against printed tables, dp_accounting and 60 digits of mpmath."""
+
+from math import inf
+
+import dp_accounting
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpbandit.privacy.accounting.gdp import delta_of, epsilon_of, mu_of, rho_of
+
+GRID = [(e, d) for e in (0.05, 0.5, 1.0, 4.0, 15.0) for d in (1e-12, 1e-6, 1e-3, 0.2)]
+EPSILONS = st.floats(1e-2, 50.0)
+DELTAS = st.floats(-20.0, -0.3).map(lambda exponent: 10.0**exponent)
+
+
+def true_delta(mu, epsilon):
+    """Phi(-e/mu + mu/2) - exp(e) Phi(-e/mu - mu/2) with 60 digits, so cancellation is harmless."""
+    with mpmath.workdps(60):
+        m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        return mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "printed"),
+    [
+        (1, 1e-5, "0.268051"),
+        (1, 1e-6, "0.236704"),
+        (1, 1e-9, "0.181975"),
+        (0.1, 1e-6, "0.027545"),
+        (0.5, 1e-6, "0.124106"),
+        (2, 1e-6, "0.448335"),
+        (4, 1e-6, "0.837859"),
+        (1, 1e-4, "0.31390"),
+        (1, 1e-3, "0.38840"),
+        (1, 5e-4, "0.36145"),
+        (1, 2e-4, "0.33228"),
+        (1, 1e-5, "0.26805"),
+        (10, 1e-4, "2.19652"),
+    ],
+)
+def test_tables_of_the_specification(epsilon, delta, printed):
+    """Golden: mu(epsilon, delta) of convex.md 0.6 and of stochastic_and_contextual.md's header.
+
+    Derivation: the root in mu of the curve delta(epsilon), by bisection, all printed digits."""
+    assert f"{mu_of(epsilon, delta):.{len(printed) - 2}f}" == printed
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), GRID)
+def test_the_three_functions_equal_dp_accounting(epsilon, delta):
+    """Oracle: mu is 1/sigma of Google's exact Gaussian calibration; both inverses agree to 1e-8."""
+    sigma = dp_accounting.get_sigma_gaussian(epsilon, delta)
+    assert mu_of(epsilon, delta) == pytest.approx(1 / sigma, rel=1e-8)
+    assert delta_of(1 / sigma, epsilon) == pytest.approx(delta, rel=1e-8)
+    reference = dp_accounting.get_epsilon_gaussian(sigma, delta)
+    assert epsilon_of(1 / sigma, delta) == pytest.approx(reference, rel=1e-8)
+
+
+@given(EPSILONS, DELTAS)
+@settings(derandomize=True, deadline=None, max_examples=150)
+def test_inversions_return_and_round_towards_privacy(epsilon, delta):
+    """Property: delta_of(mu_of(e, d), e) <= d and epsilon_of is never below the exact root, in 60
+    digits; still, neither gives away more than 1e-6 of delta, relatively."""
+    mu = mu_of(epsilon, delta)
+    assert (1 - 1e-6) * delta <= delta_of(mu, epsilon) <= delta
+    assert true_delta(mu, epsilon) <= delta
+    back = epsilon_of(mu, delta)
+    assert (1 - 1e-6) * delta <= true_delta(mu, back) <= delta
+
+
+@given(st.floats(0.01, 30.0), DELTAS)
+@settings(derandomize=True, deadline=None, max_examples=100)
+def test_epsilon_of_is_the_least_epsilon(mu, delta):
+    """Property: the epsilon of a mu is enough, and a millionth less is too little."""
+    epsilon = epsilon_of(mu, delta)
+    if epsilon == 0:
+        assert true_delta(mu, 0) <= delta
+    else:
+        assert true_delta(mu, epsilon) <= delta < true_delta(mu, epsilon * (1 - 1e-6))
+
+
+@given(st.floats(0.01, 30.0), st.floats(0.0, 60.0), st.floats(1.001, 2.0))
+@settings(derandomize=True, deadline=None, max_examples=100)
+def test_monotone(mu, epsilon, factor):
+    """Property: delta falls in epsilon and rises in mu, strictly unless it has underflowed."""
+    here = delta_of(mu, epsilon)
+    assert delta_of(mu, epsilon * factor + 1e-3) <= here <= delta_of(mu * factor, epsilon)
+    if 1e-290 < here < 0.999:
+        assert delta_of(mu, epsilon * factor + 1e-3) < here < delta_of(mu * factor, epsilon)
+
+
+def test_limits():
+    """Golden, by hand: mu = 0 reveals nothing, mu = inf everything; delta = 0 admits no noise;
+    at epsilon = 0 delta is the total variation 2 Phi(mu/2) - 1, 0.3829249225 at mu = 1."""
+    assert delta_of(0.0, 1.0) == epsilon_of(0.0, 0.0) == epsilon_of(0.0, 1e-5) == 0.0
+    assert delta_of(inf, 1.0) == 1.0
+    assert delta_of(inf, inf) == delta_of(2.0, inf) == 0.0
+    assert epsilon_of(inf, 1e-5) == epsilon_of(1.0, 0.0) == inf
+    assert mu_of(1.0, 0.0) == 0.0
+    assert mu_of(inf, 1e-5) == mu_of(inf, 0.0) == mu_of(1.0, 1.0) == inf
+    assert delta_of(1.0, 0.0) == pytest.approx(0.38292492254802624, rel=1e-13)
+    assert epsilon_of(1.0, 0.3830) == 0.0 < epsilon_of(1.0, 0.3829)
+    assert rho_of(0.5) == 0.125
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-9, 1e-7])
+@pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-20, 1e-9])
+def test_tiny_epsilons_are_not_exceeded(epsilon, delta):
+    """Oracle: where both terms of delta are nearly equal, and their difference is all rounding: it
+    exceeded the target 3.5 times at (1e-12, 1e-30)."""
+    mu = mu_of(epsilon, delta)
+    assert (1 - 1e-5) * delta <= true_delta(mu, epsilon) <= delta
+    assert delta_of(mu, epsilon) == pytest.approx(float(true_delta(mu, epsilon)), rel=1e-11, abs=0)
+    assert (1 - 1e-5) * delta <= true_delta(mu, epsilon_of(mu, delta)) <= delta
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e3])
+@pytest.mark.parametrize("delta", [1e-300, 1e-20, 1e-6, 0.9])
+def test_extreme_values_do_not_overflow(epsilon, delta):
+    """Oracle: at the edge of double precision no warning is raised and the true delta of the mu
+    found stays within 1e-3 (relative) of the one asked for, the epsilon alike."""
+    mu = mu_of(epsilon, delta)
+    assert float(true_delta(mu, epsilon) / mpmath.mpf(delta)) == pytest.approx(1, abs=1e-3)
+    back = epsilon_of(mu, delta)
+    assert float(true_delta(mu, back) / mpmath.mpf(delta)) == pytest.approx(1, abs=1e-3)

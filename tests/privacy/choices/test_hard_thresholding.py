@@ -1,0 +1,302 @@
+"""Noisy iterative hard thresholding: sensitivity by construction, laws of peeling, the price."""
+
+from dataclasses import replace
+from itertools import product
+from math import exp, inf, log, sqrt
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, softmax
+from scipy.stats import binom
+
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, SparseRows, project_l1
+from dpbandit.privacy.choices.peeling import (
+    GumbelPeeling,
+    LaplacePeeling,
+    least_peeling,
+    printed_peeling,
+)
+from dpbandit.privacy.mechanism import BudgetExceeded
+
+ROWS = SparseRows(
+    blocks=3,
+    dim=4,
+    entry_bound=1.0,
+    norm_bound=1.5,
+    reward_low=-0.5,
+    reward_high=1.0,
+    residual_clip=0.4,
+)
+EXACT = GumbelPeeling(0.0, 0.0)
+
+
+def make(peeling=EXACT, *, seeds=(0, 1), rows=ROWS, **changed):
+    settings = {
+        "episodes": (4, 8),
+        "uses": 20,
+        "sparsity": 2,
+        "joint": False,
+        "iterations": 3,
+        "step_size": 2.0,
+        "radius": 1.0,
+    }
+    return NoisyHardThresholding(rows, peeling, Streams(seeds), **{**settings, **changed})
+
+
+def users(count, replicas, seed, loud=False):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((count, replicas, 4))
+    r = rng.uniform(-0.5, 1, (count, replicas))
+    if loud:
+        x *= rng.choice([0.1, 1.0, 10.0, 1e9, 1e300], size=(count, replicas, 1))
+        x[rng.random((count, replicas)) < 0.3] = 1.0  # a corner of the cube, clipped
+        x[rng.random((count, replicas)) < 0.05] = rng.choice([np.nan, np.inf])
+        r = rng.choice([-1e9, 1e9, np.nan, np.inf, -np.inf, 0.3], size=(count, replicas))
+    return x, rng.integers(0, 3, (count, replicas)), r
+
+
+@pytest.mark.parametrize("at", [0.0, 0.3, 30.0])
+def test_no_user_moves_a_gradient_further_than_the_bounds(at):
+    """Property: 4,000 pairs of loud users, at three sizes of beta: every coordinate, and the two
+    picked ones of every block (of all blocks for two different arms) stay within `moves`; the
+    bounds are met to 10 %, so they are not idle."""
+    R, picks = 4000, 2
+    beta = at * np.random.default_rng(0).standard_normal((R, 3, 4))
+    moves = []
+    for seed in (1, 2):
+        x, block, r = ROWS.row(*(part[0] for part in users(1, R, seed, loud=True)))
+        moves.append(ROWS.gradient(x[:, None], block[:, None], r[:, None], beta))
+    gap = np.abs(moves[0] - moves[1])
+    one, two = gap.max(axis=(1, 2)), np.sqrt(np.square(np.sort(gap)[..., -picks:]).sum(axis=2))
+    several = (two > 0).sum(axis=1) == 2
+    move, move_2 = ROWS.moves(picks)
+    assert np.isfinite(gap).all()
+    assert 0.9 * move < one.max() <= move + 1e-12
+    assert 0.9 * move_2 < two.max() <= move_2 + 1e-12
+    assert several.any()
+    assert one[several].max() <= move / 2 + 1e-12
+    assert two[several].max() <= move_2 / 2 + 1e-12
+
+
+def test_the_bounds_by_hand():
+    """Golden: 2 x 0.4 x 1 a coordinate; in l_2 the lesser of sqrt(s) entries and the norm."""
+    assert ROWS.moves(1) == pytest.approx((0.8, 0.8))
+    assert ROWS.moves(2) == pytest.approx((0.8, 0.8 * sqrt(2)))
+    assert ROWS.moves(4) == pytest.approx((0.8, 0.8 * 1.5))
+    assert make().sensitivity == pytest.approx(0.8)
+
+
+def test_query_is_what_enters_the_first_gradient():
+    """The terms that `query` shows add up to n / step times the first iterate (s = d, one step)."""
+    mechanism = make(episodes=(4,), iterations=1, sparsity=4, radius=1e9)
+    x, a, r = users(4, 2, seed=3)
+    total = sum(mechanism.query(*datum) for datum in zip(x, a, r, strict=True))
+    beta = [mechanism(*datum) for datum in zip(x, a, r, strict=True)][-1]
+    np.testing.assert_allclose(beta, 2.0 / 4 * total, rtol=0, atol=1e-12)
+
+
+def direct(x, a, r, *, sparsity, iterations, step_size, radius):
+    """Oracle: iterative hard thresholding of one replica, user by user."""
+    beta = np.zeros((3, 4))
+    for _ in range(iterations):
+        v = beta.copy()
+        for xi, ai, ri in zip(x, a, r, strict=True):
+            xi = np.clip(xi * min(1, 1.5 / np.linalg.norm(xi)), -1, 1)
+            v[ai] += step_size / len(x) * xi * np.clip(ri - xi @ beta[ai], -0.4, 0.4)
+        for g in range(3):
+            v[g, np.argsort(np.abs(v[g]))[: 4 - sparsity]] = 0.0
+            low, high = 0.0, np.abs(v[g]).max()
+            for _ in range(60):  # the level of soft thresholding, bisected
+                level = (low + high) / 2
+                inside = np.clip(np.abs(v[g]) - level, 0, None).sum() <= radius
+                low, high = (low, level) if inside else (level, high)
+            beta[g] = np.sign(v[g]) * np.clip(np.abs(v[g]) - high, 0, None)
+    return beta
+
+
+@pytest.mark.parametrize("peeling", [EXACT, LaplacePeeling(0.0)])
+@pytest.mark.parametrize("radius", [0.3, 1e3])
+def test_without_noise_it_is_iterative_hard_thresholding_with_forgetting(peeling, radius):
+    """Oracle: every episode's estimate, from its own rounds alone; nothing after the last."""
+    mechanism = make(peeling, radius=radius)
+    x, a, r = users(20, 2, seed=4)
+    releases = [mechanism(*datum) for datum in zip(x, a, r, strict=True)]
+    assert [t for t, release in enumerate(releases) if release is not None] == [3, 11]
+    for first, last in ((0, 4), (4, 12)):
+        for j in range(2):
+            mine = (part[first:last, j] for part in (x, a, r))
+            wanted = direct(*mine, sparsity=2, iterations=3, step_size=2.0, radius=radius)
+            np.testing.assert_allclose(releases[last - 1][j], wanted, rtol=0, atol=1e-9)
+    assert mechanism._r.size == 0
+    with pytest.raises(BudgetExceeded):
+        mechanism(x[0], a[0], r[0])
+
+
+def test_joint_peeling_keeps_the_largest_of_all_blocks():
+    beta = make(joint=True, sparsity=3, episodes=(4,), iterations=1, radius=1e9)
+    full = make(joint=True, sparsity=12, episodes=(4,), iterations=1, radius=1e9)
+    for datum in zip(*users(4, 2, seed=5), strict=True):
+        sparse, dense = beta(*datum), full(*datum)
+    cut = np.sort(np.abs(dense).reshape(2, -1))[:, -3][:, None, None]
+    np.testing.assert_array_equal(sparse, np.where(np.abs(dense) >= cut, dense, 0))
+
+
+def test_shared_arms_use_the_row_of_the_arm_played():
+    rows = replace(ROWS, blocks=1)
+    x, a, r = users(1, 2, seed=6)
+    context = np.zeros((2, 3, 4))
+    context[[0, 1], a[0]] = x[0]
+    query = make(rows=rows).query(context, a[0], r[0])
+    one = make(rows=rows).query(x[0], np.zeros(2, dtype=int), r[0])
+    np.testing.assert_array_equal(query, one)
+
+
+def peeled(peeling, picks, v, move, move_2, *, calls):
+    """What `calls` peelings of v (R, P, D) release, (calls, R, P, D)."""
+    peel = peeling.sampler(Streams(range(len(v))), picks, v.shape[1:])
+    return np.array([peel(v, move, move_2) for _ in range(calls)])
+
+
+def laplace_law(scores, scale):
+    """P(the first of two wins): gap g >= 0 of two Laplace, 1 - e^(-g / c) (1 + g / 2c) / 2."""
+    gap = (scores[0] - scores[1]) / scale
+    return 1 - exp(-gap) * (1 + gap / 2) / 2
+
+
+V, MOVE, MOVE_2 = np.array([-1.0, 0.6]), 0.5, 0.7
+FIRST = {
+    GumbelPeeling(0.9, 1.3): softmax(np.abs(V) / (0.9 * MOVE))[0],
+    LaplacePeeling(0.9): laplace_law(np.abs(V), 0.9 * MOVE),
+}
+STDDEV = {GumbelPeeling(0.9, 1.3): 1.3 * MOVE_2, LaplacePeeling(0.9): 0.9 * MOVE * sqrt(2)}
+
+
+@pytest.mark.parametrize("peeling", FIRST, ids=repr)
+def test_peeling_has_its_exact_law(peeling):
+    """Statistical, s = 1, d = 2, n = 40,000, two rows: binomial and second-moment tests, false
+    alarm 1e-6 each; a noise 10 % off in scale is caught by both (asserted)."""
+    n = 40_000
+    out = peeled(peeling, 1, np.tile(V, (200, 2, 1)), MOVE, MOVE_2, calls=100)
+    out = out.reshape(n, 2)
+    assert (np.count_nonzero(out, axis=1) == 1).all()
+    wins = np.count_nonzero(out[:, 0])
+
+    def p_value(law):
+        return 2 * min(binom.cdf(wins, n, law), binom.sf(wins - 1, n, law))
+
+    law = FIRST[peeling]
+    wrong = (
+        softmax(np.abs(V) / (0.99 * MOVE))[0]
+        if isinstance(peeling, GumbelPeeling)
+        else laplace_law(np.abs(V), 0.99 * MOVE)
+    )
+    assert p_value(law) > 1e-6 > p_value(wrong)
+    noise = (out - V)[out != 0]
+    square = np.square(noise / STDDEV[peeling])
+    error = 5 * square.std() / sqrt(n)
+    assert abs(square.mean() - 1) < error < 0.19  # 0.9^2 = 0.81
+
+
+def test_two_picks_follow_one_another():
+    """Statistical, s = 2 of d = 3: the dropped coordinate, by enumeration of peeling with weights
+    e^(|v| / c), n = 40,000, false alarm below 1e-6 each (5 errors)."""
+    v, n = np.array([1.0, -0.4, 0.2]), 40_000
+    p = softmax(np.abs(v) / 0.5)
+    dropped = [
+        sum(p[i] * p[j] / (1 - p[i]) for i, j in product(range(3), repeat=2) if len({i, j, k}) == 3)
+        for k in range(3)
+    ]
+    out = peeled(GumbelPeeling(1.0, 0.1), 2, np.tile(v, (400, 1, 1)), 0.5, 0.5, calls=100)
+    out = out.reshape(n, 3)
+    found = (out == 0).mean(axis=0)
+    np.testing.assert_allclose(found, dropped, rtol=0, atol=5 * 0.5 / sqrt(n))
+
+
+def test_two_rows_moved_by_half_cost_no_more_than_one_moved_by_all():
+    """Property, exact: log-ratios of the pair of Gumbel picks vary by at most 2 / pick; worst
+    cases come within 5 %, and rows moved by all of it each would break it."""
+    rng, pick = np.random.default_rng(7), 1.7
+    ranges = {0.5: 0.0, 1.0: 0.0}
+    for size in ranges:
+        for _ in range(300):
+            v = rng.standard_normal((2, 3)) * 3
+            w = v + size * rng.choice([-1, 1], size=(2, 3))
+            change = [
+                log_softmax(np.abs(w[g]) / pick) - log_softmax(np.abs(v[g]) / pick) for g in (0, 1)
+            ]
+            total = change[0][:, None] + change[1]
+            ranges[size] = max(ranges[size], np.ptp(total))
+    assert 0.95 * 2 / pick < ranges[0.5] <= 2 / pick + 1e-12
+    assert ranges[1.0] > 1.5 * 2 / pick
+
+
+def test_costs_by_hand():
+    """Golden. Laplace, 6 peelings of 5, multiplier 40: 30 picks of 2/40 and 30 values of 1/40.
+    Gumbel: rho = 30 (2 / pick)^2 / 8 + 6 / (2 value^2), mu of the values sqrt(6) / value."""
+    laplace = LaplacePeeling(40.0).spend(5, 6, "x")
+    assert laplace.pure == pytest.approx(30 * 3 / 40)
+    assert laplace.rho == pytest.approx(30 * (4 + 1) / (2 * 40**2))
+    gumbel = GumbelPeeling(50.0, 20.0).spend(5, 6, "x")
+    assert gumbel.rho == pytest.approx(30 * (2 / 50) ** 2 / 8 + 6 / (2 * 20**2))
+    assert gumbel.parts[1].mu == pytest.approx(sqrt(6) / 20)
+    for share in (0.2, 0.5):
+        split = GumbelPeeling.split(7.0, share, 5, 6).spend(5, 6, "x")
+        assert split.rho == pytest.approx(1 / (2 * 7.0**2))
+        assert split.parts[0].rho == pytest.approx(share * split.rho)
+    assert EXACT.spend(5, 6, "x").rho == LaplacePeeling(0.0).spend(5, 6, "x").rho == inf
+
+
+@pytest.mark.parametrize("repeats", [1, 4])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_least_noise_meets_its_target_and_less_does_not(epsilon, repeats):
+    delta = 1e-5
+    peeling = least_peeling(epsilon, delta, picks=5, repeats=repeats, share=0.5)
+    assert Ledger(peeling.spend(5, repeats, "x").parts).delta(epsilon) <= delta
+    less = GumbelPeeling(peeling.pick * 0.99, peeling.value * 0.99).spend(5, repeats, "x")
+    assert Ledger(less.parts).delta(epsilon) > delta
+    assert less.delta(epsilon) == Ledger(less.parts).delta(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("picks", [1, 10, 30])
+def test_printed_noise_is_within_its_claim(epsilon, picks):
+    """Golden scale 2 sqrt(3 s ln(M / delta)) M / epsilon, and our accountants below the claim."""
+    peeling = printed_peeling(epsilon, 1e-4, picks=picks, repeats=4)
+    assert peeling.multiplier == pytest.approx(8 * sqrt(3 * picks * log(4e4)) / epsilon)
+    assert Ledger(peeling.spend(picks, 4, "x").parts).epsilon(1e-4) <= epsilon
+
+
+def test_all_episodes_cost_what_one_costs():
+    one, many = (make(GumbelPeeling(9.0, 9.0), episodes=e).spend for e in ((4,), (2, 3, 4)))
+    assert one.rho == many.rho
+    assert make(GumbelPeeling(9.0, 9.0), episodes=()).spend.pure == 0
+
+
+def test_projection_is_the_nearest_point_of_the_ball():
+    """Oracle: no other point of the ball is nearer, by the variational inequality
+    <v - p, q - p> <= 0 at the vertices q."""
+    v = np.random.default_rng(8).standard_normal((50, 6))
+    p = project_l1(v, 1.3)
+    assert (np.abs(p).sum(axis=1) <= 1.3 + 1e-12).all()
+    for vertex in 1.3 * np.concatenate([np.eye(6), -np.eye(6)]):
+        assert (np.vecdot(v - p, vertex - p) <= 1e-12).all()
+    np.testing.assert_array_equal(project_l1(0.1 * v, 10.0), 0.1 * v)
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"sparsity": 5}, "sparsity=5"),
+        ({"iterations": 0}, "iterations=0"),
+        ({"radius": 0.0}, "radius=0.0"),
+        ({"step_size": -1.0}, "step_size=-1.0"),
+        ({"episodes": (4, 30)}, "episodes=.*uses=20"),
+        ({"episodes": (0,)}, "episode=0"),
+    ],
+)
+def test_mistakes_are_named(changed, named):
+    with pytest.raises(BadInput, match=named):
+        make(**changed)

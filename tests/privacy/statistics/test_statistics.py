@@ -1,0 +1,262 @@
+"""Clipped statistics: what a hostile user can do to them, and what an isometry preserves."""
+
+from dataclasses import fields
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import differential_evolution
+
+from dpbandit.base.arrays import clip_norm
+from dpbandit.base.inputs import BadInput
+from dpbandit.privacy.statistics.moments import ClippedVectors, Moments, SecondMoments
+
+QUIET = settings(derandomize=True, deadline=None, max_examples=150)
+LAYOUTS = ["disjoint", "joint", "shared"]
+HOSTILE = [float("nan"), float("inf"), -float("inf"), 1e300, -1e300, 1e9, -1e9, 0.0, 1.0, 1e-300]
+CLIPS = [None, 0.01, 0.3, 0.7, 1.0]  # as a share of B C
+WEIGHTS = [0.2, 1.0, 1.3, sqrt(2), 1.6, 3.0]
+
+
+def moments(layout="disjoint", clip=None, weight=1.0, *, K=3, d=2, C=1.5, low=-2.0, high=1.0):
+    return SecondMoments(
+        n_actions=K,
+        dim=d,
+        layout=layout,
+        context_bound=C,
+        reward_low=low,
+        reward_high=high,
+        moment_clip=None if clip is None else clip * max(-low, high) * C,
+        moment_weight=weight,
+    )
+
+
+def measured(statistic, *batch):
+    """The total of a batch in the units in which its sensitivity is stated."""
+    return statistic.total(*batch) / statistic.units
+
+
+def users(rng, n, replicas, layout, K=3, d=2, scale=1.0):
+    """Contexts inside and (scale > 1) outside the ball, arms and rewards of n rounds."""
+    shape = (n, replicas, K, d) if layout == "shared" else (n, replicas, d)
+    context = rng.standard_normal(shape) * rng.random((*shape[:-1], 1)) ** 2 * scale
+    return context, rng.integers(0, K, (n, replicas)), rng.uniform(-4, 4, (n, replicas)) * scale
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_pack_is_an_isometry_and_unpack_its_inverse(layout):
+    """Oracle: in `units`, packed inner products are <G, H>_F / C^4 + w^2 m . n / c_u^2; and unpack
+    undoes pack."""
+    statistic, rng = moments(layout, clip=0.4, weight=1.7), np.random.default_rng(0)
+    D, blocks = statistic.block_dim, statistic.blocks
+    assert (blocks, D) == {"disjoint": (3, 2), "joint": (1, 6), "shared": (1, 2)}[layout]
+    grams = rng.standard_normal((2, blocks, D, D))
+    grams = grams + grams.transpose(0, 1, 3, 2)
+    m = rng.standard_normal((2, blocks, D))
+    packed = statistic.pack(grams, m) / statistic.units
+    assert packed.shape == (2, *statistic.shape)
+    C, c_u, w = 1.5, 0.4 * 2.0 * 1.5, 1.7
+    unit = (grams[0] * grams[1]).sum() / C**4 + w**2 * (m[0] * m[1]).sum() / c_u**2
+    assert (packed[0] * packed[1]).sum() == pytest.approx(unit, rel=1e-12)
+    for back, sent in zip(statistic.unpack(packed * statistic.units), (grams, m), strict=True):
+        np.testing.assert_allclose(back, sent, rtol=1e-13)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_batch_is_the_sum_of_its_rounds(layout):
+    """Oracle: a batch of 7 rounds equals the sum of 7 single totals and the matrices by hand."""
+    statistic, rng = moments(layout, clip=0.4), np.random.default_rng(1)
+    batch = users(rng, 7, 4, layout, scale=2.0)
+    total = statistic.total(*batch)
+    singles = [statistic.total(*(a[i : i + 1] for a in batch)) for i in range(7)]
+    np.testing.assert_allclose(total, sum(singles), rtol=1e-12, atol=1e-14)
+
+    G, u = np.zeros((4, 3, 2, 2)), np.zeros((4, 3, 2))
+    for n, r in np.ndindex(7, 4):
+        arm, block = batch[1][n, r], 0 if layout == "shared" else batch[1][n, r]
+        x = batch[0][n, r, arm] if layout == "shared" else batch[0][n, r]
+        x = x / max(1, np.linalg.norm(x) / 1.5)
+        y = np.clip(batch[2][n, r], -2, 1) * x
+        G[r, block] += np.outer(x, x)
+        u[r, block] += y / max(1, np.linalg.norm(y) / (0.4 * 2 * 1.5))
+    gram, moment = statistic.unpack(total)
+    if layout == "joint":  # the same numbers, as blocks on one diagonal
+        gram, moment = gram[:, 0].reshape(4, 3, 2, 3, 2), moment.reshape(4, 3, 2)
+        assert all((gram[:, i, :, j] == 0).all() for i in range(3) for j in range(3) if i != j)
+        gram = np.stack([gram[:, i, :, i] for i in range(3)], axis=1)
+    shown = slice(0, 1) if layout == "shared" else slice(None)
+    np.testing.assert_allclose(gram, G[:, shown], atol=1e-12)
+    np.testing.assert_allclose(moment, u[:, shown], atol=1e-12)
+
+
+def test_only_the_played_arm_has_a_block():
+    """By hand: blocks of arms not played are exactly zero, whatever the context holds."""
+    total = moments().total(np.full((1, 3, 2), 1e9), np.array([[0, 1, 2]]), np.ones((1, 3)))
+    assert ((total != 0).any(axis=2) == np.eye(3, dtype=bool)).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@given(st.data())
+@QUIET
+def test_whatever_is_sent_stays_inside(layout, data):
+    """Property: with NaN, infinities and 10^300 among the numbers of one user, the Gram part has
+    length <= 1 and the moment part <= w, without a warning; a NaN context counts as zero."""
+    value = st.sampled_from(HOSTILE)
+    clip, weight = data.draw(st.sampled_from(CLIPS)), data.draw(st.sampled_from(WEIGHTS))
+    size = (3, 2) if layout == "shared" else (2,)
+    entries = 6 if layout == "shared" else 2
+    drawn = data.draw(st.lists(value, min_size=entries, max_size=entries))
+    context, arm = np.array(drawn).reshape(1, 1, *size), data.draw(st.integers(0, 2))
+    statistic = moments(layout, clip, weight)
+    reward = np.array([[data.draw(value)]])
+    total = measured(statistic, context, np.array([[arm]]), reward)[0]
+    half = statistic.block_dim * (statistic.block_dim + 1) // 2
+    assert np.linalg.norm(total[:, :half]) <= 1 + 1e-12
+    assert np.linalg.norm(total[:, half:]) <= weight * (1 + 1e-12)
+    played = context[0, 0, arm] if layout == "shared" else context[0, 0]
+    assert np.isfinite(played).all() or (total == 0).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@given(st.integers(0, 2**32), st.sampled_from(CLIPS), st.sampled_from(WEIGHTS))
+@QUIET
+def test_no_two_users_are_further_apart_than_the_sensitivity(layout, seed, clip, weight):
+    """Property: 200 random pairs of users a case (short, unit and overlong contexts, any rewards,
+    same and different arms) differ by at most S."""
+    statistic, rng = moments(layout, clip, weight), np.random.default_rng(seed)
+    one, two = (measured(statistic, *users(rng, 1, 200, layout, scale=3.0)) for _ in range(2))
+    distance = np.linalg.norm((one - two).reshape(200, -1), axis=1)
+    assert distance.max() <= statistic.sensitivity * (1 + 1e-12)
+
+
+def furthest(statistic, *, same_arm):
+    """The largest distance of two users that differential evolution finds, planar contexts."""
+
+    def closeness(p):  # (5, n): lengths, angle, rewards
+        zero, arm = np.zeros(p.shape[1]), np.zeros((1, p.shape[1]), dtype=int)
+        x = np.stack([p[0], zero], axis=-1)[None]
+        y = (p[1] * np.stack([np.cos(p[2]), np.sin(p[2])])).T[None]
+        one = measured(statistic, x, arm, p[3:4])
+        two = measured(statistic, y, arm if same_arm else arm + 1, p[4:5])
+        return -np.linalg.norm((one - two).reshape(p.shape[1], -1), axis=1)
+
+    C, low, high = statistic.context_bound, statistic.reward_low, statistic.reward_high
+    box = [(0, C), (0, C), (0, np.pi), (low, high), (low, high)]
+    found = differential_evolution(
+        closeness, box, rng=0, vectorized=True, updating="deferred", polish=False, tol=1e-7
+    )
+    return -found.fun
+
+
+@pytest.mark.parametrize("clip", CLIPS)
+@pytest.mark.parametrize("weight", [0.5, 1.0, 1.3, 3.0])
+def test_an_optimiser_stays_below_and_comes_close(weight, clip):
+    """Oracle: maximising over two users never exceeds S; it reaches S within 1 % when the moment
+    has no clip of its own or a small one (0.01 B C), hence sqrt(4.5) at w = 1. Rewards in [0, B]
+    reach it too: y = -x takes the place of the opposite reward."""
+    for low in (-1.0, 0.0):
+        statistic = moments(clip=clip, weight=weight, low=low, high=1.0)
+        S = statistic.sensitivity
+        best = furthest(statistic, same_arm=True)
+        assert best <= S * (1 + 1e-12)
+        if clip in (None, 0.01, 1.0):
+            assert best >= 0.99 * S
+    other = furthest(statistic, same_arm=False)
+    assert other <= S * (1 + 1e-12)
+    assert other == pytest.approx(sqrt(2 + 2 * weight**2), rel=0.01)
+
+
+def test_sensitivity_golden():
+    """Golden: w = 1 gives max over c of 2 - 2 c^2 + 2 + 2 c at c = 1/2, that is 4.5; w = 2 gives
+    2 c = 4 -> c = 1, 4 w^2 = 16; a separate clip at w = 1 gives 1 + 4 = 5 > 4.5."""
+    squares = [moments(weight=w).sensitivity ** 2 for w in (1.0, sqrt(2), 2.0)]
+    squares.append(moments(clip=0.5).sensitivity ** 2)
+    assert squares == pytest.approx([4.5, 8.0, 16.0, 5.0], rel=1e-14)
+
+
+def moments_alone(layout="disjoint", clip=None):
+    """The same rounds as `moments`, C = 1.5 and B = 2, without their Gram matrices."""
+    rounds = vars(moments(layout, clip))
+    return Moments(**{field.name: rounds[field.name] for field in fields(Moments)})
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("clip", CLIPS)
+def test_moments_alone_are_those_beside_the_gram_matrix(layout, clip):
+    """Oracle: equal, difference exactly 0.0, to what `SecondMoments` unpacks (held against sums
+    by hand above), for overlong and ordinary users."""
+    both, alone = moments(layout, clip), moments_alone(layout, clip)
+    batch = users(np.random.default_rng(2), 7, 4, layout, scale=2.0)
+    total = alone.total(*batch)
+    assert total.shape == (4, *alone.shape)
+    np.testing.assert_array_equal(total, both.unpack(both.total(*batch))[1])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@given(st.integers(0, 2**32), st.sampled_from(CLIPS), st.data())
+@QUIET
+def test_no_two_users_move_moments_further_than_twice_the_clip(layout, seed, clip, data):
+    """Property: 200 random pairs, broken ones among them, stay within S = 2 c_u."""
+    statistic, rng = moments_alone(layout, clip), np.random.default_rng(seed)
+    context, arm, reward = users(rng, 2, 200, layout, scale=3.0)
+    reward[data.draw(st.integers(0, 1)), :20] = data.draw(st.sampled_from(HOSTILE))
+    context[data.draw(st.integers(0, 1)), 20:40] = data.draw(st.sampled_from(HOSTILE))
+    one, two = (measured(statistic, context[[i]], arm[[i]], reward[[i]]) for i in (0, 1))
+    distance = np.linalg.norm((one - two).reshape(200, -1), axis=1)
+    assert distance.max() <= statistic.sensitivity * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("clip", "c_u"), [(None, 3.0), (0.3, 0.9)])
+def test_moments_reach_their_sensitivity(clip, c_u):
+    """By hand: opposite contexts at reward -2 are 2 c_u apart within an arm, and sqrt(2) c_u apart
+    when their arms differ."""
+    statistic = moments_alone(clip=clip)
+    x, reward = np.array([[[1.5, 0.0]]]), np.array([[-2.0]])
+    one = measured(statistic, x, np.array([[0]]), reward)
+    for arm, distance in ((0, 2 * c_u), (1, sqrt(2) * c_u)):
+        two = measured(statistic, -x, np.array([[arm]]), reward)
+        assert np.linalg.norm(one - two) == pytest.approx(distance, rel=1e-14)
+    assert statistic.sensitivity == pytest.approx(2 * c_u, rel=1e-14)
+
+
+@given(st.lists(st.sampled_from(HOSTILE), min_size=6, max_size=6), st.sampled_from([0.1, 1.0, 7.0]))
+@QUIET
+def test_clipped_vectors(sent, bound):
+    """Property: each of two hostile vectors counts at most `bound`, a non-finite one zero, so
+    they differ by at most S = 2 bound (attained by opposites); a batch is the sum of its rounds."""
+    statistic, x = ClippedVectors(dim=3, bound=bound), np.array(sent).reshape(2, 1, 3)
+    one, two = measured(statistic, x[:1]), measured(statistic, x[1:])
+    for total, raw in ((one, x[0]), (two, x[1])):
+        assert np.linalg.norm(total) <= bound * (1 + 1e-12)
+        assert np.isfinite(raw).all() or (total == 0).all()
+    assert np.linalg.norm(one - two) <= statistic.sensitivity * (1 + 1e-12)
+    np.testing.assert_allclose(measured(statistic, x), one + two, rtol=1e-12)
+    loud = np.array([[[1e9, 0, 0]]])
+    distance = np.linalg.norm(measured(statistic, loud) - measured(statistic, -loud))
+    assert distance == pytest.approx(statistic.sensitivity, rel=1e-12)
+
+
+def test_bad_input():
+    """Sentences, not tracebacks, for bounds that cannot bound."""
+    for bad in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(BadInput, match=r"Expected bound=.* > 0"):
+            ClippedVectors(dim=2, bound=bad)
+        with pytest.raises(BadInput, match=r"Expected context_bound=.* > 0"):
+            moments(C=bad)
+    with pytest.raises(BadInput, match="disjoint, joint or shared"):
+        moments("private")
+
+
+def test_nothing_to_clip_is_a_copy_and_one_round_is_a_sum():
+    """The short cuts: the values of scaling and adding up, bit for bit, in memory of their own."""
+    x = np.random.default_rng(0).uniform(-0.4, 0.4, (1, 6, 4))
+    x[0, 0] = -0.0
+    longer = np.concatenate([x, np.full((1, 6, 4), 9.0)])
+    clipped = clip_norm(x, 1.0)
+    assert clipped.tobytes() == clip_norm(longer, 1.0)[:1].tobytes() == x.tobytes()
+    assert not np.shares_memory(clipped, x)
+    one = ClippedVectors(4).total(x)
+    assert one.tobytes() == ClippedVectors(4).total(np.concatenate([x, 0 * x])).tobytes()
+    assert not np.shares_memory(one, x)

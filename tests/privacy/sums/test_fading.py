@@ -1,0 +1,314 @@
+"""Fading sums: releases against a dense matrix, their noise, and what the ledger says of them."""
+
+from itertools import pairwise
+from math import ceil, inf, sin, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2, norm
+
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
+from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
+from dpbandit.privacy.sums import fading as module
+from dpbandit.privacy.sums.fading import (
+    FadingSum,
+    column_norm,
+    growing_batches,
+    least_fading_multiplier,
+    released_ends,
+)
+
+WIDE = ClippedVectors(dim=2, bound=1e9)
+ENDS = [(1, 2, 3, 4, 5), (3, 67, 131, 196, 400), (64, 128, 129), (200,), (63, 64, 65, 500)]
+"""Batches of 1, of exactly 64, of one more and one less, and of several blocks."""
+FADES = [0.0, 0.3, 0.5, 0.7, 0.99]
+
+
+def toeplitz(releases, fade):
+    """A (m, m): release k shows batch b <= k with weight fade^(k - b)."""
+    gap = np.arange(releases)[:, None] - np.arange(releases)
+    return np.where(gap >= 0, float(fade) ** np.maximum(gap, 0), 0.0)
+
+
+def make(statistic=WIDE, seeds=(1, 2, 3), *, ends, fade, multiplier=0.0, horizon=None):
+    return FadingSum(
+        statistic,
+        Streams(list(seeds)),
+        ends=ends,
+        horizon=ends[-1] + 1 if horizon is None else horizon,
+        fade=fade,
+        noise_multiplier=multiplier,
+    )
+
+
+def releases(door, users):
+    """The rounds (from 1) that released, and what they did, (m, R, ...)."""
+    out = {t: door(user) for t, user in enumerate(users, 1)}
+    shown = {t: release for t, release in out.items() if release is not None}
+    return list(shown), np.array(list(shown.values()))
+
+
+@pytest.mark.parametrize("fade", FADES)
+@pytest.mark.parametrize("ends", ENDS, ids=str)
+def test_noiseless_releases_are_a_toeplitz_matrix_times_batch_sums(ends, fade):
+    """Oracle: integer users, so batch sums are exact; equal to the last bit where fading is too."""
+    users = np.random.default_rng(0).integers(-9, 9, (ends[-1], 3, 2)).astype(float)
+    rounds, shown = releases(make(ends=ends, fade=fade), users)
+    batches = np.array([users[a:b].sum(axis=0) for a, b in pairwise([0, *ends])])
+    expected = np.einsum("kb,brd->krd", toeplitz(len(ends), fade), batches)
+    assert rounds == list(ends)
+    if fade in (0.0, 0.5):
+        np.testing.assert_array_equal(shown, expected)
+    np.testing.assert_allclose(shown, expected, rtol=1e-13, atol=1e-11)
+
+
+@pytest.mark.parametrize("block", [1, 7, 1000])
+def test_summing_in_blocks_of_64_changes_no_value(block, monkeypatch):
+    """Oracle: one by one, or all at once, to 1e-12 of sums of size 20; real statistic, its units,
+    batches longer than a block."""
+    rng = np.random.default_rng(1)
+    statistic = SecondMoments(n_actions=3, dim=4, context_bound=2.0)
+    rounds = [
+        (rng.standard_normal((2, 4)) * 2, rng.integers(0, 3, 2), rng.random(2)) for _ in range(420)
+    ]
+
+    def shown(size):
+        monkeypatch.setattr(module, "_BLOCK", size)
+        door = make(statistic, (1, 2), ends=(5, 100, 419), fade=0.7, multiplier=1.0, horizon=420)
+        return np.array([r for r in (door(*user) for user in rounds) if r is not None])
+
+    np.testing.assert_allclose(shown(block), shown(64), rtol=1e-12, atol=1e-12)
+
+
+def test_noise_is_the_stream_scaled_in_units():
+    """Oracle: noisy minus exact release is multiplier x sensitivity x units x the k-th normals of
+    the stream "fading noise", whatever the users and the fade: data changes neither size nor
+    number of draws."""
+    statistic = SecondMoments(n_actions=2, dim=2, context_bound=3.0, reward_high=0.5)
+    rng = np.random.default_rng(2)
+    rounds = [
+        (rng.standard_normal((2, 2)) * 3, rng.integers(0, 2, 2), rng.random(2)) for _ in range(90)
+    ]
+    for fade in (0.0, 0.7):
+        exact, noisy = (
+            [
+                door(*user)
+                for door in (
+                    make(statistic, (4, 5), ends=(2, 70, 80), fade=fade, multiplier=multiplier),
+                )
+                for user in rounds[:80]
+            ]
+            for multiplier in (0.0, 2.5)
+        )
+        normals = Streams([4, 5]).normals("fading noise", *statistic.shape)
+        for end in (2, 70, 80):
+            size = 2.5 * statistic.sensitivity * statistic.units
+            gap = noisy[end - 1] - exact[end - 1]
+            np.testing.assert_allclose(gap, size * normals(), rtol=1e-9, atol=1e-9)
+
+
+def two_sided(noise, stddev):
+    """The p-value of sum (noise / stddev)^2 ~ chi^2(n)."""
+    statistic, n = float(np.sum(np.square(noise / stddev))), noise.size
+    return 2 * min(chi2.cdf(statistic, n), chi2.sf(statistic, n))
+
+
+def correlated(a, b):
+    """The p-value of sum a b ~ N(0, n) for independent standard normals."""
+    return 2 * norm.sf(abs(float((a * b).sum())) / sqrt(a.size))
+
+
+def test_noise_is_white_across_releases_and_as_large_as_promised():
+    """Statistical: 4 releases of 20,000 coordinates of a door fed zeros. Chi-square for the size,
+    sum of products for each of 6 pairs; false alarm 1e-6 each, 1e-5 in all. Power, asserted: 5 %
+    off in scale, and noise of which a tenth is carried over to the next release, are caught."""
+    statistic = ClippedVectors(dim=20_000, bound=0.25)
+    door = make(statistic, (5,), ends=(1, 2, 3, 4), fade=0.7, multiplier=6.0)
+    _, noise = releases(door, np.zeros((4, 1, 20_000)))
+    assert door.stddev == 6.0 * 0.5
+    for N in noise:
+        assert two_sided(N, 3.0) > 1e-6
+        assert two_sided(N, 1.05 * 3.0) < 1e-6
+        assert two_sided(N, 0.95 * 3.0) < 1e-6
+    for k in range(4):
+        for j in range(k):
+            assert correlated(noise[k] / 3, noise[j] / 3) > 1e-6
+    carried = (noise[1] + 0.1 * noise[0]) / 3 / sqrt(1.01)
+    assert correlated(carried, noise[0] / 3) < 1e-6
+
+
+def test_column_norm_by_brute_force():
+    """Oracle: for every m up to 80 and every fade, the longest column of the dense matrix, which is
+    the first."""
+    for fade in (*FADES, 0.1, 0.9, 0.999, 1.0):
+        for m in range(1, 81):
+            columns = np.linalg.norm(toeplitz(m, fade), axis=0)
+            assert columns.argmax() == 0 or fade == 0
+            assert column_norm(m, fade) == pytest.approx(columns.max(), rel=1e-12)
+    assert column_norm(0, 0.5) == 0
+
+
+@pytest.mark.parametrize("fade", FADES)
+@pytest.mark.parametrize("m", [1, 2, 17])
+@pytest.mark.parametrize("late", [0, 3])
+def test_ledger_has_the_mu_of_the_dense_matrix(m, fade, late):
+    """Oracle: mu = sensitivity max_b |A e_b| / stddev over the releases before the horizon only."""
+    ends = tuple(range(4, 4 * (m + late) + 1, 4))
+    door = make(ends=ends, fade=fade, multiplier=1.7, horizon=4 * m + 1)
+    longest = np.linalg.norm(toeplitz(m, fade), axis=0).max()
+    assert door.spend.mu == pytest.approx(door.sensitivity * longest / door.stddev, rel=1e-12)
+    assert make(ends=ends, fade=fade, horizon=4 * m + 1).spend.mu == inf
+
+
+@pytest.mark.parametrize("fade", [0.0, 0.7])
+def test_noise_moved_along_a_column_hides_a_user(fade):
+    """Oracle, the privacy proof executed, for an adaptive stream: users answer to releases; the
+    user of any round moves by Delta, the noises by -Delta times her batch's column of A; all
+    releases stay what they were, and the noise moved by at most Delta x column_norm."""
+    ends, z = (2, 5, 6, 9), np.random.default_rng(3).standard_normal(4)
+    A = toeplitz(4, fade)
+
+    def run(z, changed=0):
+        door = make(ClippedVectors(1, 5e8), (0,), ends=ends, fade=fade, multiplier=1e-9)
+        assert door.stddev == 1.0
+        source = iter(z)
+        door._normals = lambda: np.array([[next(source)]])
+        last, shown = 0.0, []
+        for t in range(1, 10):
+            x = sin(0.3 * last + t) + (1.5 if t == changed else 0.0)
+            release = door(np.array([[x]]))
+            if release is not None:
+                last = release.item()
+                shown.append(last)
+        return np.array(shown)
+
+    plain = run(z)
+    for user in range(1, 10):
+        batch = np.searchsorted(ends, user)
+        shift = 1.5 * A[:, batch]
+        assert np.linalg.norm(shift) <= 1.5 * column_norm(4, fade) + 1e-12
+        np.testing.assert_allclose(run(z - shift, changed=user), plain, rtol=0, atol=1e-9)
+        assert np.abs(run(z, changed=user) - plain).max() > 0.1  # she is not simply ignored
+
+
+@pytest.mark.parametrize("horizon", [9, 10, 11, 30])
+def test_nothing_is_released_at_or_after_the_horizon(horizon):
+    """Golden, by hand: ends 4, 10, 20 of 9, 10 rounds release after 4 only; of 11 after 4 and 10;
+    of 30 after all three. Raw rounds after the last release are not even kept; call T + 1 raises.
+    """
+    door = make(ends=(4, 10, 20), fade=0.5, multiplier=1.0, horizon=horizon)
+    rounds, _ = releases(door, np.ones((horizon, 3, 2)))
+    expected = {9: [4], 10: [4], 11: [4, 10], 30: [4, 10, 20]}[horizon]
+    assert rounds == expected == list(released_ends((4, 10, 20), horizon))
+    assert door.spend.mu == pytest.approx(column_norm(len(expected), 0.5))
+    assert door._held == 0
+    with pytest.raises(BudgetExceeded, match=f"call {horizon + 1} exceeds uses={horizon}"):
+        door(np.ones((3, 2)))
+
+
+def test_a_horizon_without_releases_costs_nothing():
+    door = make(ends=(5,), fade=0.5, multiplier=0.0, horizon=5)
+    assert releases(door, np.ones((5, 3, 2)))[0] == []
+    assert door.spend.mu == 0
+    assert least_fading_multiplier(0, 0.5, epsilon=1.0, delta=1e-5) == 0.0
+
+
+def test_the_door_shows_its_query_in_units_and_integers_round_nobody():
+    """Oracle: with fade 0 and one batch the release is the sum of the queries times the units,
+    also where the first user sent integers."""
+    statistic, rng = SecondMoments(n_actions=2, dim=2, context_bound=3.0), np.random.default_rng(4)
+    door, total = make(statistic, ends=(5,), fade=0.0), 0.0
+    for t in range(5):
+        x, action, reward = rng.standard_normal((3, 2)) * 4, rng.integers(0, 2, 3), rng.random(3)
+        user = (x.round().astype(int) if t == 0 else x), action, reward
+        query = door.query(*user)
+        assert np.linalg.norm(query.reshape(3, -1), axis=1).max() <= sqrt(2) * (1 + 1e-12)
+        total = total + query * statistic.units
+        release = door(*user)
+    np.testing.assert_allclose(release, total, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+def test_replicas_do_not_depend_on_their_company(dim):
+    """Oracle: six replicas equal groups of 2, 3 and 1 joined, bit for bit, over several blocks."""
+    users = np.random.default_rng(2).standard_normal((200, 6, dim))
+
+    def shown(chosen):
+        seeds = [10 + i for i in chosen]
+        door = make(ClippedVectors(dim), seeds, ends=(3, 150, 199), fade=0.7, multiplier=2.0)
+        return releases(door, users[:199, chosen])[1]
+
+    groups = [shown(chosen) for chosen in ([0, 1], [2, 3, 4], [5])]
+    np.testing.assert_array_equal(shown([0, 1, 2, 3, 4, 5]), np.concatenate(groups, axis=1))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("delta", [1e-8, 1e-4])
+@pytest.mark.parametrize(("m", "fade"), [(1, 0.0), (5, 0.0), (40, 0.7), (40, 0.99)])
+def test_least_multiplier_spends_exactly_epsilon(epsilon, delta, m, fade):
+    """Inversion: the ledger's epsilon is the target, never more; with fade 0 neither m nor T
+    matters, because each user is in one release."""
+    multiplier = least_fading_multiplier(m, fade, epsilon=epsilon, delta=delta)
+    door = make(ends=tuple(range(1, m + 1)), fade=fade, multiplier=multiplier)
+    spent = epsilon_of(door.spend.mu, delta)
+    assert epsilon * (1 - 1e-6) < spent <= epsilon
+    if fade == 0:
+        assert multiplier == 1 / mu_of(epsilon, delta)
+    assert least_fading_multiplier(m, fade, epsilon=inf, delta=delta) == 0.0
+
+
+quick = settings(derandomize=True, deadline=None, max_examples=200)
+
+
+@quick
+@given(
+    horizon=st.integers(1, 5000),
+    first=st.integers(1, 300),
+    growth=st.sampled_from([0.0, 0.05, 0.1, 0.5, 1.0, 100.0]),
+)
+def test_growing_batches(horizon, first, growth):
+    """Property: ends increase and lie before the horizon; lengths are first (1 + growth)^k rounded
+    up; and there is one more only where it would end at the horizon or later."""
+    ends = growing_batches(horizon, first=first, growth=growth)
+    lengths = np.diff([0, *ends])
+    assert all(1 <= end < horizon for end in ends)
+    assert released_ends(ends, horizon) == ends
+    for k, length in enumerate(lengths):
+        assert length == pytest.approx(first * (1 + growth) ** k, abs=1 + 1e-6)
+        assert length >= first * (1 + growth) ** k * (1 - 1e-9)
+    coming = ceil(first * (1 + growth) ** len(ends) * (1 - 1e-9))
+    assert (ends[-1] if ends else 0) + coming >= horizon
+
+
+def test_growing_batches_by_hand():
+    """Golden: 30, 33, 36.3, 39.93, 43.923 rounded up to 30, 33, 37, 40, 44."""
+    assert growing_batches(185, first=30, growth=0.1) == (30, 63, 100, 140, 184)
+    assert growing_batches(184, first=30, growth=0.1) == (30, 63, 100, 140)
+    assert growing_batches(30, first=30, growth=0.1) == ()
+    assert growing_batches(7, first=2, growth=0.0) == (2, 4, 6)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: make(ends=(4, 2), fade=0.5), r"ends=\(4, 2\) of batches to be increasing"),
+        (lambda: make(ends=(2, 2), fade=0.5), "increasing and >= 1"),
+        (lambda: make(ends=(0, 2), fade=0.5), "end of a batch=0 to be a whole number >= 1"),
+        (lambda: make(ends=(2.5, 4), fade=0.5), "end of a batch=2.5 to be a whole number"),
+        (lambda: make(ends=(1, 9, 5), fade=0.5, horizon=3), "increasing and >= 1"),
+        (lambda: make(ends=(2,), fade=-0.1), "fade=-0.1"),
+        (lambda: make(ends=(2,), fade=1.5), "fade=1.5"),
+        (lambda: make(ends=(2,), fade=float("nan")), "fade=nan"),
+        (lambda: growing_batches(0, first=1, growth=0.1), "horizon=0 to be a whole number >= 1"),
+        (lambda: growing_batches(9, first=0, growth=0.1), "first=0 to be a whole number >= 1"),
+        (lambda: growing_batches(9, first=1, growth=-0.1), "growth=-0.1"),
+    ],
+)
+def test_bad_input_gets_one_sentence(call, sentence):
+    with pytest.raises(BadInput, match=sentence):
+        call()

@@ -1,0 +1,231 @@
+"""Any horizon: fresh noise, the hybrid tree, doubling; and the padded tree."""
+
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy.statistics.moments import ClippedVectors
+from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
+from dpbandit.privacy.sums.prefix_sums import TreeNoise
+from dpbandit.privacy.sums.unknown_horizon import DoublingSum, HybridNoise, IndependentNoise
+from tests.privacy.sums.prefix_checks import (
+    check_batches,
+    check_company,
+    check_coupling,
+    check_noiseless,
+    check_size,
+    prefix_matrix,
+    script,
+    streamed,
+)
+
+
+def independent(node, stddev, leaves):
+    return IndependentNoise(node, stddev=stddev)
+
+
+def hybrid(norm):
+    return lambda node, stddev, leaves: HybridNoise(node, stddev=stddev, norm=norm)
+
+
+def padded(node, stddev, leaves):
+    return PaddedTreeNoise(node, stddev=stddev, leaves=leaves)
+
+
+def hybrid_matrices(m, norm):
+    """B (m, m) and C (m, m) by hand. Node t closes at leaf t; with 2^j the last power of two up
+    to t it holds the leaves between t and the last multiple of lowbit(t - 2^j + 1) before it, and
+    it is charged a j+1-th of the budget (in the chosen norm)."""
+    B, C = np.zeros((m, m)), np.zeros((m, m))
+    for t in range(1, m + 1):
+        j = len(f"{t:b}") - 1
+        s = t - 2**j + 1
+        share = (j + 1.0) ** (1 / norm)
+        size = next(2**i for i in range(j + 1) if s // 2**i % 2)
+        C[t - 1, t - size : t] = 1 / share
+        for i in range(j):
+            B[t - 1, 2 ** (i + 1) - 2] = (i + 1.0) ** (1 / norm)  # the root of epoch i
+        while s:
+            B[t - 1, 2**j + s - 2] = share
+            s &= s - 1
+    return B, C
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 63, 64, 100])
+def test_hybrid_factorisation(m, norm):
+    """Oracle: B C = A, the stream is B, and no column of C is longer than 1 in the chosen norm,
+    whatever the horizon; the first leaf of a finished epoch attains it."""
+    B, C = hybrid_matrices(m, norm)
+    np.testing.assert_allclose(B @ C, prefix_matrix(m), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(streamed(hybrid(norm), m, m), B, rtol=0, atol=1e-14)
+    assert np.linalg.norm(C, ord=norm, axis=0).max() == pytest.approx(HybridNoise.column_norm(m))
+    assert HybridNoise.column_norm(0) == IndependentNoise.column_norm(0) == 0
+
+
+def test_hybrid_variances():
+    """Golden, convex.md 0.7, norm 1: sum_{i<j} (i+1)^2 + popcount(s) (j+1)^2 is 885 at t = 1000
+    (j = 9, s = 489 has six bits: 285 + 600), 385 at 1023, 506 at 1024. With norm 2 the same
+    sums of first powers: 45 + 60 = 105, 55, 55 + 11 = 66."""
+    for norm, expected in ((1, [885, 385, 506]), (2, [105, 55, 66])):
+        noise = HybridNoise(lambda: np.zeros(1), stddev=2.0, norm=norm)
+        variances = [(noise(), noise.stddev**2 / 4)[1] for _ in range(1024)]
+        chosen = [variances[t - 1] for t in (1000, 1023, 1024)]
+        assert chosen == pytest.approx(expected, rel=1e-12)
+
+
+def test_hybrid_noise_is_the_matrix_times_the_node_noises():
+    """Oracle: with z in several replicas and axes, N = B z, and `.stddev` is |row of B|."""
+    B, _ = hybrid_matrices(40, 1)
+    z = np.random.default_rng(1).standard_normal((40, 3, 2, 2))
+    noise = HybridNoise(script(z), stddev=3.0, norm=1)
+    for row in B:
+        np.testing.assert_allclose(noise(), np.einsum("n,nrij->rij", row, z), rtol=0, atol=1e-12)
+        assert noise.stddev == pytest.approx(3 * np.linalg.norm(row), rel=1e-12)
+
+
+def test_independent_noise_is_a_random_walk():
+    """Oracle: B = A, C = 1: N is numpy's cumsum of the draws, its size sqrt(t)."""
+    z = np.random.default_rng(1).standard_normal((30, 3, 2))
+    noise = IndependentNoise(script(z), stddev=2.0)
+    for t, row in enumerate(z.cumsum(axis=0), start=1):
+        assert (noise() == row).all()
+        assert noise.stddev == pytest.approx(2 * sqrt(t), rel=1e-12)
+    assert IndependentNoise.column_norm(10**9) == 1
+
+
+def test_padded_tree_carries_the_same_number_of_noises_everywhere():
+    """Oracle: with unit vectors for draws every prefix has exactly h = bit_length(m) ones, the
+    padding is used once and never again, and without it the tree's own factorisation remains."""
+    for m in (1, 2, 13, 31, 32):
+        h = m.bit_length()
+        B = streamed(padded, m, h * m)
+        assert set(np.unique(B)) <= {0.0, 1.0}
+        assert (B.sum(axis=1) == h).all()
+        firsts = np.cumsum([0, *(1 + h - t.bit_count() for t in range(1, m))])
+        tree = streamed(lambda node, stddev, leaves: TreeNoise(node, stddev=stddev), m, m)
+        assert (B[:, firsts] == tree).all()
+        padding = np.delete(B, firsts, axis=1)
+        assert padding.sum(axis=0).max(initial=0) <= 1
+        noise = PaddedTreeNoise(lambda: np.zeros(1), stddev=2.0, leaves=m)
+        assert {(noise(), noise.stddev)[1] for _ in range(m)} == {2.0 * sqrt(h)}
+        assert PaddedTreeNoise.column_norm(m) == TreeNoise.column_norm(m)
+
+
+def test_privacy_proofs_run():
+    """See `check_coupling`: every user is hidden in every release, for adaptive streams."""
+    assert check_coupling(independent, np.eye(20), 20).max() < 1e-9
+    for norm in (1, 2):
+        assert check_coupling(hybrid(norm), hybrid_matrices(20, norm)[1], 20).max() < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("make", "t", "size"),
+    [
+        (independent, 9, 3.0),
+        (hybrid(1), 5, sqrt(1 + 4 + 9)),
+        (hybrid(2), 14, sqrt(1 + 2 + 3 + 3 * 4)),
+        (padded, 5, sqrt(7)),
+    ],
+)
+def test_released_noise_has_the_reported_size(make, t, size):
+    """By hand: 5 is the second leaf of epoch 2, 14 the seventh (three nodes) of epoch 3, and a
+    tree with 64 leaves has 7 levels; see `check_size`."""
+    check_size(make, 64, t, size)
+
+
+@pytest.mark.parametrize("make", [independent, hybrid(1), hybrid(2), padded])
+def test_common_checks(make):
+    check_noiseless(make)
+    check_batches(make)
+    check_company(make)
+
+
+def test_bad_input_is_refused():
+    noise = PaddedTreeNoise(lambda: np.zeros(1), stddev=1.0, leaves=5)
+    for _ in range(5):
+        noise()
+    with pytest.raises(BadInput, match="calibrated for 5 releases, not more"):
+        noise()
+    with pytest.raises(BadInput, match="norm=3 to be 1"):
+        HybridNoise(lambda: np.zeros(1), stddev=1.0, norm=3)
+    with pytest.raises(BadInput, match="first=0 to be a whole number >= 1"):
+        doubling([1], first=0)
+
+
+def doubling(seeds, *, first, every=1, claimed=(1.0, 1e-6), made_for=(1.0, 1e-6)):
+    """BLT sums of vectors, restarted; each epoch calibrated for `made_for`."""
+    statistic = ClippedVectors(dim=2)
+
+    def epoch(streams, horizon):
+        length = {"horizon": horizon, "refresh_every": every}
+        multiplier = least_multiplier("blt", **length, epsilon=made_for[0], delta=made_for[1])
+        return noisy_prefix_sum("blt", statistic, streams, **length, noise_multiplier=multiplier)
+
+    spend = GaussianSpend(mu_of(*claimed), "doubling BLT sum")
+    return DoublingSum(epoch, Streams(seeds), spend, first=first)
+
+
+def test_doubling_restarts_the_sum_and_the_noise():
+    """Oracle: epochs of 3, 6, 12, 24 rounds are four separate sums with streams of their own; the
+    release after the last round of an epoch, which no action reads, is not made; noise differs
+    from epoch to epoch; the ledger is that of one epoch."""
+    users = np.random.default_rng(5).standard_normal((45, 3, 2))
+    door, family, t = doubling([1, 2, 3], first=3), Streams([1, 2, 3]), 0
+    noises = []
+    for number, length in enumerate([3, 6, 12, 24]):
+        multiplier = least_multiplier(
+            "blt", horizon=length, refresh_every=1, epsilon=1.0, delta=1e-6
+        )
+        alone = noisy_prefix_sum(
+            "blt",
+            ClippedVectors(dim=2),
+            family.child(f"epoch {number}"),
+            horizon=length,
+            refresh_every=1,
+            noise_multiplier=multiplier,
+        )
+        for place in range(1, length + 1):
+            release, expected = door(users[t]), alone(users[t])
+            if place == length:
+                assert release is None
+                assert expected is None
+            else:
+                assert (release == expected).all()
+                assert door.stddev == alone.stddev
+            if place == 1:
+                noises.append((release - door.query(users[t])) / door.stddev)
+            assert door.restarts == (place == length)
+            t += 1
+        assert alone.spend.mu == pytest.approx(door.spend.mu, rel=1e-9)
+    assert t == 45
+    assert len(np.unique(np.array(noises))) == 4 * 3 * 2
+    assert door.sensitivity == alone.sensitivity == 2
+
+
+def test_doubling_replicas_do_not_depend_on_their_company():
+    users = np.random.default_rng(2).standard_normal((60, 6, 2))
+
+    def releases(chosen):
+        door = doubling([10 + i for i in chosen], first=4, every=3)
+        found = [door(users[t, chosen]) for t in range(60)]
+        return np.array([release for release in found if release is not None])
+
+    groups = [releases(chosen) for chosen in ([0, 1], [2, 3, 4], [5])]
+    together = releases([0, 1, 2, 3, 4, 5])
+    assert len(together) == 1 + 2 + 5 + 10  # (4 k - 1) // 3 leaves, and rounds 29..58 of the last
+    assert (together == np.concatenate(groups, axis=1)).all()
+
+
+def test_doubling_refuses_an_epoch_that_costs_more_than_promised():
+    """A first epoch of one round costs nothing; the second shows that the promise was wrong."""
+    door = doubling([1], first=1, claimed=(0.9, 1e-6))
+    assert door(np.ones((1, 2))) is None
+    with pytest.raises(BadInput, match=r"Epoch 1 .* costs more than promised"):
+        door(np.ones((1, 2)))

@@ -1,0 +1,180 @@
+"""Results: tidy frames, numbers that can be recomputed by hand, files that are never half."""
+
+import json
+from dataclasses import replace
+from math import inf, isnan, nan, sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpbandit import BadInput, compare
+from dpbandit.agents import DPUCB, LinUCB
+from dpbandit.base.files import plain, write_atomically, write_json
+from dpbandit.results.runs import standard_error
+from dpbandit.running.evaluate import log_marks
+
+AGENTS = {"LinUCB": LinUCB(), "DP-UCB": DPUCB(epsilon=2.0, delta=1e-3)}
+COLUMNS = ["problem", "environment", "horizon", "seed", "agent", "epsilon", "delta"]
+COLUMNS += ["replica", "round", "regret", "reward", "switches", "config"]
+FILES = ["frame.parquet", "regret.png", "results.json", "summary.csv"]
+
+
+@pytest.fixture(scope="module")
+def results():
+    """4 agents (two are added), 3 replicas, 40 rounds."""
+    arguments = {"horizon": 40, "replicas": 3, "progress": False}
+    return compare("dpbandit/GLMBandit-v0", AGENTS, env_kwargs={"noise": 0.2}, **arguments)
+
+
+@pytest.fixture(scope="module")
+def lonely():
+    return compare("OJPricing", {}, horizon=20, replicas=1, progress=False)
+
+
+def test_frame_has_a_row_for_each_agent_replica_and_mark(results):
+    frame = results.frame()
+    assert list(frame.columns) == COLUMNS
+    assert len(frame) == 4 * 3 * len(results.marks)
+    assert list(frame["agent"].unique()) == ["LinUCB", "DP-UCB", "Uniform", "BestFixed"]
+    for number, run in enumerate(results.runs):
+        part = frame[frame["agent"] == run.name]
+        tables = {"regret": run.regret, "reward": run.reward, "switches": run.switches}
+        for column, table in tables.items():
+            pivot = part.pivot(index="round", columns="replica", values=column)
+            assert (pivot.to_numpy() == table).all(), number
+            assert pivot.index.tolist() == results.marks.tolist()
+
+
+def test_regret_only_grows(results):
+    for run in results.runs:
+        assert (np.diff(run.regret, axis=0, prepend=0) >= 0).all()
+
+
+@given(st.integers(1, 10**7))
+@settings(derandomize=True, deadline=None, max_examples=60)
+def test_marks(horizon):
+    """Sorted, distinct, from round 1 to the horizon, at most 500, gaps at most 0.4 % + 1."""
+    marks = log_marks(horizon)
+    assert (np.diff(marks) > 0).all()
+    assert (marks[0], marks[-1]) == (1, horizon)
+    assert min(horizon, 100) <= len(marks) <= 500
+    assert np.diff(marks).max(initial=1) <= 1 + horizon / 249
+
+
+def test_summary_by_hand(results):
+    """Mean, standard error and quantiles of the last row, in plain Python."""
+    summary = results.summary().set_index("agent")
+    for run in results.runs:
+        low, mid, high = sorted(run.regret[-1].tolist())
+        row, mean = summary.loc[run.name], (low + mid + high) / 3
+        assert row["mean"] == pytest.approx(mean, rel=1e-12)
+        deviation = sqrt(sum((x - mean) ** 2 for x in (low, mid, high)) / 2)
+        assert row["se"] == pytest.approx(deviation / sqrt(3), rel=1e-12)
+        assert row["q50"] == mid
+        assert row["q05"] == pytest.approx(low + 0.1 * (mid - low), rel=1e-12)
+        assert row["q95"] == pytest.approx(mid + 0.9 * (high - mid), rel=1e-12)
+        assert row["seconds"] > 0
+    assert summary.loc["DP-UCB", "certified_epsilon"] == pytest.approx(2.0, abs=1e-3)
+    claims = summary[["claimed_epsilon", "claimed_delta"]]
+    assert claims.loc["DP-UCB"].tolist() == [2.0, 1e-3]
+    assert summary["certified_epsilon"].tolist()[::2] == [inf, 0.0]  # LinUCB, Uniform
+
+
+def test_standard_error_of_one_value_is_unknown(lonely):
+    assert isnan(standard_error(np.array([3.0])))
+    assert standard_error(np.array([1.0, 3.0])) == 1.0
+    assert lonely.summary()["se"].isna().all()
+    assert [record["se"] for record in lonely.records()] == [None, None]
+
+
+def test_records_are_json_with_infinity_in_words(results):
+    records = results.records()
+    assert json.loads(json.dumps(records, allow_nan=False)) == records
+    assert records[0]["certified_epsilon"] == "inf"
+    assert records[1]["config"]["agent"] == "DPUCB"
+    assert records[1]["config"]["epsilon"] == 2.0
+    keys = [*results.summary().columns, "config"]
+    assert all(list(record) == keys for record in records)
+
+
+def test_plain():
+    given = {"a": (inf, -inf, nan, np.float64(2), np.int64(3), np.bool_(True)), 1: [None, "x"]}
+    assert plain(given) == {"a": ["inf", "-inf", None, 2.0, 3, True], "1": [None, "x"]}
+
+
+def test_saved_files_say_the_same(results, tmp_path):
+    folder = results.save(tmp_path / "a" / "b")
+    assert sorted(path.name for path in folder.iterdir()) == FILES
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(folder / "frame.parquet"), results.frame(), check_dtype=False
+    )
+    summary = pd.read_csv(folder / "summary.csv").set_index("agent")
+    assert summary["mean"].tolist() == pytest.approx(results.summary()["mean"].tolist())
+    document = json.loads((folder / "results.json").read_text())
+    assert document["agents"] == results.records()
+    assert document["env_kwargs"] == {"noise": 0.2, "horizon": 40}
+    assert set(document["certificates"]) == {run.name for run in results.runs}
+    results.save(folder)  # over itself
+    assert sorted(path.name for path in folder.iterdir()) == FILES
+
+
+@pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
+def test_plots_of_every_kind(results, lonely, tmp_path, ending):
+    """Also of a single replica, which has no band."""
+    magic = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[ending]
+    for name, shown in (("many", results), ("one", lonely)):
+        path = shown.plot(tmp_path / f"{name}{ending}")
+        assert path.read_bytes().startswith(magic)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_plot_of_no_known_kind_is_refused(results, tmp_path):
+    with pytest.raises(BadInput, match=r"\.xyz"):
+        results.plot(tmp_path / "regret.xyz")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"), [(OSError(28, "No space left"), BadInput), (KeyError(), KeyError)]
+)
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, error, shown):
+    target = write_json(tmp_path / "x.json", {"a": 1})
+
+    def fail(partial):
+        partial.write_text("half")
+        raise error
+
+    with pytest.raises(shown):
+        write_atomically(target, fail)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+    assert json.loads(target.read_text()) == {"a": 1}
+
+
+@pytest.mark.parametrize("way", ["save", "plot"])
+def test_a_place_that_cannot_be_is_one_sentence(results, tmp_path, way):
+    """A file where a folder should be."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match=r"Cannot write .*file"):
+        getattr(results, way)(tmp_path / "file" / "regret.png")
+
+
+def test_results_are_values(results):
+    """Frozen, and a renamed copy shows in every table."""
+    renamed = replace(results, runs=(replace(results.runs[0], name="mine"),))
+    assert renamed.summary()["agent"].tolist() == ["mine"]
+    with pytest.raises(AttributeError):
+        results.seed = 1
+
+
+def test_replicas_do_not_depend_on_how_they_are_grouped(monkeypatch):
+    """Chunks of any size, more replicas beside: the first replicas' curves are bit-identical."""
+    arguments = {"horizon": 60, "progress": False}
+    whole = compare("GLMBandit", AGENTS, replicas=5, **arguments)
+    monkeypatch.setattr("dpbandit.running.evaluate.replicas_at_once", lambda spec: 2)
+    for replicas in (3, 5):
+        parts = compare("GLMBandit", AGENTS, replicas=replicas, **arguments)
+        for run, other in zip(whole.runs, parts.runs, strict=True):
+            assert (run.regret[:, :replicas] == other.regret).all()

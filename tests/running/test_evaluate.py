@@ -1,0 +1,207 @@
+"""The loop: seeds, chunks, delays, yardsticks, and agents that must learn."""
+
+import tracemalloc
+from math import sqrt
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+import dpbandit.running.evaluate
+from dpbandit import ENVIRONMENTS, BadInput, compare
+from dpbandit.agents import (
+    AGENTS,
+    CONTEXTUAL,
+    CONVEX,
+    DPUCB,
+    EXPERTS,
+    STOCHASTIC,
+    BestFixed,
+    EpsilonGreedy,
+    LinTS,
+    LinUCB,
+    Uniform,
+)
+from dpbandit.agents.convex.noisy_descent import VERIFIED
+from dpbandit.domains import Ball
+from dpbandit.losses import Ridge, Squared
+from dpbandit.running.evaluate import log_marks, play, problem_maker
+from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.protocols import ContextualSpec
+from tests.envs.contextual.ratings_files import ARGUMENTS
+
+
+def made(name, **arguments):
+    return problem_maker(name)(**ARGUMENTS.get(name, {}), **arguments)
+
+
+ARMS = [name for name in ENVIRONMENTS if isinstance(made(name, horizon=1).spec, ContextualSpec)]
+
+
+def quick(env, agents, horizon=300, replicas=4, env_kwargs=None, **more):
+    more["env_kwargs"] = {**ARGUMENTS.get(env, {}), **(env_kwargs or {})}
+    return compare(env, agents, horizon=horizon, replicas=replicas, progress=False, **more)
+
+
+def final(results, name):
+    return next(run.regret[-1] for run in results.runs if run.name == name)
+
+
+def better(one, two):
+    """p-value of the paired one-sided test that `one` has no less regret than `two`."""
+    gain = two - one
+    return float(student.sf(gain.mean() / (gain.std(ddof=1) / sqrt(len(gain))), len(gain) - 1))
+
+
+@pytest.mark.parametrize("name", ARMS)
+@pytest.mark.parametrize("agent", [LinUCB(), LinTS(), EpsilonGreedy()], ids=repr)
+def test_learning_agents_beat_uniform_play(name, agent):
+    """Paired t-test over 20 replicas: an agent no better than uniform passes with probability
+    1e-3. Power: the effect seen is so large that p < 1e-3 with room, and Uniform itself fails."""
+    results = quick(name, {"agent": agent, "again": Uniform()}, horizon=5000, replicas=20)
+    uniform = final(results, "again")
+    assert better(final(results, "agent"), uniform) < 1e-3
+    other = quick(name, {}, horizon=5000, replicas=20, seed=1)
+    assert better(final(other, "Uniform"), uniform) > 1e-3
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_best_fixed_is_the_best_dumb_player(name):
+    """No constant action does better on the same users; it beats uniform play."""
+    results = quick(name, {"BestFixed": BestFixed()})
+    assert (final(results, "BestFixed") <= final(results, "Uniform")).all()
+    problem = made(name, horizon=300)
+    if isinstance(problem.spec, ContextualSpec):
+        for arm in range(problem.spec.n_actions):
+            config = BestFixed().with_answer(np.full(4, arm))
+            log = play(problem, config, [(0, r) for r in range(4)], marks=log_marks(300))
+            assert (final(results, "BestFixed") <= log.regret[-1] + 1e-9).all()
+
+
+def test_replicas_depend_on_seed_and_number_only(monkeypatch):
+    """More replicas, or smaller chunks, leave the first ones bit for bit alone."""
+    agents = {"DP": DPUCB(), "TS": LinTS()}
+    few, many = quick("GLMBandit", agents, replicas=3), quick("GLMBandit", agents, replicas=8)
+    monkeypatch.setattr(dpbandit.running.evaluate, "_CHUNK_BYTES", 1)
+    chunked = quick("GLMBandit", agents, replicas=8)
+    for a, b, c in zip(few.runs, many.runs, chunked.runs, strict=True):
+        np.testing.assert_array_equal(a.regret, b.regret[:, :3])
+        np.testing.assert_array_equal(b.regret, c.regret)
+    assert (final(quick("GLMBandit", agents, seed=1), "TS") != final(many, "TS")[:4]).any()
+
+
+def test_all_agents_meet_the_same_users():
+    """Regret plus expected reward is the oracle's total, which no agent can change."""
+    problem = problem_maker("Recommendation")(horizon=50)
+    totals = []
+    for config in (Uniform(), LinUCB()):
+        oracle = []
+
+        class Watched:
+            spec, reset, context = problem.spec, problem.reset, problem.context
+            best_fixed, hindsight = problem.best_fixed, problem.hindsight
+
+            def step(self, action, oracle=oracle):
+                step = problem.step(action)
+                oracle.append(step.oracle.copy())
+                return step
+
+        play(Watched(), config, [0, 1], marks=log_marks(50))
+        totals.append(np.array(oracle))
+    np.testing.assert_array_equal(*totals)
+
+
+def test_delayed_rewards_reach_the_triple_they_belong_to():
+    """An agent that records what it is told sees, for every round, that round's own reward."""
+
+    class Recorder:
+        def __init__(self):
+            self.told = []
+
+        def make(self, spec, streams):
+            self.ledger = Uniform().make(spec, streams).ledger
+            self.player = Uniform().make(spec, streams.child("player"))
+            self.act = self.player.act
+            return self
+
+        def update(self, context, action, reward):
+            self.told.append((context.copy(), action.copy(), reward.copy()))
+
+    late, prompt = Recorder(), Recorder()
+    for recorder, delay in ((late, 7), (prompt, 0)):
+        problem = problem_maker("OJPricing")(horizon=40, delay=delay)
+        play(problem, recorder, [3, 4], marks=log_marks(40))
+    assert len(prompt.told) == 40
+    assert len(late.told) == 33
+    for a, b in zip(late.told, prompt.told, strict=False):
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("config", [LinUCB(), DPUCB(), DPUCB(prefix_sums="tree")], ids=repr)
+def test_memory_does_not_grow_with_the_horizon(config):
+    """Peak allocation over 6,000 rounds is at most 5 % above that over 1,500."""
+    peaks = []
+    for horizon in (1500, 6000):
+        problem = problem_maker("GLMBandit")(horizon=horizon)
+        tracemalloc.start()
+        play(problem, config, [0, 1], marks=log_marks(horizon))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.05 * peaks[0] + 50_000
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_plays_or_refuses_every_environment(name):
+    played = 0
+    for env, settings in [*((env, {}) for env in ENVIRONMENTS), ("StreamingRegression", {"p": 1})]:
+        spec = made(env, horizon=1, **settings).spec
+        agents = {"agent": AGENTS[name]()}
+        if plays(name, spec):
+            played += 1
+            results = quick(env, agents, horizon=30, replicas=2, env_kwargs=settings)
+            assert np.isfinite(final(results, "agent")).all()
+        else:
+            with pytest.raises(BadInput, match="choose"):
+                quick(env, agents, horizon=30, replicas=2, env_kwargs=settings)
+    few = {**CONVEX, **STOCHASTIC, **EXPERTS}
+    rare = ("pqftl", "net-experts")
+    assert played >= (name not in rare if name in few else 2 if name == "batch-moment" else 3)
+
+
+def plays(name, spec):
+    if isinstance(spec, ExpertsSpec):
+        return name in EXPERTS
+    if isinstance(spec, ConvexSpec):
+        if name == "linear-ftrl" and spec.loss.smoothness:
+            return False
+        if name == "dp-pofw" and getattr(spec.loss.domain, "p", None) != 1:
+            return False
+        if name == "wdp-cocol" and getattr(spec.loss.domain, "p", 1) != 1:
+            return False
+        if name in ("pocp", "pqftl"):
+            return type(spec.loss) in (VERIFIED if name == "pocp" else (Squared, Ridge)) and (
+                spec.feedback == "datum"
+            )
+        if name in ("net-experts", "ball-experts"):
+            ball, most = spec.loss.domain, 2 if name == "net-experts" else 5
+            return isinstance(ball, Ball) and ball.dim <= most and spec.feedback == "datum"
+        known = name in CONVEX or name in STOCHASTIC
+        return known and (name not in FEEDBACK or FEEDBACK[name] == spec.feedback)
+    if not isinstance(spec, ContextualSpec):  # a price
+        return name in ("uniform", "best-fixed")
+    return name in CONTEXTUAL and not (name == "batch-moment" and spec.shared)
+
+
+FEEDBACK = {
+    **dict.fromkeys(
+        ("private-bandit", "garber-kretzu", "fkm", "bandit-pftal", "bandit-ftal"), "value"
+    ),
+    **dict.fromkeys(("noisy-oco", "pftal", "ftal", "ogd", "linear-ftrl", "dp-ftrl"), "datum"),
+    **dict.fromkeys(("wdp-cocop", "wdp-cocol", "recursive-frank-wolfe"), "datum"),
+    **dict.fromkeys(("dp-tofw", "localised-tofw"), "datum"),
+    **dict.fromkeys(("noisy-sfw", "noisy-sgd", "phased-sgd", "snowball-sgd"), "datum"),
+    **dict.fromkeys(("local-md", "least-squares", "online-conditional-gradient"), "datum"),
+}
+"""What agents of convex problems have to be told."""

@@ -1,0 +1,338 @@
+"""Sweeps: the same numbers however they are run, and nothing lost when they are stopped."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpbandit import BadInput, Results, compare
+from dpbandit.agents import DPUCB, LinUCB
+from dpbandit.results.store import read_runs
+from dpbandit.studies import Sweep, run_sweep
+from dpbandit.studies import folder as folders
+from dpbandit.studies import run as running
+from tests.studies.studies import TINY, many, same
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The tiny sweep, uninterrupted."""
+    out = tmp_path_factory.mktemp("whole")
+    done = run_sweep(Sweep.of(TINY), out, progress=False, backend="threading")
+    assert (done.configurations, done.run, done.kept) == (30, 150, 0)
+    return out
+
+
+def test_a_sweep_is_its_comparisons_bit_for_bit(whole):
+    """Oracle: `compare` with the same agents on the same problem."""
+    agents = {"Lin": LinUCB(), "paper": DPUCB(alpha=2.0, calibration="paper", epsilon=0.5)}
+    kwargs = {"horizon": 40, "replicas": 5, "seed": 4, "progress": False}
+    alone = compare("OJPricing", agents, **kwargs)
+    found = Results.load(whole).where(problem="juice", horizon=40)
+    private = "dp-ucb alpha=2.0 calibration=paper"
+    named = [("Lin", np.inf), (private, 0.5), ("Uniform", 0.0), ("BestFixed", np.inf)]
+    for run, (name, claim) in zip(alone.runs, named, strict=True):
+        (other,) = found.where(agent=name, epsilon=claim).runs
+        for what in ("marks", "replicas", "regret", "reward", "switches"):
+            np.testing.assert_array_equal(getattr(run, what), getattr(other, what))
+        assert other.certificate.epsilon == run.certificate.epsilon
+
+
+@pytest.mark.parametrize(("block", "kept"), [(2, 45), (5, 135)])
+def test_block_sizes_and_interruptions_change_nothing(whole, tmp_path, monkeypatch, block, kept):
+    """Stopped as by Control-C after 7 and after 20 more blocks, resumed with another size."""
+    write, left = running.write_block, [7, 20]
+
+    def stopping(folder, run):
+        left[0] -= 1
+        if left[0] < 0:
+            left.pop(0)
+            raise KeyboardInterrupt
+        return write(folder, run)
+
+    monkeypatch.setattr(running, "write_block", stopping)
+    sweep, how = Sweep.of(TINY), {"progress": False, "backend": "threading"}
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            run_sweep(sweep, tmp_path, block=block, resume=True, **how)
+    left.append(10**6)
+    done = run_sweep(sweep, tmp_path, block=3, resume=True, **how)
+    assert done.kept == kept
+    assert done.run + done.kept == 150
+    assert same(whole, tmp_path)
+    again = run_sweep(sweep, tmp_path, resume=True, **how)
+    assert (again.run, again.kept) == (0, 150)
+
+
+def test_more_replicas_are_added_to_those_there(tmp_path):
+    how = {"progress": False, "backend": "threading", "resume": True}
+    run_sweep(many(4, replicas=2), tmp_path / "a", **how)
+    done = run_sweep(many(4, replicas=5), tmp_path / "a", **how)
+    assert (done.run, done.kept) == (12, 8)
+    run_sweep(many(4, replicas=5), tmp_path / "b", **how)
+    assert same(tmp_path / "a", tmp_path / "b")
+
+
+def test_corrupt_and_foreign_files_are_told_and_kept(whole, tmp_path):
+    """Half a file, one changed number, somebody's files, half-written leftovers: what is not named
+    as a block of this sweep is left alone, whatever it holds."""
+    import pandas as pd
+
+    for file in (whole / "blocks").iterdir():
+        (tmp_path / "blocks" / file.name).parent.mkdir(exist_ok=True)
+        (tmp_path / "blocks" / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "sweep.json").write_bytes((whole / "sweep.json").read_bytes())
+    first, second, third, *_ = sorted((tmp_path / "blocks").iterdir())
+    first.write_bytes(first.read_bytes()[:-100])
+    table = pd.read_parquet(second)
+    (run,) = read_runs(second)
+    regret = run.regret.copy()
+    regret[-1, 0] += 1e-9  # a number that was never measured, under the old hash
+    _forge(second, replace(run, regret=regret))
+    (tmp_path / "blocks" / "notes.parquet").write_bytes(b"no parquet")
+    table.to_parquet(tmp_path / "blocks" / "mine.parquet")
+    (tmp_path / "blocks" / f".{third.stem}.123.parquet").write_bytes(b"half")
+    with pytest.warns(UserWarning, match="Left out") as said:
+        Results.load(tmp_path)
+    assert len(said) == 4
+    done = run_sweep(Sweep.of(TINY), tmp_path, resume=True, progress=False, backend="threading")
+    assert {path.name for path in done.found.corrupt} == {
+        f"{first.name}.corrupt",
+        f"{second.name}.corrupt",
+    }
+    assert all(path.exists() for path in done.found.corrupt)
+    assert [path.name for path in done.found.foreign] == ["mine.parquet", "notes.parquet"]
+    assert (tmp_path / "blocks" / "notes.parquet").read_bytes() == b"no parquet"
+    assert (done.run, done.kept) == (10, 140)
+    with pytest.warns(UserWarning, match="mine|notes"):
+        assert same(whole, tmp_path)
+
+
+def _forge(path, run):
+    """The file with other numbers but the old metadata."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from dpbandit.results.store import frame_of
+
+    metadata = parquet.read_schema(path).metadata
+    table = pa.Table.from_pandas(frame_of([run]), preserve_index=False)
+    parquet.write_table(table.replace_schema_metadata(metadata), path)
+
+
+def test_blocks_under_wrong_names_and_of_other_sweeps_are_foreign(tmp_path):
+    """And nothing of them is loaded; what would be overwritten is moved aside first, each time."""
+    how = {"progress": False, "backend": "threading", "resume": True}
+    run_sweep(many(3, replicas=2), tmp_path, **how)
+    first, second, _ = sorted((tmp_path / "blocks").iterdir())
+    renamed = second.rename(second.with_name(f"{'0' * 16}-000000-000001.parquet"))
+    for count in (1, 2):
+        _as_format(first, 2)
+        done = run_sweep(many(3, replicas=2), tmp_path, **how)
+        assert done.found.foreign == [renamed]
+        assert len(done.found.corrupt) == 1
+        assert len(list((tmp_path / "blocks").glob(f"{first.name}*.corrupt"))) == count
+    other = Sweep.of({**many(3, replicas=2).model_dump(), "agents": [{"id": "greedy"}]})
+    done = run_sweep(other, tmp_path, **how)
+    assert len(done.found.foreign) >= 1
+    with pytest.warns(UserWarning, match="does not ask for"):
+        loaded = Results.load(tmp_path)
+    assert {run.name for run in loaded.runs} == {"greedy", "Uniform", "BestFixed"}
+
+
+def test_fewer_replicas_are_fewer_replicas(tmp_path):
+    how = {"progress": False, "backend": "threading", "resume": True}
+    run_sweep(many(3, replicas=4), tmp_path, **how)
+    run_sweep(many(3, replicas=2), tmp_path, **how)
+    assert [run.replicas.tolist() for run in Results.load(tmp_path).runs] == [[0, 1]] * 3
+
+
+def _as_format(path, number):
+    """The file as another version of the program may write it."""
+    from pyarrow import parquet
+
+    table = parquet.read_table(path)
+    metadata = table.schema.metadata[b"dpbandit"].replace(b'"format": 1', b'"format": %d' % number)
+    parquet.write_table(table.replace_schema_metadata({b"dpbandit": metadata}), path)
+
+
+@pytest.mark.parametrize("part", ["dpbandit", "source", "numpy", "scipy"])
+def test_numbers_of_another_program_are_not_mixed_in(whole, monkeypatch, part):
+    other = {**folders.provenance(), part: "another"}
+    monkeypatch.setattr(folders, "provenance", lambda: other)
+    with pytest.raises(BadInput, match=f"made with {part} another"):
+        run_sweep(Sweep.of(TINY), whole, resume=True, progress=False)
+
+
+def test_workers_of_another_program_are_refused(tmp_path, monkeypatch):
+    """As on a cluster whose workers have another version installed: nothing of theirs is kept."""
+    other = {**folders.provenance(), "source": "another"}
+    monkeypatch.setattr("dpbandit.running.evaluate.provenance", lambda: other)
+    with pytest.raises(BadInput, match="what a worker sends"):
+        run_sweep(many(3), tmp_path, progress=False, backend="threading")
+    assert not list(tmp_path.glob("blocks/*"))
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({"backend": "lokky"}, "did you mean loky"),
+        ({"jobs": 0}, "jobs=0"),
+        ({"block": 0}, "block=0"),
+        ({"scheduler": "tcp://x:1"}, "scheduler='tcp://x:1' only"),
+        ({}, "hold no blocks yet"),
+        ({"out": ""}, "out='' to name a folder"),
+    ],
+)
+def test_bad_input(whole, how, sentence):
+    with pytest.raises(BadInput, match=sentence):
+        run_sweep(Sweep.of(TINY), **{"out": whole, "progress": False, **how})
+
+
+def test_audits_stand_beside_the_runs(tmp_path):
+    """Each private agent once for an environment, or the reason why not; not twice on resuming,
+    unless its file is no longer what was written: that is moved aside and told."""
+    values = {**TINY, "replicas": 1, "horizons": [6], "environments": TINY["environments"][:1]}
+    values |= {"epsilons": [1.0], "audit": {"runs": 400, "horizon": 4}}
+    how = {"progress": False, "backend": "threading", "resume": True}
+    run_sweep(Sweep.of(values), tmp_path, **how)
+    (file,) = (tmp_path / "audits").iterdir()
+    document = json.loads(file.read_text())
+    assert document["eps_lower"] <= document["certified_epsilon"]
+    assert document["agent"] == "dp-ucb alpha=2.0 calibration=paper"
+    made = file.stat().st_mtime_ns
+    done = run_sweep(Sweep.of(values), tmp_path, **how)
+    assert file.stat().st_mtime_ns == made
+    assert not done.found.corrupt
+    whole = file.read_bytes()
+    bound, timed = json.dumps(document["eps_lower"]), {"seconds": 0, "hash": 0}
+    for damage in (
+        whole[:-9],
+        b"\x00" * len(whole),
+        b"[]",
+        whole.replace(f'"eps_lower": {bound}'.encode(), b'"eps_lower": 0.123'),
+    ):
+        assert damage != whole
+        file.write_bytes(damage)
+        (aside,) = run_sweep(Sweep.of(values), tmp_path, **how).found.corrupt
+        assert aside.read_bytes() == damage
+        again = json.loads(file.read_text())
+        assert {**again, **timed} == {**document, **timed}
+
+
+def test_memory_does_not_grow_with_the_sweep(tmp_path):
+    """Peak of four times as many configurations: not half as much again (measured: 1.0 times; 1.6
+    where all runs are kept). The first sweep is not measured: it imports libraries."""
+    peaks = []
+    for number, configurations in enumerate((3, 6, 24)):
+        alphas = [round(0.1 * i, 1) for i in range(1, configurations - 1)]
+        values = {**many(3).model_dump(), "horizons": [600], "replicas": 25}
+        values["agents"] = [{"id": "linucb", "grid": {"alpha": alphas}}]
+        out = tmp_path / str(number)
+        tracemalloc.start()
+        run_sweep(Sweep.of(values), out, progress=False, backend="threading")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < 1.5 * peaks[1]
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    """They hold its standard output open: that ends when the last of them does."""
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text(
+        'horizons = [30000]\n[[environments]]\nid = "OJPricing"\n[[agents]]\nid = "dp-ucb"\n'
+    )
+    command = [sys.executable, "-m", "dpbandit", "sweep", str(sweep), "--out", str(tmp_path)]
+    how = {"cwd": ROOT, "stdout": subprocess.PIPE, "start_new_session": True}
+    process = subprocess.Popen([*command, "--jobs", "2"], **how)
+    try:
+        patience = time.monotonic() + 60
+        while not list(tmp_path.glob("blocks/*.parquet")):
+            assert time.monotonic() < patience
+            time.sleep(0.02)
+        process.kill()
+        process.communicate(timeout=20)
+        assert process.returncode == -signal.SIGKILL
+    finally:
+        with suppress(ProcessLookupError):  # nobody is left
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["loky", "threading", "dask"])
+def test_two_hundred_configurations_interrupted_twice(tmp_path, monkeypatch, backend):
+    """200 x 20 replicas on two workers, Dask as a cluster of processes reached by its address;
+    stopped after 40 and 90 more blocks; the oracle ran in one thread, uninterrupted."""
+    run_sweep(many(), tmp_path / "whole", progress=False, backend="threading")
+    write, left = running.write_block, [40, 90, 10**6]
+
+    def stopping(folder, run):
+        left[0] -= 1
+        if left[0] < 0:
+            left.pop(0)
+            raise KeyboardInterrupt
+        return write(folder, run)
+
+    monkeypatch.setattr(running, "write_block", stopping)
+    how = {"backend": backend, "jobs": 2, "block": 10, "resume": True, "progress": False}
+    if backend == "dask":
+        from distributed import LocalCluster
+
+        cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        how["scheduler"] = cluster.scheduler_address
+    try:
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                run_sweep(many(), tmp_path / "parts", **how)
+        done = run_sweep(many(), tmp_path / "parts", **how)
+    finally:
+        if backend == "dask":
+            cluster.close()
+    assert done.run + done.kept == 4000
+    assert done.kept == 1300
+    assert same(tmp_path / "whole", tmp_path / "parts")
+
+
+@pytest.mark.slow
+def test_killed_ten_times_at_random_moments(tmp_path):
+    """kill -9 between 0.05 and 1.5 s after the first block appears: every file is whole, what was
+    written stays, and the end is the uninterrupted sweep bit for bit."""
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text(
+        "replicas = 300\nhorizons = [600]\nepsilons = [0.5, 1.0, 2.0]\n"
+        '[[environments]]\nid = "OJPricing"\n'
+        '[[agents]]\nid = "dp-ucb"\n[[agents]]\nid = "linucb"\n'
+    )
+    out, rng = tmp_path / "out", random.Random(5)
+    command = [sys.executable, "-m", "dpbandit", "sweep", str(sweep), "--out", str(out)]
+    command += ["--resume", "--block", "1"]
+    kept = set()
+    for _ in range(10):
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+        patience = time.monotonic() + 60
+        while not set(out.glob("blocks/*.parquet")) - kept and process.poll() is None:
+            assert time.monotonic() < patience
+            time.sleep(0.02)
+        time.sleep(rng.uniform(0.05, 1.5))
+        process.kill()
+        assert process.wait() == -signal.SIGKILL  # it was not done yet
+        files = {file for file in out.glob("blocks/*.parquet") if not file.name.startswith(".")}
+        assert kept <= files
+        assert all(read_runs(file) for file in files)
+        kept = files
+    done = run_sweep(Sweep.read(sweep), out, resume=True, progress=False, backend="threading")
+    assert done.kept == len(kept)
+    run_sweep(Sweep.read(sweep), tmp_path / "whole", progress=False, backend="threading")
+    assert same(tmp_path / "whole", out)
