@@ -1,4 +1,4 @@
-"""The yardsticks of every table: play at random, and the best dumb player in hindsight."""
+"""The baselines of every table: play at random, and the best fixed action in hindsight."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,16 +9,10 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.ledger import no_data, no_privacy
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import (
     AgentConfig,
-    BanditSpec,
-    ContextualSpec,
     Hindsight,
-    PriceSpec,
     Spec,
-    fits,
 )
 
 
@@ -34,53 +28,29 @@ class Uniform:
     ['Uniform', 'BestFixed']
     """
 
-    def make(self, spec: Spec, streams: Streams) -> "UniformAgent | UniformPoints":
+    def make(self, spec: Spec, streams: Streams) -> "UniformAgent":
         """A running agent for any problem: arms, experts, prices or the points of a domain."""
-        if isinstance(spec, ConvexSpec):
-            return UniformPoints(spec, streams)
-        if isinstance(spec, ExpertsSpec):
-            return UniformAgent(spec, streams)
-        return UniformAgent(fits(self, spec, BanditSpec), streams)
+        return UniformAgent(spec, streams)
 
 
 class UniformAgent:
-    """See `Uniform`, for arms, experts and prices."""
+    """See `Uniform`."""
 
-    def __init__(self, spec: BanditSpec | ExpertsSpec, streams: Streams) -> None:
+    def __init__(self, spec: Spec, streams: Streams) -> None:
         self.ledger = no_data()
-        self._spec, self._luck = spec, streams.uniforms("exploration")
+        self._draw = spec.uniform(streams)
 
     def act(self, context: Floats) -> npt.NDArray[Any]:
-        """A fresh random action for each replica, (R,)."""
-        spec = self._spec
-        if isinstance(spec, PriceSpec):
-            return spec.low + (spec.high - spec.low) * self._luck()
-        if not isinstance(spec, ExpertsSpec):
-            spec = fits(self, spec, ContextualSpec)
-        return (self._luck() * spec.n_actions).astype(np.int64)
+        """A fresh random action for each replica, (R, ...)."""
+        return self._draw()
 
-    def update(self, context: Floats, action: npt.NDArray[Any], reward: Floats) -> None:
-        """Learns nothing."""
-
-
-class UniformPoints:
-    """See `Uniform`, for the points of a convex domain."""
-
-    def __init__(self, spec: ConvexSpec, streams: Streams) -> None:
-        self.ledger = no_data()
-        self._points = spec.loss.domain.sampler(streams, "exploration")
-
-    def act(self, context: Floats) -> Floats:
-        """A fresh random point for each replica, (R, N)."""
-        return self._points()
-
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
+    def update(self, context: Floats, action: npt.NDArray[Any], feedback: Floats) -> None:
         """Learns nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BestFixed(Hindsight):
-    """The best single action in hindsight, played from the first round on: the best dumb player.
+    """The best single action in hindsight, played from the first round on.
 
     An oracle: it is told which one action has the largest expected total over the users it is
     about to meet. Learning agents that do not beat it have learned nothing from contexts.
@@ -94,10 +64,8 @@ class BestFixed(Hindsight):
 
     def make(self, spec: Spec, streams: Streams) -> "FixedAgent":
         """Without an answer, which `compare` supplies: the first arm, lowest price or centre."""
-        if isinstance(spec, ConvexSpec):
-            return FixedAgent(np.tile(spec.loss.domain.centre, (len(streams), 1)))
-        low = spec.low if isinstance(spec, PriceSpec) else 0
-        return FixedAgent(np.full(len(streams), low))
+        actions = [spec.default_action] * len(streams)
+        return FixedAgent(np.array(actions))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import numpy as np
 from dpbandit.agents import AGENTS, CONTEXTUAL, CONVEX, EXPERTS, STOCHASTIC
 from dpbandit.base.inputs import BadInput
 from dpbandit.base.streams import Draws, Streams
-from dpbandit.running.evaluate import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import AgentConfig, ContextualSpec, PriceSpec, Problem, Spec
 
 ROUNDS, REPLICAS = 1000, 50

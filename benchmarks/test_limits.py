@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from dpbandit.agents import DPFTRL, DPUCB, Hedge, LinUCB
-from dpbandit.running.evaluate import problem_maker, replicas_at_once
-from dpbandit.running.loop import log_marks, play
+from dpbandit.results.marks import log_marks
+from dpbandit.running.compare import replicas_at_once
+from dpbandit.running.environments import problem_maker
+from dpbandit.running.loop import play
 
 DECADES = (1, 3, 10, 32, 100)
 LOOPS = {

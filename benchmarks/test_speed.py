@@ -25,7 +25,9 @@ from dpbandit.base.streams import Streams
 from dpbandit.experiments import CASES
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
-from dpbandit.running.evaluate import log_marks, play, problem_maker
+from dpbandit.results.marks import log_marks
+from dpbandit.running.environments import problem_maker
+from dpbandit.running.loop import play
 
 T = 10_000
 

@@ -16,7 +16,8 @@ import gymnasium as _gym
 
 from dpbandit.base.inputs import BadInput
 from dpbandit.results.results import Results
-from dpbandit.running.evaluate import certify, compare
+from dpbandit.running.certify import certify
+from dpbandit.running.compare import compare
 from dpbandit.running.loop import play
 from dpbandit.version import VERSION as __version__
 

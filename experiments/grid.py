@@ -14,8 +14,10 @@ from dpbandit.base.inputs import MOST_REPLICAS, MOST_ROUNDS, whole
 from dpbandit.base.progress import Progress
 from dpbandit.base.provenance import source_digest
 from dpbandit.experiments.cells import Kept, run_cells, seed_blocks
-from dpbandit.running.evaluate import certify, problem_maker
-from dpbandit.running.loop import log_marks, play_any
+from dpbandit.results.marks import log_marks
+from dpbandit.running.baselines import play_any
+from dpbandit.running.certify import certify
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.version import VERSION
 

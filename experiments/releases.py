@@ -11,7 +11,7 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import BadInput, whole
 from dpbandit.base.streams import Seed, Streams
 from dpbandit.envs.streams.problems import StreamProblem
-from dpbandit.running.evaluate import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import Agent, AgentConfig, Hindsight, Spec
 

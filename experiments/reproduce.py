@@ -19,9 +19,12 @@ from dpbandit.experiments.case import Case, Reference
 from dpbandit.experiments.cases import CASES
 from dpbandit.experiments.releases import release, stream_problem
 from dpbandit.privacy.certificate import Certificate
+from dpbandit.results.marks import log_marks
 from dpbandit.results.runs import describe, standard_error
-from dpbandit.running.evaluate import certify, problem_maker, replicas_at_once
-from dpbandit.running.loop import log_marks, play_any
+from dpbandit.running.baselines import play_any
+from dpbandit.running.certify import certify
+from dpbandit.running.compare import replicas_at_once
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import AgentConfig
 
 _LETTERS = {"K": ("n_actions",), "d": ("dim", "n_actions"), "k": ("dim",), "T": ("horizon",)}

@@ -30,7 +30,7 @@ from dpbandit.envs import (
 )
 from dpbandit.envs.convex.corners import Corners
 from dpbandit.envs.streams.noise import HalfNormals
-from dpbandit.running.evaluate import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import ContextualSpec
 from tests.envs.contextual.ratings_files import ARGUMENTS
 from tests.harness import discovered, label

@@ -48,8 +48,8 @@ class DPUCB:
     round, with the epsilon of the certificate: step 2 reads the current user's context and writes
     nothing; step 3 is the only use of (x, r), of L2 sensitivity sqrt(4.5) in unit scale (see
     `SecondMoments`; 2 moment_clip in `Moments`), and all releases together are mu-GDP (Gaussian)
-    or bounded by an exact loss law (Wishart, see `dpbandit.privacy.accounting.wishart`). Everybody else's
-    action is post-processing.
+    or bounded by an exact loss law (Wishart, see `dpbandit.privacy.accounting.wishart`). Everybody
+    else's action is post-processing.
 
     Fields left None follow calibration and statistics:
 

@@ -26,12 +26,12 @@ class GLMUCB:
 
     Guarantee. None: exact data reaches later actions.
 
-    Differs from the paper. (1) The regression is online (`dpbandit.agents.contextual.glm`) in place of a maximum
-    likelihood fit to all rows every round: O(d^2) a round and no rows kept; for the identity link
-    the two are the same, for the logistic the fits differ by a fraction of a posterior standard
-    deviation. Online Newton steps in this place: Zhang, Yang, Jin, Xiao and Zhou,
-    "Online stochastic linear optimization under one-bit feedback", ICML 2016. (2) H weights rows
-    by their slope, the paper's V = sum x x' does not and pays for the smallest slope in alpha.
+    Differs from the paper. (1) The regression is online (`dpbandit.agents.contextual.glm`) in place
+    of a maximum likelihood fit to all rows every round: O(d^2) a round and no rows kept; for the
+    identity link the two are the same, for the logistic the fits differ by a fraction of a
+    posterior standard deviation. Online Newton steps in this place: Zhang, Yang, Jin, Xiao and
+    Zhou, "Online stochastic linear optimization under one-bit feedback", ICML 2016. (2) H weights
+    rows by their slope, the paper's V = sum x x' does not and pays for the smallest slope in alpha.
     (3) `regularization` in place of rounds at random until V is invertible. (4) One regression
     for each disjoint arm, where the environment has it so.
 

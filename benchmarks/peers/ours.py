@@ -9,8 +9,10 @@ from world import ALPHA, NOISE, RIDGE, draw
 
 from dpbandit.agents import LinUCB
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
-from dpbandit.running.evaluate import problem_maker, replicas_at_once
-from dpbandit.running.loop import log_marks, play
+from dpbandit.results.marks import log_marks
+from dpbandit.running.compare import replicas_at_once
+from dpbandit.running.environments import problem_maker
+from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec
 
 AGENT = LinUCB(alpha=ALPHA, reward_noise=0.5, regularization=RIDGE)

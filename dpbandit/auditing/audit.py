@@ -30,7 +30,7 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import MOST_JOBS, MOST_RUNS, BadInput, inside, one_of, whole
 from dpbandit.base.progress import Progress
 from dpbandit.base.streams import Seed
-from dpbandit.running.evaluate import certify
+from dpbandit.running.certify import certify
 from dpbandit.specs.protocols import AgentConfig, Spec
 
 Sampler: TypeAlias = Callable[[int, Sequence[Seed]], Columns]

@@ -12,7 +12,7 @@ from dpbandit.auditing.views import View
 from dpbandit.base.inputs import BadInput, inside
 from dpbandit.domains.balls import Ball
 from dpbandit.losses.linear import Linear
-from dpbandit.running.evaluate import certify
+from dpbandit.running.certify import certify
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Spec

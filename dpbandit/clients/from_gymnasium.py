@@ -14,7 +14,6 @@ from dpbandit.base.inputs import BadInput
 from dpbandit.base.streams import Streams
 from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
-from dpbandit.specs.actions import arms_in_range
 from dpbandit.specs.outside import Outside
 from dpbandit.specs.protocols import MOST_OUTSIDE, Step
 
@@ -177,7 +176,7 @@ class ForeignProblem:
 
     def step(self, action: npt.NDArray[Any]) -> Step:
         """Serve the current user of every copy."""
-        arms = arms_in_range(action, len(self._envs), self.spec.n_actions)
+        arms = self.spec.validate(action, len(self._envs))
         shown, self._shown = self._waiting(), None
         rounds = np.array([self._serve(r, arm) for r, arm in enumerate(arms.tolist())])
         self._watch.see(shown[None], rounds[None, :, 0])

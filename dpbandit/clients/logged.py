@@ -13,7 +13,7 @@ from dpbandit.base.inputs import BadInput
 from dpbandit.base.streams import Streams
 from dpbandit.clients.answers import two_numbers
 from dpbandit.offline.logs import Logged, one_kind
-from dpbandit.running.evaluate import ProblemMaker, problem_maker
+from dpbandit.running.environments import ProblemMaker, problem_maker
 from dpbandit.specs.outside import scaled
 from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec, fits
 

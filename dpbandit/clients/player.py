@@ -10,11 +10,10 @@ from dpbandit.base.inputs import BadInput, whole
 from dpbandit.base.streams import Streams
 from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
-from dpbandit.envs.contextual.problems import arms_in_range
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.privacy.mechanism import Roll, enrolled
-from dpbandit.running.evaluate import certify
+from dpbandit.running.certify import certify
 from dpbandit.specs.outside import Outside
 from dpbandit.specs.protocols import MOST_OUTSIDE, AgentConfig, Hindsight
 
@@ -128,7 +127,7 @@ class Player:
         """The action for this user. Remembers nothing of her."""
         context = self._bridge.context(observation)[None]
         with enrolled(self._roll):
-            arm = arms_in_range(self._agent.act(context), 1, self.spec.n_actions)
+            arm = self.spec.validate(self._agent.act(context), 1)
         return self._bridge.action(arm[0])
 
     def update(self, observation: Any, action: Any, reward: float) -> None:

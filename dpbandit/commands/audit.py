@@ -28,7 +28,7 @@ from dpbandit.commands.options import (
     say,
 )
 from dpbandit.commands.tables import audit_table
-from dpbandit.running.evaluate import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies.settings import parse_agent, parse_settings
 

@@ -20,8 +20,8 @@ from dpbandit.commands.options import (
     say,
 )
 from dpbandit.results.results import plot_certificate
-from dpbandit.running.evaluate import certify as make_certificate
-from dpbandit.running.evaluate import problem_maker
+from dpbandit.running.certify import certify as make_certificate
+from dpbandit.running.environments import problem_maker
 from dpbandit.studies.settings import parse_agent, parse_settings
 
 

@@ -22,7 +22,7 @@ from dpbandit.commands.options import (
 )
 from dpbandit.commands.tables import print_results
 from dpbandit.results.results import FILES
-from dpbandit.running.evaluate import compare as run_comparison
+from dpbandit.running.compare import compare as run_comparison
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies.settings import parse_agent, parse_settings
 

@@ -9,7 +9,6 @@ import numpy as np
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import BadInput, one_of, whole
 from dpbandit.base.streams import Streams
-from dpbandit.envs.contextual.problems import arms_in_range
 from dpbandit.offline.logs import Logged
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import enrolled
@@ -187,7 +186,7 @@ def _one_pass(
         agent = config.make(spec, streams.child("agent"))
         for row in order.tolist():
             context, action = logged.context[row][None], logged.action[row : row + 1]
-            if accepted[row] and _plays(agent, context, spec.n_actions) == action[0]:
+            if accepted[row] and _plays(agent, context, spec) == action[0]:
                 agent.update(context, action, logged.reward[row : row + 1])
                 kept.append(row)
                 if len(kept) == spec.horizon:
@@ -199,8 +198,8 @@ def _one_pass(
     return np.array(kept, dtype=np.int64)
 
 
-def _plays(agent: Agent, context: Floats, n_actions: int) -> int:
-    return int(arms_in_range(agent.act(context), 1, n_actions)[0])
+def _plays(agent: Agent, context: Floats, spec: ContextualSpec) -> int:
+    return int(spec.validate(agent.act(context), 1)[0])
 
 
 def _reached(n: int, share: float) -> int:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
+from dpbandit.base.checked import made
 from dpbandit.base.inputs import inside
-from dpbandit.checked import made
 from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from dpbandit.base.checked import as_declared, made
 from dpbandit.base.files import is_there, parse_json, read_text
 from dpbandit.base.inputs import BadInput, whole
-from dpbandit.checked import as_declared, made
 from dpbandit.results.runs import run_key
 
 _KEY = re.compile(r"[0-9a-f]{16}")

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpbandit.base.checked import made
 from dpbandit.base.files import check_readable, parse_json, write_atomically
 from dpbandit.base.inputs import BadInput, whole
-from dpbandit.checked import made
 from dpbandit.privacy.certificate import certificate_from_dict
+from dpbandit.results.marks import log_marks
 from dpbandit.results.runs import AgentRun, Setup
-from dpbandit.running.loop import log_marks
 
 if TYPE_CHECKING:
     import pandas as pd

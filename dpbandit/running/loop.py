@@ -10,23 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.agents import Uniform
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import MOST_ROUNDS, BadInput, whole
+from dpbandit.base.inputs import BadInput
 from dpbandit.base.streams import Seed, Streams
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import enrolled
 from dpbandit.running.first_rounds import (
     FIRST_ROUNDS,
-    check_action,
     check_context,
     check_step,
     check_untouched,
 )
 from dpbandit.specs.bounds import Bounds, Clips
 from dpbandit.specs.protocols import Agent, AgentConfig, Hindsight, Problem, Step
-
-_MARKS = 500
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,7 @@ def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, npt.N
     action = agent.act(context)
     try:
         if look:
-            check_action(spec, action, R)
+            spec.validate(action, R)
         step = problem.step(action)
         if look:
             check_step(spec, step, R)
@@ -123,32 +119,6 @@ def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, npt.N
     except BadInput as mistake:
         raise BadInput(f"In round {t}: {mistake}") from mistake
     return context, action, step
-
-
-def play_any(
-    problem: Problem,
-    config: AgentConfig,
-    seeds: Sequence[Seed],
-    *,
-    marks: Ints,
-    advance: Callable[[int], None] = lambda rounds: None,
-) -> Log:
-    """As `play`; for a yardstick that needs an answer somebody else meets the users first."""
-    if isinstance(config, Hindsight):
-        config = config.with_answer(play(problem, Uniform(), seeds, marks=marks).best_fixed)
-    return play(problem, config, seeds, marks=marks, advance=advance)
-
-
-def log_marks(horizon: int) -> Ints:
-    """About 500 rounds at which regret is logged: all of the first, then evenly in log and time.
-
-    >>> log_marks(6).tolist()
-    [1, 2, 3, 4, 5, 6]
-    """
-    whole("horizon", horizon, 1, MOST_ROUNDS)
-    ratios = np.geomspace(1, horizon, _MARKS // 2)
-    steps = np.linspace(1, horizon, _MARKS // 2)
-    return np.unique(np.concatenate([ratios, steps, [horizon]]).round().astype(np.int64))
 
 
 def _count_switches(

@@ -1,11 +1,14 @@
-"""Actions as anybody hands them over: arms and prices in range, or one sentence."""
+"""Actions and other numbers as anybody hands them over: in range and in shape, or one sentence."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import BadInput, shaped
+from dpbandit.base.streams import Streams
 
 
 def prices_in_range(action: Any, replicas: int, low: float, high: float) -> Floats:
@@ -32,6 +35,25 @@ def arms_in_range(action: Any, replicas: int, n_actions: int) -> Ints:
         raise BadInput(f"Expected actions in [0, {n_actions}), got {wrong:g}.")
     chosen: Ints = action
     return chosen
+
+
+def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """`values`, if it is an array of finite numbers of that shape; else `BadInput`."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiub":
+        kind = f"one of {values.dtype}" if isinstance(values, np.ndarray) else type(values).__name__
+        raise BadInput(f"Expected {name} to be an array of numbers, got {kind}.")
+    if values.shape != shape:
+        raise BadInput(f"Expected {name} of shape {shape}, got {values.shape}.")
+    finite = np.isfinite(values)
+    if not finite.all():
+        raise BadInput(f"Expected finite {name}, got {values[~finite][0]}.")
+    return values
+
+
+def uniform_arms(streams: Streams, n_actions: int) -> Callable[[], Ints]:
+    """Draws arms (R,) in [0, K), fresh ones at every call."""
+    luck = streams.uniforms("exploration")
+    return lambda: (luck() * n_actions).astype(np.int64)
 
 
 def _numbers(action: Any, replicas: int) -> Floats:

@@ -1,11 +1,15 @@
 """The public facts of an online convex problem."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
+from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import BadInput, one_of, whole
+from dpbandit.base.streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.accounting.ledger import ALL_ACTIONS
+from dpbandit.specs.actions import finite_array
 from dpbandit.specs.protocols import Spec, fits
 
 Feedback: TypeAlias = Literal["value", "datum"]
@@ -45,7 +49,25 @@ class ConvexSpec(Spec):
     @property
     def context_shape(self) -> tuple[int, ...]:
         """The shape of one replica's context."""
-        return self.loss.datum_shape if self.feedback == "datum" else (1,)
+        return (1,) if self.datum_shape is None else self.datum_shape
+
+    @property
+    def datum_shape(self) -> tuple[int, ...] | None:
+        """That of z, where it is told."""
+        return self.loss.datum_shape if self.feedback == "datum" else None
+
+    @property
+    def default_action(self) -> Floats:
+        """The centre of the domain."""
+        return self.loss.domain.centre
+
+    def validate(self, action: Any, replicas: int) -> Floats:
+        """Points (R, N) of finite numbers; whether they are in the domain the problem checks."""
+        return finite_array("actions", action, (replicas, self.loss.domain.dim))
+
+    def uniform(self, streams: Streams) -> Callable[[], Floats]:
+        """Draws points (R, N) of the domain."""
+        return self.loss.domain.sampler(streams, "exploration")
 
 
 def told(config: object, spec: Spec, feedback: Feedback) -> ConvexSpec:

@@ -1,10 +1,14 @@
 """The public facts of prediction with expert advice."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from dpbandit.base.arrays import Ints
 from dpbandit.base.inputs import MOST_ACTIONS, whole
+from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.ledger import ALL_ACTIONS
+from dpbandit.specs.actions import arms_in_range, uniform_arms
 from dpbandit.specs.protocols import Spec
 
 
@@ -35,3 +39,21 @@ class ExpertsSpec(Spec):
     def context_shape(self) -> tuple[int, ...]:
         """(d,), the losses of the round before."""
         return (self.n_actions,)
+
+    @property
+    def datum_shape(self) -> tuple[int, ...]:
+        """(d,), everybody's loss."""
+        return (self.n_actions,)
+
+    @property
+    def default_action(self) -> int:
+        """The first expert."""
+        return 0
+
+    def validate(self, action: Any, replicas: int) -> Ints:
+        """Experts (R,), whole numbers in [0, d)."""
+        return arms_in_range(action, replicas, self.n_actions)
+
+    def uniform(self, streams: Streams) -> Callable[[], Ints]:
+        """Draws experts (R,)."""
+        return uniform_arms(streams, self.n_actions)

@@ -7,13 +7,14 @@ One round:
                                                   clip -> mechanism -> released state
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats
+from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import (
     MOST_ACTIONS,
     MOST_DIM,
@@ -25,6 +26,7 @@ from dpbandit.base.inputs import (
 )
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.ledger import JOINT_DP, Ledger
+from dpbandit.specs.actions import arms_in_range, prices_in_range, uniform_arms
 
 MOST_OUTSIDE = 0.01
 """The share of what users show and give that may lie outside its bounds if nothing else is said."""
@@ -65,6 +67,24 @@ class Spec:
     def reward_bound(self) -> float:
         """The largest |reward|."""
         return max(abs(self.reward_low), abs(self.reward_high))
+
+    @property
+    def datum_shape(self) -> tuple[int, ...] | None:
+        """Of what one replica is told in place of the reward; None: the reward, alone."""
+        return None
+
+    @property
+    def default_action(self) -> Any:
+        """What somebody plays who does nothing."""
+        raise NotImplementedError
+
+    def validate(self, action: Any, replicas: int) -> npt.NDArray[Any]:
+        """`action` as an array (R, ...); `BadInput` in one sentence where it is not allowed."""
+        raise NotImplementedError
+
+    def uniform(self, streams: Streams) -> Callable[[], npt.NDArray[Any]]:
+        """Draws uniformly random actions (R, ...), fresh ones at every call."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +157,19 @@ class ContextualSpec(BanditSpec):
         """The shape of one replica's context."""
         return (self.n_actions, self.dim) if self.shared else (self.dim,)
 
+    @property
+    def default_action(self) -> int:
+        """The first arm."""
+        return 0
+
+    def validate(self, action: Any, replicas: int) -> Ints:
+        """Arms (R,), whole numbers in [0, K)."""
+        return arms_in_range(action, replicas, self.n_actions)
+
+    def uniform(self, streams: Streams) -> Callable[[], Ints]:
+        """Draws arms (R,)."""
+        return uniform_arms(streams, self.n_actions)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PriceListSpec(ContextualSpec):
@@ -178,6 +211,20 @@ class PriceSpec(BanditSpec):
         super().__post_init__()
         if not -np.inf < self.low < self.high < np.inf:
             raise BadInput(f"Expected finite low={self.low} < high={self.high}.")
+
+    @property
+    def default_action(self) -> float:
+        """The lowest price."""
+        return self.low
+
+    def validate(self, action: Any, replicas: int) -> Floats:
+        """Prices (R,) in [low, high]."""
+        return prices_in_range(action, replicas, self.low, self.high)
+
+    def uniform(self, streams: Streams) -> Callable[[], Floats]:
+        """Draws prices (R,)."""
+        luck = streams.uniforms("exploration")
+        return lambda: self.low + (self.high - self.low) * luck()
 
 
 class Step(NamedTuple):

@@ -10,7 +10,7 @@ from dpbandit.base.inputs import BadInput
 from dpbandit.base.provenance import provenance
 from dpbandit.results.planned import read_audit
 from dpbandit.results.runs import describe, run_key
-from dpbandit.running.evaluate import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies.file import Audit, Sweep
 from dpbandit.studies.folder import Found, moved_aside

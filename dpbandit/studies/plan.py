@@ -12,16 +12,12 @@ from dpbandit.base.inputs import BadInput
 from dpbandit.base.progress import Progress
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.certificate import Certificate
+from dpbandit.results.marks import log_marks
 from dpbandit.results.runs import AgentRun, Setup, describe, run_key
-from dpbandit.running.evaluate import (
-    as_run,
-    certify,
-    environment_id,
-    problem_label,
-    problem_maker,
-    with_baselines,
-)
-from dpbandit.running.loop import log_marks, play_any
+from dpbandit.running.baselines import play_any, with_baselines
+from dpbandit.running.certify import certify
+from dpbandit.running.compare import as_run
+from dpbandit.running.environments import environment_id, problem_label, problem_maker
 from dpbandit.specs.protocols import AgentConfig, Problem
 from dpbandit.studies.file import Agent, Environment, Sweep
 from dpbandit.studies.settings import agent_config, agent_id

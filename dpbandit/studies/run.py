@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dpbandit.base.files import write_json
 from dpbandit.base.inputs import MOST_JOBS, BadInput, one_of, whole
 from dpbandit.base.progress import Progress
-from dpbandit.running.evaluate import replicas_at_once
+from dpbandit.running.compare import replicas_at_once
 from dpbandit.studies.audits import audits_of, missing_audits, run_audit, write_audit
 from dpbandit.studies.file import Sweep
 from dpbandit.studies.folder import (

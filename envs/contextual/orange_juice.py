@@ -16,7 +16,6 @@ from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.streams import Streams
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.envs.delay import Delay
-from dpbandit.specs.actions import prices_in_range
 from dpbandit.specs.protocols import PriceListSpec, PriceSpec, Step
 
 
@@ -211,7 +210,7 @@ class OJContinuousPricing:
 
     def step(self, action: npt.NDArray[Any]) -> Step:
         """Charge `action` dollars (R,) and move on to the next customers."""
-        price = prices_in_range(action, len(self._seen), self.spec.low, self.spec.high)
+        price = self.spec.validate(action, len(self._seen))
         row, self._fresh = self._row, True
         self._seen[rows(len(row)), row] += 1
         buys = self._demand.probability(row, price)

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.streams import Streams
 from dpbandit.envs.delay import Delay
-from dpbandit.specs.actions import arms_in_range
 from dpbandit.specs.protocols import ContextualSpec, Step
 
 _VALUES_AHEAD = 1 << 17
@@ -68,7 +67,7 @@ class ContextualProblem(ABC):
 
     def step(self, action: npt.NDArray[Any]) -> Step:
         """Serve the current users with arm `action` (R,) and move on to the next."""
-        action = arms_in_range(action, len(self._offset), self.spec.n_actions)
+        action = self.spec.validate(action, len(self._offset))
         i = self._next
         self._next = i + 1
         chosen = self._offset + action

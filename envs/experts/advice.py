@@ -66,8 +66,8 @@ class Experts(ExpertsProblem):
     of candidate recommenders has full information, and following the best one privately hides every
     user's click. It can show what privacy costs when a recommender is chosen among candidates. It
     cannot show that recommending changes clicks: the user answers the slate, not the order it is
-    shown in, and users are synthetic (`dpbandit.envs.experts.policies` has the model). The best policy
-    knows everybody's favourite but for a share `best_loss` of users, who click at random.
+    shown in, and users are synthetic (`dpbandit.envs.experts.policies` has the model). The best
+    policy knows everybody's favourite but for a share `best_loss` of users, who click at random.
 
     ## Action space
     `Discrete(d)`: the expert to follow.

@@ -11,7 +11,6 @@ from dpbandit.base.arrays import Floats, Ints, pick
 from dpbandit.base.streams import Streams
 from dpbandit.envs.delay import Delay
 from dpbandit.envs.experts.adversaries import Adversary
-from dpbandit.specs.actions import arms_in_range
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import Step
 
@@ -47,7 +46,7 @@ class ExpertsProblem(ABC):
 
     def step(self, action: npt.NDArray[Any]) -> Step:
         """Suffer the loss of expert `action` (R,) and move on to the next round."""
-        expert = arms_in_range(action, *self._shape)
+        expert = self.spec.validate(action, self._shape[0])
         losses = self._adversary(expert)
         self._totals = self._totals + losses
         told = losses = np.broadcast_to(losses, self._shape)

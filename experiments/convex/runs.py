@@ -10,7 +10,7 @@ from dpbandit.base.arrays import Floats
 from dpbandit.experiments.convex.plan import Plan
 from dpbandit.experiments.grid import Cell, Outcome
 from dpbandit.results.runs import standard_error
-from dpbandit.running.evaluate import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import AgentConfig, Spec
 
 _TOLD_DATA = (FTAL, OGD, PFTAL)

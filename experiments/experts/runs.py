@@ -16,7 +16,8 @@ from dpbandit.base.streams import Streams
 from dpbandit.experiments.cells import Kept, run_cells, seed_blocks
 from dpbandit.experiments.grid import Cell
 from dpbandit.results.runs import standard_error
-from dpbandit.running.evaluate import certify, problem_maker
+from dpbandit.running.certify import certify
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import Agent, AgentConfig, Spec
 

@@ -12,7 +12,8 @@ from dpbandit.experiments.cases import CASES
 from dpbandit.experiments.grid import Cell, Outcome, run_grid
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.results.runs import describe, standard_error
-from dpbandit.running.evaluate import certify, problem_maker
+from dpbandit.running.certify import certify
+from dpbandit.running.environments import problem_maker
 
 CASE = CASES["contextual/figure-5-1"]
 

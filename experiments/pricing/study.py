@@ -27,7 +27,8 @@ from dpbandit.base.files import write_csv
 from dpbandit.base.inputs import BadInput, whole
 from dpbandit.experiments.grid import Cell, Outcome, run_grid
 from dpbandit.results.runs import standard_error
-from dpbandit.running.evaluate import certify, problem_maker
+from dpbandit.running.certify import certify
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import AgentConfig
 
 Family: TypeAlias = Callable[[float, float], AgentConfig]

@@ -14,7 +14,7 @@ from dpbandit.experiments.cells import Kept, run_cells, seed_blocks
 from dpbandit.experiments.grid import Cell
 from dpbandit.experiments.releases import TEST_USERS, Release, release, stream_problem
 from dpbandit.experiments.sgd.printed import Problem
-from dpbandit.running.evaluate import certify
+from dpbandit.running.certify import certify
 from dpbandit.specs.protocols import AgentConfig
 
 ENVIRONMENT = "dpbandit/StreamingRegression-v0"

@@ -28,7 +28,8 @@ from dpbandit.experiments.cells import Kept, run_cells
 from dpbandit.experiments.grid import Cell
 from dpbandit.experiments.window.plan import Plan
 from dpbandit.experiments.window.runs import protected
-from dpbandit.running.evaluate import certify, problem_maker
+from dpbandit.running.certify import certify
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import Agent, AgentConfig, Spec
 

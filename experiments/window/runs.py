@@ -11,7 +11,8 @@ from dpbandit.experiments.grid import Cell, Outcome
 from dpbandit.experiments.window.plan import Plan
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.results.runs import standard_error
-from dpbandit.running.evaluate import certify, problem_maker
+from dpbandit.running.certify import certify
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import AgentConfig, Spec
 
 

@@ -33,7 +33,7 @@ from dpbandit.experiments.window.runs import Problem, protected
 from dpbandit.losses import Ridge
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.results.runs import standard_error
-from dpbandit.running.evaluate import certify
+from dpbandit.running.certify import certify
 from dpbandit.specs.protocols import AgentConfig
 
 DIM = 5

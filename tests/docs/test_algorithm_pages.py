@@ -15,7 +15,8 @@ import typer
 
 from dpbandit.agents import AGENTS
 from dpbandit.cli import app
-from dpbandit.running.evaluate import certify, problem_maker
+from dpbandit.running.certify import certify
+from dpbandit.running.environments import problem_maker
 from dpbandit.studies.settings import agent_id, parse_agent, parse_settings
 from tests.docs.markdown import ROOT
 

@@ -15,7 +15,8 @@ from dpbandit.experiments.convex import __main__ as command
 from dpbandit.experiments.convex.plan import Plan
 from dpbandit.experiments.convex.study import QUESTIONS, study
 from dpbandit.results.slopes import slope
-from dpbandit.running.evaluate import play, problem_maker
+from dpbandit.running.environments import problem_maker
+from dpbandit.running.loop import play
 
 TINY = Plan(
     horizons=(32, 64, 128, 256),

@@ -9,7 +9,7 @@ from dpbandit.agents import ExponentialLeader, Hedge
 from dpbandit.base.inputs import BadInput
 from dpbandit.envs import Experts
 from dpbandit.experiments.experts.lower_bound import least_regret, news
-from dpbandit.running.evaluate import play
+from dpbandit.running.loop import play
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from dpbandit.experiments.sgd.runs import Found, cell_of, run_releases
 from dpbandit.experiments.sgd.study import Entry, Plan, study
 from dpbandit.privacy.accounting.ledger import no_data
 from dpbandit.privacy.sums.prefix_sums import leaves
-from dpbandit.running.evaluate import certify
+from dpbandit.running.certify import certify
 from dpbandit.specs.feature_moments import second_moment
 
 SMALL = Problem(1.5, 5, 1000)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from dpbandit import BadInput, compare
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.base.files import plain, write_atomically, write_json
+from dpbandit.results.marks import log_marks
 from dpbandit.results.runs import standard_error
-from dpbandit.running.evaluate import log_marks
 
 AGENTS = {"LinUCB": LinUCB(), "DP-UCB": DPUCB(epsilon=2.0, delta=1e-3)}
 COLUMNS = ["problem", "environment", "horizon", "seed", "agent", "epsilon", "delta"]
@@ -173,7 +173,7 @@ def test_replicas_do_not_depend_on_how_they_are_grouped(monkeypatch):
     """Chunks of any size, more replicas beside: the first replicas' curves are bit-identical."""
     arguments = {"horizon": 60, "progress": False}
     whole = compare("GLMBandit", AGENTS, replicas=5, **arguments)
-    monkeypatch.setattr("dpbandit.running.evaluate.replicas_at_once", lambda spec: 2)
+    monkeypatch.setattr("dpbandit.running.compare.replicas_at_once", lambda spec: 2)
     for replicas in (3, 5):
         parts = compare("GLMBandit", AGENTS, replicas=replicas, **arguments)
         for run, other in zip(whole.runs, parts.runs, strict=True):

@@ -241,8 +241,9 @@ def test_certificates_survive_json(results):
 def test_switches_by_brute_force():
     """Oracle: actions recorded round by round."""
     from dpbandit.agents import EpsilonGreedy
-    from dpbandit.running.evaluate import problem_maker
-    from dpbandit.running.loop import log_marks, play
+    from dpbandit.results.marks import log_marks
+    from dpbandit.running.environments import problem_maker
+    from dpbandit.running.loop import play
 
     problem, actions = problem_maker("GLMBandit")(horizon=50), []
     step = problem.step

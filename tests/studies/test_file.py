@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpbandit import BadInput
-from dpbandit.running.evaluate import certify
+from dpbandit.running.certify import certify
 from dpbandit.studies import Sweep, plan
 from tests.studies.studies import TINY, many
 

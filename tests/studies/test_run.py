@@ -179,7 +179,7 @@ def test_numbers_of_another_program_are_not_mixed_in(whole, monkeypatch, part):
 def test_workers_of_another_program_are_refused(tmp_path, monkeypatch):
     """As on a cluster whose workers have another version installed: nothing of theirs is kept."""
     other = {**folders.provenance(), "source": "another"}
-    monkeypatch.setattr("dpbandit.running.evaluate.provenance", lambda: other)
+    monkeypatch.setattr("dpbandit.running.compare.provenance", lambda: other)
     with pytest.raises(BadInput, match="what a worker sends"):
         run_sweep(many(3), tmp_path, progress=False, backend="threading")
     assert not list(tmp_path.glob("blocks/*"))

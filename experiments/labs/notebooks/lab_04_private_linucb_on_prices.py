@@ -104,7 +104,7 @@ sns.despine()
 # spec).epsilon`, with the `spec` below, and search.
 
 # %%
-spec = dpbandit.running.evaluate.problem_maker("dpbandit/OJPricing-v0")(horizon=CUSTOMERS).spec
+spec = dpbandit.running.environments.problem_maker("dpbandit/OJPricing-v0")(horizon=CUSTOMERS).spec
 print(dpbandit.certify(agents["DP-UCB as printed"], spec))
 
 # %% tags=["solution"]

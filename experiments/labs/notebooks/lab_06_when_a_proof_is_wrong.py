@@ -55,7 +55,7 @@ from dpbandit.experiments.releases import release, stream_problem
 from dpbandit.experiments.sgd.printed import rows
 from dpbandit.experiments.sgd.readings import STATED
 from dpbandit.losses import Linear
-from dpbandit.running.evaluate import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.convex import ConvexSpec
 
 sns.set_theme(style="ticks", palette="colorblind")

@@ -43,7 +43,7 @@ from dpbandit.agents import (
 )
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend
-from dpbandit.running.evaluate import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.experts import ExpertsSpec
 
 sns.set_theme(style="ticks", palette="colorblind")

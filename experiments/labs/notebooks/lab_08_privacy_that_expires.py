@@ -43,7 +43,7 @@ from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.window_tree import WindowTreeNoise
-from dpbandit.running.evaluate import problem_maker
+from dpbandit.running.environments import problem_maker
 
 sns.set_theme(style="ticks", palette="colorblind")
 BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]

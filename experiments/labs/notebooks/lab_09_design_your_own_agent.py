@@ -48,7 +48,7 @@ from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.sums.fading import certified_fading_sum
-from dpbandit.running.evaluate import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import ContextualSpec, fits
 
 sns.set_theme(style="ticks", palette="colorblind")

@@ -14,7 +14,9 @@ from dpbandit.base.inputs import BadInput
 from dpbandit.base.streams import Streams
 from dpbandit.experiments import CASES
 from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.running.evaluate import log_marks, play, problem_maker
+from dpbandit.results.marks import log_marks
+from dpbandit.running.environments import problem_maker
+from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 
 P1 = CASES["contextual/p1"].env_kwargs

@@ -11,7 +11,8 @@ from dpbandit.agents import DPUCB, LinTS, LinUCB
 from dpbandit.agents.contextual.demand import DemandPricing, Priced, demand_spec
 from dpbandit.base.streams import Streams
 from dpbandit.envs import OJPricing
-from dpbandit.running.evaluate import log_marks, play
+from dpbandit.results.marks import log_marks
+from dpbandit.running.loop import play
 from dpbandit.specs.protocols import PriceListSpec
 from tests.harness import billboard_differences, largest_move, loud_users, run
 

@@ -13,7 +13,9 @@ from dpbandit.agents.contextual.frank_wolfe_bandit import FrankWolfeSettings
 from dpbandit.base.streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.experiments import CASES
-from dpbandit.running.evaluate import log_marks, play, problem_maker
+from dpbandit.results.marks import log_marks
+from dpbandit.running.environments import problem_maker
+from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec
 
 SPEC = ContextualSpec(

@@ -16,7 +16,9 @@ from dpbandit.privacy.accounting.gdp import epsilon_of
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.privacy.statistics.moments import Moments
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
-from dpbandit.running.evaluate import log_marks, play, problem_maker
+from dpbandit.results.marks import log_marks
+from dpbandit.running.environments import problem_maker
+from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 from tests.harness import variants
 

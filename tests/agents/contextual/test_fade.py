@@ -22,7 +22,9 @@ from dpbandit.experiments import CASES
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.privacy.sums.fading import FadingSum, growing_batches
-from dpbandit.running.evaluate import log_marks, play, problem_maker
+from dpbandit.results.marks import log_marks
+from dpbandit.running.environments import problem_maker
+from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec
 from tests.harness import billboard_differences, largest_move, loud_users, run
 

@@ -8,7 +8,8 @@ import pytest
 from dpbandit import BadInput, certify
 from dpbandit.agents import FLIPHAT, Uniform
 from dpbandit.base.streams import Streams
-from dpbandit.running.evaluate import play, problem_maker
+from dpbandit.running.environments import problem_maker
+from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 
 EASY = {"n_actions": 2, "dim": 20, "context_order": inf, "parameters": "sparse-signs"}

@@ -5,7 +5,9 @@ import pytest
 
 from dpbandit.agents import Greedy, LinUCB
 from dpbandit.base.streams import Streams
-from dpbandit.running.evaluate import log_marks, play, problem_maker
+from dpbandit.results.marks import log_marks
+from dpbandit.running.environments import problem_maker
+from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec
 
 

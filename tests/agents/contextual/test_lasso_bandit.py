@@ -6,7 +6,8 @@ import pytest
 from dpbandit.agents import Greedy, LassoBandit
 from dpbandit.agents.contextual.lasso_bandit import forced_arm
 from dpbandit.base.streams import Streams
-from dpbandit.running.evaluate import play, problem_maker
+from dpbandit.running.environments import problem_maker
+from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec
 
 

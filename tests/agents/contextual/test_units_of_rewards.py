@@ -20,7 +20,7 @@ from dpbandit.agents import (
 from dpbandit.base.inputs import BadInput
 from dpbandit.base.streams import Streams
 from dpbandit.envs import GLMBandit
-from dpbandit.running.evaluate import play
+from dpbandit.running.loop import play
 from dpbandit.specs.protocols import PriceListSpec
 from tests import harness
 from tests.harness import variants

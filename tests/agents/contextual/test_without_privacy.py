@@ -10,7 +10,8 @@ from dpbandit.agents import GLMUCB, Greedy, LassoBandit, LogisticTS, Uniform
 from dpbandit.agents.contextual.demand import Priced
 from dpbandit.base.streams import Streams
 from dpbandit.envs import OJPricing
-from dpbandit.running.evaluate import play, problem_maker
+from dpbandit.running.environments import problem_maker
+from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 
 CONFIGS = [GLMUCB(), Greedy(), LassoBandit(), LogisticTS()]

@@ -14,8 +14,8 @@ from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex, SpanningT
 from dpbandit.envs.convex.told_losses import OnlineConvex
 from dpbandit.losses import Absolute, Experts, Kink, Linear, Logistic, Quadratic
 from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
-from dpbandit.running.evaluate import log_marks
-from dpbandit.running.evaluate import play as play_loop
+from dpbandit.results.marks import log_marks
+from dpbandit.running.loop import play as play_loop
 from dpbandit.specs.convex import ConvexSpec
 from tests.agents.convex.convex_runs import Adversary, play, sphere, targets
 

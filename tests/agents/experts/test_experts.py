@@ -19,7 +19,7 @@ from dpbandit.agents.experts.shrinking_dartboard import ShrinkingDartboardAgent
 from dpbandit.base.streams import Streams
 from dpbandit.envs import Experts
 from dpbandit.privacy.accounting import gdp, zcdp
-from dpbandit.running.evaluate import play
+from dpbandit.running.loop import play
 from dpbandit.specs.experts import ExpertsSpec
 
 DELTA = 1e-6

@@ -14,7 +14,7 @@ from dpbandit.envs.convex.corners import Corners
 from dpbandit.envs.convex.pricing import ConvexPricing
 from dpbandit.envs.convex.told_losses import OnlineConvex
 from dpbandit.losses import Quadratic
-from dpbandit.running.evaluate import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.convex import ConvexSpec
 
 EXPIRING = [WDPCOCOP(window=None), WDPCOCOL(window=None, noise="gaussian")]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-import dpbandit.running.evaluate
+import dpbandit.running.compare
 from dpbandit import ENVIRONMENTS, BadInput, compare
 from dpbandit.agents import (
     AGENTS,
@@ -25,7 +25,9 @@ from dpbandit.agents import (
 from dpbandit.agents.convex.noisy_descent import VERIFIED
 from dpbandit.domains import Ball
 from dpbandit.losses import Ridge, Squared
-from dpbandit.running.evaluate import log_marks, play, problem_maker
+from dpbandit.results.marks import log_marks
+from dpbandit.running.environments import problem_maker
+from dpbandit.running.loop import play
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import ContextualSpec
@@ -83,7 +85,7 @@ def test_replicas_depend_on_seed_and_number_only(monkeypatch):
     """More replicas, or smaller chunks, leave the first ones bit for bit alone."""
     agents = {"DP": DPUCB(), "TS": LinTS()}
     few, many = quick("GLMBandit", agents, replicas=3), quick("GLMBandit", agents, replicas=8)
-    monkeypatch.setattr(dpbandit.running.evaluate, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(dpbandit.running.compare, "_CHUNK_BYTES", 1)
     chunked = quick("GLMBandit", agents, replicas=8)
     for a, b, c in zip(few.runs, many.runs, chunked.runs, strict=True):
         np.testing.assert_array_equal(a.regret, b.regret[:, :3])

@@ -1,0 +1,46 @@
+"""Baselines beside every agent: uniform play, and the best fixed action in hindsight."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from dpbandit.agents import BestFixed, Centre, Uniform
+from dpbandit.base.arrays import Ints
+from dpbandit.base.inputs import BadInput
+from dpbandit.base.streams import Seed
+from dpbandit.running.loop import Log, play
+from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.protocols import AgentConfig, Hindsight, Problem, Spec
+
+
+def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, AgentConfig]:
+    """The agents, and uniform play and the best dumb player where they are missing.
+
+    On a convex domain staying in the centre is dumb, too, and often better than uniform play.
+    Raises `BadInput` where another agent has the name of one of them.
+    """
+    configs = dict(agents)
+    yardsticks: dict[str, AgentConfig] = {"Uniform": Uniform(), "BestFixed": BestFixed()}
+    if isinstance(spec, ConvexSpec):
+        yardsticks["Centre"] = Centre()
+    for name, baseline in yardsticks.items():
+        if baseline in configs.values():
+            continue
+        if name in configs:
+            raise BadInput(
+                f"Expected a name other than {name!r} for {configs[name]}: a yardstick has it."
+            )
+        configs[name] = baseline
+    return configs
+
+
+def play_any(
+    problem: Problem,
+    config: AgentConfig,
+    seeds: Sequence[Seed],
+    *,
+    marks: Ints,
+    advance: Callable[[int], None] = lambda rounds: None,
+) -> Log:
+    """As `play`; for a yardstick that needs an answer somebody else meets the users first."""
+    if isinstance(config, Hindsight):
+        config = config.with_answer(play(problem, Uniform(), seeds, marks=marks).best_fixed)
+    return play(problem, config, seeds, marks=marks, advance=advance)
