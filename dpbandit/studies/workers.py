@@ -1,10 +1,11 @@
 """Who computes a sweep: processes or threads of this machine, or a cluster."""
 
+import asyncio
 import logging
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from threading import Thread
@@ -88,14 +89,23 @@ def _told_if_lost() -> Iterator[None]:
 def _cluster(jobs: int, scheduler: str | None) -> Any:
     """A client of the scheduler, or of a new cluster on this machine."""
     try:
-        client: Any = import_module("distributed").Client
+        distributed: Any = import_module("distributed")
     except ImportError:
         raise BadInput("The dask backend needs `pip install '.[dask]'` in a checkout.") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost is told once, by us
     if scheduler is None:
-        return client(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
+        return distributed.Client(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
     try:
-        return client(scheduler, timeout="20s")
+        with ThreadPoolExecutor(1) as knocking:
+            knocking.submit(asyncio.run, _knock(distributed, scheduler)).result()
+        return distributed.Client(scheduler, timeout="20s")
     except Exception as error:  # of as many kinds as there are transports
         why = " ".join(str(error).split()) or type(error).__name__
         raise BadInput(f"Cannot reach the Dask scheduler at {scheduler!r}: {why}.") from None
+
+
+async def _knock(distributed: Any, scheduler: str) -> None:
+    """Raise unless somebody answers: a client that fails to start may never end."""
+    safe = distributed.Security().get_connection_args("client")
+    comm = await distributed.comm.connect(scheduler, timeout=20, **safe)
+    comm.abort()
