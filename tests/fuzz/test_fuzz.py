@@ -123,12 +123,12 @@ def certified(**changes):
             proof, **{key: change(getattr(proof, key)) for key, change in changes.items()}
         )
 
-    return "dpbandit.running.evaluate.certificate", wrong
+    return "dpbandit.running.certify.certificate", wrong
 
 
 IMPOSSIBLE = {
-    "a negative standard error": ("dpbandit.results.standard_error", lambda values: -1.0),
-    "no standard error": ("dpbandit.results.standard_error", lambda values: float("nan")),
+    "a negative standard error": ("dpbandit.results.results.standard_error", lambda values: -1.0),
+    "no standard error": ("dpbandit.results.results.standard_error", lambda values: float("nan")),
     "a shown nan": ("dpbandit.commands.compare.print_results", lambda results: print("│ nan │")),
     "too large an epsilon": certified(epsilon=lambda epsilon: 1.001 * epsilon + 1e-3),
     "an epsilon that is none": certified(epsilon=lambda epsilon: float("nan")),

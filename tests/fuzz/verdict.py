@@ -15,7 +15,7 @@ from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpbandit import Results, cli
+from dpbandit import BadInput, Results, cli
 
 CODES = (0, 1, 2)
 KINDS = ("traceback", "hang", "impossible number", "exit code", "warning", "no sentence")
@@ -137,7 +137,11 @@ def _in_files(words: list[str], folder: Path) -> Iterator[str]:
         yield from impossible(json.loads(Path(named["--out"]).read_text()))
     if words[0] in ("compare", "sweep") and "--out" in named:
         with warnings.catch_warnings(action="ignore"):  # somebody else's, or damaged: left out
-            records = Results.load(named["--out"]).records()
+            try:
+                records = Results.load(named["--out"]).records()
+            except BadInput as refusal:  # numbers that no file may hold
+                yield str(refusal)
+                records = []
         for record in records:
             yield from impossible(record)
     if words[0] == "report":

@@ -46,7 +46,7 @@ def results():
 def drawn(results, monkeypatch, tmp_path):
     """The axes of every figure, by its name, nothing being saved."""
     (problem,), figures = problems(results), {}
-    for place in ("plots", "report.drawing", "report.figures"):
+    for place in ("results.plots", "report.drawing", "report.figures"):
         monkeypatch.setattr(
             f"dpbandit.{place}.save_figure", lambda figure, path: figures.update({name: figure})
         )
