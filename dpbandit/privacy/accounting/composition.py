@@ -37,6 +37,7 @@ _SLACK = 2e-15
 """Units of rounding for one mechanism and one frequency, times log2 of the window."""
 _RUNGS, _FINEST = 4, 60 * 4
 """t is a power of 2^(1/4), from 2^-60 to 2^60, or 0."""
+_RUNG = 2.0 ** (-1 / _RUNGS)
 _STEEPEST = 700.0
 """Times step: a larger t leaves one cell."""
 _CLOSE, _STEPS = 1e-7, 60
@@ -53,9 +54,6 @@ class _Moments(NamedTuple):
     log_mass: float
     """log E e^(t L)"""
     mean: float
-    variance: float
-    error: float
-    """what rounding may have done to `log_mass`"""
 
 
 class _Tilted(NamedTuple):
@@ -89,6 +87,7 @@ class Composition:
         self._losses: Floats = self.step * np.concatenate(places)
         with np.errstate(divide="ignore"):
             self._logs: Floats = np.log(np.concatenate([part.masses for part in self._parts]))
+        self._rounded = 1 + np.abs(np.maximum(self._logs, -1e3))  # units of rounding of a mass
         self._kept: dict[float, _Tilted] = {}
         self._known: dict[float, _Moments] = {}
 
@@ -112,17 +111,17 @@ class Composition:
         """The least epsilon >= 0 at `delta`, rounded up; infinity where there is none."""
         if self.infinite > delta or delta <= 0:
             return inf
-        if self.delta(0.0) <= delta:
-            return 0.0
-        low, high, goal = 0.0, self.largest, log(delta)
+        low, high, goal = -1.0, max(self.largest, 0.0), log(delta)  # 0 has not been tried
         # from the end of Chernoff's bound, M e^(-t epsilon), by Newton's method for log delta
         t = self._tilt(lambda t, m: t * m.mean - m.log_mass >= -goal)
-        epsilon = self._moments(t).mean
+        epsilon = min((self._moments(x).log_mass - goal) / x for x in (t, t * _RUNG))
         for _ in range(_STEPS):
-            if not low < epsilon < high:
-                epsilon = (low + high) / 2
+            if not max(low, 0.0) < epsilon < high:
+                epsilon = (low + high) / 2 if low >= 0 else 0.0
             found, fall = self._at(epsilon)
             low, high = (low, epsilon) if found <= delta else (epsilon, high)
+            if high == 0:
+                break
             away = log(found) - goal if found > 0 else -inf
             if -_CLOSE <= away <= 0 or high - low <= 1e-12 * high:
                 break
@@ -134,7 +133,7 @@ class Composition:
         if epsilon >= self.largest:
             return self.infinite, 0.0
         above = self._tilt(lambda t, m: m.mean >= epsilon)
-        below = above * 2.0 ** (-1 / _RUNGS)  # of a law of two modes the mean may jump
+        below = above * _RUNG  # of a law of two modes the mean may jump
         t = min(above, below, key=lambda t: self._moments(t).log_mass - t * epsilon)
         law = self._law(t)
         first = int(np.searchsorted(law.losses, epsilon, side="right"))
@@ -143,7 +142,8 @@ class Composition:
         share = max(float(np.dot(tilted, -np.expm1(-away))), 0.0) + law.slack
         exponent = law.log_mass - t * epsilon * (1 - 1e-15)
         delta = exp(min(exponent + log(share), 0.0)) + self.infinite
-        falling = exp(min(exponent, 700.0)) * float(np.dot(tilted, np.exp(-away)))
+        slope = float(np.dot(tilted, np.exp(-away))) + t * law.slack
+        falling = exp(min(exponent, 700.0)) * slope
         return min(1.0, delta), falling / delta if delta else 0.0
 
     def _tilt(self, reached: Callable[[float, _Moments], bool]) -> float:
@@ -158,25 +158,35 @@ class Composition:
             low, high = (low, middle) if enough else (middle, high)
         return float(2.0 ** (high / _RUNGS))
 
-    def _weights(self, t: float) -> tuple[Floats, Floats]:
-        """Tilted masses of every part, which add up to 1, and the logs of what they did before."""
-        exponents = t * self._losses + self._logs
+    def _sums(self, values: Floats) -> Floats:
+        """Over the cells of every part."""
+        return np.add.reduceat(values, self._starts)
+
+    def _each(self, values: Floats) -> Floats:
+        """One for every part -> for all of its cells."""
+        return values[self._whose] if len(values) > 1 else values
+
+    def _tilted(self, t: float) -> tuple[Floats, Floats, Floats]:
+        """Masses of every part, up to a factor; their sums; the logs of what these were before."""
+        exponents = t * self._losses
+        exponents += self._logs
         peaks = np.maximum.reduceat(exponents, self._starts)
-        weights = np.exp(exponents - peaks[self._whose])
-        totals = np.add.reduceat(weights, self._starts)
-        return weights / totals[self._whose], peaks + np.log(totals)
+        exponents -= self._each(peaks)
+        weights = np.exp(exponents, out=exponents)
+        totals = self._sums(weights)
+        return weights, totals, peaks + np.log(totals)
 
     def _moments(self, t: float) -> _Moments:
         if t not in self._known:
-            weights, logs = self._weights(t)
-            means = np.add.reduceat(weights * self._losses, self._starts)
-            squares = np.square(self._losses - means[self._whose])
-            variances = np.add.reduceat(weights * squares, self._starts)
-            size = 1 + np.abs(t * self._losses) + np.abs(np.maximum(self._logs, -1e3))
-            errors = 1e-15 * np.add.reduceat(weights * size, self._starts)
-            found = (float(np.dot(self._counts, x)) for x in (logs, means, variances, errors))
-            self._known[t] = _Moments(*found)
+            weights, totals, logs = self._tilted(t)
+            weights *= self._losses
+            means = self._sums(weights) / totals
+            self._known[t] = _Moments(self._added(logs), self._added(means))
         return self._known[t]
+
+    def _added(self, values: Floats) -> float:
+        """Of one mechanism of every part -> of all."""
+        return float(np.dot(self._counts, values))
 
     def _law(self, t: float) -> _Tilted:
         if t not in self._kept:
@@ -185,26 +195,29 @@ class Composition:
             self._kept[t] = self._convolved(t)
         return self._kept[t]
 
-    def _window(self, t: float) -> tuple[int, int]:
+    def _window(self, t: float, log_mass: float, variance: float) -> tuple[int, int]:
         """The first cell and the number of cells that hold all of the tilted law but its tails."""
-        here = self._moments(t)
         low = self.step * sum(part.count * part.first for part in self._parts)
         high = self.largest
         for width in _WIDTHS:
-            s = width * sqrt(2 * _TAIL / max(here.variance, self.step**2))
-            high = min(high, (self._moments(t + s).log_mass - here.log_mass + _TAIL) / s)
-            low = max(low, (here.log_mass - self._moments(t - s).log_mass - _TAIL) / s)
+            s = width * sqrt(2 * _TAIL / max(variance, self.step**2))
+            above, below = (self._added(self._tilted(x)[2]) - log_mass for x in (t + s, t - s))
+            high, low = min(high, (above + _TAIL) / s), max(low, (-below - _TAIL) / s)
         first = floor(low / self.step)
         return first, ceil(high / self.step) - first + 1
 
     def _convolved(self, t: float) -> _Tilted:
-        first, wanted = self._window(t)
+        weights, totals, logs = self._tilted(t)
+        weights /= self._each(totals)
+        log_mass, sizes = self._added(logs), np.abs(t * self._losses) + self._rounded
+        means = self._sums(weights * self._losses)
+        variances = self._sums(weights * np.square(self._losses - self._each(means)))
+        first, wanted = self._window(t, log_mass, self._added(variances))
         if wanted > WINDOW:
             factor = 2 ** ceil(log2(wanted / WINDOW))
             return Composition([part.coarser(factor) for part in self._parts])._convolved(t)
         size = next_fast_len(wanted, real=True)
         frequencies, logs = np.arange(size // 2 + 1), np.zeros(size // 2 + 1, dtype=complex)
-        weights, _ = self._weights(t)
         pieces = np.split(weights, self._starts[1:])
         offset = -first
         for part, piece in sorted(zip(self._parts, pieces, strict=True), key=_spread, reverse=True):
@@ -221,11 +234,10 @@ class Composition:
         masses = irfft(spectrum, size)
         count = float(self._counts.sum())
         off = _SLACK * sqrt(size) * (1 + count * float(np.linalg.norm(masses)))
-        here = self._moments(t)
         return _Tilted(
             self.step * (first + np.arange(size)),
             masses,
-            here.log_mass + here.error,
+            log_mass + 1e-15 * self._added(self._sums(weights * sizes)),
             off + 2 * exp(-_TAIL) + size * exp(-_FAINT),
         )
 

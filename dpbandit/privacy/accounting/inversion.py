@@ -1,7 +1,7 @@
 """From a privacy target back to the mechanism that just meets it."""
 
 from collections.abc import Callable
-from math import exp, log, sqrt
+from math import exp, inf, log, sqrt
 
 from dpbandit.privacy.accounting.ledger import Ledger
 
@@ -24,8 +24,8 @@ def most(
 
     More x, more of either epsilon or delta, and about as a power of it: secants in logarithms,
     from `start` or `low` on, of epsilon at the given delta, or of delta where that is large. A try
-    that leaves the bracket of those before is replaced by its middle. `low` is known to meet the
-    target; nothing is returned that has not been tried.
+    beyond `high` is replaced by `high`, once; one that leaves the bracket of those before, by its
+    middle. `low` is known to meet the target; nothing is returned that has not been tried.
 
     >>> from dpbandit.privacy.accounting.spends import GaussianSpend
     >>> ledger = lambda mu: Ledger((GaussianSpend(mu, "a sum"),))
@@ -36,6 +36,7 @@ def most(
     target = delta if by_delta else epsilon
     x, slope, aim = start or low, 1.0, log((1 + close) / 2 * target)
     before: tuple[float, float] | None = None
+    untried = high
     for _ in range(_TRIES):
         made = ledger(x)
         found = made.delta(epsilon) if by_delta else made.epsilon(delta)
@@ -46,6 +47,8 @@ def most(
         if before is not None and at[1] != before[1]:
             slope = max((at[1] - before[1]) / (at[0] - before[0]), 0.1)
         before, x = at, exp(at[0] + (aim - at[1]) / slope)
-        if not low < x < high:
+        if x >= high == untried:
+            x, untried = high, inf
+        elif not low < x < high:
             x = sqrt(low) * sqrt(high)
     return low

@@ -103,12 +103,13 @@ class SampledGaussianSpend:
         """A grid that adds under 0.5 % to epsilon.
 
         Rounding a loss up to a grid of h adds to its variance about h^2, or h times its size
-        where that is smaller than h, and few large losses make up the rest.
+        where that is smaller than h, and few large losses make up the rest: mu^2 / 2 each.
         """
         if self.mu is not None:
             return GaussianSpend(self.mu, self.note).step
         spread = self.clt / sqrt(self.count)
-        return min(max(0.15 * spread, 0.05 * spread**2 / self.rate), 1e-2)
+        widest = max(1e-2, 1e-3 * self.ratio**2)  # the curve of large losses bends on their scale
+        return min(max(0.15 * spread, 0.05 * spread**2 / self.rate), widest)
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
         """`count` times that of one release, from the dots of the curve."""
