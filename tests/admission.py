@@ -4,9 +4,9 @@ from functools import singledispatch
 
 import numpy as np
 
-from dpbandit.agents.convex.noisy_descent import NoisyDescent
+from dpbandit.agents.convex.pocp import NoisyDescent
 from dpbandit.agents.experts.ball_draws import BallDraws
-from dpbandit.agents.experts.potential import PotentialDraws
+from dpbandit.agents.experts.potential_experts import PotentialDraws
 from dpbandit.agents.streams.blocks import BlockDoor
 from dpbandit.base.arrays import clip_norm, clip_range
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding

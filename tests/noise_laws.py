@@ -2,9 +2,9 @@
 
 from math import prod
 
-from dpbandit.agents.convex.noisy_descent import NoisyDescent
+from dpbandit.agents.convex.pocp import NoisyDescent
 from dpbandit.agents.experts.ball_draws import BallDraws
-from dpbandit.agents.experts.potential import PotentialDraws
+from dpbandit.agents.experts.potential_experts import PotentialDraws
 from dpbandit.agents.streams.local_md import MirrorDoor
 from dpbandit.agents.streams.noisy_sgd import SGDDoor
 from dpbandit.agents.streams.phased_sgd import PhaseDoor
@@ -89,7 +89,7 @@ TESTED = {
     OneShotTopK: _PRIVACY + "selection.py::test_law",
     PhaseDoor: _BLOCKS,
     PotentialDraws: _AGENTS + "potential_experts.py::test_tests_and_draws_have_their_laws",
-    RedrawBit: _EXPERTS + "dartboard.py::test_bits_have_the_law_they_are_paid_for",
+    RedrawBit: _EXPERTS + "shrinking_dartboard.py::test_bits_have_the_law_they_are_paid_for",
     RemainingTopK: _PRIVACY
     + "remaining.py::test_an_instalment_is_peeling_among_those_who_are_left",
     ReportNoisyMax: _PRIVACY + "selection.py::test_law",

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpbandit.agents.convex.noisy_descent import NoisyDescent
+from dpbandit.agents.convex.pocp import NoisyDescent
 from dpbandit.agents.experts.ball_draws import BallDraws
-from dpbandit.agents.experts.potential import PotentialDraws
+from dpbandit.agents.experts.potential_experts import PotentialDraws
 from dpbandit.agents.streams.local_md import MirrorBlock, MirrorDoor
 from dpbandit.agents.streams.noisy_sgd import SampledBlock, SGDDoor
 from dpbandit.agents.streams.phased_sgd import Phase, PhaseDoor

@@ -22,7 +22,7 @@ from dpbandit.agents import (
     LinUCB,
     Uniform,
 )
-from dpbandit.agents.convex.noisy_descent import VERIFIED
+from dpbandit.agents.convex.pocp import VERIFIED
 from dpbandit.domains import Ball
 from dpbandit.losses import Ridge, Squared
 from dpbandit.results.marks import log_marks

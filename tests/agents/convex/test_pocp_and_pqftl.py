@@ -8,7 +8,7 @@ import pytest
 
 from dpbandit import BadInput, certify
 from dpbandit.agents import PFTAL, POCP, PQFTL
-from dpbandit.agents.convex.noisy_descent import VERIFIED, NoisyDescent
+from dpbandit.agents.convex.pocp import VERIFIED, NoisyDescent
 from dpbandit.base.streams import Streams
 from dpbandit.domains import Ball, Box, Simplex, SpanningTrees
 from dpbandit.losses import Experts, Hinge, Kink, Linear, Logistic, Quadratic, Ridge, Squared
@@ -97,7 +97,7 @@ def test_flat_losses_would_break_the_chain(monkeypatch):
     """Why the certificate is conditional, and why families are a closed list: on losses without the
     curvature they claim, a datum of round 10 of 500 moves the last point as far as the next one,
     more than 40 times what the noise there is made for."""
-    monkeypatch.setattr("dpbandit.agents.convex.noisy_descent.VERIFIED", (Flat,))
+    monkeypatch.setattr("dpbandit.agents.convex.pocp.VERIFIED", (Flat,))
     data = np.zeros((500, 1, 5))
     other = data.copy()
     other[9] = np.eye(5)[0]

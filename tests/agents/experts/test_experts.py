@@ -14,8 +14,11 @@ from dpbandit.agents import (
     NoisyFTRL,
     ShrinkingDartboard,
 )
-from dpbandit.agents.experts.dartboard import Plan, steepest
-from dpbandit.agents.experts.shrinking_dartboard import ShrinkingDartboardAgent
+from dpbandit.agents.experts.shrinking_dartboard import (
+    DartboardPlan,
+    ShrinkingDartboardAgent,
+    steepest,
+)
 from dpbandit.base.streams import Streams
 from dpbandit.envs import Experts
 from dpbandit.privacy.accounting import gdp, zcdp
@@ -77,7 +80,7 @@ def largest(T, d, bit, epsilon):
         m = T * moved / (expm1(bit) + moved) + log(d) + 2
         K = ceil(m + 3 * sqrt(m) + 3)
         low, high = (h, high) if K * h * h / 2 <= rho else (low, h)
-    return Plan(low, bit, K)
+    return DartboardPlan(low, bit, K)
 
 
 def tree_noise(epsilon):
@@ -207,7 +210,7 @@ def test_the_dartboard_has_hedges_law():
     statistics = []
     for draws in (5, 1):
         spec = ExpertsSpec(n_actions=4, horizon=6)
-        agent = ShrinkingDartboardAgent(Plan(2.0, 2.5, draws), spec, Streams(range(R)))
+        agent = ShrinkingDartboardAgent(DartboardPlan(2.0, 2.5, draws), spec, Streams(range(R)))
         for row in losses:
             told = np.broadcast_to(row, (R, 4))
             agent.update(told, agent.act(told), told)

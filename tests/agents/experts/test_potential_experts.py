@@ -9,7 +9,7 @@ from scipy import stats
 
 from dpbandit import certify
 from dpbandit.agents import PotentialExperts, SparseVectorExperts
-from dpbandit.agents.experts.potential import PotentialDraws, PotentialPlan, log_potential
+from dpbandit.agents.experts.potential_experts import PotentialDraws, PotentialPlan, log_potential
 from dpbandit.base.inputs import BadInput
 from dpbandit.base.streams import Streams
 from dpbandit.envs.experts.advice import Experts

@@ -7,7 +7,7 @@ import pytest
 
 from dpbandit import BadInput, certify
 from dpbandit.agents import DPTOFW, LocalisedTOFW
-from dpbandit.agents.streams.shrinking_blocks import local_clip
+from dpbandit.agents.streams.localised_tofw import local_clip
 from dpbandit.base.streams import Streams
 from dpbandit.domains import LpBall
 from dpbandit.losses import LinearRegression, LogisticRegression

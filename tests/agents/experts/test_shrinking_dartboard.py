@@ -7,7 +7,7 @@ from math import exp, expm1, inf, log, log1p
 import numpy as np
 import pytest
 
-from dpbandit.agents.experts.dartboard import Plan, steepest
+from dpbandit.agents.experts.shrinking_dartboard import DartboardPlan, steepest
 from dpbandit.base.inputs import BadInput
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.choices.redraw_bits import RedrawBit, bit_epsilon, redraw_probability
@@ -54,7 +54,10 @@ def test_plans_spend_their_target_and_no_more(d, T, epsilon, delta):
     plan = steepest(d, T, epsilon=epsilon, delta=delta)
     assert plan.rate <= plan.bit_epsilon < epsilon
     assert plan.ledger.delta(epsilon) <= delta
-    assert Plan(1.01 * plan.rate, plan.bit_epsilon, plan.redraws).ledger.delta(epsilon) > delta
+    assert (
+        DartboardPlan(1.01 * plan.rate, plan.bit_epsilon, plan.redraws).ledger.delta(epsilon)
+        > delta
+    )
 
 
 def test_more_draws_are_allowed_for_where_the_best_expert_errs():
@@ -108,7 +111,7 @@ def test_no_transcript_gives_away_more_than_the_ledger_says():
     """Oracle: every transcript of T = 4 rounds, d = 2, K = 1, under all streams of zeros and ones.
     The ledger's pure epsilon is eps_bit + 2 h K. Power: a sixth of p, four times the rate in the
     bit, or a cap that does not hold all exceed it."""
-    plan = Plan(rate=0.3, bit_epsilon=0.4, redraws=1)
+    plan = DartboardPlan(rate=0.3, bit_epsilon=0.4, redraws=1)
     promised = plan.ledger.pure
     assert promised == pytest.approx(1.0)
     assert 0.6 * promised < worst_ratio(plan, transcripts) <= promised
@@ -118,7 +121,7 @@ def test_no_transcript_gives_away_more_than_the_ledger_says():
         lambda loss: (1 - p) * exp(-4 * h * loss),
     ):
         assert worst_ratio(plan, partial(transcripts, keep=mutant)) > promised
-    endless = Plan(plan.rate, plan.bit_epsilon, redraws=3)
+    endless = DartboardPlan(plan.rate, plan.bit_epsilon, redraws=3)
     assert worst_ratio(endless, transcripts) > promised
 
 
@@ -126,7 +129,7 @@ def test_without_a_cap_the_expert_has_hedges_law():
     """Exact identity, fractions among the losses: P(x_t = i) = softmax(-h S_{t-1}) to rounding.
     Power: uniform draws do not have it."""
     losses = np.array([[0.3, 1.0, 0.0], [0.0, 0.9, 1.0], [1.0, 0.2, 0.6], [0.0, 0.0, 0.0]])
-    plan = Plan(rate=0.8, bit_epsilon=1.2, redraws=3)
+    plan = DartboardPlan(rate=0.8, bit_epsilon=1.2, redraws=3)
     hedge = np.exp(-0.8 * losses[:3].sum(axis=0))
     for soft in (True, False):
         marginal = np.zeros(3)

@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from dpbandit.agents.contextual.selection_bias import SelectedMoments, uniform_moments
+from dpbandit.agents.contextual.moments import SelectedMoments, uniform_moments
 from dpbandit.base.streams import Streams
 
 
