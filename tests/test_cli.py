@@ -216,6 +216,9 @@ MISTAKES = {  # command line -> what the sentence must name
     "seed -1": ([*OJ, "--seed", "-1"], "seed=-1", ">= 0"),
     "no arms": (["compare", "OJContinuousPricing", "--agents", "linucb"], "LinUCB", "choose"),
     "certify no arms": (["certify", "dp-ucb", "--env", "OJContinuousPricing"], "DPUCB", "choose"),
+    "out no text": ([*OJ, "--out", "\udcff"], "Cannot write", "surrogates"),
+    "certify first": (["certify", "fade", "--json", "/proc/nope/x"], "/proc/nope", "Cannot write"),
+    "certify gif": (["certify", "fade", "--plot", "x.gif"], "suffix of the plot", ".gif", ".svg"),
     "out in /proc": ([*OJ, "--out", "/proc/nope"], "/proc/nope", "Cannot write"),
     "out a file": ([*OJ, "--out", __file__], "test_cli.py", "Cannot write"),
     "json in a file": ([*OJ, "--json", __file__ + "/x.json"], "x.json", "Cannot write"),
@@ -259,9 +262,9 @@ WRONG_ARGUMENTS = [
 
 
 def assert_one_sentence(answer, *parts):
-    """Exit code 2, nothing but one line on stderr, no traceback, every part in it."""
-    code, _, errors = answer
-    assert code == 2
+    """Exit code 2, nothing but one line on stderr, before any work; every part in it."""
+    code, said, errors = answer
+    assert (code, said) == (2, "")
     assert errors.startswith("dpbandit: ")
     assert errors.count("\n") == 1
     assert errors.endswith((".\n", ").\n"))

@@ -125,6 +125,7 @@ def write_atomically(path: Path, write: Callable[..., Any], *, keep: bool = True
 def _target(path: Path) -> Path:
     """Where a file at `path` really is or will be; its folder is made."""
     with _told("write", path):
+        os.fspath(path).encode()  # neither pyarrow nor a page takes a name that is no text
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             _check_kind(path)

@@ -7,8 +7,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from dpbandit.base.files import write_json
-from dpbandit.base.inputs import privacy_target
+from dpbandit.base.files import check_writable, write_json
+from dpbandit.base.inputs import one_of, privacy_target
 from dpbandit.commands.options import (
     Delta,
     Env,
@@ -19,7 +19,7 @@ from dpbandit.commands.options import (
     complete_agents,
     say,
 )
-from dpbandit.results.results import plot_certificate
+from dpbandit.results.results import FORMATS, plot_certificate
 from dpbandit.running.certify import certify as make_certificate
 from dpbandit.running.environments import problem_maker
 from dpbandit.studies.settings import parse_agent, parse_settings
@@ -46,6 +46,11 @@ def certify(
     --plot curve.png`
     """
     privacy_target(epsilon, delta)
+    if plot is not None:
+        one_of("suffix of the plot", plot.suffix, FORMATS)
+    for target in (json, plot):
+        if target is not None:
+            check_writable(target)
     make = problem_maker(env)
     spec = make(**{**parse_settings(settings), "horizon": horizon}).spec
     proof = make_certificate(parse_agent(agent, epsilon=epsilon, delta=delta), spec)

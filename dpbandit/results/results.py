@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 FILES = ("frame.parquet", "regret.png", "results.json", "summary.csv")
 """What `Results.save` writes."""
-_FORMATS = (".png", ".svg", ".pdf")
+FORMATS = (".png", ".svg", ".pdf")
+"""What figures are written as, by the path's ending."""
 _CHOICES = {
     "problem": lambda run: run.setup.problem,
     "environment": lambda run: run.setup.environment,
@@ -155,7 +156,7 @@ class Results:
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
         """Regret curves with 95 % confidence bands, as PNG, SVG or PDF by the path's ending."""
-        one_of("suffix of the plot", Path(path).suffix, _FORMATS)
+        one_of("suffix of the plot", Path(path).suffix, FORMATS)
         from dpbandit.results.plots import Curve, regret_curves
 
         one = self._one()
@@ -251,7 +252,7 @@ def _summary(run: AgentRun) -> dict[str, Any]:
 
 def plot_certificate(proof: Certificate, path: Path, *, title: str) -> Path:
     """The certified curve delta(epsilon) beside the claim, as PNG, SVG or PDF."""
-    one_of("suffix of the plot", path.suffix, _FORMATS)
+    one_of("suffix of the plot", path.suffix, FORMATS)
     if proof.claimed_delta == 0 or isinf(proof.claimed_epsilon):
         raise BadInput("Expected an agent with a claim (epsilon, delta > 0) to plot a curve of.")
     from dpbandit.results.plots import delta_curve

@@ -45,7 +45,9 @@ def test_the_command_draws_the_figure(tmp_path, monkeypatch):
     """Within a standard error: another processor may change last bits, and then an action."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["dpbandit", *shlex.split(COMMAND)])
-    cli.main()
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 0
     title, found = ends(ROOT / "docs" / "regret.png")
     drawn_title, drawn = ends(tmp_path / "out" / "regret.png")
     spread = Results.load(tmp_path / "out").summary().set_index("agent")["se"]
