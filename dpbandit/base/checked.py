@@ -40,6 +40,27 @@ def made(kind: type[T], values: Any) -> T:
     return kind(**found)
 
 
+def with_floats(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a dataclass `kind`, with floats where those are declared: 1 is 1.0.
+
+    Of anything else than such a class they stay as they are.
+    """
+    if not (isinstance(kind, type) and is_dataclass(kind)):
+        return dict(settings)
+    hints = get_type_hints(kind)
+    return {
+        name: float(value)
+        if type(value) is int and _takes_floats(hints.get(name)) and abs(value) <= 2**53
+        else value
+        for name, value in settings.items()
+    }
+
+
+def _takes_floats(hint: Any) -> bool:
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return float in kinds and int not in kinds
+
+
 def as_declared(hint: Any, value: Any, name: str) -> Any:
     """`value` as a `hint`; raises `ValueError` with its `name` if it is none."""
     origin, parts = get_origin(hint), get_args(hint)

@@ -1,6 +1,7 @@
 """Bad input gets one clear sentence: the argument, its value, and what would be right."""
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from difflib import get_close_matches
 from math import inf, isfinite
 from numbers import Integral, Real
@@ -69,11 +70,27 @@ def shaped(name: str, array: Any, shape: tuple[int, ...]) -> None:
         raise BadInput(f"Expected {name} of shape {shape}, got {array.shape}.")
 
 
+def reals(value: Any) -> npt.NDArray[np.float64]:
+    """`value` as an array of doubles.
+
+    Raises `ValueError` for what holds anything but real numbers that a double can be near: words,
+    dates, complex numbers, 10**400.
+    """
+    array = np.asarray(value)
+    known = array.dtype.kind in "biuf"
+    if not known and not all(isinstance(item, Real | Decimal | np.bool_) for item in array.flat):
+        raise ValueError("not real numbers")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, OverflowError):
+        raise ValueError("no doubles") from None
+
+
 def vector(name: str, value: Any, length: int) -> npt.NDArray[np.float64]:
     """`value` as an array; raises `BadInput` unless it is `length` finite numbers."""
     try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):  # a word, ragged rows, 10**400
+        array = reals(value)
+    except ValueError:  # a word, ragged rows, 10**400
         array = np.empty(0)
     if array.shape != (length,) or not np.isfinite(array).all():
         raise BadInput(f"Expected {name}={shown(value)} to be {length} numbers.")

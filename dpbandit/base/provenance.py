@@ -8,6 +8,9 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
+from threadpoolctl import threadpool_info
+
 from dpbandit.version import VERSION
 
 PROGRAM = ("dpbandit", "source", "numpy", "scipy")
@@ -33,6 +36,18 @@ def digest_of(folders: Iterable[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
+def _cpu() -> str:
+    """The type of processor, by the code that NumPy and BLAS have chosen for it."""
+    found = {library.get("architecture", "") for library in threadpool_info()}
+    simd = np.show_config(mode="dicts")["SIMD Extensions"]
+    return " ".join([platform.machine(), *sorted(found - {""}), *simd.get("found", [])[-1:]])
+
+
+def cpu_of(made_with: Mapping[str, str]) -> str:
+    """The type of CPU in a provenance; an older one tells no more than the platform."""
+    return made_with.get("cpu", made_with.get("platform", "unknown"))
+
+
 @cache
 def provenance() -> Mapping[str, str]:
     """What the numbers of this process were made with, as plain values."""
@@ -41,5 +56,6 @@ def provenance() -> Mapping[str, str]:
         "source": source_digest(),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
+        "cpu": _cpu(),
         **{library: version(library) for library in _LIBRARIES},
     }

@@ -2,28 +2,23 @@
 
 from typing import Any
 
-import numpy as np
-
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import BadInput, reals, shown
 
 
 def one_number(name: str, value: Any) -> float:
     """A number, also as an array that holds just one; `BadInput` for anything else."""
     try:
-        array = np.asarray(value)
-        if array.size != 1 or array.dtype.kind in "US":  # float("1") would be a number
-            raise ValueError
-        return float(array.item())
-    except (TypeError, ValueError, OverflowError):
-        raise BadInput(f"Expected {name}={value!r} to be one number.") from None
+        return float(reals(value).item())
+    except ValueError:  # also of several
+        raise BadInput(f"Expected {name}={shown(value)} to be one number.") from None
 
 
 def two_numbers(name: str, value: Any) -> tuple[float, float]:
     """Public bounds (low, high), as floats; `BadInput` unless they are two numbers."""
     try:
-        low, high = map(float, value)
-    except (TypeError, ValueError, OverflowError):
+        low, high = reals(value).tolist()
+    except (TypeError, ValueError):
         raise BadInput(
-            f"Expected {name}={value!r} to be two finite numbers (low, high), public bounds."
+            f"Expected {name}={shown(value)} to be two finite numbers (low, high), public bounds."
         ) from None
     return low, high

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from gymnasium.spaces.utils import flatdim, flatten
 
 from dpbandit.base.arrays import Floats, clip_norm
-from dpbandit.base.inputs import BadInput, one_of, positive
+from dpbandit.base.inputs import BadInput, one_of, positive, reals
 from dpbandit.clients.answers import two_numbers
 from dpbandit.specs.outside import Watch
 from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec
@@ -111,7 +111,7 @@ class Bridge:
         try:
             if not _belongs(observation, self._space):
                 raise ValueError
-            flat = np.asarray(flatten(self._space, observation), dtype=np.float64).ravel()
+            flat = reals(flatten(self._space, observation)).ravel()
             if flat.shape != (self.spec.dim,):
                 raise ValueError
         except (ValueError, TypeError, KeyError, IndexError):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import BadInput, reals, shown
 from dpbandit.base.streams import Streams
 from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
@@ -224,9 +224,9 @@ class ForeignProblem:
 
     def _means(self, worth: Any) -> Floats:
         try:
-            means = np.array(worth, dtype=np.float64)  # a copy
-        except (TypeError, ValueError):
-            raise BadInput(f"Expected oracle to give numbers, got {worth!r}.") from None
+            means = reals(worth)  # a copy
+        except ValueError:
+            raise BadInput(f"Expected oracle to give numbers, got {shown(worth)}.") from None
         if means.shape not in ((), (self.spec.n_actions,)):
             raise BadInput(
                 f"Expected oracle to give the best mean reward or all {self.spec.n_actions}, "

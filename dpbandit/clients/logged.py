@@ -9,7 +9,7 @@ import numpy as np
 
 from dpbandit.agents import Uniform
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import BadInput, reals
 from dpbandit.base.streams import Streams
 from dpbandit.clients.answers import two_numbers
 from dpbandit.offline.logs import Logged, one_kind
@@ -183,6 +183,6 @@ def _column(table: Any, name: str) -> Any:
 def _numbers(table: Any, name: str) -> Floats:
     column = _column(table, name)
     try:
-        return np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError):
+        return reals(column)
+    except ValueError:
         raise BadInput(f"Expected column {name!r} to hold numbers.") from None

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from dpbandit.agents import AGENTS
@@ -27,7 +26,7 @@ from dpbandit.commands.options import (
     given,
     say,
 )
-from dpbandit.commands.tables import audit_table
+from dpbandit.commands.tables import audit_table, screen
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies.settings import parse_agent, parse_settings
@@ -86,7 +85,7 @@ def audit(
         "failure": failure,
         "jobs": jobs,
     }
-    console = Console()
+    console = screen()
     if agent is None:
         configs = dict[str, AgentConfig]()
         for name in AGENTS:

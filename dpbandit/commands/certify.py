@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from dpbandit.base.files import check_writable, write_json
@@ -19,6 +18,7 @@ from dpbandit.commands.options import (
     complete_agents,
     say,
 )
+from dpbandit.commands.tables import screen
 from dpbandit.results.results import FORMATS, plot_certificate
 from dpbandit.running.certify import certify as make_certificate
 from dpbandit.running.environments import problem_maker
@@ -54,7 +54,7 @@ def certify(
     make = problem_maker(env)
     spec = make(**{**parse_settings(settings), "horizon": horizon}).spec
     proof = make_certificate(parse_agent(agent, epsilon=epsilon, delta=delta), spec)
-    Console().print(Text(str(proof)))
+    screen().print(Text(str(proof)))
     if json is not None:
         write_json(json, proof.as_dict())
     if plot is not None:

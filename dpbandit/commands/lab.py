@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from dpbandit.commands.options import Once
+from dpbandit.commands.tables import screen
 from dpbandit.experiments.labs.catalogue import find, labs
 from dpbandit.experiments.labs.notebook import INSTALL, write_or_keep
 
@@ -27,7 +27,7 @@ def show() -> None:
     table = Table("lab", "title", "minutes", "goal", box=None, pad_edge=False)
     for lab in labs():
         table.add_row(str(lab.number), lab.title, str(lab.minutes), lab.goal)
-    Console().print(table)
+    screen().print(table)
 
 
 @app.command("open", cls=Once)

@@ -6,10 +6,10 @@ from typing import Any
 
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
-from rich.console import Console
 from rich.table import Table
 
 from dpbandit.agents import AGENTS
+from dpbandit.commands.tables import screen
 
 
 def envs() -> None:
@@ -21,7 +21,7 @@ def envs() -> None:
     for name, entry in gym.registry.items():
         if "problem" in entry.kwargs:
             table.add_row(name, _first_line(load_env_creator(entry.kwargs["problem"])))
-    Console().print(table)
+    screen().print(table)
 
 
 def agents() -> None:
@@ -33,7 +33,7 @@ def agents() -> None:
     for name, config in AGENTS.items():
         settings = ", ".join(f"{field.name}={field.default}" for field in fields(config))
         table.add_row(name, _first_line(config), settings)
-    Console().print(table)
+    screen().print(table)
 
 
 def _first_line(documented: Any) -> str:

@@ -1,17 +1,19 @@
 """Options that several commands share, and what TAB offers for them."""
 
+import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import gymnasium as gym
 import typer
-from rich.console import Console
 from typer.core import TyperCommand
 
 from dpbandit.agents import AGENTS
 from dpbandit.base.inputs import BadInput
+from dpbandit.commands.tables import screen
 
 
 def complete_env(incomplete: str) -> list[str]:
@@ -62,4 +64,14 @@ def given(context: typer.Context, names: Sequence[str]) -> bool:
 
 def say(sentence: str) -> None:
     """Print a sentence as it is: a path may look like markup, and stays on one line."""
-    Console().print(sentence, highlight=False, markup=False, soft_wrap=True)
+    screen().print(sentence, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def warnings_said() -> Iterator[None]:
+    """Let warnings for users be sentences of the command, at once."""
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *where, **how: say(str(message))
+        yield

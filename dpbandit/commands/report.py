@@ -1,12 +1,11 @@
 """`dpbandit report`: a sweep as a page and figures."""
 
-import warnings
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dpbandit.commands.options import say
+from dpbandit.commands.options import say, warnings_said
 
 
 def report(
@@ -22,10 +21,7 @@ def report(
     """
     from dpbandit.report import write_report
 
-    with warnings.catch_warnings(record=True) as left_out:
-        warnings.simplefilter("always")
+    with warnings_said():
         written = write_report(folder, out=out, baseline=baseline)
-    for warning in left_out:
-        say(str(warning.message))
     say(f"{len(written.figures)} figures beside it.")
     say(f"Written to {written.page}.")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from dpbandit.agents import AGENTS
 from dpbandit.base.files import check_writable, write_json
@@ -22,7 +21,7 @@ from dpbandit.commands.options import (
     given,
     say,
 )
-from dpbandit.commands.tables import print_cases
+from dpbandit.commands.tables import print_cases, screen
 from dpbandit.experiments import CASES
 from dpbandit.experiments import reproduce as run_case
 from dpbandit.experiments.paper_table import ALL, PaperTable
@@ -121,7 +120,7 @@ def reproduce(
         say(f"{agent} has no {' and no '.join(without)}: left out.")
     chosen |= {key: value for key, value in named.items() if key in known}
     record = run_case(case, agent, settings=chosen, horizon=horizon, replicas=replicas, seed=seed)
-    console = Console()
+    console = screen()
     console.print(
         f"{case} {agent}: {record['measure']} {record['mean']:.4g} ({_spread(record['se'])}) after "
         f"{record['horizon']} rounds, {replicas} replicas, {record['seconds']:.1f} s; "
@@ -156,7 +155,7 @@ def _redo(
     if json is not None:
         check_writable(json)
     made = table.run(reading, rows, replicas=replicas, seed=seed, out=out)
-    console = Console()
+    console = screen()
     for part in made.tables:
         console.print(part)
     for path in made.files:

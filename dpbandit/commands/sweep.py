@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dpbandit.base.inputs import BadInput
-from dpbandit.commands.options import say
+from dpbandit.commands.options import say, warnings_said
 
 _SOME = 3
 """Files told by name."""
@@ -50,15 +50,16 @@ def sweep(
         raise BadInput("Expected FILE and --out DIR (or --schema).")
     study = Sweep.read(file)
     try:
-        done = run_sweep(
-            study,
-            out,
-            backend=backend,
-            jobs=jobs,
-            scheduler=scheduler,
-            block=block,
-            resume=resume,
-        )
+        with warnings_said():
+            done = run_sweep(
+                study,
+                out,
+                backend=backend,
+                jobs=jobs,
+                scheduler=scheduler,
+                block=block,
+                resume=resume,
+            )
     except KeyboardInterrupt:
         print("dpbandit: what is written is kept, go on with --resume.", file=sys.stderr)
         raise

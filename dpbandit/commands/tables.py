@@ -2,6 +2,7 @@
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from dpbandit.auditing.everyone import PRINTED
 from dpbandit.auditing.report import AuditReport
@@ -12,10 +13,15 @@ from dpbandit.results.results import Results
 from dpbandit.specs.bounds import CLIPPED
 
 
+def screen() -> Console:
+    """Where tables and sentences are printed: names may look like markup, and stay as they are."""
+    return Console(markup=False, emoji=False)
+
+
 def print_results(results: Results) -> None:
     """Regret, and what every agent certifiably has."""
     records, unit = results.records(), results.reward_unit
-    console = Console()
+    console = screen()
     table = Table(title=f"{results.environment}: cumulative regret ({unit})", title_justify="left")
     table.add_column("agent", no_wrap=True)
     columns = {"mean": "mean", "se": "se", "5 %": "q05", "median": "q50", "95 %": "q95"}
@@ -53,9 +59,9 @@ def print_results(results: Results) -> None:
 
 def print_cases() -> None:
     """The tables and how to choose of them; the reference cases, their agents and numbers."""
-    console = Console()
+    console = screen()
     for paper in TABLES.values():
-        console.print(f"[bold]{paper.name}[/bold]  {paper.summary}", highlight=False)
+        console.print(Text.assemble((paper.name, "bold"), f"  {paper.summary}"))
         options = Table("--reading", "what it is", box=None)
         for reading, what in {**paper.readings, "all": "side by side"}.items():
             options.add_row(reading, what)
@@ -63,7 +69,7 @@ def print_cases() -> None:
         console.print(f"--rows: {paper.rows}", highlight=False)
     for case in CASES.values():
         measured = "" if case.measure == "regret" else f" ({case.measure})"
-        console.print(f"[bold]{case.name}[/bold]  {case.summary}{measured}", highlight=False)
+        console.print(Text.assemble((case.name, "bold"), f"  {case.summary}{measured}"))
         table = Table("agent", "set", "reference", "horizon", "note", box=None)
         for reference in case.references:
             settings = " ".join(f"{key}={value}" for key, value in reference.settings.items())

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, clip_norm
-from dpbandit.base.inputs import BadInput, inside, positive, shaped
+from dpbandit.base.inputs import BadInput, inside, positive, reals, shaped
 from dpbandit.specs.outside import Outside, Watch
 from dpbandit.specs.protocols import ContextualSpec
 
@@ -140,8 +140,8 @@ def _kind(entry: Any) -> str:
 
 def _floats(name: str, values: Any) -> Floats:
     try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+        return reals(values)
+    except ValueError:
         raise BadInput(f"Expected {name} to be an array of numbers.") from None
 
 

@@ -101,17 +101,11 @@ def _inlined(figure: Path) -> str:
 
 def _unfinished(plan: Planned, results: Results, audits: Sequence[Any]) -> str:
     """How much of a sweep is there; nothing where that is all."""
-    configurations, begun = len(plan.configurations), len(results.runs)
     there = sum(len(run.replicas) for run in results.runs)
-    asked = configurations * plan.replicas
-    missing = []
-    if there < asked:
-        missing.append(f"{there:,} of {asked:,} replicas are there")
-    if begun < configurations:
-        missing.append(f"{configurations - begun:,} of {configurations:,} configurations have none")
+    missing = [plan.missing(len(results.runs), there)]
     if len(audits) < len(plan.audits):
         missing.append(f"{len(audits):,} of {len(plan.audits):,} audits are there")
-    return "; ".join(missing)
+    return "; ".join(filter(None, missing))
 
 
 def _facts(results: Results) -> dict[str, str]:

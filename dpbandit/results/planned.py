@@ -26,6 +26,18 @@ class Planned(NamedTuple):
     audits: tuple[str, ...]
     """keys of the audits"""
 
+    def missing(self, begun: int, there: int) -> str:
+        """How much is there of what is asked for, nothing where that is all.
+
+        `begun` configurations have replicas, `there` together.
+        """
+        wanted, told = len(self.configurations), []
+        if there < wanted * self.replicas:
+            told.append(f"{there:,} of {wanted * self.replicas:,} replicas are there")
+        if begun < wanted:
+            told.append(f"{wanted - begun:,} of {wanted:,} configurations have none")
+        return "; ".join(told)
+
 
 @dataclass(frozen=True)
 class _Plan:

@@ -53,7 +53,7 @@ class Results:
 
         Blocks of replicas of the same run are put together. Files that are corrupt, or not from
         dpbandit, are left out with a warning, and in the folder of a sweep what the sweep, as it
-        was run last, does not ask for.
+        was run last, does not ask for. A warning also says how much of a sweep is missing.
 
         Raises:
             BadInput: nothing can be read, or nothing of what the sweep asks for; pieces do not
@@ -88,6 +88,8 @@ class Results:
                     f"Expected path={text!r} to hold results that its sweep asks for, found none: "
                     f"the {len(pieces)} runs that are there are of another one. Resume the sweep."
                 )
+            if missing := plan.missing(len(runs), sum(len(run.replicas) for run in runs)):
+                warnings.warn(f"Unfinished: {missing}; the sweep can be resumed.", stacklevel=2)
         return cls(tuple(sorted(runs, key=_place)))
 
     def where(self, **choice: Any) -> "Results":

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.checked import with_floats
 from dpbandit.base.files import plain
 from dpbandit.base.inputs import BadInput
 from dpbandit.base.provenance import PROGRAM
@@ -111,8 +112,9 @@ def merged(pieces: Sequence[AgentRun]) -> AgentRun:
 
 
 def describe(config: AgentConfig) -> dict[str, Any]:
-    """A config as plain values, its class under "agent"."""
-    return {"agent": type(config).__name__, **asdict(config)}
+    """A config as plain values, its class under "agent"; the settings 1 and 1.0 are the same."""
+    kind = type(config)
+    return {"agent": kind.__name__, **with_floats(kind, asdict(config))}
 
 
 def standard_error(values: Floats) -> float:

@@ -122,18 +122,18 @@ def frame_of(runs: Sequence[AgentRun]) -> "pd.DataFrame":
     """One row for each run, mark and replica; see `Results.frame` for the columns."""
     import pandas as pd
 
-    sizes = [run.regret.size for run in runs]
+    sizes = np.array([run.regret.size for run in runs], np.int64)
 
     def words(values: list[str]) -> Any:
         names = list(dict.fromkeys(values))
-        codes = np.repeat([names.index(value) for value in values], sizes)
+        codes = np.repeat(np.array([names.index(value) for value in values], np.int64), sizes)
         return pd.Categorical.from_codes(codes, categories=pd.Index(names))
 
     def numbers(values: list[Any]) -> Any:
         return np.repeat(np.array(values), sizes)
 
-    def stacked(tables: list[Any]) -> Any:
-        return np.concatenate([table.ravel() for table in tables])
+    def stacked(tables: list[Any], kind: type = np.int64) -> Any:
+        return np.concatenate([np.empty(0, kind), *(table.ravel() for table in tables)])
 
     return pd.DataFrame(
         {
@@ -146,8 +146,8 @@ def frame_of(runs: Sequence[AgentRun]) -> "pd.DataFrame":
             "delta": numbers([run.certificate.claimed_delta for run in runs]),
             "replica": stacked([np.tile(run.replicas, len(run.marks)) for run in runs]),
             "round": stacked([np.repeat(run.marks, len(run.replicas)) for run in runs]),
-            "regret": stacked([run.regret for run in runs]),
-            "reward": stacked([run.reward for run in runs]),
+            "regret": stacked([run.regret for run in runs], np.float64),
+            "reward": stacked([run.reward for run in runs], np.float64),
             "switches": stacked([run.switches for run in runs]),
             "config": words([run.key for run in runs]),
         }

@@ -14,7 +14,7 @@ from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, Setup, describe
 from dpbandit.running.baselines import with_baselines
 from dpbandit.running.certify import certify
-from dpbandit.running.environments import ProblemMaker, problem_label, problem_maker
+from dpbandit.running.environments import ProblemMaker, arguments_of, problem_label, problem_maker
 from dpbandit.running.loop import Log, play
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Hindsight, Spec
@@ -59,7 +59,7 @@ def compare(
     make = problem_maker(env)
     if "horizon" in further:
         raise BadInput("Expected horizon by --horizon (horizon=), not among env_kwargs.")
-    arguments = {**further, "horizon": horizon}
+    arguments = arguments_of(make, {**further, "horizon": horizon})
     spec = make(**arguments).spec
     configs = with_baselines(agents, spec)
     certificates = {n: certify(config, spec, accountants=False) for n, config in configs.items()}

@@ -6,7 +6,9 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
 
+from dpbandit.base.checked import with_floats
 from dpbandit.base.inputs import BadInput, one_of
 from dpbandit.envs.adapters import make_problem
 from dpbandit.specs.protocols import Problem
@@ -28,6 +30,12 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
         return env
     name = environment_id(env).rpartition(":")[2]
     return partial(make_problem, **gym.registry[name].kwargs)
+
+
+def arguments_of(make: ProblemMaker, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments for what `problem_maker` made; as settings of agents, 1 and 1.0 are the same."""
+    known = make.keywords.get("problem") if isinstance(make, partial) else None
+    return with_floats(load_env_creator(known) if known else make, given)
 
 
 def environment_id(env: str) -> str:

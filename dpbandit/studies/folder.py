@@ -1,5 +1,6 @@
 """A sweep's folder: which replicas of which configuration it holds, and what is wrong with it."""
 
+import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +9,7 @@ import numpy as np
 
 from dpbandit.base.inputs import BadInput
 from dpbandit.base.progress import Progress
-from dpbandit.base.provenance import PROGRAM, provenance
+from dpbandit.base.provenance import PROGRAM, cpu_of, provenance
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.store import Corrupt, Foreign, read_runs, write_runs
 from dpbandit.studies.plan import Configuration
@@ -31,6 +32,19 @@ class Found:
     """not of this sweep: neither read nor changed"""
     files: list[Path] = field(default_factory=list)
     """of this sweep and whole: there before, or written now"""
+
+    cpus: set[str] = field(default_factory=set)
+    """types of CPU that blocks were made on"""
+
+    def met(self, cpu: str) -> None:
+        """Warn where a second type of CPU turns up."""
+        if self.cpus and cpu not in self.cpus:
+            warnings.warn(
+                f"Blocks are made on {' and '.join(sorted(self.cpus))} and on {cpu}: between types "
+                "of CPU numbers may differ in their last bits.",
+                stacklevel=3,
+            )
+        self.cpus.add(cpu)
 
     def missing(self, configuration: Configuration, replicas: int) -> list[int]:
         """The replicas that are still to be run."""
@@ -82,6 +96,7 @@ def _look_at(file: Path, keys: Collection[str], found: Found) -> None:
         return
     check_program(runs[0], file)
     found.files.append(file)
+    found.met(cpu_of(runs[0].provenance))
     found.replicas.setdefault(key, set()).update(runs[0].replicas.tolist())
 
 

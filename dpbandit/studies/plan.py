@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from dpbandit.agents import AGENTS
+from dpbandit.base.checked import with_floats
 from dpbandit.base.inputs import BadInput
 from dpbandit.base.progress import Progress
 from dpbandit.base.streams import Streams
@@ -17,7 +18,12 @@ from dpbandit.results.runs import AgentRun, Setup, describe, run_key
 from dpbandit.running.baselines import play_any, with_baselines
 from dpbandit.running.certify import certify
 from dpbandit.running.compare import as_run
-from dpbandit.running.environments import environment_id, problem_label, problem_maker
+from dpbandit.running.environments import (
+    arguments_of,
+    environment_id,
+    problem_label,
+    problem_maker,
+)
 from dpbandit.specs.protocols import AgentConfig, Problem
 from dpbandit.studies.file import Agent, Environment, Sweep
 from dpbandit.studies.settings import agent_config, agent_id
@@ -76,7 +82,7 @@ def plan(sweep: Sweep, *, progress: bool = False) -> tuple[Configuration, ...]:
     """
     agents = [chosen for entry in sweep.agents for chosen in _agents(sweep, entry)]
     problems = [
-        (entry, {**arguments, "horizon": horizon})
+        (entry, arguments_of(problem_maker(entry.id), {**arguments, "horizon": horizon}))
         for entry, horizon in product(sweep.environments, sweep.horizons)
         for arguments in _combinations(entry.arguments, entry.grid, "arguments")
     ]
@@ -122,7 +128,8 @@ def _on(
 def _agents(sweep: Sweep, entry: Agent) -> Iterable[tuple[str, AgentConfig]]:
     """The configs of an entry, each once, under a name that does not tell the privacy target."""
     known, found = agent_id(entry.id), dict[str, tuple[str, AgentConfig]]()
-    for settings in _combinations(entry.settings, entry.grid, "settings"):
+    for written in _combinations(entry.settings, entry.grid, "settings"):
+        settings = with_floats(AGENTS[known], written)
         told = [key for key in settings if key not in _TARGETS]
         told = [key for key in told if key in entry.grid] if entry.label else told
         first = entry.label or _YARDSTICKS.get(known, known)

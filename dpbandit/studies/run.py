@@ -9,6 +9,7 @@ from typing import NamedTuple
 from dpbandit.base.files import write_json
 from dpbandit.base.inputs import MOST_JOBS, BadInput, one_of, whole
 from dpbandit.base.progress import Progress
+from dpbandit.base.provenance import cpu_of, provenance
 from dpbandit.running.compare import replicas_at_once
 from dpbandit.studies.audits import audits_of, missing_audits, run_audit, write_audit
 from dpbandit.studies.file import Sweep
@@ -92,6 +93,8 @@ def run_sweep(
     wanted = audits_of(sweep, configurations)
     document = {**sweep.model_dump(mode="json"), "configurations": keys, "audits": sorted(wanted)}
     write_json(folder / SWEEP, document)
+    if tasks and scheduler is None:
+        found.met(cpu_of(provenance()))
     audits = missing_audits(folder, wanted, found)
     missing = sum(last - first for _, first, last in tasks)
     rounds = sum(one.setup.horizon * (last - first) for one, first, last in tasks)
@@ -102,6 +105,7 @@ def run_sweep(
             for done in played:
                 check_program(done, "what a worker sends")
                 found.check_folder(folder)
+                found.met(cpu_of(done.provenance))
                 found.files.append(write_block(folder, done))
                 written += len(done.replicas)
                 bar.working_on(done.name, rate=len(done.replicas))

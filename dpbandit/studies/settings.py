@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from dpbandit.agents import AGENTS
+from dpbandit.base.checked import with_floats
 from dpbandit.base.inputs import BadInput, one_of
 from dpbandit.specs.protocols import AgentConfig
 
@@ -32,7 +33,7 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
     for key in settings:
         one_of(f"setting of {known}", key, names or ["(none)"])
     defaults = {key: value for key, value in targets.items() if key in names}
-    config: AgentConfig = AGENTS[known](**{**defaults, **settings})
+    config: AgentConfig = AGENTS[known](**with_floats(AGENTS[known], {**defaults, **settings}))
     return config
 
 

@@ -88,11 +88,17 @@ def test_what_is_missing_is_told(whole, copy):
         if names[file.name.partition("-")[0]] == "Uniform":
             file.unlink()
     next((copy / "audits").glob("*.json")).unlink()
-    page = write_report(copy).page.read_text()
+    with pytest.warns(
+        UserWarning, match=r"Unfinished: \d+ of \d+ replicas are there; 3 of \d+ con"
+    ):
+        page = write_report(copy).page.read_text()
     assert "UNFINISHED" in page
     assert f"{2 * (len(names) - 3)} of {2 * len(names)} replicas are there" in page
     assert "there is no run of Uniform yet" in page
-    with pytest.raises(BadInput, match=r"baseline='dpucb'.*mean dp-ucb"):
+    with (
+        pytest.raises(BadInput, match=r"baseline='dpucb'.*mean dp-ucb"),
+        pytest.warns(UserWarning, match="Unfinished"),
+    ):
         write_report(copy, baseline="dpucb")
 
 

@@ -1,0 +1,94 @@
+"""What a sweep that goes on must know: which settings are one, and on what numbers were made."""
+
+import warnings
+from dataclasses import replace
+
+import pytest
+
+from dpbandit import Results, compare
+from dpbandit.agents import AGENTS, DPUCB, LinUCB
+from dpbandit.base.provenance import cpu_of, provenance
+from dpbandit.results.runs import describe
+from dpbandit.results.store import read_runs, write_runs
+from dpbandit.studies import Sweep, plan, run_sweep
+from tests.studies.studies import many
+
+HOW = {"progress": False, "backend": "threading", "resume": True}
+
+
+def study(alpha, noise, epsilon, radius):
+    return Sweep.of(
+        {
+            "horizons": [9],
+            "replicas": 1,
+            "epsilons": [epsilon],
+            "environments": [
+                {"id": "GLMBandit", "arguments": {"noise": noise, "dim": 2}},
+                {"id": "GLMBandit", "label": "g", "grid": {"signal": [radius]}},
+            ],
+            "agents": [
+                {"id": "linucb", "settings": {"alpha": alpha}},
+                {"id": "dp-ucb", "grid": {"alpha": [alpha]}, "settings": {"refresh_every": 2}},
+            ],
+        }
+    )
+
+
+def test_1_and_1_0_are_the_same_setting():
+    """In keys, hence in what is resumed, and in names; whole numbers where those are declared stay
+    what they are, and so do words and flags."""
+    one, other = plan(study(1, 2, 1, 3)), plan(study(1.0, 2.0, 1.0, 3.0))
+    assert [(c.key, c.name, c.setup.problem) for c in one] == [
+        (c.key, c.name, c.setup.problem) for c in other
+    ]
+    assert one == other
+    assert {type(c.setup.env_kwargs.get("dim", 1)) for c in one} == {int}
+    twice = {"id": "linucb", "grid": {"alpha": [1, 1.0, 2]}}
+    sweep = study(1, 1, 1, 1).model_copy(update={"agents": []})
+    names = [c.name for c in plan(Sweep.of({**sweep.model_dump(), "agents": [twice]}))]
+    assert names.count("linucb alpha=1.0") == 2
+    assert describe(LinUCB(alpha=1)) == describe(LinUCB(alpha=1.0))
+    assert repr(describe(DPUCB(epsilon=1, refresh_every=2))["refresh_every"]) == "2"
+    assert describe(LinUCB(alpha="theory"))["alpha"] == "theory"
+
+
+def test_1_and_1_0_are_the_same_run(tmp_path):
+    """Comparisons that differ in nothing else have the same runs, which load as one."""
+    for folder, one in (("a", 1), ("b", 1.0)):
+        how = {"horizon": 9, "replicas": 2, "progress": False, "env_kwargs": {"noise": one}}
+        compare("GLMBandit", {"x": LinUCB(alpha=one)}, **how).save(tmp_path / folder)
+    a, b = (Results.load(tmp_path / name) for name in "ab")
+    assert [run.key for run in a.runs] == [run.key for run in b.runs]
+    assert len(Results.load(f"{tmp_path}/*/*.parquet").runs) == len(a.runs)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_settings_that_are_floats_stay_what_they_are(name):
+    config = AGENTS[name]()
+    assert describe(config) == {"agent": type(config).__name__, **vars(config)}
+
+
+def _on_another_cpu(folder, cpu):
+    file = next((folder / "blocks").iterdir())
+    (run,) = read_runs(file)
+    made_with = {**run.provenance, "cpu": cpu}
+    if cpu is None:  # as older files have it
+        made_with = {k: v for k, v in run.provenance.items() if k != "cpu"} | {"platform": "Old"}
+    write_runs(file, [replace(run, provenance=made_with)])
+
+
+@pytest.mark.parametrize(("cpu", "called"), [("z80 with 8 bits", "z80 with 8 bits"), (None, "Old")])
+def test_going_on_with_another_type_of_cpu_is_told(tmp_path, cpu, called):
+    run_sweep(many(3, replicas=1), tmp_path, **HOW)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run_sweep(many(3, replicas=2), tmp_path, **HOW)
+    _on_another_cpu(tmp_path, cpu)
+    with pytest.warns(UserWarning, match=f"made on .*{called}.*may differ in their last bits"):
+        run_sweep(many(3, replicas=3), tmp_path, **HOW)
+
+
+def test_the_type_of_cpu_is_more_than_its_architecture():
+    """NumPy and BLAS choose code by what a processor can do."""
+    assert cpu_of(provenance()) != provenance()["platform"]
+    assert cpu_of(provenance()).startswith(provenance()["platform"].split()[-1])
