@@ -5,12 +5,12 @@
 
 Every agent plays rounds of its kind of problem, with its default settings and with privacy where it
 has any; counted are files of which a line runs in a round, beside what all share: base, specs,
-privacy, domains and losses. The file that is named after the agent should be one of them.
+privacy, domains and losses. The docstring of the config or of its file names every other one.
 """
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -44,8 +44,8 @@ def main(names: list[str]) -> int:
     read = {name: set(files_read(AGENTS[name])) for name in names or sorted(AGENTS)}
     lines = {name: sum(len(f.read_text().splitlines()) for f in read[name]) for name in read}
     for name, files in read.items():
-        own = Path(sys.modules[AGENTS[name].__module__].__file__ or "")
-        note = "" if own in files or not files else f"   not {own.name}"
+        missing = ", ".join(file.name for file in unnamed(AGENTS[name], files))
+        note = f"   not named: {missing}" if missing else ""
         print(f"{name:28} {len(files):3} files {lines[name]:5} lines{note}")
         if name in names:
             print(*(f"    {file.relative_to(ROOT)}" for file in sorted(files)), sep="\n")
@@ -60,9 +60,9 @@ def main(names: list[str]) -> int:
     )
 
 
-def files_read(agent: Any) -> Iterator[Path]:
+def files_read(agent: Any, rounds: int = ROUNDS) -> Iterator[Path]:
     """The files that run in its rounds, beside what all share."""
-    running, spec = _made(agent)
+    running, spec = _made(agent, rounds)
     world: World = loud_users(spec, 1, 0).tame()
     seen: set[str] = set()
 
@@ -71,7 +71,7 @@ def files_read(agent: Any) -> Iterator[Path]:
 
     sys.setprofile(watch)
     try:
-        for t in range(ROUNDS - spec.delay):
+        for t in range(rounds - spec.delay):
             context = world.context[t]
             action = running.act(context)
             running.update(context, action, world.answer(t, action))
@@ -84,12 +84,28 @@ def files_read(agent: Any) -> Iterator[Path]:
             yield Path(name)
 
 
-def _made(agent: Any) -> tuple[Any, Any]:
+def own_file(agent: Any) -> Path:
+    """Where its config stands."""
+    return Path(sys.modules[agent.__module__].__file__ or "")
+
+
+def explained(agent: Any) -> str:
+    """What its config and the file of that say."""
+    return f"{sys.modules[agent.__module__].__doc__}\n{agent.__doc__}"
+
+
+def unnamed(agent: Any, files: Iterable[Path]) -> list[Path]:
+    """Those that are neither its own nor named in the docstrings."""
+    said, own = explained(agent), own_file(agent)
+    return sorted(file for file in files if file != own and f"({file.name})" not in said)
+
+
+def _made(agent: Any, rounds: int) -> tuple[Any, Any]:
     """The agent, running, with the first settings that fit a kind of problem."""
     for config in variants(agent):
         for known in (*SPECS.values(), RIDGE):
             with suppress(BadInput):
-                spec = replace(known, horizon=ROUNDS)
+                spec = replace(known, horizon=rounds)
                 return config.make(spec, Streams([0])), spec
     raise BadInput(f"Expected {agent.__name__} to fit one of {', '.join(SPECS)}.")
 

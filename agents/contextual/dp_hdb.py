@@ -47,6 +47,9 @@ class DPHDB(FrankWolfeSettings):
                          every arm's own steps; arms that rest in the warm-up keep their noise);
                          rows are clipped to Euclidean norm c_g = `gradient_clip`
 
+    **Code.** Steps 1 and 2 are `FrankWolfeAgent.act` (frank_wolfe_bandit.py) with `Schedule.pull`
+    (frank_wolfe.py), step 3 is `FrankWolfeAgent.update`, step 4 `FrankWolfe.move`.
+
     Guarantee. (epsilon, delta)-joint DP under continual observation for replacing one user's
     round, with the epsilon of the certificate: step 2 reads the current user's context and writes
     nothing; step 3 is the only use of (x, r), and the vertices or sums are released through one

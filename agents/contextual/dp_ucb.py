@@ -44,6 +44,9 @@ class DPUCB:
     0.05, and 1.9 to 2.7 times as large at 2; alpha 0 was compared with 1 at epsilon 1 alone. No
     certificate covers such a choice.
 
+    **Code.** Step 1 is `BatchedUCB._learn` (optimism.py) with `Ridge.refit` (ridge.py), step 2
+    `Batched.act` (batched.py) with `BatchedUCB.scores`, step 3 `Batched.update`.
+
     Guarantee. (epsilon, delta)-joint DP under continual observation for replacing one user's
     round, with the epsilon of the certificate: step 2 reads the current user's context and writes
     nothing; step 3 is the only use of (x, r), of L2 sensitivity sqrt(4.5) in unit scale (see

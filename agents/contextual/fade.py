@@ -52,6 +52,11 @@ class FADE:
     nobody has to know whether parameters are sparse. "regression" is a ridge regression, in which
     the Gram matrix comes free (see below). "demand" plays margin x P(sale) (`DemandPricing`).
 
+    **Code.** The models are played by `MomentPlayer` (moments.py), which shrinks by
+    `empirical_bayes` (shrinkage.py), by `RegressionPlayer` (fading_regression.py), and by
+    `LogisticPlayer` (fading_regression.py) within `DemandPricing` (demand.py); a private centre is
+    `PrivatelyCentred` (centring.py).
+
     **Guarantee.** (epsilon, delta)-joint DP under continual observation for replacing one user's
     round, and exactly mu-GDP: v moves by at most its `sensitivity` whatever is fed (2 for moments;
     2 in units of r x for regression, because |xx' - yy'|^2 / 2 + |rx - sy|^2 <= 4 for |x|, |y|,

@@ -30,6 +30,8 @@ class FLIPHAT:
                                   project onto an l_1 ball
           3. forget the rounds
 
+    **Code.** Step 1 is `FLIPHATAgent.act`, steps 2 and 3 are its `update`.
+
     Guarantee. (epsilon, delta)-joint DP under continual observation for replacing one user's
     round, with the epsilon of the certificate: a user is in one episode, and the whole run costs
     what one episode costs, M peelings of s picks and s values. Step 1 reads the current user's

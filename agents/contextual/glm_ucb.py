@@ -24,6 +24,9 @@ class GLMUCB:
         1. play the arm with the largest upper confidence bound, in units of the reward
         2. add its row to the quasi-likelihood regression of the arm; H_a += zeta'(x . theta_a) x x'
 
+    **Code.** Step 1 is `GLMUCBAgent.act` with `Ridge.variances` (ridge.py), step 2
+    `OnlineGLM.learn` (glm.py).
+
     Guarantee. None: exact data reaches later actions.
 
     Differs from the paper. (1) The regression is online (`dpbandit.agents.contextual.glm`) in place

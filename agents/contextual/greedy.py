@@ -25,6 +25,8 @@ class Greedy:
         2. play argmax_a x . theta_a
         3. add (x, r) to the ridge regression of the arm played
 
+    **Code.** Steps 1 and 2 are `GreedyAgent.act`, step 3 is `OnlineRidge.learn` (ridge.py).
+
     Guarantee. None: exact data reaches later actions.
 
     Differs from the paper. (1) Ridge regression in place of least squares, so there is a prediction

@@ -29,6 +29,9 @@ class LassoBandit:
 
     beta(S, lambda) minimises |Y - X beta|^2 / |S| + lambda |beta|_1.
 
+    **Code.** Steps 1 and 2 are `LassoBanditAgent.act`, step 3 is its `update`; beta(S, lambda) is
+    `Lasso.fit`.
+
     Guarantee. None: exact data reaches later actions.
 
     Differs from the paper. (1) h, lambda_1 and lambda_20 are shares of the public range of rewards,

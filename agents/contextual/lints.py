@@ -23,6 +23,9 @@ class LinTS:
     v is 2 R times `scale`, R = `reward_noise` the sub-Gaussian parameter of rewards, by default
     half their public range: with rewards in dollars or in cents the same arms are played.
 
+    **Code.** The draw is `LinTSAgent.scores` with `OnlineRidge.sampled` (ridge.py), the regression
+    `OnlineRidge.learn`.
+
     Guarantee. None: exact data reaches later actions.
     """
 

@@ -37,6 +37,9 @@ class LinUCB:
     sub-Gaussian. So alpha counts in ranges of the reward, as that of Li et al. does, whose rewards
     are clicks, and with rewards in dollars or in cents the same arms are played.
 
+    **Code.** The bound is `LinUCBAgent.scores`, V and theta are `OnlineRidge.learn` (ridge.py);
+    with `refresh_every` they are `BatchedUCB` (optimism.py) and `Ridge.refit`.
+
     Guarantee. None: exact data reaches later actions.
 
     Differs from the paper. (1) Ties go to the lowest arm. (2) `refresh_every=k` refits only every

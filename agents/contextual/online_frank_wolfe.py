@@ -24,6 +24,9 @@ class OnlineFrankWolfe(FrankWolfeSettings):
         3. played arm: G_a += g_i, the recursive gradient (see `RecursiveGradients`);
            every arm:  v = argmin <G_a, v> over +-R e_j,   theta_a += c/(i+1) (v - theta_a)
 
+    **Code.** Steps 1 and 2 are `FrankWolfeAgent.act` (frank_wolfe_bandit.py) with `Schedule.pull`
+    (frank_wolfe.py), step 3 is `FrankWolfeAgent.update` and `FrankWolfe.move`.
+
     Guarantee. None: exact data reaches later actions.
 
     Differs from the paper: as `DPHDB`. `warm_up=None` is ln(d T) ln T, at most T / 10 in all.

@@ -28,6 +28,9 @@ class BanditPFTAL(ValueSettings):
     Losses without curvature are regularised: c0 in place of the mean. The lengths beta and H are
     those of `ValueSettings`.
 
+    **Code.** Step 1 is `ValueLeader.act` (value_leaders.py) with `Directions.step` (one_point.py),
+    steps 2 and 3 are `ValueLeader.update`, step 4 `Leader.follow` (leaders.py).
+
     **Guarantee.** epsilon-DP (k-norm, laplace, local) or (epsilon, delta)-DP (gaussian) of all
     points for replacing one round's loss, later losses being chosen from earlier points alone.
     Given the directions, which depend on no data, y_t moves one estimate by at most W k / beta in

@@ -14,6 +14,8 @@ class Centre:
 
     Where losses are curved it beats uniformly random points by far: Jensen's inequality.
 
+    **Code.** Played by `Resting` (leaders.py).
+
     **Guarantee.** Epsilon 0: no user's data is looked at.
 
     >>> import numpy as np

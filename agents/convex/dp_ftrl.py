@@ -42,6 +42,9 @@ class DPFTRL:
         "general"     sqrt(T (L^2 + 2 L sqrt V)) / R
         a number      that
 
+    **Code.** Step 1 is `Leader.follow` (leaders.py), step 2 `slope` with the clip of `sums`, step 3
+    `GradientLeader.update`.
+
     **Guarantee.** (epsilon, delta)-DP of all points for replacing one round's datum, whatever
     losses are chosen by: given the points, one g_t moves by at most 2 L and lies in at most h
     nodes; g_T reaches no point. Gaussian noise is exact, K-norm and Laplace noise as in `PFTAL`.

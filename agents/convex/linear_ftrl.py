@@ -30,6 +30,9 @@ class LinearFTRL:
           2. v_t = z_1 + ... + z_t + noise                     through one padded tree
           3. w_{t+1} = nearest point of C to  c0 - eta v_t,    eta = R / (L sqrt T)
 
+    **Code.** Steps 1 and 2 are `GradientLeader.act` and `GradientLeader.update` (leaders.py), step
+    3 `Leader.follow`.
+
     **Guarantee.** (epsilon, delta)-DP of all points for replacing one round's datum: as `PFTAL`,
     padding being post-processing.
 

@@ -42,6 +42,9 @@ class NoisyOCO:
 
         eta = D_w / (kappa sqrt T),    kappa >= the dual norm of a gradient (l_2, max norm)
 
+    **Code.** Step 1 is `Leader.follow` (leaders.py) or `Entropic.follow`, steps 2 and 3 are
+    `GradientLeader.update`.
+
     **Guarantee.** epsilon-DP (k-norm, laplace) or (epsilon, delta)-DP (gaussian, or any with
     delta > 0) of all points for replacing one round's datum, whatever losses are chosen by: given
     the points, one g_t moves by at most 2 L and lies in at most bit_length(T-1) nodes; g_T reaches

@@ -31,6 +31,8 @@ class OGD:
         convex               D / (L sqrt t)     1.5 L D sqrt T
         H-strongly convex    1 / (H t)          L^2 / (2 H) (1 + ln T)
 
+    **Code.** Step 1 is `OGDAgent.act`, its gradient `slope` (leaders.py), step 2 `OGDAgent.update`.
+
     **Guarantee.** None: exact data reaches later actions.
 
     >>> from dpbandit.domains import Ball

@@ -44,6 +44,9 @@ class PFTAL:
     Losses without curvature are regularised, f + (H/2) |w - c0|^2: the regulariser's gradient is
     public and cancels in step 4, where c0 takes the place of the mean.
 
+    **Code.** Steps 1 to 3 are `GradientLeader.act` and `GradientLeader.update` (leaders.py), step 4
+    `Leader.follow`.
+
     **Guarantee.** (epsilon, delta)-DP of all points w_1, w_2, .. for replacing one round's
     datum, whatever the adversary chooses its losses by: given the points, one z_t moves by at
     most 2 L, and lies in at most h = bit_length(T-1) nodes of the tree (z_T reaches no point).

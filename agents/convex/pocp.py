@@ -58,6 +58,8 @@ class POCP:
     mu is the losses' own curvature and H = 0, or, where they have none, mu = H as in `PFTAL`; t0 =
     smoothness / mu, the regulariser counted in.
 
+    **Code.** Step 1 is `POCPAgent.act`, step 2 and the noise are `NoisyDescent._release`.
+
     **Guarantee.** CONDITIONAL (epsilon, delta)-DP of all points for replacing one round's datum:
     exact with s = sqrt(T - 1) / mu_GDP, if EVERY loss is mu-strongly convex and mu t0-smooth, for
     then steps contract and a datum's effect fades, see `NoisyDescent`. No clip can enforce

@@ -28,6 +28,10 @@ class PrivateBandit(BatchSettings):
 
         zeta = min(D sqrt(k) / T^(1/4), r/2),   eta = D / (T^(3/4) sqrt(k) L)
 
+    **Code.** Step 1 is `BatchedDescent.act` (batched_descent.py) with `Directions.step`
+    (one_point.py), step 2 `BatchedDescent.update`, step 3 `BatchedDescent._step` with
+    `Exploration.nearest`.
+
     **Guarantee.** epsilon-DP (laplace, k-norm, local) or (epsilon, delta)-DP (gaussian) for the
     whole sequence of points when one round's loss is replaced, the losses of later rounds being
     chosen from points alone. Given the directions, her value enters one estimate, which moves by

@@ -39,6 +39,10 @@ class WDPCOCOL:
               Wolfe, max <gradient J_t(x_t), x_t - y>, where that is less
         r_t = min(D, sqrt(2 H_t / kappa_t)),    alpha = 1 / (2 rho^2), rho the oracle's
 
+    **Code.** Step 1 is `LocalFollower.act` (local_steps.py), its gradient `slope` (leaders.py),
+    step 2 `LocalFollower.update`, steps 3 and 4 are `LocalFollower._follow`, H_t is
+    `Certified.radius`.
+
     **Guarantee.** WINDOW DP, not ordinary DP: that of `WDPCOCOP`; all but v_t is public.
 
     **Regret** for H-strongly convex losses: that of `WDPCOCOP`, and L sum of sqrt(2 H_t / kappa_t)

@@ -39,6 +39,9 @@ class WDPCOCOP:
     On quadratics (H/2) |x - z_t|^2 step 4 is the projection of mean(z_1..z_t) - n_t / (H t). Losses
     without curvature are regularised as in `PFTAL`: c0 in place of the mean.
 
+    **Code.** Steps 1 to 3 are `GradientLeader.act` and `GradientLeader.update` (leaders.py), step 4
+    `Leader.follow`.
+
     **Guarantee.** WINDOW DP, not ordinary DP: for every T', the points released up to T' are
     (epsilon, delta)-DP for replacing the datum of one of the last `window` rounds. Later points may
     reveal an older datum completely. Given the points one g_t moves by at most 2 L, is in at most

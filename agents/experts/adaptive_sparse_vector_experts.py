@@ -29,6 +29,9 @@ class AdaptiveSparseVectorExperts:
         2. when its K draws are used up and a test fires once more: L* doubles, x is uniform,
            and Algorithm 1 starts anew, with sums from the next round on
 
+    **Code.** Step 1 is `Segments.update` (segments.py), step 2 `Segments._begin`; printed constants
+    are played by `PrintedDoubling`.
+
     **Guarantee.** epsilon-DP, or (epsilon, delta)-DP, of all experts played and all times of
     change, for replacing one round's losses: phases see disjoint rounds, and end with a test that
     has been paid for. So all phases cost what one does.

@@ -36,6 +36,10 @@ class BallExperts:
     K and margin are those of 1 / gamma experts, gamma = (r / 2R)^N, because what an expert's weight
     is to the proof, the mass within r of the best point is here.
 
+    **Code.** Step 1 is `OnTheBall.act` (ball_players.py), with the losses of `UnitLosses`
+    (ball_sampling.py); steps 2 and 3 are `OnTheBall.update`, the draws `BallDraws` (ball_draws.py),
+    by the samplers of ball_sampling.py.
+
     **Guarantee.** If draws are exact: (epsilon, delta)-DP of all points played, for replacing one
     datum, as for `SparseVectorExperts`: a datum moves -eta max(S, .) / 2 by at most eta / 2
     everywhere. "heuristic" certifies nothing (epsilon = inf): how far a walk of some steps is

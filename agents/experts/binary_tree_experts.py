@@ -68,6 +68,8 @@ class BinaryTreeExperts:
 
     Where fewer than B are left all of them are taken.
 
+    **Code.** Step 1 is `BinaryTrees.act`, steps 2 and 3 are `BinaryTrees.update`.
+
     **Guarantee.** (epsilon, delta)-DP of all experts played, for replacing one round's losses: a
     round is in one phase's trees (`RestartingTrees`, B h numbers, h = bit_length(T - 1)) and
     in all (N - 1) B picks (`RemainingTopK`, bounded range eta each), the first set being uniform.

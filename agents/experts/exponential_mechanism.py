@@ -31,6 +31,8 @@ class ExponentialLeader:
 
     with the rho of zCDP that (epsilon, delta) allows.
 
+    **Code.** Step 1 is `ExponentialLeaderAgent.act`, step 2 its `update`.
+
     **Guarantee.** (epsilon, delta)-DP of all actions for replacing one round's losses: that moves
     each S_i by at most 1, so that a draw has bounded range 2 h, which is h^2 / 2 zCDP and 2 h-DP;
     T - 1 draws come after some losses (the first and those of round T reach none).

@@ -26,6 +26,9 @@ class NetExperts:
         2. Algorithm 1 plays them (`SparseVectorExperts`, certified), with L* + L r T for L*: a
            point of the net within r of the best point of all loses no more than that
 
+    **Code.** Step 1 is `OnANet.update` (ball_players.py) with `UnitLosses.each` (ball_sampling.py),
+    step 2 `Segments.update` (segments.py).
+
     **Guarantee.** That of `SparseVectorExperts`, for every datum: (epsilon, delta)-DP of all points
     played. Data are moved into the public set first. Net, L* and range are public.
 

@@ -24,6 +24,9 @@ class NoisyFTRL:
           1. follow expert i with probability proportional to exp(-eta S~_i)
           2. S~ <- l_1 + .. + l_t + N_t,  N the Gaussian noise of a tree on R^d
 
+    **Code.** Step 1 is `WeightedMajority.act` (weighted_majority.py), which draws by `drawn`
+    (draws.py); step 2 is `WeightedMajority.update`.
+
     **Guarantee.** (epsilon, delta)-DP of all releases S~ and all actions, for replacing one round's
     losses: they lie in [0, 1]^d, so that a sum moves by at most sqrt(d) in L2, and enter at most
     bit_length(T - 1) nodes; mu-GDP with the mu of (epsilon, delta), exactly.

@@ -56,6 +56,9 @@ class PotentialExperts:
     rounds. The repair tests the loss of x itself: `SparseVectorExperts`, whose proof holds for any
     base measure, `BallExperts` for the uniform law of a ball.
 
+    **Code.** Step 1 is `Potential.act`, steps 2 and 3 are `PotentialDraws._release`, which draws by
+    `drawn` (draws.py).
+
     **Guarantee** (as printed: epsilon). For replacing one round's losses a draw has range 2 eta,
     and q moves by up to 2, not by 1 (see `PotentialDraws`), so that "paper" costs K (3/2 eps0 + 2
     eta) = 3/2 epsilon + 2 K eta; "certified" keeps epsilon.

@@ -43,6 +43,8 @@ class ShrinkingDartboard:
 
     h, p and K come from `steepest`: the largest h that the target allows.
 
+    **Code.** Step 1 is `ShrinkingDartboardAgent.act`, steps 2 and 3 are its `update`.
+
     **Guarantee.** (epsilon, delta)-DP of all actions and of the rounds of draws, for replacing one
     round's losses: given what was released before, they decide one bit, which costs
     log(1 + (1 - p) (1 - e^-h) / p) (`RedrawBit`), and move the S of at most K draws by 1, each of

@@ -37,6 +37,9 @@ class SparseVectorExperts:
 
     At epsilon = inf it is the lazy leader: on when x lost more than L*, to one of the best.
 
+    **Code.** Step 1 is `Segments.act` (segments.py), step 2 `Segments._fired`, step 3
+    `Segments.update`.
+
     **Guarantee.** epsilon-DP, or (epsilon, delta)-DP, of all experts played and of the times they
     change, for replacing one round's losses, whatever later losses are chosen by: all tests
     together cost eps1 (Lemma A of `SegmentAboveThreshold`: a round is in one segment), each

@@ -44,6 +44,9 @@ class DPPOFW(FrankWolfeStream):
     The noise of step 3 has scale b_t = D S / ((t+1) epsilon_t), S = 2 sup |g_i|_inf. d_t is never
     released.
 
+    **Code.** Step 1 is `StreamFrankWolfe.act` (frank_wolfe.py), steps 2 and 3 are
+    `StreamFrankWolfe.update`, step 4 is `Walk.move`.
+
     Guarantee. (epsilon, delta)-DP of all points under continual observation for replacing one
     datum, however later data react to the points, with the epsilon of the certificate: given the
     points, her own g_i is all that differs, which moves a score's range by at most D S / (t+1)

@@ -48,6 +48,9 @@ class DPTOFW(FrankWolfeStream):
           3. d_t = (g_1 + ... + g_t + noise) / (t+1)           one door: noisy prefix sums
           4. v_t = argmin over C of <d_t, v>,   theta_{t+1} = theta_t + c / (t+1) (v_t - theta_t)
 
+    **Code.** Step 1 is `StreamFrankWolfe.act` (frank_wolfe.py), steps 2 and 3 are
+    `StreamFrankWolfe.update`, step 4 is `oracle_of` and `Walk.move`.
+
     Guarantee. (epsilon, delta)-DP of all points under continual observation for replacing one
     datum, however later data react to the points, with the epsilon of the certificate: given the
     points, her own g_i is all that differs, and the clip bounds it (`RecursiveLossGradients`).

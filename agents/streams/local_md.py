@@ -46,6 +46,10 @@ class LocalMD:
     d^(1/q) <= e; p > 2 and all other losses are Euclidean. Phases with b > n_i are left out: the
     last few, and all of them where epsilon is small.
 
+    **Code.** Played by `BlockPlayer` (blocks.py). A phase is a `MirrorBlock` with its `MirrorDoor`:
+    step 2 is `SampledDoor._answer` (sampled_descent.py) with `MirrorDoor._step` and the gradient
+    `slope` (leaders.py).
+
     **Guarantee.** (epsilon, delta)-DP of all points for replacing one datum. Given x_{s-1}, the
     mean of a batch that she is in moves by 2 L_2 / b, L_2 the Euclidean Lipschitz constant of
     admissible data on C, and sampling hides whether she is; m steps compose exactly, for all

@@ -57,6 +57,9 @@ class NoisySFW:
 
     In the rounds of a batch its w_t is played; who comes after the last batch is not asked.
 
+    **Code.** All steps are `NoisySFWAgent.update`, gradients are `slope` (leaders.py), the argmin
+    is `oracle_of` (frank_wolfe.py), the noisy sum `Batch.door`.
+
     **Guarantee.** (epsilon, delta)-DP of all points for replacing one datum, however data react to
     points. Given the points, only her own term differs, in one batch of b users: in d_0 it is a
     gradient, at most L long, and moves the sum by 2 L; later it is a difference, at most

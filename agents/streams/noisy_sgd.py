@@ -42,6 +42,9 @@ class NoisySGD:
     n^2 are 10^8, an hour, at n = 10^4; `steps` caps them, and sigma is certified for the steps
     made. [+ sqrt m] for losses that are not smooth.
 
+    **Code.** Played by `BlockPlayer` (blocks.py). Step 1 is `SampledDoor._answer`
+    (sampled_descent.py) with the gradient `slope` (leaders.py), step 2 `SGDDoor._step`.
+
     **Guarantee.** (epsilon, delta)-DP of all released points for replacing one datum. In one step
     she is drawn with probability 1/n, and then the gradient moves by at most 2 L, both being of
     admissible data at a point of C; `SampledGaussianSpend` composes m of these exactly, for all

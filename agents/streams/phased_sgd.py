@@ -28,6 +28,9 @@ class PhasedSGD:
 
         eta_i = min(eta / 4^i, 2 / beta),    eta = scale (R / L) min(4 / sqrt(T), mu / sqrt(k))
 
+    **Code.** Step 1 is `BlockPlayer.act` (blocks.py), step 2 `PhaseDoor._learn` with the gradient
+    `slope` (leaders.py), step 3 `PhaseDoor._answer`.
+
     **Guarantee.** (epsilon, delta)-DP of all points for replacing one datum, exactly mu-GDP: noise
     has a stddev of S_i / mu, S_i = 2 L eta_i. Proof, given theta_{i-1}. Before the user of step j
     the points w are the same; her step moves them apart by eta_i |g - g'| <= 2 L eta_i, as both

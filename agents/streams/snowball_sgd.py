@@ -41,6 +41,9 @@ class SnowballSGD:
     c is the largest with b_1 + .. + b_m <= n: few users a step while many steps follow, many at the
     end. eta = scale R / sqrt(m (L^2 + k sigma^2)), at most 2 / beta.
 
+    **Code.** Played by `BlockPlayer` (blocks.py). Steps 1 and 2 are `SnowballDoor._learn` with the
+    gradient `slope` (leaders.py), the release is `SnowballDoor._answer`.
+
     **Guarantee.** (epsilon, delta)-DP of all released points for replacing one datum, mu-GDP with
 
         mu = max over t of  2 L / (b_t sigma sqrt(m - t + 1)) <= 2 L / (c sigma),
