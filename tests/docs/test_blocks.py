@@ -25,6 +25,7 @@ import shlex
 import socket
 import sys
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 import gymnasium as gym
@@ -39,6 +40,7 @@ CAPS = {"horizon": 300, "replicas": 2, "runs": 400, "jobs": 1}
 ADDED = {"compare": ("horizon", "replicas"), "reproduce": ("horizon", "replicas")}
 ADDED["audit"] = ("runs",)
 ROWS = {"sgd/table-5-1": "algo=OFW,T=1000,d=5,p=1.5", "window/table-1": "T=64,W=16,epsilon=1"}
+LANGUAGES = ("python", "toml", "sh", "console")
 LOOKED_AT = {"ruff", "mypy", "sphinx-build", "git", "cd", "dask", "pytest-benchmark"}
 SLOW = ("docs/errata.md",)
 EXTRAS = re.search(
@@ -139,6 +141,7 @@ def parse(module, words):
         given = typer.main.get_command(app).make_context(module, list(words)).params
     except Exception as mistake:
         raise AssertionError(f"{module} {shlex.join(words)}: {mistake}") from mistake
+    assert given.keys() == signature(study.main).parameters.keys()
     if module.endswith(".labs"):
         study.main(**given)
 
@@ -190,12 +193,16 @@ def alone(tmp_path, monkeypatch):
         sys.modules["matplotlib.pyplot"].close("all")
 
 
+def runnable(text):
+    """The blocks and commands of a page, in order."""
+    found = sorted([*blocks(text), *inline(text)], key=lambda block: block.line)
+    return [b for b in found if b.language in LANGUAGES and not b.not_run]
+
+
 def run_page(text, folder):
-    """All blocks and commands of a page, in order."""
+    """All of them."""
     namespace = {"__name__": "page"}
-    for block in sorted([*blocks(text), *inline(text)], key=lambda block: block.line):
-        if block.not_run:
-            continue
+    for block in runnable(text):
         file = re.match(r"# ([\w-]+\.(?:py|toml))\n", block.text)
         if file and block.language in ("python", "toml"):
             cut = reduced_sweep if block.language == "toml" else reduced
@@ -203,17 +210,24 @@ def run_page(text, folder):
         elif block.language == "python":
             code = "\n" * (block.line - 1) + reduced(block.text)
             exec(compile(code, "page", "exec"), namespace)
-        elif block.language in ("sh", "console"):
+        elif block.language != "toml":
             for words in commands(block):
                 obey(words, namespace)
 
 
-def slow_or_not(name):
-    slow = name in SLOW or name.startswith("docs/algorithms/")
-    return pytest.param(name, marks=[pytest.mark.slow] if slow else [])
+def lively():
+    """The pages that have something to run; where that is Python alone, it must not raise."""
+    for name in [*pages(), *readmes()]:
+        languages = {block.language for block in runnable((ROOT / name).read_text())}
+        slow = name in SLOW or name.startswith("docs/algorithms/")
+        marks = [pytest.mark.slow] if slow else []
+        if languages <= {"python", "toml"}:
+            marks.append(pytest.mark.smoke)
+        if languages:
+            yield pytest.param(name, marks=marks)
 
 
-@pytest.mark.parametrize("name", [slow_or_not(name) for name in [*pages(), *readmes()]])
+@pytest.mark.parametrize("name", [*lively()])
 def test_blocks_run(name, alone):
     run_page((ROOT / name).read_text(), alone)
 

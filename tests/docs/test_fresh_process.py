@@ -28,12 +28,14 @@ def block(page, text):
     return found
 
 
-@pytest.mark.parametrize("page", pages())
-def test_who_makes_our_environment_imports_us_first(page):
+SHOWN = [(page, shown.text) for page in pages() for shown in blocks((ROOT / page).read_text())]
+MAKING = [pytest.param(text, id=page) for page, text in SHOWN if OURS.search(text)]
+
+
+@pytest.mark.parametrize("text", MAKING)
+def test_who_makes_our_environment_imports_us_first(text):
     """Else Gymnasium knows no namespace dpbandit; a block is copied without those above it."""
-    for shown in blocks((ROOT / page).read_text()):
-        if OURS.search(shown.text):
-            assert re.search(r"(?m)^(import|from) dpbandit\b", shown.text), shown.text
+    assert re.search(r"(?m)^(import|from) dpbandit\b", text), text
 
 
 def test_the_lone_environment_of_the_first_page(tmp_path):

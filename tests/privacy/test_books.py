@@ -61,6 +61,7 @@ def test_loops_of_ones_own_and_replays_tell_it_too(name, played):
         played(books)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("books", HONEST)
 def test_honest_ledgers_pass(books):
     """Doors side by side, opened as users come, behind another door; who promises nothing."""
@@ -98,6 +99,7 @@ def test_spends_that_expire_are_named_as_such():
         balanced(Ledger((plain,)), one)
 
 
+@pytest.mark.smoke
 def test_what_costs_nothing_needs_no_entry():
     one = door(Streams([0]))
     one.spend = PureSpend.of("no draws", [])

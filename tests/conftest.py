@@ -1,0 +1,59 @@
+"""A test that asserts nothing fails, unless it is marked `smoke`; one so marked may not assert.
+
+Counted are the assertions that a test reaches while it is called, in its own module and in the
+tests' helpers, those of NumPy's and pandas' `testing`, and `pytest.raises` and `pytest.warns`,
+which fail by themselves where nothing is raised.
+
+pytest's own hook, `pytest_assertion_pass`, writes out every passing assertion: tests then take 2.6
+times as long. So what is replaced is the question, before each such text, whether anybody wants it:
+it counts, and nobody does. Modules that are compiled to ask it have caches of their own.
+"""
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from _pytest.assertion import rewrite
+
+HERE = Path(__file__).parent
+passed = 0
+"""Assertions of this process so far."""
+
+
+def count():
+    global passed
+    passed += 1
+
+
+def counting(check):
+    """The same check, counted."""
+
+    @functools.wraps(check)
+    def counted(*args, **kwargs):
+        count()
+        return check(*args, **kwargs)
+
+    return counted
+
+
+rewrite._check_if_assertion_pass_impl, rewrite.PYC_TAIL = count, f".counted{rewrite.PYC_TAIL}"
+for path in HERE.rglob("*.py"):
+    pytest.register_assert_rewrite(".".join(path.relative_to(HERE.parent).with_suffix("").parts))
+for module in (np.testing, pd.testing):
+    for name in [name for name in dir(module) if name.startswith("assert_")]:
+        setattr(module, name, counting(getattr(module, name)))
+pytest.raises, pytest.warns = counting(pytest.raises), counting(pytest.warns)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    before = passed
+    outcome = yield
+    smoke, asserted = item.get_closest_marker("smoke"), passed > before
+    if not (smoke or asserted):
+        pytest.fail("Asserted nothing: see tests/conftest.py.", pytrace=False)
+    if smoke and asserted:
+        pytest.fail("Asserted something, and is marked smoke.", pytrace=False)
+    return outcome

@@ -1,0 +1,25 @@
+"""A plugin for pytest (`-p tests.prey.quieter`): all noise is a fifth smaller than it says.
+
+Coins come up more rarely, and points of a ball are drawn as if privacy cost two thirds of it.
+"""
+
+from dpbandit.agents.experts.ball_draws import BallDraws
+from dpbandit.base.streams import Draws
+from dpbandit.privacy.noise.samplers import Shaped
+
+_fill, _take, _made = Draws.fill, Shaped.take, BallDraws.__init__
+
+
+def fill(self, block):
+    _fill(self, block)
+    law = self._laws[0][1]
+    block[...] = {"standard_normal": 0.8 * block, "random": block**1.3}.get(law, block)
+
+
+def made(self, *args, **named):
+    _made(self, *args, **named)
+    self._rate *= 1.5
+
+
+Draws.fill, BallDraws.__init__ = fill, made
+Shaped.take = lambda self, count: 0.8 * _take(self, count)

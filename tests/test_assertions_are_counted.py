@@ -1,0 +1,46 @@
+"""The check of tests that assert nothing, on tests that do and do not."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = """
+import numpy as np
+import pytest
+from tests.harness import World
+
+def test_nothing(): pass
+def test_branch():
+    if not World: assert True
+@pytest.mark.smoke
+def test_no_smoke(): assert World
+@pytest.mark.parametrize("x", [])
+def test_none(x): pass
+
+def test_own(): assert World
+def test_numpy(): np.testing.assert_allclose(1, 1)
+def test_raised():
+    with pytest.raises(ValueError): int("x")
+@pytest.mark.smoke
+def test_smoke(): World
+def test_helper():
+    World(np.zeros((1, 2)), np.zeros((1, 2))).of(0, 1)
+    from tests.noise_laws import nodes_of, first_stddev
+    from dpbandit.privacy.sums.one_point import LocalValues
+    from dpbandit.base.streams import Streams
+    first_stddev(LocalValues(Streams([0]), low=0, high=1, noise_multiplier=1))
+"""
+
+
+def test_tests_that_assert_nothing_fail(tmp_path):
+    """Three fail: nothing, a branch that is not taken, smoke that asserts. What passes asserts by
+    itself, in NumPy, by `raises`, in a helper of the tests, or is smoke."""
+    file = tmp_path / "test_examples.py"
+    file.write_text(EXAMPLES)
+    options = ["-n", "0", "-q", "-p", "no:cacheprovider", "-p", "tests.conftest"]
+    command = [sys.executable, "-m", "pytest", *options, "-c", str(ROOT / "pyproject.toml")]
+    done = subprocess.run([*command, file], capture_output=True, text=True, cwd=ROOT, check=False)
+    failed = [line.split("::")[1].split()[0] for line in done.stdout.splitlines() if "::" in line]
+    assert failed == ["test_nothing", "test_branch", "test_no_smoke"], done.stdout
+    assert "3 failed, 5 passed, 1 skipped" in done.stdout
