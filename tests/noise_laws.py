@@ -73,29 +73,29 @@ def nodes_of(sums):
     return nodes, nodes if isinstance(noise, PaddedTreeNoise) else 1
 
 
-_PRIVACY, _AGENTS, _EXPERTS = "tests/privacy/test_", "tests/agents/test_", "tests/experts/test_"
-_BLOCKS = "tests/agents/streams/test_blocks.py::test_noise_has_the_size_of_the_certificate"
+_CHOICES, _SUMS = "tests/privacy/choices/test_", "tests/privacy/sums/test_"
+_EXPERTS, _BLOCKS = "tests/agents/experts/test_", "tests/agents/streams/test_blocks.py::"
 TESTED = {
-    AboveThreshold: _PRIVACY + "sparse_vector.py::test_above_threshold_has_the_promised_law",
+    AboveThreshold: _CHOICES + "sparse_vector.py::test_above_threshold_has_the_promised_law",
     BallDraws: _EXPERTS + "ball_sampling.py::test_points_have_the_law_they_are_paid_for",
-    DoublingSum: _PRIVACY + "unknown_horizon.py::test_doubling_restarts_the_sum_and_the_noise",
-    EpochSelection: _PRIVACY + "epochs.py::test_law",
-    ExponentialMechanism: _PRIVACY + "selection.py::test_law",
-    MirrorDoor: _BLOCKS,
-    NoisyDescent: _AGENTS + "pocp_and_pqftl.py::test_its_noise",
-    NoisyHardThresholding: _PRIVACY + "hard_thresholding.py::test_peeling_has_its_exact_law",
-    NoisyTotal: _PRIVACY + "epochs.py::test_noisy_total",
-    NoisyVertex: _PRIVACY + "noisy_vertex.py::test_choices_are_as_noisy_as_the_ledger_says",
-    OneShotTopK: _PRIVACY + "selection.py::test_law",
-    PhaseDoor: _BLOCKS,
-    PotentialDraws: _AGENTS + "potential_experts.py::test_tests_and_draws_have_their_laws",
-    RedrawBit: _EXPERTS + "shrinking_dartboard.py::test_bits_have_the_law_they_are_paid_for",
-    RemainingTopK: _PRIVACY
+    DoublingSum: _SUMS + "unknown_horizon.py::test_doubling_restarts_the_sum_and_the_noise",
+    EpochSelection: _CHOICES + "epochs.py::test_law",
+    ExponentialMechanism: _CHOICES + "selection.py::test_law",
+    MirrorDoor: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
+    NoisyDescent: "tests/agents/convex/test_pocp_and_pqftl.py::test_its_noise",
+    NoisyHardThresholding: _CHOICES + "hard_thresholding.py::test_peeling_has_its_exact_law",
+    NoisyTotal: _CHOICES + "epochs.py::test_noisy_total",
+    NoisyVertex: _CHOICES + "noisy_vertex.py::test_choices_are_as_noisy_as_the_ledger_says",
+    OneShotTopK: _CHOICES + "selection.py::test_law",
+    PhaseDoor: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
+    PotentialDraws: _EXPERTS + "potential_experts.py::test_tests_and_draws_have_their_laws",
+    RedrawBit: _EXPERTS + "dartboard.py::test_bits_have_the_law_they_are_paid_for",
+    RemainingTopK: _CHOICES
     + "remaining.py::test_an_instalment_is_peeling_among_those_who_are_left",
-    ReportNoisyMax: _PRIVACY + "selection.py::test_law",
-    RestartingTrees: _PRIVACY + "restarting_trees.py::test_noise_has_the_promised_size",
-    SegmentAboveThreshold: _PRIVACY + "sparse_vector.py::test_segments_have_the_promised_law",
-    SGDDoor: _BLOCKS,
-    SnowballDoor: _BLOCKS,
+    ReportNoisyMax: _CHOICES + "selection.py::test_law",
+    RestartingTrees: _SUMS + "restarting_trees.py::test_noise_has_the_promised_size",
+    SegmentAboveThreshold: _CHOICES + "sparse_vector.py::test_segments_have_the_promised_law",
+    SGDDoor: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
+    SnowballDoor: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
 }
 """All others: each has a test that knows the law of what it releases, by its id."""

@@ -1,6 +1,7 @@
 """Actions and other numbers as anybody hands them over: in range and in shape, or one sentence."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import BadInput, shaped
-from dpbandit.base.streams import Streams
+from dpbandit.base.streams import Draws, Streams
 
 
 def prices_in_range(action: Any, replicas: int, low: float, high: float) -> Floats:
@@ -52,8 +53,20 @@ def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> npt.NDArray[
 
 def uniform_arms(streams: Streams, n_actions: int) -> Callable[[], Ints]:
     """Draws arms (R,) in [0, K), fresh ones at every call."""
-    luck = streams.uniforms("exploration")
-    return lambda: (luck() * n_actions).astype(np.int64)
+    return partial(_arms, streams.uniforms("exploration"), n_actions)  # which copies and pickles
+
+
+def uniform_prices(streams: Streams, low: float, high: float) -> Callable[[], Floats]:
+    """Draws prices (R,) in [low, high), fresh ones at every call."""
+    return partial(_prices, streams.uniforms("exploration"), low, high)
+
+
+def _arms(luck: Draws, n_actions: int) -> Ints:
+    return (luck() * n_actions).astype(np.int64)
+
+
+def _prices(luck: Draws, low: float, high: float) -> Floats:
+    return low + (high - low) * luck()
 
 
 def _numbers(action: Any, replicas: int) -> Floats:

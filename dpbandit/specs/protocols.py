@@ -26,7 +26,12 @@ from dpbandit.base.inputs import (
 )
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.ledger import JOINT_DP, Ledger
-from dpbandit.specs.actions import arms_in_range, prices_in_range, uniform_arms
+from dpbandit.specs.actions import (
+    arms_in_range,
+    prices_in_range,
+    uniform_arms,
+    uniform_prices,
+)
 
 MOST_OUTSIDE = 0.01
 """The share of what users show and give that may lie outside its bounds if nothing else is said."""
@@ -223,8 +228,7 @@ class PriceSpec(BanditSpec):
 
     def uniform(self, streams: Streams) -> Callable[[], Floats]:
         """Draws prices (R,)."""
-        luck = streams.uniforms("exploration")
-        return lambda: self.low + (self.high - self.low) * luck()
+        return uniform_prices(streams, self.low, self.high)
 
 
 class Step(NamedTuple):
