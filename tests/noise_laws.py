@@ -89,7 +89,7 @@ TESTED = {
     OneShotTopK: _CHOICES + "selection.py::test_law",
     PhaseDoor: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
     PotentialDraws: _EXPERTS + "potential_experts.py::test_tests_and_draws_have_their_laws",
-    RedrawBit: _EXPERTS + "dartboard.py::test_bits_have_the_law_they_are_paid_for",
+    RedrawBit: _EXPERTS + "shrinking_dartboard.py::test_bits_have_the_law_they_are_paid_for",
     RemainingTopK: _CHOICES
     + "remaining.py::test_an_instalment_is_peeling_among_those_who_are_left",
     ReportNoisyMax: _CHOICES + "selection.py::test_law",
