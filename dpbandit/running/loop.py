@@ -87,7 +87,7 @@ def play(
                 raise BadInput(
                     f"Expected finite expected rewards, got a NaN or infinity by round {t}."
                 )
-            books.check(users=until - delay)
+            books.check(users=max(0, until - delay))
             regret[mark], reward[mark] = total_regret + problem.hindsight(), total_reward
             switches[mark] = total_switches
             advance(until - done)

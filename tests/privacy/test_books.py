@@ -53,7 +53,14 @@ def replayed(books):
     replay(Bookkeeper(books=books), logged, passes=1)
 
 
-@pytest.mark.parametrize("played", [looped, replayed])
+def delayed(books):
+    """Nobody is heard in the first seven rounds."""
+    agents = {"mine": Bookkeeper(books=books)}
+    kwargs = {"horizon": 60, "replicas": 2, "progress": False}
+    compare("GLMBandit", agents, env_kwargs={"delay": 7}, **kwargs)
+
+
+@pytest.mark.parametrize("played", [looped, replayed, delayed])
 @pytest.mark.parametrize("name", LIARS)
 def test_loops_of_ones_own_and_replays_tell_it_too(name, played):
     books, why = LIARS[name]
@@ -65,7 +72,7 @@ def test_loops_of_ones_own_and_replays_tell_it_too(name, played):
 @pytest.mark.parametrize("books", HONEST)
 def test_honest_ledgers_pass(books):
     """Doors side by side, opened as users come, behind another door; who promises nothing."""
-    for played in (compared, looped, replayed):
+    for played in (compared, looped, replayed, delayed):
         played(books)
 
 
