@@ -7,9 +7,9 @@ import pytest
 from gymnasium.envs.registration import load_env_creator
 
 from dpbandit import BadInput, audit, compare
-from dpbandit.agents import LinUCB
+from dpbandit.agents import AGENTS, LinUCB
 from dpbandit.envs import GLMBandit
-from dpbandit.studies import Sweep, run_sweep
+from dpbandit.studies import Sweep, plan, run_sweep
 from tests.studies.studies import TINY
 
 CREATORS = [
@@ -33,6 +33,35 @@ def test_environments_say_how_large_they_can_be(creator):
             with pytest.raises(BadInput) as told:
                 creator(**{field.name: 10**400})
             assert len(str(told.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        ("fliphat", "iterations", 10**6),
+        ("fliphat", "first_episode", 10**22),
+        ("noisy-sgd", "steps", 10**22),
+        ("potential-experts", "draws", 10**9),
+        ("ball-experts", "reach", 1e-300),
+        ("ball-experts", "epsilon", 5e-324),
+        ("local-md", "epsilon", 1e-310),
+        ("exponential-mechanism", "delta", 1e-310),
+        ("binary-tree-experts", "c", 5e-324),
+        ("binary-tree-experts", "beta", 5e-324),
+    ],
+)
+def test_agents_say_what_is_too_many_and_too_small(agent):
+    """Each ended in a traceback, for want of memory or digits."""
+    name, setting, value = agent
+    with pytest.raises(BadInput, match=f"{setting}="):
+        AGENTS[name](**{setting: value})
+
+
+def test_a_plan_that_would_never_end():
+    grid = {f"x{number}": list(range(10)) for number in range(30)}
+    agents = [{"id": "linucb", "grid": grid}]
+    with pytest.raises(BadInput, match=r"at most 100,000 combinations of .*, got 12"):
+        plan(Sweep.of({**TINY, "agents": agents}))
 
 
 @pytest.mark.parametrize(

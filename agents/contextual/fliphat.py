@@ -7,12 +7,15 @@ from typing import Literal
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import gaussian_target, inside, one_of, positive, whole
+from dpbandit.base.inputs import MOST_ROUNDS, gaussian_target, inside, one_of, positive, whole
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, SparseRows
 from dpbandit.privacy.choices.peeling import Peeling, least_peeling, printed_peeling
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
+
+_MOST_ITERATIONS = 10_000
+"""Of hard thresholding, an episode: each is a release that has to be paid for"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,9 +108,9 @@ class FLIPHAT:
         whole("sparsity", self.sparsity, 1)
         positive("step_size", self.step_size)
         inside("pick_share", self.pick_share, 0, 1, ends=False)
-        for name in ("iterations", "first_episode"):
+        for name, most in (("iterations", _MOST_ITERATIONS), ("first_episode", MOST_ROUNDS)):
             if getattr(self, name) is not None:
-                whole(name, getattr(self, name), 1)
+                whole(name, getattr(self, name), 1, most)
         for name in ("residual_clip", "context_clip", "radius"):
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name))

@@ -83,7 +83,7 @@ class BallExperts:
         one_of("calibration", self.calibration, ("certified", "heuristic"))
         at_least("best_loss", self.best_loss, 0)
         if self.reach is not None:
-            positive("reach", self.reach)
+            at_least("reach", self.reach, 1e-100)
         if self.beta is not None:
             inside("beta", self.beta, 0, 1, ends=False)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dpbandit.agents.experts.draws import drawn, soft
 from dpbandit.agents.experts.segments import OnlyExpert
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import BadInput, one_of, positive, shaped, whole
+from dpbandit.base.inputs import MOST_ACTIONS, BadInput, one_of, positive, shaped, whole
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
@@ -91,7 +91,7 @@ class PotentialExperts:
         one_of("threshold_units", self.threshold_units, ("corrected", "literal"))
         positive("alpha", self.alpha)
         if self.draws is not None:
-            whole("draws", self.draws, 1)
+            whole("draws", self.draws, 1, MOST_ACTIONS)
         if self.eta is not None:
             positive("eta", self.eta)
 

@@ -11,7 +11,7 @@ import numpy as np
 from dpbandit.agents.convex.leaders import Resting
 from dpbandit.agents.streams.frank_wolfe import Oracle, Walk, oracle_of, usual_clip
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, gaussian_target, inside, one_of, positive, whole
+from dpbandit.base.inputs import BadInput, gaussian_target, inside, one_of, positive, shown, whole
 from dpbandit.base.streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.regressions import LinearRegression, Regression
@@ -82,14 +82,15 @@ class LocalisedTOFW:
         gaussian_target(self.epsilon, self.delta)
         if not isinstance(self.shares, list | tuple):
             raise BadInput(
-                f"Expected shares={self.shares!r} to be numbers in [0, 1] of sum 1, such as "
+                f"Expected shares={shown(self.shares)} to be numbers in [0, 1] of sum 1, such as "
                 "(0.4, 0.6): in Python, for a command line cannot say them."
             )
         object.__setattr__(self, "shares", tuple(self.shares))
         for share in self.shares:
             inside("shares", share, 0, 1, ends=True)
         if not self.shares or abs(sum(self.shares) - 1) > 1e-9:
-            raise BadInput(f"Expected shares={self.shares} to be numbers in [0, 1] of sum 1.")
+            shares = shown(self.shares)
+            raise BadInput(f"Expected shares={shares} to be numbers in [0, 1] of sum 1.")
         for name in ("shrink", "step"):
             positive(name, getattr(self, name))
             inside(name, getattr(self, name), 0, 1, ends=True)

@@ -8,7 +8,14 @@ from dpbandit.agents.convex.leaders import Resting
 from dpbandit.agents.streams.blocks import Block, BlockPlayer, Refit, block_lengths, centre_of
 from dpbandit.agents.streams.sampled_descent import SampledDoor
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import gaussian_target, one_of, positive, printed_target, whole
+from dpbandit.base.inputs import (
+    MOST_ROUNDS,
+    gaussian_target,
+    one_of,
+    positive,
+    printed_target,
+    whole,
+)
 from dpbandit.base.streams import Streams
 from dpbandit.domains import nearest
 from dpbandit.losses.loss import Loss
@@ -84,7 +91,7 @@ class NoisySGD:
         if isinstance(self.steps, str):
             one_of("steps", self.steps, ("auto", "paper"))
         elif self.steps is not None:
-            whole("steps", self.steps, 1)
+            whole("steps", self.steps, 1, MOST_ROUNDS)
         positive("scale", self.scale)
         printed_target(self.epsilon, self.calibration, beyond_validity=self.beyond_validity)
         block_lengths(1, self.refit, self.first)

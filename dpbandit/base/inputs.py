@@ -52,7 +52,7 @@ def positive(name: str, value: Any) -> None:
 
 def inside(name: str, value: Any, low: float, high: float, *, ends: bool) -> None:
     """Raise `BadInput` unless `value` lies in [low, high], or in (low, high) without `ends`."""
-    fits = _is(Real, name, value, float_info.max)
+    fits = _is(Real, name, value, float_info.max, 0.0 if ends else float_info.min)
     if not fits or not (low <= value <= high if ends else low < value < high):
         interval = f"[{low}, {high}]" if ends else f"({low}, {high})"
         raise BadInput(f"Expected {name}={shown(value)} to be a number in {interval}.")
@@ -139,14 +139,21 @@ def named(name: str, value: Any) -> None:
         raise BadInput(f"Expected {name}={shown(value)} to be a dictionary whose keys are names.")
 
 
-def _is(kind: Any, name: str, value: Any, most: float = _MOST) -> bool:
-    """Whether `value` is such a number; NaN is none. One beyond `most` gets its own sentence."""
+def _is(
+    kind: Any, name: str, value: Any, most: float = _MOST, least: float = float_info.min
+) -> bool:
+    """Whether `value` is such a number; NaN is none.
+
+    One beyond `most`, or so small that it has lost digits, gets its own sentence.
+    """
     if not isinstance(value, kind) or isinstance(value, bool) or value != value:
         return False
     if isinstance(value, np.generic):
         value = value.item()  # a float32 holds no 1e50 to compare with, and |int8| no 128
     if most < abs(value) < inf:
         raise BadInput(f"Expected {name}={shown(value)} to be at most {most:g} in size.")
+    if 0 < abs(value) < least:
+        raise BadInput(f"Expected {name}={shown(value)} to be 0 or at least {least:.2g} in size.")
     return True
 
 

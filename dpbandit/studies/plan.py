@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from math import inf
+from math import inf, prod
 from typing import Any
 
 from dpbandit.agents import AGENTS
 from dpbandit.base.checked import with_floats
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import BadInput, shown
 from dpbandit.base.progress import Progress
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.certificate import Certificate
@@ -27,6 +27,9 @@ from dpbandit.running.environments import (
 from dpbandit.specs.protocols import AgentConfig, Problem
 from dpbandit.studies.file import Agent, Environment, Sweep
 from dpbandit.studies.settings import agent_config, agent_id
+
+MOST_CONFIGURATIONS = 100_000
+"""Of a sweep: each is made once before the first round."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ def plan(sweep: Sweep, *, progress: bool = False) -> tuple[Configuration, ...]:
         BadInput: an unknown id, argument or setting, an agent that does not fit a problem, two
             configurations of the same name.
     """
+    _refuse_too_many(sweep)
     agents = [chosen for entry in sweep.agents for chosen in _agents(sweep, entry)]
     problems = [
         (entry, arguments_of(problem_maker(entry.id), {**arguments, "horizon": horizon}))
@@ -94,6 +98,17 @@ def plan(sweep: Sweep, *, progress: bool = False) -> tuple[Configuration, ...]:
                 found[configuration.key] = configuration
     _check_names(found.values())
     return tuple(found.values())
+
+
+def _refuse_too_many(sweep: Sweep) -> None:
+    many = len(sweep.horizons) * len(sweep.epsilons) * len(sweep.deltas)
+    for entries in (sweep.environments, sweep.agents):
+        many *= sum(prod(map(len, entry.grid.values())) for entry in entries)
+    if many > MOST_CONFIGURATIONS:
+        raise BadInput(
+            f"Expected at most {MOST_CONFIGURATIONS:,} combinations of environments, agents, "
+            f"epsilons, deltas and horizons, got {shown(many)}."
+        )
 
 
 def _on(

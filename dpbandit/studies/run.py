@@ -6,14 +6,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from dpbandit.base.files import write_json
+from dpbandit.base.files import check_writable, write_json
 from dpbandit.base.inputs import MOST_JOBS, BadInput, one_of, whole
 from dpbandit.base.progress import Progress
 from dpbandit.base.provenance import cpu_of, provenance
 from dpbandit.running.compare import replicas_at_once
-from dpbandit.studies.audits import audits_of, missing_audits, run_audit, write_audit
+from dpbandit.studies.audits import AUDITS, audits_of, missing_audits, run_audit, write_audit
 from dpbandit.studies.file import Sweep
 from dpbandit.studies.folder import (
+    BLOCKS,
     SWEEP,
     Found,
     blocks,
@@ -92,6 +93,8 @@ def run_sweep(
     tasks = list(_tasks(sweep, configurations, found, block))
     wanted = audits_of(sweep, configurations)
     document = {**sweep.model_dump(mode="json"), "configurations": keys, "audits": sorted(wanted)}
+    for place in (BLOCKS, *([AUDITS] if wanted else [])):
+        check_writable(folder / place / "any")
     write_json(folder / SWEEP, document)
     if tasks and scheduler is None:
         found.met(cpu_of(provenance()))

@@ -77,6 +77,8 @@ def _told_if_lost() -> Iterator[None]:
     except Exception as error:
         if isinstance(error, BrokenExecutor):
             who = "A worker process was killed, perhaps for want of memory"
+        elif isinstance(error, MemoryError):
+            who = f"Not enough memory for a block, a smaller --block may do ({error})"
         elif type(error).__module__.startswith("distributed"):
             who = "The Dask cluster was lost, or a worker of it killed"
         elif "DaskDistributedBackend has no worker" in str(error):

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from dpbandit import BadInput, cli
+from dpbandit.studies import Sweep, run_sweep
 from dpbandit.studies import run as running
-from dpbandit.studies import run_sweep
 from dpbandit.studies.workers import workers
 from tests.studies.studies import many
 
@@ -71,8 +71,9 @@ class Cancelled(Exception):
         (Cancelled("reason: scheduler-connection-lost.\nPlease check"), "cluster was lost"),
         (TimeoutError("DaskDistributedBackend has no worker after 10 seconds"), "has no workers"),
         (BrokenExecutor("a worker\nended"), "worker process was killed"),
+        (MemoryError("Unable to allocate 80. GiB"), "Not enough memory .*80. GiB"),
     ],
-    ids=["scheduler", "no workers", "executor"],
+    ids=["scheduler", "no workers", "executor", "memory"],
 )
 def test_every_loss_names_the_remedy(error, sentence):
     def lost():
@@ -137,6 +138,23 @@ def test_a_folder_that_disappears_is_no_success(tmp_path, monkeypatch, after, go
     with pytest.raises(BadInput, match=f"{left}.* --resume"):
         run_sweep(many(3, replicas=1), out, progress=False, backend="threading")
     assert out.exists() == (gone != ".")
+
+
+@pytest.mark.parametrize("place", ["blocks", "audits", "sweep.json"])
+@pytest.mark.parametrize("make", [Path.touch, Path.mkdir, os.mkfifo])
+def test_a_folder_that_holds_something_else_is_told_before_the_first_round(
+    tmp_path, monkeypatch, place, make
+):
+    """Files where folders are wanted, folders and pipes where files are."""
+    make(tmp_path / place)
+    played = []
+    monkeypatch.setattr(running.Configuration, "play", lambda *_: played.append(1))
+    values = {**many(3, replicas=1).model_dump(), "audit": {"runs": 400, "horizon": 2}}
+    values["agents"] = [{"id": "dp-ucb"}]
+    fine = (make is Path.mkdir) == (place != "sweep.json") and make is not os.mkfifo
+    with pytest.raises(BadInput if not fine else AttributeError, match=r"Cannot|NoneType"):
+        run_sweep(Sweep.of(values), tmp_path, progress=False, backend="threading")
+    assert bool(played) == fine
 
 
 SWEEP = (
