@@ -7,6 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from dpbandit.base.files import named
 from dpbandit.base.inputs import BadInput
 from dpbandit.commands.audit import audit
 from dpbandit.commands.certify import certify
@@ -72,8 +73,11 @@ def main() -> None:
         _refuse("Expected input that is nested less deeply.")
     except BrokenExecutor:
         _refuse("A worker process was killed, perhaps for want of memory: choose fewer --jobs.")
-    except (OSError, UnicodeError) as error:
-        _refuse(f"The system refuses: {error}.")
+    except OSError as error:
+        where = f"use {named(error.filename)}" if error.filename else "go on"
+        _refuse(f"Cannot {where}: {error.strerror or error}.")
+    except UnicodeError as error:
+        _refuse(f"Cannot write what is no text: {error}.")
     except SystemExit as stop:
         if stop.code == _INTERRUPTED:  # Typer's answer to a KeyboardInterrupt, in silence
             print("dpbandit: interrupted.", file=sys.stderr)

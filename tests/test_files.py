@@ -122,9 +122,19 @@ def test_toml_beyond_reason_is_one_sentence(tmp_path, text):
         (MemoryError(), "Not enough memory. "),
         (RecursionError("maximum depth"), "nested less deeply"),
         (OSError(28, "No space left on device"), "No space left on device"),
+        (PermissionError(13, "Permission denied", "a" * 999), "Cannot use aaa"),
+        (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates"), "what is no text"),
         (BadInput("Cannot read \udcff\n\x1b[1m\0."), r"Cannot read \udcff\n\x1b[1m\x00."),
     ],
-    ids=["memory", "memory without words", "recursion", "system", "names that are no text"],
+    ids=[
+        "memory",
+        "memory without words",
+        "recursion",
+        "system",
+        "file",
+        "text",
+        "names that are no text",
+    ],
 )
 def test_every_failure_is_one_line(monkeypatch, capsys, error, sentence):
     """Whatever a command runs into; what is a mistake of ours keeps its traceback."""
