@@ -25,6 +25,7 @@ from dpbandit.base.streams import Streams
 from dpbandit.experiments import CASES
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
+from dpbandit.privacy.sums.processes import BLT, Tree
 from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
@@ -131,7 +132,7 @@ def test_reference_problem_p1(benchmark, agent, settings, most):
     assert min(seconds) <= most
 
 
-@pytest.mark.parametrize("kind", ["tree", "blt"])
+@pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
 def test_private_sums_against_drawing_their_noise(benchmark, kind):
     """100 replicas x 65 coordinates: the whole release over the floor, drawing the normals."""
     R, d, n = 100, 65, 2000

@@ -18,6 +18,7 @@ from dpbandit.privacy.choices.noisy_vertex import NoisyVertex, SelectionNoise, b
 from dpbandit.privacy.choices.step_budgets import Profile, certified_budgets, paper_budgets
 from dpbandit.privacy.sums.calibrate import least_multiplier
 from dpbandit.privacy.sums.prefix_sums import BLTNoise, PrefixSum, mu_after
+from dpbandit.privacy.sums.processes import BLT
 from dpbandit.privacy.sums.staggered import StaggeredNoise
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 
@@ -171,7 +172,7 @@ class DPHDB(FrankWolfeSettings):
         statistic = self.gradients(spec, bound=self._bound, gradient_clip=clip)
         n = schedule.steps(spec.horizon)
         multiplier = least_multiplier(
-            "blt", horizon=n, refresh_every=1, epsilon=self.epsilon, delta=self.delta
+            BLT(), horizon=n, refresh_every=1, epsilon=self.epsilon, delta=self.delta
         )
         noise = StaggeredNoise(
             streams,

@@ -11,8 +11,8 @@ from dpbandit.base.inputs import BadInput, gaussian_target, one_of, positive, wh
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.statistics.moments import Moments, SecondMoments
-from dpbandit.privacy.sums.calibrate import Kind
 from dpbandit.privacy.sums.certified_sums import Target, certified_sum, tail_bound
+from dpbandit.privacy.sums.processes import process_named
 from dpbandit.privacy.sums.shariff_sheffet import ShariffSheffet
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 
@@ -92,7 +92,7 @@ class DPUCB:
     """what is released: Gram matrices with moments, or moments alone"""
     calibration: Literal["certified", "paper"] = "certified"
     noise: Literal["gaussian", "wishart"] = "gaussian"
-    prefix_sums: Kind | None = None
+    prefix_sums: Literal["tree", "blt"] | None = None
     arms: Literal["disjoint", "joint"] | None = None
     alpha: Alpha | None = None
     """width in ranges of the reward (2 sigma), 0 is greedy, or "theory", which needs a shift above
@@ -166,7 +166,8 @@ class DPUCB:
         every = self.refresh_every or (1 if paper else ceil(spec.horizon / 100))
         target = Target(self.epsilon, self.delta, spec.horizon, every)
         if isinstance(statistic, Moments) or self._plain:
-            sums = certified_sum(self.prefix_sums or "blt", statistic, streams, target)
+            process = process_named(self.prefix_sums or "blt")
+            sums = certified_sum(process, statistic, streams, target)
             spectrum = tail_bound(
                 statistic.block_dim,
                 target,

@@ -15,7 +15,8 @@ from dpbandit.agents.convex.one_point import Noise
 from dpbandit.base.inputs import BadInput, one_of, positive
 from dpbandit.base.streams import Streams
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.sums.calibrate import NoiseLaw, noisy_prefix_sum
+from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
+from dpbandit.privacy.sums.processes import NoiseLaw, Tree
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import Spec
 
@@ -103,7 +104,7 @@ class DPFTRL:
             return Resting(loss.domain, R)
         statistic, noise = gradients(loss), self._noise()
         sums = noisy_prefix_sum(
-            "tree",
+            Tree(),
             statistic,
             streams,
             horizon=spec.horizon,

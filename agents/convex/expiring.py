@@ -9,14 +9,9 @@ from dpbandit.base.inputs import BadInput, gaussian_target, one_of, privacy_targ
 from dpbandit.base.streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
-from dpbandit.privacy.sums.calibrate import (
-    NoiseLaw,
-    Process,
-    law_named,
-    least_multiplier,
-    noisy_prefix_sum,
-)
+from dpbandit.privacy.sums.calibrate import law_named, least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.prefix_sums import PrefixSum
+from dpbandit.privacy.sums.processes import NoiseLaw, Process, Tree, Window
 from dpbandit.privacy.sums.window_tree import Mode, depth
 from dpbandit.specs.convex import ConvexSpec
 
@@ -66,11 +61,10 @@ class ExpiringSums:
 
     def make(self, loss: Loss, curvature: float, streams: Streams, *, horizon: int) -> PrefixSum:
         """The door, for `horizon` rounds of losses whose surrogates have that curvature."""
-        statistic, window = gradients(loss), None
-        process: Process = "tree"
+        statistic = gradients(loss)
+        process: Process = Tree()
         if not self._lasting(horizon):
-            process = "window-lazy" if self.mode == "lazy" else "window"
-            window = self.window
+            process = Window(self.window, lazy=self.mode == "lazy")
         if self.calibration == "paper":
             multiplier = self.printed(loss, curvature) / statistic.sensitivity
         else:
@@ -82,7 +76,6 @@ class ExpiringSums:
                 delta=self.delta or 0.0,
                 law=self.noise,
                 dim=prod(statistic.shape),
-                window=window,
             )
         return noisy_prefix_sum(
             process,
@@ -92,7 +85,6 @@ class ExpiringSums:
             refresh_every=1,
             noise_multiplier=multiplier,
             law=self.noise,
-            window=window,
         )
 
     def ledger(self, sums: PrefixSum, *, horizon: int) -> Ledger:

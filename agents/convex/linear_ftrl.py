@@ -13,8 +13,8 @@ from dpbandit.agents.convex.leaders import (
 from dpbandit.base.inputs import BadInput, gaussian_target, one_of, positive, privacy_target
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
-from dpbandit.privacy.sums.calibrate import NoiseLaw
 from dpbandit.privacy.sums.certified_sums import Target, certified_sum
+from dpbandit.privacy.sums.processes import NoiseLaw, Padded
 from dpbandit.specs.protocols import Spec
 
 
@@ -86,7 +86,7 @@ class LinearFTRL:
             return Resting(domain, len(streams))
         statistic = gradients(loss)
         target = Target(self.epsilon, self.delta or 0.0, horizon=T, refresh_every=1)
-        sums = certified_sum("padded", statistic, streams, target, law=self.noise)
+        sums = certified_sum(Padded(), statistic, streams, target, law=self.noise)
         rate = self.rate or domain.outer_radius / (loss.lipschitz * sqrt(T))
         leader = Leader(domain, len(streams), curvature=0.0, anchored=False, start=1 / rate)
         ledger = Ledger((sums.spend,)) if self.epsilon < inf else no_privacy("sums without noise")

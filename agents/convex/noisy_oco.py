@@ -20,7 +20,8 @@ from dpbandit.base.streams import Streams
 from dpbandit.domains import Simplex
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.sums.calibrate import NoiseLaw, noisy_prefix_sum
+from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
+from dpbandit.privacy.sums.processes import NoiseLaw, Tree
 from dpbandit.specs.protocols import Spec
 
 
@@ -101,7 +102,7 @@ class NoisyOCO:
         statistic = gradients(loss)
         noise = self._target()
         sums = noisy_prefix_sum(
-            "tree",
+            Tree(),
             statistic,
             streams,
             horizon=T,

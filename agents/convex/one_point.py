@@ -25,6 +25,7 @@ from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
 from dpbandit.privacy.statistics.moments import Statistic
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum, least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.one_point import LocalSums, LocalValues, OnePointEstimates, largest
+from dpbandit.privacy.sums.processes import Tree
 from dpbandit.specs.convex import ConvexSpec, told
 from dpbandit.specs.protocols import Spec
 
@@ -205,7 +206,7 @@ class Noise:
             growth = sqrt(k) if self.law == "laplace" else 1.0
             return self.printed / (growth * vectors.sensitivity)
         return least_multiplier(
-            "tree",
+            Tree(),
             horizon=leaves + 1,
             refresh_every=1,
             epsilon=self.epsilon,
@@ -232,7 +233,7 @@ class Noise:
         if self.law == "none":
             return exact_prefix_sum(estimates, horizon=horizon, refresh_every=batch)
         return noisy_prefix_sum(
-            "tree",
+            Tree(),
             estimates,
             streams,
             horizon=horizon,

@@ -21,9 +21,10 @@ from dpbandit.privacy.accounting.pure import PureSpend
 from dpbandit.privacy.accounting.spends import GaussianSpend, Spend
 from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
 from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.calibrate import NoiseLaw, law_named, noisy_prefix_sum
+from dpbandit.privacy.sums.calibrate import law_named, noisy_prefix_sum
 from dpbandit.privacy.sums.certified_sums import Target, certified_sum
 from dpbandit.privacy.sums.prefix_sums import PrefixSum
+from dpbandit.privacy.sums.processes import NoiseLaw, Tree
 from dpbandit.privacy.sums.unknown_horizon import HybridNoise
 from dpbandit.specs.protocols import Spec
 
@@ -126,9 +127,9 @@ class PFTAL:
     def _tree(self, statistic: ClippedVectors, streams: Streams, horizon: int) -> PrefixSum:
         if self.calibration == "certified":
             target = Target(self.epsilon, self.delta or 0.0, horizon, refresh_every=1)
-            return certified_sum("tree", statistic, streams, target, law=self.noise)
+            return certified_sum(Tree(), statistic, streams, target, law=self.noise)
         return noisy_prefix_sum(  # c = L log2(T) / epsilon, over 2 L
-            "tree",
+            Tree(),
             statistic,
             streams,
             horizon=horizon,

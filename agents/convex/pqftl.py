@@ -15,6 +15,7 @@ from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.statistics.moments import SecondMoments
 from dpbandit.privacy.sums.certified_sums import Target, certified_sum
 from dpbandit.privacy.sums.prefix_sums import PrefixSum
+from dpbandit.privacy.sums.processes import Tree
 from dpbandit.specs.protocols import Spec
 
 
@@ -81,7 +82,7 @@ class PQFTL:
             reward_high=loss.bound,
         )
         target = Target(self.epsilon, self.delta, horizon=T, refresh_every=1)
-        sums = certified_sum("tree", statistic, streams, target)
+        sums = certified_sum(Tree(), statistic, streams, target)
         ledger = Ledger((sums.spend,)) if self.epsilon < inf else no_privacy("sums without noise")
         return PQFTLAgent(loss.domain, statistic, sums, ledger, len(streams), H)
 

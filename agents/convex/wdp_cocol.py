@@ -11,7 +11,7 @@ from dpbandit.base.inputs import BadInput, inside, one_of, positive
 from dpbandit.base.streams import Streams
 from dpbandit.domains.local_oracles import local_oracle
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.sums.calibrate import NoiseLaw
+from dpbandit.privacy.sums.processes import NoiseLaw
 from dpbandit.privacy.sums.window_tree import Mode
 from dpbandit.specs.protocols import Spec
 

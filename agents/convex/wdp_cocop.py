@@ -18,7 +18,7 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import one_of, positive
 from dpbandit.base.streams import Streams
 from dpbandit.domains import Domain, nearest
-from dpbandit.privacy.sums.calibrate import NoiseLaw
+from dpbandit.privacy.sums.processes import NoiseLaw
 from dpbandit.privacy.sums.window_tree import Mode
 from dpbandit.specs.protocols import Spec
 

@@ -1,7 +1,7 @@
 """The exponential mechanism on a ball: the door of the sums of convex losses."""
 
 from math import inf
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ class BallDraws(Mechanism):
         draws: points that each replica may be given.
     """
 
-    order: ClassVar[float] = inf
+    order = inf
     """the norm in which `sensitivity` is meant: losses anywhere"""
     sensitivity = 1.0
 

@@ -9,6 +9,7 @@ from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.statistics.moments import ClippedEntries
 from dpbandit.privacy.sums.certified_sums import Target, certified_sum
+from dpbandit.privacy.sums.processes import Tree
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import Spec, fits
 
@@ -63,7 +64,7 @@ class NoisyFTRL:
         spec = fits(self, spec, ExpertsSpec)
         d, T = spec.n_actions, spec.horizon
         target = Target(self.epsilon, self.delta, T, refresh_every=1)
-        sums = certified_sum("tree", ClippedEntries(d), streams, target)
+        sums = certified_sum(Tree(), ClippedEntries(d), streams, target)
         return WeightedMajority(
             spec,
             streams,

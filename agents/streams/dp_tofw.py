@@ -31,6 +31,7 @@ from dpbandit.privacy.sums.calibrate import exact_prefix_sum
 from dpbandit.privacy.sums.certified_sums import Target, certified_sum
 from dpbandit.privacy.sums.generalised_sums import Printed, certified_tree_sum, printed_tree_sum
 from dpbandit.privacy.sums.prefix_sums import PrefixSum
+from dpbandit.privacy.sums.processes import process_named
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import Spec
 
@@ -172,7 +173,7 @@ class DPTOFW(FrankWolfeStream):
             return exact_prefix_sum(statistic, horizon=T, refresh_every=1)
         if not self._shaped:
             target = Target(self.epsilon, self.delta, T, refresh_every=1)
-            return certified_sum(self._process, statistic, streams, target)
+            return certified_sum(process_named(self._process), statistic, streams, target)
         if not paper:
             return certified_tree_sum(
                 statistic, streams, horizon=T, epsilon=self.epsilon, delta=self.delta

@@ -21,6 +21,7 @@ from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
 from dpbandit.privacy.sums.certified_sums import Target, certified_sum
 from dpbandit.privacy.sums.prefix_sums import PrefixSum
+from dpbandit.privacy.sums.processes import process_named
 from dpbandit.specs.convex import told
 from dpbandit.specs.feature_moments import second_moment
 from dpbandit.specs.protocols import Spec
@@ -132,7 +133,7 @@ class LocalisedTOFW:
         if self.epsilon == inf:
             return exact_prefix_sum(statistic, horizon=horizon, refresh_every=every)
         target = Target(self.epsilon, self.delta, horizon, every)
-        return certified_sum(self.prefix_sums, statistic, streams, target)
+        return certified_sum(process_named(self.prefix_sums), statistic, streams, target)
 
 
 class Block(NamedTuple):

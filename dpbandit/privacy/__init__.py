@@ -1,1 +1,91 @@
-"""The privacy core: mechanisms are the only door through which data reaches the future."""
+"""Privacy: data reaches the future through mechanisms alone, and ledgers say what that costs.
+
+What the author of an agent needs is here; what it is made of lies in `accounting`, `statistics`,
+`noise`, `sums` and `choices`, is internal, and may move.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpbandit.privacy.accounting.gdp import delta_of as delta_of
+    from dpbandit.privacy.accounting.gdp import epsilon_of as epsilon_of
+    from dpbandit.privacy.accounting.gdp import mu_of as mu_of
+    from dpbandit.privacy.accounting.least_noise import least_noise as least_noise
+    from dpbandit.privacy.accounting.ledger import Ledger as Ledger
+    from dpbandit.privacy.accounting.ledger import no_data as no_data
+    from dpbandit.privacy.accounting.ledger import no_privacy as no_privacy
+    from dpbandit.privacy.accounting.pure import BoundedRangeSpend as BoundedRangeSpend
+    from dpbandit.privacy.accounting.pure import PureSpend as PureSpend
+    from dpbandit.privacy.accounting.spends import GaussianSpend as GaussianSpend
+    from dpbandit.privacy.accounting.spends import Parallel as Parallel
+    from dpbandit.privacy.certificate import Certificate as Certificate
+    from dpbandit.privacy.certificate import certificate as certificate
+    from dpbandit.privacy.choices.hard_thresholding import (
+        NoisyHardThresholding as NoisyHardThresholding,
+    )
+    from dpbandit.privacy.choices.noisy_vertex import NoisyVertex as NoisyVertex
+    from dpbandit.privacy.choices.selection import OneShotTopK as OneShotTopK
+    from dpbandit.privacy.choices.sparse_vector import (
+        SegmentAboveThreshold as SegmentAboveThreshold,
+    )
+    from dpbandit.privacy.mechanism import BudgetExceeded as BudgetExceeded
+    from dpbandit.privacy.mechanism import Mechanism as Mechanism
+    from dpbandit.privacy.noise.laws import Gaussian as Gaussian
+    from dpbandit.privacy.noise.laws import Gumbel as Gumbel
+    from dpbandit.privacy.noise.laws import KNorm as KNorm
+    from dpbandit.privacy.noise.laws import Laplace as Laplace
+    from dpbandit.privacy.statistics.arm_sums import ArmSums as ArmSums
+    from dpbandit.privacy.statistics.directions import SignedDirections as SignedDirections
+    from dpbandit.privacy.statistics.moments import ClippedVectors as ClippedVectors
+    from dpbandit.privacy.statistics.moments import Moments as Moments
+    from dpbandit.privacy.statistics.moments import SecondMoments as SecondMoments
+    from dpbandit.privacy.statistics.moments import Statistic as Statistic
+    from dpbandit.privacy.sums.batch_sums import BatchSum as BatchSum
+    from dpbandit.privacy.sums.calibrate import exact_prefix_sum as exact_prefix_sum
+    from dpbandit.privacy.sums.certified_sums import Target as Target
+    from dpbandit.privacy.sums.certified_sums import certified_sum as certified_sum
+    from dpbandit.privacy.sums.fading import FadingSum as FadingSum
+    from dpbandit.privacy.sums.fading import certified_fading_sum as certified_fading_sum
+    from dpbandit.privacy.sums.one_point import LocalValues as LocalValues
+    from dpbandit.privacy.sums.prefix_sums import PrefixSum as PrefixSum
+    from dpbandit.privacy.sums.processes import BLT as BLT
+    from dpbandit.privacy.sums.processes import Tree as Tree
+    from dpbandit.privacy.sums.processes import Window as Window
+
+_HOMES = {
+    "accounting.gdp": "delta_of epsilon_of mu_of",
+    "accounting.least_noise": "least_noise",
+    "accounting.ledger": "Ledger no_data no_privacy",
+    "accounting.pure": "BoundedRangeSpend PureSpend",
+    "accounting.spends": "GaussianSpend Parallel",
+    "certificate": "Certificate certificate",
+    "choices.hard_thresholding": "NoisyHardThresholding",
+    "choices.noisy_vertex": "NoisyVertex",
+    "choices.selection": "OneShotTopK",
+    "choices.sparse_vector": "SegmentAboveThreshold",
+    "mechanism": "BudgetExceeded Mechanism",
+    "noise.laws": "Gaussian Gumbel KNorm Laplace",
+    "statistics.arm_sums": "ArmSums",
+    "statistics.directions": "SignedDirections",
+    "statistics.moments": "ClippedVectors Moments SecondMoments Statistic",
+    "sums.batch_sums": "BatchSum",
+    "sums.calibrate": "exact_prefix_sum",
+    "sums.certified_sums": "Target certified_sum",
+    "sums.fading": "FadingSum certified_fading_sum",
+    "sums.one_point": "LocalValues",
+    "sums.prefix_sums": "PrefixSum",
+    "sums.processes": "BLT Tree Window",
+}
+_FACE = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    """Each name when it is asked for: its own modules import one another, not this face."""
+    if name in _FACE:
+        return getattr(import_module(f"{__name__}.{_FACE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_FACE])

@@ -35,7 +35,8 @@ class Mechanism(ABC):
     spend: Spend
     """cost of all `uses` calls together, for one user"""
     sensitivity: float
-    """how far replacing one user's round moves `query`, in L2"""
+    """how far replacing one user's round moves `query`, in the norm l_order"""
+    order: float = 2
     uses: int
     """calls that `spend` covers"""
     _used: int = 0

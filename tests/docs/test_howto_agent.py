@@ -39,6 +39,6 @@ def test_its_door_is_as_wide_as_it_says_and_it_remembers_releases_alone(private_
 
 def test_a_wrong_sensitivity_would_be_seen(private_segments, monkeypatch):
     """Prey: forgets that a user of another arm moves two cells."""
-    monkeypatch.setattr(private_segments.CellSums, "sensitivity", 2**0.5)
+    monkeypatch.setattr(private_segments.ArmSums, "sensitivity", 2**0.5)
     moves = largest_move(*two_worlds(private_segments.PrivateSegments(), DISJOINT, 7), 7)
     assert moves.max() > 1.2

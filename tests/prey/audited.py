@@ -12,6 +12,7 @@ from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveT
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.statistics.moments import Moments
 from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.sums.processes import Tree
 from tests.prey.leaks import (
     HalfTheNoise,
     NoContextClip,
@@ -204,11 +205,11 @@ class Sums:
 
     def make(self, spec: Any, streams: Any) -> Any:
         multiplier = least_multiplier(
-            "tree", horizon=spec.horizon, refresh_every=1, epsilon=self.epsilon, delta=self.delta
+            Tree(), horizon=spec.horizon, refresh_every=1, epsilon=self.epsilon, delta=self.delta
         )
         agent = PlaysTheSign(streams)
         sums = noisy_prefix_sum(
-            "tree",
+            Tree(),
             self._statistic(spec),
             streams,
             horizon=spec.horizon,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -119,7 +119,7 @@ class NoisyHardThresholding(Mechanism):
         radius: of the l_1 ball for each block.
     """
 
-    order: ClassVar[float] = np.inf
+    order = np.inf
     """the norm in which `sensitivity` is meant: one coordinate of a round's gradient"""
     on_peeled: Callable[[Peeled], None] | None = None
 

@@ -1,7 +1,7 @@
 """Private Frank-Wolfe steps: the best vertex of the l_1 ball by a noisy minimum, for many arms."""
 
 from math import inf
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -94,7 +94,7 @@ class NoisyVertex(Mechanism):
     Raises `BudgetExceeded` for more than n steps of an arm, `BadInput` for steps out of order.
     """
 
-    order: ClassVar[float] = inf
+    order = inf
     """the norm in which `sensitivity` is meant: one coordinate of one arm's sum"""
 
     def __init__(

@@ -27,12 +27,12 @@ from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import at_least, gaussian_target, inside
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.k_norm import LaplaceSpend
+from dpbandit.privacy.accounting.least_noise import least_noise
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.accounting.sequential import Sequential
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.noise.laws import Gaussian, Gumbel, Laplace
 from dpbandit.privacy.noise.samplers import Sampler
-from dpbandit.privacy.sums.calibrate import least_noise
 
 
 class Peel(Protocol):

@@ -119,7 +119,7 @@ class OneShotTopK(Mechanism):
     for scores of another shape.
     """
 
-    order: ClassVar[float] = inf
+    order = inf
     """the norm in which `sensitivity` is meant: one score"""
     _kind: ClassVar[str] = "top-k"
     _law: ClassVar[Law] = Gumbel(1.0)

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.statistics.moments import Statistic
-from dpbandit.privacy.sums.calibrate import NoiseLaw, Process, least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.prefix_sums import PrefixSum
+from dpbandit.privacy.sums.processes import NoiseLaw, Process
 
 
 class Target(NamedTuple):

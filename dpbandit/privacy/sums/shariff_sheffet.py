@@ -23,6 +23,7 @@ from dpbandit.privacy.statistics.moments import SecondMoments
 from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
 from dpbandit.privacy.sums.certified_sums import Spectrum, Target, tail_bound
 from dpbandit.privacy.sums.prefix_sums import PrefixSum, TreeNoise, leaves
+from dpbandit.privacy.sums.processes import Tree
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class ShariffSheffet:
         T, every = self.target.horizon, self.target.refresh_every
         if self.noise == "gaussian" or self.target.epsilon == inf:
             return noisy_prefix_sum(
-                "tree",
+                Tree(),
                 self.statistic,
                 streams,
                 horizon=T,

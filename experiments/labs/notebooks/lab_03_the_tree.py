@@ -34,9 +34,8 @@ from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
 from dpbandit.privacy.noise.laws import Gaussian
 from dpbandit.privacy.sums.calibrate import least_multiplier
-from dpbandit.privacy.sums.honaker import HonakerNoise
-from dpbandit.privacy.sums.prefix_sums import BLTNoise, TreeNoise
-from dpbandit.privacy.sums.square_root import SquareRootNoise
+from dpbandit.privacy.sums.prefix_sums import BLTNoise
+from dpbandit.privacy.sums.processes import BLT, Honaker, SquareRoot, Tree
 from dpbandit.specs.protocols import ContextualSpec
 
 sns.set_theme(style="ticks", palette="colorblind")
@@ -143,7 +142,7 @@ print(f"customer 1 is in {nodes} nodes; scale {scale:.2f}; last count {theory[-1
 print(f"measured / theory: from {(measured / theory).min():.3f} to {(measured / theory).max():.3f}")
 # a deviation from 4,000 runs errs by 1 / sqrt(8,000) = 1.1 %; the worst of 255 by 5 times that
 assert np.abs(measured / theory - 1).max() < 0.056
-assert abs(scale - least_multiplier("tree", horizon=T + 1, refresh_every=1, epsilon=EPSILON,
+assert abs(scale - least_multiplier(Tree(), horizon=T + 1, refresh_every=1, epsilon=EPSILON,
                                     delta=DELTA)) < 1e-6  # fmt: skip
 
 # %% [markdown]
@@ -201,25 +200,17 @@ def scale_of(process, counts=T):
     )
 
 
-def opened(process, name):
-    """A fresh process with the noise it needs, for RUNS runs at once."""
-    s = scale_of(process)
-    if process == "blt":
-        return BLTNoise(streams.normals(name), stddev=s)
-    if process == "square-root":
-        return SquareRootNoise(streams.normals(name), stddev=s, leaves=T)
-    node = Gaussian(s).sampler(streams, name, ())
-    if process == "honaker":
-        return HonakerNoise(node, stddev=s, leaves=T)
-    return TreeNoise(node, stddev=s)
+def opened(process):
+    """Its noise, as large as it has to be, for RUNS runs at once."""
+    return process.noise(Gaussian(scale_of(process)), streams, (), T)
 
 
 theory, noise = {}, {}
-for process in ("tree", "honaker", "square-root", "blt"):
-    source = opened(process, process)
+for process in (Tree(), Honaker(), SquareRoot(), BLT()):
+    source = opened(process)
     draws = [(source().copy(), source.stddev) for _ in range(T)]
-    noise[process] = np.array([N for N, _ in draws])
-    theory[process] = np.array([s for _, s in draws])
+    noise[process.word] = np.array([N for N, _ in draws])
+    theory[process.word] = np.array([s for _, s in draws])
 
 t = np.arange(1, T + 1)
 theory["fresh noise each time"] = np.full(T, sqrt(T) / mu)
@@ -273,7 +264,7 @@ sns.despine()
 # %% tags=["solution"]
 for k in (1, 10, 100):
     counts = 10_000 // k
-    blt = BLTNoise(Streams([0]).normals("one"), stddev=scale_of("blt", counts))
+    blt = BLTNoise(Streams([0]).normals("one"), stddev=scale_of(BLT(), counts))
     for _ in range(counts):
         blt()
     print(f"every {k:3d}: {counts:6,} counts, last error {blt.stddev:.2f}")
@@ -324,7 +315,7 @@ print("each step saves a factor of", (sizes[:-1] / sizes[1:]).round(2))
 print(f"all together {sizes[0] / sizes[-1]:.2f}")
 bought = epsilon_of(sqrt(nodes) / sizes[0], DELTA)
 print(f"the noise of the first line really has epsilon {bought:.3f}")
-assert abs(sizes[-1] - scale_of("tree", T)) < 1e-6  # what the package uses
+assert abs(sizes[-1] - scale_of(Tree(), T)) < 1e-6  # what the package uses
 assert 12 < sizes[0] / sizes[-1] < 12.5
 
 # %% [markdown]
@@ -383,15 +374,9 @@ assert 13 < ratio < 14.5
 T = 10_000
 most = max(int(i).bit_count() for i in range(1, T + 1))  # noises in one count
 worst = {"tree, noise of a paper": sizes[0] * sqrt(most)}
-for process in ("tree", "honaker", "blt"):
-    s, one = scale_of(process, T), Streams([0])
-    node = Gaussian(s).sampler(one, "node", ())
-    source = {
-        "tree": lambda s=s, node=node: TreeNoise(node, stddev=s),
-        "honaker": lambda s=s, node=node: HonakerNoise(node, stddev=s, leaves=T),
-        "blt": lambda s=s, one=one: BLTNoise(one.normals("z"), stddev=s),
-    }[process]()
-    worst[process] = max((source(), source.stddev)[1] for _ in range(T))
+for process in (Tree(), Honaker(), BLT()):
+    source = process.noise(Gaussian(scale_of(process, T)), Streams([0]), (), T)
+    worst[process.word] = max((source(), source.stddev)[1] for _ in range(T))
 for name, size in worst.items():
     less = worst["tree, noise of a paper"] / size
     print(f"{name:24s} worst count {size:6.1f}   {less:5.1f} times less")

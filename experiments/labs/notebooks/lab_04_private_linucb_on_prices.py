@@ -32,6 +32,7 @@ from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.sums.calibrate import least_multiplier
 from dpbandit.privacy.sums.prefix_sums import BLTNoise
+from dpbandit.privacy.sums.processes import BLT
 from dpbandit.results.plots import half_band
 
 sns.set_theme(style="ticks", palette="colorblind")
@@ -131,7 +132,7 @@ SENSITIVITY = sqrt(4.5)  # of (x x', r x) together, if |x| <= 1 and |r| <= 1: on
 EVERY = CUSTOMERS // 100  # DP-UCB publishes a hundred times
 
 scale = SENSITIVITY * least_multiplier(
-    "blt", horizon=CUSTOMERS, refresh_every=EVERY, epsilon=1.0, delta=DELTA
+    BLT(), horizon=CUSTOMERS, refresh_every=EVERY, epsilon=1.0, delta=DELTA
 )
 source = BLTNoise(Streams([0]).normals("noise"), stddev=scale)
 noise = np.array([(source(), source.stddev)[1] for _ in range(100)])

@@ -42,6 +42,7 @@ from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.sums.processes import Tree, Window
 from dpbandit.privacy.sums.window_tree import WindowTreeNoise
 from dpbandit.running.environments import problem_maker
 
@@ -117,8 +118,8 @@ W, ROUNDS, TARGET = 16, 1_025, {"epsilon": 2.0, "delta": 1e-3}
 
 def running_sum(window: int | None, streams: Streams):
     """A noisy running sum with the least noise that keeps its promise; None: for ever."""
-    process = "window-lazy" if window else "tree"
-    size = {"horizon": ROUNDS, "refresh_every": 1, "window": window}
+    process = Window(window, lazy=True) if window else Tree()
+    size = {"horizon": ROUNDS, "refresh_every": 1}
     multiplier = least_multiplier(process, **size, **TARGET)
     answers = ClippedVectors(1)
     return noisy_prefix_sum(process, answers, streams, noise_multiplier=multiplier, **size)

@@ -17,6 +17,7 @@ from dpbandit.privacy.accounting.wishart import WishartSpend
 from dpbandit.privacy.certificate import HONESTY, certificate
 from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum, least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.sums.processes import BLT, Tree
 
 CLAIMS = [(0.1, 1e-6), (1.0, 1e-5), (1.0, 1e-9), (8.0, 1e-4)]
 
@@ -102,7 +103,7 @@ def test_accountants_agree_and_rank(epsilon, delta):
     assert report["zCDP (BS)"] > report["zCDP (CKS)"] > 1.05 * report["PLD"]
 
 
-@pytest.mark.parametrize("kind", ["tree", "blt"])
+@pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
 @pytest.mark.parametrize(("epsilon", "delta"), CLAIMS)
 def test_least_multiplier_is_certified_at_the_claim(kind, epsilon, delta):
     """Oracle: over horizons, batches and statistics, the mechanism made with the least multiplier
@@ -140,21 +141,21 @@ def test_tree_and_blt_multipliers_golden():
     """Golden: at m = 10^4 leaves, (1, 1e-4): sqrt(14) / 0.313902 = 11.92 a node (privacy.md section
     2); the BLT's one-shot z is 1.98741 / 0.313902 = 6.33. Infinite epsilon needs no noise."""
     target = {"horizon": 10_001, "refresh_every": 1, "epsilon": 1.0, "delta": 1e-4}
-    assert round(least_multiplier("tree", **target), 2) == 11.92
-    assert round(least_multiplier("blt", **target), 2) == 6.33
-    assert least_multiplier("tree", **(target | {"epsilon": inf, "delta": 0.0})) == 0.0
+    assert round(least_multiplier(Tree(), **target), 2) == 11.92
+    assert round(least_multiplier(BLT(), **target), 2) == 6.33
+    assert least_multiplier(Tree(), **(target | {"epsilon": inf, "delta": 0.0})) == 0.0
 
 
 def test_no_noise_is_certified_at_infinity():
     """Multiplier 0 and the exact sum tell the ledger infinity, with no user nothing."""
     statistic = ClippedVectors(dim=2)
     shape = {"horizon": 10, "refresh_every": 1}
-    silent = noisy_prefix_sum("blt", statistic, Streams([0]), **shape, noise_multiplier=0.0)
+    silent = noisy_prefix_sum(BLT(), statistic, Streams([0]), **shape, noise_multiplier=0.0)
     for door in (silent, exact_prefix_sum(statistic, **shape)):
         assert certificate(Ledger((door.spend,)), claim=(inf, 1e-5)).epsilon == inf
 
 
-@pytest.mark.parametrize("kind", ["tree", "blt"])
+@pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
 def test_delta_zero_is_refused_with_a_sentence(kind):
     """Gaussian noise has no pure epsilon-DP, and a claim must be a claim."""
     shape = {"horizon": 10, "refresh_every": 1}

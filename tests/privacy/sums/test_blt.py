@@ -12,6 +12,7 @@ from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.sums import prefix_sums as module
 from dpbandit.privacy.sums.calibrate import least_multiplier
 from dpbandit.privacy.sums.prefix_sums import BLTNoise, TreeNoise, mu_after
+from dpbandit.privacy.sums.processes import BLT, Tree
 
 
 class Scripted:
@@ -85,10 +86,10 @@ def test_blt_reports_the_norm_of_its_row():
 def test_blt_refuses_more_than_a_million_releases():
     """A million is served, one more is refused by the norm and by the calibration alike."""
     target = {"refresh_every": 1, "epsilon": 1.0, "delta": 1e-5}
-    assert least_multiplier("blt", horizon=10**6 + 1, **target) > 0
+    assert least_multiplier(BLT(), horizon=10**6 + 1, **target) > 0
     with pytest.raises(BadInput, match="at most 1000000"):
-        least_multiplier("blt", horizon=10**6 + 2, **target)
-    assert least_multiplier("tree", horizon=10**6 + 2, **target) > 0
+        least_multiplier(BLT(), horizon=10**6 + 2, **target)
+    assert least_multiplier(Tree(), horizon=10**6 + 2, **target) > 0
 
 
 def test_worst_prefixes_at_ten_thousand():

@@ -1,6 +1,5 @@
 """Calibration: every process and law, certified at the target with the least noise."""
 
-import itertools
 from math import inf, sqrt
 
 import numpy as np
@@ -10,23 +9,27 @@ from dpbandit.base.inputs import BadInput
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting import gdp
 from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
+from dpbandit.privacy.accounting.least_noise import least_noise
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.calibrate import least_multiplier, least_noise, noisy_prefix_sum
+from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.prefix_sums import BLTNoise
+from dpbandit.privacy.sums.processes import (
+    BLT,
+    PROCESSES,
+    SquareRoot,
+    Tree,
+    Window,
+    process_named,
+)
 
+WINDOWS = (Window(8), Window(8, lazy=True))
 PAIRS = [
-    pair
-    for pair in itertools.product(
-        (
-            *("blt", "square-root", "tree", "padded", "honaker", "k-ary"),
-            *("window", "window-lazy", "independent"),
-        ),
-        ("gaussian", "laplace", "k-norm"),
-    )
-    if pair[0] not in ("blt", "square-root") or pair[1] == "gaussian"
+    pytest.param(process, law, id=f"{process.word}-{law}")
+    for process in (*PROCESSES.values(), *WINDOWS)
+    for law in process.laws
 ]
 
 
@@ -35,8 +38,7 @@ PAIRS = [
 def test_least_noise_is_certified_at_the_target(process, law, delta):
     """Oracle: the certificate of what is made meets epsilon; 0.1 % less noise does not."""
     target = {"horizon": 65, "refresh_every": 2}
-    window = {"window": 8} if process.startswith("window") else {}
-    wanted = {"epsilon": 1.0, "delta": delta, "law": law, "dim": 3, **window}
+    wanted = {"epsilon": 1.0, "delta": delta, "law": law, "dim": 3}
     if law == "gaussian" and delta == 0:
         with pytest.raises(BadInput, match="no pure"):
             least_multiplier(process, **target, **wanted)
@@ -50,9 +52,8 @@ def test_least_noise_is_certified_at_the_target(process, law, delta):
             **target,
             noise_multiplier=factor * least,
             law=law,
-            **window,
         )
-        ledger = Ledger((door.spend,), window=16 if window else None)
+        ledger = Ledger((door.spend,), window=16 if process in WINDOWS else None)
         assert (ledger.delta(1.0) <= delta) == (factor == 1.0)
 
 
@@ -61,8 +62,7 @@ def test_the_noise_has_the_size_it_says(process, law):
     """Statistical: chi-square of the released noise against `.stddev`, 4,000 replicas x 3, at a
     release with several nodes. 6 standard errors (heavy tails allowed for): false alarm below 1e-6
     a case; 5 % off in scale is caught (asserted: 10 % in variance is more than the tolerance)."""
-    window = {"window": 8} if process.startswith("window") else {}
-    shape = {"horizon": 17, "refresh_every": 1, "noise_multiplier": 2.0, "law": law, **window}
+    shape = {"horizon": 17, "refresh_every": 1, "noise_multiplier": 2.0, "law": law}
     door = noisy_prefix_sum(process, ClippedVectors(3, 0.7), Streams(range(4000)), **shape)
     for _ in range(13):
         release = door(np.zeros((4000, 3)))
@@ -97,8 +97,8 @@ def test_noise_at_three_horizons(n, node, mf):
     stddev, and the square-root factorisation's |c|^2 = worst prefix / (1 / mu), which the BLT
     reaches within 0.5 % (privacy.md: within 0.42 % of the optimum)."""
     shape = {"horizon": n + 1, "refresh_every": 1, "epsilon": 1.0, "delta": 1 / n}
-    assert least_multiplier("tree", **shape) == pytest.approx(node, rel=5e-3)
-    z = least_multiplier("blt", **shape)
+    assert least_multiplier(Tree(), **shape) == pytest.approx(node, rel=5e-3)
+    z = least_multiplier(BLT(), **shape)
     noise = BLTNoise(Streams([0]).normals("z", 1), stddev=z)
     for _ in range(n):
         noise()
@@ -108,20 +108,18 @@ def test_noise_at_three_horizons(n, node, mf):
 def test_delta_buys_noise_for_a_k_norm_tree():
     """The plain sum is dear: at delta 1e-5 the same tree needs about half of its noise."""
     shape = {"horizon": 1000, "refresh_every": 1, "law": "k-norm", "dim": 5, "epsilon": 1.0}
-    pure = least_multiplier("tree", **shape, delta=0.0)
+    pure = least_multiplier(Tree(), **shape, delta=0.0)
     assert pure == pytest.approx(10)
-    assert least_multiplier("tree", **shape, delta=1e-5) < 0.55 * pure
+    assert least_multiplier(Tree(), **shape, delta=1e-5) < 0.55 * pure
 
 
 def test_combinations_that_do_not_exist_are_refused():
     shape = {"horizon": 10, "refresh_every": 1, "epsilon": 1.0, "delta": 1e-5}
-    with pytest.raises(BadInput, match="gaussian for a BLT"):
-        least_multiplier("blt", **shape, law="laplace")
-    with pytest.raises(BadInput, match="gaussian for a square root"):
-        least_multiplier("square-root", **shape, law="k-norm")
-    with pytest.raises(BadInput, match="only with the window"):
-        least_multiplier("tree", **shape, window=3)
+    with pytest.raises(BadInput, match=r"gaussian for BLT\(\)"):
+        least_multiplier(BLT(), **shape, law="laplace")
+    with pytest.raises(BadInput, match=r"gaussian for SquareRoot\(\)"):
+        least_multiplier(SquareRoot(), **shape, law="k-norm")
     with pytest.raises(BadInput, match="window=None"):
-        least_multiplier("window", **shape)
+        Window(None)
     with pytest.raises(BadInput, match="did you mean tree"):
-        least_multiplier("tre", **shape)
+        process_named("tre")

@@ -14,6 +14,7 @@ from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.sums import prefix_sums as module
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum, noisy_prefix_sum
 from dpbandit.privacy.sums.prefix_sums import PrefixSum, TreeNoise, leaves
+from dpbandit.privacy.sums.processes import BLT, Tree
 
 WIDE = ClippedVectors(dim=2, bound=1e9)
 
@@ -43,7 +44,7 @@ def test_noiseless_tree_is_cumsum(every):
                 assert release is None
 
 
-@pytest.mark.parametrize("kind", ["tree", "blt"])
+@pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
 def test_call_after_the_last_is_refused(kind):
     """Golden, by hand: T = 8, k = 2 gives m = 3 useful releases after rounds 2, 4, 6 (the one after
     round 8 precedes no action); call 9 raises."""
@@ -60,7 +61,7 @@ def test_call_after_the_last_is_refused(kind):
 def test_rounds_of_a_wrong_shape_are_refused(wrong):
     """Broadcast over the noise, one number would be released twice for the price of one."""
     door = noisy_prefix_sum(
-        "tree", WIDE, Streams([1, 2]), horizon=8, refresh_every=1, noise_multiplier=1.0
+        Tree(), WIDE, Streams([1, 2]), horizon=8, refresh_every=1, noise_multiplier=1.0
     )
     with pytest.raises(BadInput, match="shape"):
         door(np.ones(wrong))
@@ -104,7 +105,9 @@ def test_nodes_of_one_release_popcount():
 
 
 @pytest.mark.parametrize("shape", ["vectors", "moments"])
-@pytest.mark.parametrize(("kind", "last"), [("tree", 7), ("tree", 23), ("blt", 5), ("blt", 40)])
+@pytest.mark.parametrize(
+    ("kind", "last"), [(Tree(), 7), (Tree(), 23), (BLT(), 5), (BLT(), 40)], ids=str
+)
 def test_released_noise_has_the_reported_size(kind, last, shape):
     """Statistical: chi-square over 20,000 coordinates of a door fed zeros, for the size `.stddev`
     reports. False alarm 1e-6 per case and change of seed; a scale 5 % off is caught (asserted)."""
@@ -119,7 +122,7 @@ def test_released_noise_has_the_reported_size(kind, last, shape):
     for _ in range(last):
         noise = door(*user) / statistic.units
     column = np.cumsum([1.0, *(module._INV_SCALE @ module._INV_DECAY[:, None] ** range(last - 1))])
-    by_hand = sqrt(last.bit_count()) if kind == "tree" else np.linalg.norm(column)  # of A C^-1
+    by_hand = sqrt(last.bit_count()) if kind == Tree() else np.linalg.norm(column)  # of A C^-1
     size = 6.0 * by_hand * (0.5 if shape == "vectors" else sqrt(4.5))  # times the sensitivity
     assert door.stddev == pytest.approx(size, rel=1e-12)
     assert two_sided(noise, size) > 1e-6
@@ -141,7 +144,7 @@ def test_the_door_shows_its_query_in_units():
 
 
 @pytest.mark.parametrize("dim", [1, 3])
-@pytest.mark.parametrize("kind", ["tree", "blt"])
+@pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
 def test_replicas_do_not_depend_on_their_company(kind, dim):
     """Oracle: six replicas equal groups of 2, 3 and 1 joined, bit for bit, over several blocks."""
     users = np.random.default_rng(2).standard_normal((50, 6, dim))

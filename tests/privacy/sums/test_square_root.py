@@ -11,6 +11,7 @@ from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.prefix_sums import BLTNoise
+from dpbandit.privacy.sums.processes import BLT, SquareRoot
 from dpbandit.privacy.sums.square_root import SquareRootNoise, coefficients
 from tests.privacy.sums.test_blt import known
 from tests.privacy.sums.test_prefix_sums import two_sided
@@ -63,7 +64,7 @@ def test_released_noise_has_the_reported_size(last):
     """Statistical: chi-square over 20,000 coordinates of a door fed zeros. False alarm 1e-6 a case
     and change of seed; a scale 5 % off is caught (asserted)."""
     door = noisy_prefix_sum(
-        "square-root",
+        SquareRoot(),
         ClippedVectors(dim=20_000, bound=0.25),
         Streams([5]),
         horizon=64,
@@ -97,14 +98,14 @@ def test_five_buffers_are_as_good():
     specification at epsilon 1, delta 1e-4)."""
     m, mu = 10_000, mu_of(1.0, 1e-4)
     worst, mean = {}, {}
-    for name, made in (
-        ("square-root", SquareRootNoise(known(np.zeros((m, 1))), stddev=1.0, leaves=m)),
-        ("blt", BLTNoise(known(np.zeros((m, 1))), stddev=1.0)),
+    for process, made in (
+        (SquareRoot(), SquareRootNoise(known(np.zeros((m, 1))), stddev=1.0, leaves=m)),
+        (BLT(), BLTNoise(known(np.zeros((m, 1))), stddev=1.0)),
     ):
         target = {"horizon": m + 1, "refresh_every": 1, "epsilon": 1.0, "delta": 1e-4}
-        z = least_multiplier(name, **target) * mu
+        z = least_multiplier(process, **target) * mu
         sizes = np.array([(made(), made.stddev)[1] for _ in range(m)])
-        worst[name], mean[name] = z * sizes.max(), z * sqrt(np.mean(sizes**2))
+        worst[process.word], mean[process.word] = z * sizes.max(), z * sqrt(np.mean(sizes**2))
     assert worst["square-root"] == pytest.approx(3.998, abs=5e-4)
     assert 1 < worst["blt"] / worst["square-root"] < 1.005
     assert mean["square-root"] / mu == pytest.approx(12.2, abs=0.05)

@@ -13,6 +13,7 @@ from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
 from dpbandit.privacy.sums.prefix_sums import TreeNoise
+from dpbandit.privacy.sums.processes import BLT
 from dpbandit.privacy.sums.unknown_horizon import DoublingSum, HybridNoise, IndependentNoise
 from tests.privacy.sums.prefix_checks import (
     check_batches,
@@ -165,8 +166,8 @@ def doubling(seeds, *, first, every=1, claimed=(1.0, 1e-6), made_for=(1.0, 1e-6)
 
     def epoch(streams, horizon):
         length = {"horizon": horizon, "refresh_every": every}
-        multiplier = least_multiplier("blt", **length, epsilon=made_for[0], delta=made_for[1])
-        return noisy_prefix_sum("blt", statistic, streams, **length, noise_multiplier=multiplier)
+        multiplier = least_multiplier(BLT(), **length, epsilon=made_for[0], delta=made_for[1])
+        return noisy_prefix_sum(BLT(), statistic, streams, **length, noise_multiplier=multiplier)
 
     spend = GaussianSpend(mu_of(*claimed), "doubling BLT sum")
     return DoublingSum(epoch, Streams(seeds), spend, first=first)
@@ -181,10 +182,10 @@ def test_doubling_restarts_the_sum_and_the_noise():
     noises = []
     for number, length in enumerate([3, 6, 12, 24]):
         multiplier = least_multiplier(
-            "blt", horizon=length, refresh_every=1, epsilon=1.0, delta=1e-6
+            BLT(), horizon=length, refresh_every=1, epsilon=1.0, delta=1e-6
         )
         alone = noisy_prefix_sum(
-            "blt",
+            BLT(),
             ClippedVectors(dim=2),
             family.child(f"epoch {number}"),
             horizon=length,

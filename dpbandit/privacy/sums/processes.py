@@ -1,0 +1,235 @@
+"""How noises make up the noise N_1, N_2, ... of a running sum: small values, one for each way.
+
+    process            gaussian   laplace, k-norm     one user is in
+    BLT                yes        no                  |c| in L2, one column of C
+    SquareRoot         yes        no                  the same, O(m) memory: for reference
+    Tree, Padded       yes        yes                 bit_length(m) nodes
+    Honaker            yes        yes                 bit_length(m) nodes
+    KAry               yes        yes, the default    few levels
+    Window(W)          yes        yes                 log2(W) + 1 nodes, for window DP
+    Independent        yes        yes                 1
+
+m is the number of releases. Each says how many nodes a user is in (None where noises are correlated
+and there are no nodes), the Euclidean norm of what she touches, and makes the noise itself.
+"""
+
+from dataclasses import dataclass
+from math import prod, sqrt
+from typing import ClassVar, Literal, Protocol, TypeAlias
+
+from dpbandit.base.inputs import BadInput, one_of, whole
+from dpbandit.base.streams import Streams
+from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
+from dpbandit.privacy.noise.samplers import Sampler
+from dpbandit.privacy.sums.honaker import HonakerNoise
+from dpbandit.privacy.sums.k_ary import KAryNoise
+from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
+from dpbandit.privacy.sums.prefix_sums import BLTNoise, PrefixNoise, TreeNoise
+from dpbandit.privacy.sums.square_root import SquareRootNoise
+from dpbandit.privacy.sums.unknown_horizon import IndependentNoise
+from dpbandit.privacy.sums.window_tree import WindowTreeNoise
+
+NodeLaw: TypeAlias = Gaussian | Laplace | KNorm
+NoiseLaw: TypeAlias = Literal["gaussian", "laplace", "k-norm"]
+LAWS: tuple[NoiseLaw, ...] = ("gaussian", "laplace", "k-norm")
+
+
+class Process(Protocol):
+    """A way to make up N_1, N_2, ...; `word` is its name in settings, notes and streams."""
+
+    laws: ClassVar[tuple[NoiseLaw, ...]]
+
+    @property
+    def word(self) -> str:
+        """Its name."""
+        ...
+
+    def nodes(self, leaves: int) -> int | None:
+        """How many noises one user is in; None: they are correlated."""
+        ...
+
+    def column_norm(self, leaves: int) -> float:
+        """The Euclidean norm of what she touches, in units of her own contribution."""
+        ...
+
+    def noise(
+        self, law: NodeLaw, streams: Streams, shape: tuple[int, ...], leaves: int
+    ) -> PrefixNoise:
+        """The noise (R, *shape) of `leaves` releases, its nodes drawn from `law`."""
+        ...
+
+
+@dataclass(frozen=True)
+class BLT:
+    """Five buffers, within half a percent of the best there is: see `BLTNoise`."""
+
+    laws: ClassVar[tuple[NoiseLaw, ...]] = ("gaussian",)
+    word: ClassVar[str] = "blt"
+
+    def nodes(self, leaves: int) -> None:
+        """None: noises are correlated."""
+
+    def column_norm(self, leaves: int) -> float:
+        """|c|."""
+        return BLTNoise.column_norm(leaves)
+
+    def noise(
+        self, law: NodeLaw, streams: Streams, shape: tuple[int, ...], leaves: int
+    ) -> PrefixNoise:
+        """See `BLTNoise`."""
+        return BLTNoise(streams.normals(_place(self), *shape), stddev=_gaussian(self, law))
+
+
+@dataclass(frozen=True)
+class SquareRoot:
+    """The square root of prefix sums, with all noises in memory: see `SquareRootNoise`."""
+
+    laws: ClassVar[tuple[NoiseLaw, ...]] = ("gaussian",)
+    word: ClassVar[str] = "square-root"
+
+    def nodes(self, leaves: int) -> None:
+        """None: noises are correlated."""
+
+    def column_norm(self, leaves: int) -> float:
+        """|c|."""
+        return SquareRootNoise.column_norm(leaves)
+
+    def noise(
+        self, law: NodeLaw, streams: Streams, shape: tuple[int, ...], leaves: int
+    ) -> PrefixNoise:
+        """See `SquareRootNoise`."""
+        normals = streams.normals(_place(self), *shape)
+        return SquareRootNoise(normals, stddev=_gaussian(self, law), leaves=leaves)
+
+
+class _Nodes:
+    """What all processes share that add up independent nodes."""
+
+    laws: ClassVar[tuple[NoiseLaw, ...]] = LAWS
+    word: ClassVar[str]
+
+    def nodes(self, leaves: int) -> int:
+        """One for each binary digit."""
+        return int(leaves).bit_length()  # NumPy's integers may have no such method
+
+    def column_norm(self, leaves: int) -> float:
+        """The square root of the number of nodes."""
+        return sqrt(self.nodes(leaves))
+
+    def noise(
+        self, law: NodeLaw, streams: Streams, shape: tuple[int, ...], leaves: int
+    ) -> PrefixNoise:
+        """Nodes of that law, added up."""
+        node = law.sampler(streams, _place(self), shape)
+        return self._of(node, sqrt(law.variance(prod(shape))), leaves)
+
+    def _of(self, node: Sampler, stddev: float, leaves: int) -> PrefixNoise:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Tree(_Nodes):
+    """The binary tree: see `TreeNoise`."""
+
+    word: ClassVar[str] = "tree"
+
+    def _of(self, node: Sampler, stddev: float, leaves: int) -> PrefixNoise:
+        return TreeNoise(node, stddev=stddev)
+
+
+@dataclass(frozen=True)
+class Padded(_Nodes):
+    """The binary tree with as many noises in every prefix: see `PaddedTreeNoise`."""
+
+    word: ClassVar[str] = "padded"
+
+    def _of(self, node: Sampler, stddev: float, leaves: int) -> PrefixNoise:
+        return PaddedTreeNoise(node, stddev=stddev, leaves=leaves)
+
+
+@dataclass(frozen=True)
+class Honaker(_Nodes):
+    """The binary tree, read with every node it has released: see `HonakerNoise`."""
+
+    word: ClassVar[str] = "honaker"
+
+    def _of(self, node: Sampler, stddev: float, leaves: int) -> PrefixNoise:
+        return HonakerNoise(node, stddev=stddev, leaves=leaves)
+
+
+@dataclass(frozen=True)
+class KAry(_Nodes):
+    """A tree of many children that may also subtract: see `KAryNoise`."""
+
+    word: ClassVar[str] = "k-ary"
+
+    def nodes(self, leaves: int) -> int:
+        """One a level."""
+        return KAryNoise.nodes_per_leaf(leaves)
+
+    def _of(self, node: Sampler, stddev: float, leaves: int) -> PrefixNoise:
+        return KAryNoise(node, stddev=stddev, leaves=leaves)
+
+
+@dataclass(frozen=True)
+class Independent(_Nodes):
+    """Fresh noise on every leaf: see `IndependentNoise`."""
+
+    word: ClassVar[str] = "independent"
+
+    def nodes(self, leaves: int) -> int:
+        """One."""
+        return int(leaves > 0)
+
+    def _of(self, node: Sampler, stddev: float, leaves: int) -> PrefixNoise:
+        return IndependentNoise(node, stddev=stddev)
+
+
+@dataclass(frozen=True)
+class Window(_Nodes):
+    """A tree that protects the users of the last `window` releases only: see `WindowTreeNoise`."""
+
+    window: int
+    lazy: bool = False
+    """keep a block's root until the next block is full: fewer nodes in use"""
+
+    def __post_init__(self) -> None:
+        whole("window", self.window, 1)
+
+    @property
+    def word(self) -> str:  # type: ignore[override]  # a constant of the others
+        """Its name."""
+        return "window-lazy" if self.lazy else "window"
+
+    def nodes(self, leaves: int) -> int:
+        """One a level of the window."""
+        return WindowTreeNoise.nodes_per_leaf(self.window, leaves)
+
+    def _of(self, node: Sampler, stddev: float, leaves: int) -> PrefixNoise:
+        mode: Literal["lazy", "exact"] = "lazy" if self.lazy else "exact"
+        return WindowTreeNoise(node, stddev=stddev, window=self.window, mode=mode, leaves=leaves)
+
+
+PROCESSES: dict[str, Process] = {
+    process.word: process
+    for process in (BLT(), SquareRoot(), Tree(), Padded(), Honaker(), KAry(), Independent())
+}
+"""By the words of settings."""
+
+
+def process_named(word: str) -> Process:
+    """The process of that name; raises `BadInput` where there is none."""
+    one_of("prefix_sums", word, tuple(PROCESSES))
+    return PROCESSES[word]
+
+
+def _place(process: Process) -> str:
+    """The call site of its random numbers."""
+    return f"{process.word} noise"
+
+
+def _gaussian(process: Process, law: NodeLaw) -> float:
+    """The standard deviation of what must be Gaussian."""
+    if not isinstance(law, Gaussian):
+        raise BadInput(f"Expected law={law!r} to be Gaussian for {process!r}.")
+    return law.stddev
