@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import ceil, inf, log
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -185,7 +185,7 @@ class PotentialDraws(Mechanism):
         uses: calls that will be made.
     """
 
-    order: ClassVar[float] = inf
+    order = inf
     """the norm in which `sensitivity` is meant: one expert's loss"""
 
     def __init__(self, n_experts: int, streams: Streams, plan: PotentialPlan, *, uses: int) -> None:
