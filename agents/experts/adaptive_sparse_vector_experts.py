@@ -104,7 +104,7 @@ class AdaptiveSparseVectorExperts:
         d, T, failure = spec.n_actions, spec.horizon, self.beta or 1 / spec.horizon
         if self.epsilon == inf:
             return self.first_loss or 0.0, without_privacy(T)
-        target = {"epsilon": self.epsilon, "delta": self.delta}
+        target = {"epsilon": float(self.epsilon), "delta": self.delta}
         first = self.first_loss or certified(d, T, failure=failure, **target).margin
         plan = certified(d, T, failure=failure, best_loss=first, **target)
         return first, tightened(plan, **target)

@@ -105,7 +105,7 @@ class PotentialExperts:
     def plan(self, spec: ExpertsSpec) -> "PotentialPlan":
         """K, eta, the threshold and the scales for a problem."""
         K = self.draws or ceil(2 * log(spec.n_actions))
-        each, rounds = self.epsilon / K, log(max(spec.horizon, 2))
+        each, rounds = float(self.epsilon) / K, log(max(spec.horizon, 2))
         paper = self.calibration == "paper"
         if paper:
             eps0, eta = each, self.eta or each / (56 * rounds)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dpbandit.agents.experts.draws import drawn
 from dpbandit.base.arrays import Floats, Ints, pick
-from dpbandit.base.inputs import at_least, privacy_target, shaped
+from dpbandit.base.inputs import BadInput, at_least, privacy_target, shaped
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
@@ -192,4 +192,7 @@ def steepest(
 
     plans = [largest(share * epsilon, affordable) for share in _SHARES]
     bit = max(plans, key=lambda plan: plan.rate).bit_epsilon
-    return largest(bit, lambda plan: plan.ledger.delta(epsilon) <= delta)
+    found = largest(bit, lambda plan: plan.ledger.delta(epsilon) <= delta)
+    if found.rate == 0:
+        raise BadInput(f"Expected epsilon={epsilon!r} at delta={delta!r} to leave a draw anything.")
+    return found

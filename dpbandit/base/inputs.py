@@ -23,6 +23,7 @@ MOST_RUNS = 10_000_000
 """Of an audit, in each of two worlds."""
 MOST_JOBS = 1024
 """Processes: more than a machine has use for."""
+_LEAST_DELTA = 1e-300
 _MOST = 1e50
 """No setting of sense is larger, and powers of larger ones overflow."""
 
@@ -98,12 +99,15 @@ def vector(name: str, value: Any, length: int) -> npt.NDArray[np.float64]:
 
 
 def privacy_target(epsilon: Any, delta: Any) -> None:
-    """Raise `BadInput` unless epsilon > 0 (infinity: no privacy) and delta in [0, 1)."""
+    """Raise `BadInput` unless epsilon > 0 (infinity: no privacy) and delta in [0, 1).
+
+    A delta between 0 and 1e-300 is refused: what is computed with it is no number.
+    """
     if not _is(Real, "epsilon", epsilon) or not epsilon > 0:
         raise BadInput(
             f"Expected epsilon={shown(epsilon)} to be a number > 0, or inf for no privacy."
         )
-    if not _is(Real, "delta", delta) or not 0 <= delta < 1:
+    if not _is(Real, "delta", delta, least=_LEAST_DELTA) or not 0 <= delta < 1:
         raise BadInput(f"Expected delta={shown(delta)} to be a number in [0, 1).")
 
 
@@ -154,6 +158,8 @@ def _is(
         raise BadInput(f"Expected {name}={shown(value)} to be at most {most:g} in size.")
     if 0 < abs(value) < least:
         raise BadInput(f"Expected {name}={shown(value)} to be 0 or at least {least:.2g} in size.")
+    if not isinstance(value, int | float):  # logarithms and formats know no fractions
+        raise BadInput(f"Expected {name}={shown(value)} to be an int or a float: {float(value)}.")
     return True
 
 

@@ -42,9 +42,9 @@ _STEEPEST = 700.0
 """Times step: a larger t leaves one cell."""
 _CLOSE, _STEPS = 1e-7, 60
 """How near log delta comes in a search for epsilon, and when it ends."""
-_WIDTHS = 2.0 ** np.arange(-6, 2)
+_WIDTHS = 2.0 ** np.arange(1, -7, -1)
 """Tried for Chernoff's bound, in units of a normal law's; tails made by sampling ask for less."""
-_KEPT = 4 * WINDOW
+_KEPT = 2 * WINDOW
 """Cells of the convolutions that are remembered."""
 
 
@@ -198,13 +198,22 @@ class Composition:
     def _window(self, t: float, log_mass: float, variance: float) -> tuple[int, int]:
         """The first cell and the number of cells that hold all of the tilted law but its tails."""
         low = self.step * sum(part.count * part.first for part in self._parts)
-        high = self.largest
-        for width in _WIDTHS:
-            s = width * sqrt(2 * _TAIL / max(variance, self.step**2))
-            above, below = (self._added(self._tilted(x)[2]) - log_mass for x in (t + s, t - s))
-            high, low = min(high, (above + _TAIL) / s), max(low, (-below - _TAIL) / s)
+        unit = sqrt(2 * _TAIL / max(variance, self.step**2))
+        high = min(self.largest, self._reach(t, log_mass, unit))
+        low = max(low, -self._reach(t, log_mass, -unit))
         first = floor(low / self.step)
         return first, ceil(high / self.step) - first + 1
+
+    def _reach(self, t: float, log_mass: float, unit: float) -> float:
+        """Chernoff's bound of the tilted law, of its negative if `unit` < 0; unimodal in s."""
+        least = inf
+        for width in _WIDTHS:
+            s = width * unit
+            bound = (self._added(self._tilted(t + s)[2]) - log_mass + _TAIL) / abs(s)
+            if bound >= least:
+                break
+            least = bound
+        return least
 
     def _convolved(self, t: float) -> _Tilted:
         weights, totals, logs = self._tilted(t)

@@ -206,7 +206,7 @@ def lasts(spend: Spend) -> float:
     return min(map(lasts, spend.parts), default=inf) if isinstance(spend, Parallel) else inf
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def composed(*spends: Spend) -> Composition | None:
     """The sum of all their losses, on the finest of their grids; None if one has none."""
     step = min((spend.step for spend in spends), default=inf)

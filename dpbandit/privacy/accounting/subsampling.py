@@ -18,8 +18,8 @@ from dpbandit.privacy.accounting.spends import GaussianSpend, composed
 
 _CLOSE = 0.999
 """A certificate of that much of the target is close enough: another one costs a convolution."""
-_LARGEST = 20.0
-"""Sampling is not counted for releases with a larger ratio."""
+_SMALLEST, _LARGEST = 1e-9, 20.0
+"""Sampling is not counted for releases with a smaller ratio, or a larger one."""
 _DOWN = 1 - 1e-12
 """For the rounding of a ratio to noise and back."""
 
@@ -113,7 +113,7 @@ class SampledGaussianSpend:
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
         """`count` times that of one release, from the dots of the curve."""
-        if self.mu is not None or self.ratio > _LARGEST:
+        if not self._counted:
             return self._unsampled.losses(step)
         far = self.ratio * (self.ratio / 2 + gdp.FAR)  # the largest loss of N(mu, 1), sampled:
         reach = far + log(self.rate + (1 - self.rate) * exp(-far))
@@ -137,7 +137,11 @@ class SampledGaussianSpend:
 
     @property
     def _composed(self) -> Composition | None:
-        return composed(self) if self.mu is None and self.ratio <= _LARGEST else None
+        return composed(self) if self._counted else None
+
+    @property
+    def _counted(self) -> bool:
+        return self.mu is None and _SMALLEST <= self.ratio <= _LARGEST
 
 
 @cache
@@ -154,7 +158,7 @@ def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> f
         return inf
     mu = gdp.mu_of(epsilon, delta)
     unsampled = mu / sqrt(count)
-    if rate == 1 or unsampled >= _LARGEST:
+    if rate == 1 or not _SMALLEST <= unsampled < _LARGEST:
         return unsampled * _DOWN
 
     def ledger(ratio: float) -> Ledger:

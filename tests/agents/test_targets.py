@@ -1,0 +1,84 @@
+"""Certificates at extreme targets: within the claim, soon and in little memory, or refused."""
+
+import time
+from contextlib import suppress
+from dataclasses import fields, replace
+from fractions import Fraction
+from itertools import product
+from resource import RUSAGE_SELF, getrusage
+
+import numpy as np
+import pytest
+
+from dpbandit import certify
+from dpbandit.agents import PFTAL, NoisySGD
+from dpbandit.base.inputs import BadInput
+from tests.harness import DATA
+from tests.pairs import PRIVATE
+
+EXTREMES = list(product((1e-3, 1.0, 1e4, 1e6), (1e-3, 1e-12, 1e-300)))
+BEYOND = [(1e-300, 1e-3), (1e-12, 1e-300), (np.float32(0.3), np.float32(0.1))]
+"""Of these some are refused."""
+CORNERS = [(1e-3, 1e-300), (1.0, 1e-300), (1e4, 1e-3), (1e6, 1e-12)]
+SECONDS, MEGABYTES = 2.0, 500
+AGENTS = {type(config): (config, spec) for config, spec in reversed(PRIVATE)}
+VARIANTS = {repr(config): (config, spec) for config, spec in reversed(PRIVATE)}
+
+
+def certified(config, spec, epsilon, delta):
+    """A certificate that took little time and memory; None, where the target is refused."""
+    names = {field.name for field in fields(config)}
+    target = {n: v for n, v in (("epsilon", epsilon), ("delta", delta)) if n in names}
+    start, before = time.process_time(), getrusage(RUSAGE_SELF).ru_maxrss
+    proof = None
+    with suppress(BadInput):
+        proof = certify(replace(config, **target), spec, accountants=False)
+    megabytes = (getrusage(RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert time.process_time() - start < SECONDS, (config, target)
+    assert megabytes < MEGABYTES, (config, target)
+    return proof
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.__name__)
+def test_extreme_targets_are_met_soon_or_refused(agent):
+    """Discovery, of all private agents. Caught are a calibration that is rounded the wrong way, a
+    search that stalls, and a grid that needs more memory than there is."""
+    config, spec = AGENTS[agent]
+    proofs = [certified(config, spec, *target) for target in CORNERS]
+    assert all(proof.holds for proof in proofs)
+    beyond = [certified(config, spec, *target) for target in BEYOND]
+    assert all(proof.holds for proof in beyond if proof is not None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.__name__)
+def test_all_extreme_targets_at_a_long_horizon(agent):
+    config, spec = AGENTS[agent]
+    proofs = [certified(config, replace(spec, horizon=10_000), *target) for target in EXTREMES]
+    assert all(proof.holds for proof in proofs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_extreme_targets_of_all_variants(part):
+    """Printed calibrations may exceed their claim."""
+    pairs = list(VARIANTS.values())[part::4]
+    assert len(pairs) > 30
+    for config, spec in pairs:
+        for target in CORNERS:
+            proof = certified(config, replace(spec, horizon=10_000), *target)
+            printed = getattr(config, "calibration", "certified") != "certified"
+            assert proof is None or proof.holds or printed, (config, target)
+
+
+@pytest.mark.parametrize("target", [{"epsilon": Fraction(1, 2)}, {"delta": Fraction(1, 100)}])
+def test_fractions_are_refused(target):
+    """They are real numbers, and logarithms of arrays and formats know nothing of them."""
+    with pytest.raises(BadInput, match=r"=Fraction\(1, .*\) to be an int or a float: 0\."):
+        PFTAL(**target)
+
+
+def test_a_delta_below_the_least_is_refused():
+    """Its inverse is no number: infinite noise or a traceback."""
+    with pytest.raises(BadInput, match="delta=5e-324 to be 0 or at least 1e-300"):
+        certify(NoisySGD(delta=5e-324), DATA)
