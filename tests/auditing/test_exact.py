@@ -189,7 +189,7 @@ def test_without_threshold_noise_every_query_costs(kind):
 def test_one_threshold_noise_for_two_runs_is_within_their_price():
     """Exact, all 0/1 sequences of five queries against their opposites, two firings: with Lap(2) on
     the threshold and Lap(4) on queries, runs that share a threshold noise cost at most
-    1/2 + 2 (1/2), and 2 is charged. So this re-use breaks no claim of `AboveThreshold`."""
+    1/2 + 2 (1/2), and 2 is charged. So this reuse breaks no claim of `AboveThreshold`."""
     worst = 0.0
     for theta in (0.0, 2.0):
         law = Law(laplace_law, 2.0, 4.0, "threshold noise used again", theta=theta)

@@ -41,7 +41,7 @@ ADDED = {"compare": ("horizon", "replicas"), "reproduce": ("horizon", "replicas"
 ADDED["audit"] = ("runs",)
 ROWS = {"sgd/table-5-1": "algo=OFW,T=1000,d=5,p=1.5", "window/table-1": "T=64,W=16,epsilon=1"}
 LANGUAGES = ("python", "toml", "sh", "console")
-LOOKED_AT = {"ruff", "mypy", "sphinx-build", "git", "cd", "dask", "pytest-benchmark"}
+LOOKED_AT = {"pre-commit", "ruff", "mypy", "sphinx-build", "git", "cd", "dask", "pytest-benchmark"}
 SLOW = ("docs/errata.md",)
 EXTRAS = re.search(
     r"(?ms)^\[project.optional-dependencies\]\n(.*?)^\[", (ROOT / "pyproject.toml").read_text()
@@ -121,6 +121,9 @@ def obey(words, namespace):
         named = [extra for word in rest for extra in re.findall(r"\[([\w,-]+)\]", word)]
         for extra in ",".join(named).split(",") if named else ():
             assert re.search(rf"(?m)^{extra} = ", EXTRAS), f"no extra {extra}"
+    elif program == "make":
+        for word in rest:
+            assert re.search(rf"(?m)^{word}:", (ROOT / "Makefile").read_text()), f"no rule {word}"
     elif program == "pytest":
         for word in rest:
             assert "/" not in word or (ROOT / word).exists(), f"no file {word}"

@@ -1,0 +1,24 @@
+# What every change must pass, by name. `make lint test` before a commit, `.ci/run` for all of it.
+.PHONY: lint test slow docs bench reading
+
+lint:  ## style, spelling, types
+	ruff check .
+	ruff format --check .
+	codespell
+	python tools/linktree.py
+	MYPYPATH=build/types mypy -p dpbandit
+
+test:  ## the default tests
+	pytest
+
+slow:  ## statistical checks that take minutes
+	pytest -m slow
+
+docs:  ## the pages; warnings are errors
+	sphinx-build -q -W -E --keep-going docs docs/_build
+
+bench:  ## every agent and environment against a floor
+	pytest benchmarks/test_every_agent.py benchmarks/test_every_environment.py -n 0 --benchmark-timer=time.process_time
+
+reading:  ## how many files a reader of a round has to open
+	python tools/reading.py
