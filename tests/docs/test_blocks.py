@@ -41,7 +41,17 @@ ADDED = {"compare": ("horizon", "replicas"), "reproduce": ("horizon", "replicas"
 ADDED["audit"] = ("runs",)
 ROWS = {"sgd/table-5-1": "algo=OFW,T=1000,d=5,p=1.5", "window/table-1": "T=64,W=16,epsilon=1"}
 LANGUAGES = ("python", "toml", "sh", "console")
-LOOKED_AT = {"pre-commit", "ruff", "mypy", "sphinx-build", "git", "cd", "dask", "pytest-benchmark"}
+LOOKED_AT = {
+    "build",
+    "pre-commit",
+    "ruff",
+    "mypy",
+    "sphinx-build",
+    "git",
+    "cd",
+    "dask",
+    "pytest-benchmark",
+}
 SLOW = ("docs/errata.md",)
 EXTRAS = re.search(
     r"(?ms)^\[project.optional-dependencies\]\n(.*?)^\[", (ROOT / "pyproject.toml").read_text()
