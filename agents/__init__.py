@@ -4,6 +4,7 @@ from typing import Any
 
 from dpbandit.agents.baselines import BestFixed, Uniform
 from dpbandit.agents.contextual.batch_moment import BatchMoment
+from dpbandit.agents.contextual.demand import Priced
 from dpbandit.agents.contextual.dp_hdb import DPHDB
 from dpbandit.agents.contextual.dp_ucb import DPUCB
 from dpbandit.agents.contextual.epsilon_greedy import EpsilonGreedy
@@ -44,6 +45,7 @@ from dpbandit.agents.experts.noisy_ftrl import NoisyFTRL
 from dpbandit.agents.experts.potential_experts import PotentialExperts
 from dpbandit.agents.experts.shrinking_dartboard import ShrinkingDartboard
 from dpbandit.agents.experts.sparse_vector_experts import SparseVectorExperts
+from dpbandit.agents.old_spellings import accept
 from dpbandit.agents.streams.dp_pofw import DPPOFW
 from dpbandit.agents.streams.dp_tofw import DPTOFW
 from dpbandit.agents.streams.least_squares import LeastSquares
@@ -134,6 +136,8 @@ EXPERTS: dict[str, Any] = {
 AGENTS: dict[str, Any] = {**CONTEXTUAL, **CONVEX, **STOCHASTIC, **EXPERTS}
 """All of them."""
 
+accept(AGENTS)
+
 __all__ = [
     "AGENTS",
     "CONTEXTUAL",
@@ -187,6 +191,7 @@ __all__ = [
     "OnlineFrankWolfe",
     "PhasedSGD",
     "PotentialExperts",
+    "Priced",
     "PrivateBandit",
     "RecursiveFrankWolfe",
     "ShrinkingDartboard",

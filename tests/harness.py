@@ -11,7 +11,18 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 
 import numpy as np
 
-from dpbandit.agents import AGENTS, STOCHASTIC
+from dpbandit.agents import (
+    AGENTS,
+    DPHDB,
+    DPUCB,
+    GLMUCB,
+    STOCHASTIC,
+    Greedy,
+    LinTS,
+    LinUCB,
+    LogisticTS,
+    Priced,
+)
 from dpbandit.base import streams
 from dpbandit.base.inputs import BadInput
 from dpbandit.base.streams import Streams
@@ -96,6 +107,23 @@ def variants(config: Any) -> list[Any]:
     return list(found)
 
 
+def is_default(config: Any) -> bool:
+    """Whether nothing was told to it that it needs not be told."""
+    return not isinstance(config, Priced) and bool(config == type(config)())
+
+
+def sellers() -> list[Priced]:
+    """Agents that price through a model of demand, with every rest they take."""
+    found = []
+    for kind in (DPHDB, DPUCB, GLMUCB, Greedy, LinTS, LinUCB, LogisticTS):
+        fields = {field.name for field in dataclasses.fields(kind)}
+        for rest in _RESTS:
+            if rest.keys() <= fields:
+                with suppress(BadInput):
+                    found.append(Priced(kind(**rest)))
+    return found
+
+
 def _words(hint: Any) -> list[Any]:
     if get_origin(hint) is Literal:
         return list(get_args(hint))
@@ -114,13 +142,13 @@ def discovered() -> list[tuple[Any, Spec]]:
     Streams of users are for the agents that were made for them.
     """
     found: dict[Any, tuple[Any, Spec]] = {}
-    for config in (v for agent in AGENTS.values() for v in variants(agent)):
+    for config in [*(v for agent in AGENTS.values() for v in variants(agent)), *sellers()]:
         for name, spec in SPECS.items():
-            demand = getattr(config, "model", None) == "demand"
+            demand = isinstance(config, Priced) or getattr(config, "model", None) == "demand"
             once = spec in ONCE and not demand
             if isinstance(spec, StreamSpec):
                 once = type(config) not in STOCHASTIC.values()
-            if once and config != type(config)():
+            if once and not is_default(config):
                 continue
             with suppress(BadInput):
                 made = pickle.dumps(config.make(spec, Streams([0])))
@@ -130,6 +158,8 @@ def discovered() -> list[tuple[Any, Spec]]:
 
 def label(pair: tuple[Any, Spec]) -> str:
     config, spec = pair
+    if isinstance(config, Priced):
+        return f"Priced {label((config.agent, spec))}"
     name = next(name for name, known in SPECS.items() if known is spec)
     changed = [
         f"{f.name}={getattr(config, f.name)}"

@@ -33,12 +33,12 @@ from dpbandit.envs.streams.noise import HalfNormals
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import ContextualSpec
 from tests.envs.contextual.ratings_files import ARGUMENTS
-from tests.harness import discovered, label
+from tests.harness import discovered, is_default, label
 
 SPEC = ContextualSpec(n_actions=2, dim=2, horizon=20)
 
 
-DEFAULTS = [pair for pair in discovered() if pair[0] == type(pair[0])()]
+DEFAULTS = [pair for pair in discovered() if is_default(pair[0])]
 
 
 @pytest.mark.parametrize("pair", DEFAULTS, ids=label)

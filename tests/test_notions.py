@@ -16,11 +16,11 @@ from dpbandit.results.plots import frontier
 from dpbandit.specs.bounds import CLIPPED
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
-from tests.harness import discovered, label
+from tests.harness import discovered, is_default, label
 
 JOINT = "joint DP under continual observation, "
 ALL = "DP of all actions under continual observation, "
-USUAL = [pair for pair in discovered() if pair[0] == type(pair[0])()]
+USUAL = [pair for pair in discovered() if is_default(pair[0])]
 NOTIONS = {
     "GLMBandit": (DPUCB(), "dp-ucb", JOINT),
     "ConvexBandit": (PrivateBandit(), "private-bandit", ALL),

@@ -6,9 +6,9 @@ with the price. So any agent that scores arms with one shared parameter can be a
 probability of a sale instead, and the margin be multiplied on afterwards.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from math import ceil, sqrt
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -17,9 +17,8 @@ from dpbandit.base.inputs import BadInput, one_of, whole
 from dpbandit.base.streams import Streams
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent
 
-Model: TypeAlias = Literal["arms", "demand"]
-"""Prices as unrelated arms, or one model of demand for all prices."""
-MODELS = ("arms", "demand")
+PRICED = "priced:"
+"""What stands before the id of an agent that prices through a model of demand."""
 
 Features: TypeAlias = Literal["additive", "interactions"]
 _FEATURES = ("additive", "interactions")
@@ -167,14 +166,21 @@ class DemandPricing:
 
 @dataclass(frozen=True, kw_only=True)
 class Priced:
-    """Any agent that scores arms, pricing through a model of demand: see `DemandPricing`.
+    """Any agent that scores arms, on a list of prices: it learns which price sells.
 
-    Its claim of privacy is that of `agent`.
+    `DemandPricing` plays, see there. What `agent` is not told is as a model of demand has it, where
+    it says so (`for_demand`, see `DPUCB`). The claim of privacy is that of `agent`.
+
+    >>> from dpbandit.agents import DPUCB
+    >>> config = Priced(DPUCB(epsilon=0.5))
+    >>> config.epsilon, config.learner.shift
+    (0.5, 0.05)
     """
 
-    agent: ScoringConfig
+    agent: ScoringConfig = field(kw_only=False)
     """what learns P(sale | context, price)"""
     features: Features = "additive"
+    """whether a price costs every customer the same utility; see `demand_rows`"""
     explore: int | None = None
     """rounds with random prices; None: ceil(horizon / 100)"""
 
@@ -182,6 +188,13 @@ class Priced:
         one_of("features", self.features, _FEATURES)
         if self.explore is not None:
             whole("explore", self.explore, 0)
+        _ = self.learner  # which may refuse
+
+    @property
+    def learner(self) -> ScoringConfig:
+        """`agent`, with its defaults for a model of demand."""
+        ready = getattr(self.agent, "for_demand", None)
+        return self.agent if ready is None else cast(ScoringConfig, ready())
 
     @property
     def epsilon(self) -> float | None:
@@ -196,16 +209,11 @@ class Priced:
     def make(self, spec: BanditSpec, streams: Streams) -> DemandPricing:
         """A running agent; raises `BadInput` where actions are not prices on a list."""
         if not isinstance(spec, PriceListSpec):
+            name = type(self.agent).__name__
             raise BadInput(
-                f"{type(self.agent).__name__} with model='demand' plays a list of prices "
-                f"(dpbandit/OJPricing-v0), got a {type(spec).__name__}: use model='arms'."
+                f"Priced({name}) plays a list of prices (dpbandit/OJPricing-v0), got a "
+                f"{type(spec).__name__}: use {name} alone."
             )
         return DemandPricing(
-            self.agent, spec, streams, features=self.features, explore=self.explore
+            self.learner, spec, streams, features=self.features, explore=self.explore
         )
-
-
-def priced(config: ScoringConfig, spec: BanditSpec, streams: Streams) -> DemandPricing:
-    """What a config with model="demand" makes: itself with model="arms" learns demand."""
-    inner: Any = replace(config, model="arms")
-    return Priced(agent=inner).make(spec, streams)

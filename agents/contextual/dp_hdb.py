@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 
-from dpbandit.agents.contextual.demand import MODELS, Model, priced
 from dpbandit.agents.contextual.frank_wolfe import FrankWolfe, Schedule, as_chosen, default_warm_up
 from dpbandit.agents.contextual.frank_wolfe_bandit import FrankWolfeAgent, FrankWolfeSettings
 from dpbandit.base.arrays import Floats
@@ -104,9 +103,6 @@ class DPHDB(FrankWolfeSettings):
     link); at c = 1 that is the exact bound from the second step on, it gains where c is smaller"""
     beyond_validity: bool = False
     """paper: run at epsilon > 5 too; the certificate tells what that is worth"""
-    model: Model = "arms"
-    """demand: on a list of prices, learn P(sale | context, price); see `DemandPricing`. `radius` is
-    then that of the logits' parameter: steep demand needs more than 1"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,12 +112,6 @@ class DPHDB(FrankWolfeSettings):
         one_of("bound", self._bound, ("exact", "printed"))
         one_of("scale", self.scale, ("fixed", "adaptive"))
         flag("beyond_validity", self.beyond_validity)
-        one_of("model", self.model, MODELS)
-        if self.model == "demand" and self.subset_gap != inf:
-            raise BadInput(
-                f"Expected subset_gap={self.subset_gap!r} to be inf with model='demand': prices "
-                "are told apart by margins too."
-            )
         paper, sums = self.calibration == "paper", self._selection == "gaussian"
         if paper or sums:
             gaussian_target(self.epsilon, self.delta)
@@ -145,8 +135,6 @@ class DPHDB(FrankWolfeSettings):
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         """A running agent; raises `BadInput` for anything but finitely many arms."""
-        if self.model == "demand":
-            return priced(self, spec, streams)
         spec = fits(self, spec, ContextualSpec)
         share = inf if self.calibration == "paper" else 0.1
         default = default_warm_up(spec, epsilon=self.epsilon, share=share)

@@ -5,7 +5,6 @@ from math import ceil, inf, sqrt
 from typing import Literal
 
 from dpbandit.agents.contextual.batched import BatchedMoments
-from dpbandit.agents.contextual.demand import MODELS, Model, priced
 from dpbandit.agents.contextual.optimism import Alpha, BatchedUCB, bonus_of, check_optimism
 from dpbandit.base.inputs import BadInput, gaussian_target, one_of, positive, whole
 from dpbandit.base.streams import Streams
@@ -36,7 +35,7 @@ class DPUCB:
     With statistics="moment" no G is released: step 2 is argmax_a x . u_a, and the whole budget
     goes to u. Where noise needs a shift far above G, V^-1 is nearly a multiple of I anyway.
 
-    With model="demand" all prices share one regression, of a sale, and certified Gaussian noise has
+    Behind `Priced` all prices share one regression, of a sale, and certified Gaussian noise has
     other defaults: alpha 0, because random prices explore already, and shift 0.05. They were chosen
     on synthetic price lists (12 prices; the logit of a sale a + b u + c v - s price, random a to s
     and contexts (1, u, v) / sqrt(3); 40 lists, 20,000 rounds): there, for
@@ -115,8 +114,6 @@ class DPUCB:
     """bound on |theta_a| for the theory radius; None: the largest that the public bounds allow"""
     failure: float = 0.05
     """probability with which tail bounds may fail (utility only, never privacy)"""
-    model: Model = "arms"
-    """demand: on a list of prices, learn P(sale | context, price); see `DemandPricing`"""
 
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -133,7 +130,6 @@ class DPUCB:
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name))
         positive("moment_weight", self.moment_weight)
-        one_of("model", self.model, MODELS)
         check_optimism(self)
         if self.shift is not None:
             positive("shift", self.shift)
@@ -146,7 +142,7 @@ class DPUCB:
             value = getattr(self, name)
             if value not in (None, other) and not self._plain:
                 raise BadInput(f"Expected {name}={value!r} only with certified Gaussian noise.")
-        for name, only in (("alpha", 0), ("shift", None), ("model", "arms")):
+        for name, only in (("alpha", 0), ("shift", None)):
             value = getattr(self, name)
             if self.statistics == "moment" and value not in (None, only):
                 raise BadInput(
@@ -159,8 +155,6 @@ class DPUCB:
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         """A running agent; raises `BadInput` for anything but finitely many arms."""
-        if self.model == "demand":
-            return priced(self._for_demand(), spec, streams)
         spec = fits(self, spec, ContextualSpec)
         paper, statistic = self.calibration == "paper", self._statistic(spec)
         every = self.refresh_every or (1 if paper else ceil(spec.horizon / 100))
@@ -184,8 +178,10 @@ class DPUCB:
         bonus = bonus_of(self, spec, alpha="theory" if paper else 1.0, spectrum=spectrum)
         return BatchedUCB(spec, len(streams), sums, statistic, bonus, ledger)
 
-    def _for_demand(self) -> "DPUCB":
+    def for_demand(self) -> "DPUCB":
         """What is not told, as a model of demand has it; paper, Wishart, theory: as for arms."""
+        if self.statistics == "moment":
+            raise BadInput("Expected an agent whose scores are chances of a sale, not moments.")
         if not self._plain or self.alpha == "theory":
             return self
         return replace(

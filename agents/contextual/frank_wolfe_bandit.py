@@ -7,7 +7,7 @@ mechanism releases, noisy gradient sums or chosen vertices, so without noise the
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,7 +27,8 @@ class FrankWolfeSettings:
 
     radius: float | None = None
     """R of the l_1 ball in which parameters are sought; None: 1, with the identity link in units of
-    the largest reward over the bound of contexts"""
+    the largest reward over the bound of contexts. Behind `Priced` it is that of the logits'
+    parameter: steep demand needs more than 1"""
     step: float = 1.0
     """c in (0, 1]; smaller where the parameters lie inside the ball"""
     warm_up: int | None = None
@@ -55,6 +56,15 @@ class FrankWolfeSettings:
                 positive(name, getattr(self, name))
         if self.link is not None:
             one_of("link", self.link, LINKS)
+
+    def for_demand(self) -> Self:
+        """The same: raises `BadInput` for candidates, since prices differ in margins, too."""
+        if self.subset_gap < inf:
+            raise BadInput(
+                f"Expected subset_gap={self.subset_gap!r} to be inf for a model of demand: prices "
+                "are told apart by margins too."
+            )
+        return self
 
     def link_for(self, spec: ContextualSpec) -> Link:
         """zeta."""

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpbandit.agents.contextual.demand import MODELS, Model, priced
 from dpbandit.agents.contextual.glm import OnlineGLM
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import at_least, one_of, positive
@@ -55,20 +54,15 @@ class GLMUCB:
     """precision of the prior N(0, I / regularization)"""
     link: LinkName | None = None
     """None: that of the environment, logistic sales for a list of prices, else the identity"""
-    model: Model = "arms"
-    """demand: on a list of prices, learn P(sale | context, price); see `DemandPricing`"""
 
     def __post_init__(self) -> None:
         at_least("alpha", self.alpha, 0)
         positive("regularization", self.regularization)
-        one_of("model", self.model, MODELS)
         if self.link is not None:
             one_of("link", self.link, LINKS)
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         """A running agent; raises `BadInput` for anything but finitely many arms."""
-        if self.model == "demand":
-            return priced(self, spec, streams)
         return GLMUCBAgent(self, fits(self, spec, ContextualSpec), len(streams))
 
 

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpbandit.agents.contextual.demand import MODELS, Model, priced
 from dpbandit.agents.contextual.ridge import OnlineRidge
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import one_of, positive, whole
+from dpbandit.base.inputs import positive, whole
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
@@ -44,18 +43,13 @@ class Greedy:
     turns: int = 1
     """rounds each disjoint arm is played before being greedy"""
     regularization: float = 1.0
-    model: Model = "arms"
-    """demand: on a list of prices, learn P(sale | context, price); see `DemandPricing`"""
 
     def __post_init__(self) -> None:
         whole("turns", self.turns, 0)
         positive("regularization", self.regularization)
-        one_of("model", self.model, MODELS)
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         """A running agent; raises `BadInput` for anything but finitely many arms."""
-        if self.model == "demand":
-            return priced(self, spec, streams)
         return GreedyAgent(self, fits(self, spec, ContextualSpec), len(streams))
 
 

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from dpbandit.agents.contextual.demand import MODELS, Model, priced
 from dpbandit.agents.contextual.ridge import OnlineRidge
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import at_least, one_of, positive
+from dpbandit.base.inputs import at_least, positive
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
@@ -34,20 +33,15 @@ class LinTS:
     reward_noise: float | None = None
     """R, the sub-Gaussian parameter of rewards; None: half their range"""
     regularization: float = 1.0
-    model: Model = "arms"
-    """demand: on a list of prices, learn P(sale | context, price); see `DemandPricing`"""
 
     def __post_init__(self) -> None:
         at_least("scale", self.scale, 0)
         if self.reward_noise is not None:
             at_least("reward_noise", self.reward_noise, 0)
         positive("regularization", self.regularization)
-        one_of("model", self.model, MODELS)
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         """A running agent; raises `BadInput` for anything but finitely many arms."""
-        if self.model == "demand":
-            return priced(self, spec, streams)
         return LinTSAgent(self, fits(self, spec, ContextualSpec), streams)
 
 

@@ -5,7 +5,6 @@ from typing import Literal
 
 import numpy as np
 
-from dpbandit.agents.contextual.demand import MODELS, Model, priced
 from dpbandit.agents.contextual.optimism import (
     Alpha,
     BatchedUCB,
@@ -67,15 +66,12 @@ class LinUCB:
     """bound on |theta_a| for the theory radius; None: the largest that the public bounds allow"""
     failure: float = 0.05
     """probability with which the theory radius may fail"""
-    model: Model = "arms"
-    """demand: on a list of prices, learn P(sale | context, price); see `DemandPricing`"""
 
     def __post_init__(self) -> None:
         check_optimism(self)
         if self.alpha != "theory":
             at_least("alpha", self.alpha, 0)
         one_of("arms", self.arms, ("disjoint", "joint"))
-        one_of("model", self.model, MODELS)
         if self.refresh_every is not None:
             whole("refresh_every", self.refresh_every, 1)
         elif self.arms == "joint":
@@ -83,8 +79,6 @@ class LinUCB:
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         """A running agent; raises `BadInput` for anything but finitely many arms."""
-        if self.model == "demand":
-            return priced(self, spec, streams)
         spec = fits(self, spec, ContextualSpec)
         bonus = bonus_of(self, spec)
         if self.refresh_every is None:

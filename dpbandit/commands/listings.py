@@ -8,7 +8,8 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 from rich.table import Table
 
-from dpbandit.agents import AGENTS
+from dpbandit.agents import AGENTS, Priced
+from dpbandit.agents.contextual.demand import PRICED
 from dpbandit.commands.tables import screen
 
 
@@ -33,6 +34,8 @@ def agents() -> None:
     for name, config in AGENTS.items():
         settings = ", ".join(f"{field.name}={field.default}" for field in fields(config))
         table.add_row(name, _first_line(config), settings)
+    around = ", ".join(f"{f.name}={f.default}" for f in fields(Priced) if f.name != "agent")
+    table.add_row(f"{PRICED}ID", _first_line(Priced), f"those of ID, {around}")
     screen().print(table)
 
 

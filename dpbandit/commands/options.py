@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from dpbandit.agents import AGENTS
+from dpbandit.agents.contextual.demand import PRICED
 from dpbandit.base.inputs import BadInput
 from dpbandit.commands.tables import screen
 
@@ -30,7 +31,9 @@ def complete_agents(incomplete: str) -> list[str]:
     ['linucb,dp-ucb', 'linucb,dp-hdb', 'linucb,dp-ftrl', 'linucb,dp-tofw', 'linucb,dp-pofw']
     """
     before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in AGENTS if name.startswith(last)]
+    behind = PRICED if last.startswith(PRICED) else ""
+    names = [PRICED, *AGENTS] if last and not behind else [behind + name for name in AGENTS]
+    return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
 
 
 Env = Annotated[str, typer.Option(help="Environment id.", autocompletion=complete_env)]

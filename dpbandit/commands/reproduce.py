@@ -1,6 +1,5 @@
 """`dpbandit reproduce`: a reference case, or a printed table."""
 
-from dataclasses import fields
 from enum import StrEnum
 from math import isnan
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from dpbandit.agents import AGENTS
 from dpbandit.base.files import check_writable, write_json
 from dpbandit.base.inputs import BadInput, one_of
 from dpbandit.commands.options import (
@@ -26,7 +24,7 @@ from dpbandit.experiments import CASES
 from dpbandit.experiments import reproduce as run_case
 from dpbandit.experiments.paper_table import ALL, PaperTable
 from dpbandit.experiments.paper_tables import TABLES
-from dpbandit.studies.settings import agent_id, parse_settings
+from dpbandit.studies.settings import parse_settings, setting_names, spelt_now
 
 
 class Calibration(StrEnum):
@@ -112,13 +110,13 @@ def reproduce(
     for key in chosen:
         if (meant := "horizon" if key == "T" else key) in said:
             raise BadInput(f"Expected {meant} once, got it by --{meant} and by --set {key}=...")
-    agent = agent_id(agent)
-    known = {field.name for field in fields(AGENTS[agent])}
+    agent, told = spelt_now(agent, named | chosen)
+    known = setting_names(agent)
     if json is not None:
         check_writable(json)
-    if without := [key for key in named if key not in known]:
+    if without := [key for key in named if key in told and key not in known]:
         say(f"{agent} has no {' and no '.join(without)}: left out.")
-    chosen |= {key: value for key, value in named.items() if key in known}
+    chosen = {key: value for key, value in told.items() if key not in without}
     record = run_case(case, agent, settings=chosen, horizon=horizon, replicas=replicas, seed=seed)
     console = screen()
     console.print(

@@ -112,9 +112,16 @@ def merged(pieces: Sequence[AgentRun]) -> AgentRun:
 
 
 def describe(config: AgentConfig) -> dict[str, Any]:
-    """A config as plain values, its class under "agent"; the settings 1 and 1.0 are the same."""
-    kind = type(config)
-    return {"agent": kind.__name__, **with_floats(kind, asdict(config))}
+    """A config as plain values, its class under "agent"; the settings 1 and 1.0 are the same.
+
+    A config around another one, its `agent`, is "Around(Other)", with the settings of both.
+    """
+    kind, inner = type(config), getattr(config, "agent", None)
+    own = with_floats(kind, asdict(config))
+    if inner is None:
+        return {"agent": kind.__name__, **own}
+    told = describe(inner)
+    return {**own, **told, "agent": f"{kind.__name__}({told['agent']})"}
 
 
 def standard_error(values: Floats) -> float:

@@ -8,6 +8,7 @@ from math import inf, prod
 from typing import Any
 
 from dpbandit.agents import AGENTS
+from dpbandit.agents.contextual.demand import PRICED
 from dpbandit.base.checked import with_floats
 from dpbandit.base.inputs import BadInput, shown
 from dpbandit.base.progress import Progress
@@ -26,7 +27,7 @@ from dpbandit.running.environments import (
 )
 from dpbandit.specs.protocols import AgentConfig, Problem
 from dpbandit.studies.file import Agent, Environment, Sweep
-from dpbandit.studies.settings import agent_config, agent_id
+from dpbandit.studies.settings import agent_config, spelt_now
 
 MOST_CONFIGURATIONS = 100_000
 """Of a sweep: each is made once before the first round."""
@@ -142,9 +143,10 @@ def _on(
 
 def _agents(sweep: Sweep, entry: Agent) -> Iterable[tuple[str, AgentConfig]]:
     """The configs of an entry, each once, under a name that does not tell the privacy target."""
-    known, found = agent_id(entry.id), dict[str, tuple[str, AgentConfig]]()
+    found = dict[str, tuple[str, AgentConfig]]()
     for written in _combinations(entry.settings, entry.grid, "settings"):
-        settings = with_floats(AGENTS[known], written)
+        known, told_now = spelt_now(entry.id, written)
+        settings = with_floats(AGENTS[known.removeprefix(PRICED)], told_now)
         told = [key for key in settings if key not in _TARGETS]
         told = [key for key in told if key in entry.grid] if entry.label else told
         first = entry.label or _YARDSTICKS.get(known, known)

@@ -3,22 +3,29 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
-from dpbandit.agents import AGENTS
+from dpbandit.agents import AGENTS, Priced
+from dpbandit.agents.contextual.demand import PRICED, ScoringConfig
+from dpbandit.agents.old_spellings import renewed, warn
 from dpbandit.base.checked import with_floats
 from dpbandit.base.inputs import BadInput, one_of
 from dpbandit.specs.protocols import AgentConfig
 
+_AROUND = tuple(field.name for field in fields(Priced) if field.name != "agent")
+
 
 def parse_agent(text: str, **targets: float) -> AgentConfig:
-    """ID[:KEY=VALUE...] as a config, see `agent_config`."""
-    name, *settings = text.split(":")
-    return agent_config(name, parse_settings(settings), **targets)
+    """ID[:KEY=VALUE...] as a config, with "priced:" before it if wanted, see `agent_config`."""
+    name, *settings = text.removeprefix(PRICED).split(":")
+    behind = PRICED if text.startswith(PRICED) else ""
+    return agent_config(behind + name, parse_settings(settings), **targets)
 
 
 def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> AgentConfig:
     """The config of the agent with this id; "DPUCB" and "dp_ucb" are dp-ucb.
+
+    Behind "priced:" it prices through a model of demand, with the settings of `Priced` as well.
 
     Args:
         agent: id of an agent, see `dpbandit agents`.
@@ -28,17 +35,42 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
     Raises:
         BadInput: an unknown agent or setting, or whatever the config refuses.
     """
-    known = agent_id(agent)
-    names = [field.name for field in fields(AGENTS[known])]
-    for key in settings:
+    known, told = spelt_now(agent, settings)
+    kind, around = AGENTS[known.removeprefix(PRICED)], known.startswith(PRICED)
+    names = setting_names(known)
+    for key in told:
         one_of(f"setting of {known}", key, names or ["(none)"])
     defaults = {key: value for key, value in targets.items() if key in names}
-    config: AgentConfig = AGENTS[known](**with_floats(AGENTS[known], {**defaults, **settings}))
-    return config
+    every = with_floats(kind, {**defaults, **told})
+    own = {key: every.pop(key) for key in _AROUND if around and key in every}
+    config: AgentConfig = kind(**every)
+    return Priced(cast(ScoringConfig, config), **own) if around else config
+
+
+def setting_names(agent: str) -> list[str]:
+    """What the agent with this id takes."""
+    own = [field.name for field in fields(AGENTS[agent.removeprefix(PRICED)])]
+    return [*own, *(_AROUND if agent.startswith(PRICED) else ())]
+
+
+def spelt_now(agent: str, settings: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The id and the settings as they are spelt now; old ones with a warning that says so."""
+    known = agent_id(agent)
+    found = renewed(known, settings)
+    if found is None:
+        return known, dict(settings)
+    warn(_words(known, settings), _words(*found), stacklevel=3)
+    return found
+
+
+def _words(agent: str, settings: Mapping[str, Any]) -> str:
+    return ":".join([agent, *(f"{key}={value}" for key, value in settings.items())])
 
 
 def agent_id(agent: str) -> str:
     """The id that `agent` is a spelling of; raises `BadInput` where there is none."""
+    if agent.startswith(PRICED):
+        return PRICED + agent_id(agent.removeprefix(PRICED))
     plainly = {re.sub(r"[^a-z]", "", known): known for known in AGENTS}
     known = plainly.get(re.sub(r"[^a-z]", "", agent.lower()), agent)
     one_of("agent", known, AGENTS)

@@ -20,6 +20,7 @@ from dpbandit.agents import (
     LinTS,
     LinUCB,
     LogisticTS,
+    Priced,
     Uniform,
 )
 from dpbandit.base.arrays import Floats, Ints
@@ -39,13 +40,10 @@ PRIVATE: dict[str, Family] = {
     "dp-ucb, moments": lambda epsilon, delta: DPUCB(
         epsilon=epsilon, delta=delta, statistics="moment"
     ),
-    "dp-ucb, demand": lambda epsilon, delta: DPUCB(epsilon=epsilon, delta=delta, model="demand"),
+    "dp-ucb, demand": lambda epsilon, delta: Priced(DPUCB(epsilon=epsilon, delta=delta)),
     "dp-hdb": lambda epsilon, delta: DPHDB(epsilon=epsilon, delta=delta),
-    "dp-hdb, demand": lambda epsilon, delta: DPHDB(
-        epsilon=epsilon,
-        delta=delta,
-        model="demand",
-        radius=20.0,  # logits of demand are steep
+    "dp-hdb, demand": lambda epsilon, delta: Priced(
+        DPHDB(epsilon=epsilon, delta=delta, radius=20.0)  # logits of demand are steep
     ),
     "fade": lambda epsilon, delta: FADE(epsilon=epsilon, delta=delta),
     "batch-moment": lambda epsilon, delta: BatchMoment(epsilon=epsilon, delta=delta),
@@ -56,11 +54,11 @@ PRIVATE: dict[str, Family] = {
 PUBLIC: dict[str, AgentConfig] = {
     "linucb": LinUCB(),
     "lints": LinTS(),
-    "linucb, demand": LinUCB(model="demand"),
-    "lints, demand": LinTS(model="demand"),
+    "linucb, demand": Priced(LinUCB()),
+    "lints, demand": Priced(LinTS()),
     "glm-ucb": GLMUCB(),
-    "glm-ucb, demand": GLMUCB(model="demand"),
-    "logistic-ts, demand": LogisticTS(model="demand"),
+    "glm-ucb, demand": Priced(GLMUCB()),
+    "logistic-ts, demand": Priced(LogisticTS()),
 }
 """Agents without privacy; the best of them, by its mean regret, is what the others lose to."""
 

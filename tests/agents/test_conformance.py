@@ -50,7 +50,8 @@ def test_discovery_finds_private_and_public_agents_on_all_specs():
     assert found >= {"Uniform", "LinUCB", "LinTS", "EpsilonGreedy", "DPUCB"}
     assert sum(type(config) is DPUCB for config, _ in PRIVATE) >= 12
     assert sum(type(config) is DPHDB for config, _ in PRIVATE) >= 24
-    demand = {type(config) for config, spec in PRIVATE if is_demand(config, spec)}
+    sellers = [config for config, spec in PRIVATE if is_demand(config, spec)]
+    demand = {type(getattr(config, "agent", config)) for config in sellers}
     assert demand >= {DPUCB, DPHDB, FADE}
 
 

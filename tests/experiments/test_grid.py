@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbandit import BadInput, compare
-from dpbandit.agents import DPUCB, BestFixed, LinUCB, Uniform
+from dpbandit.agents import DPUCB, BestFixed, LinUCB, Priced, Uniform
 from dpbandit.experiments import grid
 from dpbandit.experiments.grid import Cell, run_grid
 
@@ -83,7 +83,7 @@ def test_an_interrupted_grid_goes_on_where_it_stopped(tmp_path, monkeypatch, pla
     "change",
     [
         {"config": LinUCB(alpha=0.5)},
-        {"config": LinUCB(model="demand")},
+        {"config": Priced(LinUCB())},
         {"seed": 5},
         {"horizon": 61},
         {"replicas": 2},

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpbandit import BadInput, certify, play
-from dpbandit.agents import DPUCB, FADE, BestFixed, LinUCB, Uniform
+from dpbandit.agents import DPUCB, FADE, BestFixed, LinUCB, Priced, Uniform
 from dpbandit.base.streams import Streams
 from dpbandit.clients import record
 from dpbandit.envs import GLMBandit
@@ -252,9 +252,9 @@ def test_blank_needs_a_lowest_that_is_public():
 def test_blank_is_refused_where_arms_are_prices():
     """A model of demand has an intercept and a price: a context of 0 is not nothing there."""
     logged = record("OJPricing", horizon=300)
-    replay(DPUCB(model="demand"), logged, passes=1)
+    replay(Priced(DPUCB()), logged, passes=1)
     with pytest.raises(BadInput, match="arms that are not prices for discarded='blank'"):
-        replay(DPUCB(model="demand"), logged, passes=1, discarded="blank")
+        replay(Priced(DPUCB()), logged, passes=1, discarded="blank")
 
 
 def test_a_replayed_log_has_no_delay():

@@ -28,7 +28,7 @@ import numpy as np
 import seaborn as sns
 
 import dpbandit
-from dpbandit.agents import DPUCB, LinUCB
+from dpbandit.agents import DPUCB, LinUCB, Priced
 from dpbandit.base.streams import Streams
 from dpbandit.privacy.sums.calibrate import least_multiplier
 from dpbandit.privacy.sums.prefix_sums import BLTNoise
@@ -147,7 +147,7 @@ assert noise[-1] < 3 * noise[0]  # a hundred times the customers, hardly more no
 # every quantity that is learned on its own.
 #
 # **Exercise 4.2.** So learn fewer quantities. Twelve prices are not twelve unknown things: demand
-# falls with the price. `model="demand"` learns one model of P(sale | customer, price). Compare
+# falls with the price. `Priced(agent)` learns one model of P(sale | customer, price). Compare
 # LinUCB and DP-UCB with and without it, at epsilon 1, on the same customers as above. What matters
 # more here, privacy or the model?
 
@@ -155,8 +155,8 @@ assert noise[-1] < 3 * noise[0]  # a hundred times the customers, hardly more no
 with_model = dpbandit.compare(
     "dpbandit/OJPricing-v0",
     {
-        "LinUCB, demand": LinUCB(model="demand"),
-        "DP-UCB, demand": DPUCB(epsilon=1.0, delta=DELTA, model="demand"),
+        "LinUCB, demand": Priced(LinUCB()),
+        "DP-UCB, demand": Priced(DPUCB(epsilon=1.0, delta=DELTA)),
     },
     horizon=CUSTOMERS,
     replicas=12,
@@ -179,9 +179,12 @@ assert better.loc["LinUCB, demand", "mean"] < public
 # %%
 EPSILONS = [0.1, 0.3, 1.0, 3.0, 10.0, inf]
 configs = {
-    (model, e): DPUCB(epsilon=e, delta=DELTA, model=model)
-    for model in ("arms", "demand")
+    (model, e): config
     for e in EPSILONS
+    for model, config in {
+        "arms": DPUCB(epsilon=e, delta=DELTA),
+        "demand": Priced(DPUCB(epsilon=e, delta=DELTA)),
+    }.items()
 }
 sweep = dpbandit.compare(
     "dpbandit/OJPricing-v0",

@@ -134,21 +134,6 @@ def test_explores_a_hundredth_of_the_rounds_unless_told():
         assert len(inner.asked) == 9 - rounds
 
 
-@pytest.mark.parametrize("config", [LinUCB, LinTS])
-def test_a_model_of_demand_is_the_wrapper_around_the_same_agent(config):
-    agents = [
-        made.make(SPEC, Streams(range(4)))
-        for made in (config(model="demand"), Priced(agent=config()))
-    ]
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        x, r = rng.standard_normal((4, 2)), rng.random(4)
-        one, two = (agent.act(x) for agent in agents)
-        np.testing.assert_array_equal(one, two)
-        for agent in agents:
-            agent.update(x, one, r)
-
-
 def test_the_claim_is_that_of_the_inner_agent():
     private, public = Priced(agent=DPUCB(epsilon=0.7, delta=1e-6)), Priced(agent=LinUCB())
     assert (private.epsilon, private.delta) == (0.7, 1e-6)
@@ -159,9 +144,9 @@ def test_the_claim_is_that_of_the_inner_agent():
     "spec",
     [ContextualSpec(n_actions=2, dim=2, horizon=9), PriceSpec(dim=2, horizon=9, low=1, high=2)],
 )
-@pytest.mark.parametrize("config", [LinUCB(model="demand"), LinTS(model="demand")])
+@pytest.mark.parametrize("config", [Priced(LinUCB()), Priced(LinTS())])
 def test_without_a_list_of_prices_one_sentence(config, spec):
-    sentence = rf"model='demand' plays a list of prices .* got a {type(spec).__name__}"
+    sentence = rf"Priced\(Lin.*\) plays a list of prices .* got a {type(spec).__name__}: use Lin"
     with pytest.raises(BadInput, match=sentence):
         config.make(spec, Streams([0]))
 
@@ -169,8 +154,6 @@ def test_without_a_list_of_prices_one_sentence(config, spec):
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: LinUCB(model="demnd"), r"model='demnd' \(did you mean demand\?\)"),
-        (lambda: LinTS(model="prices"), "one of arms, demand"),
         (lambda: Priced(agent=LinUCB(), features="all"), "one of additive, interactions"),
         (lambda: Priced(agent=LinUCB(), explore=-1), "explore=-1 to be a whole number >= 0"),
         (lambda: demand_spec(SPEC, "all"), "one of additive, interactions"),

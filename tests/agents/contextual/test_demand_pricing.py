@@ -72,10 +72,10 @@ def test_certificate_is_the_inner_agents(config):
     assert proof.holds
     assert proof.claimed_epsilon == 1.0
     assert (proof.ledger, proof.epsilon) == (inner.ledger, inner.epsilon)
-    assert certify(LinUCB(model="demand"), PRICES).epsilon == inf
+    assert certify(Priced(LinUCB()), PRICES).epsilon == inf
 
 
-@pytest.mark.parametrize("config", [PRIVATE[0], LinUCB(model="demand"), LinTS(model="demand")])
+@pytest.mark.parametrize("config", [PRIVATE[0], Priced(LinUCB()), Priced(LinTS())])
 def test_replicas_do_not_know_each_other(config):
     """Four replicas equal two runs of two and four lone ones, difference exactly 0.0."""
     rng = np.random.default_rng(5)
@@ -104,7 +104,7 @@ def test_demand_beats_unrelated_arms():
     seeds = [(0, r) for r in range(20)]
     arms, demand = (
         play(OJPricing(horizon=5000), config, seeds, marks=log_marks(5000)).regret[-1]
-        for config in (LinUCB(), LinUCB(model="demand"))
+        for config in (LinUCB(), Priced(LinUCB()))
     )
     gain = arms - demand
     error = gain.std(ddof=1) / sqrt(20)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpbandit import BadInput, certify, compare
-from dpbandit.agents import DPUCB, LinUCB
+from dpbandit.agents import DPUCB, LinUCB, Priced
 from dpbandit.agents.contextual.batched import BatchedMoments
 from dpbandit.base.streams import Streams
 from dpbandit.envs import OJPricing
@@ -33,33 +33,36 @@ def regret(config, environment="GLMBandit", horizon=600, **env_kwargs):
 
 def counterpart(config, horizon):
     """LinUCB on the same batches, exact, with no noise process anywhere."""
-    paper, demand = config.calibration == "paper", config.model == "demand"
-    default = "theory" if paper else 0.0 if demand else 1.0
+    if isinstance(config, Priced):
+        return Priced(counterpart(config.learner, horizon))
+    paper = config.calibration == "paper"
+    default = "theory" if paper else 1.0
     return LinUCB(
         alpha=default if config.alpha is None else config.alpha,
         regularization=config.regularization,
         refresh_every=config.refresh_every or (1 if paper else ceil(horizon / 100)),
         arms=config.arms or ("joint" if paper else "disjoint"),
-        model=config.model,
     )
 
 
 ENVIRONMENTS = ["GLMBandit", "Recommendation", "OJPricing"]
 WITH_GRAM = [config for config in dict.fromkeys(variants(DPUCB)) if config.statistics == "gram"]
 PRINTED_WISHART = DPUCB(calibration="paper", noise="wishart")
-PRINTED_DEMAND = DPUCB(calibration="paper", model="demand")
+DEMAND = [Priced(c) for c in (DPUCB(), DPUCB(arms="joint"), DPUCB(calibration="paper"))]
 PLAYED = [
     (config, environment)
-    for config in [*WITH_GRAM, PRINTED_WISHART, PRINTED_DEMAND, DPUCB(shift=0.3)]
+    for config in [*WITH_GRAM, PRINTED_WISHART, DPUCB(shift=0.3), *DEMAND]
     for environment in ENVIRONMENTS
-    if config.model == "arms" or environment == "OJPricing"
+    if not isinstance(config, Priced) or environment == "OJPricing"
 ]
 
 
 @pytest.mark.parametrize(("config", "environment"), PLAYED, ids=repr)
 def test_without_privacy_it_is_linucb_bit_for_bit(config, environment):
     """epsilon = inf draws its noise and scales it by 0; LinUCB has no noise: difference 0.0."""
-    private = regret(replace(config, epsilon=inf), environment, horizon=150)
+    free = replace(config, epsilon=inf) if isinstance(config, DPUCB) else None
+    free = free or Priced(replace(config.agent, epsilon=inf))
+    private = regret(free, environment, horizon=150)
     public = regret(counterpart(config, 150), environment, horizon=150)
     np.testing.assert_array_equal(private, public)
 
@@ -197,32 +200,31 @@ def test_wishart_certificate_is_within_the_claim_and_close():
         ({}, 2),
         ({"shift": 0.3}, 0.3),
         ({"alpha": "theory"}, 2),
-        ({"model": "demand"}, 0.05),
-        ({"model": "demand", "shift": 0.7}, 0.7),
-        ({"model": "demand", "alpha": "theory"}, 2),
-        ({"model": "demand", "noise": "wishart"}, 2),
     ],
 )
-def test_shift_by_hand(fields, shift):
+@pytest.mark.parametrize("demand", [False, True])
+def test_shift_by_hand(fields, shift, demand):
     """Golden: V = G + shift Gamma I with Gamma = s (2 sqrt(D) + 2 sqrt(ln(2T/failure))) and s off
     the diagonal, C^2 / sqrt(2) times the noise in units; C = 1 here, D = 4 features of a price.
     With noise of 0 in place of the drawn one, the inverse of V is that of the shift alone."""
     spec = PriceListSpec(n_actions=2, dim=4, horizon=40, prices=(1.0, 2.0), shared=True)
-    if "model" in fields:
-        spec = PriceListSpec(n_actions=2, dim=3, horizon=40, prices=(1.0, 2.0))
-    agent = DPUCB(epsilon=0.1, refresh_every=1, **fields).make(spec, Streams([0]))
-    agent = getattr(agent, "_inner", agent)
+    config = DPUCB(epsilon=0.1, refresh_every=1, **fields)
+    agent = config.make(spec, Streams([0]))
+    if demand:
+        spec, shift = replace(spec, dim=3, shared=False), shift if fields else 0.05
+        agent = Priced(config).make(spec, Streams([0]))._inner
     x, none = np.zeros((1, 2, 4)), np.zeros(1)
     agent._learn(0.0 * agent._sums(x, none.astype(int), none))
     gamma = agent._sums.stddev / sqrt(2) * (2 * sqrt(4) + 2 * sqrt(log(2 * 40 / 0.05)))
     np.testing.assert_allclose(agent._ridge.inverse[0, 0] * shift * gamma, np.eye(4), atol=1e-12)
 
 
-@pytest.mark.parametrize("model", ["arms", "demand"])
-def test_shift_costs_nothing(model):
+@pytest.mark.parametrize("around", [lambda config: config, Priced])
+def test_shift_costs_nothing(around):
     """The ledger does not know it."""
     spec = PriceListSpec(n_actions=2, dim=3, horizon=500, prices=(1.0, 2.0))
-    proofs = [certify(DPUCB(shift=s, model=model), spec, accountants=False) for s in (None, 0.01)]
+    configs = [around(DPUCB(shift=s)) for s in (None, 0.01)]
+    proofs = [certify(config, spec, accountants=False) for config in configs]
     assert proofs[0] == proofs[1]
 
 
@@ -232,7 +234,7 @@ def test_a_model_of_demand_beats_unrelated_prices():
     were equal). On five other sets of seeds it was 59 to 69 % less, by 8.6 to 16.6 of them."""
     arms, demand = (
         play(OJPricing(), config, range(20), marks=np.array([20_000])).regret[-1]
-        for config in (DPUCB(), DPUCB(model="demand"))
+        for config in (DPUCB(), Priced(DPUCB()))
     )
     gain = arms - demand
     assert gain.mean() > 5 * gain.std(ddof=1) / sqrt(20)
@@ -294,12 +296,10 @@ def test_regret_falls_as_epsilon_grows():
         ({"statistics": "moment", "alpha": "theory"}, "alpha='theory' to be 0 for moments without"),
         ({"statistics": "moment", "alpha": 0.5}, "alpha=0.5 to be 0 for moments without"),
         ({"statistics": "moment", "shift": 0.5}, "shift=0.5 to be None for moments without"),
-        ({"statistics": "moment", "model": "demand"}, "model='demand' to be 'arms' for moments"),
         ({"shift": 0.0}, "shift=0.0 to be a finite number > 0"),
         ({"shift": 0.5, "noise": "wishart"}, "shift=0.5 only with certified Gaussian"),
         ({"shift": 0.5, "calibration": "paper"}, "shift=0.5 only with certified Gaussian"),
         ({"shift": 1.0, "alpha": "theory"}, "shift=1.0 > 1 with alpha='theory'"),
-        ({"model": "prices"}, "one of arms, demand"),
         ({"statistics": "grams"}, "did you mean gram"),
         ({"alpha": -1}, "alpha=-1 to be a finite number >= 0"),
         ({"failure": 1.0}, r"failure=1.0 to be a number in \(0, 1\)"),

@@ -1,0 +1,79 @@
+"""What used to be spelt otherwise still works, says how it is spelt now, and is the same agent."""
+
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+from dpbandit.agents import AGENTS, Priced
+from dpbandit.agents.contextual.demand import PRICED
+from dpbandit.agents.old_spellings import OLD, OldSpelling
+from dpbandit.base.inputs import BadInput
+from dpbandit.studies.settings import parse_agent
+
+
+def made(agent, settings):
+    config = AGENTS[agent.removeprefix(PRICED)](**settings)
+    return Priced(config) if agent.startswith(PRICED) else config
+
+
+@pytest.mark.parametrize(("row", "now"), OLD.items(), ids=str)
+def test_every_old_word_in_python_and_on_the_command_line(row, now):
+    """A row of the table whose new spelling is not accepted, or an agent without an entry."""
+    agent, key, value = row
+    name, told = now
+    expected = made(PRICED + agent if name == PRICED else name, told)
+    with pytest.warns(OldSpelling, match=f"{key}='{value}'.* is spelt .* now") as seen:
+        assert AGENTS[agent](**{key: value}) == expected
+    assert seen[0].filename == __file__
+    with pytest.warns(OldSpelling, match=f"{agent}:{key}={value} is spelt .* now"):
+        assert parse_agent(f"{agent}:{key}={value}") == expected
+
+
+def test_new_words_are_silent():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for agent, name in AGENTS.items():
+            assert parse_agent(agent) == name()
+        assert parse_agent("priced:LinUCB:alpha=2:explore=7", epsilon=1.0) == Priced(
+            AGENTS["linucb"](alpha=2.0), explore=7
+        )
+        assert parse_agent("priced:dp-ucb", epsilon=3.0).epsilon == 3.0
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("linucb:model=demnd", "setting of linucb='model' to be one of"),
+        ("priced:linucb:features=all", "one of additive, interactions"),
+        ("priced:linucb:turns=1", "setting of priced:linucb='turns'.*, features, explore"),
+        ("priced:", "agent=''"),
+        ("priced:dp-hdb:subset_gap=0.5", "subset_gap=0.5 to be inf for a model of demand"),
+    ],
+)
+def test_wrong_words_get_one_sentence(text, sentence):
+    with pytest.raises(BadInput, match=sentence):
+        parse_agent(text)
+
+
+def test_the_command_line_says_it_once_on_stderr():
+    """Nothing but the sentence: no file and line of ours, and the output is as ever."""
+    line = [
+        "compare",
+        "OJPricing",
+        "--agents",
+        "linucb:model=demand",
+        "--horizon",
+        "2",
+        "--replicas",
+        "1",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "dpbandit", *line], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == (
+        "dpbandit: linucb:model=demand is spelt priced:linucb now: the old spelling goes after the "
+        "next release.\n"
+    )
+    assert "linucb:model=demand" in done.stdout
