@@ -25,6 +25,7 @@ FLOORS = """
     privacy.noise offline
     privacy.certificate privacy.sums
     privacy.choices
+    privacy
     envs agents
     results
     running
