@@ -1,6 +1,5 @@
 """Command lines over all commands: most of them nearly right, each from a seed."""
 
-import json
 import random
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ from dpbandit import ENVIRONMENTS
 from dpbandit.agents import AGENTS, CONTEXTUAL, CONVEX, EXPERTS, STOCHASTIC
 from dpbandit.experiments import CASES
 from dpbandit.experiments.paper_tables import TABLES
+from tests.fuzz.studies import damage, study
 from tests.fuzz.values import HOSTILE, PLACES, SMALL, WRONG_PLACES, Dice, settings
 
 VALUES = ["private-bandit", "bandit-pftal", "fkm", "garber-kretzu", "bandit-ftal", "centre"]
@@ -18,8 +18,6 @@ PLAYERS["OJContinuous"] = ["uniform", "best-fixed"]
 """Who plays environments that begin so; all others have contexts."""
 WEIGHTS = {"compare": 30, "certify": 30, "reproduce": 16, "sweep": 12, "report": 1, "audit": 2}
 WEIGHTS |= {"lab": 4, "listing": 1, "nothing": 1}
-NOT_FUZZED = ("RatingsBandit", "ApplePricing")
-"""Read files of somebody else, or half a second of data each."""
 
 
 class Line(NamedTuple):
@@ -48,13 +46,13 @@ def line(seed: int, place: int) -> Line:
     }[kind](dice)
     if dice.maybe(dice.wrong / 8):
         words.insert(dice.rng.randrange(len(words) + 1), str(dice.rng.choice(HOSTILE)))
-    harm = kind in ("report", "sweep") and dice.maybe(dice.wrong)
-    return Line(words, toml(dice) if kind == "sweep" else "", damage(dice) if harm else None)
+    harm = (kind in ("report", "sweep") or "path=ratings.csv" in words) and dice.maybe(dice.wrong)
+    return Line(words, _toml(dice) if kind == "sweep" else "", damage(dice) if harm else None)
 
 
 def _environment(dice: Dice) -> str:
     known = [name.removeprefix("dpbandit/").removesuffix("-v0") for name in ENVIRONMENTS]
-    return str(dice.rng.choice([name for name in known if name not in NOT_FUZZED]))
+    return str(dice.rng.choice(known))
 
 
 def _named(dice: Dice, environment: str) -> str:
@@ -73,6 +71,8 @@ def _agent(dice: Dice, environment: str) -> str:
 def _arguments(dice: Dice, environment: str) -> list[str]:
     problem = load_env_creator(ENVIRONMENTS[f"dpbandit/{environment}-v0"])
     given = settings(dice, problem, dice.rng.choice([0, 0, 1, 2]))
+    if environment == "RatingsBandit":
+        given |= {"path": str(dice.one(["ratings.csv"], WRONG_PLACES)), "n_actions": "2"}
     return [word for key, value in given.items() for word in ("--set", f"{key}={value}")]
 
 
@@ -176,39 +176,8 @@ def _lab(dice: Dice) -> list[str]:
     return words + (["--overwrite"] if dice.maybe(0.2) else [])
 
 
-def toml(dice: Dice) -> str:
-    """A sweep file: tiny, and more or less right."""
-    if dice.maybe(dice.wrong / 3):
-        return str(
-            dice.rng.choice(["", "a = " + "[" * 2000, "a" + ".b" * 2000 + " = 1", "x" * 999])
-        )
+def _toml(dice: Dice) -> str:
     environment = _environment(dice)
-
-    def value(*right: str) -> str:
-        wrong = ["nan", "inf", "-1", "0", "'x'", "[]", "{}", "true", "9" * 25, "1e308", "1e-300"]
-        return str(
-            dice.one(right, [*wrong, '"\\u0000"', '"[/]"', "[[[1]]]", '"\u00e9"', "1979-05-27"])
-        )
-
-    agent = _agent(dice, environment).partition(":")[0]
-    quoted, label = json.dumps(agent), value('"mine"', '"a/b"')
-    chosen = {
-        "name": value('"study"'),
-        "replicas": value("1", "2"),
-        "horizons": value("[2]", "[1, 3]"),
-        "epsilons": value("[1.0]", "[0.5, 2.0]", "[inf]"),
-        "deltas": value("[1e-5]", "[0.0]"),
-    }
-    known = value(f'"{environment}"')
-    chosen["environments"] = f"[{{id = {known}}}]"
-    chosen["agents"] = f"[{{id = {value(quoted)}, label = {label}}}]"
-    lines = [f"{key} = {said}" for key, said in chosen.items()]
-    extra = ["replcas = 3", "[audit]\nruns = 400\nhorizon = 2", "[[agents]]\nid = 3", "seed = -1"]
-    return "\n".join([*lines, *([dice.rng.choice(extra)] if dice.maybe(dice.wrong) else [])]) + "\n"
-
-
-def damage(dice: Dice) -> tuple[str, str]:
-    """Which file of the results is not what was written, and how it ends."""
-    files = ["swept/sweep.json", "swept/blocks", "compared/frame.parquet", "compared/results.json"]
-    endings = ["", "{}", "[]", "null", "NaN", "[" * 9999, '"\\ud800"', "\x00" * 9, "-1e999", "PAR1"]
-    return dice.rng.choice(files), dice.rng.choice(endings)
+    agent, *settings = _agent(dice, environment).split(":")
+    arguments = [word for word in _arguments(dice, environment) if word != "--set"]
+    return study(dice, environment, arguments, agent, settings)

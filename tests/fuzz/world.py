@@ -23,6 +23,8 @@ def build(folder: Path) -> Path:
     """A finished comparison, a finished sweep and a file that is none of them."""
     folder.mkdir(parents=True)
     (folder / "here.txt").write_text("somebody's work")
+    rows = [f"{user},m{user % 3},{1 + user % 5},1" for user in range(9)]
+    (folder / "ratings.csv").write_text("\n".join(["userId,movieId,rating,timestamp", *rows, ""]))
     for name in ("folder", "folder.json", "folder.png"):
         (folder / name).mkdir()
     agents = {"linucb": LinUCB(), "dp-ucb": DPUCB()}
