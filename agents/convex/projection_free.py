@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from math import inf, isqrt, sqrt
+from math import isqrt, sqrt
 from typing import Literal, TypeAlias
 
 from dpbandit.agents.convex.batch_plan import Plan
@@ -60,7 +60,7 @@ class BatchSettings:
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name))
         if self.offset is not None:
-            inside("offset", self.offset, -inf, inf, ends=False)
+            inside("offset", self.offset, -1e30, 1e30, ends=True)
 
     def noise_over(self, loss: Loss, horizon: int) -> Noise:
         """How estimates become private over so many rounds."""

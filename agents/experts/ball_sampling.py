@@ -25,6 +25,8 @@ from dpbandit.losses.predictions import Absolute, Hinge, Logistic, Squared
 from dpbandit.losses.quadratic import OffsetQuadratic, Quadratic, TiltedQuadratic
 from dpbandit.losses.ramps import Ramp
 
+_ROOM = 2.0**-53
+"""Less than 1 - u^2 for any double u inside (-1, 1): for a u that was rounded to an end."""
 _STEPS = 100
 """of a walk, from a uniform point"""
 
@@ -152,7 +154,8 @@ class AlongASlope(Sampler):
         g = self._slope[r] / length if length > 0 else np.eye(N)[0]
 
         def log_density(u: Floats) -> tuple[Floats, Floats]:
-            S, room = (t + length * u) / 2, 1 - u * u  # each loss is (<a, x> + R) / (2 R)
+            S = (t + length * u) / 2  # each loss is (<a, x> + R) / (2 R)
+            room = np.maximum(1 - u * u, _ROOM)
             h = (N - 1) / 2 * np.log(room) - rate * np.maximum(S, floor)
             return h, -(N - 1) * u / room - rate * length / 2 * (floor < S)
 

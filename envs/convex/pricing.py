@@ -90,8 +90,9 @@ class ConvexPricing(ConvexProblem):
         one_of("feedback", self.feedback, ("value", "datum"))
         for name in ("demand", "own_effect"):
             positive(name, getattr(self, name))
-        for name in ("unit_cost", "variety", "cross_effect", "low"):
+        for name in ("unit_cost", "cross_effect", "low"):
             at_least(name, getattr(self, name), 0)
+        inside("variety", self.variety, 0, 1000, ends=True)
         positive("high", self.high)
         if not self.low < self.high:
             raise BadInput(f"Expected high={self.high!r} to be a number above low={self.low!r}.")

@@ -132,7 +132,8 @@ class Experts(ExpertsProblem):
         self._losses = None if self.table is None else losses_of(self.table)
         d = self._experts()
         self.spec = ExpertsSpec(n_actions=d, horizon=self.horizon, delay=self.delay)
-        self._tail = floor(log(d) / self.epsilon) + 1 if self.tail is None else self.tail
+        hardest = floor(min(log(d) / self.epsilon, self.horizon)) + 1
+        self._tail = hardest if self.tail is None else self.tail
         whole("tail", self._tail, 1)
         if self.kind == "lower-bound" and self._tail > self.horizon:
             raise BadInput(f"Expected horizon={self.horizon} to hold the tail of {self._tail}.")

@@ -77,6 +77,27 @@ def test_thousands_of_lines(count, seed):
     }
 
 
+FOUND = [
+    "certify ball-experts --env OnlineConvex --set dim=2000 --horizon 8",
+    "certify ball-experts:reach=1e-300 --env OnlineConvex --horizon 8",
+    "certify binary-tree-experts:epsilon=1e49 --env Experts --json x.json --horizon 8",
+    "certify hedge --env Experts --set epsilon=5e-324 --horizon 8",
+    "compare GLMBandit --agents fliphat:iterations=1000000 --replicas 1 --horizon 8",
+    "compare ConvexPricing --set variety=1e49 --replicas 1 --horizon 8",
+    "compare OnlineConvex --agents ball-experts:epsilon=1e49 --replicas 1 --horizon 8",
+    "compare ConvexBandit --agents garber-kretzu:offset=1e308 --replicas 1 --horizon 8",
+    "certify dp-tofw --env StreamingRegression --horizon 1 --plot x.png",
+]
+"""What thousands of lines found once."""
+
+
+@pytest.mark.parametrize("found", FOUND)
+def test_what_was_found_stays_away(count, found):
+    """A traceback, a warning or a minute's work each, before."""
+    kinds, _, told = count({"x": Line(found.split())}, limit=5.0)
+    assert kinds == {}, told
+
+
 def test_a_line_is_made_again():
     assert [line(7, place) for place in range(50)] == [line(7, place) for place in range(50)]
     assert line(7, 0) != line(8, 0)

@@ -21,7 +21,19 @@ WORDS = [
 ]
 WORDS += ["=", ":", ",", "x" * 300, "\n", "\x1b[31m", "\u202e", "../..", "*", "none", "None", "'"]
 HOSTILE = [*NUMBERS, *WORDS, "\x00"]
-EXTREME = ["1e50", "1e49", "1e6", "1e-30", "1e-12", "100000", "1000000", "7", "0.9999999999999999"]
+EXTREME = [
+    "1e50",
+    "1e49",
+    "1e6",
+    "1e-30",
+    "1e-12",
+    "100000",
+    "1000000",
+    "7",
+    "0.9999999999999999",
+    "4096",
+    "5e-324",
+]
 """What may be allowed, and is hard."""
 
 PLACES = ["new", "new/deep/er", "x.json", "x.png", "x.svg", "x.pdf", "x.gif", "x", "caf\u00e9.png"]
@@ -41,6 +53,8 @@ class Dice:
         self.rng = rng
         self.wrong = rng.choice([0.0, 0.0, 0.1, 0.4])
         """how often a value of this line is not right"""
+        self.hard = self.wrong == 0 and rng.random() < 0.5
+        """whether one setting of an otherwise right line is a number hard to bear"""
 
     def one(self, right: Any, wrong: Any = HOSTILE) -> Any:
         """A right value, or now and then a wrong one."""
@@ -62,8 +76,11 @@ def settings(dice: Dice, kind: Any, most: int) -> dict[str, str]:
     hints = get_type_hints(kind)
     usual = {field.name: field.default for field in fields(kind) if field.name != "horizon"}
     names = dice.rng.sample(sorted(usual), min(most, len(usual)))
-    hard = [*EXTREME, *HOSTILE]
-    return {dice.word([n]): str(dice.one(_fitting(n, usual[n], hints[n]), hard)) for n in names}
+    wrong = [*EXTREME, *HOSTILE]
+    given = {dice.word([n]): str(dice.one(_fitting(n, usual[n], hints[n]), wrong)) for n in names}
+    if dice.hard and given:
+        given[next(iter(given))] = dice.rng.choice([*EXTREME, *NUMBERS])
+    return given
 
 
 def _fitting(name: str, usual: Any, hint: Any) -> list[Any]:

@@ -24,6 +24,8 @@ from dpbandit.base.inputs import positive
 CELLS = 2**16
 """On one side of 0: where a mechanism needs more, its grid is made coarser by powers of 2."""
 _UNIT = 2.0**-52
+_LONG = 2**62
+"""Beyond, no integer of an array."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +43,10 @@ class PrivacyLoss:
         if factor == 1:
             return self
         place = self.first + np.arange(len(self.masses))
-        index, beyond = np.divmod(place, factor)
+        index, beyond = np.divmod(place, factor if factor < _LONG else float(factor))
         step = factor * self.step
         share = np.expm1(-beyond * self.step) / expm1(-step)
+        index = index.astype(np.int64)
         return _placed(index, share, self.masses, step, self.infinite, self.count)
 
 
