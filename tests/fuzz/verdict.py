@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from dpbandit import BadInput, Results, cli
 
 CODES = (0, 1, 2)
+PATIENCE = 4
 KINDS = ("traceback", "hang", "impossible number", "exit code", "warning", "no sentence")
 _ALWAYS = ("mean", "q05", "q50", "q95", "switches", "seconds", "notion", "delta", "epsilon")
 _ALWAYS += ("claimed_epsilon", "claimed_delta", "certified_epsilon", "certified_delta")
@@ -99,16 +100,21 @@ def _streams(words: list[str], out: _Stream, err: _Stream) -> Iterator[None]:
 
 @contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
+    """After so much work, or after `PATIENCE` times as long by the clock, which may be shared."""
+
     def ring(*_: Any) -> None:
         raise Hang
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = {kind: signal.signal(kind, ring) for kind in (signal.SIGPROF, signal.SIGALRM)}
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE * seconds)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
 
 
 def _one_sentence(text: str) -> bool:
