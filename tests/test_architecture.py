@@ -29,8 +29,9 @@ FLOORS = """
     envs agents
     results
     running
-    auditing clients experiments report
+    auditing clients report
     studies
+    experiments
     commands
     cli
     __main__

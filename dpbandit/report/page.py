@@ -16,6 +16,7 @@ from dpbandit.base.inputs import one_of
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.report.figures import Problem, pictures, problems
 from dpbandit.results.comparisons import differences
+from dpbandit.results.layout import audit_file
 from dpbandit.results.planned import AuditFile, Planned, planned, read_audit
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, run_key
@@ -157,7 +158,7 @@ def _certificates(runs: Sequence[AgentRun]) -> list[dict[str, Any]]:
 
 def _audits(folder: Path, plan: Planned | None) -> list[AuditFile]:
     """Those that the sweep asks for and that are there."""
-    files = [folder / "audits" / f"{key}.json" for key in (plan.audits if plan else ())]
+    files = [audit_file(folder, key) for key in (plan.audits if plan else ())]
     found = [read_audit(file) for file in files if is_there(file)]
     return sorted(found, key=lambda audit: (audit.problem, audit.agent, str(audit.config)))
 

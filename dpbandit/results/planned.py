@@ -9,10 +9,15 @@ from typing import Any, NamedTuple, TypeVar
 from dpbandit.base.checked import as_declared, made
 from dpbandit.base.files import is_there, parse_json, read_text
 from dpbandit.base.inputs import BadInput, whole
+from dpbandit.results.layout import FORMAT, check_format, plan_file
 from dpbandit.results.runs import run_key
 
 _KEY = re.compile(r"[0-9a-f]{16}")
 T = TypeVar("T")
+
+
+class Damaged(BadInput):
+    """Not what a sweep wrote."""
 
 
 class Planned(NamedTuple):
@@ -47,6 +52,7 @@ class _Plan:
     configurations: tuple[str, ...]
     replicas: int
     audits: tuple[str, ...]
+    format: Any = FORMAT
 
     def __post_init__(self) -> None:
         whole("replicas", self.replicas, 1)
@@ -87,12 +93,13 @@ def planned(folder: Path) -> Planned | None:
     """The sweep in `folder`, None where there is none.
 
     Raises:
-        BadInput: its sweep.json is damaged or cannot be read.
+        BadInput: its sweep.json is damaged, of an unknown format, or cannot be read.
     """
-    file = folder / "sweep.json"
+    file = plan_file(folder)
     if not is_there(file):
         return None
     found = _read(file, _Plan, "resume the sweep (--resume), which writes it anew")
+    check_format(file, found.format)
     return Planned(found.name, frozenset(found.configurations), found.replicas, found.audits)
 
 
@@ -113,4 +120,4 @@ def _read(file: Path, kind: type[T], remedy: str, *, hashed: bool = False) -> T:
             raise ValueError("another hash")
         return made(kind, document)
     except (LookupError, TypeError, ValueError, AttributeError):
-        raise BadInput(f"Expected {file} as a sweep wrote it, it is damaged: {remedy}.") from None
+        raise Damaged(f"Expected {file} as a sweep wrote it, it is damaged: {remedy}.") from None

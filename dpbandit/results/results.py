@@ -18,6 +18,7 @@ from dpbandit.base.arrays import Ints
 from dpbandit.base.files import is_there, plain, write_atomically, write_csv, write_json
 from dpbandit.base.inputs import BadInput, one_of
 from dpbandit.privacy.certificate import Certificate
+from dpbandit.results.layout import stored
 from dpbandit.results.planned import Planned, planned
 from dpbandit.results.runs import AgentRun, merged, standard_error
 from dpbandit.results.store import Corrupt, Foreign, frame_of, read_runs, write_runs
@@ -65,7 +66,7 @@ class Results:
         files = {
             file.resolve()
             for place in places
-            for file in (_stored(place) if place.is_dir() else [place])
+            for file in (stored(place) if place.is_dir() else [place])
             if file.is_file() and not file.name.startswith(".")
         }
         pieces: dict[str, list[AgentRun]] = {}
@@ -202,12 +203,6 @@ class Results:
                 "with where(problem=..., horizon=...)."
             )
         return self.runs[0]
-
-
-def _stored(folder: Path) -> list[Path]:
-    """The files of a sweep or of `save`; folders below it are somebody else's."""
-    place = folder / "blocks" if (folder / "sweep.json").is_file() else folder
-    return list(place.glob("*.parquet"))
 
 
 def _as_planned(runs: list[AgentRun], plan: Planned) -> list[AgentRun]:

@@ -8,17 +8,14 @@ from dpbandit.auditing.audit import audit
 from dpbandit.base.files import write_json
 from dpbandit.base.inputs import BadInput
 from dpbandit.base.provenance import provenance
+from dpbandit.results.layout import audit_file
 from dpbandit.results.planned import read_audit
 from dpbandit.results.runs import describe, run_key
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import AgentConfig
-from dpbandit.studies.file import Audit, Sweep
+from dpbandit.studies.configuration import Configuration, Study
+from dpbandit.studies.file import Audit
 from dpbandit.studies.folder import Found, moved_aside
-from dpbandit.studies.plan import Configuration
-
-AUDITS = "audits"
-"""Folder of the audits below that of the sweep."""
-
 
 Task = tuple[str, Configuration, Audit]
 """The key of an audit, and what to audit how."""
@@ -33,17 +30,17 @@ class Audited(NamedTuple):
     """of both worlds together"""
 
 
-def audits_of(sweep: Sweep, configurations: Sequence[Configuration]) -> dict[str, Task]:
+def audits_of(study: Study) -> dict[str, Task]:
     """The audits that are wanted, by key: one for each private agent, target and environment."""
-    if sweep.audit is None:
+    if (how := study.audit) is None:
         return {}
     wanted: dict[str, Task] = {}
-    for one in _private(configurations):
-        arguments = {**one.setup.env_kwargs, "horizon": sweep.audit.horizon}
-        asked = {**vars(one.setup), "horizon": sweep.audit.horizon, "env_kwargs": arguments}
-        asked |= {"agent": one.name, "config": describe(one.config), "audit": sweep.audit.runs}
+    for one in _private(study.configurations):
+        arguments = {**one.setup.env_kwargs, "horizon": how.horizon}
+        asked = {**vars(one.setup), "horizon": how.horizon, "env_kwargs": arguments}
+        asked |= {"agent": one.name, "config": describe(one.config), "audit": how.runs}
         key = run_key({**asked, "source": provenance()["source"]})
-        wanted[key] = (key, one, sweep.audit)
+        wanted[key] = (key, one, how)
     return wanted
 
 
@@ -74,7 +71,7 @@ def missing_audits(folder: Path, wanted: Mapping[str, Task], found: Found) -> li
     """Those without a whole file; what is not what was written is moved aside, as blocks are."""
     missing = []
     for key, task in wanted.items():
-        file = _file(folder, key)
+        file = audit_file(folder, key)
         if file.exists() and not _whole(file):
             found.corrupt.append(moved_aside(file))
         if file.exists():
@@ -87,7 +84,7 @@ def missing_audits(folder: Path, wanted: Mapping[str, Task], found: Found) -> li
 def write_audit(folder: Path, audit: Audited) -> Path:
     """One audit, under its own name, and the hash of all it says."""
     document = {**audit.document, "hash": run_key(audit.document)}
-    return write_json(_file(folder, audit.key), document)
+    return write_json(audit_file(folder, audit.key), document)
 
 
 def _whole(file: Path) -> bool:
@@ -96,10 +93,6 @@ def _whole(file: Path) -> bool:
     except BadInput:
         return False
     return True
-
-
-def _file(folder: Path, key: str) -> Path:
-    return folder / AUDITS / f"{key}.json"
 
 
 def _private(configurations: Sequence[Configuration]) -> Iterator[Configuration]:

@@ -69,6 +69,9 @@ class Sweep(_Strict):
     deltas: Annotated[list[Delta], Field(min_length=1)] = [1e-5]
     environments: Annotated[list[Environment], Field(min_length=1)]
     agents: Annotated[list[Agent], Field(min_length=1)]
+    leave_out_unfit: bool = Field(
+        False, description="leave out agents where they do not fit, and say so; else refuse them"
+    )
     audit: Audit | None = Field(None, description="also audit every private agent")
 
     @classmethod

@@ -10,14 +10,10 @@ import numpy as np
 from dpbandit.base.inputs import BadInput
 from dpbandit.base.progress import Progress
 from dpbandit.base.provenance import PROGRAM, cpu_of, provenance
+from dpbandit.results.layout import block_file, block_files, key_of, plan_file
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.store import Corrupt, Foreign, read_runs, write_runs
-from dpbandit.studies.plan import Configuration
-
-BLOCKS = "blocks"
-"""Folder of the blocks below that of the sweep."""
-SWEEP = "sweep.json"
-"""What the sweep asks for, as it was run last."""
+from dpbandit.studies.configuration import Configuration
 
 
 @dataclass
@@ -53,7 +49,7 @@ class Found:
 
     def check_folder(self, folder: Path) -> None:
         """Raise `BadInput` where the folder has disappeared: writing would make an empty one."""
-        if not (folder / SWEEP).exists():
+        if not plan_file(folder).exists():
             self.check_files(folder)
             raise BadInput(f"Expected {folder} to stay: it disappeared. Go on with --resume.")
 
@@ -73,7 +69,7 @@ def survey(folder: Path, keys: Collection[str], *, progress: bool) -> Found:
     Raises:
         BadInput: a block of this sweep was made by another program, whose numbers may differ.
     """
-    found, files = Found(), blocks(folder)
+    found, files = Found(), block_files(folder)
     with Progress(len(files), shown=progress) as bar:
         bar.working_on("verifying", rate=1)
         for file in files:
@@ -83,7 +79,7 @@ def survey(folder: Path, keys: Collection[str], *, progress: bool) -> Found:
 
 
 def _look_at(file: Path, keys: Collection[str], found: Found) -> None:
-    key = file.name.partition("-")[0]
+    key = key_of(file)
     if key not in keys:
         found.foreign.append(file)
         return
@@ -100,12 +96,6 @@ def _look_at(file: Path, keys: Collection[str], found: Found) -> None:
     found.replicas.setdefault(key, set()).update(runs[0].replicas.tolist())
 
 
-def blocks(folder: Path) -> list[Path]:
-    """The blocks that are there; what a killed process left half-written begins with a dot."""
-    files = sorted((folder / BLOCKS).glob("*.parquet"))
-    return [file for file in files if not file.name.startswith(".")]
-
-
 def check_program(run: AgentRun, source: Path | str) -> None:
     """Raise `BadInput` unless a run was made by this program: others may draw other numbers."""
     ours = provenance()
@@ -119,8 +109,8 @@ def check_program(run: AgentRun, source: Path | str) -> None:
 
 def write_block(folder: Path, run: AgentRun) -> Path:
     """One block of replicas, under its own name."""
-    name = f"{run.key}-{run.replicas[0]:06d}-{run.replicas[-1]:06d}.parquet"
-    return write_runs(folder / BLOCKS / name, [run])
+    first, last = int(run.replicas[0]), int(run.replicas[-1])
+    return write_runs(block_file(folder, run.key, first, last), [run])
 
 
 def consecutive(replicas: Sequence[int], size: int) -> list[tuple[int, int]]:

@@ -1,8 +1,7 @@
 """A sweep, written out: one configuration for each agent, target, environment and horizon."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import inf, prod
 from typing import Any
@@ -13,19 +12,11 @@ from dpbandit.base.checked import with_floats
 from dpbandit.base.inputs import BadInput, shown
 from dpbandit.base.progress import Progress
 from dpbandit.base.streams import Streams
-from dpbandit.privacy.certificate import Certificate
-from dpbandit.results.marks import log_marks
-from dpbandit.results.runs import AgentRun, Setup, describe, run_key
-from dpbandit.running.baselines import play_any, with_baselines
-from dpbandit.running.certify import certify
-from dpbandit.running.compare import as_run
-from dpbandit.running.environments import (
-    arguments_of,
-    environment_id,
-    problem_label,
-    problem_maker,
-)
-from dpbandit.specs.protocols import AgentConfig, Problem
+from dpbandit.results.runs import describe, run_key
+from dpbandit.running.baselines import with_baselines
+from dpbandit.running.environments import arguments_of, problem_maker
+from dpbandit.specs.protocols import AgentConfig
+from dpbandit.studies.configuration import TARGETS, Configuration, Study, setup_of
 from dpbandit.studies.file import Agent, Environment, Sweep
 from dpbandit.studies.settings import agent_config, spelt_now
 
@@ -33,56 +24,22 @@ MOST_CONFIGURATIONS = 100_000
 """Of a sweep: each is made once before the first round."""
 
 
-@dataclass(frozen=True)
-class Configuration:
-    """One agent on one problem: what a run is a run of."""
-
-    setup: Setup
-    name: str
-    config: AgentConfig
-
-    @property
-    def key(self) -> str:
-        """The key of its runs."""
-        asked = {**vars(self.setup), "agent": self.name, "config": describe(self.config)}
-        return run_key(asked)
-
-    def __hash__(self) -> int:
-        return hash(self.key)  # the arguments of its environment are a dictionary
-
-    def problem(self) -> Problem:
-        """A new problem, as it is before the first round."""
-        return problem_maker(self.setup.environment)(**self.setup.env_kwargs)
-
-    def play(self, first: int, last: int) -> AgentRun:
-        """Replicas `first` to `last` - 1: depends on nothing but the configuration and them."""
-        setup, proof = self.setup, _certificate(self)
-        seeds = [(setup.seed, r) for r in range(first, last)]
-        log = play_any(self.problem(), self.config, seeds, marks=log_marks(setup.horizon))
-        return as_run(setup, self.name, self.config, proof, [log], first=first)
-
-
-@lru_cache(maxsize=64)
-def _certificate(one: Configuration) -> Certificate:
-    """Once for all blocks of a configuration: some take longer to certify than to play."""
-    return certify(one.config, one.problem().spec, accountants=False)
-
-
 Agents = Sequence[tuple[str, AgentConfig]]
 
 
-def plan(sweep: Sweep, *, progress: bool = False) -> tuple[Configuration, ...]:
-    """All configurations of a sweep, each once, yardsticks included.
+def plan(sweep: Sweep, *, progress: bool = False) -> Study:
+    """All configurations of a sweep, each once, baselines included.
 
-    Every agent is made once, so that one that does not fit is found before the first round.
+    Every agent is made once, so that one that does not fit is found before the first round. With
+    `leave_out_unfit` it is left out there, and a warning says which ones are and why.
 
     Args:
         sweep: see `Sweep.read`.
         progress: show a bar once it takes longer than two seconds.
 
     Raises:
-        BadInput: an unknown id, argument or setting, an agent that does not fit a problem, two
-            configurations of the same name.
+        BadInput: an unknown id, argument or setting, an agent that does not fit a problem (or any
+            at all), two configurations of the same name.
     """
     _refuse_too_many(sweep)
     agents = [chosen for entry in sweep.agents for chosen in _agents(sweep, entry)]
@@ -92,13 +49,32 @@ def plan(sweep: Sweep, *, progress: bool = False) -> tuple[Configuration, ...]:
         for arguments in _combinations(entry.arguments, entry.grid, "arguments")
     ]
     found: dict[str, Configuration] = {}
+    unfit: dict[tuple[str, str], BadInput] = {}
     with Progress(len(problems) * len(agents), shown=progress) as bar:
         bar.working_on("planning", rate=1)
         for entry, arguments in problems:
-            for configuration in _on(sweep, entry, arguments, agents, bar):
+            for configuration in _on(sweep, entry, arguments, agents, unfit, bar):
                 found[configuration.key] = configuration
+    _tell_unfit(unfit, {one.name for one in found.values()})
     _check_names(found.values())
-    return tuple(found.values())
+    asked = sweep.model_dump(mode="json")
+    return Study(
+        configurations=tuple(found.values()),
+        replicas=sweep.replicas,
+        name=sweep.name,
+        audit=sweep.audit,
+        asked=asked,
+    )
+
+
+def _tell_unfit(unfit: Mapping[tuple[str, str], BadInput], fitting: Collection[str]) -> None:
+    """Warn of what is left out; raise the mistake of an agent that fits nowhere."""
+    for (name, problem), mistake in unfit.items():
+        if name not in fitting:
+            raise BadInput(f"{name} on {problem}: {mistake}") from mistake
+    if unfit:
+        told = "; ".join(f"{name} on {problem} ({why})" for (name, problem), why in unfit.items())
+        warnings.warn(f"Left out where they do not fit: {told}.", stacklevel=3)
 
 
 def _refuse_too_many(sweep: Sweep) -> None:
@@ -113,30 +89,31 @@ def _refuse_too_many(sweep: Sweep) -> None:
 
 
 def _on(
-    sweep: Sweep, entry: Environment, arguments: dict[str, Any], agents: Agents, bar: Progress
+    sweep: Sweep,
+    entry: Environment,
+    arguments: dict[str, Any],
+    agents: Agents,
+    unfit: dict[tuple[str, str], BadInput],
+    bar: Progress,
 ) -> Iterator[Configuration]:
-    environment = environment_id(entry.id)
-    problem = problem_maker(environment)(**arguments)
     varied = [f"{key}={value}" for key, value in arguments.items() if key in entry.grid]
-    setup = Setup(
-        environment=environment,
-        env_kwargs=arguments,
-        horizon=arguments["horizon"],
-        seed=sweep.seed,
-        reward_unit=problem.spec.reward_unit,
-        problem=" ".join([entry.label, *varied])
-        if entry.label
-        else problem_label(environment, arguments),
+    label = " ".join([entry.label, *varied]) if entry.label else None
+    setup = setup_of(
+        entry.id, arguments, horizon=arguments["horizon"], seed=sweep.seed, label=label
     )
+    spec = problem_maker(setup.environment)(**setup.env_kwargs).spec
     for name, config in agents:
-        try:
-            config.make(problem.spec, Streams([0]))  # does it fit?
-        except BadInput as mistake:
-            raise BadInput(f"{name} on {setup.problem}: {mistake}") from mistake
         bar.advance(1)
-        yield Configuration(setup, name, config)
+        try:
+            config.make(spec, Streams([0]))  # does it fit?
+        except BadInput as mistake:
+            if not sweep.leave_out_unfit:
+                raise BadInput(f"{name} on {setup.problem}: {mistake}") from mistake
+            unfit.setdefault((name, setup.problem), mistake)
+        else:
+            yield Configuration(setup, name, config)
     given = {f"{name} {number}": config for number, (name, config) in enumerate(agents)}
-    for name, config in with_baselines(given, problem.spec).items():
+    for name, config in with_baselines(given, spec).items():
         if name not in given:
             yield Configuration(setup, name, config)
 
@@ -147,9 +124,9 @@ def _agents(sweep: Sweep, entry: Agent) -> Iterable[tuple[str, AgentConfig]]:
     for written in _combinations(entry.settings, entry.grid, "settings"):
         known, told_now = spelt_now(entry.id, written)
         settings = with_floats(AGENTS[known.removeprefix(PRICED)], told_now)
-        told = [key for key in settings if key not in _TARGETS]
+        told = [key for key in settings if key not in TARGETS]
         told = [key for key in told if key in entry.grid] if entry.label else told
-        first = entry.label or _YARDSTICKS.get(known, known)
+        first = entry.label or _BASELINES.get(known, known)
         name = " ".join([first, *(f"{key}={settings[key]}" for key in told)])
         for epsilon, delta in product(sweep.epsilons, sweep.deltas):
             try:
@@ -163,8 +140,7 @@ def _agents(sweep: Sweep, entry: Agent) -> Iterable[tuple[str, AgentConfig]]:
     return found.values()
 
 
-_TARGETS = {"epsilon", "delta"}
-_YARDSTICKS = {"uniform": "Uniform", "best-fixed": "BestFixed", "centre": "Centre"}
+_BASELINES = {"uniform": "Uniform", "best-fixed": "BestFixed", "centre": "Centre"}
 """Called the same whether listed or added."""
 
 
@@ -183,25 +159,15 @@ def _combinations(
 def _check_names(configurations: Iterable[Configuration]) -> None:
     """Two agents of one name would be one line in every plot and one row of the differences."""
     called: dict[str, Mapping[str, Any]] = {
-        name: describe(AGENTS[known]()) for known, name in _YARDSTICKS.items()
+        name: describe(AGENTS[known]()) for known, name in _BASELINES.items()
     }
-    seen: dict[Any, Configuration] = {}
     for one in configurations:
-        config = {key: value for key, value in describe(one.config).items() if key not in _TARGETS}
+        config = {key: value for key, value in describe(one.config).items() if key not in TARGETS}
         if called.setdefault(one.name, config) != config:
             raise BadInput(
                 f"Expected one agent to be called {one.name!r}, got {_words(called[one.name])} and "
                 f"{_words(config)}: give them labels of their own."
             )
-        target = tuple(getattr(one.config, name, None) for name in sorted(_TARGETS))
-        place = (one.setup.problem, one.setup.horizon, one.name, *target)
-        if place in seen:
-            raise BadInput(
-                f"Expected one agent {one.name!r} on one problem {one.setup.problem!r}, got "
-                f"{one.config} on {one.setup.env_kwargs} and {seen[place].config} on "
-                f"{seen[place].setup.env_kwargs}: give them labels of their own."
-            )
-        seen[place] = one
 
 
 def _words(config: Mapping[str, Any]) -> str:

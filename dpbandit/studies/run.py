@@ -2,28 +2,23 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from dpbandit.base.files import check_writable, write_json
+from dpbandit.base.files import write_json
 from dpbandit.base.inputs import MOST_JOBS, BadInput, one_of, whole
 from dpbandit.base.progress import Progress
 from dpbandit.base.provenance import cpu_of, provenance
+from dpbandit.results.layout import FORMAT, block_files, check_places, plan_file
+from dpbandit.results.planned import Damaged, planned
+from dpbandit.results.runs import AgentRun
 from dpbandit.running.compare import replicas_at_once
-from dpbandit.studies.audits import AUDITS, audits_of, missing_audits, run_audit, write_audit
+from dpbandit.studies.audits import audits_of, missing_audits, run_audit, write_audit
+from dpbandit.studies.configuration import Configuration, Study
 from dpbandit.studies.file import Sweep
-from dpbandit.studies.folder import (
-    BLOCKS,
-    SWEEP,
-    Found,
-    blocks,
-    check_program,
-    consecutive,
-    survey,
-    write_block,
-)
-from dpbandit.studies.plan import Configuration, plan
+from dpbandit.studies.folder import Found, check_program, consecutive, survey, write_block
+from dpbandit.studies.plan import plan
 from dpbandit.studies.workers import BACKENDS, workers
 
 _MOST_AT_ONCE = 25
@@ -43,7 +38,7 @@ class Swept(NamedTuple):
 
 
 def run_sweep(
-    sweep: Sweep,
+    sweep: Sweep | Study,
     out: str | os.PathLike[str],
     *,
     backend: str = "loky",
@@ -61,7 +56,7 @@ def run_sweep(
     lost is the blocks in flight.
 
     Args:
-        sweep: see `Sweep.read`.
+        sweep: see `Sweep.read`; or a study, whose configurations come from Python.
         out: folder of the results; `Results.load` reads it.
         backend: "loky" (processes), "threading", or "dask" (a cluster).
         jobs: workers, 1 to 1024; on a remote cluster those it has.
@@ -73,8 +68,9 @@ def run_sweep(
 
     Raises:
         BadInput: a number out of range, whatever `plan` refuses, a folder with blocks but not
-            `resume`, a block or a worker of another program, a cluster that cannot be reached, a
-            worker or cluster that is lost, a file that cannot be written, a folder that disappears.
+            `resume`, or of an unknown format, a block or a worker of another program, a cluster
+            that cannot be reached, a worker or cluster that is lost, a file that cannot be written,
+            a folder that disappears.
     """
     one_of("backend", backend, BACKENDS)
     whole("jobs", jobs, 1, MOST_JOBS)
@@ -85,17 +81,17 @@ def run_sweep(
     if not os.fspath(out):
         raise BadInput(f"Expected out={out!r} to name a folder (the current one is '.').")
     folder = Path(out)
-    if not resume and blocks(folder):
+    if not resume and block_files(folder):
         raise BadInput(f"Expected out={str(out)!r} to hold no blocks yet, or resume (--resume).")
-    configurations = plan(sweep, progress=progress)
-    keys = sorted(one.key for one in configurations)
+    with suppress(Damaged):  # that is written anew
+        planned(folder)
+    study = plan(sweep, progress=progress) if isinstance(sweep, Sweep) else sweep
+    keys = sorted({one.key for one in study.configurations})
     found = survey(folder, keys, progress=progress)
-    tasks = list(_tasks(sweep, configurations, found, block))
-    wanted = audits_of(sweep, configurations)
-    document = {**sweep.model_dump(mode="json"), "configurations": keys, "audits": sorted(wanted)}
-    for place in (BLOCKS, *([AUDITS] if wanted else [])):
-        check_writable(folder / place / "any")
-    write_json(folder / SWEEP, document)
+    tasks = list(_tasks(study, found, block))
+    wanted = audits_of(study)
+    check_places(folder, audits=bool(wanted))
+    write_json(plan_file(folder), _document(study, keys, sorted(wanted)))
     if tasks and scheduler is None:
         found.met(cpu_of(provenance()))
     audits = missing_audits(folder, wanted, found)
@@ -104,7 +100,7 @@ def run_sweep(
     rounds += sum(2 * how.runs * how.horizon for _, _, how in audits)
     written = 0
     with Progress(rounds, shown=progress) as bar, workers(backend, jobs, scheduler) as run:
-        with closing(run(Configuration.play, tasks)) as played:
+        with closing(run(_play, tasks)) as played:
             for done in played:
                 check_program(done, "what a worker sends")
                 found.check_folder(folder)
@@ -124,14 +120,30 @@ def run_sweep(
                 bar.advance(audit.rounds)
                 bar.say(f"{what} on {audit.document['problem']}")
     found.check_files(folder)
-    total = len(configurations) * sweep.replicas
-    return Swept(folder, len(configurations), missing, total - missing, found)
+    total = len(keys) * study.replicas
+    return Swept(folder, len(keys), missing, total - missing, found)
+
+
+def _document(study: Study, keys: Sequence[str], audits: Sequence[str]) -> dict[str, Any]:
+    """What is told of a study in its folder."""
+    return {
+        "format": FORMAT,
+        **study.asked,
+        "name": study.name,
+        "replicas": study.replicas,
+        "configurations": keys,
+        "audits": audits,
+    }
+
+
+def _play(one: Configuration, first: int, last: int) -> AgentRun:
+    return one.play(first, last)
 
 
 def _tasks(
-    sweep: Sweep, configurations: Sequence[Configuration], found: Found, block: int | None
+    study: Study, found: Found, block: int | None
 ) -> Iterator[tuple[Configuration, int, int]]:
-    for one in configurations:
+    for one in {one.key: one for one in study.configurations}.values():
         size = block or min(_MOST_AT_ONCE, replicas_at_once(one.problem().spec))
-        for first, last in consecutive(found.missing(one, sweep.replicas), size):
+        for first, last in consecutive(found.missing(one, study.replicas), size):
             yield one, first, last

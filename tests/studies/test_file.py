@@ -9,7 +9,7 @@ import pytest
 
 from dpbandit import BadInput
 from dpbandit.running.certify import certify
-from dpbandit.studies import Sweep, plan
+from dpbandit.studies import Configuration, Sweep, plan
 from tests.studies.studies import TINY, many
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "experiments" / "sweeps").glob("*.toml"))
@@ -84,7 +84,7 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path):
 
 def test_a_plan_by_hand():
     """Every combination once; agents without a target once, not once for each epsilon."""
-    found = plan(Sweep.of(TINY))
+    found = plan(Sweep.of(TINY)).configurations
     assert len(found) == 30
     assert len({one.key for one in found}) == 30
     one = [c for c in found if c.setup.problem == "juice" and c.setup.horizon == 40]
@@ -102,7 +102,7 @@ def test_a_plan_by_hand():
         "GLMBandit noise=0.2 dim=2",
         "GLMBandit noise=0.2 dim=3",
     }
-    assert len(plan(many(50))) == 50
+    assert len(plan(many(50)).configurations) == 50
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,23 @@ def test_without_noise_there_is_no_delta(values, targets):
     agent = {"id": "fade", "grid": values.pop("grid", {})}
     environments = [{"id": "OJPricing"}]
     sweep = Sweep.of(changed(agents=[agent], environments=environments, horizons=[9], **values))
-    found = [one.config for one in plan(sweep) if one.name == "fade"]
+    found = [one.config for one in plan(sweep).configurations if one.name == "fade"]
     assert [(config.epsilon, config.delta) for config in found] == targets
+
+
+def test_agents_that_fit_nowhere_are_refused_and_others_left_out_on_request():
+    """What is left out is said once, whatever the number of targets, with the reason."""
+    agents = [{"id": "priced:linucb"}, {"id": "priced:dp-ucb", "label": "demand"}, {"id": "linucb"}]
+    sweep = Sweep.of(changed(agents=agents, horizons=[9], leave_out_unfit=True))
+    with pytest.warns(UserWarning, match="Left out where they do not fit") as said:
+        found = plan(sweep).configurations
+    (told,) = said
+    assert str(told.message).count("demand on GLMBandit noise=0.2 dim=2 (") == 1
+    on = {name: {c.setup.problem for c in found if c.name == name} for name in ("demand", "linucb")}
+    assert on["demand"] == {"juice"} < on["linucb"]
+    for wrong, asked in ((agents, False), ([{"id": "hedge"}], True)):
+        with pytest.raises(BadInput, match=r"priced:linucb on GLMBandit|hedge on juice"):
+            plan(Sweep.of(changed(agents=wrong, leave_out_unfit=asked)))
 
 
 def test_planning_certifies_nothing_and_playing_once(monkeypatch):
@@ -131,8 +146,8 @@ def test_planning_certifies_nothing_and_playing_once(monkeypatch):
         asked.append(config)
         return certify(config, spec, **how)
 
-    monkeypatch.setattr(sys.modules[plan.__module__], "certify", counted)
-    one = plan(Sweep.of(changed(seed=12345)))[1]
+    monkeypatch.setattr(sys.modules[Configuration.__module__], "certify", counted)
+    one = plan(Sweep.of(changed(seed=12345))).configurations[1]
     assert not asked
     proofs = [one.play(r, r + 1).certificate for r in range(3)]
     assert asked == [one.config]
@@ -150,7 +165,7 @@ def test_names_tell_what_differs():
     """Settings make names; a label and a grid together do, too; yardsticks are called the same."""
     twice = [{"id": "linucb"}, {"id": "linucb", "settings": {"alpha": 1.0}}, {"id": "uniform"}]
     worlds = [{"id": "GLMBandit", "label": "g", "grid": {"dim": [2, 3]}}]
-    found = plan(Sweep.of(changed(agents=twice, environments=worlds, horizons=[9])))
+    found = plan(Sweep.of(changed(agents=twice, environments=worlds, horizons=[9]))).configurations
     names = ["linucb", "linucb alpha=1.0", "Uniform", "BestFixed"]
     assert [(c.setup.problem, c.name) for c in found] == [
         (problem, name) for problem in ("g dim=2", "g dim=3") for name in names
@@ -159,7 +174,7 @@ def test_names_tell_what_differs():
 
 def test_spellings_of_an_environment_are_one():
     keys = [
-        {one.key for one in plan(Sweep.of(changed(environments=[{"id": name}])))}
+        {one.key for one in plan(Sweep.of(changed(environments=[{"id": name}]))).configurations}
         for name in ("OJPricing", "dpbandit/OJPricing-v0")
     ]
     assert keys[0] == keys[1]
@@ -168,11 +183,11 @@ def test_spellings_of_an_environment_are_one():
 def test_the_schema_knows_every_key():
     """What an editor completes is what the program takes; a model's example passes its schema."""
     schema = Sweep.model_json_schema()
-    assert set(TINY) | {"audit"} == set(schema["properties"])
+    assert set(TINY) | {"audit", "leave_out_unfit"} == set(schema["properties"])
     assert schema["additionalProperties"] is False
     assert json.loads(json.dumps(schema)) == schema
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
 def test_the_examples_can_be_planned(file):
-    assert len(plan(Sweep.read(file))) > 10
+    assert len(plan(Sweep.read(file)).configurations) > 10

@@ -37,7 +37,8 @@ def study(alpha, noise, epsilon, radius):
 def test_1_and_1_0_are_the_same_setting():
     """In keys, hence in what is resumed, and in names; whole numbers where those are declared stay
     what they are, and so do words and flags."""
-    one, other = plan(study(1, 2, 1, 3)), plan(study(1.0, 2.0, 1.0, 3.0))
+    one = plan(study(1, 2, 1, 3)).configurations
+    other = plan(study(1.0, 2.0, 1.0, 3.0)).configurations
     assert [(c.key, c.name, c.setup.problem) for c in one] == [
         (c.key, c.name, c.setup.problem) for c in other
     ]
@@ -45,7 +46,8 @@ def test_1_and_1_0_are_the_same_setting():
     assert {type(c.setup.env_kwargs.get("dim", 1)) for c in one} == {int}
     twice = {"id": "linucb", "grid": {"alpha": [1, 1.0, 2]}}
     sweep = study(1, 1, 1, 1).model_copy(update={"agents": []})
-    names = [c.name for c in plan(Sweep.of({**sweep.model_dump(), "agents": [twice]}))]
+    found = plan(Sweep.of({**sweep.model_dump(), "agents": [twice]})).configurations
+    names = [c.name for c in found]
     assert names.count("linucb alpha=1.0") == 2
     assert describe(LinUCB(alpha=1)) == describe(LinUCB(alpha=1.0))
     assert repr(describe(DPUCB(epsilon=1, refresh_every=2))["refresh_every"]) == "2"

@@ -17,8 +17,9 @@ import pytest
 
 from dpbandit import BadInput, Results, compare
 from dpbandit.agents import DPUCB, LinUCB
+from dpbandit.results.planned import planned
 from dpbandit.results.store import read_runs
-from dpbandit.studies import Sweep, run_sweep
+from dpbandit.studies import Study, Sweep, plan, run_sweep
 from dpbandit.studies import folder as folders
 from dpbandit.studies import run as running
 from tests.studies.studies import TINY, many, same
@@ -48,6 +49,34 @@ def test_a_sweep_is_its_comparisons_bit_for_bit(whole):
         for what in ("marks", "replicas", "regret", "reward", "switches"):
             np.testing.assert_array_equal(getattr(run, what), getattr(other, what))
         assert other.certificate.epsilon == run.certificate.epsilon
+
+
+def test_configurations_from_python_are_those_of_the_file(whole, tmp_path):
+    """Some of them, one of them twice; twins by name are refused."""
+    listed = plan(Sweep.of(TINY)).configurations[:3]
+    study = Study(configurations=(*listed, listed[0]), replicas=5, name="by hand")
+    done = run_sweep(study, tmp_path, progress=False, backend="threading")
+    assert (done.configurations, done.run) == (3, 15)
+    runs = {run.key: run for run in Results.load(whole).runs}
+    for run in Results.load(tmp_path).runs:
+        np.testing.assert_array_equal(run.regret, runs[run.key].regret)
+    with pytest.raises(BadInput, match="labels of their own"):
+        Study(configurations=(listed[0], replace(listed[0], config=LinUCB(alpha=3.0))))
+
+
+def test_a_folder_of_a_later_format_is_refused_and_stays(whole, tmp_path):
+    file = tmp_path / "sweep.json"
+    document = json.loads((whole / "sweep.json").read_text())
+    assert document["format"] == 1
+    later = json.dumps({**document, "format": 2})
+    file.write_text(later)
+    for ask in (
+        lambda: planned(tmp_path),
+        lambda: run_sweep(Sweep.of(TINY), tmp_path, resume=True, progress=False),
+    ):
+        with pytest.raises(BadInput, match=r"sweep.json in format=1, .* got format=2: "):
+            ask()
+    assert file.read_text() == later
 
 
 @pytest.mark.parametrize(("block", "kept"), [(2, 45), (5, 135)])
