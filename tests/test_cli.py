@@ -186,6 +186,8 @@ def test_results_that_are_there_stay(run, tmp_path):
     assert_one_sentence(run(*words), str(tmp_path), "summary.csv", "--overwrite")
     assert [file.name for file in tmp_path.iterdir()] == ["summary.csv"]
     assert (tmp_path / "summary.csv").read_text() == "hours of work"
+    twice = [*words, "--overwrite", "--json", tmp_path / "results.json"]
+    assert_one_sentence(run(*twice), "results.json twice")
     assert run(*words, "--overwrite")[::2] == (0, "")
     assert (tmp_path / "summary.csv").read_text() != "hours of work"
     assert_one_sentence(run(*words), "found frame.parquet, regret.png, results.json, summary.csv")
@@ -219,6 +221,7 @@ MISTAKES = {  # command line -> what the sentence must name
     "out no text": ([*OJ, "--out", "\udcff"], "Cannot write", "surrogates"),
     "certify first": (["certify", "fade", "--json", "/proc/nope/x"], "/proc/nope", "Cannot write"),
     "certify gif": (["certify", "fade", "--plot", "x.gif"], "suffix of the plot", ".gif", ".svg"),
+    "a file twice": (["certify", "fade", *["--json", "x.png", "--plot", "./x.png"]], "x.png twice"),
     "out in /proc": ([*OJ, "--out", "/proc/nope"], "/proc/nope", "Cannot write"),
     "out a file": ([*OJ, "--out", __file__], "test_cli.py", "Cannot write"),
     "json in a file": ([*OJ, "--json", __file__ + "/x.json"], "x.json", "Cannot write"),

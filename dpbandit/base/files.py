@@ -98,9 +98,15 @@ def is_there(path: str | os.PathLike[str]) -> bool:
     return False
 
 
-def check_writable(path: Path) -> None:
-    """Raise `BadInput` unless a file can be written at `path`: better asked before the work."""
-    write_atomically(path, lambda partial: partial.touch(), keep=False)
+def check_writable(*paths: Path | None) -> None:
+    """Raise `BadInput` unless each can be written, a file of its own: better asked at once."""
+    taken = set[str]()
+    for path in (path for path in paths if path is not None):
+        write_atomically(path, lambda partial: partial.touch(), keep=False)
+        target = os.path.realpath(path)
+        if target in taken:
+            raise BadInput(f"Expected a file of its own for each option, got {named(path)} twice.")
+        taken.add(target)
 
 
 def write_atomically(path: Path, write: Callable[..., Any], *, keep: bool = True) -> Path:

@@ -75,9 +75,7 @@ def audit(
         )
     if plot is not None:
         one_of("suffix of the plot", plot.suffix, SUFFIXES)
-    for target in (out, plot):
-        if target is not None:
-            check_writable(target)
+    check_writable(out, plot)
     how: dict[str, Any] = {
         "runs": runs,
         "view": cast(View, view),

@@ -48,9 +48,7 @@ def certify(
     privacy_target(epsilon, delta)
     if plot is not None:
         one_of("suffix of the plot", plot.suffix, FORMATS)
-    for target in (json, plot):
-        if target is not None:
-            check_writable(target)
+    check_writable(json, plot)
     make = problem_maker(env)
     spec = make(**{**parse_settings(settings), "horizon": horizon}).spec
     proof = make_certificate(parse_agent(agent, epsilon=epsilon, delta=delta), spec)

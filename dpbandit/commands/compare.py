@@ -65,10 +65,9 @@ def compare(
     privacy_target(epsilon, delta)
     ids = [name for part in [*(agents or []), *(more or [])] for name in part.split(",") if name]
     configs = _different(ids, epsilon=epsilon, delta=delta)
-    for target in (json, out and out / "results.json"):
-        if target is not None:
-            check_writable(target)
-    there = [] if out is None or overwrite else [f for f in FILES if (out / f).exists()]
+    files = [] if out is None else [out / name for name in FILES]
+    check_writable(json, *files)
+    there = [] if overwrite else [file.name for file in files if file.exists()]
     if there:
         raise BadInput(
             f"Expected --out={out} to hold no results yet, found {', '.join(there)}: name another "

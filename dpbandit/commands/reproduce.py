@@ -112,8 +112,7 @@ def reproduce(
             raise BadInput(f"Expected {meant} once, got it by --{meant} and by --set {key}=...")
     agent, told = spelt_now(agent, named | chosen)
     known = setting_names(agent)
-    if json is not None:
-        check_writable(json)
+    check_writable(json)
     if without := [key for key in named if key in told and key not in known]:
         say(f"{agent} has no {' and no '.join(without)}: left out.")
     chosen = {key: value for key, value in told.items() if key not in without}
@@ -150,8 +149,7 @@ def _redo(
     out: Path | None,
     json: Path | None,
 ) -> None:
-    if json is not None:
-        check_writable(json)
+    check_writable(json, out and out / "summary.csv")
     made = table.run(reading, rows, replicas=replicas, seed=seed, out=out)
     console = screen()
     for part in made.tables:
