@@ -78,13 +78,17 @@ def reals(value: Any) -> npt.NDArray[np.float64]:
     dates, complex numbers, 10**400.
     """
     array = np.asarray(value)
-    known = array.dtype.kind in "biuf"
-    if not known and not all(isinstance(item, Real | Decimal | np.bool_) for item in array.flat):
+    if array.dtype.kind not in "biuf" and not all(map(_is_real, array.flat)):
         raise ValueError("not real numbers")
     try:
         return array.astype(np.float64)
     except (TypeError, OverflowError):
         raise ValueError("no doubles") from None
+
+
+def _is_real(item: Any) -> bool:
+    """NumPy counts its durations among whole numbers."""
+    return isinstance(item, Real | Decimal | np.bool_) and not isinstance(item, np.timedelta64)
 
 
 def vector(name: str, value: Any, length: int) -> npt.NDArray[np.float64]:

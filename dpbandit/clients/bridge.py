@@ -9,7 +9,7 @@ from gymnasium import spaces
 from gymnasium.spaces.utils import flatdim, flatten
 
 from dpbandit.base.arrays import Floats, clip_norm
-from dpbandit.base.inputs import BadInput, one_of, positive, reals
+from dpbandit.base.inputs import BadInput, one_of, positive, reals, shown
 from dpbandit.clients.answers import two_numbers
 from dpbandit.specs.outside import Watch
 from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec
@@ -114,9 +114,9 @@ class Bridge:
             flat = reals(flatten(self._space, observation)).ravel()
             if flat.shape != (self.spec.dim,):
                 raise ValueError
-        except (ValueError, TypeError, KeyError, IndexError):
+        except (ValueError, TypeError, KeyError, IndexError, OverflowError):
             raise BadInput(
-                f"Expected an observation in {self._space}, got {observation!r}."
+                f"Expected an observation in {self._space}, got {shown(observation)}."
             ) from None
         return flat
 

@@ -19,6 +19,8 @@ from dpbandit.specs.protocols import MOST_OUTSIDE, Step
 
 Oracle: TypeAlias = Callable[[Any], Any] | str
 _INFO = "info:"
+_ROUNDING = 1e-6
+"""Of means and regrets, in ranges of the reward."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class FromGymnasium:
         BadInput: no regret, or both; an unknown id; a space or a bound that `Player` would refuse;
             a key that info lacks; a maker that hands out the same environment twice, or none; a
             reward that is not one number, a regret that is not one number >= 0; too many contexts
-            or rewards outside their bounds.
+            or rewards outside their bounds; means or regrets that such rewards do not have.
     """
 
     env: str | Callable[..., gym.Env[Any, Any]]
@@ -213,8 +215,12 @@ class ForeignProblem:
         if isinstance(self._oracle, str):
             worth = _read(info, self._oracle)
         if self._regret is not None:
-            worth = reward + _missed(info, self._regret)
+            missed = _missed(info, self._regret)
+            self._believe(self._regret, missed, 0.0, self.spec.reward_high - self.spec.reward_low)
+            worth = reward + missed
         means = self._means(worth)  # of all arms, (K,), or of the best, ()
+        if self._regret is None:
+            self._believe("oracle", means, self.spec.reward_low, self.spec.reward_high)
         known = means.ndim == 1
         expected, arms = (means[arm], slice(None)) if known else (reward, arm)
         self._totals[r, arms] += means if known else reward
@@ -234,11 +240,22 @@ class ForeignProblem:
             )
         return means
 
+    def _believe(self, name: str, told: Any, low: float, high: float) -> None:
+        """Raise `BadInput` for what cannot be, as long as nearly all rewards are in their range."""
+        room = _ROUNDING * (high - low)
+        far = np.ravel((told < low - room) | (told > high + room))
+        if far.any() and self.spec.most_outside < 1:
+            raise BadInput(
+                f"Expected {name} in [{low:g}, {high:g}] as rewards are by reward_range, got "
+                f"{np.ravel(told)[far][0]:g}: say a wider range, or most_outside=1."
+            )
+
 
 def _read(info: dict[str, Any], where: str) -> Any:
     key = where.removeprefix(_INFO)
-    if key not in info:
-        raise BadInput(f"Expected info to hold {key!r}, it holds {sorted(info) or 'nothing'}.")
+    if key not in (info or {}):
+        held = ", ".join(sorted(map(repr, info or {}))) or "nothing"
+        raise BadInput(f"Expected info to hold {key!r}, it holds {held}.")
     return info[key]
 
 

@@ -1,16 +1,18 @@
 """The form of what problem and agent hand over: told in the first rounds, before it broadcasts."""
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import BadInput, shown
 from dpbandit.specs.actions import finite_array
 from dpbandit.specs.protocols import Spec, Step
 
 FIRST_ROUNDS = 10
 """Rounds that are looked at."""
+_ROUNDING = 1e-6
 
 
 def check_context(spec: Spec, context: Any, replicas: int, t: int) -> None:
@@ -19,13 +21,36 @@ def check_context(spec: Spec, context: Any, replicas: int, t: int) -> None:
 
 
 def check_step(spec: Spec, step: Any, replicas: int) -> None:
-    """Raise `BadInput` unless it is a `Step` of finite numbers, with a datum where one is told."""
+    """Raise `BadInput` unless it is a `Step` of finite numbers that fit each other.
+
+    It has a datum where one is told.
+    """
     if not isinstance(step, Step):
         raise BadInput(f"Expected step to return a Step, got a {type(step).__name__}.")
     for name in ("reward", "expected", "oracle", "regret"):
         finite_array(name, getattr(step, name), (replicas,))
+    missed = step.oracle - step.expected
+    if not np.allclose(step.regret, missed, rtol=_ROUNDING, atol=_ROUNDING):
+        raise BadInput(f"Expected regret={step.regret} to be oracle - expected, {missed}.")
+    estimated = np.array_equal(step.expected, step.reward)  # by what came, which luck may have made
+    if not (spec.in_hindsight or estimated or (missed >= -_ROUNDING * (1 + abs(missed))).all()):
+        raise BadInput(f"Expected oracle={step.oracle} to be at least expected={step.expected}.")
     if spec.datum_shape is not None:
         finite_array("datum", step.datum, (replicas, *spec.datum_shape))
+
+
+def check_hindsight(lacks: Any, replicas: int) -> None:
+    """Raise `BadInput` unless it is one finite number, or one for each replica."""
+    if not (isinstance(lacks, int | float) and isfinite(lacks)):  # NumPy's doubles are floats
+        finite_array("hindsight", lacks, (replicas,))
+
+
+def check_best_fixed(action: Any, replicas: int) -> None:
+    """Raise `BadInput` unless it is an array with an action for each replica."""
+    if not isinstance(action, np.ndarray) or action.shape[:1] != (replicas,):
+        raise BadInput(
+            f"Expected best_fixed to be an array of {replicas} actions, got {shown(action)}."
+        )
 
 
 def check_untouched(context: Floats, shown: Floats) -> None:

@@ -17,7 +17,9 @@ from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import enrolled
 from dpbandit.running.first_rounds import (
     FIRST_ROUNDS,
+    check_best_fixed,
     check_context,
+    check_hindsight,
     check_step,
     check_untouched,
 )
@@ -88,11 +90,14 @@ def play(
                     f"Expected finite expected rewards, got a NaN or infinity by round {t}."
                 )
             books.check(users=max(0, until - delay))
-            regret[mark], reward[mark] = total_regret + problem.hindsight(), total_reward
+            lacks = problem.hindsight()
+            check_hindsight(lacks, R)
+            regret[mark], reward[mark] = total_regret + lacks, total_reward
             switches[mark] = total_switches
             advance(until - done)
             done = until
     seconds, best, clipped = time.perf_counter() - start, problem.best_fixed(), bounds.share()
+    check_best_fixed(best, R)
     if isinstance(problem, Clips):
         clipped = np.maximum(clipped, problem.clipped())
     return Log(regret, reward, switches, seconds, best, clipped)

@@ -112,6 +112,7 @@ def test_what_is_missing_or_not_finite_gets_one_sentence(arguments, match):
         (ARMS, None),
         (BOX, np.zeros(3)),
         (BOX, "x"),
+        (BOX, 10**400),
         (spaces.Dict(a=BOX), {"b": 1}),
         (spaces.Dict(a=BOX, b=ARMS), {"a": np.zeros((2, 2)), "b": 3}),
         (spaces.Dict(a=BOX, b=ARMS), {"a": np.zeros((2, 2)), "b": -1}),

@@ -26,6 +26,13 @@ def glm(**arguments):
     return gym.make("dpbandit/GLMBandit-v0", horizon=T, n_actions=3, dim=2, **arguments)
 
 
+class Silent(Coins):
+    """Has no info."""
+
+    def step(self, action):
+        return *super().step(action)[:4], None
+
+
 class SameUsers(GLMBandit):
     """Our problem, seeded as its Gymnasium adapter is by the wrapper."""
 
@@ -181,7 +188,8 @@ def test_compare_from_end_to_end(tmp_path):
         ({"env": "dpbandit/Nowhere-v0"}, "Cannot make environment 'dpbandit/Nowhere-v0'"),
         ({"env": "no_such_module:Coins-v0"}, "Cannot make environment"),
         ({"reward_range": None}, "reward_range=None"),
-        ({"oracle": "info:mean"}, r"info to hold 'mean', it holds \['best', 'loss', 'means'"),
+        ({"oracle": "info:mean"}, "info to hold 'mean', it holds 'best', 'gone', 'los"),
+        ({"env": Silent, "oracle": "info:mean"}, "info to hold 'mean', it holds nothing"),
         ({"oracle": lambda env: [1, 2]}, "best mean reward or all 3, got an array of shape"),
         ({"oracle": lambda env: np.nan}, "In round 1: Expected finite oracle, got nan"),
         ({"oracle": lambda env: ["a", "b", "c"]}, "oracle to give numbers"),
@@ -190,6 +198,11 @@ def test_compare_from_end_to_end(tmp_path):
         ({"oracle": lambda env: [np.datetime64(1, "ns")] * 3}, "oracle to give numbers"),
         ({"oracle": lambda env: 10**400}, r"oracle to give numbers, got 10{90,97}\.\.\."),
         ({"oracle": lambda env: [10**400, 1, 1]}, "oracle to give numbers"),
+        ({"oracle": lambda env: np.timedelta64("NaT")}, "oracle to give numbers"),
+        ({"oracle": lambda env: [1, 1, np.timedelta64(1, "s")]}, "oracle to give numbers"),
+        ({"oracle": lambda env: -0.1}, r"oracle in \[0, 1\] as rewards are .*, got -0.1: say"),
+        ({"oracle": lambda env: [0.5, 1e308, 0.5]}, r"oracle in \[0, 1\] .*, got 1e\+308: say"),
+        ({"oracle": None, "regret": "info:gone"}, r"info:gone in \[0, 1\] .*, got 1.1: say"),
         ({"oracle": lambda env: np.ones(3) * 1j}, "oracle to give numbers"),
         ({"oracle": lambda env: 1 + 2j}, "oracle to give numbers"),
         ({"oracle": None, "regret": "info:means"}, "In round 1: Expected info:means=.* one number"),
@@ -198,6 +211,7 @@ def test_compare_from_end_to_end(tmp_path):
         ({"env": lambda: Coins(paid=None)}, "In round 1: Expected reward=None to be one number"),
         ({"env": lambda: Coins(paid="1")}, "reward='1' to be one number"),
         ({"env": lambda: Coins(paid=np.datetime64("NaT", "ns"))}, "to be one number"),
+        ({"env": lambda: Coins(paid=np.timedelta64("NaT"))}, "to be one number"),
         ({"env": lambda: Coins(paid=10**400)}, "to be one number"),
         ({"env": lambda: Coins(paid=np.complex128(1))}, "to be one number"),
         ({"env": lambda: Coins(paid=np.ones(2))}, "to be one number"),

@@ -254,7 +254,7 @@ def test_a_round_that_goes_too_far_is_named():
     player.update(np.array([0.5, 0], np.float32), 5, 1.0)
     with pytest.raises(BadInput, match="In round 2: Expected at most 1 % of 60 contexts"):
         player.update(np.array([0.6, 0], np.float32), 5, 1.0)
-    make = FromGymnasium(Coins, oracle=means, reward_range=(0, 0.5))
+    make = FromGymnasium(Coins, oracle=lambda env: means(env) / 2, reward_range=(0, 0.5))
     with pytest.raises(BadInput, match=r"In round \d+: Expected at most 1 % of 60 rewards outside"):
         compare(make, {"Uniform": Uniform()}, horizon=60, replicas=2, progress=False)
 

@@ -35,7 +35,7 @@ class Coins(gym.Env):
         reward = int(self.np_random.random() < mean[action - 5])
         reward = reward if self.paid is ... else self.paid
         info = {"means": mean, "best": mean.max(), "regret": mean.max() - mean[action - 5]}
-        info |= {"rounded": -1e-12, "loss": -1.0}
+        info |= {"rounded": -1e-12, "loss": -1.0, "gone": 1.1}
         self.left = None if self.left is None else self.left - 1
         return self._next(), reward, self.left == 0, False, info
 

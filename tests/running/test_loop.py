@@ -282,6 +282,38 @@ def test_what_breaks_its_spec_in_the_first_rounds_gets_one_sentence(name):
     assert "round" in str(told.value)
 
 
+UNBELIEVABLE = {
+    "step": {
+        "regret=.* to be oracle - expected": lambda step: step._replace(regret=-step.regret),
+        "oracle=.* to be at least expected=": lambda step: step._replace(
+            oracle=step.oracle - 1, regret=step.regret - 1
+        ),
+    },
+    "hindsight": {
+        "hindsight to be an array of numbers, got float": lambda lacks: np.nan,
+        "hindsight to be an array of numbers, got NoneType": lambda lacks: None,
+        r"hindsight of shape \(2,\), got \(3,\)": lambda lacks: np.zeros(3),
+    },
+    "best_fixed": {
+        "best_fixed to be an array of 2 actions, got None": lambda best: None,
+        "best_fixed to be an array of 2 actions, got 2": lambda best: 2,
+        r"best_fixed to be an array of 2 actions, got array": lambda best: best[:1],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "says"), [(method, says) for method in UNBELIEVABLE for says in UNBELIEVABLE[method]]
+)
+def test_what_a_problem_says_of_itself_is_looked_at(method, says):
+    """Else negative regret and NaNs stand in tables."""
+    problem = Script(arms())
+    right, wrong = getattr(problem, method), UNBELIEVABLE[method][says]
+    setattr(problem, method, lambda *action: wrong(right(*action)))
+    with pytest.raises(BadInput, match=f"Expected {says}"):
+        played(problem, ARMS)
+
+
 @pytest.mark.parametrize("kind", [np.int8, np.int64, np.float32, bool])
 def test_numbers_of_any_kind_are_numbers(kind):
     problem = Script(arms())
