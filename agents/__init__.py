@@ -134,7 +134,7 @@ EXPERTS: dict[str, Any] = {
 """Agents that follow experts, by command-line id."""
 
 AGENTS: dict[str, Any] = {**CONTEXTUAL, **CONVEX, **STOCHASTIC, **EXPERTS}
-"""All of them."""
+"""Every agent: its id on the command line -> its config class."""
 
 accept(AGENTS)
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_data, no_privacy
 from dpbandit.specs.protocols import (
     AgentConfig,
@@ -45,7 +45,7 @@ class UniformAgent:
         return self._draw()
 
     def update(self, context: Floats, action: npt.NDArray[Any], feedback: Floats) -> None:
-        """Learns nothing."""
+        """Nothing: uniform play learns from nobody."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +87,8 @@ class FixedAgent:
         """The fixed action, (R,) or (R, N)."""
         return self._action
 
-    def update(self, context: Floats, action: npt.NDArray[Any], reward: Floats) -> None:
-        """Learns nothing."""
+    def update(self, context: Floats, action: npt.NDArray[Any], feedback: Floats) -> None:
+        """Nothing: its action is fixed."""
 
 
 def _hashable(action: float | list[float]) -> float | tuple[float, ...]:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.agents import AGENTS, CONTEXTUAL, CONVEX, EXPERTS, STOCHASTIC
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Draws, Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import AgentConfig, ContextualSpec, PriceSpec, Problem, Spec
 
@@ -49,7 +49,7 @@ def usual_problem(agent: str) -> tuple[str, dict[str, Any]]:
     """The first problem that the agent fits."""
     for family, problems in FAMILIES:
         for name, arguments in problems if agent in family else ():
-            with suppress(BadInput):
+            with suppress(InputError):
                 AGENTS[agent]().make(problem(name, **arguments).spec, Streams([0]))
                 return name, arguments
     raise LookupError(f"{agent} fits no problem of its family in benchmarks/episodes.py: add one.")

@@ -21,7 +21,7 @@ from dpbandit.agents import (
     ShrinkingDartboard,
     SparseVectorExperts,
 )
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.experiments import CASES
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
@@ -89,7 +89,7 @@ def test_linucb_against_a_plain_loop(benchmark, d, K, R, least):
 
 
 def test_dp_ucb_in_five_cpu_seconds(benchmark):
-    """d = 5, K = 2, T = 10^5, R = 20, a release every 100 rounds, with both yardsticks."""
+    """d = 5, K = 2, T = 10^5, R = 20, a release every 100 rounds, with both baselines."""
     seconds = []
 
     def work():

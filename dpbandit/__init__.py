@@ -11,10 +11,11 @@ if not (_beside / "envs").exists() and (_beside.parent / "envs" / "__init__.py")
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
+from warnings import warn as _warn
 
 import gymnasium as _gym
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.results.results import Results
 from dpbandit.running.certify import certify
 from dpbandit.running.compare import compare
@@ -27,7 +28,7 @@ if _TYPE_CHECKING:
 __all__ = [
     "ENVIRONMENTS",
     "AuditReport",
-    "BadInput",
+    "InputError",
     "Results",
     "__version__",
     "audit",
@@ -53,7 +54,10 @@ ENVIRONMENTS = {
 
 
 def __getattr__(name: str) -> _Any:
-    """`audit` and `AuditReport`, which most programs never ask for."""
+    """`audit` and `AuditReport`, which most programs never ask for, and an old name."""
+    if name == "BadInput":
+        _warn("dpbandit.BadInput is called InputError now.", DeprecationWarning, stacklevel=2)
+        return InputError
     if name in ("AuditReport", "audit"):
         from dpbandit import auditing
 

@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line: `dpbandit COMMAND`."""
 
 import sys
 import warnings
@@ -10,7 +10,7 @@ import typer
 
 from dpbandit.agents.old_spellings import OldSpelling
 from dpbandit.base.files import named
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.commands.audit import audit
 from dpbandit.commands.certify import certify
 from dpbandit.commands.compare import compare
@@ -74,7 +74,7 @@ def main() -> None:
     )
     try:
         app()
-    except BadInput as mistake:
+    except InputError as mistake:
         _refuse(str(mistake))
     except MemoryError as error:
         _refuse(f"Not enough memory{f': {error}' if str(error) else ''}. Choose smaller sizes.")

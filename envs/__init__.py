@@ -6,8 +6,8 @@ from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.envs.contextual.orange_juice import OJContinuousPricing, OJPricing
 from dpbandit.envs.contextual.ratings import RatingsBandit
 from dpbandit.envs.contextual.recommendation import Recommendation
+from dpbandit.envs.convex.online_losses import ConvexBandit, OnlineConvex
 from dpbandit.envs.convex.pricing import ConvexPricing
-from dpbandit.envs.convex.told_losses import ConvexBandit, OnlineConvex
 from dpbandit.envs.experts.advice import Experts
 from dpbandit.envs.streams.streaming_regression import StreamingRegression
 

@@ -17,8 +17,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import MOST_REPLICAS, BadInput, one_of, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import MOST_REPLICAS, InputError, one_of, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import nearest
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
@@ -78,7 +78,7 @@ class _Adapter:
     def _serve(self, action: npt.NDArray[Any]) -> tuple[Floats, Floats, dict[str, Floats]]:
         """One round: the next observation, the reward and what `info` shows, each (R, ...)."""
         if self._left == 0:
-            raise BadInput("The episode is over (or was never started): call reset() first.")
+            raise InputError("The episode is over (or was never started): call reset() first.")
         spec = self.problem.spec
         step = self.problem.step(_inside(spec, action))
         self._left -= 1
@@ -170,13 +170,17 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
     ) -> tuple[Floats, dict[str, Any]]:
         """Start an episode in every replica: replica i with seed + i, or with its own of a list."""
         if options is not None and not np.all(options.get("reset_mask", True)):
-            raise BadInput("Expected options['reset_mask'] to be all True: episodes end together.")
+            raise InputError(
+                "Expected options['reset_mask'] to be all True: episodes end together."
+            )
         if seed is not None:
             seeds: Any = seed
             if isinstance(seed, Integral):
                 seeds = [int(seed) + i for i in range(self.num_envs)]
             if len(seeds) != self.num_envs:
-                raise BadInput(f"Expected {self.num_envs} seeds, one a replica, got {len(seeds)}.")
+                raise InputError(
+                    f"Expected {self.num_envs} seeds, one a replica, got {len(seeds)}."
+                )
             for i, single in enumerate(seeds):
                 if single is not None:
                     self._randoms[i] = seeding.np_random(single)[0]

@@ -9,7 +9,7 @@ from importlib.resources import files
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import BadInput, whole
+from dpbandit.base.inputs import InputError, whole
 
 _JUICE = ("SalePriceMM", "SalePriceCH", "LoyalCH")
 
@@ -33,12 +33,12 @@ def oj() -> Floats:
 def images() -> tuple[Floats, Ints]:
     """1,797 images of 8 x 8 pixels in [0, 1] that scikit-learn brings, (n, 64), and their digits.
 
-    Raises `BadInput` without scikit-learn. Treat as read-only.
+    Raises `InputError` without scikit-learn. Treat as read-only.
     """
     try:
         bundled = import_module("sklearn.datasets").load_digits()
     except ImportError:
-        raise BadInput(
+        raise InputError(
             "Expected scikit-learn, which brings data='digits', to be installed: "
             "pip install scikit-learn, or take other data."
         ) from None

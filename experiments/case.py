@@ -11,7 +11,7 @@ from math import inf
 from typing import Any, Literal, TypeAlias
 
 from dpbandit.agents import AGENTS
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.specs.protocols import AgentConfig
 
@@ -93,7 +93,7 @@ class Case:
             own.setdefault("delta", 1 / horizon)
         made: Any = AGENTS[agent](**{**own, **settings})
         if self.pure_noise and getattr(made, "delta", None):
-            with suppress(BadInput):  # Gaussian noise needs it
+            with suppress(InputError):  # Gaussian noise needs it
                 made = replace(made, delta=0.0)
         config: AgentConfig = made
         return config

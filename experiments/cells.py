@@ -51,7 +51,7 @@ def run_cells(
         progress: show a bar over the cells that are missing, after two seconds.
 
     Raises:
-        BadInput: a file cannot be written; whatever `run` raises.
+        InputError: a file cannot be written; whatever `run` raises.
     """
     files = {name: folder / f"{name}.parquet" for name in cells}
     identities = {name: cell.identity() for name, cell in cells.items()}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 
 Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Seconds instead of minutes.")]
 Out: TypeAlias = Annotated[Path, typer.Option(help="Where results go, and are taken up again.")]
@@ -27,6 +27,6 @@ def start(main: Callable[..., None]) -> None:
     """Run a command; bad input becomes one sentence and exit code 2."""
     try:
         typer.run(main)
-    except BadInput as mistake:
+    except InputError as mistake:
         print(f"dpbandit: {mistake}", file=sys.stderr)
         sys.exit(2)

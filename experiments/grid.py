@@ -87,7 +87,7 @@ def run_grid(
         progress: show a bar over the cells that are missing, after two seconds.
 
     Raises:
-        BadInput: an agent that does not fit its environment, a file that cannot be written.
+        InputError: an agent that does not fit its environment, a file that cannot be written.
     """
 
     def run(name: str, bar: Progress) -> Kept:

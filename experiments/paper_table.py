@@ -63,7 +63,7 @@ class PaperTable:
         """Measure `rows`, or all, under one reading, or all; keep it in `out`, if given.
 
         Raises:
-            BadInput: an unknown reading or row, a folder that cannot be written.
+            InputError: an unknown reading or row, a folder that cannot be written.
         """
         one_of("reading", reading, (*self.readings, ALL))
         readings = tuple(self.readings) if reading == ALL else (reading,)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, whole
-from dpbandit.base.streams import Seed, Streams
+from dpbandit.base.inputs import InputError, whole
+from dpbandit.base.random_streams import Seed, Streams
 from dpbandit.envs.streams.problems import StreamProblem
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
@@ -38,13 +38,13 @@ def stream_problem(
     n users count; n for agents whose one release comes after the last round (`refit="once"`).
 
     Raises:
-        BadInput: an unknown environment or argument, one that is no stream, users < 1.
+        InputError: an unknown environment or argument, one that is no stream, users < 1.
     """
     whole("users", users, 1)
     rounds = users if getattr(config, "refit", "") == "once" else users + 1
     problem = problem_maker(environment)(**{**env_kwargs, "horizon": rounds})
     if not isinstance(problem, StreamProblem):
-        raise BadInput(f"Expected a stream of users, got the environment {environment!r}.")
+        raise InputError(f"Expected a stream of users, got the environment {environment!r}.")
     return problem
 
 
@@ -59,10 +59,10 @@ def release(
     """Play `users` rounds of a `stream_problem`, and judge the point that comes next.
 
     Raises:
-        BadInput: an oracle in place of an agent.
+        InputError: an oracle in place of an agent.
     """
     if isinstance(config, Hindsight):
-        raise BadInput(
+        raise InputError(
             f"Expected an agent that learns, got one that asks for the answer: {config}."
         )
     seen, start = _Watched(config), time.process_time()

@@ -12,9 +12,9 @@ from gymnasium.envs.registration import load_env_creator
 
 from dpbandit.agents import AGENTS
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import MOST_ACTIONS, MOST_REPLICAS, MOST_ROUNDS, BadInput, one_of, whole
+from dpbandit.base.inputs import MOST_ACTIONS, MOST_REPLICAS, MOST_ROUNDS, InputError, one_of, whole
 from dpbandit.base.progress import Progress
-from dpbandit.base.streams import Seed
+from dpbandit.base.random_streams import Seed
 from dpbandit.experiments.case import Case, Reference
 from dpbandit.experiments.cases import CASES
 from dpbandit.experiments.releases import release, stream_problem
@@ -53,7 +53,7 @@ def reproduce(
     as private as that loses at least (or None).
 
     Raises:
-        BadInput: an unknown case, agent or setting; whatever `compare` refuses.
+        InputError: an unknown case, agent or setting; whatever `compare` refuses.
     """
     one_of("case", name, CASES)
     case = CASES[name]
@@ -114,7 +114,7 @@ class _Found(NamedTuple):
 
 
 def _regret(job: _Job, progress: bool) -> _Found:
-    """As in `compare`, without its yardsticks, which take as long again."""
+    """As in `compare`, without its baselines, which take as long again."""
     make = partial(problem_maker(job.environment), **job.env_kwargs, horizon=job.horizon)
     spec, marks, seeds = make().spec, log_marks(job.horizon), job.seeds
     proof, size, logs = certify(job.config, spec, accountants=False), replicas_at_once(spec), []
@@ -152,7 +152,7 @@ def _written_out(settings: Mapping[str, Any], of_problem: Sequence[str]) -> dict
             names[key] = next((name for name in meant if name in of_problem), meant[0])
     for name in (twice := list(names.values())):
         if twice.count(name) > 1:
-            raise BadInput(f"Expected {name} once, got it {twice.count(name)} times.")
+            raise InputError(f"Expected {name} once, got it {twice.count(name)} times.")
     return {names[key]: value for key, value in settings.items()}
 
 

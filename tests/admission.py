@@ -7,7 +7,7 @@ import numpy as np
 from dpbandit.agents.convex.pocp import NoisyDescent
 from dpbandit.agents.experts.ball_draws import BallDraws
 from dpbandit.agents.experts.potential_experts import PotentialDraws
-from dpbandit.agents.streams.blocks import BlockDoor
+from dpbandit.agents.streams.blocks import BlockMechanism
 from dpbandit.base.arrays import clip_norm, clip_range
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding
 from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
@@ -27,7 +27,7 @@ def admitted(mechanism, *datum):
 
 
 @admitted.register(NoisyDescent)
-@admitted.register(BlockDoor)
+@admitted.register(BlockMechanism)
 @admitted.register(BallDraws)
 def _(mechanism, z, *public):
     return mechanism._loss.admissible(z), *public

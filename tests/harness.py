@@ -23,9 +23,9 @@ from dpbandit.agents import (
     LogisticTS,
     Priced,
 )
-from dpbandit.base import streams
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base import random_streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.losses import Linear, LinearRegression, Quadratic
 from dpbandit.privacy.books import Books
@@ -102,7 +102,7 @@ def variants(config: Any) -> list[Any]:
     for word in [{}, *words]:
         for rest in _RESTS:
             if rest.keys() <= fields - word.keys():
-                with suppress(BadInput):
+                with suppress(InputError):
                     found[config(**word, **rest)] = None
     return list(found)
 
@@ -119,7 +119,7 @@ def sellers() -> list[Priced]:
         fields = {field.name for field in dataclasses.fields(kind)}
         for rest in _RESTS:
             if rest.keys() <= fields:
-                with suppress(BadInput):
+                with suppress(InputError):
                     found.append(Priced(kind(**rest)))
     return found
 
@@ -150,7 +150,7 @@ def discovered() -> list[tuple[Any, Spec]]:
                 once = type(config) not in STOCHASTIC.values()
             if once and not is_default(config):
                 continue
-            with suppress(BadInput):
+            with suppress(InputError):
                 made = pickle.dumps(config.make(spec, Streams([0])))
                 found.setdefault((type(config), name, made), (config, spec))
     return list(found.values())
@@ -215,7 +215,7 @@ class World(NamedTuple):
 
 
 @cache
-def loud_users(spec: Spec, replicas: int, seed: int) -> World:
+def extreme_users(spec: Spec, replicas: int, seed: int) -> World:
     """Honest users, at the bounds, tiny, far beyond them, and users that are no numbers."""
     rng = np.random.default_rng(seed)
     T, R, K = spec.horizon, replicas, getattr(spec, "n_actions", 3)
@@ -238,10 +238,11 @@ def loud_users(spec: Spec, replicas: int, seed: int) -> World:
 
 
 class Tape(NamedTuple):
-    """One run: door queries and releases in order, actions, and what was remembered each round.
+    """One run: mechanism queries and releases in order, actions, and what was remembered each
+    round.
 
-    `marks` are the door calls made by the time each user was learned from, the first of them 0:
-    before user 1.
+    `marks` are the mechanism calls made by the time each user was learned from, the first of them
+    0: before user 1.
     """
 
     marks: list[int]
@@ -261,7 +262,7 @@ def run(
     admit: Callable[..., Any] | None = None,
     remember: bool = True,
 ) -> Tape:
-    """Play `world`, recording the door; with `replay`, its releases are handed out again.
+    """Play `world`, recording the mechanism; with `replay`, its releases are handed out again.
 
     What the agent remembers is recorded, too, unless that is not asked for: it takes longest.
 
@@ -269,7 +270,11 @@ def run(
     """
     R = world.context.shape[1]
     marks, queries, mechanisms, releases, actions, memories = [0], [], [], [], [], []
-    with short_blocks(), door(queries, mechanisms, releases, replay, admit), enrolled() as roll:
+    with (
+        short_blocks(),
+        recording(queries, mechanisms, releases, replay, admit),
+        enrolled() as roll,
+    ):
         agent = config.make(spec, Streams(range(R)))
         for t, context in enumerate(world.context):
             actions.append(agent.act(context))
@@ -286,16 +291,16 @@ def run(
 @contextmanager
 def short_blocks() -> Iterator[None]:
     """Streams draw few numbers ahead: no value changes, and short runs take half the time."""
-    usual = streams._VALUES_AHEAD
-    streams._VALUES_AHEAD = 32
+    usual = random_streams._VALUES_AHEAD
+    random_streams._VALUES_AHEAD = 32
     try:
         yield
     finally:
-        streams._VALUES_AHEAD = usual
+        random_streams._VALUES_AHEAD = usual
 
 
 @contextmanager
-def door(
+def recording(
     queries: list,
     mechanisms: list,
     releases: list,
@@ -338,7 +343,7 @@ def memory(agent: Any) -> bytes:
 
 
 def largest_move(one: Tape, two: Tape, t: int) -> Any:
-    """How far the differing user of round t moves the door's inputs, over sensitivity: (R,).
+    """How far the differing user of round t moves the mechanism's inputs, over sensitivity: (R,).
 
     All other calls must be fed exactly the same in both worlds.
     """

@@ -5,10 +5,10 @@ from math import prod
 from dpbandit.agents.convex.pocp import NoisyDescent
 from dpbandit.agents.experts.ball_draws import BallDraws
 from dpbandit.agents.experts.potential_experts import PotentialDraws
-from dpbandit.agents.streams.local_md import MirrorDoor
-from dpbandit.agents.streams.noisy_sgd import SGDDoor
-from dpbandit.agents.streams.phased_sgd import PhaseDoor
-from dpbandit.agents.streams.snowball_sgd import SnowballDoor
+from dpbandit.agents.streams.local_md import MirrorMechanism
+from dpbandit.agents.streams.noisy_sgd import SGDMechanism
+from dpbandit.agents.streams.phased_sgd import PhaseMechanism
+from dpbandit.agents.streams.snowball_sgd import SnowballMechanism
 from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
 from dpbandit.privacy.accounting.pure import PureSpend
 from dpbandit.privacy.accounting.wishart import WishartSpend
@@ -81,13 +81,13 @@ TESTED = {
     DoublingSum: _SUMS + "unknown_horizon.py::test_doubling_restarts_the_sum_and_the_noise",
     EpochSelection: _CHOICES + "epochs.py::test_law",
     ExponentialMechanism: _CHOICES + "selection.py::test_law",
-    MirrorDoor: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
+    MirrorMechanism: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
     NoisyDescent: "tests/agents/convex/test_pocp_and_pqftl.py::test_its_noise",
     NoisyHardThresholding: _CHOICES + "hard_thresholding.py::test_peeling_has_its_exact_law",
     NoisyTotal: _CHOICES + "epochs.py::test_noisy_total",
     NoisyVertex: _CHOICES + "noisy_vertex.py::test_choices_are_as_noisy_as_the_ledger_says",
     OneShotTopK: _CHOICES + "selection.py::test_law",
-    PhaseDoor: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
+    PhaseMechanism: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
     PotentialDraws: _EXPERTS + "potential_experts.py::test_tests_and_draws_have_their_laws",
     RedrawBit: _EXPERTS + "shrinking_dartboard.py::test_bits_have_the_law_they_are_paid_for",
     RemainingTopK: _CHOICES
@@ -95,7 +95,7 @@ TESTED = {
     ReportNoisyMax: _CHOICES + "selection.py::test_law",
     RestartingTrees: _SUMS + "restarting_trees.py::test_noise_has_the_promised_size",
     SegmentAboveThreshold: _CHOICES + "sparse_vector.py::test_segments_have_the_promised_law",
-    SGDDoor: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
-    SnowballDoor: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
+    SGDMechanism: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
+    SnowballMechanism: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
 }
 """All others: each has a test that knows the law of what it releases, by its id."""

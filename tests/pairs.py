@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbandit import certify
-from tests.harness import SUMS, discovered, label, loud_users, run
+from tests.harness import SUMS, discovered, extreme_users, label, run
 
 PAIRS = discovered()
 CERTIFICATES = {pair: certify(*pair, accountants=False) for pair in PAIRS}
@@ -21,7 +21,7 @@ def mechanisms(pair):
     """Those that the first users meet, in the order of first use."""
     config, spec = pair
     with np.errstate(all="ignore"):
-        users = loud_users(spec, 1, seed=1).until(2 + spec.delay)
+        users = extreme_users(spec, 1, seed=1).until(2 + spec.delay)
         return list(dict.fromkeys(run(config, spec, users, remember=False).mechanisms))
 
 

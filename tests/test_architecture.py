@@ -225,5 +225,5 @@ def test_no_tracked_file_names_a_machine():
     texts = {file: text.decode() for file, text in texts.items() if b"\0" not in text}
     found = {file.name: MACHINES.findall(text) for file, text in texts.items()}
     assert {name: places for name, places in found.items() if places} == {}
-    prey = ("/" + "tmp/x", "https:/" + "/test.pypi" + ".org/simple")
-    assert all(MACHINES.search(text) for text in prey)
+    broken = ("/" + "tmp/x", "https:/" + "/test.pypi" + ".org/simple")
+    assert all(MACHINES.search(text) for text in broken)

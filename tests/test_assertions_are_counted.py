@@ -28,7 +28,7 @@ def test_helper():
     World(np.zeros((1, 2)), np.zeros((1, 2))).of(0, 1)
     from tests.noise_laws import nodes_of, first_stddev
     from dpbandit.privacy.sums.one_point import LocalValues
-    from dpbandit.base.streams import Streams
+    from dpbandit.base.random_streams import Streams
     first_stddev(LocalValues(Streams([0]), low=0, high=1, noise_multiplier=1))
 """
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dpbandit import ENVIRONMENTS, BadInput, cli, compare
+from dpbandit import ENVIRONMENTS, InputError, cli, compare
 from dpbandit.agents import AGENTS
 from dpbandit.commands import compare as compare_command
 from dpbandit.envs import OJPricing
@@ -95,7 +95,7 @@ def test_a_certificate_of_nothing_is_drawn(run, tmp_path):
 
 
 def test_compare_json(run, tmp_path):
-    """A list of objects with exactly the promised keys; both yardsticks always present."""
+    """A list of objects with exactly the promised keys; both baselines always present."""
     records = json_of(run, tmp_path, *OJ, "--agents", "linucb,dp-ucb:alpha=2:refresh_every=5")
     assert [list(record) for record in records] == [COMPARE_KEYS] * 4
     names = ["linucb", "dp-ucb:alpha=2:refresh_every=5", "Uniform", "BestFixed"]
@@ -120,7 +120,7 @@ def test_agents_by_commas_repetition_or_words(run, tmp_path, words):
     assert [r["agent"] for r in records] == ["linucb", "lints", "Uniform", "BestFixed"]
 
 
-def test_yardsticks_are_not_doubled(run, tmp_path):
+def test_baselines_are_not_doubled(run, tmp_path):
     records = json_of(run, tmp_path, *OJ, "--agents", "uniform")
     assert [r["agent"] for r in records] == ["uniform", "BestFixed"]
 
@@ -332,7 +332,7 @@ class Strange:
     ],
 )
 def test_strange_actions_are_refused_with_round_and_value(then, told):
-    with pytest.raises(BadInput, match=r"(?s)round 3\b") as caught:
+    with pytest.raises(InputError, match=r"(?s)round 3\b") as caught:
         compare("OJPricing", {"strange": Strange(then)}, horizon=5, replicas=2, progress=False)
     assert told in str(caught.value)
 
@@ -346,14 +346,14 @@ def test_numbers_that_are_none_are_refused_with_round_and_value(field, value):
             bad = {field: np.array([1.0, value])} if self.rounds == 3 else {}
             return super().step(action)._replace(**bad)
 
-    with pytest.raises(BadInput, match=r"round 3\b"):
+    with pytest.raises(InputError, match=r"round 3\b"):
         compare(Broken, {}, horizon=5, replicas=2, progress=False)
 
 
 @pytest.mark.parametrize("name", ["horizon", "replicas", "seed"])
 @pytest.mark.parametrize("value", ["abc", 2.5, None])
 def test_compare_refuses_numbers_of_the_wrong_type(name, value):
-    with pytest.raises(BadInput, match=name):
+    with pytest.raises(InputError, match=name):
         compare("OJPricing", {}, **{"horizon": 3, "replicas": 2, "progress": False, name: value})
 
 

@@ -6,7 +6,7 @@ import sys
 import pandas as pd
 import pytest
 
-from dpbandit import BadInput, Results, cli
+from dpbandit import InputError, Results, cli
 from dpbandit.base.files import check_writable, parse_json, read_text, write_atomically, write_csv
 from dpbandit.envs.contextual.ratings_files import read_ratings
 from dpbandit.results.planned import planned
@@ -33,7 +33,7 @@ def odd(request, tmp_path):
 @pytest.mark.parametrize("read", [read_text, Sweep.read, read_ratings, read_runs])
 def test_what_cannot_be_read_is_one_sentence(odd, read):
     """A pipe without a writer would be read for ever."""
-    with pytest.raises(BadInput, match=r"Cannot read .*: .*") as error:
+    with pytest.raises(InputError, match=r"Cannot read .*: .*") as error:
         read(odd)
     assert len(str(error.value)) < 500
 
@@ -41,7 +41,7 @@ def test_what_cannot_be_read_is_one_sentence(odd, read):
 def test_what_cannot_be_written_is_one_sentence_and_stays(odd):
     before = os.lstat(odd) if "\0" not in str(odd) and os.path.lexists(odd) else None
     for write in (check_writable, lambda path: write_atomically(path, lambda p: p.touch())):
-        with pytest.raises(BadInput, match=r"Cannot write .*: .*"):
+        with pytest.raises(InputError, match=r"Cannot write .*: .*"):
             write(odd)
     if before is not None:
         assert os.lstat(odd).st_mode == before.st_mode
@@ -49,13 +49,13 @@ def test_what_cannot_be_written_is_one_sentence_and_stays(odd):
 
 def test_results_are_sought_anywhere_without_a_hang(odd):
     for place in (odd, odd / "sweep.json"):
-        with pytest.raises(BadInput):
+        with pytest.raises(InputError):
             Results.load(place)
 
 
 def test_a_plan_that_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "sweep.json")
-    with pytest.raises(BadInput, match="pipe or a device"):
+    with pytest.raises(InputError, match="pipe or a device"):
         planned(tmp_path)
 
 
@@ -110,7 +110,7 @@ def test_json_of_many_levels_is_refused(levels):
 def test_toml_beyond_reason_is_one_sentence(tmp_path, text):
     file = tmp_path / "sweep.toml"
     file.write_text(text)
-    with pytest.raises(BadInput) as error:
+    with pytest.raises(InputError) as error:
         Sweep.read(file)
     assert len(str(error.value)) < 500
 
@@ -124,7 +124,7 @@ def test_toml_beyond_reason_is_one_sentence(tmp_path, text):
         (OSError(28, "No space left on device"), "No space left on device"),
         (PermissionError(13, "Permission denied", "a" * 999), "Cannot use aaa"),
         (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates"), "what is no text"),
-        (BadInput("Cannot read \udcff\n\x1b[1m\0."), r"Cannot read \udcff\n\x1b[1m\x00."),
+        (InputError("Cannot read \udcff\n\x1b[1m\0."), r"Cannot read \udcff\n\x1b[1m\x00."),
     ],
     ids=[
         "memory",

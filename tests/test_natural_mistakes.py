@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from dpbandit import ENVIRONMENTS, BadInput, audit, certify, compare
+from dpbandit import ENVIRONMENTS, InputError, audit, certify, compare
 from dpbandit.agents import (
     AGENTS,
     DPFTRL,
@@ -20,7 +20,7 @@ from dpbandit.agents import (
     PrivateBandit,
 )
 from dpbandit.base.inputs import inside
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import (
     ConvexBandit,
     ConvexPricing,
@@ -81,7 +81,7 @@ def test_numpy_s_short_numbers_are_settings():
     LinUCB(alpha=np.float32(0.5))
     BanditPFTAL(offset=np.float32(0.5))
     inside("x", np.int8(-128), -200, 200, ends=True)
-    with pytest.raises(BadInput, match=r"np.float32\(nan\)"):
+    with pytest.raises(InputError, match=r"np.float32\(nan\)"):
         LinUCB(alpha=np.float32("nan"))
 
 
@@ -100,7 +100,7 @@ def test_arrays_beside_what_replaces_them(env):
     wrong = {"data": "oj", "theta": np.zeros(5)}
     if env is OnlineConvex:
         wrong = {"instance": "p-lin", "direction": np.ones(5)}
-    with pytest.raises(BadInput, match="which has its own"):
+    with pytest.raises(InputError, match="which has its own"):
         env(**wrong)
 
 
@@ -111,7 +111,7 @@ def test_what_is_no_config(config):
         lambda: audit(config, SPEC, runs=400, progress=False),
         lambda: compare("GLMBandit", {"a": config}, horizon=5, replicas=1, progress=False),
     ):
-        with pytest.raises(BadInput, match=r"to be a config, such as LinUCB\("):
+        with pytest.raises(InputError, match=r"to be a config, such as LinUCB\("):
             use()
 
 
@@ -120,15 +120,15 @@ def test_what_is_no_config(config):
     [
         ("GLMBandit", [LinUCB()], {}, "dictionary whose keys are names"),
         ("GLMBandit", {1: LinUCB()}, {}, "dictionary whose keys are names"),
-        ("GLMBandit", {"Uniform": LinUCB()}, {}, "a yardstick has it"),
-        ("GLMBandit", {"BestFixed": LinUCB()}, {}, "a yardstick has it"),
+        ("GLMBandit", {"Uniform": LinUCB()}, {}, "a baseline has it"),
+        ("GLMBandit", {"BestFixed": LinUCB()}, {}, "a baseline has it"),
         ("GLMBandit", {}, 1, "dictionary whose keys are names"),
         (None, {}, {}, "Expected env=None"),
         (".x:GLM", {}, {}, "full name of its module"),
     ],
 )
 def test_natural_mistakes_in_a_comparison(env, agents, arguments, sentence):
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         compare(env, agents, horizon=5, replicas=1, env_kwargs=arguments, progress=False)
 
 
@@ -163,7 +163,7 @@ def test_natural_mistakes_in_a_comparison(env, agents, arguments, sentence):
     ],
 )
 def test_nonsense_is_refused(make):
-    with pytest.raises(BadInput, match=r"^Expected "):
+    with pytest.raises(InputError, match=r"^Expected "):
         make()
 
 
@@ -178,7 +178,7 @@ def test_arrays_and_huge_numbers_are_refused_in_one_sentence(name):
             said = ""
             try:
                 kind(**{field.name: value})
-            except BadInput as mistake:
+            except InputError as mistake:
                 said = str(mistake)
             assert len(said) < 600
             assert "\n" not in said

@@ -6,7 +6,7 @@ import gymnasium as gym
 import pytest
 from gymnasium.envs.registration import load_env_creator
 
-from dpbandit import BadInput, audit, compare
+from dpbandit import InputError, audit, compare
 from dpbandit.agents import AGENTS, LinUCB
 from dpbandit.envs import GLMBandit
 from dpbandit.studies import Sweep, plan, run_sweep
@@ -27,10 +27,10 @@ def test_environments_say_how_large_they_can_be(creator):
     for field in fields(creator):
         if field.init and field.name in SIZES:
             for size in (10**10, 10**22):
-                with pytest.raises(BadInput, match=r"<= \d|at most|=None|agents|none of|only"):
+                with pytest.raises(InputError, match=r"<= \d|at most|=None|agents|none of|only"):
                     creator(**{field.name: size})
         if field.init and field.name not in ("prices", "n_actions"):
-            with pytest.raises(BadInput) as told:
+            with pytest.raises(InputError) as told:
                 creator(**{field.name: 10**400})
             assert len(str(told.value)) < 500
 
@@ -53,14 +53,14 @@ def test_environments_say_how_large_they_can_be(creator):
 def test_agents_say_what_is_too_many_and_too_small(agent):
     """Each ended in a traceback, for want of memory or digits."""
     name, setting, value = agent
-    with pytest.raises(BadInput, match=f"{setting}="):
+    with pytest.raises(InputError, match=f"{setting}="):
         AGENTS[name](**{setting: value})
 
 
 def test_a_plan_that_would_never_end():
     grid = {f"x{number}": list(range(10)) for number in range(30)}
     agents = [{"id": "linucb", "grid": grid}]
-    with pytest.raises(BadInput, match=r"at most 100,000 combinations of .*, got 12"):
+    with pytest.raises(InputError, match=r"at most 100,000 combinations of .*, got 12"):
         plan(Sweep.of({**TINY, "agents": agents}))
 
 
@@ -79,6 +79,6 @@ def test_a_plan_that_would_never_end():
 )
 def test_numbers_of_runs_have_bounds(ask, sentence):
     for number in (10**9 + 1, 10**400):
-        with pytest.raises(BadInput, match=f"{sentence}|at most 1e.50") as told:
+        with pytest.raises(InputError, match=f"{sentence}|at most 1e.50") as told:
             ask(number)
         assert len(str(told.value)) < 300

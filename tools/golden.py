@@ -17,7 +17,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from dpbandit import ENVIRONMENTS, BadInput, compare  # noqa: E402
+from dpbandit import ENVIRONMENTS, InputError, compare  # noqa: E402
 from dpbandit.agents import AGENTS  # noqa: E402
 from tests.harness import variants  # noqa: E402
 
@@ -44,7 +44,7 @@ def _digest(env: str, arguments: dict, name: str, config: object) -> str:
         results = compare(
             env, {name: config}, horizon=40, replicas=2, env_kwargs=arguments, progress=False
         )
-    except BadInput as refusal:
+    except InputError as refusal:
         return " ".join(str(refusal).split()[:6])
     (run,) = (run for run in results.runs if run.name == name)
     numbers = np.concatenate([run.regret, run.reward, run.switches.astype(float)])

@@ -21,13 +21,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from dpbandit import BadInput  # noqa: E402
+from dpbandit import InputError  # noqa: E402
 from dpbandit.agents import AGENTS  # noqa: E402
-from dpbandit.base.streams import Streams  # noqa: E402
+from dpbandit.base.random_streams import Streams  # noqa: E402
 from dpbandit.domains import Ball  # noqa: E402
 from dpbandit.losses import Ridge  # noqa: E402
 from dpbandit.specs.convex import ConvexSpec  # noqa: E402
-from tests.harness import SPECS, World, loud_users, variants  # noqa: E402
+from tests.harness import SPECS, World, extreme_users, variants  # noqa: E402
 
 SHARED = tuple(
     str(ROOT / "dpbandit" / name) for name in ("base", "specs", "privacy", "domains", "losses")
@@ -63,7 +63,7 @@ def main(names: list[str]) -> int:
 def files_read(agent: Any, rounds: int = ROUNDS) -> Iterator[Path]:
     """The files that run in its rounds, beside what all share."""
     running, spec = _made(agent, rounds)
-    world: World = loud_users(spec, 1, 0).tame()
+    world: World = extreme_users(spec, 1, 0).tame()
     seen: set[str] = set()
 
     def watch(frame: FrameType, event: str, argument: object) -> None:
@@ -104,10 +104,10 @@ def _made(agent: Any, rounds: int) -> tuple[Any, Any]:
     """The agent, running, with the first settings that fit a kind of problem."""
     for config in variants(agent):
         for known in (*SPECS.values(), RIDGE):
-            with suppress(BadInput):
+            with suppress(InputError):
                 spec = replace(known, horizon=rounds)
                 return config.make(spec, Streams([0])), spec
-    raise BadInput(f"Expected {agent.__name__} to fit one of {', '.join(SPECS)}.")
+    raise InputError(f"Expected {agent.__name__} to fit one of {', '.join(SPECS)}.")
 
 
 if __name__ == "__main__":

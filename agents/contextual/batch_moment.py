@@ -6,8 +6,8 @@ from typing import Literal
 
 from dpbandit.agents.contextual.moments import MomentPlayer
 from dpbandit.agents.contextual.shrinkage import SHRINKAGES
-from dpbandit.base.inputs import BadInput, gaussian_target, inside, one_of, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.statistics.directions import Layout, SignedDirections
 from dpbandit.privacy.sums.fading import certified_fading_sum
@@ -71,10 +71,10 @@ class BatchMoment:
             inside("centre", self.centre, -inf, inf, ends=False)
 
     def make(self, spec: BanditSpec, streams: Streams) -> MomentPlayer:
-        """A running agent; raises `BadInput` for anything but arms with their own parameters."""
+        """A running agent; raises `InputError` for anything but arms with their own parameters."""
         spec = fits(self, spec, ContextualSpec)
         if spec.shared:
-            raise BadInput(
+            raise InputError(
                 "BatchMoment plays arms with their own parameters, got one shared by all: choose "
                 "another agent or environment, such as fade."
             )

@@ -11,7 +11,7 @@ from dpbandit.specs.protocols import ContextualSpec
 
 
 class Batched(ABC):
-    """Plays the arm with the best score, and feeds every round to the door.
+    """Plays the arm with the best score, and feeds every round to the mechanism.
 
     Until something has been released disjoint arms take turns, one for every reward seen, since
     nothing tells them apart.
@@ -31,10 +31,10 @@ class Batched(ABC):
         best: Ints = self.scores(context).argmax(axis=1)
         return best
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """Feed the door; learn when it releases."""
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Feed the mechanism; learn when it releases."""
         self._round += 1
-        release = self._sums(context, action, reward)
+        release = self._sums(context, action, feedback)
         if release is not None:
             self._released = True
             self._learn(release)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import delta_of, epsilon_of, mu_of
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.statistics.moments import ClippedVectors
@@ -32,12 +32,12 @@ class PrivateConfig(Protocol):
 
     @property
     def epsilon(self) -> float:
-        """Target."""
+        """Target of the agent."""
         ...
 
     @property
     def delta(self) -> float:
-        """Target."""
+        """Target of the agent."""
         ...
 
     def make(self, spec: ContextualSpec, streams: Streams) -> ScoringAgent:
@@ -104,11 +104,11 @@ class PrivatelyCentred:
         """The inner agent's, with the centre added, (R, K)."""
         return self._inner.scores(context) + self._centre[:, None]
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Centre the reward, then count it for the next centre."""
-        self._inner.update(context, action, reward - self._centre)
+        self._inner.update(context, action, feedback - self._centre)
         self._round += 1
-        scaled = (np.asarray(reward, np.float64) - self._middle) / self._half
+        scaled = (np.asarray(feedback, np.float64) - self._middle) / self._half
         release = self._sums(scaled[:, None])
         if release is None:
             return

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range
-from dpbandit.base.inputs import BadInput, one_of, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, one_of, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent
 
 PRICED = "priced:"
@@ -108,7 +108,8 @@ class DemandPricing:
         explore: rounds with random prices, a public number; None: ceil(horizon / 100).
 
     Raises:
-        BadInput: an agent without scores, `features` that there are not, whatever `config` refuses.
+        InputError: an agent without scores, `features` that there are not, whatever `config`
+        refuses.
 
     Guarantee. That of the inner agent, whose ledger this is: if the inner agent is (epsilon,
     delta)-joint DP for any actions, so is this one, because `rows` and `sold` are functions of one
@@ -137,7 +138,7 @@ class DemandPricing:
         self._spec, self._features, self._margins = spec, features, spec.margins
         self._inner = config.make(demand_spec(spec, features), streams.child("demand"))
         if not hasattr(self._inner, "scores"):
-            raise BadInput(f"Expected an agent that scores arms, got {type(config).__name__}.")
+            raise InputError(f"Expected an agent that scores arms, got {type(config).__name__}.")
         self._luck = streams.uniforms("prices", 2)
         self._explore, self._round = explore, 0
         self.ledger = self._inner.ledger
@@ -156,11 +157,11 @@ class DemandPricing:
         sale = self._inner.scores(demand_rows(self._spec, context, self._features))
         return self._margins * np.clip(sale, 0.0, 1.0)
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Tell the inner agent whether the price sold."""
         self._round += 1
         rows = demand_rows(self._spec, context, self._features)
-        dollars = clip_range(reward, 0.0, float(self._margins.max()))  # first: NaN, overflow
+        dollars = clip_range(feedback, 0.0, float(self._margins.max()))  # first: NaN, overflow
         self._inner.update(rows, action, np.minimum(dollars / self._margins[action], 1.0))
 
 
@@ -207,10 +208,10 @@ class Priced:
         return getattr(self.agent, "delta", 0.0)
 
     def make(self, spec: BanditSpec, streams: Streams) -> DemandPricing:
-        """A running agent; raises `BadInput` where actions are not prices on a list."""
+        """A running agent; raises `InputError` where actions are not prices on a list."""
         if not isinstance(spec, PriceListSpec):
             name = type(self.agent).__name__
-            raise BadInput(
+            raise InputError(
                 f"Priced({name}) plays a list of prices (dpbandit/OJPricing-v0), got a "
                 f"{type(spec).__name__}: use {name} alone."
             )

@@ -9,8 +9,8 @@ import numpy as np
 from dpbandit.agents.contextual.frank_wolfe import FrankWolfe, Schedule, as_chosen, default_warm_up
 from dpbandit.agents.contextual.frank_wolfe_bandit import FrankWolfeAgent, FrankWolfeSettings
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, flag, gaussian_target, one_of, privacy_target
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, flag, gaussian_target, one_of, privacy_target
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.choices.noisy_vertex import NoisyVertex, SelectionNoise, best_vertices
@@ -117,40 +117,42 @@ class DPHDB(FrankWolfeSettings):
             gaussian_target(self.epsilon, self.delta)
         privacy_target(self.epsilon, self.delta)
         if paper and (self._selection, self._profile) != ("laplace", "inverse-sqrt"):
-            raise BadInput("Expected calibration='paper' with Laplace noise, inverse-sqrt.")
+            raise InputError("Expected calibration='paper' with Laplace noise, inverse-sqrt.")
         if paper and _VALID < self.epsilon < inf and not self.beyond_validity:
-            raise BadInput(
+            raise InputError(
                 f"Expected epsilon={self.epsilon!r} <= {_VALID:g} with calibration='paper': its "
                 "proof ends there. Set beyond_validity to run it and see the certificate."
             )
         if self.scale == "adaptive" and (paper or sums):
-            raise BadInput("Expected scale='adaptive' with certified laplace or gumbel selection.")
+            raise InputError(
+                "Expected scale='adaptive' with certified laplace or gumbel selection."
+            )
         if sums and self.profile is not None:
-            raise BadInput(f"Expected profile={self.profile!r} with laplace or gumbel selection.")
+            raise InputError(f"Expected profile={self.profile!r} with laplace or gumbel selection.")
         if not sums and self.gradient_clip is not None:
-            raise BadInput(
+            raise InputError(
                 f"Expected gradient_clip={self.gradient_clip!r} only with selection='gaussian': "
                 "a noisy choice clips the residual."
             )
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
-        """A running agent; raises `BadInput` for anything but finitely many arms."""
+        """A running agent; raises `InputError` for anything but finitely many arms."""
         spec = fits(self, spec, ContextualSpec)
         share = inf if self.calibration == "paper" else 0.1
         default = default_warm_up(spec, epsilon=self.epsilon, share=share)
         schedule = self.schedule(spec, default)
         sums = self._selection == "gaussian"
-        door = (
+        mechanism = (
             self._sums(spec, schedule, streams)
             if sums
             else self._vertices(spec, schedule.steps(spec.horizon), streams)
         )
         private = self.epsilon < inf
-        ledger = Ledger((door.spend,)) if private else no_privacy("choices without noise")
+        ledger = Ledger((mechanism.spend,)) if private else no_privacy("choices without noise")
         shape = self.gradients(spec).shape
         walk = FrankWolfe(len(streams), shape, radius=self.radius_for(spec), step=self.step)
         choose = best_vertices if sums else as_chosen
-        return FrankWolfeAgent(self, spec, schedule, walk, door, choose, ledger)
+        return FrankWolfeAgent(self, spec, schedule, walk, mechanism, choose, ledger)
 
     def _sums(self, spec: ContextualSpec, schedule: Schedule, streams: Streams) -> PrefixSum:
         natural = self.gradients(spec, bound=self._bound).residual_clip * spec.context_norm
@@ -176,7 +178,7 @@ class DPHDB(FrankWolfeSettings):
     def _vertices(self, spec: ContextualSpec, n: int, streams: Streams) -> NoisyVertex:
         if self.scale == "adaptive" and self.link_for(spec).name != "identity":
             link = self.link_for(spec).name
-            raise BadInput(f"Expected scale='adaptive' with the identity link, got {link!r}.")
+            raise InputError(f"Expected scale='adaptive' with the identity link, got {link!r}.")
         noise: SelectionNoise = "laplace" if self._selection == "laplace" else "gumbel"
         return NoisyVertex(
             self.gradients(spec, bound=self._bound),

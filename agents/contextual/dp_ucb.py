@@ -6,8 +6,8 @@ from typing import Literal
 
 from dpbandit.agents.contextual.batched import BatchedMoments
 from dpbandit.agents.contextual.optimism import Alpha, BatchedUCB, bonus_of, check_optimism
-from dpbandit.base.inputs import BadInput, gaussian_target, one_of, positive, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, gaussian_target, one_of, positive, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.statistics.moments import Moments, SecondMoments
 from dpbandit.privacy.sums.certified_sums import Target, certified_sum, tail_bound
@@ -141,20 +141,20 @@ class DPUCB:
         ):
             value = getattr(self, name)
             if value not in (None, other) and not self._plain:
-                raise BadInput(f"Expected {name}={value!r} only with certified Gaussian noise.")
+                raise InputError(f"Expected {name}={value!r} only with certified Gaussian noise.")
         for name, only in (("alpha", 0), ("shift", None)):
             value = getattr(self, name)
             if self.statistics == "moment" and value not in (None, only):
-                raise BadInput(
+                raise InputError(
                     f"Expected {name}={value!r} to be {only!r} for moments without a Gram matrix."
                 )
         if self.alpha == "theory" and self.shift is not None and self.shift <= 1:
-            raise BadInput(
+            raise InputError(
                 f"Expected shift={self.shift!r} > 1 with alpha='theory': V has to stay above 0."
             )
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
-        """A running agent; raises `BadInput` for anything but finitely many arms."""
+        """A running agent; raises `InputError` for anything but finitely many arms."""
         spec = fits(self, spec, ContextualSpec)
         paper, statistic = self.calibration == "paper", self._statistic(spec)
         every = self.refresh_every or (1 if paper else ceil(spec.horizon / 100))
@@ -181,7 +181,7 @@ class DPUCB:
     def for_demand(self) -> "DPUCB":
         """What is not told, as a model of demand has it; paper, Wishart, theory: as for arms."""
         if self.statistics == "moment":
-            raise BadInput("Expected an agent whose scores are chances of a sale, not moments.")
+            raise InputError("Expected an agent whose scores are chances of a sale, not moments.")
         if not self._plain or self.alpha == "theory":
             return self
         return replace(

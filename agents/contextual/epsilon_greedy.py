@@ -7,7 +7,7 @@ import numpy as np
 from dpbandit.agents.contextual.ridge import OnlineRidge
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import inside, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
@@ -33,7 +33,7 @@ class EpsilonGreedy:
         inside("exploration", self.exploration, 0, 1, ends=True)
 
     def make(self, spec: BanditSpec, streams: Streams) -> "EpsilonGreedyAgent":
-        """A running agent; raises `BadInput` for anything but finitely many arms."""
+        """A running agent; raises `InputError` for anything but finitely many arms."""
         return EpsilonGreedyAgent(self, fits(self, spec, ContextualSpec), streams)
 
 
@@ -53,6 +53,6 @@ class EpsilonGreedyAgent:
         random = (which * self._n_actions).astype(np.int64)
         return np.where(coin < self._exploration, random, greedy)
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """One rank-one step."""
-        self._ridge.learn(context, action, reward)
+        self._ridge.learn(context, action, feedback)

@@ -9,8 +9,8 @@ from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.agents.contextual.fading_regression import LogisticPlayer, RegressionPlayer
 from dpbandit.agents.contextual.moments import MomentPlayer
 from dpbandit.agents.contextual.shrinkage import SHRINKAGES
-from dpbandit.base.inputs import BadInput, flag, gaussian_target, inside, one_of, positive, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, flag, gaussian_target, inside, one_of, positive, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.statistics.directions import SignedDirections
@@ -129,12 +129,12 @@ class FADE:
             positive("shift", self.shift)
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
-        """A running agent; raises `BadInput` for anything but finitely many arms."""
+        """A running agent; raises `InputError` for anything but finitely many arms."""
         spec = fits(self, spec, ContextualSpec)
         model = self._model(spec)
         if self.centring == "private":
             if model == "demand" or self.response == "logistic":
-                raise BadInput(
+                raise InputError(
                     "Expected centring='private' for signs of rewards, not for demand or a "
                     "logistic response: leave it out there."
                 )
@@ -164,7 +164,7 @@ class FADE:
 
     def _demand(self, spec: ContextualSpec, streams: Streams) -> ScoringAgent:
         if not isinstance(spec, PriceListSpec):
-            raise BadInput(
+            raise InputError(
                 "FADE with model='demand' plays a list of prices (dpbandit/OJPricing-v0), got a "
                 f"{type(spec).__name__}: use model='auto'."
             )
@@ -174,7 +174,7 @@ class FADE:
 
     def _moments(self, spec: ContextualSpec, streams: Streams) -> MomentPlayer:
         if spec.shared:
-            raise BadInput("Expected model='moments' only where each arm has its own parameter.")
+            raise InputError("Expected model='moments' only where each arm has its own parameter.")
         K = spec.n_actions
         statistic = SignedDirections(
             n_actions=K,
@@ -195,7 +195,7 @@ class FADE:
     def _regression(self, spec: ContextualSpec, streams: Streams) -> RegressionPlayer:
         logistic = self.response == "logistic"
         if logistic and (not spec.shared or (spec.reward_low, spec.reward_high) != (0.0, 1.0)):
-            raise BadInput(
+            raise InputError(
                 "Expected response='logistic' only with one shared parameter and rewards in [0, 1]."
             )
         C, large = spec.context_norm, 1e4

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from dpbandit.base.arrays import Floats, Ints, pick
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.statistics.moments import SecondMoments
 from dpbandit.privacy.sums.fading import FadingSum
@@ -61,10 +61,10 @@ class RegressionPlayer:
         low, high = self._spec.reward_low, self._spec.reward_high
         return (low + high) / 2 + (high - low) / 2 * self._predictors(context)
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """Feed the door; fit when it releases."""
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Feed the mechanism; fit when it releases."""
         self._round += 1
-        release = self._sums(*self._row(context, action, reward))
+        release = self._sums(*self._row(context, action, feedback))
         if release is None:
             return
         count, self._end = self._round - self._end, self._round
@@ -88,7 +88,7 @@ class RegressionPlayer:
         return np.matvec(self._theta, context)
 
     def _row(self, context: Floats, action: Ints, reward: Floats) -> tuple[Floats, Ints, Floats]:
-        """What the door is fed: rewards on a scale from -1 to 1."""
+        """What the mechanism is fed: rewards on a scale from -1 to 1."""
         low, high = self._spec.reward_low, self._spec.reward_high
         scaled = (2 * np.asarray(reward, np.float64) - low - high) / (high - low)
         return context, action, np.sign(scaled) if self._signs else scaled

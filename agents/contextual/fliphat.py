@@ -8,7 +8,7 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import MOST_ROUNDS, gaussian_target, inside, one_of, positive, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, SparseRows
 from dpbandit.privacy.choices.peeling import Peeling, least_peeling, printed_peeling
@@ -116,7 +116,7 @@ class FLIPHAT:
                 positive(name, getattr(self, name))
 
     def make(self, spec: BanditSpec, streams: Streams) -> "FLIPHATAgent":
-        """A running agent; raises `BadInput` for anything but finitely many arms."""
+        """A running agent; raises `InputError` for anything but finitely many arms."""
         spec = fits(self, spec, ContextualSpec)
         paper, rows = self.calibration == "paper", self._rows(spec)
         episodes = self._episodes(spec)
@@ -206,9 +206,9 @@ class FLIPHATAgent:
             return np.matvec(context, self._beta[:, 0])
         return np.matvec(self._beta, context)
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """Feed the door; take over the estimate at the end of an episode."""
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Feed the mechanism; take over the estimate at the end of an episode."""
         self._round += 1
-        release = self._estimates(context, action, reward)
+        release = self._estimates(context, action, feedback)
         if release is not None:
             self._beta, self._released = release, True

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpbandit.agents.contextual.frank_wolfe import FrankWolfe, Schedule
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import BadInput, inside, one_of, positive, whole
+from dpbandit.base.inputs import InputError, inside, one_of, positive, whole
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.statistics.gradients import RecursiveGradients
@@ -58,9 +58,9 @@ class FrankWolfeSettings:
             one_of("link", self.link, LINKS)
 
     def for_demand(self) -> Self:
-        """The same: raises `BadInput` for candidates, since prices differ in margins, too."""
+        """The same: raises `InputError` for candidates, since prices differ in margins, too."""
         if self.subset_gap < inf:
-            raise BadInput(
+            raise InputError(
                 f"Expected subset_gap={self.subset_gap!r} to be inf for a model of demand: prices "
                 "are told apart by margins too."
             )
@@ -78,11 +78,11 @@ class FrankWolfeSettings:
         return spec.reward_bound / spec.context_bound if identity else 1.0
 
     def schedule(self, spec: ContextualSpec, default: int) -> Schedule:
-        """The warm-up; raises `BadInput` if nothing is left of the horizon after it."""
+        """The warm-up; raises `InputError` if nothing is left of the horizon after it."""
         warm_up = default if self.warm_up is None else self.warm_up
         schedule = Schedule(spec.n_actions, spec.shared, warm_up)
         if spec.horizon <= schedule.rounds:
-            raise BadInput(
+            raise InputError(
                 f"Expected horizon={spec.horizon} > {schedule.rounds} rounds of warm-up, "
                 f"warm_up={warm_up}: choose a longer horizon or a smaller warm_up."
             )
@@ -130,13 +130,18 @@ class FrankWolfeAgent:
         spec: ContextualSpec,
         schedule: Schedule,
         walk: FrankWolfe,
-        door: Mechanism,
+        mechanism: Mechanism,
         choose: Callable[[Any], Ints],
         ledger: Ledger,
     ) -> None:
         self.ledger = ledger
         self._mean, self._gap = settings.link_for(spec).mean, settings.subset_gap
-        self._spec, self._schedule, self._door, self._choose = spec, schedule, door, choose
+        self._spec, self._schedule, self._mechanism, self._choose = (
+            spec,
+            schedule,
+            mechanism,
+            choose,
+        )
         self._walk, self._round, self._frozen = walk, 0, walk.theta
 
     def act(self, context: Floats) -> Ints:
@@ -155,15 +160,15 @@ class FrankWolfeAgent:
         """Estimated mean rewards zeta(x . theta_a), (R, K)."""
         return self._means(self._walk.theta, context)
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """Feed the door, then move every arm that is due towards its vertex."""
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Feed the mechanism, then move every arm that is due towards its vertex."""
         walk, n = self._walk, self._round - self._spec.delay
         self._round += 1
         if n < 0:
             return
         moving = self._schedule.moving(n)
         steps = walk.next_steps(moving)
-        release = self._door(walk.theta, walk.previous, steps, context, action, reward)
+        release = self._mechanism(walk.theta, walk.previous, steps, context, action, feedback)
         if release is None:
             return
         walk.move(self._choose(release), moving)

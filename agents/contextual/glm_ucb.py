@@ -7,7 +7,7 @@ import numpy as np
 from dpbandit.agents.contextual.glm import OnlineGLM
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import at_least, one_of, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.specs.links import LINKS, LinkName
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
@@ -62,7 +62,7 @@ class GLMUCB:
             one_of("link", self.link, LINKS)
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
-        """A running agent; raises `BadInput` for anything but finitely many arms."""
+        """A running agent; raises `InputError` for anything but finitely many arms."""
         return GLMUCBAgent(self, fits(self, spec, ContextualSpec), len(streams))
 
 
@@ -86,6 +86,6 @@ class GLMUCBAgent:
         width = np.sqrt(self._glm.variances(context))
         return self._glm.rewards(self._glm.means(context) + self._alpha * width)
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """One row of the regression of the arm played."""
-        self._glm.learn(context, action, reward)
+        self._glm.learn(context, action, feedback)

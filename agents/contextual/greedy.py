@@ -7,7 +7,7 @@ import numpy as np
 from dpbandit.agents.contextual.ridge import OnlineRidge
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import positive, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 
@@ -49,7 +49,7 @@ class Greedy:
         positive("regularization", self.regularization)
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
-        """A running agent; raises `BadInput` for anything but finitely many arms."""
+        """A running agent; raises `InputError` for anything but finitely many arms."""
         return GreedyAgent(self, fits(self, spec, ContextualSpec), len(streams))
 
 
@@ -73,7 +73,7 @@ class GreedyAgent:
         """Predicted rewards, (R, K)."""
         return self._ridge.means(context)
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """One rank-one step."""
         self._round += 1
-        self._ridge.learn(context, action, reward)
+        self._ridge.learn(context, action, feedback)

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick, rows
 from dpbandit.base.inputs import positive, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
@@ -71,7 +71,7 @@ class LassoBandit:
             whole("refresh_every", self.refresh_every, 1)
 
     def make(self, spec: BanditSpec, streams: Streams) -> "LassoBanditAgent":
-        """A running agent; raises `BadInput` for anything but finitely many arms."""
+        """A running agent; raises `InputError` for anything but finitely many arms."""
         return LassoBanditAgent(self, fits(self, spec, ContextualSpec), len(streams))
 
 
@@ -100,11 +100,11 @@ class LassoBanditAgent:
         """Rewards predicted from all samples, (R, K)."""
         return self._from_all.means(context)
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Keep the row; fit when it is time."""
         spec, config = self._spec, self._config
         x = clip_norm(context, spec.context_norm)
-        r = clip_range(reward, spec.reward_low, spec.reward_high)
+        r = clip_range(feedback, spec.reward_low, spec.reward_high)
         self._from_all.add(x, action, r)
         chosen_at = max(0, self._round - spec.delay)  # what the clock showed to `act`
         if forced_arm(chosen_at, spec.n_actions, config.forced) is not None:

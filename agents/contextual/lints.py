@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from dpbandit.agents.contextual.ridge import OnlineRidge
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import at_least, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 
@@ -41,7 +41,7 @@ class LinTS:
         positive("regularization", self.regularization)
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
-        """A running agent; raises `BadInput` for anything but finitely many arms."""
+        """A running agent; raises `InputError` for anything but finitely many arms."""
         return LinTSAgent(self, fits(self, spec, ContextualSpec), streams)
 
 
@@ -64,6 +64,6 @@ class LinTSAgent:
         """Mean rewards under a parameter drawn afresh, (R, K)."""
         return self._ridge.sampled(context, self._scale, self._normals())
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """One rank-one step."""
-        self._ridge.learn(context, action, reward)
+        self._ridge.learn(context, action, feedback)

@@ -15,8 +15,8 @@ from dpbandit.agents.contextual.optimism import (
 )
 from dpbandit.agents.contextual.ridge import OnlineRidge
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import BadInput, at_least, one_of, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, at_least, one_of, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.privacy.statistics.moments import SecondMoments
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
@@ -75,10 +75,12 @@ class LinUCB:
         if self.refresh_every is not None:
             whole("refresh_every", self.refresh_every, 1)
         elif self.arms == "joint":
-            raise BadInput("Expected refresh_every=None to be a number of rounds for arms='joint'.")
+            raise InputError(
+                "Expected refresh_every=None to be a number of rounds for arms='joint'."
+            )
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
-        """A running agent; raises `BadInput` for anything but finitely many arms."""
+        """A running agent; raises `InputError` for anything but finitely many arms."""
         spec = fits(self, spec, ContextualSpec)
         bonus = bonus_of(self, spec)
         if self.refresh_every is None:
@@ -115,10 +117,10 @@ class LinUCBAgent:
         width = np.sqrt(self._ridge.variances(context))
         return self._ridge.means(context) + self._radius() * width
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """One rank-one step."""
         self._round += 1
-        self._ridge.learn(context, action, reward)
+        self._ridge.learn(context, action, feedback)
 
     def _radius(self) -> float:
         bonus = self._bonus

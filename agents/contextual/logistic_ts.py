@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from dpbandit.agents.contextual.glm import OnlineGLM
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import at_least, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 
@@ -53,7 +53,7 @@ class LogisticTS:
         positive("regularization", self.regularization)
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
-        """A running agent; raises `BadInput` for anything but finitely many arms."""
+        """A running agent; raises `InputError` for anything but finitely many arms."""
         return LogisticTSAgent(self, fits(self, spec, ContextualSpec), streams)
 
 
@@ -77,6 +77,6 @@ class LogisticTSAgent:
         """Mean rewards under a parameter drawn afresh, (R, K)."""
         return self._glm.rewards(self._glm.sampled(context, self._scale, self._normals()))
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """One row of the regression of the arm played."""
-        self._glm.learn(context, action, reward)
+        self._glm.learn(context, action, feedback)

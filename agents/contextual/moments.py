@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.statistics.directions import SignedDirections
 from dpbandit.privacy.sums.fading import FadingSum
@@ -73,10 +73,10 @@ class MomentPlayer:
         """x . theta_a, (R, K), on a scale of its own that all arms share."""
         return np.matvec(self._theta, context)
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """Feed the door; look again when it releases."""
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Feed the mechanism; look again when it releases."""
         self._round += 1
-        release = self._sums(context, action, reward)
+        release = self._sums(context, action, feedback)
         if release is None:
             return
         count, self._end = self._round - self._end, self._round

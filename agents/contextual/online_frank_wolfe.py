@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dpbandit.agents.contextual.frank_wolfe import FrankWolfe, default_warm_up
 from dpbandit.agents.contextual.frank_wolfe_bandit import FrankWolfeAgent, FrankWolfeSettings
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.privacy.choices.noisy_vertex import best_vertices
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
@@ -42,12 +42,12 @@ class OnlineFrankWolfe(FrankWolfeSettings):
     """
 
     def make(self, spec: BanditSpec, streams: Streams) -> FrankWolfeAgent:
-        """A running agent; raises `BadInput` for anything but finitely many arms."""
+        """A running agent; raises `InputError` for anything but finitely many arms."""
         spec = fits(self, spec, ContextualSpec)
         schedule = self.schedule(spec, default_warm_up(spec, share=0.1))
         gradients = self.gradients(spec, gradient_clip=self.gradient_clip)
         radius, shape = self.radius_for(spec), gradients.shape
         walk = FrankWolfe(len(streams), shape, radius=radius, step=self.step)
-        door = exact_prefix_sum(gradients, horizon=spec.horizon, refresh_every=1)
+        mechanism = exact_prefix_sum(gradients, horizon=spec.horizon, refresh_every=1)
         ledger = no_privacy("exact gradient sums")
-        return FrankWolfeAgent(self, spec, schedule, walk, door, best_vertices, ledger)
+        return FrankWolfeAgent(self, spec, schedule, walk, mechanism, best_vertices, ledger)

@@ -74,7 +74,7 @@ class Optimist(Protocol):
 
 
 def check_optimism(config: Optimist) -> None:
-    """Raise `BadInput` unless the common fields are in their ranges."""
+    """Raise `InputError` unless the common fields are in their ranges."""
     alpha = config.alpha
     if alpha is not None and not (isinstance(alpha, str) and alpha == "theory"):
         at_least("alpha", alpha, 0)

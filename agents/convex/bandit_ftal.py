@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from dpbandit.agents.convex.leaders import Resting
 from dpbandit.agents.convex.one_point import Noise
 from dpbandit.agents.convex.value_leaders import ValueLeader, ValueSettings
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.specs.protocols import Spec
 
 
@@ -46,5 +46,5 @@ class BanditFTAL(ValueSettings):
     """
 
     def make(self, spec: Spec, streams: Streams) -> ValueLeader | Resting:
-        """A running agent; raises `BadInput` for anything but convex losses with their values."""
+        """A running agent; raises `InputError` for anything but convex losses with their values."""
         return self.start(spec, streams, Noise(law="none"))

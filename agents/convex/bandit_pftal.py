@@ -7,8 +7,8 @@ from typing import Literal
 from dpbandit.agents.convex.leaders import Resting
 from dpbandit.agents.convex.one_point import CALIBRATIONS, NOISES, Noise
 from dpbandit.agents.convex.value_leaders import ValueLeader, ValueSettings
-from dpbandit.base.inputs import BadInput, one_of
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, one_of
+from dpbandit.base.random_streams import Streams
 from dpbandit.specs.protocols import Spec
 
 
@@ -79,10 +79,12 @@ class BanditPFTAL(ValueSettings):
             object.__setattr__(self, "delta", 1e-6 if self.noise == "gaussian" else 0.0)
         self._target()  # one that the noise can meet
         if self.calibration == "paper" and self.noise != "k-norm":
-            raise BadInput(f"Expected noise={self.noise!r} to be k-norm with calibration='paper'.")
+            raise InputError(
+                f"Expected noise={self.noise!r} to be k-norm with calibration='paper'."
+            )
 
     def make(self, spec: Spec, streams: Streams) -> ValueLeader | Resting:
-        """A running agent; raises `BadInput` for anything but convex losses with their values."""
+        """A running agent; raises `InputError` for anything but convex losses with their values."""
         paper = log2(spec.horizon) / self.epsilon if self.calibration == "paper" else None
         return self.start(spec, streams, self._target(), printed=paper)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 
 from dpbandit.agents.convex.one_point import Exploration, Noise, estimates_of
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.accounting.spends import Spend
 from dpbandit.privacy.sums.one_point import OnePointEstimates
@@ -61,8 +61,10 @@ class Plan:
     @property
     def spend(self) -> Spend:
         """What the run costs one user."""
-        doors = Streams([0])
-        return self.noise.sums(self.estimates, doors, leaves=self.leaves, batch=self.batch).spend
+        mechanisms = Streams([0])
+        return self.noise.sums(
+            self.estimates, mechanisms, leaves=self.leaves, batch=self.batch
+        ).spend
 
     @property
     def distance(self) -> float:

@@ -7,8 +7,8 @@ import numpy as np
 
 from dpbandit.agents.convex.batch_plan import Plan
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains.frank_wolfe_projection import frank_wolfe
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.spends import Parallel
@@ -35,11 +35,11 @@ class BatchedDescent:
         x: Floats = self._y + self._directions.step
         return x
 
-    def update(self, context: Floats, action: Floats, reward: Floats) -> None:
-        """Feed the loss -`reward` (R,) of the point just played."""
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Feed the loss -`feedback` (R,) of the point just played."""
         total = None
         if self._rounds < self._fed:
-            total = self._sums(0.0 - reward, self._directions.u)
+            total = self._sums(0.0 - feedback, self._directions.u)
         self._directions.advance()
         self._rounds += 1
         if self._rounds % self.plan.batch == 0 and self._rounds <= self._last_step:
@@ -102,11 +102,11 @@ class Epochs:
         """The current epoch's point, (R, N)."""
         return self._run.act(context)
 
-    def update(self, context: Floats, action: Floats, reward: Floats) -> None:
-        """Feed the loss -`reward` (R,) to the current epoch."""
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Feed the loss -`feedback` (R,) to the current epoch."""
         if self._rounds == 0:
             self._check_promise()
-        self._run.update(context, action, reward)
+        self._run.update(context, action, feedback)
         self._rounds += 1
         if self._rounds == self._run.plan.horizon:
             self._calls = self.oracle_calls
@@ -125,7 +125,7 @@ class Epochs:
         costs = [(spend.pure, self._promised.pure)]  # tells large epsilons apart, infinity: none
         costs += [(spend.delta(e), self._promised.delta(e)) for e in (0.0, 0.1, 1.0, 10.0)]
         if any(cost > promise * (1 + 1e-6) for cost, promise in costs):
-            raise BadInput(
+            raise InputError(
                 f"Epoch {self._epoch} ({spend.note}) costs more than promised: make the "
                 "agent for a longer horizon."
             )

@@ -1,9 +1,9 @@
-"""The centre of the domain: the dumb player that curved losses have to beat."""
+"""The centre of the domain: the baseline that curved losses have to beat."""
 
 from dataclasses import dataclass
 
 from dpbandit.agents.convex.leaders import Resting
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import Spec, fits
 
@@ -28,5 +28,5 @@ class Centre:
     """
 
     def make(self, spec: Spec, streams: Streams) -> Resting:
-        """A running agent; raises `BadInput` for anything but convex losses."""
+        """A running agent; raises `InputError` for anything but convex losses."""
         return Resting(fits(self, spec, ConvexSpec).loss.domain, len(streams))

@@ -12,8 +12,8 @@ from dpbandit.agents.convex.leaders import (
     with_gradients,
 )
 from dpbandit.agents.convex.one_point import Noise
-from dpbandit.base.inputs import BadInput, one_of, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, one_of, positive
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
 from dpbandit.privacy.sums.processes import NoiseLaw, Tree
@@ -94,10 +94,10 @@ class DPFTRL:
             object.__setattr__(self, "delta", 1e-6 if self.noise == "gaussian" else 0.0)
         self._noise()  # one that can meet the target
         if self.tuning == "paper" and self.delta == 0 and self.epsilon < inf:
-            raise BadInput("Expected delta > 0 with tuning='paper', whose lambda grows with it.")
+            raise InputError("Expected delta > 0 with tuning='paper', whose lambda grows with it.")
 
     def make(self, spec: Spec, streams: Streams) -> GradientLeader | Resting:
-        """A running agent; raises `BadInput` for anything but convex losses with their data."""
+        """A running agent; raises `InputError` for anything but convex losses with their data."""
         spec = with_gradients(self, spec)
         loss, R = spec.loss, len(streams)
         if loss.lipschitz == 0:  # every point is as good as any
@@ -132,7 +132,7 @@ class DPFTRL:
     def _tuning(self, loss: Loss) -> str | float:
         fit = 0 < loss.smoothness < inf and loss.value_range[0] >= 0
         if self.tuning in ("certified", "paper") and not fit:
-            raise BadInput(
+            raise InputError(
                 f"Expected tuning={self.tuning!r} only for smooth losses that are never negative, "
                 f"got {type(loss).__name__}: choose tuning='general'."
             )

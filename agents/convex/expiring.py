@@ -5,8 +5,8 @@ from math import inf, log, prod, sqrt
 from typing import Literal, TypeAlias
 
 from dpbandit.agents.convex.leaders import gradients
-from dpbandit.base.inputs import BadInput, gaussian_target, one_of, privacy_target, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, gaussian_target, one_of, privacy_target, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.sums.calibrate import law_named, least_multiplier, noisy_prefix_sum
@@ -57,10 +57,10 @@ class ExpiringSums:
         check = gaussian_target if self.noise == "gaussian" else privacy_target
         check(self.epsilon, self.delta)
         if self.calibration == "paper" and self.noise == "laplace":
-            raise BadInput("Expected calibration='paper' with k-norm or gaussian noise.")
+            raise InputError("Expected calibration='paper' with k-norm or gaussian noise.")
 
     def make(self, loss: Loss, curvature: float, streams: Streams, *, horizon: int) -> PrefixSum:
-        """The door, for `horizon` rounds of losses whose surrogates have that curvature."""
+        """The mechanism, for `horizon` rounds of losses whose surrogates have that curvature."""
         statistic = gradients(loss)
         process: Process = Tree()
         if not self._lasting(horizon):
@@ -108,16 +108,16 @@ def window_on(spec: ConvexSpec, window: int | None) -> int:
     """`window`, or the problem's retention period where it is None.
 
     Raises:
-        BadInput: neither is given, or the window ends before users may be revealed.
+        InputError: neither is given, or the window ends before users may be revealed.
     """
     found = spec.retention if window is None else window
     if found is None:
-        raise BadInput(
+        raise InputError(
             "Expected a number of rounds as window, or a problem with a retention period, got "
             "window=None and retention=None."
         )
     if spec.retention is not None and found < min(spec.retention, spec.horizon - 1):
-        raise BadInput(
+        raise InputError(
             f"Expected window={found} >= {spec.retention}, the rounds for which users of this "
             "problem are to be protected (window=None takes those)."
         )

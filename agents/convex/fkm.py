@@ -5,10 +5,10 @@ from math import sqrt
 
 import numpy as np
 
-from dpbandit.agents.convex.one_point import Exploration, range_of, told_values
+from dpbandit.agents.convex.one_point import Exploration, range_of, with_values
 from dpbandit.base.arrays import Floats, clip_range
 from dpbandit.base.inputs import positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.privacy.sums.one_point import largest
@@ -58,8 +58,8 @@ class FKM:
                 positive(name, getattr(self, name))
 
     def make(self, spec: Spec, streams: Streams) -> "FKMAgent":
-        """A running agent; raises `BadInput` for anything but a convex problem told by values."""
-        spec = told_values(self, spec)
+        """A running agent; raises `InputError` for anything but a convex problem told by values."""
+        spec = with_values(self, spec)
         loss, T = spec.loss, spec.horizon
         nu = self.nu or loss.domain.outer_radius / (largest(*range_of(loss), 0.0) * sqrt(T))
         exploration = Exploration(loss.domain, self.radius(loss, T))
@@ -93,9 +93,9 @@ class FKMAgent:
         x: Floats = self._y + self._directions.step
         return x
 
-    def update(self, context: Floats, action: Floats, reward: Floats) -> None:
-        """Step against u in proportion to the loss -`reward` (R,) of the point just played."""
-        value = clip_range(0.0 - reward, *self._range)
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Step against u in proportion to the loss -`feedback` (R,) of the point just played."""
+        value = clip_range(0.0 - feedback, *self._range)
         step = self._exploration.domain.embedded(value[:, None] * self._directions.u)
         self._y = self._exploration.nearest(self._y - self._nu * step, self._y)
         self._directions.advance()

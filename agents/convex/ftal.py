@@ -11,7 +11,7 @@ from dpbandit.agents.convex.leaders import (
     with_gradients,
 )
 from dpbandit.base.inputs import positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
 from dpbandit.specs.protocols import Spec
@@ -57,7 +57,7 @@ class FTAL:
             positive("curvature", self.curvature)
 
     def make(self, spec: Spec, streams: Streams) -> GradientLeader | Resting:
-        """A running agent; raises `BadInput` for anything but convex losses with their data."""
+        """A running agent; raises `InputError` for anything but convex losses with their data."""
         spec = with_gradients(self, spec)
         loss, T = spec.loss, spec.horizon
         if loss.lipschitz == 0:  # every point is as good as any

@@ -34,5 +34,5 @@ class GarberKretzu(BatchSettings):
     """
 
     def noise_over(self, loss: Loss, horizon: int) -> Noise:
-        """None."""
+        """No noise."""
         return Noise(law="none")

@@ -23,7 +23,7 @@ from dpbandit.losses.loss import Loss
 from dpbandit.privacy.accounting.ledger import Ledger, no_data
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.prefix_sums import PrefixSum
-from dpbandit.specs.convex import ConvexSpec, told
+from dpbandit.specs.convex import ConvexSpec, with_feedback
 from dpbandit.specs.protocols import Spec
 
 
@@ -83,9 +83,9 @@ class GradientLeader:
         """The leader's point, (R, N)."""
         return self._leader.point
 
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
-        """Feed the gradient at `action` (R, N) of the datum `told` (R, *datum_shape)."""
-        total = self._sums(slope(self._loss, action, told))
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Feed the gradient at `action` (R, N) of the datum `feedback` (R, *datum_shape)."""
+        total = self._sums(slope(self._loss, action, feedback))
         if total is not None:
             self._leader.follow(action, total)
 
@@ -101,8 +101,8 @@ class Resting:
         """The centre, (R, N)."""
         return self._point
 
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
-        """Learns nothing."""
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Nothing: it rests."""
 
 
 def slope(loss: Loss, point: Floats, datum: Floats) -> Floats:
@@ -138,5 +138,5 @@ def curvature_of(loss: Loss, horizon: int, *, epsilon: float = inf) -> float:
 
 
 def with_gradients(config: object, spec: Spec) -> ConvexSpec:
-    """`spec`, if it tells every round's datum, of which gradients are made; else `BadInput`."""
-    return told(config, spec, "datum")
+    """`spec`, if it tells every round's datum, of which gradients are made; else `InputError`."""
+    return with_feedback(config, spec, "datum")

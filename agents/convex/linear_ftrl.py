@@ -10,8 +10,8 @@ from dpbandit.agents.convex.leaders import (
     gradients,
     with_gradients,
 )
-from dpbandit.base.inputs import BadInput, gaussian_target, one_of, positive, privacy_target
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, gaussian_target, one_of, positive, privacy_target
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.sums.certified_sums import Target, certified_sum
 from dpbandit.privacy.sums.processes import NoiseLaw, Padded
@@ -75,11 +75,11 @@ class LinearFTRL:
             positive("rate", self.rate)
 
     def make(self, spec: Spec, streams: Streams) -> GradientLeader | Resting:
-        """A running agent; raises `BadInput` for anything but linear losses with their data."""
+        """A running agent; raises `InputError` for anything but linear losses with their data."""
         spec = with_gradients(self, spec)
         loss, domain, T = spec.loss, spec.loss.domain, spec.horizon
         if loss.smoothness != 0:
-            raise BadInput(
+            raise InputError(
                 f"LinearFTRL plays linear losses, got {type(loss).__name__}: choose pftal instead."
             )
         if loss.lipschitz == 0:  # every point is as good as any

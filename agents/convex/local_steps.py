@@ -87,9 +87,9 @@ class LocalFollower:
         """The current point, (R, N)."""
         return self._point
 
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
-        """Feed the gradient at `action` (R, N) of the datum `told` (R, *datum_shape)."""
-        total = self._sums(slope(self._loss, action, told))
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Feed the gradient at `action` (R, N) of the datum `feedback` (R, *datum_shape)."""
+        total = self._sums(slope(self._loss, action, feedback))
         if total is not None:
             anchor = action if self._loss.curvature else np.tile(self._start[0], (len(action), 1))
             self._follow(anchor, total)

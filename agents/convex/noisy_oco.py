@@ -15,8 +15,8 @@ from dpbandit.agents.convex.leaders import (
 )
 from dpbandit.agents.convex.one_point import Noise
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, one_of, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, one_of, positive
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Simplex
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.loss import Loss
@@ -92,11 +92,11 @@ class NoisyOCO:
                 positive(name, getattr(self, name))
 
     def make(self, spec: Spec, streams: Streams) -> GradientLeader | Resting:
-        """A running agent; raises `BadInput` for anything but convex losses with their data."""
+        """A running agent; raises `InputError` for anything but convex losses with their data."""
         spec = with_gradients(self, spec)
         loss, T, R = spec.loss, spec.horizon, len(streams)
         if self.map == "entropic" and not isinstance(loss.domain, Simplex):
-            raise BadInput(f"Expected map='entropic' only on a simplex, got {loss.domain}.")
+            raise InputError(f"Expected map='entropic' only on a simplex, got {loss.domain}.")
         if loss.lipschitz == 0:  # every point is as good as any
             return Resting(loss.domain, R)
         statistic = gradients(loss)

@@ -8,7 +8,7 @@ import numpy as np
 from dpbandit.agents.convex.leaders import slope, with_gradients
 from dpbandit.base.arrays import Floats, clip_norm
 from dpbandit.base.inputs import positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import nearest
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.specs.convex import ConvexSpec
@@ -52,7 +52,7 @@ class OGD:
             positive("curvature", self.curvature)
 
     def make(self, spec: Spec, streams: Streams) -> "OGDAgent":
-        """A running agent; raises `BadInput` for anything but convex losses with their data."""
+        """A running agent; raises `InputError` for anything but convex losses with their data."""
         spec = with_gradients(self, spec)
         return OGDAgent(spec, len(streams), self.curvature or spec.loss.curvature)
 
@@ -70,8 +70,8 @@ class OGDAgent:
         """The current point, (R, N)."""
         return self._point
 
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
-        """Step against the gradient at `action` of the datum `told`, (R, *datum_shape)."""
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Step against the gradient at `action` of the datum `feedback`, (R, *datum_shape)."""
         loss, domain, start = self._loss, self._loss.domain, self._point
         self._rounds += 1
         if loss.lipschitz == 0:
@@ -79,5 +79,5 @@ class OGDAgent:
         rate = domain.diameter / (loss.lipschitz * sqrt(self._rounds))
         if self._curvature:
             rate = 1 / (self._curvature * self._rounds)
-        clipped = clip_norm(slope(loss, action, told), loss.lipschitz)
+        clipped = clip_norm(slope(loss, action, feedback), loss.lipschitz)
         self._point = nearest(domain, start - domain.embedded(rate * clipped), start).point

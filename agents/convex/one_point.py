@@ -14,8 +14,8 @@ from typing import Literal, Protocol, TypeAlias
 from scipy.optimize import minimize_scalar
 
 from dpbandit.base.arrays import Floats, norms
-from dpbandit.base.inputs import BadInput, gaussian_target, inside, one_of, privacy_target
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, privacy_target
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains.domain import Domain
 from dpbandit.domains.frank_wolfe_projection import nearest
 from dpbandit.losses.loss import Loss
@@ -26,7 +26,7 @@ from dpbandit.privacy.statistics.moments import Statistic
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum, least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.one_point import LocalSums, LocalValues, OnePointEstimates, largest
 from dpbandit.privacy.sums.processes import Tree
-from dpbandit.specs.convex import ConvexSpec, told
+from dpbandit.specs.convex import ConvexSpec, with_feedback
 from dpbandit.specs.protocols import Spec
 
 NoiseId: TypeAlias = Literal["laplace", "k-norm", "gaussian", "local", "none"]
@@ -38,13 +38,13 @@ LARGEST = 0.999
 """xi stays below, so that the shrunken domain is not a point"""
 
 
-def told_values(config: object, spec: Spec) -> ConvexSpec:
+def with_values(config: object, spec: Spec) -> ConvexSpec:
     """`spec`, if it is a convex problem with bandit feedback and a ball to explore in."""
-    spec, name = told(config, spec, "value"), type(config).__name__
+    spec, name = with_feedback(config, spec, "value"), type(config).__name__
     if spec.delay:
-        raise BadInput(f"Expected delay={spec.delay} to be 0: {name} is told values at once.")
+        raise InputError(f"Expected delay={spec.delay} to be 0: {name} is told values at once.")
     if not spec.loss.domain.inner_radius > 0:
-        raise BadInput(
+        raise InputError(
             f"{name} explores on a sphere around the centre of its domain, and "
             f"{spec.loss.domain} contains none (inner_radius = 0)."
         )
@@ -65,10 +65,10 @@ def estimates_of(loss: Loss, zeta: float, offset: float | None) -> OnePointEstim
 
 
 def range_of(loss: Loss) -> tuple[float, float]:
-    """(lo, hi) of a loss's values; `BadInput` if they are all the same: what would they teach?"""
+    """(lo, hi) of a loss's values; `InputError` if they are all the same: what would they teach?"""
     low, high = loss.value_range
     if low == high:
-        raise BadInput(
+        raise InputError(
             f"Expected {type(loss).__name__} to have more than one value, got {low} everywhere: "
             "play the centre."
         )
@@ -150,7 +150,8 @@ class Directions:
 
 
 class Sums(Protocol):
-    """The door: values (R,) and their directions (R, k) go in, noisy prefix sums (R, k) out."""
+    """The mechanism: values (R,) and their directions (R, k) go in, noisy prefix sums (R, k)
+    out."""
 
     @property
     def spend(self) -> Spend:
@@ -188,11 +189,11 @@ class Noise:
             gaussian_target(self.epsilon, self.delta)
         privacy_target(self.epsilon, self.delta)
         if self.printed is not None and self.law in ("local", "none"):
-            raise BadInput(f"Expected noise={self.law!r} to be one that is printed in the paper.")
+            raise InputError(f"Expected noise={self.law!r} to be one that is printed in the paper.")
 
     @property
     def private(self) -> bool:
-        """Whether there is any."""
+        """Whether any noise is added."""
         return self.law != "none" and self.epsilon < inf
 
     def multiplier(self, vectors: Statistic, leaves: int) -> float:
@@ -218,7 +219,8 @@ class Noise:
     def sums(
         self, estimates: OnePointEstimates, streams: Streams, *, leaves: int, batch: int = 1
     ) -> Sums:
-        """The door for exactly `leaves` batches: feed it no more than leaves x batch rounds."""
+        """The mechanism for exactly `leaves` batches: feed it no more than leaves x batch
+        rounds."""
         horizon, multiplier = leaves * batch + 1, self.multiplier(estimates, leaves)
         if self.law == "local":
             values = LocalValues(
@@ -243,7 +245,7 @@ class Noise:
         )
 
     def ledger(self, spend: Spend) -> Ledger:
-        """What is promised."""
+        """The ledger of an agent whose sums cost `spend`."""
         return Ledger((spend,)) if self.private else no_privacy("values without noise")
 
     def spread(self, vectors: Statistic, leaves: int) -> float:

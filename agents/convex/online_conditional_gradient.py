@@ -8,7 +8,7 @@ from dpbandit.agents.convex.leaders import Resting, gradients, slope, with_gradi
 from dpbandit.agents.convex.local_steps import least_along
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
@@ -56,7 +56,7 @@ class OnlineConditionalGradient:
             positive("curvature", self.curvature)
 
     def make(self, spec: Spec, streams: Streams) -> "ConditionalGradient | Resting":
-        """A running agent; raises `BadInput` for anything but convex losses with their data."""
+        """A running agent; raises `InputError` for anything but convex losses with their data."""
         spec = with_gradients(self, spec)
         loss, T = spec.loss, spec.horizon
         if loss.lipschitz == 0:  # every point is as good as any
@@ -102,9 +102,9 @@ class ConditionalGradient:
         """The current point, (R, N)."""
         return self._point
 
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
-        """Feed the gradient at `action` (R, N) of the datum `told` (R, *datum_shape)."""
-        total = self._sums(slope(self._loss, action, told))
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Feed the gradient at `action` (R, N) of the datum `feedback` (R, *datum_shape)."""
+        total = self._sums(slope(self._loss, action, feedback))
         if total is None:
             return
         domain, x, pull = self._loss.domain, self._point, self._pull

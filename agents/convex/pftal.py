@@ -13,8 +13,8 @@ from dpbandit.agents.convex.leaders import (
     leader_of,
     with_gradients,
 )
-from dpbandit.base.inputs import BadInput, flag, gaussian_target, one_of, positive, privacy_target
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, flag, gaussian_target, one_of, positive, privacy_target
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.accounting.pure import PureSpend
@@ -107,10 +107,10 @@ class PFTAL:
         if self.curvature is not None:
             positive("curvature", self.curvature)
         if self.calibration == "paper" and (self.noise != "k-norm" or self.anytime):
-            raise BadInput("Expected calibration='paper' only with k-norm noise on a tree.")
+            raise InputError("Expected calibration='paper' only with k-norm noise on a tree.")
 
     def make(self, spec: Spec, streams: Streams) -> GradientLeader | Resting:
-        """A running agent; raises `BadInput` for anything but convex losses with their data."""
+        """A running agent; raises `InputError` for anything but convex losses with their data."""
         spec = with_gradients(self, spec)
         loss, T = spec.loss, spec.horizon
         if loss.lipschitz == 0:  # every point is as good as any

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from dpbandit.agents.convex.leaders import Resting, curvature_of, with_gradients
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, gaussian_target, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, gaussian_target, positive
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses import (
     Experts,
     Linear,
@@ -44,7 +44,7 @@ CONDITION = "every loss is as curved and as smooth as its family says, gradients
 
 @dataclass(frozen=True, kw_only=True)
 class POCP:
-    """Every point pays for itself: regret of order sqrt T, a yardstick for sums on trees.
+    """Every point pays for itself: regret of order sqrt T, a baseline for sums on trees.
 
     After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, private
     online convex programming with gradient steps ("POCG" in later work).
@@ -94,7 +94,7 @@ class POCP:
             positive("curvature", self.curvature)
 
     def make(self, spec: Spec, streams: Streams) -> "POCPAgent | Resting":
-        """A running agent; raises `BadInput` for losses whose curvature is not verified."""
+        """A running agent; raises `InputError` for losses whose curvature is not verified."""
         spec = with_gradients(self, spec)
         loss, T = spec.loss, spec.horizon
         if loss.lipschitz == 0:  # every point is as good as any
@@ -126,9 +126,9 @@ class POCPAgent:
         """The latest release, (R, N)."""
         return self._point
 
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
-        """Feed the datum `told`, (R, *datum_shape)."""
-        release = self._descent(told)
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Feed the datum `feedback`, (R, *datum_shape)."""
+        release = self._descent(feedback)
         if release is not None:
             self._point = release
 
@@ -158,7 +158,7 @@ class NoisyDescent(Mechanism):
     ) -> None:
         domain = loss.domain
         if type(loss) not in VERIFIED or not domain.has_projection:
-            raise BadInput(
+            raise InputError(
                 f"The curvature of {type(loss).__name__} on {domain} is not verified, and privacy "
                 "rests on it here: choose another agent or environment."
             )

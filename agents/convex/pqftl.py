@@ -7,8 +7,8 @@ import numpy as np
 
 from dpbandit.agents.convex.leaders import Resting, curvature_of, with_gradients
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, gaussian_target, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, gaussian_target, positive
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Domain, nearest
 from dpbandit.losses import Ridge, Squared
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
@@ -65,11 +65,11 @@ class PQFTL:
             positive("curvature", self.curvature)
 
     def make(self, spec: Spec, streams: Streams) -> "PQFTLAgent | Resting":
-        """A running agent; raises `BadInput` for anything but squared losses with their data."""
+        """A running agent; raises `InputError` for anything but squared losses with their data."""
         spec = with_gradients(self, spec)
         loss, T = spec.loss, spec.horizon
         if type(loss) not in (Squared, Ridge) or not isinstance(loss, Squared):
-            raise BadInput(
+            raise InputError(
                 f"PQFTL plays squared losses, got {type(loss).__name__}: choose another agent or "
                 "environment."
             )
@@ -108,12 +108,12 @@ class PQFTLAgent:
         """The leader's point, (R, N)."""
         return self._point
 
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
         """Feed features and answer, (R, N + 1)."""
         with np.errstate(over="ignore", invalid="ignore"):  # the clip comes after it
-            features = self._domain.coordinates(told[..., :-1])
-        only = np.zeros(len(told), dtype=np.int64)
-        released = self._sums(features[:, None], only, told[..., -1])
+            features = self._domain.coordinates(feedback[..., :-1])
+        only = np.zeros(len(feedback), dtype=np.int64)
+        released = self._sums(features[:, None], only, feedback[..., -1])
         if released is None:
             return
         self._rounds += 1

@@ -6,7 +6,7 @@ from typing import Literal
 
 from dpbandit.agents.convex.one_point import CALIBRATIONS, NOISES, Noise
 from dpbandit.agents.convex.projection_free import BatchSettings
-from dpbandit.base.inputs import BadInput, one_of
+from dpbandit.base.inputs import InputError, one_of
 from dpbandit.losses.loss import Loss
 
 
@@ -21,7 +21,7 @@ class PrivateBandit(BatchSettings):
         y_1 = y_2 = c0
         for R = 1..K:
           1. b times: draw u on the unit sphere of V, play x = y_R + zeta u, see the value f(x);
-             g_R += (k/zeta) (clip(f(x)) - offset) u                      through the door
+             g_R += (k/zeta) (clip(f(x)) - offset) u                      through the mechanism
           2. release shat_R = g_1 + ... + g_R + noise of the tree         R <= m = max(K-2, 0)
           3. during batch R: y_{R+1} = nearest point of C' to c0 - eta shat_{R-1}, at most b
              steps of Frank-Wolfe from y_R, or exactly where the domain has a projection
@@ -78,7 +78,7 @@ class PrivateBandit(BatchSettings):
         one_of("calibration", self.calibration, CALIBRATIONS)
         one_of("noise", self.noise, NOISES)
         if self.calibration == "paper" and self.noise not in ("laplace", "gaussian"):
-            raise BadInput(
+            raise InputError(
                 f"Expected noise={self.noise!r} to be laplace or gaussian with calibration='paper'."
             )
         if self.delta is None:

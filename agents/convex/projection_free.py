@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 
 from dpbandit.agents.convex.batch_plan import Plan
 from dpbandit.agents.convex.batched_descent import BatchedDescent, Epochs
-from dpbandit.agents.convex.one_point import Noise, least, told_values
-from dpbandit.base.inputs import BadInput, flag, inside, one_of, positive, whole
-from dpbandit.base.streams import Streams
+from dpbandit.agents.convex.one_point import Noise, least, with_values
+from dpbandit.base.inputs import InputError, flag, inside, one_of, positive, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.specs.protocols import Spec
 
@@ -68,10 +68,10 @@ class BatchSettings:
 
     def plan(self, spec: Spec, horizon: int | None = None) -> Plan:
         """The public numbers of a run over `horizon` rounds; None: the problem's."""
-        spec = told_values(self, spec)
+        spec = with_values(self, spec)
         T, loss, domain = horizon or spec.horizon, spec.loss, spec.loss.domain
         if self.projection == "exact" and not domain.has_projection:
-            raise BadInput(f"Expected projection='exact' only where there is one: not {domain}.")
+            raise InputError(f"Expected projection='exact' only where there is one: not {domain}.")
         k, L, D, r = domain.affine_dim, loss.lipschitz, domain.diameter, domain.inner_radius
         draft = partial(
             Plan,
@@ -93,8 +93,8 @@ class BatchSettings:
         return draft(zeta=zeta, eta=self.eta or paper_eta)
 
     def make(self, spec: Spec, streams: Streams) -> "BatchedDescent | Epochs":
-        """A running agent; raises `BadInput` for anything but a convex problem told by values."""
-        spec = told_values(self, spec)
+        """A running agent; raises `InputError` for anything but a convex problem told by values."""
+        spec = with_values(self, spec)
         if self.anytime:
             plan = partial(self.plan, spec)
             return Epochs(plan, streams, first=self.first_epoch, horizon=spec.horizon)

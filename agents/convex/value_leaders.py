@@ -21,11 +21,11 @@ from dpbandit.agents.convex.one_point import (
     Sums,
     estimates_of,
     least,
-    told_values,
+    with_values,
 )
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import inside, one_of, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.sums.one_point import OnePointEstimates
@@ -72,14 +72,14 @@ class ValueSettings:
 
     def plan(self, spec: Spec, noise: Noise | None = None) -> "ValuePlan":
         """The public numbers of a run on `spec`."""
-        spec = told_values(self, spec)
+        spec = with_values(self, spec)
         return _planned(self, spec.loss, spec.horizon, noise or Noise(law="none"))
 
     def start(
         self, spec: Spec, streams: Streams, noise: Noise, *, printed: float | None = None
     ) -> "ValueLeader | Resting":
         """A running agent; with `printed` the scale of its noise is that x the longest estimate."""
-        spec = told_values(self, spec)
+        spec = with_values(self, spec)
         loss, R = spec.loss, len(streams)
         low, high = loss.value_range
         if loss.lipschitz == 0 or low == high:  # every point is as good as any
@@ -148,11 +148,11 @@ class ValueLeader:
         """The leader's point and a step of length beta, (R, N)."""
         return self._leader.point + self._directions.step
 
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
-        """Feed the value -`told`, (R,), unless no later point can depend on it."""
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Feed the value -`feedback`, (R,), unless no later point can depend on it."""
         if self._useful:
             self._useful -= 1
-            total = self._sums(0.0 - told, self._directions.u)
+            total = self._sums(0.0 - feedback, self._directions.u)
             assert total is not None  # sums are released in every round
             self._leader.follow(self._leader.point, total)
         self._directions.advance()

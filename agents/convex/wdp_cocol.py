@@ -7,8 +7,8 @@ from typing import Literal
 from dpbandit.agents.convex.expiring import Calibration, ExpiringSums, window_on
 from dpbandit.agents.convex.leaders import Resting, curvature_of, with_gradients
 from dpbandit.agents.convex.local_steps import Certified, LocalFollower, Printed, Steps
-from dpbandit.base.inputs import BadInput, inside, one_of, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, inside, one_of, positive
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains.local_oracles import local_oracle
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.sums.processes import NoiseLaw
@@ -100,10 +100,10 @@ class WDPCOCOL:
         object.__setattr__(self, "delta", sums.delta)
         object.__setattr__(self, "noise", sums.noise)
         if self._parameters == "paper" and self.noise == "laplace":
-            raise BadInput("Expected parameters='paper' with k-norm or gaussian noise.")
+            raise InputError("Expected parameters='paper' with k-norm or gaussian noise.")
 
     def make(self, spec: Spec, streams: Streams) -> LocalFollower | Resting:
-        """A running agent; raises `BadInput` for domains without a local oracle."""
+        """A running agent; raises `InputError` for domains without a local oracle."""
         spec = with_gradients(self, spec)
         loss, T, R = spec.loss, spec.horizon, len(streams)
         if loss.lipschitz == 0:  # every point is as good as any

@@ -16,7 +16,7 @@ from dpbandit.agents.convex.leaders import (
 )
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import one_of, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Domain, nearest
 from dpbandit.privacy.sums.processes import NoiseLaw
 from dpbandit.privacy.sums.window_tree import Mode
@@ -97,7 +97,7 @@ class WDPCOCOP:
         object.__setattr__(self, "noise", sums.noise)
 
     def make(self, spec: Spec, streams: Streams) -> GradientLeader | Resting:
-        """A running agent; raises `BadInput` for anything but convex losses with their data."""
+        """A running agent; raises `InputError` for anything but convex losses with their data."""
         spec = with_gradients(self, spec)
         loss, T, R = spec.loss, spec.horizon, len(streams)
         if loss.lipschitz == 0:  # every point is as good as any

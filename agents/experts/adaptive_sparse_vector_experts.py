@@ -9,8 +9,8 @@ import numpy as np
 from dpbandit.agents.experts.calibration import Plan, certified, paper, tightened, without_privacy
 from dpbandit.agents.experts.segments import OnlyExpert, Segments
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import BadInput, flag, inside, one_of, positive, privacy_target
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, flag, inside, one_of, positive, privacy_target
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.choices.noisy_total import NoisyTotal
@@ -73,7 +73,7 @@ class AdaptiveSparseVectorExperts:
         privacy_target(self.epsilon, self.delta)
         one_of("calibration", self.calibration, ("certified", "paper", "paper-fixed"))
         if self.calibration != "certified" and self.delta > 0:
-            raise BadInput(f"Expected delta={self.delta!r} to be 0 for printed constants.")
+            raise InputError(f"Expected delta={self.delta!r} to be 0 for printed constants.")
         flag("lag", self.lag)
         if self.beta is not None:
             inside("beta", self.beta, 0, 1, ends=False)
@@ -81,7 +81,7 @@ class AdaptiveSparseVectorExperts:
             positive("first_loss", self.first_loss)
 
     def make(self, spec: Spec, streams: Streams) -> Segments | OnlyExpert:
-        """A running agent; raises `BadInput` for anything but experts."""
+        """A running agent; raises `InputError` for anything but experts."""
         spec = fits(self, spec, ExpertsSpec)
         if spec.n_actions == 1:
             return OnlyExpert(len(streams))
@@ -144,12 +144,12 @@ class PrintedDoubling(Segments):
             d, streams, "doubling test", scale=plan.draws / eps0, draws=T, uses=T
         )
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Learn from all losses of a round, (R, d)."""
         before = self.drawn
-        super().update(context, action, reward)
+        super().update(context, action, feedback)
         draws = self.drawn > before
-        totals: Any = self._totals(reward, self.expert, draws)
+        totals: Any = self._totals(feedback, self.expert, draws)
         self._begin(draws & (totals > self.best_loss + self._slack))
 
     def _threshold(self) -> Floats:

@@ -1,4 +1,4 @@
-"""The exponential mechanism on a ball: the door of the sums of convex losses."""
+"""The exponential mechanism on a ball, on sums of convex losses."""
 
 from math import inf
 from typing import Any
@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from dpbandit.agents.experts.ball_sampling import Sampler, UnitLosses
 from dpbandit.base.arrays import Floats
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend
-from dpbandit.privacy.mechanism import BudgetExceeded, Mechanism
+from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
 
 _PROBES = 16
 _LARGEST = 2.0**53
@@ -75,7 +75,7 @@ class BallDraws(Mechanism):
         due, seeds = np.flatnonzero(datum[1]), (self._luck() * _LARGEST).astype(np.int64)
         points = np.full((len(self._drawn), self._loss.domain.dim), np.nan)
         if len(due) and self._drawn[due].max() >= self.draws:
-            raise BudgetExceeded(f"{self.spend.note}: a replica asks for more than that.")
+            raise BudgetExceededError(f"{self.spend.note}: a replica asks for more than that.")
         for r in due:
             rng = np.random.Generator(np.random.SFC64(seeds[r].tolist()))
             points[r] = self._sampler.draw(int(r), self._rate, self._floor, rng)

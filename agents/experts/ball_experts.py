@@ -7,10 +7,10 @@ from typing import Literal
 from dpbandit.agents.experts.ball_players import OnTheBall
 from dpbandit.agents.experts.ball_sampling import UnitLosses, Wandering, exact_sampler
 from dpbandit.agents.experts.resolution import Resolution, inverse_mass
-from dpbandit.base.inputs import BadInput, at_least, inside, one_of, positive, privacy_target
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, at_least, inside, one_of, positive, privacy_target
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball
-from dpbandit.specs.convex import ConvexSpec, told
+from dpbandit.specs.convex import ConvexSpec, with_feedback
 from dpbandit.specs.protocols import Spec
 
 
@@ -88,17 +88,17 @@ class BallExperts:
             inside("beta", self.beta, 0, 1, ends=False)
 
     def make(self, spec: Spec, streams: Streams) -> OnTheBall:
-        """A running agent; raises `BadInput` for all but data of losses on a ball."""
-        spec = told(self, spec, "datum")
+        """A running agent; raises `InputError` for all but data of losses on a ball."""
+        spec = with_feedback(self, spec, "datum")
         loss, T = spec.loss, spec.horizon
         if not isinstance(loss.domain, Ball):
-            raise BadInput(
+            raise InputError(
                 f"BallExperts plays balls, got {loss.domain}: choose another agent or environment."
             )
         exact = self.calibration == "certified"
         kind = exact_sampler(loss) if exact else Wandering
         if kind is None:
-            raise BadInput(
+            raise InputError(
                 f"{type(loss).__name__} has no exact sampler in {loss.domain.dim} dimensions: "
                 "choose another agent or environment, or calibration='heuristic', which "
                 "certifies nothing."

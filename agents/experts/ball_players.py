@@ -7,7 +7,7 @@ from dpbandit.agents.experts.ball_sampling import Sampler, UnitLosses
 from dpbandit.agents.experts.calibration import Plan
 from dpbandit.agents.experts.segments import OnlyExpert, Segments
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.choices.selection import distinct
@@ -25,9 +25,9 @@ class OnANet:
         """The point, (R, N)."""
         return self.net[self._player.expert]
 
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
-        """Feed the losses (R, M) of all points for the datum `told` (R, *datum_shape)."""
-        data = self._losses.loss.admissible(distinct(told))
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Feed the losses (R, M) of all points for the datum `feedback` (R, *datum_shape)."""
+        data = self._losses.loss.admissible(distinct(feedback))
         losses = self._losses.each(self.net, data[:, None])  # (1, M) where all replicas share data
         indices: Ints = self._player.expert
         everyone = (len(indices), len(self.net))
@@ -98,11 +98,11 @@ class OnTheBall:
         """The segment's point, (R, N)."""
         return self.point.copy()
 
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
         """Learn from a datum, (R, *datum_shape)."""
-        suffered = self._losses.each(self.point, self._losses.loss.admissible(told))
+        suffered = self._losses.each(self.point, self._losses.loss.admissible(feedback))
         fired = self._tests(suffered, self._threshold)
         due = np.asarray(fired) & (self._draws_left > 0)
-        points = np.asarray(self._draws(told, due))
+        points = np.asarray(self._draws(feedback, due))
         self.point = np.where(due[:, None], points, self.point)
         self._draws_left = self._draws_left - due

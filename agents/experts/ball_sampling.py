@@ -17,7 +17,7 @@ import numpy as np
 
 from dpbandit.agents.experts.log_concave import along, log_concave, piecewise_exponential
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.losses.kink import Kink
 from dpbandit.losses.linear import Linear
 from dpbandit.losses.loss import Loss
@@ -90,7 +90,7 @@ class _Keeping(Sampler):
         self._kept, self._count = np.empty((replicas, 16, *loss.datum_shape)), 0
 
     def add(self, data: Floats) -> None:
-        """Kept whole."""
+        """Keep the data: this sampler needs them all."""
         if self._count == self._kept.shape[1]:
             self._kept = np.concatenate([self._kept, np.empty_like(self._kept)], axis=1)
         self._kept[:, self._count] = data
@@ -143,7 +143,7 @@ class AlongASlope(Sampler):
         self._slope, self._count = np.zeros((replicas, self._ball.dim)), 0
 
     def add(self, data: Floats) -> None:
-        """Added up."""
+        """Add the data up: sums suffice this sampler."""
         self._slope = self._slope + data
         self._count += 1
 
@@ -216,7 +216,7 @@ class Wandering(_Keeping):
     """
 
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
-        """From a uniform point."""
+        """A walk from a uniform point."""
         losses, R, data = self._losses, self._ball.outer_radius, self._data(r)
         x = self._uniform(1, rng)[0]
         for _ in range(_STEPS):
@@ -253,11 +253,11 @@ VERIFIED: tuple[type[Loss], ...] = (
 def exact_sampler(loss: Loss) -> type[Sampler] | None:
     """The exact sampler for a loss on a ball; None where only `Wandering` is quick enough.
 
-    Raises `BadInput` for a loss that is not of a family in `VERIFIED`: its value range bounds what
-    one round moves, and clipping values would make them no longer convex.
+    Raises `InputError` for a loss that is not of a family in `VERIFIED`: its value range bounds
+    what one round moves, and clipping values would make them no longer convex.
     """
     if type(loss) not in VERIFIED:
-        raise BadInput(
+        raise InputError(
             f"The value range of {type(loss).__name__} is not verified, and privacy rests on it: "
             "choose another agent or environment, or one of "
             f"{', '.join(family.__name__ for family in VERIFIED)}."

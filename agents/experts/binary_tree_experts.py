@@ -18,7 +18,7 @@ from dpbandit.base.inputs import (
     shaped,
     whole,
 )
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.accounting.zcdp import rho_of
@@ -129,7 +129,7 @@ class BinaryTreeExperts:
             inside("beta", self.beta, 0, 1, ends=False)
 
     def make(self, spec: Spec, streams: Streams) -> "BinaryTrees | OnlyExpert":
-        """A running agent; raises `BadInput` for anything but experts."""
+        """A running agent; raises `InputError` for anything but experts."""
         spec = fits(self, spec, ExpertsSpec)
         if spec.n_actions == 1:
             return OnlyExpert(len(streams))
@@ -215,17 +215,17 @@ class BinaryTrees:
         chosen: Ints = self._set[rows(len(best)), best]
         return chosen
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Learn from all losses of a round, (R, d)."""
-        shaped("losses", reward, self._taken.shape)
-        sums = self._trees(reward, self._set, self._begins)
+        shaped("losses", feedback, self._taken.shape)
+        sums = self._trees(feedback, self._set, self._begins)
         if sums is None:
             return
         self._counters = np.where(self._set < 0, np.inf, sums)
         over = self._counters.min(axis=1) > self._plan.threshold
         left = (self._phase < self._plan.phases - 1) & ~self._taken.all(axis=1)
         self._begins = over & left
-        chosen = np.asarray(self._picks(reward, self._begins, self._taken))
+        chosen = np.asarray(self._picks(feedback, self._begins, self._taken))
         new = self._begins[:, None]
         self._set = np.where(new, chosen, self._set)
         self._counters = np.where(new, np.where(chosen < 0, np.inf, 0.0), self._counters)

@@ -16,7 +16,7 @@ from math import ceil, inf, log, log2, sqrt
 import numpy as np
 
 from dpbandit.agents.experts.drops import draws_needed, expected_segments
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.accounting.zcdp import loose_rho
@@ -93,7 +93,9 @@ def paper(
     (270, 0.001858, 2379)
     """
     if delta > 0 and epsilon > 4 * log(1 / delta):
-        raise BadInput(f"Expected epsilon={epsilon} <= 4 ln(1/delta), as the printed proof needs.")
+        raise InputError(
+            f"Expected epsilon={epsilon} <= 4 ln(1/delta), as the printed proof needs."
+        )
     K = 6 * ceil(log2(n_experts)) + 24 * log(1 / failure)
     eta = epsilon / (sqrt(32 * K * log(1 / delta)) if delta > 0 else 2 * K) * _DOWN
     accuracy = (16 if fixed else 8) * log(2 * horizon**2 / failure) / epsilon

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from dpbandit.agents.experts.draws import drawn
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import privacy_target
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.accounting.zcdp import rho_of
 from dpbandit.privacy.choices.selection import CumulativeLosses, ExponentialMechanism
@@ -38,7 +38,7 @@ class ExponentialLeader:
     T - 1 draws come after some losses (the first and those of round T reach none).
 
     **Regret**, in the mean: at most (h L* + ln d) / (1 - e^-h) - L*, of order
-    ln(d) sqrt(T / (2 rho)): every draw is paid for, though most change nothing. The yardstick of
+    ln(d) sqrt(T / (2 rho)): every draw is paid for, though most change nothing. The baseline of
     `shrinking-dartboard` and the sparse vector, which draw rarely.
 
     **Differs from the paper.** (1) The mechanism is the paper's; to run it once a round on running
@@ -60,7 +60,7 @@ class ExponentialLeader:
         privacy_target(self.epsilon, self.delta)
 
     def make(self, spec: Spec, streams: Streams) -> "ExponentialLeaderAgent":
-        """A running agent; raises `BadInput` for anything but experts."""
+        """A running agent; raises `InputError` for anything but experts."""
         return ExponentialLeaderAgent(self, fits(self, spec, ExpertsSpec), streams)
 
     def rate(self, draws: int) -> float:
@@ -87,8 +87,8 @@ class ExponentialLeaderAgent:
         """The expert drawn last, (R,)."""
         return self._expert.copy()
 
-    def update(self, context: Floats, action: npt.NDArray[np.int64], told: Floats) -> None:
-        """Learn from the losses of all experts, `told` (R, d)."""
+    def update(self, context: Floats, action: npt.NDArray[np.int64], feedback: Floats) -> None:
+        """Learn from the losses of all experts, `feedback` (R, d)."""
         if self._left:
             self._left -= 1
-            self._expert = np.asarray(self._draws(told))
+            self._expert = np.asarray(self._draws(feedback))

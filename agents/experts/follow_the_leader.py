@@ -8,7 +8,7 @@ import numpy.typing as npt
 from dpbandit.agents.experts.draws import drawn
 from dpbandit.base.arrays import Floats, Ints, clip_range, pick
 from dpbandit.base.inputs import at_least, flag, shaped
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import Spec, fits
@@ -54,7 +54,7 @@ class FollowTheLeader:
         at_least("best_loss", self.best_loss, 0)
 
     def make(self, spec: Spec, streams: Streams) -> "FollowTheLeaderAgent":
-        """A running agent; raises `BadInput` for anything but experts."""
+        """A running agent; raises `InputError` for anything but experts."""
         return FollowTheLeaderAgent(self, fits(self, spec, ExpertsSpec), streams)
 
 
@@ -79,10 +79,10 @@ class FollowTheLeaderAgent:
         """The leader, (R,)."""
         return self._expert.copy()
 
-    def update(self, context: Floats, action: npt.NDArray[np.int64], told: Floats) -> None:
-        """Learn from the losses of all experts, `told` (R, d)."""
-        shaped("losses", told, self._total.shape)
-        losses = clip_range(told, 0.0, 1.0)
+    def update(self, context: Floats, action: npt.NDArray[np.int64], feedback: Floats) -> None:
+        """Learn from the losses of all experts, `feedback` (R, d)."""
+        shaped("losses", feedback, self._total.shape)
+        losses = clip_range(feedback, 0.0, 1.0)
         self._total = self._total + losses
         self._suffered = self._suffered + pick(losses, self._expert)
         leaves = (self._suffered > self._best_loss) | (not self._lazy)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dpbandit.agents.experts.weighted_majority import WeightedMajority, hedge_rate
 from dpbandit.base.inputs import positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.privacy.statistics.moments import ClippedEntries
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
@@ -48,7 +48,7 @@ class Hedge:
             positive("rate", self.rate)
 
     def make(self, spec: Spec, streams: Streams) -> WeightedMajority:
-        """A running agent; raises `BadInput` for anything but experts."""
+        """A running agent; raises `InputError` for anything but experts."""
         spec = fits(self, spec, ExpertsSpec)
         d, T = spec.n_actions, spec.horizon
         return WeightedMajority(

@@ -6,10 +6,10 @@ from dpbandit.agents.experts.ball_players import OnANet
 from dpbandit.agents.experts.ball_sampling import UnitLosses
 from dpbandit.agents.experts.resolution import Resolution, finest, net, size_of, spacing_of
 from dpbandit.agents.experts.segments import OnlyExpert, Segments
-from dpbandit.base.inputs import BadInput, at_least, inside, positive, privacy_target
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, at_least, inside, positive, privacy_target
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball
-from dpbandit.specs.convex import ConvexSpec, told
+from dpbandit.specs.convex import ConvexSpec, with_feedback
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import Spec
 
@@ -71,11 +71,11 @@ class NetExperts:
             inside("beta", self.beta, 0, 1, ends=False)
 
     def make(self, spec: Spec, streams: Streams) -> OnANet:
-        """A running agent; raises `BadInput` for all but data of losses on a line or a disc."""
-        spec = told(self, spec, "datum")
+        """A running agent; raises `InputError` for all but data of losses on a line or a disc."""
+        spec = with_feedback(self, spec, "datum")
         ball = spec.loss.domain
         if not isinstance(ball, Ball) or ball.dim > 2:
-            raise BadInput(
+            raise InputError(
                 f"NetExperts plays balls of dimension 1 or 2, got {ball}: choose another agent or "
                 "environment."
             )

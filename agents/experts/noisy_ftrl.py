@@ -5,7 +5,7 @@ from math import inf
 
 from dpbandit.agents.experts.weighted_majority import WeightedMajority, hedge_rate
 from dpbandit.base.inputs import gaussian_target, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.statistics.moments import ClippedEntries
 from dpbandit.privacy.sums.certified_sums import Target, certified_sum
@@ -60,7 +60,7 @@ class NoisyFTRL:
             positive("rate", self.rate)
 
     def make(self, spec: Spec, streams: Streams) -> WeightedMajority:
-        """A running agent; raises `BadInput` for anything but experts."""
+        """A running agent; raises `InputError` for anything but experts."""
         spec = fits(self, spec, ExpertsSpec)
         d, T = spec.n_actions, spec.horizon
         target = Target(self.epsilon, self.delta, T, refresh_every=1)

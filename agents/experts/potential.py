@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dpbandit.agents.experts.draws import drawn, soft
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import shaped
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.accounting.sequential import Sequential
 from dpbandit.privacy.choices.selection import CumulativeLosses

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from dpbandit.agents.experts.draws import drawn, soft
 from dpbandit.agents.experts.segments import OnlyExpert
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import MOST_ACTIONS, BadInput, one_of, positive, shaped, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import MOST_ACTIONS, InputError, one_of, positive, shaped, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.accounting.sequential import Sequential
@@ -96,7 +96,7 @@ class PotentialExperts:
             positive("eta", self.eta)
 
     def make(self, spec: Spec, streams: Streams) -> "Potential | OnlyExpert":
-        """A running agent; raises `BadInput` for anything but experts."""
+        """A running agent; raises `InputError` for anything but experts."""
         spec = fits(self, spec, ExpertsSpec)
         if spec.n_actions == 1:
             return OnlyExpert(len(streams))
@@ -113,7 +113,7 @@ class PotentialExperts:
             eta = self.eta or each / (8 * rounds + 2)
             eps0 = (each - 2 * eta) * (1 - 1e-12)
             if eps0 <= 0:
-                raise BadInput(f"Expected eta={eta} < epsilon / 2 K = {each / 2}.")
+                raise InputError(f"Expected eta={eta} < epsilon / 2 K = {each / 2}.")
         unit = 1.0 if self.threshold_units == "literal" else eta
         return PotentialPlan(
             draws=K,
@@ -138,9 +138,9 @@ class Potential:
         """The expert drawn last, (R,)."""
         return self.expert.copy()
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Learn from all losses of a round, (R, d)."""
-        new = np.asarray(self._potential(reward))
+        new = np.asarray(self._potential(feedback))
         self.expert = np.where(new < 0, self.expert, new)
 
 

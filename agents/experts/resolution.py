@@ -18,7 +18,7 @@ import numpy as np
 
 from dpbandit.agents.experts.calibration import Plan, certified, tightened, without_privacy
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.domains.balls import Ball
 
 _QUICK = (2.0, 4.0)
@@ -138,12 +138,12 @@ def finest(radius: float, dim: int) -> float:
 def inverse_mass(ball: Ball, reach: float) -> int:
     """1 / gamma, rounded up: the ball over what is within `reach` of one of its points, at least.
 
-    (2 R / r)^N, as r/2 towards the centre there is room for a ball of radius r/2. Raises `BadInput`
-    where that is no number of ours.
+    (2 R / r)^N, as r/2 towards the centre there is room for a ball of radius r/2. Raises
+    `InputError` where that is no number of ours.
     """
     sides = 2 * ball.outer_radius / reach
     if ball.dim * log(sides) > log(float_info.max):
-        raise BadInput(
+        raise InputError(
             f"Expected fewer than {float_info.max:.2g} experts, got ({sides:.3g})^{ball.dim}: "
             "choose fewer dimensions or a larger reach."
         )

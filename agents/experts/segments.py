@@ -9,7 +9,7 @@ import numpy.typing as npt
 from dpbandit.agents.experts.calibration import Plan
 from dpbandit.base.arrays import Floats, Ints, pick
 from dpbandit.base.inputs import shaped
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_data, no_privacy
 from dpbandit.privacy.choices.epochs import EpochSelection
 from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
@@ -81,14 +81,14 @@ class Segments:
         """The expert of the segment, (R,)."""
         return self.expert.copy()
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Learn from all losses of a round, (R, d)."""
-        shaped("losses", reward, self._shape)
-        fired = self._fired(pick(reward, self.expert)) & ~self._frozen
+        shaped("losses", feedback, self._shape)
+        fired = self._fired(pick(feedback, self.expert)) & ~self._frozen
         draws = fired & (self.drawn < self._plan.draws)
         spent = fired & ~draws
         ends = spent & self._restarts
-        chosen: Any = self._selections(reward, draws, self.best_loss, ends)
+        chosen: Any = self._selections(feedback, draws, self.best_loss, ends)
         self.expert = np.where(draws, chosen, self.expert)
         self.drawn = self.drawn + draws
         self._frozen = self._frozen | (spent & ~ends)
@@ -140,5 +140,5 @@ class OnlyExpert:
         """Expert 0, (R,)."""
         return self.expert.copy()
 
-    def update(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """Nothing to learn."""
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Nothing: there is one expert."""

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from dpbandit.agents.experts.draws import drawn
 from dpbandit.base.arrays import Floats, Ints, pick
-from dpbandit.base.inputs import BadInput, at_least, privacy_target, shaped
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, at_least, privacy_target, shaped
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.accounting.zcdp import rho_of
@@ -77,7 +77,7 @@ class ShrinkingDartboard:
         at_least("best_loss", self.best_loss, 0)
 
     def make(self, spec: Spec, streams: Streams) -> "ShrinkingDartboardAgent":
-        """A running agent; raises `BadInput` for anything but experts."""
+        """A running agent; raises `InputError` for anything but experts."""
         spec = fits(self, spec, ExpertsSpec)
         plan = steepest(
             spec.n_actions,
@@ -117,14 +117,14 @@ class ShrinkingDartboardAgent:
         """The expert followed now, (R,)."""
         return self._expert.copy()
 
-    def update(self, context: Floats, action: npt.NDArray[np.int64], told: Floats) -> None:
-        """Learn from the losses of all experts, `told` (R, d)."""
+    def update(self, context: Floats, action: npt.NDArray[np.int64], feedback: Floats) -> None:
+        """Learn from the losses of all experts, `feedback` (R, d)."""
         if self._rounds == 0:  # the last losses reach no action
             return
         self._rounds -= 1
-        shaped("losses", told, self._shape)
-        redraw = np.asarray(self._bits(pick(told, self._expert), self._left > 0))
-        fresh = np.asarray(self._draws(told, redraw))
+        shaped("losses", feedback, self._shape)
+        redraw = np.asarray(self._bits(pick(feedback, self._expert), self._left > 0))
+        fresh = np.asarray(self._draws(feedback, redraw))
         self._expert = np.where(redraw, fresh, self._expert)
         self._left = self._left - redraw
 
@@ -194,5 +194,7 @@ def steepest(
     bit = max(plans, key=lambda plan: plan.rate).bit_epsilon
     found = largest(bit, lambda plan: plan.ledger.delta(epsilon) <= delta)
     if found.rate == 0:
-        raise BadInput(f"Expected epsilon={epsilon!r} at delta={delta!r} to leave a draw anything.")
+        raise InputError(
+            f"Expected epsilon={epsilon!r} at delta={delta!r} to leave a draw anything."
+        )
     return found

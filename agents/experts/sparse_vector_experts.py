@@ -7,7 +7,7 @@ from typing import Literal
 from dpbandit.agents.experts.calibration import Plan, certified, paper, tightened, without_privacy
 from dpbandit.agents.experts.segments import OnlyExpert, Segments
 from dpbandit.base.inputs import at_least, flag, inside, one_of, privacy_target
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import Spec, fits
 
@@ -85,7 +85,7 @@ class SparseVectorExperts:
             inside("beta", self.beta, 0, 1, ends=False)
 
     def make(self, spec: Spec, streams: Streams) -> Segments | OnlyExpert:
-        """A running agent; raises `BadInput` for anything but experts."""
+        """A running agent; raises `InputError` for anything but experts."""
         spec = fits(self, spec, ExpertsSpec)
         if spec.n_actions == 1:
             return OnlyExpert(len(streams))

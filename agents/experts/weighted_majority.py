@@ -8,7 +8,7 @@ import numpy.typing as npt
 from dpbandit.agents.experts.draws import drawn, soft
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import shaped
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.sums.prefix_sums import PrefixSum
 from dpbandit.specs.experts import ExpertsSpec
@@ -20,7 +20,7 @@ class WeightedMajority:
     Args:
         spec: the public facts.
         streams: the random streams of the replicas.
-        sums: the door through which losses become S, (R, d).
+        sums: the mechanism through which losses become S, (R, d).
         rate: eta.
         ledger: what `sums` costs.
     """
@@ -42,10 +42,10 @@ class WeightedMajority:
         """An expert for each replica, (R,)."""
         return drawn(self.weights(), self._luck())
 
-    def update(self, context: Floats, action: npt.NDArray[np.int64], told: Floats) -> None:
-        """Learn from the losses of all experts, `told` (R, d)."""
-        shaped("losses", told, self._shape)
-        total = self._sums(told)
+    def update(self, context: Floats, action: npt.NDArray[np.int64], feedback: Floats) -> None:
+        """Learn from the losses of all experts, `feedback` (R, d)."""
+        shaped("losses", feedback, self._shape)
+        total = self._sums(feedback)
         if total is not None:
             self._total = total
 

@@ -1,7 +1,7 @@
-"""Blocks of users whose data stay behind one door, from which a point comes out at the end.
+"""Blocks of users whose data stay behind one mechanism, from which a point comes out at the end.
 
 An algorithm that walks over data step by step (stochastic gradient descent) has private iterates:
-they live in a `BlockDoor` with the data, and what leaves it is the point of `_answer`, noise
+they live in a `BlockMechanism` with the data, and what leaves it is the point of `_answer`, noise
 included. Blocks are disjoint, and begin where earlier ones ended, at a released point.
 """
 
@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from dpbandit.agents.convex.leaders import slope
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, one_of, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, one_of, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.accounting.spends import Parallel, Spend
@@ -40,19 +40,20 @@ class Block(ABC):
         """What it costs one of its users."""
 
     @abstractmethod
-    def open(self, streams: Streams, start: Floats) -> "BlockDoor":
+    def open(self, streams: Streams, start: Floats) -> "BlockMechanism":
         """Its mechanism, from the released point `start`, (R, N)."""
 
 
-class BlockDoor(Mechanism):
-    """The door of a block: data go in, one a call; at the last one a point (R, N) comes out.
+class BlockMechanism(Mechanism):
+    """The mechanism of a block: data go in, one a call; at the last one a point (R, N) comes out.
 
-    Steps are made at private iterates, of which no test at the door can know. So `query` is what a
-    user would add to the first step: the gradient at the released start, in coordinates of the
-    domain's hull, of her datum moved into the loss's public set. There, and at every other point of
-    the domain, it is at most L long: `sensitivity` 2 L, in L2. What becomes of that on the way
-    (a step is `eta` times it, later steps do not stretch it) is the subclass' proof, not a clip: a
-    clipped gradient need not be the gradient of a convex function, on which such proofs rest.
+    Steps are made at private iterates, of which no test at the mechanism can know. So `query` is
+    what a user would add to the first step: the gradient at the released start, in coordinates of
+    the domain's hull, of her datum moved into the loss's public set. There, and at every other
+    point of the domain, it is at most L long: `sensitivity` 2 L, in L2. What becomes of that on the
+    way (a step is `eta` times it, later steps do not stretch it) is the subclass' proof, not a
+    clip: a clipped gradient need not be the gradient of a convex function, on which such proofs
+    rest.
     """
 
     def __init__(self, block: Block, start: Floats) -> None:
@@ -68,8 +69,8 @@ class BlockDoor(Mechanism):
         self._learn(self._admitted(datum[0]))
         return self._answer() if self._used == self.uses else None
 
-    def _admitted(self, told: Floats) -> Floats:
-        return self._loss.admitted(told, len(self._start))
+    def _admitted(self, feedback: Floats) -> Floats:
+        return self._loss.admitted(feedback, len(self._start))
 
     @abstractmethod
     def _learn(self, z: Floats) -> None:
@@ -81,7 +82,8 @@ class BlockDoor(Mechanism):
 
 
 class BlockPlayer:
-    """Plays the point released last, the centre before any; data go to the current block's door."""
+    """Plays the point released last, the centre before any; data go to the current block's
+    mechanism."""
 
     def __init__(self, blocks: tuple[Block, ...], streams: Streams, start: Floats) -> None:
         spends = tuple(dict.fromkeys(block.spend for block in blocks))
@@ -89,23 +91,23 @@ class BlockPlayer:
         self.ledger = Ledger((Parallel(spends),)) if private else no_privacy("exact descent")
         self._blocks, self._streams = blocks, streams
         self._point, self._opened = start, 0
-        self._door: BlockDoor | None = None
+        self._mechanism: BlockMechanism | None = None
 
     def act(self, context: Floats) -> Floats:
         """The point released last, (R, N)."""
         return self._point
 
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
-        """Feed the datum `told` (R, *datum_shape), unless all blocks are over."""
-        if self._door is None:
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Feed the datum `feedback` (R, *datum_shape), unless all blocks are over."""
+        if self._mechanism is None:
             if self._opened == len(self._blocks):
                 return
             streams = self._streams.child(f"block {self._opened}")
-            self._door = self._blocks[self._opened].open(streams, self._point)
+            self._mechanism = self._blocks[self._opened].open(streams, self._point)
             self._opened += 1
-        released = self._door(told)
+        released = self._mechanism(feedback)
         if released is not None:
-            self._point, self._door = released, None
+            self._point, self._mechanism = released, None
 
 
 def block_lengths(horizon: int, refit: Refit, first: int) -> tuple[int, ...]:
@@ -123,12 +125,12 @@ def block_lengths(horizon: int, refit: Refit, first: int) -> tuple[int, ...]:
 
 
 def contracting(config: object, loss: Loss) -> Loss:
-    """`loss`, if gradient steps of some length do not take points apart; else `BadInput`."""
+    """`loss`, if gradient steps of some length do not take points apart; else `InputError`."""
     name = type(config).__name__
     if loss.smoothness == inf:
-        raise BadInput(f"Expected smooth losses: {name} is private by short steps, got {loss}.")
+        raise InputError(f"Expected smooth losses: {name} is private by short steps, got {loss}.")
     if not loss.domain.has_projection:
-        raise BadInput(f"Expected a domain with an exact projection for {name}: {loss.domain}.")
+        raise InputError(f"Expected a domain with an exact projection for {name}: {loss.domain}.")
     return loss
 
 

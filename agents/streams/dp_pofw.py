@@ -14,8 +14,8 @@ from dpbandit.agents.streams.frank_wolfe import (
     usual_step,
 )
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, flag, gaussian_target, one_of, privacy_target
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, flag, gaussian_target, one_of, privacy_target
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.regressions import Regression
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.choices.noisy_vertex import NoisyVertex, SelectionNoise
@@ -99,28 +99,30 @@ class DPPOFW(FrankWolfeStream):
         one_of("clip", self._clip, ("residual", "lipschitz"))
         flag("beyond_validity", self.beyond_validity)
         if self._clip == "lipschitz" and self.clip_bound is not None:
-            raise BadInput(f"Expected no clip_bound={self.clip_bound!r}: 'lipschitz' has its own.")
+            raise InputError(
+                f"Expected no clip_bound={self.clip_bound!r}: 'lipschitz' has its own."
+            )
         if self.calibration == "certified":
             privacy_target(self.epsilon, self.delta)
             return
         gaussian_target(self.epsilon, self.delta)
         if (self._noise, self._profile, self._clip) != ("laplace", "inverse-sqrt", "lipschitz"):
-            raise BadInput(
+            raise InputError(
                 "Expected calibration='paper' with Laplace noise, inverse-sqrt, clip='lipschitz'."
             )
         if _VALID < self.epsilon < inf and not self.beyond_validity:
-            raise BadInput(
+            raise InputError(
                 f"Expected epsilon={self.epsilon!r} <= {_VALID:g} with calibration='paper': its "
                 "proof ends there. Set beyond_validity to run it and see the certificate."
             )
 
     def make(self, spec: Spec, streams: Streams) -> StreamFrankWolfe:
-        """A running agent; raises `BadInput` for anything but regressions on an l_1 ball."""
+        """A running agent; raises `InputError` for anything but regressions on an l_1 ball."""
         spec = self.spec_for(spec)
         loss, T = spec.loss, spec.horizon
         radius = cross_polytope(loss.domain)
         if radius is None or not isinstance(loss, Regression):
-            raise BadInput(
+            raise InputError(
                 f"DPPOFW plays regressions on an LpBall with p = 1, got {loss}: choose another "
                 "agent (DP-TOFW plays all) or environment."
             )
@@ -134,7 +136,7 @@ class DPPOFW(FrankWolfeStream):
             sums = exact_prefix_sum(statistic, horizon=T, refresh_every=1)
             ledger = no_privacy("exact gradient sums")
             return StreamFrankWolfe(walk, sums, oracle_of(loss.domain), ledger, horizon=T)
-        door = NoisyVertex(
+        mechanism = NoisyVertex(
             statistic,
             streams,
             "vertices",
@@ -143,7 +145,7 @@ class DPPOFW(FrankWolfeStream):
             horizon=T,
         )
         oracle = partial(corner, loss.domain.dim, radius)
-        return StreamFrankWolfe(walk, door, oracle, Ledger((door.spend,)), horizon=T)
+        return StreamFrankWolfe(walk, mechanism, oracle, Ledger((mechanism.spend,)), horizon=T)
 
     def _budgets(self, n: int) -> Floats:
         if self.calibration == "paper":

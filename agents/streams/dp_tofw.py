@@ -15,14 +15,14 @@ from dpbandit.agents.streams.frank_wolfe import (
     usual_step,
 )
 from dpbandit.base.inputs import (
-    BadInput,
+    InputError,
     at_least,
     flag,
     gaussian_target,
     one_of,
     positive,
 )
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.regressions import Regression
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
@@ -46,7 +46,7 @@ class DPTOFW(FrankWolfeStream):
         theta_0 = theta_1 = the centre of the domain C; for t = 1..T:
           1. play theta_t
           2. g_t = (t+1) grad f(theta_t; z_t) - t grad f(theta_{t-1}; z_t), clipped by `clip`
-          3. d_t = (g_1 + ... + g_t + noise) / (t+1)           one door: noisy prefix sums
+          3. d_t = (g_1 + ... + g_t + noise) / (t+1)           one mechanism: noisy prefix sums
           4. v_t = argmin over C of <d_t, v>,   theta_{t+1} = theta_t + c / (t+1) (v_t - theta_t)
 
     **Code.** Step 1 is `StreamFrankWolfe.act` (frank_wolfe.py), steps 2 and 3 are
@@ -130,33 +130,37 @@ class DPTOFW(FrankWolfeStream):
         if self.diameter is not None:
             positive("diameter", self.diameter)
         if self._shaped and self._process != "tree":
-            raise BadInput(f"Expected prefix_sums={self._process!r} with gaussian noise.")
+            raise InputError(f"Expected prefix_sums={self._process!r} with gaussian noise.")
         if self._shaped and self._clip == "gradient":
-            raise BadInput("Expected clip='gradient' with gaussian noise: it is Euclidean.")
+            raise InputError("Expected clip='gradient' with gaussian noise: it is Euclidean.")
         if self._clip == "lipschitz" and self.clip_bound is not None:
-            raise BadInput(f"Expected no clip_bound={self.clip_bound!r}: 'lipschitz' has its own.")
+            raise InputError(
+                f"Expected no clip_bound={self.clip_bound!r}: 'lipschitz' has its own."
+            )
         printed = (self._printed, self.lipschitz, self.smoothness, self.diameter)
         if self.calibration == "paper":
             if not self._shaped or self._clip != "lipschitz":
-                raise BadInput(
+                raise InputError(
                     "Expected calibration='paper' with generalised-gaussian noise and clip="
                     "'lipschitz'."
                 )
         elif printed != (Printed(), None, None, None):
-            raise BadInput("Expected printed laws and other constants with calibration='paper'.")
+            raise InputError("Expected printed laws and other constants with calibration='paper'.")
 
     def make(self, spec: Spec, streams: Streams) -> StreamFrankWolfe | Resting:
-        """A running agent; raises `BadInput` for anything but convex losses with their data."""
+        """A running agent; raises `InputError` for anything but convex losses with their data."""
         spec = self.spec_for(spec)
         loss = spec.loss
         if loss.lipschitz == 0:  # every point is as good as any
             return Resting(loss.domain, len(streams))
         step = self.step or (1.0 if self.calibration == "paper" else usual_step(loss))
-        door = self._sums(spec, streams, step)
+        mechanism = self._sums(spec, streams, step)
         private = self.epsilon < inf
-        ledger = Ledger((door.spend,)) if private else no_privacy("exact gradient sums")
+        ledger = Ledger((mechanism.spend,)) if private else no_privacy("exact gradient sums")
         walk = self.walk(loss, len(streams), step=step)
-        return StreamFrankWolfe(walk, door, oracle_of(loss.domain), ledger, horizon=spec.horizon)
+        return StreamFrankWolfe(
+            walk, mechanism, oracle_of(loss.domain), ledger, horizon=spec.horizon
+        )
 
     def _sums(self, spec: ConvexSpec, streams: Streams, step: float) -> PrefixSum:
         loss, T, paper = spec.loss, spec.horizon, self.calibration == "paper"
@@ -193,7 +197,9 @@ class DPTOFW(FrankWolfeStream):
         if not self._shaped:
             return 2.0
         if not isinstance(loss, Regression) or loss.domain.p == 1:
-            raise BadInput(f"Expected {self._noise} noise only for regressions, p > 1; got {loss}.")
+            raise InputError(
+                f"Expected {self._noise} noise only for regressions, p > 1; got {loss}."
+            )
         return loss.order
 
     def _bounds(self, loss: Loss) -> Bounds:

@@ -1,4 +1,4 @@
-"""Online Frank-Wolfe on a stream: the walk of the points, its door, and what they are made of.
+"""Online Frank-Wolfe on a stream: the walk of the points, its mechanism, and what they are made of.
 
 One agent serves private algorithms and their non-private counterpart: it sees nothing but what a
 mechanism releases, noisy gradient sums or chosen vertices, so without noise they are the same.
@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import BadInput, inside, one_of, positive
+from dpbandit.base.inputs import InputError, inside, one_of, positive
 from dpbandit.domains import L1Ball, LpBall
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.loss import Loss
@@ -22,14 +22,14 @@ from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.choices.noisy_vertex import best_vertices
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients, longest
-from dpbandit.specs.convex import ConvexSpec, told
+from dpbandit.specs.convex import ConvexSpec, with_feedback
 from dpbandit.specs.protocols import Spec
 
 Clip: TypeAlias = Literal["gradient", "residual", "lipschitz"]
 _TYPICAL = 0.2
 """Size of answers over their bound, by default: noise costs more than lost lengths do."""
 Oracle: TypeAlias = Callable[[Any], Floats]
-"""What a door releases -> the point (R, N) to walk towards; picklable."""
+"""What a mechanism releases -> the point (R, N) to walk towards; picklable."""
 
 
 class Walk:
@@ -51,28 +51,28 @@ class Walk:
 
 
 class StreamFrankWolfe:
-    """Plays the walk's point; every datum goes through the door, every release is a step.
+    """Plays the walk's point; every datum goes through the mechanism, every release is a step.
 
     Of `horizon` data the last one reaches no point: it ticks, and its gradient is left out. Late
     data are learned from at the current point, not at the one that their users were shown.
     """
 
     def __init__(
-        self, walk: Walk, door: Mechanism, oracle: Oracle, ledger: Ledger, *, horizon: int
+        self, walk: Walk, mechanism: Mechanism, oracle: Oracle, ledger: Ledger, *, horizon: int
     ) -> None:
         self.ledger = ledger
-        self._walk, self._door, self._oracle, self._last = walk, door, oracle, horizon - 1
+        self._walk, self._mechanism, self._oracle, self._last = walk, mechanism, oracle, horizon - 1
 
     def act(self, context: Floats) -> Floats:
         """theta_i, (R, N)."""
         return self._walk.theta
 
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
-        """Feed the datum `told` (R, *datum_shape), and walk."""
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Feed the datum `feedback` (R, *datum_shape), and walk."""
         walk = self._walk
         useful = walk.steps < self._last
         step = np.asarray(walk.steps + 1 if useful else 0)
-        release = self._door(walk.theta, walk.previous, step, told)
+        release = self._mechanism(walk.theta, walk.previous, step, feedback)
         if useful:
             walk.move(self._oracle(release))
 
@@ -146,8 +146,8 @@ class FrankWolfeStream:
             positive("clip_bound", self.clip_bound)
 
     def spec_for(self, spec: Spec) -> ConvexSpec:
-        """`spec`, if it tells every round's datum; else `BadInput`."""
-        return told(self, spec, "datum")
+        """`spec`, if it tells every round's datum; else `InputError`."""
+        return with_feedback(self, spec, "datum")
 
     def statistic(
         self,
@@ -177,7 +177,7 @@ class FrankWolfeStream:
         if clip == "residual":
             return RecursiveLossGradients(loss=loss, order=order, residual_clip=bound)
         if natural == inf:
-            raise BadInput(f"Expected clip='lipschitz' only with smooth losses, got {loss}.")
+            raise InputError(f"Expected clip='lipschitz' only with smooth losses, got {loss}.")
         return RecursiveLossGradients(loss=loss, order=order, gradient_clip=natural)
 
     def walk(self, loss: Loss, replicas: int, *, step: float) -> Walk:

@@ -6,9 +6,9 @@ from math import ceil
 from dpbandit.agents.streams.blocks import centre_of
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import at_least
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
-from dpbandit.specs.convex import ConvexSpec, told
+from dpbandit.specs.convex import ConvexSpec, with_feedback
 from dpbandit.specs.protocols import Spec
 
 
@@ -47,8 +47,8 @@ class LeastSquares:
         at_least("growth", self.growth, 1.001)
 
     def make(self, spec: Spec, streams: Streams) -> "LeastSquaresAgent":
-        """A running agent; raises `BadInput` for anything but convex losses with their data."""
-        return LeastSquaresAgent(told(self, spec, "datum"), len(streams), self.growth)
+        """A running agent; raises `InputError` for anything but convex losses with their data."""
+        return LeastSquaresAgent(with_feedback(self, spec, "datum"), len(streams), self.growth)
 
 
 class LeastSquaresAgent:
@@ -67,9 +67,9 @@ class LeastSquaresAgent:
         """The latest minimiser, (R, N)."""
         return self._point
 
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
-        """Take account of the datum `told`, (R, *datum_shape)."""
-        self._account.add(self._loss.admitted(told, len(self._point)))
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Take account of the datum `feedback`, (R, *datum_shape)."""
+        self._account.add(self._loss.admitted(feedback, len(self._point)))
         self._data += 1
         if self._data == self._next:
             self._point, _ = self._account.best()

@@ -8,15 +8,15 @@ import numpy as np
 
 from dpbandit.agents.convex.leaders import Resting
 from dpbandit.agents.streams.blocks import Block, BlockPlayer, centre_of
-from dpbandit.agents.streams.sampled_descent import SampledDoor
+from dpbandit.agents.streams.sampled_descent import SampledMechanism
 from dpbandit.base.arrays import Floats, norms
 from dpbandit.base.inputs import gaussian_target, one_of, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import nearest
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.regressions import Regression
 from dpbandit.privacy.accounting.subsampling import SampledGaussianSpend, largest_ratio
-from dpbandit.specs.convex import told
+from dpbandit.specs.convex import with_feedback
 from dpbandit.specs.protocols import Spec
 
 
@@ -46,9 +46,9 @@ class LocalMD:
     d^(1/q) <= e; p > 2 and all other losses are Euclidean. Phases with b > n_i are left out: the
     last few, and all of them where epsilon is small.
 
-    **Code.** Played by `BlockPlayer` (blocks.py). A phase is a `MirrorBlock` with its `MirrorDoor`:
-    step 2 is `SampledDoor._answer` (sampled_descent.py) with `MirrorDoor._step` and the gradient
-    `slope` (leaders.py).
+    **Code.** Played by `BlockPlayer` (blocks.py). A phase is a `MirrorBlock` with its
+    `MirrorMechanism`: step 2 is `SampledMechanism._answer` (sampled_descent.py) with
+    `MirrorMechanism._step` and the gradient `slope` (leaders.py).
 
     **Guarantee.** (epsilon, delta)-DP of all points for replacing one datum. Given x_{s-1}, the
     mean of a batch that she is in moves by 2 L_2 / b, L_2 the Euclidean Lipschitz constant of
@@ -84,8 +84,8 @@ class LocalMD:
             positive("scale", self.scale)
 
     def make(self, spec: Spec, streams: Streams) -> BlockPlayer | Resting:
-        """A running agent; raises `BadInput` for anything but convex losses with their data."""
-        spec = told(self, spec, "datum")
+        """A running agent; raises `InputError` for anything but convex losses with their data."""
+        spec = with_feedback(self, spec, "datum")
         loss, T, geometry = spec.loss, spec.horizon, geometry_of(spec.loss)
         if loss.lipschitz == 0:  # every point is as good as any
             return Resting(loss.domain, len(streams))
@@ -161,18 +161,18 @@ class MirrorBlock(Block):
 
     @property
     def spend(self) -> SampledGaussianSpend:
-        """Of all steps."""
+        """What all steps of the phase cost."""
         b, sigma = self.batch, self.sigma
         ratio = 2 * self.loss.lipschitz / (b * sigma) if sigma else inf
         note = f"{self.steps} noisy gradients of {b} of {self.users} users each"
         return SampledGaussianSpend(ratio, b / self.users, self.steps, note)
 
-    def open(self, streams: Streams, start: Floats) -> "MirrorDoor":
-        """Its mechanism."""
-        return MirrorDoor(self, streams, start)
+    def open(self, streams: Streams, start: Floats) -> "MirrorMechanism":
+        """The mechanism of this block, from the released point `start`, (R, N)."""
+        return MirrorMechanism(self, streams, start)
 
 
-class MirrorDoor(SampledDoor):
+class MirrorMechanism(SampledMechanism):
     """Inside: the data of the phase, and the iterates."""
 
     def __init__(self, block: MirrorBlock, streams: Streams, start: Floats) -> None:

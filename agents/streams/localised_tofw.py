@@ -11,8 +11,8 @@ import numpy as np
 from dpbandit.agents.convex.leaders import Resting
 from dpbandit.agents.streams.frank_wolfe import Oracle, Walk, oracle_of, usual_clip
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, gaussian_target, inside, one_of, positive, shown, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, positive, shown, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.regressions import LinearRegression, Regression
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
@@ -22,7 +22,7 @@ from dpbandit.privacy.sums.calibrate import exact_prefix_sum
 from dpbandit.privacy.sums.certified_sums import Target, certified_sum
 from dpbandit.privacy.sums.prefix_sums import PrefixSum
 from dpbandit.privacy.sums.processes import process_named
-from dpbandit.specs.convex import told
+from dpbandit.specs.convex import with_feedback
 from dpbandit.specs.feature_moments import second_moment
 from dpbandit.specs.protocols import Spec
 
@@ -82,7 +82,7 @@ class LocalisedTOFW:
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)
         if not isinstance(self.shares, list | tuple):
-            raise BadInput(
+            raise InputError(
                 f"Expected shares={shown(self.shares)} to be numbers in [0, 1] of sum 1, such as "
                 "(0.4, 0.6): in Python, for a command line cannot say them."
             )
@@ -91,7 +91,7 @@ class LocalisedTOFW:
             inside("shares", share, 0, 1, ends=True)
         if not self.shares or abs(sum(self.shares) - 1) > 1e-9:
             shares = shown(self.shares)
-            raise BadInput(f"Expected shares={shares} to be numbers in [0, 1] of sum 1.")
+            raise InputError(f"Expected shares={shares} to be numbers in [0, 1] of sum 1.")
         for name in ("shrink", "step"):
             positive(name, getattr(self, name))
             inside(name, getattr(self, name), 0, 1, ends=True)
@@ -101,8 +101,8 @@ class LocalisedTOFW:
             positive("clip", self.clip)
 
     def make(self, spec: Spec, streams: Streams) -> "LocalisedFrankWolfe | Resting":
-        """A running agent; raises `BadInput` for anything but convex losses with their data."""
-        spec = told(self, spec, "datum")
+        """A running agent; raises `InputError` for anything but convex losses with their data."""
+        spec = with_feedback(self, spec, "datum")
         loss, R = spec.loss, len(streams)
         if loss.lipschitz == 0:  # every point is as good as any
             return Resting(loss.domain, R)
@@ -112,9 +112,9 @@ class LocalisedTOFW:
         for k, rounds in enumerate(sizes):
             share = self.shrink**k
             clipped = RecursiveLossGradients(loss=loss, gradient_clip=self._clip(loss, share))
-            door = self._sums(clipped, streams.child(f"block {k}"), rounds)
-            blocks.append(Block(rounds, share, door))
-        spent = Parallel(tuple(dict.fromkeys(block.door.spend for block in blocks)))
+            mechanism = self._sums(clipped, streams.child(f"block {k}"), rounds)
+            blocks.append(Block(rounds, share, mechanism))
+        spent = Parallel(tuple(dict.fromkeys(block.mechanism.spend for block in blocks)))
         private = self.epsilon < inf
         ledger = Ledger((spent,)) if private else no_privacy("exact gradient sums")
         start = np.tile(loss.domain.centre, (R, 1))
@@ -137,12 +137,12 @@ class LocalisedTOFW:
 
 
 class Block(NamedTuple):
-    """Some of the rounds, with a door of their own: a user is in one block."""
+    """Some of the rounds, with a mechanism of their own: a user is in one block."""
 
     rounds: int
     share: float
     """s: the block's set is (1 - s) start + s C, a copy of the domain C inside of C"""
-    door: PrefixSum
+    mechanism: PrefixSum
 
 
 class LocalisedFrankWolfe:
@@ -166,10 +166,11 @@ class LocalisedFrankWolfe:
         """theta_i, (R, N)."""
         return self._walk.theta
 
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
-        """Feed the datum `told` (R, *datum_shape); every release of the block's sum is a step."""
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Feed the datum `feedback` (R, *datum_shape); every release of the block's sum is a
+        step."""
         walk, block = self._walk, self._blocks[self._block]
-        release = block.door(walk.theta, walk.previous, np.asarray(walk.steps + 1), told)
+        release = block.mechanism(walk.theta, walk.previous, np.asarray(walk.steps + 1), feedback)
         if release is not None:
             s = block.share
             walk.move((1 - s) * self._start + s * self._oracle(release))

@@ -10,7 +10,7 @@ from dpbandit.agents.convex.leaders import Resting, slope
 from dpbandit.agents.streams.frank_wolfe import Bounds, bounds_of, oracle_of
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import (
-    BadInput,
+    InputError,
     at_least,
     gaussian_target,
     inside,
@@ -18,7 +18,7 @@ from dpbandit.base.inputs import (
     positive,
     printed_target,
 )
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.regressions import Regression
 from dpbandit.privacy.accounting.gdp import mu_of
@@ -32,7 +32,7 @@ from dpbandit.privacy.noise.laws import Gaussian
 from dpbandit.privacy.noise.printed_laws import PrintedGaussian, Reading
 from dpbandit.privacy.sums.batch_sums import BatchSum
 from dpbandit.privacy.sums.generalised_sums import Printed
-from dpbandit.specs.convex import told
+from dpbandit.specs.convex import with_feedback
 from dpbandit.specs.protocols import Spec
 
 _SELDOM = 0.2
@@ -58,7 +58,7 @@ class NoisySFW:
     In the rounds of a batch its w_t is played; who comes after the last batch is not asked.
 
     **Code.** All steps are `NoisySFWAgent.update`, gradients are `slope` (leaders.py), the argmin
-    is `oracle_of` (frank_wolfe.py), the noisy sum `Batch.door`.
+    is `oracle_of` (frank_wolfe.py), the noisy sum `Batch.mechanism`.
 
     **Guarantee.** (epsilon, delta)-DP of all points for replacing one datum, however data react to
     points. Given the points, only her own term differs, in one batch of b users: in d_0 it is a
@@ -128,22 +128,22 @@ class NoisySFW:
             at_least("smoothness", self.smoothness, 0)
         printed = (self.printed, self.lipschitz, self.smoothness)
         if self.calibration == "certified" and printed != (Printed(), None, None):
-            raise BadInput("Expected printed laws and other constants with calibration='paper'.")
+            raise InputError("Expected printed laws and other constants with calibration='paper'.")
 
     @property
     def printed(self) -> Printed:
-        """Which misprints to follow."""
+        """Which of the printed laws are followed as printed."""
         return Printed(self.norm_index, self.radius, self.direction)
 
     def make(self, spec: Spec, streams: Streams) -> "NoisySFWAgent | Resting":
-        """A running agent; raises `BadInput` for anything but convex losses with their data."""
-        spec = told(self, spec, "datum")
+        """A running agent; raises `InputError` for anything but convex losses with their data."""
+        spec = with_feedback(self, spec, "datum")
         if spec.loss.lipschitz == 0:  # every point is as good as any
             return Resting(spec.loss.domain, len(streams))
         return NoisySFWAgent(self, spec.loss, spec.horizon, streams)
 
     def eta(self, horizon: int) -> float:
-        """Of every step."""
+        """Step size of every step."""
         scale = self.scale or (0.1 if self.calibration == "certified" else 1.0)
         return min(1.0, scale * log(horizon) / (2 * sqrt(horizon)))
 
@@ -190,16 +190,17 @@ class NoisySFWAgent:
         """w_t, (R, N)."""
         return self._w
 
-    def update(self, context: Floats, action: Floats, told: Floats) -> None:
-        """Feed the datum `told` (R, *datum_shape) to its batch; at the end of one make a step."""
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Feed the datum `feedback` (R, *datum_shape) to its batch; at the end of one make a
+        step."""
         loss = self._loss
         if self._batch == len(self._batches):
             return
-        z = loss.admitted(told, len(self._w))
+        z = loss.admitted(feedback, len(self._w))
         vector = slope(loss, self._w, z)
         if self._batch:
             vector = vector - slope(loss, self._previous, z)
-        total = self._door(vector)
+        total = self._mechanism(vector)
         if total is None:
             return
         self._gradient = self._gradient + total / self._batches[self._batch].users
@@ -211,7 +212,9 @@ class NoisySFWAgent:
 
     def _open(self) -> None:
         streams = self._streams.child(f"batch {self._batch}")
-        self._door = self._batches[self._batch].door(self._loss.domain.affine_dim, streams)
+        self._mechanism = self._batches[self._batch].mechanism(
+            self._loss.domain.affine_dim, streams
+        )
 
 
 class Batch(NamedTuple):
@@ -227,8 +230,8 @@ class Batch(NamedTuple):
     law: Gaussian | GeneralisedGaussian | PrintedGaussian
     spend: Spend
 
-    def door(self, dim: int, streams: Streams) -> BatchSum:
-        """Its mechanism."""
+    def mechanism(self, dim: int, streams: Streams) -> BatchSum:
+        """The noisy sum of this batch's vectors."""
         return BatchSum(
             dim,
             self.bound,

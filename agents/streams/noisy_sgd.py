@@ -6,7 +6,7 @@ from typing import Literal
 
 from dpbandit.agents.convex.leaders import Resting
 from dpbandit.agents.streams.blocks import Block, BlockPlayer, Refit, block_lengths, centre_of
-from dpbandit.agents.streams.sampled_descent import SampledDoor
+from dpbandit.agents.streams.sampled_descent import SampledMechanism
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import (
     MOST_ROUNDS,
@@ -16,11 +16,11 @@ from dpbandit.base.inputs import (
     printed_target,
     whole,
 )
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import nearest
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.accounting.subsampling import SampledGaussianSpend, largest_ratio
-from dpbandit.specs.convex import told
+from dpbandit.specs.convex import with_feedback
 from dpbandit.specs.protocols import Spec
 
 _PASSES = 10
@@ -49,8 +49,8 @@ class NoisySGD:
     n^2 are 10^8, an hour, at n = 10^4; `steps` caps them, and sigma is certified for the steps
     made. [+ sqrt m] for losses that are not smooth.
 
-    **Code.** Played by `BlockPlayer` (blocks.py). Step 1 is `SampledDoor._answer`
-    (sampled_descent.py) with the gradient `slope` (leaders.py), step 2 `SGDDoor._step`.
+    **Code.** Played by `BlockPlayer` (blocks.py). Step 1 is `SampledMechanism._answer`
+    (sampled_descent.py) with the gradient `slope` (leaders.py), step 2 `SGDMechanism._step`.
 
     **Guarantee.** (epsilon, delta)-DP of all released points for replacing one datum. In one step
     she is drawn with probability 1/n, and then the gradient moves by at most 2 L, both being of
@@ -97,8 +97,8 @@ class NoisySGD:
         block_lengths(1, self.refit, self.first)
 
     def make(self, spec: Spec, streams: Streams) -> BlockPlayer | Resting:
-        """A running agent; raises `BadInput` for anything but convex losses with their data."""
-        spec = told(self, spec, "datum")
+        """A running agent; raises `InputError` for anything but convex losses with their data."""
+        spec = with_feedback(self, spec, "datum")
         loss = spec.loss
         if loss.lipschitz == 0:  # every point is as good as any
             return Resting(loss.domain, len(streams))
@@ -147,17 +147,17 @@ class SampledBlock(Block):
 
     @property
     def spend(self) -> SampledGaussianSpend:
-        """Of all steps."""
+        """What all steps of the block cost."""
         ratio = 2 * self.loss.lipschitz / self.sigma if self.sigma else inf
         note = f"{self.steps} noisy gradients of one of {self.users} users each"
         return SampledGaussianSpend(ratio, 1 / self.users, self.steps, note)
 
-    def open(self, streams: Streams, start: Floats) -> "SGDDoor":
-        """Its mechanism."""
-        return SGDDoor(self, streams, start)
+    def open(self, streams: Streams, start: Floats) -> "SGDMechanism":
+        """The mechanism of this block, from the released point `start`, (R, N)."""
+        return SGDMechanism(self, streams, start)
 
 
-class SGDDoor(SampledDoor):
+class SGDMechanism(SampledMechanism):
     """Inside: the data of the block, and the iterates."""
 
     def __init__(self, block: SampledBlock, streams: Streams, start: Floats) -> None:

@@ -4,13 +4,19 @@ from dataclasses import dataclass
 from math import sqrt
 
 from dpbandit.agents.convex.leaders import Resting, slope
-from dpbandit.agents.streams.blocks import Block, BlockDoor, BlockPlayer, centre_of, contracting
+from dpbandit.agents.streams.blocks import (
+    Block,
+    BlockMechanism,
+    BlockPlayer,
+    centre_of,
+    contracting,
+)
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import gaussian_target, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.specs.convex import told
+from dpbandit.specs.convex import with_feedback
 from dpbandit.specs.protocols import Spec
 
 
@@ -28,8 +34,8 @@ class PhasedSGD:
 
         eta_i = min(eta / 4^i, 2 / beta),    eta = scale (R / L) min(4 / sqrt(T), mu / sqrt(k))
 
-    **Code.** Step 1 is `BlockPlayer.act` (blocks.py), step 2 `PhaseDoor._learn` with the gradient
-    `slope` (leaders.py), step 3 `PhaseDoor._answer`.
+    **Code.** Step 1 is `BlockPlayer.act` (blocks.py), step 2 `PhaseMechanism._learn` with the
+    gradient `slope` (leaders.py), step 3 `PhaseMechanism._answer`.
 
     **Guarantee.** (epsilon, delta)-DP of all points for replacing one datum, exactly mu-GDP: noise
     has a stddev of S_i / mu, S_i = 2 L eta_i. Proof, given theta_{i-1}. Before the user of step j
@@ -67,8 +73,8 @@ class PhasedSGD:
         positive("scale", self.scale)
 
     def make(self, spec: Spec, streams: Streams) -> BlockPlayer | Resting:
-        """A running agent; raises `BadInput` for anything but smooth losses with their data."""
-        spec = told(self, spec, "datum")
+        """A running agent; raises `InputError` for anything but smooth losses with their data."""
+        spec = with_feedback(self, spec, "datum")
         loss, T = contracting(self, spec.loss), spec.horizon
         if loss.lipschitz == 0:  # every point is as good as any
             return Resting(loss.domain, len(streams))
@@ -99,12 +105,12 @@ class Phase(Block):
         """mu-GDP."""
         return GaussianSpend(self.mu, "means of one-pass descent, Gaussian noise")
 
-    def open(self, streams: Streams, start: Floats) -> "PhaseDoor":
-        """Its mechanism."""
-        return PhaseDoor(self, streams, start)
+    def open(self, streams: Streams, start: Floats) -> "PhaseMechanism":
+        """The mechanism of this block, from the released point `start`, (R, N)."""
+        return PhaseMechanism(self, streams, start)
 
 
-class PhaseDoor(BlockDoor):
+class PhaseMechanism(BlockMechanism):
     """Inside: the iterate and the sum of all of them."""
 
     def __init__(self, phase: Phase, streams: Streams, start: Floats) -> None:

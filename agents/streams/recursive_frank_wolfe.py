@@ -11,7 +11,7 @@ from dpbandit.agents.streams.frank_wolfe import (
     usual_step,
 )
 from dpbandit.base.inputs import one_of
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
 from dpbandit.specs.protocols import Spec
@@ -59,14 +59,14 @@ class RecursiveFrankWolfe(FrankWolfeStream):
         one_of("clip", self.clip, ("gradient", "residual", "lipschitz"))
 
     def make(self, spec: Spec, streams: Streams) -> StreamFrankWolfe | Resting:
-        """A running agent; raises `BadInput` for anything but convex losses with their data."""
+        """A running agent; raises `InputError` for anything but convex losses with their data."""
         spec = self.spec_for(spec)
         loss, T = spec.loss, spec.horizon
         if loss.lipschitz == 0:  # every point is as good as any
             return Resting(loss.domain, len(streams))
         step = self.step or usual_step(loss)
         statistic = self.statistic(loss, clip=self.clip, private=False, step=step)
-        door = exact_prefix_sum(statistic, horizon=T, refresh_every=1)
+        mechanism = exact_prefix_sum(statistic, horizon=T, refresh_every=1)
         walk = self.walk(loss, len(streams), step=step)
         ledger = no_privacy("exact gradient sums")
-        return StreamFrankWolfe(walk, door, oracle_of(loss.domain), ledger, horizon=T)
+        return StreamFrankWolfe(walk, mechanism, oracle_of(loss.domain), ledger, horizon=T)

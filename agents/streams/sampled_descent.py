@@ -1,4 +1,4 @@
-"""Descent on random few of a block's users in every step: what its doors share."""
+"""Descent on random few of a block's users in every step: what its mechanisms share."""
 
 from abc import abstractmethod
 from typing import Any
@@ -7,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.agents.convex.leaders import slope
-from dpbandit.agents.streams.blocks import Block, BlockDoor
+from dpbandit.agents.streams.blocks import Block, BlockMechanism
 from dpbandit.base.arrays import Floats, rows
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.quadratic_sums import row_sums
 
 
-class SampledDoor(BlockDoor):
+class SampledMechanism(BlockMechanism):
     """Keeps the block's data to its end; then m steps, each with b users and fresh noise.
 
     Each step takes b of the n users without replacement, anew for every step and replica, and the

@@ -10,7 +10,7 @@ import numpy as np
 from dpbandit.agents.convex.leaders import Resting, slope
 from dpbandit.agents.streams.blocks import (
     Block,
-    BlockDoor,
+    BlockMechanism,
     BlockPlayer,
     Refit,
     block_lengths,
@@ -19,10 +19,10 @@ from dpbandit.agents.streams.blocks import (
 )
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import gaussian_target, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.specs.convex import told
+from dpbandit.specs.convex import with_feedback
 from dpbandit.specs.protocols import Spec
 
 
@@ -41,8 +41,8 @@ class SnowballSGD:
     c is the largest with b_1 + .. + b_m <= n: few users a step while many steps follow, many at the
     end. eta = scale R / sqrt(m (L^2 + k sigma^2)), at most 2 / beta.
 
-    **Code.** Played by `BlockPlayer` (blocks.py). Steps 1 and 2 are `SnowballDoor._learn` with the
-    gradient `slope` (leaders.py), the release is `SnowballDoor._answer`.
+    **Code.** Played by `BlockPlayer` (blocks.py). Steps 1 and 2 are `SnowballMechanism._learn` with
+    the gradient `slope` (leaders.py), the release is `SnowballMechanism._answer`.
 
     **Guarantee.** (epsilon, delta)-DP of all released points for replacing one datum, mu-GDP with
 
@@ -94,8 +94,8 @@ class SnowballSGD:
         block_lengths(1, self.refit, self.first)
 
     def make(self, spec: Spec, streams: Streams) -> BlockPlayer | Resting:
-        """A running agent; raises `BadInput` for anything but smooth losses with their data."""
-        spec = told(self, spec, "datum")
+        """A running agent; raises `InputError` for anything but smooth losses with their data."""
+        spec = with_feedback(self, spec, "datum")
         loss = contracting(self, spec.loss)
         if loss.lipschitz == 0:  # every point is as good as any
             return Resting(loss.domain, len(streams))
@@ -132,7 +132,7 @@ class Snowball(Block):
 
     @property
     def eta(self) -> float:
-        """Of steps."""
+        """Step size of every step."""
         loss, domain = self.loss, self.loss.domain
         square = loss.lipschitz**2 + domain.affine_dim * self.sigma**2
         eta = self.scale * domain.outer_radius / sqrt(len(self.batches) * square)
@@ -143,12 +143,12 @@ class Snowball(Block):
         """mu-GDP."""
         return GaussianSpend(self.mu, "last points of noisy descent, amplified by iteration")
 
-    def open(self, streams: Streams, start: Floats) -> "SnowballDoor":
-        """Its mechanism."""
-        return SnowballDoor(self, streams, start)
+    def open(self, streams: Streams, start: Floats) -> "SnowballMechanism":
+        """The mechanism of this block, from the released point `start`, (R, N)."""
+        return SnowballMechanism(self, streams, start)
 
 
-class SnowballDoor(BlockDoor):
+class SnowballMechanism(BlockMechanism):
     """Inside: the iterate, and the gradients of the batch at hand."""
 
     def __init__(self, block: Snowball, streams: Streams, start: Floats) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dpbandit.auditing.worlds import Always, Pair, User, World, random_round, told_to_all, ways
+from dpbandit.auditing.worlds import Always, Pair, User, World, full_information, random_round, ways
 from dpbandit.base.arrays import Floats
 from dpbandit.specs.experts import ExpertsSpec
 
@@ -66,4 +66,4 @@ class AdviceUsers:
         rows = np.broadcast_to(rest, (self._spec.horizon, len(self._first)))
         users = [self._user("", row) for row in rows]
         users[t] = user
-        return told_to_all(users, self._spec.delay)
+        return full_information(users, self._spec.delay)

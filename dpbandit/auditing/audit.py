@@ -27,9 +27,9 @@ from dpbandit.auditing.search import pairs
 from dpbandit.auditing.views import VIEWS, Ends, View, columns_of, public_ends
 from dpbandit.auditing.worlds import Pair
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import MOST_JOBS, MOST_RUNS, BadInput, inside, one_of, whole
+from dpbandit.base.inputs import MOST_JOBS, MOST_RUNS, InputError, inside, one_of, whole
 from dpbandit.base.progress import Progress
-from dpbandit.base.streams import Seed
+from dpbandit.base.random_streams import Seed
 from dpbandit.running.certify import certify
 from dpbandit.specs.protocols import AgentConfig, Spec
 
@@ -76,7 +76,7 @@ def audit(
         progress: show a bar once it takes longer than two seconds.
 
     Raises:
-        BadInput: a number out of range, an agent that does not fit the spec, or one whose privacy
+        InputError: a number out of range, an agent that does not fit the spec, or one whose privacy
             expires before the horizon.
 
     >>> from dpbandit.agents import DPUCB
@@ -94,7 +94,7 @@ def audit(
     start, name = time.perf_counter(), type(config).__name__
     proof = certify(config, spec, accountants=False)
     if proof.ledger.window is not None:
-        raise BadInput(
+        raise InputError(
             f"Expected a promise for ever, got one for the last {proof.ledger.window} rounds only: "
             "what is released after a user expired may reveal them completely, and would seem to "
             "refute it. Choose a window of the horizon or more."
@@ -260,7 +260,7 @@ def _halves(columns: Columns) -> tuple[Columns, Columns]:
 def _both(sample: Sampler, seeds: Sequence[Seed]) -> tuple[Columns, Columns]:
     one, two = sample(0, seeds), sample(1, seeds)
     if one.family != two.family:
-        raise BadInput(
+        raise InputError(
             "The two worlds release different numbers of values: what is released must not "
             "depend on a user."
         )

@@ -46,7 +46,7 @@ class Claim:
 
     @classmethod
     def of(cls, ledger: Ledger, delta: float) -> "Claim":
-        """Everything a ledger says."""
+        """Everything that a ledger claims at `delta`."""
         epsilon = ledger.epsilon(delta)
         if ledger.mu is not None or epsilon == inf:
             return cls(epsilon, delta, ledger.mu)

@@ -33,27 +33,27 @@ _WEIGHTS = (np.diff(_ENDS)[:, None] / 2 * _WEIGHTS).ravel()
 class Draws:
     """Listens to a mechanism that draws candidates by their total losses."""
 
-    def __init__(self, door: OneShotTopK, runs: int) -> None:
-        self._door, self._met = door, False
-        self._sums, self._gap = np.zeros((2, runs, door.source.n))  # of an epoch
+    def __init__(self, mechanism: OneShotTopK, runs: int) -> None:
+        self._mechanism, self._met = mechanism, False
+        self._sums, self._gap = np.zeros((2, runs, mechanism.source.n))  # of an epoch
         self._drawn, self._found = np.zeros(runs, dtype=int), np.zeros(runs)
 
     def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
-        """One call of the door."""
-        losses, chosen = self._door.query(*datum), release.reshape(len(release), -1)
+        """Weigh one call of the mechanism."""
+        losses, chosen = self._mechanism.query(*datum), release.reshape(len(release), -1)
         self._sums += losses
         if hers:
             self._gap, self._met = twin(losses) - losses, True
         due = np.flatnonzero(chosen[:, 0] >= 0)
         if self._met and len(due):
-            sums, scale = self._sums[due], self._door.scale[self._drawn[due], None]
+            sums, scale = self._sums[due], self._mechanism.scale[self._drawn[due], None]
             laws = [
-                log_order(self._door.scores(S, due, *datum[2:]) / scale, chosen[due])
+                log_order(self._mechanism.scores(S, due, *datum[2:]) / scale, chosen[due])
                 for S in (sums + self._gap[due], sums)
             ]
             self._found[due] += np.subtract(*laws)
         self._drawn[due] += 1
-        if isinstance(self._door, EpochSelection):  # a new epoch is without her
+        if isinstance(self._mechanism, EpochSelection):  # a new epoch is without her
             ends = datum[3]
             self._sums[ends], self._gap[ends], self._drawn[ends] = 0.0, 0.0, 0
 
@@ -69,18 +69,18 @@ class Segments:
     probability int p(r) prod_{i < k} F(z_i) (1 - F(z_k)) dr, z_i = threshold + r - sum.
     """
 
-    def __init__(self, door: SegmentAboveThreshold, runs: int) -> None:
-        self._door = door
-        r, self._scale = door.scales
-        self._law = NOISES[door.noise]
+    def __init__(self, mechanism: SegmentAboveThreshold, runs: int) -> None:
+        self._mechanism = mechanism
+        r, self._scale = mechanism.scales
+        self._law = NOISES[mechanism.noise]
         self._r, self._weights = r * _NODES, _WEIGHTS * self._law.pdf(_NODES)
         self._own, self._other = np.ones((2, runs, len(self._r)))
         self._sum, self._gap, self._found = np.zeros((3, runs))
         self._ended, self._met = np.ones(runs, dtype=bool), False
 
     def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
-        """One call of the door."""
-        loss, begins = self._door.query(*datum), self._ended.copy()
+        """Weigh one call of the mechanism."""
+        loss, begins = self._mechanism.query(*datum), self._ended.copy()
         if len(datum) > 2:
             begins |= datum[2]
         self._found += np.where(begins & ~self._ended, self._lasted(), 0.0)
@@ -114,16 +114,16 @@ class Segments:
 class Bits:
     """Listens to bits that say whether to draw anew: the differing user decides one of them."""
 
-    def __init__(self, door: RedrawBit) -> None:
-        self._door = door
+    def __init__(self, mechanism: RedrawBit) -> None:
+        self._mechanism = mechanism
         self._found: Floats | None = None
 
     def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
-        """One call of the door."""
+        """Weigh one call of the mechanism."""
         if not hers:
             return
-        loss, active = self._door.query(*datum), datum[1]
-        keeps = self._door.keeps(np.stack([twin(loss), loss]))
+        loss, active = self._mechanism.query(*datum), datum[1]
+        keeps = self._mechanism.keeps(np.stack([twin(loss), loss]))
         with np.errstate(divide="ignore"):
             other, own = np.log(np.where(release, 1 - keeps, keeps))
         self._found = np.where(active, other - own, 0.0)[:, None]

@@ -10,7 +10,7 @@ from dpbandit.specs.protocols import BanditSpec, ContextualSpec
 
 _QUIET = 1e-6
 """Length of a quiet user's context, in units of the public bound."""
-_LOUD = 10.0
+_EXTREME = 10.0
 """How far beyond the public bounds a user is who does not keep them."""
 
 
@@ -51,15 +51,15 @@ class ContextUsers:
         high, low, *turns = self._answers.values()
         one, two = turns or (high, low)
         width = self._spec.reward_high - self._spec.reward_low
-        far = Always(np.array(self._spec.reward_high + _LOUD * width))
-        deep = Always(np.array(self._spec.reward_low - _LOUD * width))
+        far = Always(np.array(self._spec.reward_high + _EXTREME * width))
+        deep = Always(np.array(self._spec.reward_low - _EXTREME * width))
         for note, first, second in (
             ("context from x to -x", (x, high), (-x, high)),
             ("context from e_1 to -e_1", (edge, high), (-edge, high)),
             ("reward from high to low", (x, high), (x, low)),
             ("context turned by 60 degrees, reward from high to low", (x, high), (y, low)),
             ("rewards by turns of the arms, the other way round", (x, one), (x, two)),
-            ("context from x to -x beyond the bounds", (_LOUD * x, far), (-_LOUD * x, far)),
+            ("context from x to -x beyond the bounds", (_EXTREME * x, far), (-_EXTREME * x, far)),
             ("reward from above the bounds to below", (x, far), (x, deep)),
         ):
             worlds = quiet.with_user(0, *first), quiet.with_user(0, *second)

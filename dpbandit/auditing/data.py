@@ -11,8 +11,8 @@ from dpbandit.auditing.worlds import (
     Pair,
     User,
     World,
+    full_information,
     random_round,
-    told_to_all,
     ways,
 )
 from dpbandit.base.arrays import Floats
@@ -29,7 +29,7 @@ class DataUsers:
     """
 
     def __init__(self, spec: ConvexSpec) -> None:
-        self._spec, self._told = spec, spec.feedback == "datum"
+        self._spec, self._data = spec, spec.feedback == "datum"
         self._quiet = self._user("quiet", self._public(np.zeros(prod(spec.loss.datum_shape))))
 
     def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
@@ -47,7 +47,7 @@ class DataUsers:
         far = self._far(axes.sum(axis=0))
         beyond = self._user("beyond", far), self._user("beyond", -far)
         yield self.neighbours(0, *beyond, "round 1, datum beyond the bounds")
-        if self._told:
+        if self._data:
             return
         low, high = self._values(1.0)
         yield self.neighbours(0, low, high, "round 1, value from low to high")
@@ -60,7 +60,7 @@ class DataUsers:
             self._user(note, self._public(self._far(v)))
             for note, v in ways(prod(self._spec.loss.datum_shape), rng)
         ]
-        return found + ([] if self._told else [*self._values(1.0)])
+        return found + ([] if self._data else [*self._values(1.0)])
 
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
         """Either user in round t, among quiet ones."""
@@ -69,8 +69,8 @@ class DataUsers:
     def _among_quiet(self, t: int, user: User) -> World:
         users = [self._quiet] * self._spec.horizon
         users[t] = user
-        if self._told:
-            return told_to_all(users, self._spec.delay)
+        if self._data:
+            return full_information(users, self._spec.delay)
         context = np.zeros((self._spec.horizon, *self._spec.context_shape))
         return World(context, tuple(one.answer for one in users))
 
@@ -94,5 +94,5 @@ class DataUsers:
 
     def _user(self, note: str, z: Floats) -> User:
         z = z.reshape(self._spec.loss.datum_shape)
-        answer = Always(z) if self._told else LossOf(self._spec.loss, z)
+        answer = Always(z) if self._data else LossOf(self._spec.loss, z)
         return User(f"datum {note}", z, answer)

@@ -9,7 +9,7 @@ from typing import Any
 from dpbandit.auditing.audit import audit
 from dpbandit.auditing.report import AuditReport
 from dpbandit.auditing.views import View
-from dpbandit.base.inputs import BadInput, inside
+from dpbandit.base.inputs import InputError, inside
 from dpbandit.domains.balls import Ball
 from dpbandit.losses.linear import Linear
 from dpbandit.running.certify import certify
@@ -81,7 +81,7 @@ def with_printed(configs: Mapping[str, AgentConfig]) -> dict[str, AgentConfig]:
     for name, config in configs.items():
         found[name] = config
         if getattr(config, "calibration", "paper") != "paper":
-            with suppress(BadInput):  # other settings, or this epsilon, were never printed
+            with suppress(InputError):  # other settings, or this epsilon, were never printed
                 printed: Any = replace(config, calibration="paper")
                 found[name + PRINTED] = printed
     return found
@@ -89,7 +89,7 @@ def with_printed(configs: Mapping[str, AgentConfig]) -> dict[str, AgentConfig]:
 
 def _small(config: AgentConfig) -> Spec | None:
     for spec in SMALL:
-        with suppress(BadInput):
+        with suppress(InputError):
             proof = certify(config, spec, accountants=False)
             if 0 < proof.epsilon < inf and proof.ledger.window is None:
                 return spec

@@ -20,7 +20,7 @@ from scipy.special import ndtr, softmax
 
 from dpbandit.auditing.bounds import Claim
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, at_least, inside, one_of, positive, whole
+from dpbandit.base.inputs import InputError, at_least, inside, one_of, positive, whole
 
 ChoiceNoise: TypeAlias = Literal["gumbel", "laplace", "gaussian"]
 TestNoise: TypeAlias = Literal["laplace", "exponential"]
@@ -60,7 +60,7 @@ def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:
         q: in world B.
         claim: what is tested.
 
-    Raises `BadInput` unless p and q are laws on the same releases.
+    Raises `InputError` unless p and q are laws on the same releases.
 
     >>> fair = randomised_response(0, 2, epsilon=1.0), randomised_response(1, 2, epsilon=1.0)
     >>> exact_audit(*fair, Claim(1.0, 0.0)).flagged, exact_audit(*fair, Claim(0.9, 0.0)).flagged
@@ -68,7 +68,7 @@ def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:
     """
     for name, law in (("p", p), ("q", q)):
         if law.ndim != 1 or law.shape != p.shape or (law < 0).any() or abs(law.sum() - 1) > 1e-9:
-            raise BadInput(f"Expected {name}={law} to be a law on {len(p)} releases.")
+            raise InputError(f"Expected {name}={law} to be a law on {len(p)} releases.")
     with np.errstate(divide="ignore"):
         order = np.argsort(np.log(p) - np.log(np.where(q > 0, q, 1e-320)), kind="stable")
     fpr, tpr = (np.minimum(np.append(0.0, law[order].cumsum()), 1.0) for law in (p, q))

@@ -34,8 +34,8 @@ _WEIGHTS = _STEP * _TIMES * np.exp(-_TIMES)
 class Peelings:
     """Listens to the peelings of a mechanism, and weighs those of the differing user's episode."""
 
-    def __init__(self, door: NoisyHardThresholding) -> None:
-        self._door, door.on_peeled = door, self._hear_one
+    def __init__(self, mechanism: NoisyHardThresholding) -> None:
+        self._mechanism, mechanism.on_peeled = mechanism, self._hear_one
         self._now: list[Peeled] = []
         self._hers: Any = None
         self._found: Floats | None = None
@@ -44,7 +44,7 @@ class Peelings:
         self._now.append(peeled)
 
     def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
-        """One call of the door."""
+        """Weigh one call of the mechanism."""
         if hers:
             self._hers = datum
         if release is not None:
@@ -58,11 +58,11 @@ class Peelings:
 
     def _weighed(self, heard: Peeled) -> Floats:
         """Of one peeling, (2 R, 2)."""
-        chosen, released = self._door.spend.parts
-        moved = self._door.term(heard.beta, *map(twin, self._hers))
-        moved = moved - self._door.term(heard.beta, *self._hers)
+        chosen, released = self._mechanism.spend.parts
+        moved = self._mechanism.term(heard.beta, *map(twin, self._hers))
+        moved = moved - self._mechanism.term(heard.beta, *self._hers)
         own, kept = heard.v, heard.kept != 0
-        other = own + heard.move / self._door.sensitivity * moved.reshape(own.shape)
+        other = own + heard.move / self._mechanism.sensitivity * moved.reshape(own.shape)
         scale = 2 / _dearest(chosen) * heard.move
         picks = [log_chosen(abs(v) / scale, kept).sum(axis=-1) for v in (other, own)]
         misses = [np.where(kept, heard.kept - v, 0.0) for v in (own, other)]

@@ -23,7 +23,7 @@ from scipy.special import log_softmax
 
 from dpbandit.auditing.scores import Columns, LogRatios, Score
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import BadInput, positive
+from dpbandit.base.inputs import InputError, positive
 
 _LARGE = 700.0
 """Stands for a release that one world never makes."""
@@ -41,7 +41,7 @@ def matched_filter(difference: Floats, covariance: Floats) -> Score:
     """
     p = len(difference)
     if covariance.shape != (p, p):
-        raise BadInput(f"Expected covariance of shape {covariance.shape} to be {(p, p)}.")
+        raise InputError(f"Expected covariance of shape {covariance.shape} to be {(p, p)}.")
     return Score(np.arange(p), np.linalg.solve(covariance, difference), {})
 
 

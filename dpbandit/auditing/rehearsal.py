@@ -14,7 +14,7 @@ from dpbandit.auditing.bounds import Claim, Finding, judge
 from dpbandit.auditing.scores import Scorer
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import MOST_RUNS, inside, whole
-from dpbandit.base.streams import Seed
+from dpbandit.base.random_streams import Seed
 
 _REHEARSED, _PLAYED = 5, 6
 """Stages of seeds that no other audit uses."""

@@ -11,8 +11,8 @@ from dpbandit.auditing.views import all_see_actions, rounds
 from dpbandit.auditing.witness import Witness
 from dpbandit.auditing.worlds import Pair, Users
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Seed
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Seed
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import AgentConfig, BanditSpec, Spec
@@ -35,7 +35,7 @@ def users_of(spec: Spec) -> Users:
         return ContextUsers(spec)
     if isinstance(spec, ExpertsSpec):
         return AdviceUsers(spec)
-    raise BadInput(
+    raise InputError(
         f"Expected a bandit, a convex problem or experts to audit, got a {type(spec).__name__}."
     )
 

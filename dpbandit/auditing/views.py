@@ -26,7 +26,7 @@ from dpbandit.auditing.scores import Columns
 from dpbandit.auditing.witness import Part, Witness
 from dpbandit.auditing.worlds import Pair, World, answers_of, contexts_of
 from dpbandit.base.arrays import Floats
-from dpbandit.base.streams import Seed, Source, Streams
+from dpbandit.base.random_streams import Seed, Source, Streams
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import Mechanism, enrolled, witnessed

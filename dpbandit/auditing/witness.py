@@ -1,4 +1,5 @@
-"""What an auditor hears at the door: releases, and what is left of sums without other users."""
+"""What an auditor hears at the mechanism: releases, and what is left of sums without other
+users."""
 
 from collections.abc import Iterator
 from math import inf
@@ -46,7 +47,7 @@ class Ear(Protocol):
     """Listens to a mechanism whose law is known."""
 
     def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
-        """One call of the door; `hers`: it is fed the differing user's round."""
+        """One call of the mechanism; `hers`: it is fed the differing user's round."""
         ...
 
     def ratios(self) -> Floats | None:
@@ -85,7 +86,7 @@ class Sum:
             self._others = self._others + flat
 
     def release(self, release: Floats) -> None:
-        """The sum with its noise."""
+        """Take the released sum, noise included."""
         units = getattr(getattr(self._mechanism, "_statistic", None), "units", 1.0)
         self.left.append(self._without_others(release / units))
         if self._padded is not None:
@@ -134,7 +135,7 @@ class Witness:
                 yield np.concatenate([one, -two])
 
     def __call__(self, mechanism: Mechanism, datum: Any, release: Any) -> None:
-        """One call of the door."""
+        """Record one call of a mechanism."""
         place = self._places.setdefault(id(mechanism), len(self._places))
         if place == len(self.sums):
             self.sums.append(Sum(mechanism))

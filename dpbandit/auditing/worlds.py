@@ -40,12 +40,12 @@ class ByArm:
 class Always:
     """One answer to everything: a reward, or with full information a datum."""
 
-    told: Floats
+    feedback: Floats
     """() or (*datum_shape)"""
 
     def __call__(self, action: npt.NDArray[Any]) -> Floats:
-        """(R, ...) -> (R, *told.shape)."""
-        return np.broadcast_to(self.told, (len(action), *self.told.shape)).copy()
+        """(R, ...) -> (R, *feedback.shape)."""
+        return np.broadcast_to(self.feedback, (len(action), *self.feedback.shape)).copy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class Users(Protocol):
         ...
 
 
-def told_to_all(users: Sequence[User], delay: int) -> World:
+def full_information(users: Sequence[User], delay: int) -> World:
     """A stream with full information: a context is the datum told last, 0 before any is."""
     data = np.array([user.context for user in users])
     context, told = np.zeros_like(data), max(0, len(data) - 1 - delay)

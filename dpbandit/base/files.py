@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,36 +76,39 @@ def read_text(path: str | os.PathLike[str], *, errors: str = "strict", called: s
     """The text in a file, UTF-8 with or without a mark before it; `called` {} in sentences.
 
     Raises:
-        BadInput: there is no such file, or none that can be read, see `check_readable`.
+        InputError: there is no such file, or none that can be read, see `check_readable`.
         UnicodeDecodeError: its bytes are no text, unless `errors` says what to do.
     """
     check_readable(path, called=called)
-    with _told("read", path, OSError, called=called):
+    with _in_one_sentence("read", path, OSError, called=called):
         return Path(path).read_text(encoding="utf-8-sig", errors=errors)
 
 
 def check_readable(path: str | os.PathLike[str], *, called: str = "{}") -> None:
-    """Raise `BadInput` unless a file is there, and neither a folder nor a pipe, which may hang."""
-    with _told("read", path, called=called):
+    """Raise `InputError` unless a file is there, and neither a folder nor a pipe, which may
+    hang."""
+    with _in_one_sentence("read", path, called=called):
         _check_kind(path)
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:
-    """Whether anything is at `path`; raises `BadInput` where nothing can be."""
-    with _told("read", path), suppress(FileNotFoundError, NotADirectoryError):
+    """Whether anything is at `path`; raises `InputError` where nothing can be."""
+    with _in_one_sentence("read", path), suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)
         return True
     return False
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Raise `BadInput` unless each can be written, a file of its own: better asked at once."""
+    """Raise `InputError` unless each can be written, a file of its own: better asked at once."""
     taken = set[str]()
     for path in (path for path in paths if path is not None):
         write_atomically(path, lambda partial: partial.touch(), keep=False)
         target = os.path.realpath(path)
         if target in taken:
-            raise BadInput(f"Expected a file of its own for each option, got {named(path)} twice.")
+            raise InputError(
+                f"Expected a file of its own for each option, got {named(path)} twice."
+            )
         taken.add(target)
 
 
@@ -118,7 +121,7 @@ def write_atomically(path: Path, write: Callable[..., Any], *, keep: bool = True
     unique = sha256(os.fsencode(target)).hexdigest()[:16]  # a name may be as long as can be
     partial = target.with_name(f".{unique}.{os.getpid()}{path.suffix[:9]}")
     try:
-        with _told("write", path, OSError):
+        with _in_one_sentence("write", path, OSError):
             write(partial)
             if keep:
                 partial.replace(target)
@@ -130,7 +133,7 @@ def write_atomically(path: Path, write: Callable[..., Any], *, keep: bool = True
 
 def _target(path: Path) -> Path:
     """Where a file at `path` really is or will be; its folder is made."""
-    with _told("write", path):
+    with _in_one_sentence("write", path):
         os.fspath(path).encode()  # neither pyarrow nor a page takes a name that is no text
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
@@ -145,7 +148,7 @@ def named(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def _told(
+def _in_one_sentence(
     what: str, path: str | os.PathLike[str], kinds: Any = (OSError, ValueError), called: str = "{}"
 ) -> Iterator[None]:
     """One sentence in place of what the system says: names too long, a NUL in one, no space."""
@@ -153,7 +156,7 @@ def _told(
         yield
     except kinds as error:
         why = getattr(error, "strerror", None) or error
-        raise BadInput(f"Cannot {what} {called.format(named(path))}: {why}.") from error
+        raise InputError(f"Cannot {what} {called.format(named(path))}: {why}.") from error
 
 
 def _check_kind(path: str | os.PathLike[str]) -> None:

@@ -28,47 +28,47 @@ _MOST = 1e50
 """No setting of sense is larger, and powers of larger ones overflow."""
 
 
-class BadInput(ValueError):
+class InputError(ValueError):
     """A user's mistake, told in one sentence. The command line prints it and exits with 2."""
 
 
 def whole(name: str, value: Any, low: int, high: float = inf) -> None:
-    """Raise `BadInput` unless `value` is a whole number from `low` to `high`."""
+    """Raise `InputError` unless `value` is a whole number from `low` to `high`."""
     if not _is(Integral, name, value) or not low <= value <= high:
         upper = "" if high == inf else f" and <= {high}"
-        raise BadInput(f"Expected {name}={shown(value)} to be a whole number >= {low}{upper}.")
+        raise InputError(f"Expected {name}={shown(value)} to be a whole number >= {low}{upper}.")
 
 
 def at_least(name: str, value: Any, low: float) -> None:
-    """Raise `BadInput` unless `value` is a finite number >= `low`."""
+    """Raise `InputError` unless `value` is a finite number >= `low`."""
     if not _is(Real, name, value) or not low <= value < inf:
-        raise BadInput(f"Expected {name}={shown(value)} to be a finite number >= {low}.")
+        raise InputError(f"Expected {name}={shown(value)} to be a finite number >= {low}.")
 
 
 def positive(name: str, value: Any) -> None:
-    """Raise `BadInput` unless `value` is a finite number > 0."""
+    """Raise `InputError` unless `value` is a finite number > 0."""
     if not _is(Real, name, value) or not 0 < value < inf:
-        raise BadInput(f"Expected {name}={shown(value)} to be a finite number > 0.")
+        raise InputError(f"Expected {name}={shown(value)} to be a finite number > 0.")
 
 
 def inside(name: str, value: Any, low: float, high: float, *, ends: bool) -> None:
-    """Raise `BadInput` unless `value` lies in [low, high], or in (low, high) without `ends`."""
+    """Raise `InputError` unless `value` lies in [low, high], or in (low, high) without `ends`."""
     fits = _is(Real, name, value, float_info.max, 0.0 if ends else float_info.min)
     if not fits or not (low <= value <= high if ends else low < value < high):
         interval = f"[{low}, {high}]" if ends else f"({low}, {high})"
-        raise BadInput(f"Expected {name}={shown(value)} to be a number in {interval}.")
+        raise InputError(f"Expected {name}={shown(value)} to be a number in {interval}.")
 
 
 def flag(name: str, value: Any) -> None:
-    """Raise `BadInput` unless `value` is True or False."""
+    """Raise `InputError` unless `value` is True or False."""
     if not isinstance(value, bool):
-        raise BadInput(f"Expected {name}={shown(value)} to be true or false.")
+        raise InputError(f"Expected {name}={shown(value)} to be true or false.")
 
 
 def shaped(name: str, array: Any, shape: tuple[int, ...]) -> None:
-    """Raise `BadInput` unless `array` has this shape: nothing is broadcast silently."""
+    """Raise `InputError` unless `array` has this shape: nothing is broadcast silently."""
     if array.shape != shape:
-        raise BadInput(f"Expected {name} of shape {shape}, got {array.shape}.")
+        raise InputError(f"Expected {name} of shape {shape}, got {array.shape}.")
 
 
 def reals(value: Any) -> npt.NDArray[np.float64]:
@@ -92,59 +92,59 @@ def _is_real(item: Any) -> bool:
 
 
 def vector(name: str, value: Any, length: int) -> npt.NDArray[np.float64]:
-    """`value` as an array; raises `BadInput` unless it is `length` finite numbers."""
+    """`value` as an array; raises `InputError` unless it is `length` finite numbers."""
     try:
         array = reals(value)
     except ValueError:  # a word, ragged rows, 10**400
         array = np.empty(0)
     if array.shape != (length,) or not np.isfinite(array).all():
-        raise BadInput(f"Expected {name}={shown(value)} to be {length} numbers.")
+        raise InputError(f"Expected {name}={shown(value)} to be {length} numbers.")
     return array
 
 
 def privacy_target(epsilon: Any, delta: Any) -> None:
-    """Raise `BadInput` unless epsilon > 0 (infinity: no privacy) and delta in [0, 1).
+    """Raise `InputError` unless epsilon > 0 (infinity: no privacy) and delta in [0, 1).
 
     A delta between 0 and 1e-300 is refused: what is computed with it is no number.
     """
     if not _is(Real, "epsilon", epsilon) or not epsilon > 0:
-        raise BadInput(
+        raise InputError(
             f"Expected epsilon={shown(epsilon)} to be a number > 0, or inf for no privacy."
         )
     if not _is(Real, "delta", delta, least=_LEAST_DELTA) or not 0 <= delta < 1:
-        raise BadInput(f"Expected delta={shown(delta)} to be a number in [0, 1).")
+        raise InputError(f"Expected delta={shown(delta)} to be a number in [0, 1).")
 
 
 def gaussian_target(epsilon: Any, delta: Any) -> None:
     """A `privacy_target` that Gaussian noise can meet: delta = 0 only where epsilon = inf."""
     privacy_target(epsilon, delta)
     if delta == 0 and isfinite(epsilon):
-        raise BadInput(f"Expected delta={delta!r} > 0: this noise has no pure epsilon-DP.")
+        raise InputError(f"Expected delta={delta!r} > 0: this noise has no pure epsilon-DP.")
 
 
 def printed_target(epsilon: float, calibration: str, *, beyond_validity: bool) -> None:
-    """Raise `BadInput` for printed Gaussian noise beyond epsilon = 3, where its proof ends."""
+    """Raise `InputError` for printed Gaussian noise beyond epsilon = 3, where its proof ends."""
     flag("beyond_validity", beyond_validity)
     if calibration == "paper" and 3 < epsilon < inf and not beyond_validity:
-        raise BadInput(
+        raise InputError(
             f"Expected epsilon={epsilon!r} <= 3 with calibration='paper': its proof ends there. "
             "Set beyond_validity to run it and see the certificate."
         )
 
 
 def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
-    """Raise `BadInput` unless `value` is one of the `allowed` words; name the nearest."""
+    """Raise `InputError` unless `value` is one of the `allowed` words; name the nearest."""
     words = list(allowed)
     if not isinstance(value, str) or value not in words:
         near = get_close_matches(str(value), words, n=1, cutoff=0.5)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        raise BadInput(f"Expected {name}={shown(value)}{hint} to be one of {', '.join(words)}.")
+        raise InputError(f"Expected {name}={shown(value)}{hint} to be one of {', '.join(words)}.")
 
 
 def named(name: str, value: Any) -> None:
-    """Raise `BadInput` unless `value` is a mapping whose keys are words."""
+    """Raise `InputError` unless `value` is a mapping whose keys are words."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise BadInput(f"Expected {name}={shown(value)} to be a dictionary whose keys are names.")
+        raise InputError(f"Expected {name}={shown(value)} to be a dictionary whose keys are names.")
 
 
 def _is(
@@ -159,11 +159,11 @@ def _is(
     if isinstance(value, np.generic):
         value = value.item()  # a float32 holds no 1e50 to compare with, and |int8| no 128
     if most < abs(value) < inf:
-        raise BadInput(f"Expected {name}={shown(value)} to be at most {most:g} in size.")
+        raise InputError(f"Expected {name}={shown(value)} to be at most {most:g} in size.")
     if 0 < abs(value) < least:
-        raise BadInput(f"Expected {name}={shown(value)} to be 0 or at least {least:.2g} in size.")
+        raise InputError(f"Expected {name}={shown(value)} to be 0 or at least {least:.2g} in size.")
     if not isinstance(value, int | float):  # logarithms and formats know no fractions
-        raise BadInput(f"Expected {name}={shown(value)} to be an int or a float: {float(value)}.")
+        raise InputError(f"Expected {name}={shown(value)} to be an int or a float: {float(value)}.")
     return True
 
 

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from gymnasium.spaces.utils import flatdim, flatten
 
 from dpbandit.base.arrays import Floats, clip_norm
-from dpbandit.base.inputs import BadInput, one_of, positive, reals, shown
+from dpbandit.base.inputs import InputError, one_of, positive, reals, shown
 from dpbandit.clients.answers import two_numbers
 from dpbandit.specs.outside import Watch
 from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec
@@ -55,24 +55,24 @@ class Bridge:
     ) -> None:
         one_of("contexts", contexts, ("observation", "none"))
         if context_order not in (1, 2, np.inf):
-            raise BadInput(f"Expected context_order={context_order!r} to be 1, 2 or inf.")
+            raise InputError(f"Expected context_order={context_order!r} to be 1, 2 or inf.")
         if not (hasattr(env, "action_space") and hasattr(env, "observation_space")):
-            raise BadInput(f"Expected env={env!r} to be a Gymnasium environment.")
+            raise InputError(f"Expected env={env!r} to be a Gymnasium environment.")
         arms, self._space = env.action_space, env.observation_space
         if not isinstance(arms, spaces.Discrete):
-            raise BadInput(f"Expected finitely many actions, a Discrete space, got {arms}.")
+            raise InputError(f"Expected finitely many actions, a Discrete space, got {arms}.")
         self._first = int(arms.start)
         self._constant = contexts == "none" or not _length(self._space)
         dim, known = 1, 1.0
         if not self._constant:
             dim, ones = _length(self._space), _ones(self._space)
             if dim > _MOST_FEATURES:
-                raise BadInput(
+                raise InputError(
                     f"Expected observations of at most {_MOST_FEATURES} numbers, got {dim}: "
                     "say contexts='none', or shorten them by a TransformObservation wrapper."
                 )
             if ones is None and context_bound is None:
-                raise BadInput(
+                raise InputError(
                     f"Expected context_bound=None to be a number > 0, a public bound on the "
                     f"l_{context_order:g} norm of observations in {self._space}."
                 )
@@ -115,7 +115,7 @@ class Bridge:
             if flat.shape != (self.spec.dim,):
                 raise ValueError
         except (ValueError, TypeError, KeyError, IndexError, OverflowError):
-            raise BadInput(
+            raise InputError(
                 f"Expected an observation in {self._space}, got {shown(observation)}."
             ) from None
         return flat
@@ -125,14 +125,14 @@ class Bridge:
         return self._first + int(arm)
 
     def arm(self, action: Any) -> int:
-        """Which arm this action is, from 0; raises `BadInput` if it is none."""
+        """Which arm this action is, from 0; raises `InputError` if it is none."""
         try:
             arm = int(action) - self._first
         except (TypeError, ValueError, OverflowError):
             arm = -1
         if not 0 <= arm < self.spec.n_actions or arm + self._first != action:
             last = self.action(self.spec.n_actions - 1)
-            raise BadInput(f"Expected action={action!r} to be one of {self._first}, ..., {last}.")
+            raise InputError(f"Expected action={action!r} to be one of {self._first}, ..., {last}.")
         return arm
 
 
@@ -149,7 +149,7 @@ def _length(space: spaces.Space[Any]) -> int:
     """Numbers in a flat observation."""
     parts = _parts(space)
     if parts is None:
-        raise BadInput(
+        raise InputError(
             f"Expected observations made of Box, Discrete, MultiDiscrete and MultiBinary, got "
             f"{space}: say contexts='none', or wrap the environment in a TransformObservation."
         )

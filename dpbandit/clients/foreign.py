@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.specs.protocols import ContextualSpec, fits
 
@@ -47,7 +47,7 @@ class Foreign:
     Guarantee. None: what foreign code keeps is not known, so it claims nothing (epsilon infinity).
 
     Raises:
-        BadInput: an argument that is no function; an object handed out twice; in its round, an
+        InputError: an argument that is no function; an object handed out twice; in its round, an
             answer that is no arm.
 
     >>> from dpbandit import compare
@@ -75,7 +75,7 @@ class Foreign:
     def __post_init__(self) -> None:
         for name in ("policy", "act", "update"):
             if not callable(getattr(self, name)):
-                raise BadInput(f"Expected {name}={getattr(self, name)!r} to be a function.")
+                raise InputError(f"Expected {name}={getattr(self, name)!r} to be a function.")
 
     def make(self, spec: ContextualSpec, streams: Streams) -> "ForeignAgent":
         """A running agent, with one policy for each replica."""
@@ -91,7 +91,7 @@ class ForeignAgent:
         self._policies = [config.policy(spec, seed) for seed in seeds]
         learners = [p.inner if isinstance(p, Wrapped) else p for p in self._policies]
         if len({id(learner) for learner in learners}) < len(seeds):
-            raise BadInput("Expected a new object from every call of policy, got one twice.")
+            raise InputError("Expected a new object from every call of policy, got one twice.")
         self._config, self._round = config, 0
 
     def act(self, context: Floats) -> npt.NDArray[Any]:
@@ -112,6 +112,6 @@ class ForeignAgent:
                 raise ValueError
             return int(answer)
         except (TypeError, ValueError, OverflowError):
-            raise BadInput(
+            raise InputError(
                 f"In round {self._round}: Expected an arm, a whole number, got {answer!r}."
             ) from None

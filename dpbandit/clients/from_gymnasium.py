@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import BadInput, reals, shown
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, reals, shown
+from dpbandit.base.random_streams import Streams
 from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.specs.outside import Outside
@@ -48,7 +48,7 @@ class FromGymnasium:
 
     `oracle` is a function of the (wrapped) environment, asked before the user is served, or
     `"info:KEY"`, to be found in the info that came with her reward; `regret` is `"info:KEY"`, too.
-    The best fixed arm, a yardstick in every comparison, is exact where means are known. Elsewhere
+    The best fixed arm, a baseline in every comparison, is exact where means are known. Elsewhere
     it is an estimate: the arm whose rewards averaged best while the first agent played. Where
     actions change what later users are like, regret is against the best arm of the moment, given
     what was played, and says nothing of the best plan.
@@ -67,7 +67,8 @@ class FromGymnasium:
             they come; private agents clip what they learn from.
 
     Raises:
-        BadInput: no regret, or both; an unknown id; a space or a bound that `Player` would refuse;
+        InputError: no regret, or both; an unknown id; a space or a bound that `Player` would
+        refuse;
             a key that info lacks; a maker that hands out the same environment twice, or none; a
             reward that is not one number, a regret that is not one number >= 0; too many contexts
             or rewards outside their bounds; means or regrets that such rewards do not have.
@@ -85,7 +86,7 @@ class FromGymnasium:
 
     def __post_init__(self) -> None:
         if (self.oracle is None) == (self.regret is None):
-            raise BadInput(
+            raise InputError(
                 "Expected one of oracle= (a function of the environment that returns each arm's "
                 "mean reward, or the best one, or 'info:KEY') and regret='info:KEY': an "
                 "environment's rewards alone do not tell its regret."
@@ -93,7 +94,7 @@ class FromGymnasium:
         for name, said in (("oracle", self.oracle), ("regret", self.regret)):
             asks = name == "oracle" and callable(said)
             if said is not None and not asks and not str(said).startswith(_INFO):
-                raise BadInput(f"Expected {name}={said!r} to be 'info:' and a key of info.")
+                raise InputError(f"Expected {name}={said!r} to be 'info:' and a key of info.")
 
     @property
     def __name__(self) -> str:
@@ -122,7 +123,7 @@ class FromGymnasium:
         if not isinstance(self.env, str):
             made = self.env(**arguments)
             if not isinstance(made, gym.Env):
-                raise BadInput(f"Expected env to make a Gymnasium environment, got {made!r}.")
+                raise InputError(f"Expected env to make a Gymnasium environment, got {made!r}.")
             return made
         try:
             return gym.make(
@@ -130,7 +131,7 @@ class FromGymnasium:
             )
         except (gym.error.Error, ImportError, TypeError) as error:
             what = str(error).splitlines()[0]
-            raise BadInput(f"Cannot make environment {self.env!r}: {what}") from error
+            raise InputError(f"Cannot make environment {self.env!r}: {what}") from error
 
 
 class ForeignProblem:
@@ -165,7 +166,7 @@ class ForeignProblem:
             env.close()
         self._envs = [self._make() for _ in range(R)]
         if len({id(env.unwrapped) for env in self._envs}) < R:
-            raise BadInput("Expected a new environment from every call of env, got one twice.")
+            raise InputError("Expected a new environment from every call of env, got one twice.")
         seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
         self._seen = [env.reset(seed=s)[0] for env, s in zip(self._envs, seeds, strict=True)]
         self._over, self._shown = [False] * R, None
@@ -232,9 +233,9 @@ class ForeignProblem:
         try:
             means = reals(worth)  # a copy
         except ValueError:
-            raise BadInput(f"Expected oracle to give numbers, got {shown(worth)}.") from None
+            raise InputError(f"Expected oracle to give numbers, got {shown(worth)}.") from None
         if means.shape not in ((), (self.spec.n_actions,)):
-            raise BadInput(
+            raise InputError(
                 f"Expected oracle to give the best mean reward or all {self.spec.n_actions}, "
                 f"got an array of shape {means.shape}."
             )
@@ -245,7 +246,7 @@ class ForeignProblem:
         room = _ROUNDING * (high - low)
         far = np.ravel((told < low - room) | (told > high + room))
         if far.any() and self.spec.most_outside < 1:
-            raise BadInput(
+            raise InputError(
                 f"Expected {name} in [{low:g}, {high:g}] as rewards are by reward_range, got "
                 f"{np.ravel(told)[far][0]:g}: say a wider range, or most_outside=1."
             )
@@ -255,12 +256,12 @@ def _read(info: dict[str, Any], where: str) -> Any:
     key = where.removeprefix(_INFO)
     if key not in (info or {}):
         held = ", ".join(sorted(map(repr, info or {}))) or "nothing"
-        raise BadInput(f"Expected info to hold {key!r}, it holds {held}.")
+        raise InputError(f"Expected info to hold {key!r}, it holds {held}.")
     return info[key]
 
 
 def _missed(info: dict[str, Any], where: str) -> float:
     regret = one_number(where, _read(info, where))
     if not regret >= -1e-9:  # less is no rounding error
-        raise BadInput(f"Expected {where}={regret} to be a regret >= 0.")
+        raise InputError(f"Expected {where}={regret} to be a regret >= 0.")
     return regret

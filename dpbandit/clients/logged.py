@@ -9,8 +9,8 @@ import numpy as np
 
 from dpbandit.agents import Uniform
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, reals
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, reals
+from dpbandit.base.random_streams import Streams
 from dpbandit.clients.answers import two_numbers
 from dpbandit.offline.logs import Logged, one_kind
 from dpbandit.running.environments import ProblemMaker, problem_maker
@@ -53,7 +53,7 @@ def read_log(
     Bounds and ranges have to be told because they have to be public: known before the log was.
 
     Raises:
-        BadInput: a column that is missing or holds no numbers, a bound or range that is missing,
+        InputError: a column that is missing or holds no numbers, a bound or range that is missing,
             an action that is missing or no arm, an arm twice, or what `Logged` refuses.
 
     >>> table = {"age": [34, 71], "shown": ["b", "a"], "click": [0, 1]}          # or a DataFrame
@@ -65,9 +65,9 @@ def read_log(
     played = one_kind(f"column {action!r}", _column(table, action))
     offered = sorted(set(played)) if arms is None else list(arms)
     if twice := [arm for k, arm in enumerate(offered) if arm in offered[:k]]:
-        raise BadInput(f"Expected every arm once in arms={offered}, got {twice[0]!r} twice.")
+        raise InputError(f"Expected every arm once in arms={offered}, got {twice[0]!r} twice.")
     if unknown := [arm for arm in played if arm not in offered]:
-        raise BadInput(f"Expected only actions among arms={offered}, got {unknown[0]!r}.")
+        raise InputError(f"Expected only actions among arms={offered}, got {unknown[0]!r}.")
     low, high = two_numbers("reward_range", reward_range)
     shown = _features(table, context, context_bound, len(played), most_outside)
     spec = ContextualSpec(
@@ -119,18 +119,18 @@ def _features(
     x = np.stack([_numbers(table, name) for name in context], axis=1)  # (n, d)
     if not isinstance(context, Mapping):
         if bound is None:
-            raise BadInput(
+            raise InputError(
                 f"Expected context={list(context)} to come with public ranges, as in context="
                 f"{{{context[0]!r}: (low, high)}}, or context_bound=None to be a number > 0, a "
                 "public bound on the norm of these columns."
             )
         return _Features(x, bound, 0)
     if bound is not None:
-        raise BadInput(f"Expected no context_bound={bound} beside ranges, which have a bound.")
+        raise InputError(f"Expected no context_bound={bound} beside ranges, which have a bound.")
     ranges = [two_numbers(f"context[{name!r}]", ends) for name, ends in context.items()]
     low, high = np.array(ranges).T
     if not ((low < high) & np.isfinite(high - low)).all():
-        raise BadInput(f"Expected context={dict(context)} to be ranges (low, high), low < high.")
+        raise InputError(f"Expected context={dict(context)} to be ranges (low, high), low < high.")
     names = [f"column {name!r}" for name in context]
     x, beyond = scaled(x, low, high, names, most_outside=most_outside)
     rows = np.column_stack([np.ones(n), x]) / sqrt(1 + len(context))
@@ -156,7 +156,7 @@ def record(
     player, streams = Uniform(), Streams([seed])
     spec = fits(player, problem.spec, ContextualSpec)
     if spec.delay:
-        raise BadInput(f"Expected delay={spec.delay} to be 0: a log has every reward in its row.")
+        raise InputError(f"Expected delay={spec.delay} to be 0: a log has every reward in its row.")
     problem.reset(streams.child("environment"))
     agent = player.make(spec, streams.child("agent"))
     rounds = []
@@ -176,7 +176,7 @@ def record(
 
 def _column(table: Any, name: str) -> Any:
     if name not in table:
-        raise BadInput(f"Expected a column {name!r}, the table has {list(table)}.")
+        raise InputError(f"Expected a column {name!r}, the table has {list(table)}.")
     return table[name]
 
 
@@ -185,4 +185,4 @@ def _numbers(table: Any, name: str) -> Floats:
     try:
         return reals(column)
     except ValueError:
-        raise BadInput(f"Expected column {name!r} to hold numbers.") from None
+        raise InputError(f"Expected column {name!r} to hold numbers.") from None

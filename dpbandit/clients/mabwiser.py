@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.clients.foreign import Foreign, Wrapped
 from dpbandit.specs.protocols import ContextualSpec
 
@@ -20,7 +20,7 @@ def mabwiser_policy(make: Callable[[list[int], int], Any]) -> Foreign:
     shown contexts, others are not.
 
     Raises:
-        BadInput: once made for arms that have rows of features, if the bandit is contextual.
+        InputError: once made for arms that have rows of features, if the bandit is contextual.
     """
     return Foreign(policy=partial(MabwiserPolicy, make))
 
@@ -34,7 +34,7 @@ class MabwiserPolicy(Wrapped):
         self._n_actions, self._told = spec.n_actions, 0
         self.inner = make(list(range(spec.n_actions)), seed)
         if self.inner.is_contextual and spec.shared:
-            raise BadInput(
+            raise InputError(
                 "Contextual bandits of mabwiser have a model for each arm and play one context for "
                 "all arms: choose another bandit or environment."
             )
@@ -46,7 +46,7 @@ class MabwiserPolicy(Wrapped):
         return self.inner.predict(*self._shown(context))
 
     def update(self, context: Floats, action: int, reward: float) -> None:
-        """One reward."""
+        """Learn one reward."""
         learn = self.inner.partial_fit if self._told else self.inner.fit
         learn([action], [reward], *self._shown(context))
         self._told += 1

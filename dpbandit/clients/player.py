@@ -6,8 +6,8 @@ import gymnasium as gym
 import numpy as np
 
 from dpbandit.base.arrays import clip_range
-from dpbandit.base.inputs import BadInput, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.privacy.books import Books
@@ -59,7 +59,7 @@ class Player:
     against the second. Whoever sees this user's reward, or the generator's seed, is not covered.
 
     Raises:
-        BadInput: actions that are not finitely many, bounds that are missing or out of range, an
+        InputError: actions that are not finitely many, bounds that are missing or out of range, an
             agent of another kind, an observation or action outside its space, a reward that is not
             one number, a round too many, too many contexts or rewards outside the bounds; an agent
             that plays what is no arm, or calls a mechanism that its ledger does not name.
@@ -92,9 +92,9 @@ class Player:
     ) -> None:
         whole("seed", seed, 0)
         if isinstance(config, type) or not callable(getattr(config, "make", None)):
-            raise BadInput(f"Expected config={config!r} to be an agent, such as LinUCB().")
+            raise InputError(f"Expected config={config!r} to be an agent, such as LinUCB().")
         if isinstance(config, Hindsight):
-            raise BadInput(
+            raise InputError(
                 f"Expected an agent that learns, got {config}: there is no hindsight yet."
             )
         self._bridge = Bridge(
@@ -133,14 +133,16 @@ class Player:
     def update(self, observation: Any, action: Any, reward: float) -> None:
         """Learn from one user: what she showed, what was played and what she gave."""
         if self._left == 0:
-            raise BadInput(f"The horizon of {self.spec.horizon} users is over: make a new Player.")
+            raise InputError(
+                f"The horizon of {self.spec.horizon} users is over: make a new Player."
+            )
         shown, arm = self._bridge.numbers(observation)[None], self._bridge.arm(action)
         try:
             given = np.array([one_number("reward", reward)])
             self._watch.see(shown[None], given[None])
-        except BadInput as mistake:
+        except InputError as mistake:
             done = self.spec.horizon - self._left
-            raise BadInput(f"In round {done + 1}: {mistake}") from None
+            raise InputError(f"In round {done + 1}: {mistake}") from None
         told = clip_range(given, self.spec.reward_low, self.spec.reward_high)
         with enrolled(self._roll):
             self._agent.update(self._bridge.clip(shown), np.array([arm]), told)

@@ -15,8 +15,8 @@ from inspect import signature
 from typing import Any, TypeAlias
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.clients.foreign import Foreign, Wrapped
 from dpbandit.offline.logs import Logged
 from dpbandit.specs.protocols import ContextualSpec
@@ -33,7 +33,7 @@ def river_policy(make: Callable[[int], Any]) -> Foreign:
     A policy whose `pull` takes a context is shown {"x0": ..., "x1": ...}; others are shown none.
 
     Raises:
-        BadInput: once made for arms that have rows of features, if the policy is contextual.
+        InputError: once made for arms that have rows of features, if the policy is contextual.
     """
     return Foreign(policy=partial(RiverPolicy, make))
 
@@ -45,20 +45,20 @@ class RiverPolicy(Wrapped):
         self.inner, self._arms = make(seed), list(range(spec.n_actions))
         self._contextual = "context" in signature(self.inner.pull).parameters
         if self._contextual and spec.shared:
-            raise BadInput(
+            raise InputError(
                 f"{type(self.inner).__name__} has a model for each arm and plays one context for "
                 "all arms: choose another policy or environment."
             )
         self._names = tuple(f"x{j}" for j in range(spec.dim))
 
     def act(self, context: Floats) -> Any:
-        """The arm it pulls."""
+        """The arm that the policy pulls."""
         if not self._contextual:
             return self.inner.pull(self._arms)
         return self.inner.pull(self._arms, context=self._named(context))
 
     def update(self, context: Floats, action: int, reward: float) -> None:
-        """One reward."""
+        """Learn one reward."""
         shown = (self._named(context),) if self._contextual else ()
         self.inner.update(action, *shown, reward)
 
@@ -89,7 +89,7 @@ def river_history(logged: Logged, *, arms: Sequence[Any] | None = None, seed: in
     """
     names = list(range(logged.spec.n_actions)) if arms is None else list(arms)
     if len(names) != logged.spec.n_actions:
-        raise BadInput(f"Expected {logged.spec.n_actions} arms, got {len(names)}.")
+        raise InputError(f"Expected {logged.spec.n_actions} arms, got {len(names)}.")
     n = len(logged.action)
     luck = Streams([seed]).uniforms("thinning").take(n)[:, 0]
     kept = luck * logged.propensity < (logged.lowest or 0.0)

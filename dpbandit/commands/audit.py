@@ -14,7 +14,7 @@ from dpbandit.auditing.everyone import audit_all, with_printed
 from dpbandit.auditing.report import SUFFIXES, plot_audit
 from dpbandit.auditing.views import View
 from dpbandit.base.files import check_writable, write_json
-from dpbandit.base.inputs import BadInput, one_of, privacy_target
+from dpbandit.base.inputs import InputError, one_of, privacy_target
 from dpbandit.commands.options import (
     Delta,
     Env,
@@ -69,7 +69,7 @@ def audit(
     """
     privacy_target(epsilon, delta)
     if everyone == (agent is not None) or (everyone and given(context, _OF_ONE)):
-        raise BadInput(
+        raise InputError(
             "Expected either one AGENT, with --env, --horizon, --set and --plot if wanted, or "
             "--all, which chooses a small problem for each."
         )
@@ -87,7 +87,7 @@ def audit(
     if agent is None:
         configs = dict[str, AgentConfig]()
         for name in AGENTS:
-            with suppress(BadInput):  # some noise needs delta > 0
+            with suppress(InputError):  # some noise needs delta > 0
                 configs[name] = parse_agent(name, epsilon=epsilon, delta=delta)
         reports = audit_all(with_printed(configs), **how)
         console.print(audit_table(reports))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dpbandit.base.files import check_writable, write_json
-from dpbandit.base.inputs import BadInput, privacy_target
+from dpbandit.base.inputs import InputError, privacy_target
 from dpbandit.commands.options import (
     Delta,
     Epsilon,
@@ -69,7 +69,7 @@ def compare(
     check_writable(json, *files)
     there = [] if overwrite else [file.name for file in files if file.exists()]
     if there:
-        raise BadInput(
+        raise InputError(
             f"Expected --out={out} to hold no results yet, found {', '.join(there)}: name another "
             "folder, or --overwrite."
         )
@@ -96,6 +96,6 @@ def _different(names: Iterable[str], **targets: float) -> dict[str, AgentConfig]
         config = parse_agent(name, **targets)
         for other, same in configs.items():
             if config == same:
-                raise BadInput(f"Expected every agent once: {other} and {name} are the same.")
+                raise InputError(f"Expected every agent once: {other} and {name} are the same.")
         configs[name] = config
     return configs

@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 
 from dpbandit.agents import AGENTS
 from dpbandit.agents.contextual.demand import PRICED
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.commands.tables import screen
 
 
@@ -50,12 +50,12 @@ class Once(TyperCommand):
     """A command that takes an option once, but for lists: the first of two would be lost unsaid."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As Typer; raises `BadInput` for an option that is given twice."""
+        """As Typer; raises `InputError` for an option that is given twice."""
         if not ctx.resilient_parsing:  # TAB
             *_, order = self.make_parser(ctx).parse_args(args=list(args))
             for option, times in Counter(order).items():
                 if times > 1 and not getattr(option, "multiple", True):
-                    raise BadInput(f"Expected {option.opts[-1]} once, got it {times} times.")
+                    raise InputError(f"Expected {option.opts[-1]} once, got it {times} times.")
         return super().parse_args(ctx, args)
 
 

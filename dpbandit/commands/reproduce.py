@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dpbandit.base.files import check_writable, write_json
-from dpbandit.base.inputs import BadInput, one_of
+from dpbandit.base.inputs import InputError, one_of
 from dpbandit.commands.options import (
     Horizon,
     JsonFile,
@@ -28,7 +28,7 @@ from dpbandit.studies.settings import parse_settings, setting_names, spelt_now
 
 
 class Calibration(StrEnum):
-    """Which constants."""
+    """Whose constants an agent takes."""
 
     certified = "certified"
     paper = "paper"
@@ -85,23 +85,23 @@ def reproduce(
         one_of("case", case, [*CASES, *TABLES])
     if list_cases:
         if more or given(context, [name for name in context.params if name != "list_cases"]):
-            raise BadInput("Expected --list alone: it shows every case.")
+            raise InputError("Expected --list alone: it shows every case.")
         print_cases()
         return
     if case in TABLES:
         if more or given(context, tuple(_OF_CASES)):
-            raise BadInput(
+            raise InputError(
                 f"Expected {case} without {', '.join(_OF_CASES.values())}: it is a table, which "
                 f"takes {', '.join(_OF_TABLES.values())}, --replicas, --seed and --json."
             )
         _redo(TABLES[case], reading, rows, replicas=replicas, seed=seed, out=out, json=json)
         return
     if given(context, tuple(_OF_TABLES)):
-        raise BadInput(
+        raise InputError(
             f"Expected {', '.join(_OF_TABLES.values())} only with a table: {', '.join(TABLES)}."
         )
     if case is None or agent is None:
-        raise BadInput("Expected a CASE and --agent ID (or --list, or a table).")
+        raise InputError("Expected a CASE and --agent ID (or --list, or a table).")
     words: dict[str, Any] = {"calibration": calibration and calibration.value, "noise": noise}
     words |= {"epsilon": epsilon, "delta": delta}
     named = {key: value for key, value in words.items() if value is not None}
@@ -109,7 +109,7 @@ def reproduce(
     said = {*named, *(["horizon"] if given(context, ["horizon"]) else [])}
     for key in chosen:
         if (meant := "horizon" if key == "T" else key) in said:
-            raise BadInput(f"Expected {meant} once, got it by --{meant} and by --set {key}=...")
+            raise InputError(f"Expected {meant} once, got it by --{meant} and by --set {key}=...")
     agent, told = spelt_now(agent, named | chosen)
     known = setting_names(agent)
     check_writable(json)

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.commands.options import say, warnings_said
 
 _SOME = 3
-"""Files told by name."""
+"""The most files that are told by name."""
 
 
 def sweep(
@@ -47,7 +47,7 @@ def sweep(
         print(json.dumps(Sweep.model_json_schema(), indent=2))
         return
     if file is None or out is None:
-        raise BadInput("Expected FILE and --out DIR (or --schema).")
+        raise InputError("Expected FILE and --out DIR (or --schema).")
     study = Sweep.read(file)
     try:
         with warnings_said():

@@ -1,4 +1,4 @@
-"""The Euclidean ball."""
+"""The Euclidean ball around the origin."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, norms
 from dpbandit.base.inputs import MOST_DIM, positive, whole
-from dpbandit.base.streams import Draws, Streams
+from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.domains.domain import Domain, Points, tame
 
 
@@ -40,12 +40,12 @@ class Ball(Domain):
 
     @property
     def outer_radius(self) -> float:
-        """The radius."""
+        """Largest distance of a point from the origin: the radius."""
         return self.radius
 
     @property
     def inner_radius(self) -> float:
-        """The radius."""
+        """Radius of a ball within: the ball's own."""
         return self.radius
 
     def lowest(self, v: Floats) -> Floats:

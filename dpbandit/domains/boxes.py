@@ -1,4 +1,4 @@
-"""The box."""
+"""The box: every coordinate at most a half width from 0."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import MOST_DIM, positive, whole
-from dpbandit.base.streams import Draws, Streams
+from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.domains.domain import Domain, Points, tame
 
 
@@ -46,7 +46,7 @@ class Box(Domain):
 
     @property
     def inner_radius(self) -> float:
-        """The half width."""
+        """Radius of the largest ball within: the half width."""
         return self.half_width
 
     def lowest(self, v: Floats) -> Floats:
@@ -54,7 +54,7 @@ class Box(Domain):
         return np.where(tame(v) > 0, -self.half_width, self.half_width)
 
     def project(self, q: Floats) -> Floats:
-        """Clipped."""
+        """The nearest point: every coordinate clipped."""
         return np.clip(tame(q), -self.half_width, self.half_width)
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:

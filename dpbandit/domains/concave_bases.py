@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, inside
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, inside
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains.domain import Domain, Points, constant, tame
 from dpbandit.domains.hit_and_run import Walk, between
 from dpbandit.domains.subspaces import sum_zero_basis
@@ -33,11 +33,11 @@ class ConcaveBase(Domain):
     def __post_init__(self) -> None:
         m = self.marginals
         if not isinstance(m, tuple) or len(m) < 2:
-            raise BadInput(f"Expected marginals={m!r} to be a tuple of at least two numbers.")
+            raise InputError(f"Expected marginals={m!r} to be a tuple of at least two numbers.")
         for mark in m:
             inside("marginals", mark, -1e9, 1e9, ends=True)
         if any(a < b for a, b in pairwise(m)) or m[0] == m[-1]:
-            raise BadInput(f"Expected marginals={m!r} to fall, and not all to be equal.")
+            raise InputError(f"Expected marginals={m!r} to fall, and not all to be equal.")
         object.__setattr__(self, "dim", len(m))
 
     @cached_property
@@ -58,7 +58,7 @@ class ConcaveBase(Domain):
 
     @cached_property
     def outer_radius(self) -> float:
-        """To any order."""
+        """Largest distance of a point from the origin, taken by the values in any order."""
         return float(np.linalg.norm(np.array(self.marginals) - self.centre))
 
     @cached_property

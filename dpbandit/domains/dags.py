@@ -6,21 +6,23 @@ from typing import TypeAlias
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 
 Arcs: TypeAlias = Sequence[tuple[int, int]]
 """(tail, head) of each edge, nodes numbered so that tail < head."""
 
 
 def numbered(edges: Sequence[tuple[Hashable, Hashable]]) -> dict[Hashable, int]:
-    """A number for every node such that all edges go upwards; `BadInput` if there is a cycle."""
+    """A number for every node such that all edges go upwards; `InputError` if there is a cycle."""
     waiting = dict.fromkeys(node for edge in edges for node in edge)
     number: dict[Hashable, int] = {}
     while waiting:
         blocked = {head for tail, head in edges if tail in waiting}
         free = [node for node in waiting if node not in blocked]
         if not free:
-            raise BadInput(f"Expected no cycle in the edges, and there is one in {list(waiting)}.")
+            raise InputError(
+                f"Expected no cycle in the edges, and there is one in {list(waiting)}."
+            )
         for node in free:
             number[node] = len(number)
             del waiting[node]

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 
 Points: TypeAlias = Callable[[], Floats]
 """A fresh point of the domain for each replica, (R, N) a call; copies (deep, or pickled) go on
@@ -98,7 +98,7 @@ class Domain(ABC):
 
     def project(self, q: Floats) -> Floats:
         """The nearest point of C, (R, N) -> (R, N)."""
-        raise BadInput(f"{type(self).__name__} has no exact projection: use Frank-Wolfe.")
+        raise InputError(f"{type(self).__name__} has no exact projection: use Frank-Wolfe.")
 
     @abstractmethod
     def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains.dags import (
     Arcs,
     even_split,
@@ -52,12 +52,12 @@ class Flows(Domain):
     def __post_init__(self) -> None:
         pairs = isinstance(self.edges, tuple) and all(isinstance(e, tuple) for e in self.edges)
         if not pairs or any(len(edge) != 2 for edge in self.edges):
-            raise BadInput(f"Expected edges={self.edges!r} to be a tuple of pairs (tail, head).")
+            raise InputError(f"Expected edges={self.edges!r} to be a tuple of pairs (tail, head).")
         for name in ("source", "sink"):
             if getattr(self, name) not in self._number:
-                raise BadInput(f"Expected {name}={getattr(self, name)!r} to be on an edge.")
+                raise InputError(f"Expected {name}={getattr(self, name)!r} to be on an edge.")
         if self._counts[1] < 2:
-            raise BadInput(f"Expected two paths from source to sink, not {self._counts[1]}.")
+            raise InputError(f"Expected two paths from source to sink, not {self._counts[1]}.")
         object.__setattr__(self, "dim", len(self.edges))
 
     @cached_property
@@ -78,7 +78,7 @@ class Flows(Domain):
 
     @cached_property
     def _used(self) -> list[bool]:
-        """Which edges are on a path."""
+        """Which edges are on a path from source to sink."""
         return [count > 0 for count in self._counts[0]]
 
     @cached_property
@@ -106,7 +106,7 @@ class Flows(Domain):
 
     @cached_property
     def _centres(self) -> tuple[Floats, float]:
-        """The centre and its r."""
+        """The centre, and the radius of a ball around it within."""
         assert self.basis is not None
         squares = np.vecdot(self.basis, self.basis)
         counts, total = self._counts

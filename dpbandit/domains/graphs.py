@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import BadInput, whole
+from dpbandit.base.inputs import InputError, whole
 
 Edges: TypeAlias = tuple[tuple[int, int], ...]
 """Pairs of vertices 0..n-1."""
@@ -18,14 +18,14 @@ def complete(vertices: int) -> Edges:
 
 
 def check_connected(edges: Edges, vertices: int) -> None:
-    """`BadInput` unless the edges are simple and connect the vertices 0..n-1."""
+    """`InputError` unless the edges are simple and connect the vertices 0..n-1."""
     if not isinstance(edges, tuple):
-        raise BadInput(f"Expected edges={edges!r} to be a tuple of pairs of vertices.")
+        raise InputError(f"Expected edges={edges!r} to be a tuple of pairs of vertices.")
     seen = set()
     for edge in edges:
         ends = frozenset(edge)
         if not isinstance(edge, tuple) or len(edge) != 2 or len(ends) != 2 or ends in seen:
-            raise BadInput(f"Expected the edge {edge!r} to join two vertices, and only once.")
+            raise InputError(f"Expected the edge {edge!r} to join two vertices, and only once.")
         for vertex in edge:
             whole("vertex", vertex, 0, vertices - 1)
         seen.add(ends)
@@ -33,7 +33,7 @@ def check_connected(edges: Edges, vertices: int) -> None:
     for _ in range(vertices):
         reached.update(v for edge in edges if reached & set(edge) for v in edge)
     if len(reached) < vertices:
-        raise BadInput(f"Expected the edges to connect all {vertices} vertices.")
+        raise InputError(f"Expected the edges to connect all {vertices} vertices.")
 
 
 def kruskal(weights: Floats, edges: Ints, vertices: int) -> Floats:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dpbandit.base.arrays import Floats, norms
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains.domain import Domain
 
 Chord: TypeAlias = Callable[[Floats, Floats], tuple[Floats, Floats]]

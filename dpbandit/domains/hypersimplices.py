@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import MOST_DIM, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains.domain import Domain, Points, constant, tame
 from dpbandit.domains.hit_and_run import Walk, between
 from dpbandit.domains.subspaces import sum_zero_basis

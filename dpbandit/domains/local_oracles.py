@@ -27,7 +27,7 @@ from math import sqrt
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints, norms, rows
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.domains.balls import Ball
 from dpbandit.domains.boxes import Box
 from dpbandit.domains.domain import Domain
@@ -76,7 +76,7 @@ def local_oracle(domain: Domain, replicas: int, *, geometry: float | None = None
     if geometry is None and isinstance(domain, Hypersimplex):
         geometry = domain.diameter
     if geometry is None:
-        raise BadInput(
+        raise InputError(
             f"No local linear oracle is known for {domain}: choose another agent or environment, "
             "or, for a polytope, give its constant by geometry=."
         )
@@ -92,7 +92,7 @@ class BallOracle(LocalOracle):
         self._radius, self.start = domain.radius, domain.centre
 
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
-        """See the table."""
+        """The local linear oracle: see the table of `LocalOracle`."""
         R, r, size = self._radius, radius[:, None], norms(g)
         n = g / np.where(size > 0, size, 1.0)
         length = norms(x)
@@ -114,7 +114,7 @@ class BoxOracle(LocalOracle):
         self._width, self.rho, self.start = domain.half_width, sqrt(domain.dim), domain.centre
 
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
-        """See the table."""
+        """The local linear oracle: see the table of `LocalOracle`."""
         return np.clip(x - radius[:, None] * np.sign(g), -self._width, self._width)
 
 
@@ -126,7 +126,7 @@ class SimplexOracle(LocalOracle):
         self.start = domain.centre
 
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
-        """See the table."""
+        """The local linear oracle: see the table of `LocalOracle`."""
         removed = dearest(x, g, self._reach * radius)
         p = x - removed
         p[rows(len(p)), g.argmin(axis=-1)] += removed.sum(axis=-1)
@@ -141,7 +141,7 @@ class L1Oracle(LocalOracle):
         self.rho, self.start = 2 * sqrt(domain.dim), domain.centre
 
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
-        """See the table."""
+        """The local linear oracle: see the table of `LocalOracle`."""
         held = np.abs(x) / self._radius
         slack = np.maximum(1 - held.sum(axis=-1, keepdims=True), 0.0)
         weights = np.concatenate([held, slack], axis=-1)
@@ -165,7 +165,7 @@ class PolytopeOracle(LocalOracle):
         self.start = corners.mean(axis=0)
 
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
-        """See the table."""
+        """The local linear oracle: see the table of `LocalOracle`."""
         cost = np.vecdot(self._atoms, g[:, None])
         self._removed = dearest(self._weights, cost, self._reach * radius)
         self._vertex = self._domain.lowest(g)

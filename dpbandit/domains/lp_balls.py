@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import MOST_DIM, inside, positive, whole
-from dpbandit.base.streams import Draws, Streams
+from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.domains.balls import Ball
 from dpbandit.domains.boxes import Box
 from dpbandit.domains.domain import Domain, Points, tame

@@ -1,6 +1,6 @@
 """Bases of the partition matroid."""
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.domains.hypersimplices import Hypersimplex
 from dpbandit.domains.products import Product
 
@@ -15,8 +15,8 @@ def partition_base(blocks: tuple[tuple[int, int], ...]) -> Product:
     5
     """
     if not blocks:
-        raise BadInput("Expected blocks=() to hold at least one pair (q, N).")
+        raise InputError("Expected blocks=() to hold at least one pair (q, N).")
     for pair in blocks:
         if len(pair) != 2:
-            raise BadInput(f"Expected the block {pair!r} to be a pair (q, N).")
+            raise InputError(f"Expected the block {pair!r} to be a pair (q, N).")
     return Product(tuple(Hypersimplex(dim=N, rank=q) for q, N in blocks))

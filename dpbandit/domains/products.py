@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains.domain import Domain, Points, constant
 
 
@@ -32,7 +32,7 @@ class Product(Domain):
     def __post_init__(self) -> None:
         parts = self.parts
         if not (isinstance(parts, tuple) and parts and all(isinstance(p, Domain) for p in parts)):
-            raise BadInput(f"Expected parts={parts!r} to be a tuple of at least one domain.")
+            raise InputError(f"Expected parts={parts!r} to be a tuple of at least one domain.")
         object.__setattr__(self, "dim", sum(part.dim for part in parts))
         object.__setattr__(self, "has_projection", all(part.has_projection for part in parts))
 
@@ -66,11 +66,11 @@ class Product(Domain):
 
     @cached_property
     def inner_radius(self) -> float:
-        """The least."""
+        """Radius of a ball within: the least of the parts."""
         return min(part.inner_radius for part in self.parts)
 
     def lowest(self, v: Floats) -> Floats:
-        """Part by part."""
+        """A minimiser of v . x, part by part."""
         return np.concatenate([p.lowest(w) for p, w in self._split(v)], axis=-1)
 
     def project(self, q: Floats) -> Floats:

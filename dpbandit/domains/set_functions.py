@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 
 SetFunction: TypeAlias = Callable[[frozenset[int]], float]
 
@@ -26,7 +26,7 @@ def value(function: SetFunction, mask: int) -> float:
     items = frozenset(i for i in range(mask.bit_length()) if mask >> i & 1)
     found = float(function(items))
     if not isfinite(found):
-        raise BadInput(f"Expected the function to be finite, not {found} at {set(items)}.")
+        raise InputError(f"Expected the function to be finite, not {found} at {set(items)}.")
     return found
 
 
@@ -42,13 +42,13 @@ def members(dim: int) -> Floats:
 
 
 def check_submodular(table: Floats, dim: int, tolerance: float) -> None:
-    """F(S + i) + F(S + j) >= F(S + i + j) + F(S) for all sets and pairs, or `BadInput`."""
+    """F(S + i) + F(S + j) >= F(S + i + j) + F(S) for all sets and pairs, or `InputError`."""
     masks = np.arange(2**dim)
     for i in range(dim):
         for j in range(i):
             both = table[masks | 1 << i | 1 << j] + table
             if (table[masks | 1 << i] + table[masks | 1 << j] - both).min() < -tolerance:
-                raise BadInput(f"Expected the function to be submodular: see items {j}, {i}.")
+                raise InputError(f"Expected the function to be submodular: see items {j}, {i}.")
 
 
 def shapley(table: Floats, dim: int) -> Floats:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, norms
 from dpbandit.base.inputs import MOST_DIM, positive, whole
-from dpbandit.base.streams import Draws, Streams
+from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.domains.domain import Domain, Points, constant, tame
 from dpbandit.domains.subspaces import sum_zero_basis
 from dpbandit.domains.thresholds import onto_simplex

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import MOST_DIM, BadInput, at_least, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import MOST_DIM, InputError, at_least, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains.domain import Domain, Points, constant, tame
 from dpbandit.domains.graphs import (
     Edges,
@@ -59,15 +59,15 @@ class SpanningTrees(Domain):
             check_connected(self.edges, self.vertices)
         object.__setattr__(self, "dim", len(self._pairs))
         if (self._block_sizes == 1).all():
-            raise BadInput("Expected the edges to hold a cycle: a tree is a single point.")
+            raise InputError("Expected the edges to hold a cycle: a tree is a single point.")
         at_least("inner_radius", self.inner_radius, 0)
         if self._complete or self._small:
             r = self._radius()
             if self.inner_radius > r * (1 + 1e-9):
-                raise BadInput(f"Expected inner_radius={self.inner_radius} <= {r}, a facet's.")
+                raise InputError(f"Expected inner_radius={self.inner_radius} <= {r}, a facet's.")
             object.__setattr__(self, "inner_radius", self.inner_radius or r)
         elif self.inner_radius == 0:
-            raise BadInput(
+            raise InputError(
                 f"Expected inner_radius=0.0 > 0: with vertices={self.vertices} > {_ENUMERATED} "
                 "it is computed for a complete graph alone."
             )
@@ -178,7 +178,7 @@ class SpanningTrees(Domain):
         Up to 12 vertices: beyond, nothing here tells for sure where a chord ends.
         """
         if not self._small:
-            raise BadInput(f"Expected vertices={self.vertices} <= {_ENUMERATED} for a sampler.")
+            raise InputError(f"Expected vertices={self.vertices} <= {_ENUMERATED} for a sampler.")
         return Walk(self, self._chord, streams, name)
 
     def _chord(self, x: Floats, u: Floats) -> tuple[Floats, Floats]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import MOST_DIM, whole
-from dpbandit.base.streams import Draws, Streams
+from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.domains.domain import Domain, Points, constant, tame
 from dpbandit.domains.subspaces import null_basis
 from dpbandit.domains.thresholds import onto_simplex

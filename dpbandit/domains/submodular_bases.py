@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, at_least, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, at_least, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains.domain import Domain, Points, constant, tame
 from dpbandit.domains.hit_and_run import Walk, between
 from dpbandit.domains.separation import separated
@@ -55,13 +55,13 @@ class SubmodularBase(Domain):
         whole("dim", self.dim, 2, 62)
         at_least("inner_radius", self.inner_radius, 0)
         if value(self.function, 0) != 0:
-            raise BadInput("Expected the function to be 0 at the empty set.")
+            raise InputError("Expected the function to be 0 at the empty set.")
         if self.given_centre is not None and len(self.given_centre) != self.dim:
-            raise BadInput(f"Expected given_centre={self.given_centre!r} of length {self.dim}.")
+            raise InputError(f"Expected given_centre={self.given_centre!r} of length {self.dim}.")
         if self._listed:
             self._check()
         elif self.given_centre is None or self.inner_radius == 0:
-            raise BadInput(
+            raise InputError(
                 f"Expected given_centre and inner_radius with dim={self.dim} > {LISTED}."
             )
 
@@ -69,16 +69,18 @@ class SubmodularBase(Domain):
         """F is submodular, and the centre and its radius are right or found."""
         check_submodular(self._table, self.dim, _TINY * self._scale)
         if self.affine_dim == 0:
-            raise BadInput("Expected the function not to be additive: its base is one point.")
+            raise InputError("Expected the function not to be additive: its base is one point.")
         lengths = np.linalg.norm(self.coordinates(self._members), axis=-1)
         facing = lengths > _TINY
         away = self._members[~facing] @ self.centre - self._table[~facing]
         room = (self._table - self._members @ self.centre)[facing] / lengths[facing]
         r = float(room.min())
         if r < _TINY or np.abs(away).max() > _TINY * self._scale:
-            raise BadInput(f"Expected given_centre={self.given_centre} inside the base polytope.")
+            raise InputError(f"Expected given_centre={self.given_centre} inside the base polytope.")
         if self.inner_radius > r * (1 + _TINY):
-            raise BadInput(f"Expected inner_radius={self.inner_radius} <= {r}, the nearest facet.")
+            raise InputError(
+                f"Expected inner_radius={self.inner_radius} <= {r}, the nearest facet."
+            )
         if self.inner_radius == 0:
             object.__setattr__(self, "inner_radius", r)
 
@@ -166,7 +168,7 @@ class SubmodularBase(Domain):
         Up to 12 items: beyond, nothing here tells for sure where a chord ends.
         """
         if not self._listed:
-            raise BadInput(f"Expected dim={self.dim} <= {LISTED} for a sampler.")
+            raise InputError(f"Expected dim={self.dim} <= {LISTED} for a sampler.")
         return Walk(self, self._chord, streams, name)
 
     def _chord(self, x: Floats, u: Floats) -> tuple[Floats, Floats]:

@@ -1,6 +1,6 @@
 """Best fixed points of losses that need all the data again: absolute, hinge, logistic, norms.
 
-This is the simulator's yardstick, not an agent: it keeps what every user brought.
+This finds the simulator's comparator, it is no agent: it keeps what every user brought.
 """
 
 import warnings
@@ -39,7 +39,7 @@ class SmoothedLoss(Protocol):
 
     @property
     def domain(self) -> Domain:
-        """The decisions."""
+        """The decisions whose losses are summed."""
         ...
 
     @property
@@ -91,7 +91,7 @@ class DataSum:
         self.gap = np.zeros(replicas)
 
     def add(self, datum: Floats) -> None:
-        """One more round."""
+        """Add one more round."""
         if self._count == self._data.shape[1]:
             self._data = np.concatenate([self._data, np.empty_like(self._data)], axis=1)
         self._data[:, self._count] = datum

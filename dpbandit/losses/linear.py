@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpbandit.base.arrays import Floats, clip_norm, clip_range
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.loss import Loss
 
@@ -72,7 +72,7 @@ class Experts(Loss):
         corners = np.eye(N)
         everywhere = self.domain.lowest(-corners)
         if not ((everywhere == corners).all() and self.domain.affine_dim == N - 1):
-            raise BadInput(f"Expected domain={self.domain!r} to be the simplex.")
+            raise InputError(f"Expected domain={self.domain!r} to be the simplex.")
 
     @property
     def datum_shape(self) -> tuple[int, ...]:

@@ -60,14 +60,14 @@ class Loss(ABC):
     def admissible(self, z: Floats) -> Floats:
         """The datum moved into the public set; non-finite data become a public constant."""
 
-    def admitted(self, told: Floats, replicas: int) -> Floats:
+    def admitted(self, feedback: Floats, replicas: int) -> Floats:
         """What an agent was told, (R, *datum_shape), as `admissible` data.
 
-        Raises `BadInput` for any other shape, because broadcast over the gradient's entries one
+        Raises `InputError` for any other shape, because broadcast over the gradient's entries one
         number would count as often as there are entries, beyond all sensitivities.
         """
-        shaped("data", np.asarray(told), (replicas, *self.datum_shape))
-        return self.admissible(told)
+        shaped("data", np.asarray(feedback), (replicas, *self.datum_shape))
+        return self.admissible(feedback)
 
     @abstractmethod
     def value(self, x: Floats, z: Floats) -> Floats:

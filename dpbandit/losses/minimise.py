@@ -13,7 +13,7 @@ from dpbandit.domains.domain import Domain
 
 _STEPS = 20_000
 _CORNERS = 500
-"""Corrective steps at most."""
+"""The most corrective steps of one minimisation."""
 _SINGULAR = 1e-12
 """Eigenvalues below this part of the largest count as 0."""
 

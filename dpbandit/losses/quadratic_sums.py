@@ -42,7 +42,7 @@ class QuadraticSum:
         self.gap: Floats = np.zeros(replicas)
 
     def add(self, datum: Floats) -> None:
-        """One more round."""
+        """Add one more round."""
         self._block[:, self._count % _BLOCK] = datum
         self._count += 1
         if self._count % _BLOCK == 0:

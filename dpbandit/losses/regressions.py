@@ -16,7 +16,7 @@ from math import inf
 from scipy.special import expit
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, inside, positive
+from dpbandit.base.inputs import InputError, inside, positive
 from dpbandit.domains.lp_balls import LpBall
 from dpbandit.losses.predictions import Logistic, Prediction, Squared, hyperbola
 
@@ -31,7 +31,7 @@ class Regression(Prediction):
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, LpBall):
-            raise BadInput(f"Expected domain={self.domain!r} to be an LpBall.")
+            raise InputError(f"Expected domain={self.domain!r} to be an LpBall.")
         positive("bound", self.bound)
 
     @cached_property

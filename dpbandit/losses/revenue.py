@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, inside
+from dpbandit.base.inputs import InputError, inside
 from dpbandit.domains.boxes import Box
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.minimise import minimise_quadratic
@@ -45,19 +45,19 @@ class Revenue(Loss):
         N, B = self.domain.dim, np.array(self.effects, dtype=np.float64)
         inside("spread", self.spread, 0, 1, ends=True)
         if N > _MOST_GOODS:
-            raise BadInput(f"Expected at most {_MOST_GOODS} goods, got {N}.")
+            raise InputError(f"Expected at most {_MOST_GOODS} goods, got {N}.")
         if B.shape != (N, N) or not (B == B.T).all() or not np.linalg.eigvalsh(B)[0] > 0:
-            raise BadInput(
+            raise InputError(
                 f"Expected effects={self.effects} to be a symmetric positive definite "
                 f"{N} x {N} matrix: else profit is not concave."
             )
         for name in ("list_prices", "demand", "unit_costs"):
             if np.shape(getattr(self, name)) != (N,):
-                raise BadInput(f"Expected {name}={getattr(self, name)} to be {N} numbers.")
+                raise InputError(f"Expected {name}={getattr(self, name)} to be {N} numbers.")
         if not (np.array(self.unit_costs) < self._corners.min(axis=0)).all():
-            raise BadInput(f"Expected unit_costs={self.unit_costs} below all prices.")
+            raise InputError(f"Expected unit_costs={self.unit_costs} below all prices.")
         if not self._least_units() >= -1e-9:
-            raise BadInput(
+            raise InputError(
                 f"Expected demand={self.demand} to stay positive at all prices and for all users, "
                 f"got down to {self._least_units():.3g} units: lower prices, spread or effects."
             )

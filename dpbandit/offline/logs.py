@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, clip_norm
-from dpbandit.base.inputs import BadInput, inside, positive, reals, shaped
+from dpbandit.base.inputs import InputError, inside, positive, reals, shaped
 from dpbandit.specs.outside import Outside, Watch
 from dpbandit.specs.protocols import ContextualSpec
 
@@ -24,7 +24,7 @@ class Logged:
     Contexts beyond the bound of the spec are clipped to it; rewards stay as they came, and private
     agents clip what they learn from.
 
-    Raises `BadInput` where shapes do not fit, where more of the contexts or of the rewards lie
+    Raises `InputError` where shapes do not fit, where more of the contexts or of the rewards lie
     outside the bounds of the spec than its `most_outside` allows (less is said in a warning), where
     the actions were not randomised (a propensity of 1), and where some arm was logged far more or
     less often than the propensities say (a true log is refused with probability at most 4e-8 for
@@ -59,7 +59,7 @@ class Logged:
             positive("lowest", self.lowest)
         spec, n = self.spec, action.size
         if n == 0:
-            raise BadInput("Expected at least one logged round.")
+            raise InputError("Expected at least one logged round.")
         shaped("logged contexts", self.context, (n, *spec.context_shape))
         shaped("logged actions", action, (n,))
         shaped("logged rewards", self.reward, (n,))
@@ -74,7 +74,7 @@ class Logged:
         self.lowest = least if self.lowest is None else self.lowest
         most = min(1 / spec.n_actions, least)
         if not self.lowest <= most * (1 + 1e-9):
-            raise BadInput(
+            raise InputError(
                 f"Expected lowest={self.lowest:.4g} to be at most {most:.4g}, 1 / n_actions and "
                 "every propensity: were these actions drawn at random?"
             )
@@ -103,7 +103,7 @@ class Logged:
         slack = sqrt(2 * _RARE * n * (1 / lowest - 1)) + _RARE / (3 * lowest)
         for arm, total in enumerate(found.tolist()):
             if abs(total - n) > slack:
-                raise BadInput(
+                raise InputError(
                     f"Expected the propensities to be true: by them arm {arm} was logged as in "
                     f"{total:.0f} of n={n} rounds, more than {slack:.0f} away."
                 )
@@ -113,7 +113,7 @@ def one_kind(name: str, names: Any) -> list[Any]:
     """A column of names, say of arms, as a list.
 
     Raises:
-        BadInput: it is no column, a name is missing (None, NaN) or neither text nor a number, or
+        InputError: it is no column, a name is missing (None, NaN) or neither text nor a number, or
             both occur: nobody shall guess whether 1 and "1" are the same.
     """
     try:
@@ -121,11 +121,11 @@ def one_kind(name: str, names: Any) -> list[Any]:
     except ValueError:  # ragged
         column = np.empty(())
     if column.ndim != 1:
-        raise BadInput(f"Expected {name} to hold one entry for each row.")
+        raise InputError(f"Expected {name} to hold one entry for each row.")
     found: list[Any] = column.tolist()
     for row, entry in enumerate(found):
         if not _kind(entry) or _kind(entry) != _kind(found[0]) or entry != entry:
-            raise BadInput(
+            raise InputError(
                 f"Expected {name} to be all text or all numbers, none missing, got {entry!r} in "
                 f"row {row}."
             )
@@ -142,10 +142,10 @@ def _floats(name: str, values: Any) -> Floats:
     try:
         return reals(values)
     except ValueError:
-        raise BadInput(f"Expected {name} to be an array of numbers.") from None
+        raise InputError(f"Expected {name} to be an array of numbers.") from None
 
 
 def _refuse(what: str, fine: npt.ArrayLike) -> None:
     fine = np.asarray(fine)
     if not fine.all():
-        raise BadInput(f"Expected a log of {what}, got another in row {int((~fine).argmax())}.")
+        raise InputError(f"Expected a log of {what}, got another in row {int((~fine).argmax())}.")

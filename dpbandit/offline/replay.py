@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import BadInput, one_of, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, one_of, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.offline.logs import Logged
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import enrolled
@@ -112,7 +112,7 @@ def replay(
         seed: a whole number >= 0.
 
     Raises:
-        BadInput: an argument out of range, an agent that does not fit, or no round kept; "blank"
+        InputError: an argument out of range, an agent that does not fit, or no round kept; "blank"
             where `lowest` was read off the log, or where arms are prices: a model of demand has
             features of its own, which a context of 0 does not silence. An agent that plays what is
             no arm, or calls a mechanism that its ledger does not name.
@@ -130,18 +130,18 @@ def replay(
     whole("seed", seed, 0)
     one_of("discarded", discarded, COVERS)
     if isinstance(config, Hindsight):
-        raise BadInput(f"Expected an agent to replay, got {config}: hindsight needs all rewards.")
+        raise InputError(f"Expected an agent to replay, got {config}: hindsight needs all rewards.")
     n = len(logged.action)
     if discarded == "blank":
         if horizon is not None:
-            raise BadInput(f"Expected horizon={horizon} only with discarded='skip'.")
+            raise InputError(f"Expected horizon={horizon} only with discarded='skip'.")
         if not logged.lowest_is_public:
-            raise BadInput(
+            raise InputError(
                 "Expected lowest= to be given with the log for discarded='blank': the least "
                 "propensity, read off the log, is somebody's data and thins everybody's rounds."
             )
         if isinstance(logged.spec, PriceListSpec):
-            raise BadInput(
+            raise InputError(
                 "Expected arms that are not prices for discarded='blank': to a model of demand a "
                 "context of 0 is a user like any other."
             )
@@ -153,7 +153,7 @@ def replay(
     rows = [_one_pass(config, spec, logged, Streams([(seed, i)]), discarded) for i in range(passes)]
     weight = np.bincount(np.concatenate(rows), minlength=n)  # how often each user was kept
     if not weight.any():
-        raise BadInput(f"Expected more than n={n} logged rounds: the agent agreed with none.")
+        raise InputError(f"Expected more than n={n} logged rounds: the agent agreed with none.")
     mean = float(weight @ logged.reward / weight.sum())
     error = sqrt(float(np.square(weight * (logged.reward - mean)).sum())) / int(weight.sum())
     return Replay(

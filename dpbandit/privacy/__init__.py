@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dpbandit.privacy.choices.sparse_vector import (
         SegmentAboveThreshold as SegmentAboveThreshold,
     )
-    from dpbandit.privacy.mechanism import BudgetExceeded as BudgetExceeded
+    from dpbandit.privacy.mechanism import BudgetExceededError as BudgetExceededError
     from dpbandit.privacy.mechanism import Mechanism as Mechanism
     from dpbandit.privacy.noise.laws import Gaussian as Gaussian
     from dpbandit.privacy.noise.laws import Gumbel as Gumbel
@@ -64,7 +64,7 @@ _HOMES = {
     "choices.noisy_vertex": "NoisyVertex",
     "choices.selection": "OneShotTopK",
     "choices.sparse_vector": "SegmentAboveThreshold",
-    "mechanism": "BudgetExceeded Mechanism",
+    "mechanism": "BudgetExceededError Mechanism",
     "noise.laws": "Gaussian Gumbel KNorm Laplace",
     "statistics.arm_sums": "ArmSums",
     "statistics.directions": "SignedDirections",

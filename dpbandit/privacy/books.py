@@ -3,7 +3,7 @@
 from collections import Counter
 from math import inf
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.sequential import Sequential
 from dpbandit.privacy.accounting.spends import Parallel, Spend
@@ -25,7 +25,7 @@ class Books:
 
     >>> from dpbandit.privacy.mechanism import enrolled
     >>> from dpbandit.privacy.sums.one_point import LocalValues
-    >>> from dpbandit.base.streams import Streams
+    >>> from dpbandit.base.random_streams import Streams
     >>> import numpy as np
     >>> values = LocalValues(Streams([0]), low=0, high=1, noise_multiplier=2)
     >>> with enrolled() as roll:
@@ -33,12 +33,12 @@ class Books:
     >>> Books("Mine", Ledger((values.spend,)), roll).check(users=1)
     >>> Books("Mine", Ledger(), roll).check(users=1)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    dpbandit.base.inputs.BadInput: Expected the ledger of Mine to name 'local laplace values', ...
+    dpbandit.base.inputs.InputError: Expected the ledger of Mine to name 'local laplace values', ...
     """
 
     def __init__(self, owner: str, ledger: Ledger, roll: Roll) -> None:
         if not isinstance(ledger, Ledger):
-            raise BadInput(f"Expected the agent of {owner} to have a Ledger, got {ledger!r}.")
+            raise InputError(f"Expected the agent of {owner} to have a Ledger, got {ledger!r}.")
         self._owner, self._roll, self._read = owner, roll, 0
         self._entries = Counter(part for spend in ledger.spends for part in _parts(spend))
         self._left = self._entries.copy()
@@ -48,7 +48,7 @@ class Books:
         }
 
     def check(self, users: int) -> None:
-        """Raise `BadInput` for what is not paid, once that many users have been heard."""
+        """Raise `InputError` for what is not paid, once that many users have been heard."""
         if not self._promises:
             return
         calls = self._roll.calls
@@ -58,7 +58,7 @@ class Books:
         for entry, mechanisms in self._parallel.items():
             made = sum(calls[mechanism] for mechanism in mechanisms)
             if made > users * self._left[entry]:
-                raise BadInput(
+                raise InputError(
                     f"Expected the mechanisms of {entry.note!r} in the ledger of {self._owner} to "
                     f"hear no user twice, got {made} calls for {users} users: give the ledger the "
                     "spend of each, as they add up."
@@ -74,14 +74,14 @@ class Books:
                 mechanisms.append(mechanism)
                 return
         why = "which it calls" if not owed <= self._entries else "once for each that it calls"
-        raise BadInput(
+        raise InputError(
             f"Expected the ledger of {self._owner} to name {mechanism.spend.note!r}, {why}: make "
             "it Ledger((mechanism.spend, ...)) of all mechanisms, or no_privacy(...)."
         )
 
 
 def _parts(spend: Spend) -> tuple[Spend, ...]:
-    """What adds up to it."""
+    """The spends that add up to this one."""
     if not isinstance(spend, Sequential):
         return (spend,)
     return tuple(part for one in spend.parts for part in _parts(one))

@@ -1,4 +1,4 @@
-"""The one door: data about a user reaches the future only through `Mechanism.__call__`."""
+"""Mechanisms: data about a user reaches the future only through `Mechanism.__call__`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.accounting.spends import Spend
 
 Witness: TypeAlias = Callable[["Mechanism", tuple[npt.NDArray[Any], ...], Any], None]
@@ -19,7 +19,7 @@ _witness: ContextVar[Witness | None] = ContextVar("witness", default=None)
 _roll: ContextVar["Roll | None"] = ContextVar("roll", default=None)
 
 
-class BudgetExceeded(BadInput):
+class BudgetExceededError(InputError):
     """A mechanism was called more often than its ledger entry covers."""
 
 
@@ -27,8 +27,8 @@ class Mechanism(ABC):
     """Counts its uses, refuses an overdraft, and hands on nothing but releases.
 
     Exact private state (running sums, pending batches) lives inside the mechanism; an agent
-    keeps only what a call returns. Two tests watch this door for every agent: two loud users
-    must not move `query` by more than `sensitivity`, and with the releases held fixed nothing
+    keeps only what a call returns. Two tests watch over every agent: two extreme
+    users must not move `query` by more than `sensitivity`, and with the releases held fixed nothing
     outside a mechanism may depend on the changed user.
     """
 
@@ -44,7 +44,7 @@ class Mechanism(ABC):
     def __call__(self, *datum: npt.NDArray[Any]) -> Floats | None:
         """One round of raw data, arrays (R, ...) -> a release (R, ...), or None: none is due."""
         if self._used >= self.uses:
-            raise BudgetExceeded(
+            raise BudgetExceededError(
                 f"{self.spend.note}: call {self._used + 1} exceeds uses={self.uses}; "
                 "make the agent for a longer horizon."
             )
@@ -72,7 +72,7 @@ class Roll:
         self._inside = False
 
     def through(self, mechanism: Mechanism, datum: tuple[npt.NDArray[Any], ...]) -> Floats | None:
-        """Its release."""
+        """What `mechanism` releases for `datum`, with its call on the roll."""
         if self._inside:
             return mechanism._release(*datum)
         self.calls[mechanism] = self.calls.get(mechanism, 0) + 1

@@ -60,7 +60,7 @@ class Look(NamedTuple):
 
     @classmethod
     def of(cls, run: AgentRun) -> "Look":
-        """The look of a run."""
+        """Colour, dashes and label of a run."""
         proof = run.certificate
         return cls(run.name, 0 < proof.claimed_epsilon < inf, proof.claimed_delta)
 

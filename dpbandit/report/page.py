@@ -54,7 +54,7 @@ def write_report(
     An unfinished sweep has a report of what is there, which says on top how much that is.
 
     Raises:
-        BadInput: no results there, no agent called `baseline`, a damaged file, or one that cannot
+        InputError: no results there, no agent called `baseline`, a damaged file, or one that cannot
             be written.
     """
     folder = Path(folder)

@@ -108,7 +108,7 @@ def differences(results: Results, baseline: str, *, level: float = 0.95) -> "pd.
     (epsilon, delta), a run is compared with its own target.
 
     Raises:
-        BadInput: no run is called `baseline`.
+        InputError: no run is called `baseline`.
     """
     import pandas as pd
 

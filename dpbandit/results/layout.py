@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dpbandit.base.files import check_writable
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 
 FORMAT = 1
 """Of all that is said here and in sweep.json; files without a number are older, and of this one."""
@@ -43,16 +43,16 @@ def stored(folder: Path) -> list[Path]:
 
 
 def check_places(folder: Path, *, audits: bool) -> None:
-    """Raise `BadInput` unless blocks, and audits if there are any, can be written."""
+    """Raise `InputError` unless blocks, and audits if there are any, can be written."""
     check_writable(block_file(folder, "any", 0, 0))
     if audits:
         check_writable(audit_file(folder, "any"))
 
 
 def check_format(file: Path, number: object) -> None:
-    """Raise `BadInput` unless sweep.json is of the format that this program knows."""
+    """Raise `InputError` unless sweep.json is of the format that this program knows."""
     if number != FORMAT:
-        raise BadInput(
+        raise InputError(
             f"Expected {file} in format={FORMAT}, which this program knows, got format={number!r}: "
             "read it with the program that wrote it, or choose another folder."
         )

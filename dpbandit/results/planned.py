@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from dpbandit.base.checked import as_declared, made
 from dpbandit.base.files import is_there, parse_json, read_text
-from dpbandit.base.inputs import BadInput, whole
+from dpbandit.base.inputs import InputError, whole
 from dpbandit.results.layout import FORMAT, check_format, plan_file
 from dpbandit.results.runs import run_key
 
@@ -16,7 +16,7 @@ _KEY = re.compile(r"[0-9a-f]{16}")
 T = TypeVar("T")
 
 
-class Damaged(BadInput):
+class Damaged(InputError):
     """Not what a sweep wrote."""
 
 
@@ -93,7 +93,7 @@ def planned(folder: Path) -> Planned | None:
     """The sweep in `folder`, None where there is none.
 
     Raises:
-        BadInput: its sweep.json is damaged, of an unknown format, or cannot be read.
+        InputError: its sweep.json is damaged, of an unknown format, or cannot be read.
     """
     file = plan_file(folder)
     if not is_there(file):
@@ -107,7 +107,7 @@ def read_audit(file: Path) -> AuditFile:
     """An audit of a sweep.
 
     Raises:
-        BadInput: it is not what was written, as its hash or a type says, or cannot be read.
+        InputError: it is not what was written, as its hash or a type says, or cannot be read.
     """
     return _read(file, AuditFile, "resume the sweep (--resume), which audits again", hashed=True)
 

@@ -16,12 +16,18 @@ import numpy as np
 
 from dpbandit.base.arrays import Ints
 from dpbandit.base.files import is_there, plain, write_atomically, write_csv, write_json
-from dpbandit.base.inputs import BadInput, one_of
+from dpbandit.base.inputs import InputError, one_of
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.results.layout import stored
 from dpbandit.results.planned import Planned, planned
 from dpbandit.results.runs import AgentRun, merged, standard_error
-from dpbandit.results.store import Corrupt, Foreign, frame_of, read_runs, write_runs
+from dpbandit.results.store import (
+    CorruptFileError,
+    ForeignFileError,
+    frame_of,
+    read_runs,
+    write_runs,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +63,7 @@ class Results:
         was run last, does not ask for. A warning also says how much of a sweep is missing.
 
         Raises:
-            BadInput: nothing can be read, or nothing of what the sweep asks for; pieces do not
+            InputError: nothing can be read, or nothing of what the sweep asks for; pieces do not
                 belong together; the sweep's own file is damaged.
         """
         text = os.fspath(path)
@@ -73,19 +79,19 @@ class Results:
         for file in sorted(files):
             try:
                 runs = read_runs(file)
-            except (Corrupt, Foreign) as mistake:
+            except (CorruptFileError, ForeignFileError) as mistake:
                 warnings.warn(f"Left out: {mistake}", stacklevel=2)
                 continue
             for run in runs:
                 pieces.setdefault(run.key, []).append(run)
         if not pieces:
-            raise BadInput(f"Expected path={text!r} to hold results of dpbandit, found none.")
+            raise InputError(f"Expected path={text!r} to hold results of dpbandit, found none.")
         runs = [merged(parts) for parts in pieces.values()]
         plan = planned(places[0]) if len(places) == 1 else None
         if plan is not None:
             runs = _as_planned(runs, plan)
             if not runs:
-                raise BadInput(
+                raise InputError(
                     f"Expected path={text!r} to hold results that its sweep asks for, found none: "
                     f"the {len(pieces)} runs that are there are of another one. Resume the sweep."
                 )
@@ -97,13 +103,13 @@ class Results:
         """The runs with this problem, environment, horizon, seed, agent, epsilon or delta.
 
         Raises:
-            BadInput: an unknown name, or no such run.
+            InputError: an unknown name, or no such run.
         """
         for name in choice:
             one_of("choice", name, _CHOICES)
         runs = [run for run in self.runs if all(_CHOICES[k](run) == v for k, v in choice.items())]
         if not runs:
-            raise BadInput(f"Expected runs with {choice}, found none of {len(self.runs)}.")
+            raise InputError(f"Expected runs with {choice}, found none of {len(self.runs)}.")
         return Results(tuple(runs))
 
     @property
@@ -198,7 +204,7 @@ class Results:
         """Any run, where all are on one problem."""
         setups = {(run.setup.problem, run.setup.horizon, run.setup.seed) for run in self.runs}
         if len(setups) != 1:
-            raise BadInput(
+            raise InputError(
                 f"Expected runs on one problem, got {len(setups)} (problem, horizon, seed): choose "
                 "with where(problem=..., horizon=...)."
             )
@@ -251,7 +257,7 @@ def plot_certificate(proof: Certificate, path: Path, *, title: str) -> Path:
     """The certified curve delta(epsilon) beside the claim, as PNG, SVG or PDF."""
     one_of("suffix of the plot", path.suffix, FORMATS)
     if proof.claimed_delta == 0 or isinf(proof.claimed_epsilon):
-        raise BadInput("Expected an agent with a claim (epsilon, delta > 0) to plot a curve of.")
+        raise InputError("Expected an agent with a claim (epsilon, delta > 0) to plot a curve of.")
     from dpbandit.results.plots import delta_curve
 
     brief = proof.ledger.brief

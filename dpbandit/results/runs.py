@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.checked import with_floats
 from dpbandit.base.files import plain
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.base.provenance import PROGRAM
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.specs.protocols import AgentConfig
@@ -85,14 +85,14 @@ def merged(pieces: Sequence[AgentRun]) -> AgentRun:
     """One run out of pieces of it, in order of its replicas; the same replica may come twice.
 
     Raises:
-        BadInput: the pieces are of different programs, or differ in a replica that they share.
+        InputError: the pieces are of different programs, or differ in a replica that they share.
     """
     first, *rest = pieces
     if not rest:
         return first
     programs = {tuple(piece.provenance.get(part) for part in PROGRAM) for piece in pieces}
     if len(programs) > 1:
-        raise BadInput(
+        raise InputError(
             f"Expected the replicas of {first.name} on {first.setup.problem} to be of one program, "
             f"got {sorted(programs, key=str)} {PROGRAM}."
         )
@@ -104,7 +104,7 @@ def merged(pieces: Sequence[AgentRun]) -> AgentRun:
     for what, table in tables.items():
         tables[what] = table[..., once]
         if not np.array_equal(tables[what][..., back], table, equal_nan=True):
-            raise BadInput(
+            raise InputError(
                 f"Expected the same {what} of {first.name} on {first.setup.problem} wherever a "
                 "replica is stored twice: choose files of one sweep."
             )

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpbandit.base.checked import made
 from dpbandit.base.files import check_readable, parse_json, write_atomically
-from dpbandit.base.inputs import BadInput, whole
+from dpbandit.base.inputs import InputError, whole
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.results.marks import log_marks
 from dpbandit.results.runs import AgentRun, Setup
@@ -33,11 +33,11 @@ _LARGEST = 1e60
 _WORDS = ("problem", "environment", "horizon", "seed", "agent", "epsilon", "delta", "config")
 
 
-class Foreign(BadInput):
+class ForeignFileError(InputError):
     """A parquet file, but none that dpbandit wrote."""
 
 
-class Corrupt(BadInput):
+class CorruptFileError(InputError):
     """Not a whole file, or not the numbers that were written."""
 
 
@@ -57,9 +57,9 @@ def read_runs(path: Path) -> list[AgentRun]:
     """The runs in a file that `write_runs` wrote, with every hash verified.
 
     Raises:
-        Foreign: a parquet file of somebody else, or of another format.
-        Corrupt: not parquet, or not what was written.
-        BadInput: there is no such file, or it may not be read.
+        ForeignFileError: a parquet file of somebody else, or of another format.
+        CorruptFileError: not parquet, or not what was written.
+        InputError: there is no such file, or it may not be read.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -68,24 +68,30 @@ def read_runs(path: Path) -> list[AgentRun]:
     try:
         table = parquet.read_table(path, partitioning=None)
     except PermissionError as error:
-        raise BadInput(f"Cannot read {path}: {error.strerror or error}.") from None
+        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from None
     except (OSError, pa.ArrowException) as error:
-        raise Corrupt(f"Cannot read {path} as parquet: {str(error).splitlines()[0]}") from None
+        raise CorruptFileError(
+            f"Cannot read {path} as parquet: {str(error).splitlines()[0]}"
+        ) from None
     try:
         document = parse_json((table.schema.metadata or {}).get(_KEY, b"{}"))
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
-            raise Foreign(f"Expected {path} to hold runs of dpbandit in format {_FORMAT}.")
+            raise ForeignFileError(f"Expected {path} to hold runs of dpbandit in format {_FORMAT}.")
         if document["hash"] != _hash(table, document["runs"]):
-            raise Corrupt(f"Expected {path} to hold the numbers that were written: they differ.")
+            raise CorruptFileError(
+                f"Expected {path} to hold the numbers that were written: they differ."
+            )
         runs = _runs(table, [made(_Facts, facts) for facts in parse_json(document["runs"])])
         frame, told = frame_of(runs), table.to_pandas()
         if not all(np.array_equal(told[name], frame[name]) for name in _WORDS):
-            raise Corrupt(f"Expected {path} to name what was run: its columns say otherwise.")
-    except (Foreign, Corrupt):
+            raise CorruptFileError(
+                f"Expected {path} to name what was run: its columns say otherwise."
+            )
+    except (ForeignFileError, CorruptFileError):
         raise
     except (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
         why = " ".join(str(error).split())[:200] or type(error).__name__
-        raise Corrupt(f"Expected {path} to hold whole runs: {why.rstrip('.')}.") from None
+        raise CorruptFileError(f"Expected {path} to hold whole runs: {why.rstrip('.')}.") from None
     return runs
 
 

@@ -4,29 +4,29 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dpbandit.agents import BestFixed, Centre, Uniform
 from dpbandit.base.arrays import Ints
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Seed
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Seed
 from dpbandit.running.loop import Log, play
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import AgentConfig, Hindsight, Problem, Spec
 
 
 def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, AgentConfig]:
-    """The agents, and uniform play and the best dumb player where they are missing.
+    """The agents, and uniform play and the best fixed action where they are missing.
 
     On a convex domain staying in the centre is dumb, too, and often better than uniform play.
-    Raises `BadInput` where another agent has the name of one of them.
+    Raises `InputError` where another agent has the name of one of them.
     """
     configs = dict(agents)
-    yardsticks: dict[str, AgentConfig] = {"Uniform": Uniform(), "BestFixed": BestFixed()}
+    baselines: dict[str, AgentConfig] = {"Uniform": Uniform(), "BestFixed": BestFixed()}
     if isinstance(spec, ConvexSpec):
-        yardsticks["Centre"] = Centre()
-    for name, baseline in yardsticks.items():
+        baselines["Centre"] = Centre()
+    for name, baseline in baselines.items():
         if baseline in configs.values():
             continue
         if name in configs:
-            raise BadInput(
-                f"Expected a name other than {name!r} for {configs[name]}: a yardstick has it."
+            raise InputError(
+                f"Expected a name other than {name!r} for {configs[name]}: a baseline has it."
             )
         configs[name] = baseline
     return configs
@@ -40,7 +40,7 @@ def play_any(
     marks: Ints,
     advance: Callable[[int], None] = lambda rounds: None,
 ) -> Log:
-    """As `play`; for a yardstick that needs an answer somebody else meets the users first."""
+    """As `play`; for a baseline that needs an answer somebody else meets the users first."""
     if isinstance(config, Hindsight):
         config = config.with_answer(play(problem, Uniform(), seeds, marks=marks).best_fixed)
     return play(problem, config, seeds, marks=marks, advance=advance)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import JOINT_DP
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.specs.protocols import AgentConfig, Spec, check_config
@@ -13,7 +13,7 @@ def certify(config: AgentConfig, spec: Spec, *, accountants: bool = True) -> Cer
 
     The claim is the config's `epsilon` and `delta`, where it has them; the notion of privacy is the
     problem's. The ledger is believed: that nothing is missing there is seen by playing. Raises
-    `BadInput` for what is no config, or does not fit.
+    `InputError` for what is no config, or does not fit.
     """
     check_config(config)
     ledger = config.make(spec, Streams([0])).ledger

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.base.inputs import MOST_REPLICAS, MOST_ROUNDS, BadInput, named, whole
+from dpbandit.base.inputs import MOST_REPLICAS, MOST_ROUNDS, InputError, named, whole
 from dpbandit.base.progress import Progress
 from dpbandit.base.provenance import provenance
 from dpbandit.privacy.certificate import Certificate
@@ -47,7 +47,8 @@ def compare(
         progress: show a bar once it takes longer than two seconds.
 
     Raises:
-        BadInput: an unknown id or argument, a number out of range, what is no config, an agent that
+        InputError: an unknown id or argument, a number out of range, what is no config, an agent
+        that
             does not fit the environment, an environment whose rewards are not finite numbers.
     """
     whole("horizon", horizon, 1, MOST_ROUNDS)
@@ -58,7 +59,7 @@ def compare(
     named("env_kwargs", further)
     make = problem_maker(env)
     if "horizon" in further:
-        raise BadInput("Expected horizon by --horizon (horizon=), not among env_kwargs.")
+        raise InputError("Expected horizon by --horizon (horizon=), not among env_kwargs.")
     arguments = arguments_of(make, {**further, "horizon": horizon})
     spec = make(**arguments).spec
     configs = with_baselines(agents, spec)

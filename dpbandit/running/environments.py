@@ -9,7 +9,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 from dpbandit.base.checked import with_floats
-from dpbandit.base.inputs import BadInput, one_of
+from dpbandit.base.inputs import InputError, one_of
 from dpbandit.envs.adapters import make_problem
 from dpbandit.specs.protocols import Problem
 
@@ -21,12 +21,13 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
     """What makes the problem behind a registered id; "dpbandit/" and "-v0" may be left out.
 
     Raises:
-        BadInput: an unknown id, a module that cannot be imported, an environment of somebody else,
+        InputError: an unknown id, a module that cannot be imported, an environment of somebody
+        else,
             what can make nothing.
     """
     if not isinstance(env, str):
         if not callable(env):
-            raise BadInput(f"Expected env={env!r} to be an id (see `dpbandit envs`) or a class.")
+            raise InputError(f"Expected env={env!r} to be an id (see `dpbandit envs`) or a class.")
         return env
     name = environment_id(env).rpartition(":")[2]
     return partial(make_problem, **gym.registry[name].kwargs)
@@ -42,19 +43,19 @@ def environment_id(env: str) -> str:
     """The whole id: "OJPricing" is "dpbandit/OJPricing-v0"; MODULE:ID imports MODULE first.
 
     Raises:
-        BadInput: as `problem_maker`.
+        InputError: as `problem_maker`.
     """
     module, colon, name = env.rpartition(":")
     if module.startswith("."):
-        raise BadInput(f"Expected environment {env!r} to give the full name of its module.")
+        raise InputError(f"Expected environment {env!r} to give the full name of its module.")
     if module:
         try:
             import_module(module)  # registers its environments
         except ImportError as error:
-            raise BadInput(f"Cannot import {module!r} of environment {env!r}: {error}.") from None
+            raise InputError(f"Cannot import {module!r} of environment {env!r}: {error}.") from None
     ids = [i for i, entry in gym.registry.items() if "problem" in entry.kwargs]
     if name in gym.registry and name not in ids:
-        raise BadInput(
+        raise InputError(
             f"Environment {name!r} reports no regret: wrap it in dpbandit.clients.FromGymnasium, "
             "which asks how it is measured."
         )

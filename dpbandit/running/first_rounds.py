@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, shown
+from dpbandit.base.inputs import InputError, shown
 from dpbandit.specs.actions import finite_array
 from dpbandit.specs.protocols import Spec, Step
 
@@ -16,7 +16,7 @@ _ROUNDING = 1e-6
 
 
 def check_context(spec: Spec, context: Any, replicas: int, t: int) -> None:
-    """Raise `BadInput` unless it is finite numbers of the spec's shape."""
+    """Raise `InputError` unless it is finite numbers of the spec's shape."""
     finite_array(f"contexts in round {t}", context, (replicas, *spec.context_shape))
 
 
@@ -26,15 +26,15 @@ def check_step(spec: Spec, step: Any, replicas: int) -> None:
     It has a datum where one is told.
     """
     if not isinstance(step, Step):
-        raise BadInput(f"Expected step to return a Step, got a {type(step).__name__}.")
+        raise InputError(f"Expected step to return a Step, got a {type(step).__name__}.")
     for name in ("reward", "expected", "oracle", "regret"):
         finite_array(name, getattr(step, name), (replicas,))
     missed = step.oracle - step.expected
     if not np.allclose(step.regret, missed, rtol=_ROUNDING, atol=_ROUNDING):
-        raise BadInput(f"Expected regret={step.regret} to be oracle - expected, {missed}.")
+        raise InputError(f"Expected regret={step.regret} to be oracle - expected, {missed}.")
     estimated = np.array_equal(step.expected, step.reward)  # by what came, which luck may have made
     if not (spec.in_hindsight or estimated or (missed >= -_ROUNDING * (1 + abs(missed))).all()):
-        raise BadInput(f"Expected oracle={step.oracle} to be at least expected={step.expected}.")
+        raise InputError(f"Expected oracle={step.oracle} to be at least expected={step.expected}.")
     if spec.datum_shape is not None:
         finite_array("datum", step.datum, (replicas, *spec.datum_shape))
 
@@ -48,15 +48,15 @@ def check_hindsight(lacks: Any, replicas: int) -> None:
 def check_best_fixed(action: Any, replicas: int) -> None:
     """Raise `BadInput` unless it is an array with an action for each replica."""
     if not isinstance(action, np.ndarray) or action.shape[:1] != (replicas,):
-        raise BadInput(
+        raise InputError(
             f"Expected best_fixed to be an array of {replicas} actions, got {shown(action)}."
         )
 
 
 def check_untouched(context: Floats, shown: Floats) -> None:
-    """Raise `BadInput` unless the context is still what was `shown`: an agent learns from it."""
+    """Raise `InputError` unless the context is still what was `shown`: an agent learns from it."""
     if not np.array_equal(context, shown):
-        raise BadInput(
+        raise InputError(
             "Expected act and step to leave the array of contexts alone, it was overwritten: hand "
             "out a new one every round."
         )

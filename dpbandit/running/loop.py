@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Seed, Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Seed, Streams
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import enrolled
 from dpbandit.running.first_rounds import (
@@ -54,12 +54,12 @@ def play(
     `advance` is called with the rounds done since it was called last, at every mark.
 
     Raises:
-        BadInput: what an agent or a problem hands over in the first rounds has not the form that
+        InputError: what an agent or a problem hands over in the first rounds has not the form that
             the spec says, or later is no number; more than the spec's `most_outside` of the rounds
             break its bounds; the agent calls a mechanism that its ledger does not name.
     """
     if isinstance(config, Hindsight):
-        raise BadInput(f"{config} needs an answer to play: {type(config).__name__}.with_answer.")
+        raise InputError(f"{config} needs an answer to play: {type(config).__name__}.with_answer.")
     start = time.perf_counter()
     streams, spec, R = Streams(seeds), problem.spec, len(seeds)
     problem.reset(streams.child("environment"))
@@ -86,7 +86,7 @@ def play(
                     context, action = waiting.popleft()
                 agent.update(context, action, step.reward if step.datum is None else step.datum)
             if not np.isfinite(total_regret).all():
-                raise BadInput(
+                raise InputError(
                     f"Expected finite expected rewards, got a NaN or infinity by round {t}."
                 )
             books.check(users=max(0, until - delay))
@@ -120,9 +120,9 @@ def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, npt.N
             check_untouched(context, shown)
         finite = isfinite(step.reward @ step.reward)  # the cheapest look at all of them
         if not finite and not np.isfinite(step.reward).all():
-            raise BadInput(f"Expected finite rewards, got {step.reward}.")
-    except BadInput as mistake:
-        raise BadInput(f"In round {t}: {mistake}") from mistake
+            raise InputError(f"Expected finite rewards, got {step.reward}.")
+    except InputError as mistake:
+        raise InputError(f"In round {t}: {mistake}") from mistake
     return context, action, step
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from dpbandit.base.arrays import Floats, norms
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import BanditSpec, Spec, Step
@@ -111,7 +111,7 @@ class Bounds:
             self._beyond[kind] += broken.sum(axis=0)
             share, either = self._beyond[kind].max() / self._rounds, either | broken
             if share > self._most:
-                raise BadInput(
+                raise InputError(
                     f"{self._first[kind]}, and so far {100 * share:.3g} % of {self._rounds} rounds "
                     f"are beyond, more than most_outside={self._most:g}: widen the bounds of the "
                     "problem's spec, scale or clip its data, or allow more to be clipped."

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, one_of, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, one_of, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.accounting.ledger import ALL_ACTIONS
 from dpbandit.specs.actions import finite_array
@@ -58,7 +58,7 @@ class ConvexSpec(Spec):
 
     @property
     def default_action(self) -> Floats:
-        """The centre of the domain."""
+        """What is played where nothing else is known: the centre of the domain."""
         return self.loss.domain.centre
 
     def validate(self, action: Any, replicas: int) -> Floats:
@@ -70,11 +70,12 @@ class ConvexSpec(Spec):
         return self.loss.domain.sampler(streams, "exploration")
 
 
-def told(config: object, spec: Spec, feedback: Feedback) -> ConvexSpec:
-    """`spec`, if it is a convex problem with that feedback; else `BadInput` says what would be."""
+def with_feedback(config: object, spec: Spec, feedback: Feedback) -> ConvexSpec:
+    """`spec`, if it is a convex problem with that feedback; else `InputError` says what would
+    be."""
     spec = fits(config, spec, ConvexSpec)
     if spec.feedback != feedback:
-        raise BadInput(
+        raise InputError(
             f"{type(config).__name__} learns from feedback={feedback!r}, this problem tells "
             f"{spec.feedback!r}: choose another agent or environment, or, where it can be set, "
             f"feedback={feedback!r}."

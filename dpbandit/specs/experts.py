@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from dpbandit.base.arrays import Ints
 from dpbandit.base.inputs import MOST_ACTIONS, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import ALL_ACTIONS
 from dpbandit.specs.actions import arms_in_range, uniform_arms
 from dpbandit.specs.protocols import Spec
@@ -47,7 +47,7 @@ class ExpertsSpec(Spec):
 
     @property
     def default_action(self) -> int:
-        """The first expert."""
+        """What is played where nothing else is known: the first expert."""
         return 0
 
     def validate(self, action: Any, replicas: int) -> Ints:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, norms
-from dpbandit.base.inputs import BadInput, inside
+from dpbandit.base.inputs import InputError, inside
 from dpbandit.specs.protocols import BanditSpec
 
 _ROUNDING = 1e-6
@@ -50,7 +50,7 @@ class Outside:
 class Tally:
     """Counts one kind of data in R streams of `users`; each stream may have a share of it outside.
 
-    Warns at the first that it counts. Raises `BadInput` once more than `most_outside` of a
+    Warns at the first that it counts. Raises `InputError` once more than `most_outside` of a
     stream's `users`, those that are still to come among them, lie outside.
     """
 
@@ -73,7 +73,7 @@ class Tally:
         self.counts = self.counts + beyond.sum(axis=0)
         count, such = int(self.counts.max()), _largest(values[beyond])
         if count / self._users > self._most:
-            raise BadInput(
+            raise InputError(
                 f"Expected at most {100 * self._most:.3g} % of {self._users} {self._kind} "
                 f"{self._where}, got {count} of {self._seen}, such as {such:.4g}: {self._advice}, "
                 "or allow more to be clipped by most_outside=."
@@ -139,7 +139,7 @@ def scaled(
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """Columns (n, d) from public ranges, (d,) each, to [-1, 1], clipped; which rows had to be.
 
-    Raises `BadInput` where more than a share `most_outside` of rows had to be.
+    Raises `InputError` where more than a share `most_outside` of rows had to be.
     """
     room = _ROUNDING * (high - low)
     out = np.logical_or(x < low - room, x > high + room)

@@ -19,12 +19,12 @@ from dpbandit.base.inputs import (
     MOST_ACTIONS,
     MOST_DIM,
     MOST_ROUNDS,
-    BadInput,
+    InputError,
     inside,
     positive,
     whole,
 )
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import JOINT_DP, Ledger
 from dpbandit.specs.actions import (
     arms_in_range,
@@ -84,7 +84,7 @@ class Spec:
         raise NotImplementedError
 
     def validate(self, action: Any, replicas: int) -> npt.NDArray[Any]:
-        """`action` as an array (R, ...); `BadInput` in one sentence where it is not allowed."""
+        """`action` as an array (R, ...); `InputError` in one sentence where it is not allowed."""
         raise NotImplementedError
 
     def uniform(self, streams: Streams) -> Callable[[], npt.NDArray[Any]]:
@@ -113,9 +113,9 @@ class BanditSpec(Spec):
         positive("context_bound", self.context_bound)
         inside("context_order", self.context_order, 1, np.inf, ends=True)
         if self.context_order not in (1, 2, np.inf):
-            raise BadInput(f"Expected context_order={self.context_order} to be 1, 2 or inf.")
+            raise InputError(f"Expected context_order={self.context_order} to be 1, 2 or inf.")
         if not -np.inf < self.reward_low < self.reward_high < np.inf:
-            raise BadInput(
+            raise InputError(
                 f"Expected finite reward_low={self.reward_low} < reward_high={self.reward_high}."
             )
 
@@ -164,7 +164,7 @@ class ContextualSpec(BanditSpec):
 
     @property
     def default_action(self) -> int:
-        """The first arm."""
+        """What is played where nothing else is known: the first arm."""
         return 0
 
     def validate(self, action: Any, replicas: int) -> Ints:
@@ -191,11 +191,11 @@ class PriceListSpec(ContextualSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.prices) != self.n_actions:
-            raise BadInput(
+            raise InputError(
                 f"Expected {len(self.prices)} prices to be as many as n_actions={self.n_actions}."
             )
         if not (self.unit_cost < min(self.prices) and max(self.prices) < np.inf):
-            raise BadInput(
+            raise InputError(
                 f"Expected finite prices={self.prices} above unit_cost={self.unit_cost}."
             )
 
@@ -215,11 +215,11 @@ class PriceSpec(BanditSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not -np.inf < self.low < self.high < np.inf:
-            raise BadInput(f"Expected finite low={self.low} < high={self.high}.")
+            raise InputError(f"Expected finite low={self.low} < high={self.high}.")
 
     @property
     def default_action(self) -> float:
-        """The lowest price."""
+        """What is played where nothing else is known: the lowest price."""
         return self.low
 
     def validate(self, action: Any, replicas: int) -> Floats:
@@ -291,7 +291,7 @@ class Agent(Protocol):
         """Actions (R,). Reads the context and remembers nothing of it."""
         ...
 
-    def update(self, context: Floats, action: npt.NDArray[Any], reward: Floats) -> None:
+    def update(self, context: Floats, action: npt.NDArray[Any], feedback: Floats) -> None:
         """Learn from a whole triple, through mechanisms if the agent is private."""
         ...
 
@@ -310,14 +310,14 @@ class AgentConfig(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def make(self, spec: Any, streams: Streams) -> Agent:
-        """An agent for `spec`; raises `BadInput` where it does not fit."""
+        """An agent for `spec`; raises `InputError` where it does not fit."""
         ...
 
 
 def check_config(config: object) -> None:
-    """Raise `BadInput` unless `config` is one: neither its class, nor its name, nor an agent."""
+    """Raise `InputError` unless `config` is one: neither its class, nor its name, nor an agent."""
     if isinstance(config, type) or not is_dataclass(config) or not hasattr(config, "make"):
-        raise BadInput(f"Expected agent {config!r} to be a config, such as LinUCB(alpha=0.5).")
+        raise InputError(f"Expected agent {config!r} to be a config, such as LinUCB(alpha=0.5).")
 
 
 class Hindsight:
@@ -332,10 +332,10 @@ SpecT = TypeVar("SpecT", bound=Spec)
 
 
 def fits(config: object, spec: Spec, kind: type[SpecT]) -> SpecT:
-    """`spec`, if it is of the kind the agent plays; else `BadInput` says what would be."""
+    """`spec`, if it is of the kind the agent plays; else `InputError` says what would be."""
     if isinstance(spec, kind):
         return spec
-    raise BadInput(
+    raise InputError(
         f"{type(config).__name__} plays {kind.kind}, got a {type(spec).__name__}: choose another "
         "agent or environment (see `dpbandit agents` and `dpbandit envs`)."
     )

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from dpbandit.auditing.audit import audit
 from dpbandit.base.files import write_json
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.base.provenance import provenance
 from dpbandit.results.layout import audit_file
 from dpbandit.results.planned import read_audit
@@ -62,7 +62,7 @@ def run_audit(key: str, one: Configuration, how: Audit) -> Audited:
         spec = problem_maker(one.setup.environment)(**arguments).spec
         report = audit(one.config, spec, runs=how.runs, seed=one.setup.seed, progress=False)
         found = report.as_dict()
-    except BadInput as reason:
+    except InputError as reason:
         found = {"not_audited": str(reason)}
     return Audited(key, {**found, **named}, 2 * how.runs * how.horizon)
 
@@ -90,7 +90,7 @@ def write_audit(folder: Path, audit: Audited) -> Path:
 def _whole(file: Path) -> bool:
     try:
         read_audit(file)
-    except BadInput:
+    except InputError:
         return False
     return True
 

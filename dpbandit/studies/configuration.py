@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from dpbandit.base.inputs import MOST_REPLICAS, BadInput, whole
+from dpbandit.base.inputs import MOST_REPLICAS, InputError, whole
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.results.marks import log_marks
 from dpbandit.results.runs import AgentRun, Setup, describe, run_key
@@ -78,7 +78,7 @@ def setup_of(
         label: what to call it; id and arguments if left out.
 
     Raises:
-        BadInput: an unknown id or argument, or a wrong value.
+        InputError: an unknown id or argument, or a wrong value.
     """
     known = environment_id(environment)
     make = problem_maker(known)
@@ -97,7 +97,7 @@ def setup_of(
 class Study:
     """What a sweep runs: configurations from a sweep file (see `plan`), or from Python.
 
-    Raises `BadInput` where two configurations would be one line in every plot.
+    Raises `InputError` where two configurations would be one line in every plot.
     """
 
     configurations: tuple[Configuration, ...]
@@ -121,7 +121,7 @@ def _refuse_twins(configurations: Iterable[Configuration]) -> None:
         place = (one.setup.problem, one.setup.horizon, one.name, *target)
         other = seen.setdefault(place, one)
         if other.key != one.key:
-            raise BadInput(
+            raise InputError(
                 f"Expected one agent {one.name!r} on one problem {one.setup.problem!r}, got "
                 f"{one.config} on {one.setup.env_kwargs} and {other.config} on "
                 f"{other.setup.env_kwargs}: give them labels of their own."

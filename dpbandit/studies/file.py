@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpbandit.base.files import named, read_text
-from dpbandit.base.inputs import MOST_REPLICAS, MOST_ROUNDS, MOST_RUNS, BadInput, shown
+from dpbandit.base.inputs import MOST_REPLICAS, MOST_ROUNDS, MOST_RUNS, InputError, shown
 
 Value = bool | int | float | str
 Values = dict[str, Value]
@@ -79,25 +79,25 @@ class Sweep(_Strict):
         """The sweep in a TOML file.
 
         Raises:
-            BadInput: no such file, no TOML, an unknown key (the nearest is named), a wrong value.
+            InputError: no such file, no TOML, an unknown key (the nearest is named), a wrong value.
         """
         try:
             values = tomllib.loads(read_text(path))
         except RecursionError:
-            raise BadInput(f"Expected {named(path)} to be nested 5 levels at most.") from None
-        except BadInput:
+            raise InputError(f"Expected {named(path)} to be nested 5 levels at most.") from None
+        except InputError:
             raise
         except ValueError as error:  # no TOML, no text, or a number of 5,000 digits
-            raise BadInput(f"Expected {named(path)} to be TOML: {error}.") from None
+            raise InputError(f"Expected {named(path)} to be TOML: {error}.") from None
         return cls.of(values, source=named(path))
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, source: str = "the sweep") -> "Sweep":
-        """The sweep with these values; raises `BadInput` on the first mistake."""
+        """The sweep with these values; raises `InputError` on the first mistake."""
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
-            raise BadInput(_sentence(error.errors()[0], source)) from None
+            raise InputError(_sentence(error.errors()[0], source)) from None
 
 
 _PARTS: dict[str, type[BaseModel]] = {

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import numpy as np
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.base.progress import Progress
 from dpbandit.base.provenance import PROGRAM, cpu_of, provenance
 from dpbandit.results.layout import block_file, block_files, key_of, plan_file
 from dpbandit.results.runs import AgentRun
-from dpbandit.results.store import Corrupt, Foreign, read_runs, write_runs
+from dpbandit.results.store import CorruptFileError, ForeignFileError, read_runs, write_runs
 from dpbandit.studies.configuration import Configuration
 
 
 @dataclass
 class Found:
-    """What is there."""
+    """What of a sweep lies in its folder."""
 
     replicas: dict[str, set[int]] = field(default_factory=dict)
     """key of a configuration -> numbers of the replicas that are done"""
@@ -48,16 +48,16 @@ class Found:
         return [r for r in range(replicas) if r not in done]
 
     def check_folder(self, folder: Path) -> None:
-        """Raise `BadInput` where the folder has disappeared: writing would make an empty one."""
+        """Raise `InputError` where the folder has disappeared: writing would make an empty one."""
         if not plan_file(folder).exists():
             self.check_files(folder)
-            raise BadInput(f"Expected {folder} to stay: it disappeared. Go on with --resume.")
+            raise InputError(f"Expected {folder} to stay: it disappeared. Go on with --resume.")
 
     def check_files(self, folder: Path) -> None:
-        """Raise `BadInput` where a file that was there is gone."""
+        """Raise `InputError` where a file that was there is gone."""
         left = sum(file.exists() for file in self.files)
         if left < len(self.files):
-            raise BadInput(
+            raise InputError(
                 f"Expected {folder} to keep what is written: {left} of {len(self.files)} files "
                 "are left. Go on with --resume."
             )
@@ -67,7 +67,7 @@ def survey(folder: Path, keys: Collection[str], *, progress: bool) -> Found:
     """Read and verify every block of these configurations below `folder`. Nothing is deleted.
 
     Raises:
-        BadInput: a block of this sweep was made by another program, whose numbers may differ.
+        InputError: a block of this sweep was made by another program, whose numbers may differ.
     """
     found, files = Found(), block_files(folder)
     with Progress(len(files), shown=progress) as bar:
@@ -85,7 +85,7 @@ def _look_at(file: Path, keys: Collection[str], found: Found) -> None:
         return
     try:
         runs = read_runs(file)
-    except (Corrupt, Foreign):
+    except (CorruptFileError, ForeignFileError):
         runs = []
     if [run.key for run in runs] != [key]:
         found.corrupt.append(moved_aside(file))
@@ -97,11 +97,11 @@ def _look_at(file: Path, keys: Collection[str], found: Found) -> None:
 
 
 def check_program(run: AgentRun, source: Path | str) -> None:
-    """Raise `BadInput` unless a run was made by this program: others may draw other numbers."""
+    """Raise `InputError` unless a run was made by this program: others may draw other numbers."""
     ours = provenance()
     for part in PROGRAM:
         if run.provenance[part] != ours[part]:
-            raise BadInput(
+            raise InputError(
                 f"Expected {source} to be made with {part} {ours[part]}, as this program is, got "
                 f"{run.provenance[part]}: choose another --out, or run that program again."
             )

@@ -9,9 +9,9 @@ from typing import Any
 from dpbandit.agents import AGENTS
 from dpbandit.agents.contextual.demand import PRICED
 from dpbandit.base.checked import with_floats
-from dpbandit.base.inputs import BadInput, shown
+from dpbandit.base.inputs import InputError, shown
 from dpbandit.base.progress import Progress
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.results.runs import describe, run_key
 from dpbandit.running.baselines import with_baselines
 from dpbandit.running.environments import arguments_of, problem_maker
@@ -38,7 +38,7 @@ def plan(sweep: Sweep, *, progress: bool = False) -> Study:
         progress: show a bar once it takes longer than two seconds.
 
     Raises:
-        BadInput: an unknown id, argument or setting, an agent that does not fit a problem (or any
+        InputError: an unknown id, argument or setting, an agent that does not fit a problem (or any
             at all), two configurations of the same name.
     """
     _refuse_too_many(sweep)
@@ -49,7 +49,7 @@ def plan(sweep: Sweep, *, progress: bool = False) -> Study:
         for arguments in _combinations(entry.arguments, entry.grid, "arguments")
     ]
     found: dict[str, Configuration] = {}
-    unfit: dict[tuple[str, str], BadInput] = {}
+    unfit: dict[tuple[str, str], InputError] = {}
     with Progress(len(problems) * len(agents), shown=progress) as bar:
         bar.working_on("planning", rate=1)
         for entry, arguments in problems:
@@ -67,11 +67,11 @@ def plan(sweep: Sweep, *, progress: bool = False) -> Study:
     )
 
 
-def _tell_unfit(unfit: Mapping[tuple[str, str], BadInput], fitting: Collection[str]) -> None:
+def _tell_unfit(unfit: Mapping[tuple[str, str], InputError], fitting: Collection[str]) -> None:
     """Warn of what is left out; raise the mistake of an agent that fits nowhere."""
     for (name, problem), mistake in unfit.items():
         if name not in fitting:
-            raise BadInput(f"{name} on {problem}: {mistake}") from mistake
+            raise InputError(f"{name} on {problem}: {mistake}") from mistake
     if unfit:
         told = "; ".join(f"{name} on {problem} ({why})" for (name, problem), why in unfit.items())
         warnings.warn(f"Left out where they do not fit: {told}.", stacklevel=3)
@@ -82,7 +82,7 @@ def _refuse_too_many(sweep: Sweep) -> None:
     for entries in (sweep.environments, sweep.agents):
         many *= sum(prod(map(len, entry.grid.values())) for entry in entries)
     if many > MOST_CONFIGURATIONS:
-        raise BadInput(
+        raise InputError(
             f"Expected at most {MOST_CONFIGURATIONS:,} combinations of environments, agents, "
             f"epsilons, deltas and horizons, got {shown(many)}."
         )
@@ -93,7 +93,7 @@ def _on(
     entry: Environment,
     arguments: dict[str, Any],
     agents: Agents,
-    unfit: dict[tuple[str, str], BadInput],
+    unfit: dict[tuple[str, str], InputError],
     bar: Progress,
 ) -> Iterator[Configuration]:
     varied = [f"{key}={value}" for key, value in arguments.items() if key in entry.grid]
@@ -106,9 +106,9 @@ def _on(
         bar.advance(1)
         try:
             config.make(spec, Streams([0]))  # does it fit?
-        except BadInput as mistake:
+        except InputError as mistake:
             if not sweep.leave_out_unfit:
-                raise BadInput(f"{name} on {setup.problem}: {mistake}") from mistake
+                raise InputError(f"{name} on {setup.problem}: {mistake}") from mistake
             unfit.setdefault((name, setup.problem), mistake)
         else:
             yield Configuration(setup, name, config)
@@ -131,8 +131,8 @@ def _agents(sweep: Sweep, entry: Agent) -> Iterable[tuple[str, AgentConfig]]:
         for epsilon, delta in product(sweep.epsilons, sweep.deltas):
             try:
                 config = agent_config(known, settings, epsilon=epsilon, delta=delta)
-            except BadInput as mistake:
-                raise BadInput(f"{name}: {mistake}") from mistake
+            except InputError as mistake:
+                raise InputError(f"{name}: {mistake}") from mistake
             asked = {"name": name, **describe(config)}
             if asked.get("epsilon") == inf:
                 asked["delta"] = None  # without noise there is none
@@ -149,9 +149,9 @@ def _combinations(
 ) -> Iterator[dict[str, Any]]:
     for key in grid:
         if key in fixed:
-            raise BadInput(f"Expected {key} among {what} or in the grid, not both.")
+            raise InputError(f"Expected {key} among {what} or in the grid, not both.")
     if "horizon" in {*fixed, *grid} and what == "arguments":
-        raise BadInput("Expected the horizon among `horizons` of the sweep, not among arguments.")
+        raise InputError("Expected the horizon among `horizons` of the sweep, not among arguments.")
     for values in product(*grid.values()):
         yield {**fixed, **dict(zip(grid, values, strict=True))}
 
@@ -164,7 +164,7 @@ def _check_names(configurations: Iterable[Configuration]) -> None:
     for one in configurations:
         config = {key: value for key, value in describe(one.config).items() if key not in TARGETS}
         if called.setdefault(one.name, config) != config:
-            raise BadInput(
+            raise InputError(
                 f"Expected one agent to be called {one.name!r}, got {_words(called[one.name])} and "
                 f"{_words(config)}: give them labels of their own."
             )

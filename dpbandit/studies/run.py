@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dpbandit.base.files import write_json
-from dpbandit.base.inputs import MOST_JOBS, BadInput, one_of, whole
+from dpbandit.base.inputs import MOST_JOBS, InputError, one_of, whole
 from dpbandit.base.progress import Progress
 from dpbandit.base.provenance import cpu_of, provenance
 from dpbandit.results.layout import FORMAT, block_files, check_places, plan_file
@@ -67,7 +67,7 @@ def run_sweep(
             for each block.
 
     Raises:
-        BadInput: a number out of range, whatever `plan` refuses, a folder with blocks but not
+        InputError: a number out of range, whatever `plan` refuses, a folder with blocks but not
             `resume`, or of an unknown format, a block or a worker of another program, a cluster
             that cannot be reached, a worker or cluster that is lost, a file that cannot be written,
             a folder that disappears.
@@ -77,12 +77,12 @@ def run_sweep(
     if block is not None:
         whole("block", block, 1)
     if scheduler is not None and backend != "dask":
-        raise BadInput(f"Expected scheduler={scheduler!r} only with backend='dask'.")
+        raise InputError(f"Expected scheduler={scheduler!r} only with backend='dask'.")
     if not os.fspath(out):
-        raise BadInput(f"Expected out={out!r} to name a folder (the current one is '.').")
+        raise InputError(f"Expected out={out!r} to name a folder (the current one is '.').")
     folder = Path(out)
     if not resume and block_files(folder):
-        raise BadInput(f"Expected out={str(out)!r} to hold no blocks yet, or resume (--resume).")
+        raise InputError(f"Expected out={str(out)!r} to hold no blocks yet, or resume (--resume).")
     with suppress(Damaged):  # that is written anew
         planned(folder)
     study = plan(sweep, progress=progress) if isinstance(sweep, Sweep) else sweep

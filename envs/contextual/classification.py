@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import BadInput, one_of, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, one_of, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.envs.tables import images
 from dpbandit.offline.logs import one_kind
@@ -79,7 +79,7 @@ class ClassificationBandit(ContextualProblem):
         self._examples = x / np.sqrt(x.shape[1])
         self.classes, self._class = np.unique(labels, return_inverse=True)
         if len(self.classes) < 2:
-            raise BadInput(f"Expected labels of at least two classes, got {self.classes} only.")
+            raise InputError(f"Expected labels of at least two classes, got {self.classes} only.")
         self.spec = ContextualSpec(
             n_actions=len(self.classes),
             dim=x.shape[1],
@@ -98,15 +98,15 @@ class ClassificationBandit(ContextualProblem):
             return _pooled(pixels, self.pool), digits, 0.0, 1.0
         if len(given) < len(_OWN):
             missing = ", ".join(name for name in _OWN if name not in given)
-            raise BadInput(f"Expected {missing} beside {', '.join(given)}.")
+            raise InputError(f"Expected {missing} beside {', '.join(given)}.")
         x, labels = _numbers("features", self.features), np.array(one_kind("labels", self.labels))
         if x.ndim != 2 or not x.size or labels.shape != x.shape[:1]:
-            raise BadInput(
+            raise InputError(
                 f"Expected features (n, d) and labels (n,), got {x.shape} and {labels.shape}."
             )
         if not np.isfinite(x).all():
             row = int((~np.isfinite(x).all(axis=1)).argmax())
-            raise BadInput(f"Expected finite features, got {x[row]} in row {row}.")
+            raise InputError(f"Expected finite features, got {x[row]} in row {row}.")
         return x, labels, self.low, self.high
 
     def step(self, action: Ints) -> Step:
@@ -136,7 +136,7 @@ def _pooled(pixels: Floats, side: int) -> Floats:
     """Means of squares of `side` x `side` pixels, (n, 64) -> (n, (8 / side)^2)."""
     whole("pool", side, 1, 4)
     if side not in (1, 2, 4):
-        raise BadInput(f"Expected pool={side!r} to be 1, 2 or 4.")
+        raise InputError(f"Expected pool={side!r} to be 1, 2 or 4.")
     squares = pixels.reshape(-1, 8 // side, side, 8 // side, side)
     return squares.mean(axis=(2, 4)).reshape(len(pixels), -1)
 
@@ -148,7 +148,7 @@ def _range(x: Floats, low: Any, high: Any) -> tuple[Floats, Floats]:
     with np.errstate(over="ignore", invalid="ignore"):
         width = high - low if fits else np.zeros(1)
     if not ((width > 0) & (width < np.inf)).all():
-        raise BadInput(
+        raise InputError(
             f"Expected low={low} below high={high}, finite numbers or one for each feature."
         )
     return np.broadcast_to(low, x.shape[1:]), np.broadcast_to(high, x.shape[1:])
@@ -158,4 +158,4 @@ def _numbers(name: str, values: Any) -> Floats:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise BadInput(f"Expected {name} to be numbers, got {str(values)[:60]!r}.") from None
+        raise InputError(f"Expected {name} to be numbers, got {str(values)[:60]!r}.") from None

@@ -9,8 +9,17 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from dpbandit.base.arrays import Floats, norms, rows
-from dpbandit.base.inputs import MOST_DIM, BadInput, at_least, flag, inside, one_of, positive, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import (
+    MOST_DIM,
+    InputError,
+    at_least,
+    flag,
+    inside,
+    one_of,
+    positive,
+    whole,
+)
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.specs.protocols import ContextualSpec
 
@@ -109,7 +118,9 @@ class GLMBandit(ContextualProblem):
             equal = self.parameters == "sparse-ones"  # with no coordinate left out all arms agree
             whole("sparsity", self.sparsity, 1, self.dim - equal)
         if self.parameters == "sparse-draws" and self.drift == "walk":
-            raise BadInput("Expected drift='walk' only with parameters that are scaled to a norm.")
+            raise InputError(
+                "Expected drift='walk' only with parameters that are scaled to a norm."
+            )
         low, high = {
             "identity": (-self.signal - _TAIL * self.noise, self.signal + _TAIL * self.noise),
             "poisson": (0.0, float(self.cap)),

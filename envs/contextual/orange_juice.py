@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.special import expit, lambertw
 
 from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.envs.delay import Delay
 from dpbandit.specs.protocols import PriceListSpec, PriceSpec, Step

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.delay import Delay
 from dpbandit.specs.protocols import ContextualSpec, Step
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import MOST_ACTIONS, MOST_DIM, BadInput, inside, positive, shown, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import MOST_ACTIONS, MOST_DIM, InputError, inside, positive, shown, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.envs.contextual.ratings_files import item_model, read_ratings, tastes
 from dpbandit.specs.protocols import ContextualSpec
@@ -47,7 +47,7 @@ def _fitted(
     taste = tastes(ratings, rank)
     count = np.bincount(ratings.item)
     if n_actions > len(count):
-        raise BadInput(f"Expected n_actions={n_actions} <= {len(count)}, the items in {path}.")
+        raise InputError(f"Expected n_actions={n_actions} <= {len(count)}, the items in {path}.")
     top = (-count).argsort(kind="stable")[:n_actions]  # ties: first in the file
     x = np.column_stack([np.ones(len(taste)), taste])
     stars = np.column_stack([x @ item_model(ratings, taste, item, ridge) for item in top])
@@ -124,12 +124,12 @@ class RatingsBandit(ContextualProblem):
             if end is not None:
                 inside(name, end, -inf, inf, ends=False)
         if self.path is None:
-            raise BadInput(
+            raise InputError(
                 "Expected path=None to be a ratings file of yours in MovieLens format "
                 "(ratings.csv, u.data or ratings.dat): none is shipped."
             )
         if not isinstance(self.path, str | Path):
-            raise BadInput(f"Expected path={shown(self.path)} to be the name of a file.")
+            raise InputError(f"Expected path={shown(self.path)} to be the name of a file.")
         path = Path(self.path)
         stamp = path.stat().st_mtime_ns if path.is_file() else 0
         model = (self.n_actions, self.rank, self.low, self.high, self.ridge)

@@ -9,7 +9,7 @@ from scipy.sparse.linalg import svds
 
 from dpbandit.base.arrays import Floats, Ints, norms
 from dpbandit.base.files import read_text
-from dpbandit.base.inputs import BadInput, positive
+from dpbandit.base.inputs import InputError, positive
 
 _SEPARATORS = ("::", "\t", ",")  # ratings.dat, u.data, ratings.csv
 _KNOWN = {
@@ -54,12 +54,12 @@ def read_ratings(
     | any other | has to be said |
 
     Raises:
-        BadInput: the file cannot be read or is empty; a line has not 3 or 4 fields, no user or
+        InputError: the file cannot be read or is empty; a line has not 3 or 4 fields, no user or
             item, or a rating that is not in [low, high]; a user rates an item twice; a scale that
             is missing or empty.
     """
     lines = read_text(path, errors="replace", called="ratings from path={!r}").splitlines()
-    nothing = BadInput(f"Expected ratings in {path}, found none.")
+    nothing = InputError(f"Expected ratings in {path}, found none.")
     if not lines:
         raise nothing
     separator = next((s for s in _SEPARATORS if s in lines[0]), ",")
@@ -74,16 +74,16 @@ def read_ratings(
         rating = _rating(fields)
         if rating is None or not fields[0].strip() or not fields[1].strip():
             wanted = separator.join(("user", "item", "rating", "time")).replace("\t", "<tab>")
-            raise BadInput(f"Expected {wanted} in line {number} of {path}, got {line[:60]!r}.")
+            raise InputError(f"Expected {wanted} in line {number} of {path}, got {line[:60]!r}.")
         if not low <= rating <= high:
-            raise BadInput(
+            raise InputError(
                 f"Expected a rating from low={low:g} to high={high:g} in line {number} of {path}, "
                 f"got {rating:g}."
             )
         user = users.setdefault(fields[0].strip(), len(users))
         item = items.setdefault(fields[1].strip(), len(items))
         if (user, item) in found:
-            raise BadInput(
+            raise InputError(
                 f"Expected one rating of an item by a user, got a second one in line {number} of "
                 f"{path}: {line[:60]!r}."
             )
@@ -102,7 +102,7 @@ def _scale(
     if known:
         low, high = (known[0] if low is None else low, known[1] if high is None else high)
     if low is None or high is None:
-        raise BadInput(
+        raise InputError(
             f"Expected low={low} and high={high} to be the public scale of the ratings in {path}, "
             "which its format does not say: ratings.dat has 1 to 5 in MovieLens 1M and 0.5 to 5 in "
             "10M."
@@ -129,17 +129,19 @@ def tastes(ratings: Ratings, rank: int) -> Floats:
         3. scale each user's row to norm 1: how much somebody rates is not how she rates
 
     Deterministic: a fixed start vector, and the largest entry of each singular vector positive.
-    Raises `BadInput` unless rank is below the number of users and of items.
+    Raises `InputError` unless rank is below the number of users and of items.
     """
     shape = (int(ratings.user.max()) + 1, len(ratings.items))
     if not rank < min(shape):
-        raise BadInput(
+        raise InputError(
             f"Expected rank={rank} below the number of users and of items in the file, {shape}."
         )
     count = np.bincount(ratings.item)
     residual = ratings.rating - (np.bincount(ratings.item, ratings.rating) / count)[ratings.item]
     if np.abs(residual).max() < 1e-9:
-        raise BadInput("Expected users who differ: every item has the same rating by all of them.")
+        raise InputError(
+            "Expected users who differ: every item has the same rating by all of them."
+        )
     matrix = csr_array((residual, (ratings.user, ratings.item)), shape=shape)
     left, size, _ = svds(matrix, k=rank, v0=np.cos(np.arange(min(shape))))
     left = left[:, size.argsort()[::-1]]

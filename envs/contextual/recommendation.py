@@ -7,7 +7,7 @@ from scipy.special import expit, logit
 
 from dpbandit.base.arrays import Floats, norms, rows
 from dpbandit.base.inputs import MOST_ACTIONS, MOST_DIM, inside, positive, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.specs.protocols import ContextualSpec
 

@@ -19,7 +19,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from dpbandit.base.arrays import Floats, norms, rows
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains.domain import Domain
 from dpbandit.envs.convex.user_laws import Law, sphere
 from dpbandit.losses.quadratic import OffsetQuadratic
@@ -35,7 +35,7 @@ class Course(Protocol):
     """The directions of rounds first, ..., first + count - 1: (count, R, N) unit vectors of V."""
 
     def __call__(self, first: int, count: int) -> Floats:
-        """Fixed in advance."""
+        """Data of `count` rounds from `first`, fixed in advance."""
         ...
 
 
@@ -67,7 +67,7 @@ class Repeated:
         self._datum.flags.writeable = False  # agents are shown it
 
     def __call__(self, action: Floats) -> Floats:
-        """The datum."""
+        """The datum that answers `action`."""
         return self._datum
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Simplex
 from dpbandit.envs.convex.adversaries import Adversary, Constant, Oblivious
 from dpbandit.losses.loss import Loss
@@ -24,14 +24,14 @@ class Corners:
 
     def __post_init__(self) -> None:
         if min(self.chances, default=-1.0) < 0 or abs(sum(self.chances) - 1) > 1e-9:
-            raise BadInput(f"Expected chances={self.chances} >= 0 to add up to 1.")
+            raise InputError(f"Expected chances={self.chances} >= 0 to add up to 1.")
 
     def __call__(self, loss: Loss, streams: Streams, horizon: int) -> Adversary:
         """One episode's adversary."""
         N, R = loss.domain.dim, len(streams)
         fitting = isinstance(loss.domain, Simplex) and loss.datum_shape == (N,)
         if not fitting or len(self.chances) > N:
-            raise BadInput(
+            raise InputError(
                 f"Expected a loss of points of a simplex with {len(self.chances)} corners or more, "
                 f"got {loss}."
             )

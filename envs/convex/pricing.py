@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, at_least, inside, one_of, positive, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, at_least, inside, one_of, positive, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Box
 from dpbandit.envs.convex.adversaries import Adversary, Constant, Oblivious
 from dpbandit.envs.convex.problems import ConvexProblem
@@ -95,7 +95,7 @@ class ConvexPricing(ConvexProblem):
         inside("variety", self.variety, 0, 1000, ends=True)
         positive("high", self.high)
         if not self.low < self.high:
-            raise BadInput(f"Expected high={self.high!r} to be a number above low={self.low!r}.")
+            raise InputError(f"Expected high={self.high!r} to be a number above low={self.low!r}.")
         inside("common", self.common, 0, 1, ends=True)
         N = self.goods
         B = (self.own_effect + self.cross_effect) * np.eye(N) - self.cross_effect

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.convex.adversaries import Adversary
 from dpbandit.envs.delay import Delay
 from dpbandit.specs.convex import ConvexSpec
@@ -77,7 +77,7 @@ class ConvexProblem(ABC):
         return Step(reward, expected, oracle, regret, datum)
 
     def _against(self, datum: Floats, suffered: Floats) -> tuple[Floats, Floats]:
-        """The yardstick's reward of the round, and the regret."""
+        """The comparator's reward of the round, and the regret."""
         self._comparator.add(datum)
         self._best = None
         return self._oracle, suffered
@@ -96,13 +96,14 @@ class ConvexProblem(ABC):
         return self._best
 
     def _points(self, action: Any) -> Floats:
-        """`action` as points of the domain (R, N); raises `BadInput` where it is anything else."""
+        """`action` as points of the domain (R, N); raises `InputError` where it is anything
+        else."""
         try:
             x = np.asarray(action, dtype=np.float64)
         except (TypeError, ValueError):
-            raise BadInput(f"Expected points as actions, got {action!r}.") from None
+            raise InputError(f"Expected points as actions, got {action!r}.") from None
         if x.shape != self._shape:
-            raise BadInput(f"Expected actions of shape {self._shape}, got {x.shape}.")
+            raise InputError(f"Expected actions of shape {self._shape}, got {x.shape}.")
         domain = self.spec.loss.domain
         if self._ball is not None:
             y = x - self._ball[0]
@@ -111,5 +112,5 @@ class ConvexProblem(ABC):
         inside = domain.contains(x, self._tolerance)  # False for what is no number
         if not inside.all():
             worst = x[int(np.argmin(inside))]
-            raise BadInput(f"Expected points of {domain}, got {worst}.")
+            raise InputError(f"Expected points of {domain}, got {worst}.")
         return x

@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from dpbandit.base.arrays import Floats, norms
-from dpbandit.base.inputs import BadInput, at_least, inside, one_of, vector, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, at_least, inside, one_of, vector, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.convex.adversaries import (
     Adaptive,
     Adversary,
@@ -59,7 +59,7 @@ class Scenario:
         strongly = self.kind == "strongly-adaptive"
         if isinstance(loss, OffsetQuadratic) and self.kind != "iid" and self.kind != "fixed":
             if self.kind in ("switching", "drift"):
-                raise BadInput(
+                raise InputError(
                     f"An offset has no direction: adversary={self.kind!r} is not for it."
                 )
             return OffsetGuesser(loss, R, strongly=strongly)
@@ -92,5 +92,5 @@ class Scenario:
         seen = domain.coordinates(e)
         length = norms(seen)
         if not (np.isfinite(length).all() and length > 1e-12 * np.abs(e).max()):
-            raise BadInput(f"Expected direction={self.direction} to be seen by the domain.")
+            raise InputError(f"Expected direction={self.direction} to be seen by the domain.")
         return np.tile(domain.embedded(seen / length), (len(streams), 1))

@@ -5,8 +5,8 @@ from typing import Protocol
 import numpy as np
 
 from dpbandit.base.arrays import Floats, norms, rows
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.kink import Kink
 from dpbandit.losses.linear import Experts, Linear
@@ -20,7 +20,7 @@ class Law(Protocol):
     """Directions (n, R, N) -> n rounds of admissible data (n, R, *datum_shape)."""
 
     def __call__(self, directions: Floats) -> Floats:
-        """The next n rounds."""
+        """Data of the next n rounds."""
         ...
 
 
@@ -36,7 +36,7 @@ def law(loss: Loss, streams: Streams, *, gap: float, size: float) -> Law:
         return _Signs(streams, gap)
     if isinstance(loss, Linear | Quadratic | TiltedQuadratic | Kink):
         return Mixture(loss, streams, gap, size)
-    raise BadInput(f"No users are known for loss={loss!r}: give an adversary of your own.")
+    raise InputError(f"No users are known for loss={loss!r}: give an adversary of your own.")
 
 
 def sphere(domain: Domain, normals: Floats) -> Floats:
@@ -63,7 +63,7 @@ class Mixture:
         self._normals = streams.normals("users", domain.affine_dim)
 
     def __call__(self, directions: Floats) -> Floats:
-        """The next n rounds."""
+        """Data of the next n rounds."""
         constant = directions.strides[0] == 0
         data: Floats = self._size * self._gap * (directions[:1] if constant else directions)
         if self._origin is not None:

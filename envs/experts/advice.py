@@ -11,14 +11,14 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import (
     MOST_ACTIONS,
     MOST_ROUNDS,
-    BadInput,
+    InputError,
     flag,
     inside,
     one_of,
     positive,
     whole,
 )
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.experts.adversaries import Adversary, Oblivious, Table
 from dpbandit.envs.experts.policies import Policies
 from dpbandit.envs.experts.problems import ExpertsProblem
@@ -126,9 +126,11 @@ class Experts(ExpertsProblem):
         inside("other_loss", self.other_loss, 0, largest, ends=True)
         inside("best_loss", self.best_loss, 0, largest, ends=True)
         if self.kind != "policies" and self.best_loss > self.other_loss:
-            raise BadInput(f"Expected best_loss={self.best_loss} <= other_loss={self.other_loss}.")
+            raise InputError(
+                f"Expected best_loss={self.best_loss} <= other_loss={self.other_loss}."
+            )
         if (self.table is not None) != (self.kind == "table"):
-            raise BadInput("Expected kind='table' and a table=, the losses, both or neither.")
+            raise InputError("Expected kind='table' and a table=, the losses, both or neither.")
         self._losses = None if self.table is None else losses_of(self.table)
         d = self._experts()
         self.spec = ExpertsSpec(n_actions=d, horizon=self.horizon, delay=self.delay)
@@ -136,7 +138,7 @@ class Experts(ExpertsProblem):
         self._tail = hardest if self.tail is None else self.tail
         whole("tail", self._tail, 1)
         if self.kind == "lower-bound" and self._tail > self.horizon:
-            raise BadInput(f"Expected horizon={self.horizon} to hold the tail of {self._tail}.")
+            raise InputError(f"Expected horizon={self.horizon} to hold the tail of {self._tail}.")
 
     def _experts(self) -> int:
         """d, checked against what the kind allows."""
@@ -144,13 +146,13 @@ class Experts(ExpertsProblem):
         if self._losses is not None:
             length, given = self._losses.shape
             if self.horizon > length:
-                raise BadInput(f"Expected horizon={self.horizon} <= {length}, the table's rows.")
+                raise InputError(f"Expected horizon={self.horizon} <= {length}, the table's rows.")
         d = self.n_actions if self.n_actions is not None else given or _MANY
         whole("n_actions", d, 1, MOST_ACTIONS)
         if given not in (None, d):
-            raise BadInput(f"Expected n_actions={d} to be {given}, as the losses have it.")
+            raise InputError(f"Expected n_actions={d} to be {given}, as the losses have it.")
         if self.kind == "halving" and d & (d - 1):
-            raise BadInput(f"Expected n_actions={d} to be a power of 2 for halving.")
+            raise InputError(f"Expected n_actions={d} to be a power of 2 for halving.")
         return d
 
     def _start(self, streams: Streams) -> Adversary:
@@ -179,20 +181,20 @@ class Experts(ExpertsProblem):
 
 
 def losses_of(table: Any) -> Floats:
-    """A user's table as an array (T, d); raises `BadInput` unless all are losses in [0, 1]."""
+    """A user's table as an array (T, d); raises `InputError` unless all are losses in [0, 1]."""
     named = f"table={table!r}" if isinstance(table, str | PathLike) else "table"
     try:
         if isinstance(table, str | PathLike):
             table = np.loadtxt(table, delimiter=",", ndmin=2)
         losses = np.array(table, dtype=np.float64)
     except (OSError, TypeError, ValueError) as error:
-        raise BadInput(f"Expected {named} to be rows of numbers: {error}") from None
+        raise InputError(f"Expected {named} to be rows of numbers: {error}") from None
     if losses.ndim != 2 or losses.size == 0:
-        raise BadInput(f"Expected {named} of shape {losses.shape} to be (T, d), T and d >= 1.")
+        raise InputError(f"Expected {named} of shape {losses.shape} to be (T, d), T and d >= 1.")
     wrong = np.argwhere(~((losses >= 0) & (losses <= 1)))  # NaN is neither
     if len(wrong):
         row, column = wrong[0]
-        raise BadInput(
+        raise InputError(
             f"Expected losses in [0, 1], got {losses[row, column]} of expert {column} in round "
             f"{row + 1} of {named}."
         )

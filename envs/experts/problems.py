@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, pick
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.delay import Delay
 from dpbandit.envs.experts.adversaries import Adversary
 from dpbandit.specs.experts import ExpertsSpec

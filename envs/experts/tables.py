@@ -17,7 +17,7 @@ from zlib import crc32
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.streams import Draws, Streams
+from dpbandit.base.random_streams import Draws, Streams
 
 
 class Luck:

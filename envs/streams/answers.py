@@ -66,7 +66,7 @@ class LinearAnswers(Answers):
 
     @property
     def bound(self) -> float:
-        """That of the loss."""
+        """Bound of an answer: that of the loss."""
         return self.loss.bound
 
     @property
@@ -139,7 +139,7 @@ class QuantileAnswers(Scored):
 
     @property
     def bound(self) -> float:
-        """That of the loss."""
+        """Bound of an answer: that of the loss."""
         return self.loss.bound
 
     def risk(self, u: Floats, m: Floats) -> Floats:

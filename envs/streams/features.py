@@ -3,7 +3,7 @@
 from functools import cache
 
 from dpbandit.base.arrays import Floats, norms
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 
 _PUBLIC_USERS = 1 << 14
 

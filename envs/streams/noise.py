@@ -23,7 +23,7 @@ class HalfNormals:
     level: float = 0.5
 
     def given(self, uniforms: Floats) -> Floats:
-        """Its quantile function."""
+        """Noise of given uniform numbers: its quantile function."""
         if self.scale == 0:
             return np.zeros_like(uniforms)
         low = uniforms < self.level

@@ -114,7 +114,7 @@ class Table(Population):
         self._loss, self._rows, self.minimiser = loss, rows, minimiser
 
     def risk(self, theta: Floats) -> Floats:
-        """The mean over all rows."""
+        """Risk of points: the mean over all rows."""
         risk: Floats = self._loss.value(theta[:, None], self._rows).mean(axis=1)
         return risk
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.convex.adversaries import Constant, Oblivious
 from dpbandit.envs.convex.problems import ConvexProblem
 from dpbandit.envs.convex.user_laws import Law
@@ -49,7 +49,7 @@ class StreamProblem(ConvexProblem):
         return self._population.minimiser.copy()
 
     def hindsight(self) -> Floats:
-        """0, (R,): the yardstick is the law's, not that of the users who came."""
+        """0, (R,): the comparator is the law's, not that of the users who came."""
         return np.zeros(len(self._population.minimiser))
 
     @property

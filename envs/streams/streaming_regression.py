@@ -8,8 +8,8 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, at_least, inside, one_of, positive, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, at_least, inside, one_of, positive, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
 from dpbandit.envs import tables
 from dpbandit.envs.convex.user_laws import Law
@@ -169,7 +169,7 @@ class StreamingRegression(StreamProblem):
             return LogisticAnswers(loss=loss, contamination=share, outliers=kind)
         room = self.bound - length
         if not room > 0:
-            raise BadInput(f"Expected bound={self.bound} above the l_p length {length} of theta.")
+            raise InputError(f"Expected bound={self.bound} above the l_p length {length} of theta.")
         inside("noise", self.noise, 0, _WIDEST * room, ends=True)
         if isinstance(loss, QuantileRegression):
             positive("noise", self.noise)
@@ -182,7 +182,7 @@ class StreamingRegression(StreamProblem):
         for field in fields(StreamingRegression):
             value, usual = getattr(self, field.name), cast(Any, field.default)
             if field.name in _SYNTHETIC and not np.array_equal(value, usual):
-                raise BadInput(
+                raise InputError(
                     f"Expected {field.name}={value!r} without "
                     f"data={self.data!r}, which has its own."
                 )

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpbandit.base.arrays import Floats, norms
-from dpbandit.base.inputs import BadInput, one_of, positive, vector, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, one_of, positive, vector, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains.lp_balls import LpBall
 
 WORDS = ("dense", "sparse", "random-sparse", "gaussian")
@@ -32,14 +32,14 @@ class Truth:
     def __post_init__(self) -> None:
         positive("norm", self.norm)
         if self.norm > self.domain.radius:
-            raise BadInput(f"Expected norm={self.norm} <= radius={self.domain.radius}.")
+            raise InputError(f"Expected norm={self.norm} <= radius={self.domain.radius}.")
         if isinstance(self.theta, str):
             one_of("theta", self.theta, WORDS)
             if "sparse" in self.theta:
                 whole("sparsity", self.sparsity, 1, self.domain.dim)
             return
         if not self.domain.contains(self._vector()[None]).all():
-            raise BadInput(f"Expected theta={self.theta} to lie in {self.domain}.")
+            raise InputError(f"Expected theta={self.theta} to lie in {self.domain}.")
 
     @property
     def length(self) -> float:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.streams.answers import Answers
 from dpbandit.envs.streams.features import Features
 from dpbandit.losses.regressions import Regression

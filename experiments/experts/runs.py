@@ -12,7 +12,7 @@ import pandas as pd
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.progress import Progress
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.experiments.cells import Kept, run_cells, seed_blocks
 from dpbandit.experiments.grid import Cell
 from dpbandit.results.runs import standard_error

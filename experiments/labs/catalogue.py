@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 
 FOLDER = Path(__file__).resolve().parent / "notebooks"
 _NAME = re.compile(r"lab_(\d\d)_\w+")
@@ -58,7 +58,7 @@ class Lab:
         for paragraph in re.split(r"\n\n+", "\n".join(lines)):
             if match := re.match(pattern, paragraph.replace("\n", " ")):
                 return match[1]
-        raise BadInput(f"Expected the first cell of {self.path.name} to have {pattern!r}.")
+        raise InputError(f"Expected the first cell of {self.path.name} to have {pattern!r}.")
 
 
 def labs() -> tuple[Lab, ...]:
@@ -74,5 +74,5 @@ def find(number: int) -> Lab:
     """
     known = {lab.number: lab for lab in labs()}
     if number not in known:
-        raise BadInput(f"Expected lab {number!r} to be one of {', '.join(map(str, known))}.")
+        raise InputError(f"Expected lab {number!r} to be one of {', '.join(map(str, known))}.")
     return known[number]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dpbandit.base.files import write_atomically
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.experiments.labs.catalogue import Lab
 
 INSTALL = "pip install '.[labs]' in a checkout"
@@ -24,12 +24,12 @@ def notebook(lab: Lab, *, solutions: bool = True) -> Any:
        (myst-nb), text by an HTML `details` element; or they are left out.
     3. Cells are numbered in place of random ids.
 
-    Raises `BadInput` without jupytext.
+    Raises `InputError` without jupytext.
     """
     try:
         jupytext = import_module("jupytext")
     except ImportError:
-        raise BadInput(
+        raise InputError(
             f"Expected jupytext, which makes notebooks, to be installed: {INSTALL}."
         ) from None
     made = jupytext.reads(lab.text, fmt="py:percent")
@@ -66,11 +66,13 @@ def write_or_keep(
 def write(lab: Lab, folder: Path, *, solutions: bool = True, overwrite: bool = False) -> Path:
     """Write the notebook into `folder`; a file that is there may be somebody's work, and stays.
 
-    Raises `BadInput` where there is one, unless `overwrite`.
+    Raises `InputError` where there is one, unless `overwrite`.
     """
     target = folder / f"{lab.path.stem}.ipynb"
     if exists(target) and not overwrite:
-        raise BadInput(f"Expected no file {target} yet: move it away, or overwrite it on purpose.")
+        raise InputError(
+            f"Expected no file {target} yet: move it away, or overwrite it on purpose."
+        )
     made = notebook(lab, solutions=solutions)
     text: str = import_module("nbformat").writes(made)
     return write_atomically(target, lambda path: path.write_text(text + "\n", encoding="utf-8"))

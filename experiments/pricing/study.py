@@ -25,7 +25,7 @@ from dpbandit.agents import (
 )
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.files import write_csv
-from dpbandit.base.inputs import BadInput, whole
+from dpbandit.base.inputs import InputError, whole
 from dpbandit.experiments.grid import Cell, Outcome, run_grid
 from dpbandit.results.runs import standard_error
 from dpbandit.running.certify import certify
@@ -187,7 +187,7 @@ def _cells(environment: str, plan: Plan) -> dict[str, Cell]:
     for name, config in configs.items():
         try:
             certify(config, spec, accountants=False)
-        except BadInput:
+        except InputError:
             continue
         cells[name] = Cell(
             environment=environment,

@@ -13,7 +13,7 @@ from importlib.resources import files
 from math import inf, sqrt
 from typing import NamedTuple
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 
 _RUNS = 10
 _NOISE = 0.05
@@ -103,7 +103,9 @@ def chosen_rows(selection: str) -> tuple[Row, ...]:
         numbers = {number for term in terms for number in _numbers(term)}
         found = tuple(row for row in rows() if row.number in numbers)
     if not found:
-        raise BadInput(f"Expected rows={selection!r} to choose some of the rows, it chooses none.")
+        raise InputError(
+            f"Expected rows={selection!r} to choose some of the rows, it chooses none."
+        )
     return found
 
 
@@ -144,8 +146,8 @@ def _number(term: str, value: str) -> float:
         raise _mistake(term) from None
 
 
-def _mistake(term: str) -> BadInput:
-    return BadInput(
+def _mistake(term: str) -> InputError:
+    return InputError(
         f"Expected rows to be numbers from 1 to {len(rows())} (1-6,9) or values of T, d, p and "
         f"algo=OFW, NoisySFW or NoisySGD (p=inf,T=2000), got {term!r}."
     )

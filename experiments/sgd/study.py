@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpbandit.agents.streams.frank_wolfe import bounds_of
 from dpbandit.base.files import write_csv
-from dpbandit.base.inputs import MOST_REPLICAS, BadInput, one_of, whole
+from dpbandit.base.inputs import MOST_REPLICAS, InputError, one_of, whole
 from dpbandit.domains import LpBall
 from dpbandit.experiments.sgd.printed import Problem, Row, chosen_rows, rows
 from dpbandit.experiments.sgd.readings import READINGS, STATED, Line, lines, varied_lines
@@ -40,7 +40,7 @@ class Plan:
         for reading in self.readings:
             one_of("reading", reading, READINGS)
         if not self.rows or not self.readings:
-            raise BadInput("Expected at least one row and one reading.")
+            raise InputError("Expected at least one row and one reading.")
 
 
 FULL = Plan(scales_at=(Problem(1.5, 10, 5000), Problem(inf, 10, 5000)))

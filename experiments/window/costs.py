@@ -22,7 +22,7 @@ import pandas as pd
 from dpbandit.agents import FTAL, WDPCOCOL, WDPCOCOP, OnlineConditionalGradient
 from dpbandit.base.arrays import Floats
 from dpbandit.base.progress import Progress
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Domain, Flows, Simplex
 from dpbandit.experiments.cells import Kept, run_cells
 from dpbandit.experiments.grid import Cell

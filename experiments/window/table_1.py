@@ -25,7 +25,7 @@ from dpbandit.agents import (
     Uniform,
 )
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, inside, positive, whole
+from dpbandit.base.inputs import InputError, inside, positive, whole
 from dpbandit.domains import Simplex
 from dpbandit.experiments.grid import Cell, run_grid
 from dpbandit.experiments.window.costs import Cost, CostCell, run_costs
@@ -217,8 +217,8 @@ def _number(term: str, value: str, *, whole_one: bool) -> float:
         raise _mistake(term) from None
 
 
-def _mistake(term: str) -> BadInput:
-    return BadInput(
+def _mistake(term: str) -> InputError:
+    return InputError(
         f"Expected rows to be numbers from 1 to {len(ROWS)} (1-3,5) and sizes T, W, epsilon and "
         f"delta (T=1024,W=16), got {term!r}."
     )

@@ -1,4 +1,4 @@
-"""Joint DP, executed: every discovered agent, at the door and before the billboard."""
+"""Joint DP, executed: every discovered agent, at the mechanism and before the billboard."""
 
 import copy
 import pickle
@@ -10,24 +10,25 @@ import pytest
 from dpbandit import certify
 from dpbandit.agents import DPHDB, DPUCB, FADE, EpsilonGreedy, LinTS, LinUCB
 from dpbandit.agents.contextual.demand import DemandPricing
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
 from tests.admission import admitted
+from tests.broken.leaks import MECHANISM, STATE
 from tests.harness import (
     DISJOINT,
     SHARED,
     billboard_differences,
+    extreme_users,
     label,
     largest_move,
-    loud_users,
     run,
 )
 from tests.pairs import CERTIFICATES, PAIRS, PRIVATE, SUMMING, every_agent
-from tests.prey.leaks import DOOR, STATE
 
 REPLICAS = 24
-"""Each broken statistic below shows in half of the loud pairs: 24 of them miss it in 6 of 1e8."""
+"""Each broken statistic below shows in half of the extreme pairs: 24 of them miss it in 6 of
+1e8."""
 SWAPPED = (0, 7, 14)
 """The first user, one in the middle, and the last of a batch, be it of 3 or of 5 rounds."""
 
@@ -38,7 +39,7 @@ def two_worlds(config, spec, t, replicas=REPLICAS):
 
 def all_worlds(config, spec, swapped, replicas=REPLICAS):
     """For each user of `swapped`: the tape of one world, the same for all, and of the other."""
-    world, other = loud_users(spec, replicas, seed=1), loud_users(spec, replicas, seed=2)
+    world, other = extreme_users(spec, replicas, seed=1), extreme_users(spec, replicas, seed=2)
     with np.errstate(all="ignore"):  # users that are no numbers reach the agents' arithmetic
         first = run(config, spec, world)
         for t in swapped:
@@ -66,8 +67,8 @@ def worlds(request):
 
 
 @pytest.mark.parametrize("t", SWAPPED)
-def test_sensitivity_at_the_door(worlds, t):
-    """Two users as loud as can be move no mechanism input by more than its sensitivity."""
+def test_sensitivity_at_the_mechanism(worlds, t):
+    """Two users as extreme as can be move no mechanism input by more than its sensitivity."""
     first, second = worlds[t]
     assert largest_move(first, second, t).max() <= 1 + 1e-9
 
@@ -81,11 +82,11 @@ def test_billboard(worlds, t):
 @pytest.mark.parametrize("pair", [pair for pair in PRIVATE if pair not in SUMMING], ids=label)
 def test_only_what_is_admissible_counts(pair):
     """A query shows a first step; so of mechanisms that go on from there, two live runs with equal
-    seeds, one of which has every datum moved into its bounds before the door: all releases and
+    seeds, one of which has every datum moved into its bounds before the mechanism: all releases and
     actions are the same, hence no later step reads a raw datum. (Sums are what was queried: see
     test_noise.)"""
     config, spec = pair
-    users = loud_users(spec, 8, seed=1)
+    users = extreme_users(spec, 8, seed=1)
     with np.errstate(all="ignore"):
         raw, clipped = (run(config, spec, users, admit=a, remember=False) for a in (None, admitted))
     assert bool(raw.queries) == (CERTIFICATES[pair].epsilon > 0)
@@ -108,15 +109,15 @@ def test_integers_cannot_slip_past_the_clips():
     np.testing.assert_allclose(release, [[1.5, 1.0]])
 
 
-@pytest.mark.parametrize("prey", DOOR, ids=lambda prey: prey.statistic.__name__)
-def test_door_catches_broken_sensitivities(prey):
-    moves = [largest_move(*two_worlds(prey, DISJOINT, t), t).max() for t in (0, 7)]
+@pytest.mark.parametrize("broken", MECHANISM, ids=lambda broken: broken.statistic.__name__)
+def test_mechanism_catches_broken_sensitivities(broken):
+    moves = [largest_move(*two_worlds(broken, DISJOINT, t), t).max() for t in (0, 7)]
     assert max(moves) > 1.01
 
 
-@pytest.mark.parametrize("prey", STATE, ids=lambda prey: prey.agent.__name__)
-def test_billboard_catches_leaks(prey):
-    assert any(billboard_differences(*two_worlds(prey, DISJOINT, t), t) for t in (0, 7))
+@pytest.mark.parametrize("broken", STATE, ids=lambda broken: broken.agent.__name__)
+def test_billboard_catches_leaks(broken):
+    assert any(billboard_differences(*two_worlds(broken, DISJOINT, t), t) for t in (0, 7))
 
 
 @pytest.mark.parametrize("config", [LinUCB(), LinTS(), EpsilonGreedy()], ids=repr)
@@ -124,7 +125,7 @@ def test_billboard_catches_leaks(prey):
 def test_billboard_catches_agents_without_privacy(config, spec):
     """The replay has power: the same check that DP-UCB passes fails for what it builds on."""
     world, other = (
-        loud_users(spec, 4, seed)._replace(reward=np.random.default_rng(seed).random((24, 4, 3)))
+        extreme_users(spec, 4, seed)._replace(reward=np.random.default_rng(seed).random((24, 4, 3)))
         for seed in (3, 4)
     )
     world, other = (
@@ -135,8 +136,8 @@ def test_billboard_catches_agents_without_privacy(config, spec):
     assert certify(config, spec).epsilon == inf
 
 
-def test_door_is_as_loud_as_the_sensitivity_claims():
-    """Random loud pairs come within 25 % of the bound, so the bound is not idle."""
+def test_mechanism_is_as_wide_as_the_sensitivity_claims():
+    """Random extreme pairs come within 25 % of the bound, so the bound is not idle."""
     first, second = two_worlds(DPUCB(), DISJOINT, 7, replicas=4000)
     assert largest_move(first, second, 7).max() > 0.75
 
@@ -145,7 +146,7 @@ def test_door_is_as_loud_as_the_sensitivity_claims():
 def test_replicas_do_not_know_each_other(pair):
     """Six replicas equal a lone one, a run of two and a run of three, difference exactly 0.0."""
     config, spec = pair
-    world = loud_users(spec, 6, seed=5).tame()
+    world = extreme_users(spec, 6, seed=5).tame()
 
     def actions(first, last):
         agent = config.make(spec, Streams([(9, r) for r in range(first, last)]))
@@ -163,7 +164,7 @@ def test_replicas_do_not_know_each_other(pair):
 def test_copies_go_on_alike(pair):
     """A pickled and a deep-copied agent continue exactly as the original."""
     config, spec = pair
-    world = loud_users(spec, 3, seed=6).tame()
+    world = extreme_users(spec, 3, seed=6).tame()
     x = world.context
     agents = [config.make(spec, Streams(range(3)))]
     for t in range(spec.horizon):

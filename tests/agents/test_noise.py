@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from dpbandit.agents import FADE
-from dpbandit.base.streams import Draws
+from dpbandit.base.random_streams import Draws
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.sums.one_point import LocalValues
 from dpbandit.privacy.sums.staggered import StaggeredNoise
 from dpbandit.privacy.sums.unknown_horizon import DoublingSum
-from tests.harness import SHARED, SUMS, label, loud_users, noises, run
+from tests.broken.leaks import KeepsTheWhole, PaysForOneRelease
+from tests.broken.shared_draws import one_for_all
+from tests.harness import SHARED, SUMS, extreme_users, label, noises, run
 from tests.noise_laws import HEAVY, TESTED, first_stddev
 from tests.pairs import ALIKE, CERTIFICATES, PRIVATE, SUMMING, mechanisms
-from tests.prey.leaks import KeepsTheWhole, PaysForOneRelease
-from tests.prey.shared_draws import one_for_all
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,7 +47,7 @@ def test_every_mechanism_states_its_noise_or_has_a_test_of_its_own():
 def test_tests_of_noise_fail_with_a_fifth_less_of_it():
     """Each of `TESTED` has the power to see that. What a `DoublingSum` adds is its inner sums'."""
     wanted = set(TESTED.values()) - {TESTED[DoublingSum]}
-    options = ["-n", "0", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "tests.prey.quieter"]
+    options = ["-n", "0", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "tests.broken.quieter"]
     command = [sys.executable, "-m", "pytest", *options, *wanted]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     failed = re.findall(r"(?m)^FAILED ([^\s\[]+)", done.stdout)
@@ -61,7 +61,7 @@ def test_noise_is_added_to_what_was_fed_and_knows_no_data(pair):
     the noise nor the number of draws depends on data."""
     config, spec = pair
     with np.errstate(all="ignore"):
-        worlds = (loud_users(spec, 8, seed) for seed in (1, 2))
+        worlds = (extreme_users(spec, 8, seed) for seed in (1, 2))
         one, two = (run(config, spec, world, remember=False) for world in worlds)
     assert noises(one)
     for a, b in zip(noises(one), noises(two), strict=True):
@@ -82,7 +82,7 @@ def drawn_by(pair):
     """Of every noisy sum that one agent opens, in the order of their first releases."""
     config, spec = pair
     with np.errstate(all="ignore"):
-        alone = run(config, spec, loud_users(spec, 1, seed=7), remember=False)
+        alone = run(config, spec, extreme_users(spec, 1, seed=7), remember=False)
         calls, until, size = releases_of_sums(alone), 0, 6000
         for sums, (first, *_), (noise, *_) in calls.values():
             users = next(n for n, made in enumerate(alone.marks) if made > first)
@@ -92,7 +92,7 @@ def drawn_by(pair):
             until, size = max(until, users + spec.delay), min(size, rows.size)
         heavy = any(isinstance(sums.spend, HEAVY) for sums, _, _ in calls.values())
         replicas = max(400, (8400 if heavy else 6000) // size)
-        tape = run(config, spec, loud_users(spec, replicas, seed=7).until(until), remember=False)
+        tape = run(config, spec, extreme_users(spec, replicas, seed=7).until(until), remember=False)
     return [
         Drawn(sums, _rows(noises[0], sums), noises[-1].reshape(replicas, -1))
         for sums, _, noises in releases_of_sums(tape).values()
@@ -174,7 +174,8 @@ def test_rows_that_share_a_draw_are_caught(pair, monkeypatch):
 
 
 def test_wrong_prices_and_wrong_sums_are_caught(monkeypatch):
-    """The checks have power: prey that pays for one release of many, and prey that never fades."""
+    """The checks have power: agents that pay for one release of many, and one that never
+    fades."""
     pair = FADE(), SHARED
     monkeypatch.setattr("dpbandit.privacy.sums.fading.FadingSum", PaysForOneRelease)
     drawn = drawn_by(pair)

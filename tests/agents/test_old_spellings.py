@@ -6,10 +6,11 @@ import warnings
 
 import pytest
 
+import dpbandit
 from dpbandit.agents import AGENTS, Priced
 from dpbandit.agents.contextual.demand import PRICED
 from dpbandit.agents.old_spellings import OLD, OldSpelling
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.studies.settings import parse_agent
 
 
@@ -29,6 +30,11 @@ def test_every_old_word_in_python_and_on_the_command_line(row, now):
     assert seen[0].filename == __file__
     with pytest.warns(OldSpelling, match=f"{agent}:{key}={value} is spelt .* now"):
         assert parse_agent(f"{agent}:{key}={value}") == expected
+
+
+def test_the_old_name_of_a_mistake_is_the_new_one():
+    with pytest.warns(DeprecationWarning, match="BadInput is called InputError now"):
+        assert dpbandit.BadInput is InputError
 
 
 def test_new_words_are_silent():
@@ -53,7 +59,7 @@ def test_new_words_are_silent():
     ],
 )
 def test_wrong_words_get_one_sentence(text, sentence):
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         parse_agent(text)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from dpbandit import certify
 from dpbandit.agents import PFTAL, NoisySGD
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from tests.harness import DATA
 from tests.pairs import PRIVATE
 
@@ -31,7 +31,7 @@ def certified(config, spec, epsilon, delta):
     target = {n: v for n, v in (("epsilon", epsilon), ("delta", delta)) if n in names}
     start, before = time.process_time(), getrusage(RUSAGE_SELF).ru_maxrss
     proof = None
-    with suppress(BadInput):
+    with suppress(InputError):
         proof = certify(replace(config, **target), spec, accountants=False)
     megabytes = (getrusage(RUSAGE_SELF).ru_maxrss - before) / 1024
     assert time.process_time() - start < SECONDS, (config, target)
@@ -74,11 +74,11 @@ def test_extreme_targets_of_all_variants(part):
 @pytest.mark.parametrize("target", [{"epsilon": Fraction(1, 2)}, {"delta": Fraction(1, 100)}])
 def test_fractions_are_refused(target):
     """They are real numbers, and logarithms of arrays and formats know nothing of them."""
-    with pytest.raises(BadInput, match=r"=Fraction\(1, .*\) to be an int or a float: 0\."):
+    with pytest.raises(InputError, match=r"=Fraction\(1, .*\) to be an int or a float: 0\."):
         PFTAL(**target)
 
 
 def test_a_delta_below_the_least_is_refused():
     """Its inverse is no number: infinite noise or a traceback."""
-    with pytest.raises(BadInput, match="delta=5e-324 to be 0 or at least 1e-300"):
+    with pytest.raises(InputError, match="delta=5e-324 to be 0 or at least 1e-300"):
         certify(NoisySGD(delta=5e-324), DATA)

@@ -12,7 +12,7 @@ from dpbandit.auditing.exact import choice, first_above
 from dpbandit.auditing.ratios import LaplaceRatio, gumbel_ratio, matched_filter, outcomes
 from dpbandit.auditing.rehearsal import audit_rehearsed
 from dpbandit.auditing.scores import Columns
-from dpbandit.base.streams import Source
+from dpbandit.base.random_streams import Source
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.spends import GaussianSpend
@@ -22,7 +22,7 @@ from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveT
 from dpbandit.privacy.statistics.gradients import RecursiveGradients
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.prefix_sums import PrefixSum, TreeNoise
-from tests.prey.audited import NoThresholdNoise
+from tests.broken.audited import NoThresholdNoise
 
 RUNS = 20_000
 GDP = Claim(1.0, 1e-4, mu_of(1.0, 1e-4))
@@ -150,10 +150,10 @@ def svt(kind=AboveThreshold, *, queries=8, threshold=0.0, epsilon=1.0):
 
     def sample(world, seeds):
         n = len(seeds)
-        door = kind(Together(seeds), "svt", epsilon=epsilon, uses=queries)
+        mechanism = kind(Together(seeds), "svt", epsilon=epsilon, uses=queries)
         fired = np.full(n, queries)
         for i, query in enumerate(svt_queries(world, queries)):
-            fired[door(np.full(n, query), np.full(n, threshold))] = i
+            fired[mechanism(np.full(n, query), np.full(n, threshold))] = i
         return columns(fired[:, None], categorical=True)
 
     return sample
@@ -198,10 +198,13 @@ def counts(queries=20, threshold=0.5):
 
     def sample(world, seeds):
         n = len(seeds)
-        door, seen = NeverHalts(Together(seeds), "svt", epsilon=1.0, uses=queries), np.zeros((n, 2))
+        mechanism, seen = (
+            NeverHalts(Together(seeds), "svt", epsilon=1.0, uses=queries),
+            np.zeros((n, 2)),
+        )
         for i in range(queries):
             half = 2 * i // queries
-            seen[:, half] += door(np.full(n, float(world != half)), np.full(n, threshold))
+            seen[:, half] += mechanism(np.full(n, float(world != half)), np.full(n, threshold))
         return columns(seen)
 
     return sample
@@ -215,12 +218,12 @@ def segments(kind=SegmentAboveThreshold, *, before=12, hers=4, threshold=2.0, ep
 
     def sample(world, seeds):
         n = len(seeds)
-        door = kind(Together(seeds), "svt", epsilon=epsilon, uses=before + hers)
+        mechanism = kind(Together(seeds), "svt", epsilon=epsilon, uses=before + hers)
         nothing, every, level = np.zeros(n), np.ones(n, dtype=bool), np.full(n, threshold)
-        early = sum(door(nothing, level, every).astype(int) for _ in range(before))
+        early = sum(mechanism(nothing, level, every).astype(int) for _ in range(before))
         lasts, open_ = np.zeros(n), every
         for i in range(hers):
-            open_ = open_ & ~door(np.full(n, float(world and i == 0)), level, every & (i == 0))
+            open_ = open_ & ~mechanism(np.full(n, float(world and i == 0)), level, every & (i == 0))
             lasts += open_
         return columns((early * 100 + lasts)[:, None], categorical=True)
 
@@ -245,8 +248,8 @@ def selection(kind=ExponentialMechanism, factor=1.0, *, candidates=3, lead=-2.0)
 
     def sample(world, seeds):
         source = GivenScores(candidates)
-        door = kind(source, Together(seeds), "em", epsilon=1.0 / factor, uses=1)
-        chosen = door(np.tile(worlds[world], (len(seeds), 1)))
+        mechanism = kind(source, Together(seeds), "em", epsilon=1.0 / factor, uses=1)
+        chosen = mechanism(np.tile(worlds[world], (len(seeds), 1)))
         return columns(chosen[:, None], categorical=True)
 
     return sample
@@ -279,7 +282,7 @@ def vertices(kind=NoisyVertex, *, dim=2, ratios=True):
         gradients = RecursiveGradients(
             n_actions=1, dim=dim, shared=True, mean=lambda z: z, reward_low=-1.0, residual_clip=1.0
         )
-        door = kind(
+        mechanism = kind(
             gradients,
             Together(seeds),
             "fw",
@@ -292,10 +295,10 @@ def vertices(kind=NoisyVertex, *, dim=2, ratios=True):
         for i in range(n_steps):
             reward = np.full(n, 1.0 - 2 * world if i == 0 else 1.0)
             x = np.tile(others[i], (n, 1, 1))
-            chosen = door(theta, previous, np.array([i + 1]), x, np.zeros(n), reward)[:, 0]
-            own = door._exact[:, 0]
+            chosen = mechanism(theta, previous, np.array([i + 1]), x, np.zeros(n), reward)[:, 0]
+            own = mechanism._exact[:, 0]
             first, second = (own, own + shift) if world == 0 else (own - shift, own)
-            scale = NoisyVertex._scales(door).item()
+            scale = NoisyVertex._scales(mechanism).item()
             total += gumbel_ratio(chosen, -vertex_scores(first), -vertex_scores(second), scale)
             seen.append(chosen)
             vertex = np.where(chosen < dim, 1.0, -1.0)[:, None] * np.eye(dim)[chosen % dim]

@@ -19,16 +19,15 @@ from dpbandit.auditing.report import plot_audit
 from dpbandit.auditing.search import most_moving_pairs, pairs, users_of
 from dpbandit.auditing.views import columns_of, memory, public_ends
 from dpbandit.base.files import plain
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import delta_of
 from dpbandit.privacy.mechanism import Mechanism, witnessed
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
 from dpbandit.specs.protocols import ContextualSpec
-from tests.harness import discovered, label
-from tests.prey.audited import (
-    PREY,
+from tests.broken.audited import (
+    BROKEN,
     SUBTLE,
     Boasts,
     CountsACorner,
@@ -36,6 +35,7 @@ from tests.prey.audited import (
     QuietPeeling,
     SumsRewards,
 )
+from tests.harness import discovered, label
 
 DISJOINT, SHARED, *_ = SMALL
 QUICK = {"runs": 2000, "progress": False}
@@ -91,7 +91,7 @@ def test_every_private_variant_is_audited_for_one_round():
     settings = {"runs": 400, "failure": 0.05 / len(private_variants()), "progress": False}
     reports = []
     for config, spec in private_variants():
-        with suppress(BadInput):
+        with suppress(InputError):
             reports.append(audit(config, replace(spec, horizon=1), **settings))
     assert len(reports) > 100
     assert not [report for report in reports if report.flagged]
@@ -118,11 +118,11 @@ def test_agents_without_privacy_have_nothing_to_refute():
 # Broken agents
 
 
-@pytest.mark.parametrize("name", PREY)
+@pytest.mark.parametrize("name", BROKEN)
 def test_broken_agents_are_flagged(name):
     """White box; 8,000 runs for subtle faults, 2,000 for the rest."""
     runs = 8000 if name in SUBTLE else 2000
-    assert audit(PREY[name], DISJOINT, runs=runs, progress=False).flagged
+    assert audit(BROKEN[name], DISJOINT, runs=runs, progress=False).flagged
 
 
 def test_a_missing_clip_is_what_is_flagged():
@@ -154,7 +154,7 @@ def test_half_the_noise_of_peelings_is_flagged(seed):
 def test_gross_faults_show_in_actions():
     """Black box: a missing clip and an exact sign; 2,000 runs."""
     caught = {
-        name: audit(PREY[name], DISJOINT, view="actions", **QUICK).flagged
+        name: audit(BROKEN[name], DISJOINT, view="actions", **QUICK).flagged
         for name in ("a missing clip (rewards)", "exact sign after a noisy arg-max")
     }
     assert all(caught.values())
@@ -259,7 +259,7 @@ def test_memory_holds_no_mechanism_and_no_noise_to_come():
     agent = FLIPHAT().make(DISJOINT, Streams(range(7)))
     for array in memory(agent, 7).values():
         assert len(array) == 7
-    assert not [path for path in memory(agent, 7) if "door" in path or "normals" in path]
+    assert not [path for path in memory(agent, 7) if "mechanism" in path or "normals" in path]
 
 
 def test_witnesses_are_told_of_every_call_and_leave():
@@ -282,7 +282,7 @@ def test_report_is_plain_and_the_plot_is_drawn(tmp_path):
         ("pure.svg", audit(FLIPHAT(), SHARED, runs=400, progress=False)),
     ):
         assert plot_audit(shown, tmp_path / name, title="audit").stat().st_size > 10_000
-    with pytest.raises(BadInput, match="suffix"):
+    with pytest.raises(InputError, match="suffix"):
         plot_audit(report, tmp_path / "x.gif", title="")
 
 
@@ -306,5 +306,5 @@ def test_what_is_proven_is_above_the_certificate_only_if_it_is_refuted():
     [({"runs": 10}, "runs"), ({"view": "all"}, "view"), ({"failure": 0}, "failure")],
 )
 def test_bad_input(settings, named):
-    with pytest.raises(BadInput, match=named):
+    with pytest.raises(InputError, match=named):
         audit(DPUCB(), DISJOINT, **settings)

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from dpbandit.auditing.bounds import Claim, clopper_pearson, judge
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.accounting.gdp import delta_of, mu_of
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.accounting.pure import PureSpend
@@ -108,5 +108,5 @@ def test_one_threshold_for_both_criteria_gets_all_of_the_failure():
 
 
 def test_bad_input():
-    with pytest.raises(BadInput, match="failure"):
+    with pytest.raises(InputError, match="failure"):
         clopper_pearson(np.array([1]), 2, 0.0)

@@ -16,7 +16,7 @@ from dpbandit.auditing.worlds import LossOf
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear, Quadratic
 from dpbandit.specs.convex import ConvexSpec
-from tests.prey.convex import PREY
+from tests.broken.convex import BROKEN
 
 _, _, VALUES, DATA, _ = SMALL
 SHORT = ConvexSpec(loss=Linear(Ball(1)), horizon=8, feedback="datum")
@@ -77,16 +77,16 @@ def test_certified_noise_passes(noise):
     assert report.eps_lower > (0.0 if noise == "gaussian" else 0.3)
 
 
-@pytest.mark.parametrize("name", PREY)
+@pytest.mark.parametrize("name", BROKEN)
 def test_broken_agents_are_flagged(name):
     """White box; 2,000 runs, 5,000 for half the noise."""
     runs = 5000 if "half" in name else 2000
-    config = PREY[name]
+    config = BROKEN[name]
     assert audit(config, spec_for(config), runs=runs, progress=False).flagged
 
 
 def test_a_datum_that_is_answered_shows_in_actions():
-    config = PREY["a datum is answered in the next round"]
+    config = BROKEN["a datum is answered in the next round"]
     report = audit(config, DATA, runs=2000, view="actions", progress=False)
     assert report.flagged
     assert report.eps_lower > 5

@@ -18,7 +18,7 @@ from dpbandit.auditing.exact import (
     first_above,
     randomised_response,
 )
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.accounting.gdp import delta_of
 from tests.auditing.mechanisms import (
     PURE,
@@ -216,11 +216,11 @@ def two_firings(law, queries):
 def test_bad_input():
     fair = np.array([0.5, 0.5])
     for bad in (np.array([0.5, 0.4]), np.array([1.5, -0.5]), np.ones(1)):
-        with pytest.raises(BadInput, match="Expected q="):
+        with pytest.raises(InputError, match="Expected q="):
             exact_audit(fair, bad, PURE)
-    with pytest.raises(BadInput, match="truth"):
+    with pytest.raises(InputError, match="truth"):
         randomised_response(2, 2, epsilon=1.0)
-    with pytest.raises(BadInput, match="noise"):
+    with pytest.raises(InputError, match="noise"):
         choice(fair, 1.0, noise="cauchy")
-    with pytest.raises(BadInput, match="query_scale"):
+    with pytest.raises(InputError, match="query_scale"):
         first_above(fair, 0.0, threshold_scale=1.0, query_scale=0.0)

@@ -16,7 +16,7 @@ from dpbandit.agents import (
 )
 from dpbandit.auditing.everyone import SMALL
 from dpbandit.auditing.search import pairs
-from tests.prey.audited import SpendsMore
+from tests.broken.audited import SpendsMore
 
 *_, EXPERTS = SMALL
 AGENTS = {

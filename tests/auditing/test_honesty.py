@@ -15,7 +15,7 @@ from dpbandit.auditing.views import columns_of, public_ends, rounds
 from dpbandit.auditing.witness import Witness
 from dpbandit.auditing.worlds import Always, Pair
 from tests.auditing.mechanisms import GDP, columns, shown
-from tests.prey.audited import ByTheSign, KeepsTheLast
+from tests.broken.audited import ByTheSign, KeepsTheLast
 
 DISJOINT, *_ = SMALL
 QUICK = {"runs": 2000, "progress": False}

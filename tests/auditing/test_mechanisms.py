@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from dpbandit.auditing.bounds import Claim, epsilon_of_mu
 from dpbandit.auditing.exact import exact_delta, exact_epsilon, randomised_response
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.accounting.gdp import delta_of
 from dpbandit.privacy.choices.noisy_vertex import LAWS, NoisyVertex
 from dpbandit.privacy.choices.selection import ExponentialMechanism, ReportNoisyMax
@@ -38,12 +38,12 @@ from tests.auditing.mechanisms import (
     tree_scores,
     vertices,
 )
-from tests.prey.audited import (
+from tests.broken.audited import (
     NoThresholdNoise,
     OneThresholdNoise,
     SegmentsWithoutThresholdNoise,
 )
-from tests.prey.leaks import HalfTheNoise
+from tests.broken.leaks import HalfTheNoise
 from tests.privacy.choices.test_noisy_vertex import log_view
 
 
@@ -154,7 +154,7 @@ def test_a_rehearsal_chooses_only():
     assert rehearsed(apart, apart, GDP, scores=scores, **size).flagged
     assert not rehearsed(same, apart, GDP, scores=scores, **size).flagged
     assert rehearsed(same, apart, GDP, scores=scores, **size).eps_lower == 0
-    with pytest.raises(BadInput, match="rehearsals"):
+    with pytest.raises(InputError, match="rehearsals"):
         rehearsed(same, apart, GDP, scores=scores, runs=2000, rehearsals=100)
 
 

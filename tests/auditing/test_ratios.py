@@ -6,7 +6,7 @@ from scipy.stats import laplace, multivariate_normal
 
 from dpbandit.auditing.ratios import LaplaceRatio, gumbel_ratio, matched_filter, outcomes
 from dpbandit.auditing.scores import Columns
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
 from tests.auditing.mechanisms import (
     GDP,
@@ -16,7 +16,7 @@ from tests.auditing.mechanisms import (
     tree_scores,
     vertices,
 )
-from tests.prey.leaks import HalfTheNoise
+from tests.broken.leaks import HalfTheNoise
 
 
 def seen(values):
@@ -31,7 +31,7 @@ def test_matched_filter_is_the_ratio_of_normal_densities():
     ratio = [multivariate_normal(mean, covariance).logpdf(v) for mean in (np.zeros(3), gap)]
     score = matched_filter(gap, covariance)(seen(v))
     np.testing.assert_allclose(np.ptp(ratio[1] - ratio[0] - score), 0, atol=1e-9)
-    with pytest.raises(BadInput, match="covariance"):
+    with pytest.raises(InputError, match="covariance"):
         matched_filter(gap, np.eye(2))
 
 

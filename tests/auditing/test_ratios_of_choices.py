@@ -13,13 +13,13 @@ from dpbandit.auditing.peelings import log_chosen
 from dpbandit.auditing.search import users_of
 from dpbandit.auditing.views import columns_of
 from dpbandit.auditing.worlds import twin
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.choices.epochs import EpochSelection
 from dpbandit.privacy.choices.redraw_bits import RedrawBit
 from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import ContextualSpec
-from tests.prey.audited import QuietPeeling
+from tests.broken.audited import QuietPeeling
 
 TWINS = [*range(30)] * 2
 """Seeds of 30 runs of the first world, then of the second."""
@@ -52,12 +52,12 @@ def test_chosen_sets_have_their_probability(scale):
 def test_segments_have_the_law_of_their_first_firing(noise):
     """Oracle: `exact.first_above`, for one segment of eight tests; what fires once it is over does
     not know her. She is second, so that the first test says nothing."""
-    door = SegmentAboveThreshold(Streams(TWINS), "svt", epsilon=0.8, uses=12, noise=noise)
-    ear, threshold = Segments(door, len(TWINS)), np.full(len(TWINS), 3.0)
+    mechanism = SegmentAboveThreshold(Streams(TWINS), "svt", epsilon=0.8, uses=12, noise=noise)
+    ear, threshold = Segments(mechanism, len(TWINS)), np.full(len(TWINS), 3.0)
     fired = np.full(len(TWINS), 12)
     for t in range(12):
         loss = in_worlds(1, 0) if t == 1 else np.ones(len(TWINS))
-        release = door(loss, threshold)
+        release = mechanism(loss, threshold)
         ear.hear((loss, threshold), release, hers=t == 1)
         fired = np.where(release, np.minimum(fired, t), fired)
     scales = {"threshold_scale": 1 / 0.8, "query_scale": 1 / 0.8, "noise": noise}
@@ -72,16 +72,16 @@ def test_segments_have_the_law_of_their_first_firing(noise):
 def test_draws_and_bits_have_the_laws_of_their_losses():
     """Golden, by hand: softmax of -eta max(S, floor) / 2 over three experts, in two epochs, the
     second of which does not know her; and the keep probability of the one bit she decides."""
-    door = EpochSelection(3, Streams(TWINS), "em", epsilon=0.7, draws=2, uses=4)
+    mechanism = EpochSelection(3, Streams(TWINS), "em", epsilon=0.7, draws=2, uses=4)
     ear, hers, rest = (
-        Draws(door, 60),
+        Draws(mechanism, 60),
         in_worlds([1, 0, 0], [0, 1, 1]),
         in_worlds([0, 0, 1], [0, 0, 1]),
     )
     S, wanted = 0.0, np.zeros(len(TWINS))
     for losses, ends in ((hers, NOBODY), (rest, NOBODY), (rest, ~NOBODY), (rest, NOBODY)):
         datum = (losses, ~ends, np.full(len(TWINS), 0.5), ends)
-        chosen, S = door(*datum), S + losses
+        chosen, S = mechanism(*datum), S + losses
         ear.hear(datum, chosen, hers=losses is hers)
         own = log_softmax(-0.35 * np.maximum(S, 0.5), axis=1)[np.arange(60), chosen]
         other = log_softmax(-0.35 * np.maximum(twin(S), 0.5), axis=1)[np.arange(60), chosen]

@@ -13,7 +13,7 @@ from dpbandit.agents.convex.expiring import ExpiringSums
 from dpbandit.auditing.audit import audit
 from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.ratios import LaplaceRatio
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import TiltedQuadratic
 from dpbandit.specs.convex import ConvexSpec
@@ -64,9 +64,9 @@ def one_prefix(calibration, prefix=8, window=4, horizon=16):
 
     def sample(world, seeds):
         n = len(seeds)
-        door = sums.make(LINE, 1.0, Streams(seeds), horizon=horizon)
+        mechanism = sums.make(LINE, 1.0, Streams(seeds), horizon=horizon)
         hers, nothing = np.full((n, 1), 40.0 * world - 20.0), np.zeros((n, 1))
-        v = [door(hers if t == user else nothing) for t in range(1, prefix + 1)]
+        v = [mechanism(hers if t == user else nothing) for t in range(1, prefix + 1)]
         return columns(np.concatenate([v[4] - v[3], v[5] - v[3], v[7]], axis=1))
 
     return sample

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from dpbandit import BadInput
+from dpbandit import InputError
 from dpbandit.clients import Bridge
 from tests.clients.worlds import Spaces
 
@@ -50,8 +50,8 @@ def test_boxes_are_flattened_and_clipped_to_the_bound_that_was_told():
     small = {"a": 1, "b": np.full((2, 2), 0.5, np.float32)}
     assert made.context(small).tolist() == [0, 1, 0, 0.5, 0.5, 0.5, 0.5]
     for size in (1e9, np.inf, np.nan):
-        loud = made.context({"a": 1, "b": np.full((2, 2), size, np.float32)})
-        assert np.linalg.norm(loud) <= 2 + 1e-12
+        extreme = made.context({"a": 1, "b": np.full((2, 2), size, np.float32)})
+        assert np.linalg.norm(extreme) <= 2 + 1e-12
 
 
 def test_no_context_is_the_constant_one_whatever_is_observed():
@@ -68,7 +68,7 @@ def test_actions_keep_the_names_the_environment_gave_them():
     assert type(made.action(np.int64(0))) is int
     assert [made.arm(a) for a in (5, np.int64(6), 7.0)] == [0, 1, 2]
     for wrong in (4, 8, 5.5, "x", None, np.nan, np.inf):
-        with pytest.raises(BadInput, match=r"one of 5, ..., 7"):
+        with pytest.raises(InputError, match=r"one of 5, ..., 7"):
             made.arm(wrong)
 
 
@@ -98,7 +98,7 @@ def test_actions_keep_the_names_the_environment_gave_them():
     ids=str,
 )
 def test_what_is_missing_or_not_finite_gets_one_sentence(arguments, match):
-    with pytest.raises(BadInput, match=match) as caught:
+    with pytest.raises(InputError, match=match) as caught:
         bridge(**arguments)
     assert "\n" not in str(caught.value)
 
@@ -123,12 +123,12 @@ def test_what_is_missing_or_not_finite_gets_one_sentence(arguments, match):
     ids=str,
 )
 def test_observations_outside_their_space_are_refused(space, observation):
-    with pytest.raises(BadInput, match="Expected an observation in"):
+    with pytest.raises(InputError, match="Expected an observation in"):
         bridge(space, context_bound=1.0).context(observation)
 
 
 def test_vector_environments_and_what_is_none_are_refused():
-    with pytest.raises(BadInput, match="env=3 to be a Gymnasium environment"):
+    with pytest.raises(InputError, match="env=3 to be a Gymnasium environment"):
         Bridge(3, horizon=1, reward_range=(0, 1))
-    with pytest.raises(BadInput, match="finitely many actions"):
+    with pytest.raises(InputError, match="finitely many actions"):
         Bridge(gym.make_vec("dpbandit/GLMBandit-v0", num_envs=2), horizon=1, reward_range=(0, 1))

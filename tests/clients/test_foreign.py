@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, compare
+from dpbandit import InputError, compare
 from dpbandit.agents import LinUCB, Uniform
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.clients import Foreign, mabwiser_policy, river_policy
 from dpbandit.specs.protocols import ContextualSpec
 
@@ -22,8 +22,8 @@ class Alone:
     def act(self, context):
         return self.agent.act(context[None])[0]
 
-    def update(self, context, action, reward):
-        self.agent.update(context[None], np.array([action]), np.array([reward]))
+    def update(self, context, action, feedback):
+        self.agent.update(context[None], np.array([action]), np.array([feedback]))
 
 
 class Recorder:
@@ -36,8 +36,8 @@ class Recorder:
         context[...] = np.nan
         return self.seed % 3
 
-    def update(self, context, action, reward):
-        self.told.append((context.copy(), action, reward))
+    def update(self, context, action, feedback):
+        self.told.append((context.copy(), action, feedback))
         context[...] = np.nan
 
 
@@ -93,7 +93,7 @@ def test_every_replica_is_told_its_own_rounds_and_cannot_write_on_them():
 
 def test_a_shared_policy_is_refused():
     same = Recorder(SPEC, 0)
-    with pytest.raises(BadInput, match="a new object from every call of policy"):
+    with pytest.raises(InputError, match="a new object from every call of policy"):
         run({"same": Foreign(policy=lambda spec, seed: same)})
 
 
@@ -108,7 +108,7 @@ def test_a_shared_policy_behind_a_wrapper_is_refused(wrap):
             return 0
 
     same = Pulls([0, 1, 2], 0, False)
-    with pytest.raises(BadInput, match="a new object from every call of policy"):
+    with pytest.raises(InputError, match="a new object from every call of policy"):
         wrap(lambda *told: same).make(SPEC, Streams([1, 2]))
     wrap(lambda *told: Pulls([0, 1, 2], 0, False)).make(SPEC, Streams([1, 2]))
     Foreign(policy=lambda *told: Pulls([0, 1, 2], 0, False)).make(SPEC, Streams([1, 2]))
@@ -120,13 +120,13 @@ def test_one_answer_that_is_no_arm_among_good_ones_is_refused():
     config = Foreign(policy=lambda spec, seed: object(), act=lambda *asked: next(answers))
     agent = config.make(SPEC, Streams([1, 2]))
     assert agent.act(np.zeros((2, 2))).tolist() == [0, 1]
-    with pytest.raises(BadInput, match=r"In round 2: Expected an arm, .* got \[0\]"):
+    with pytest.raises(InputError, match=r"In round 2: Expected an arm, .* got \[0\]"):
         agent.act(np.zeros((2, 2)))
 
 
 @pytest.mark.parametrize("name", ["policy", "act", "update"])
 def test_what_is_no_function_is_refused_at_once(name):
-    with pytest.raises(BadInput, match=f"{name}=3 to be a function"):
+    with pytest.raises(InputError, match=f"{name}=3 to be a function"):
         Foreign(**{"policy": Recorder, name: 3})
 
 
@@ -137,7 +137,7 @@ def test_what_is_no_arm_is_refused_in_its_round(wrong):
         act=lambda policy, context: wrong,
         update=lambda *told: None,
     )
-    with pytest.raises(BadInput, match="In round 1: Expected"):
+    with pytest.raises(InputError, match="In round 1: Expected"):
         run({"wrong": config})
 
 
@@ -146,7 +146,7 @@ def test_it_claims_nothing_prints_and_hashes():
     assert run({"mine": config})["mine"].certificate.epsilon == np.inf
     assert "Recorder" in repr(config)
     assert len({config, Foreign(policy=Recorder), Uniform()}) == 2
-    with pytest.raises(BadInput, match="finitely many arms"):
+    with pytest.raises(InputError, match="finitely many arms"):
         run({"mine": config}, "OJContinuousPricing")
 
 
@@ -188,6 +188,6 @@ def test_mabwiser_is_fitted_before_it_predicts(contextual):
 
 
 def test_contextual_mabwiser_needs_one_context_for_all_arms():
-    with pytest.raises(BadInput, match="one context for all arms"):
+    with pytest.raises(InputError, match="one context for all arms"):
         mabwiser_policy(lambda arms, seed: Stub(arms, seed, True)).make(SHARED, Streams([0]))
     mabwiser_policy(lambda arms, seed: Stub(arms, seed, False)).make(SHARED, Streams([0]))

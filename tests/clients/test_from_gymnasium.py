@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from gymnasium.utils import seeding
 
-from dpbandit import BadInput, Results, compare, play
+from dpbandit import InputError, Results, compare, play
 from dpbandit.agents import DPUCB, BestFixed, LinUCB, Uniform
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.clients import FromGymnasium
 from dpbandit.envs import GLMBandit
 from dpbandit.results.store import write_runs
@@ -100,7 +100,8 @@ def test_every_way_to_measure_regret_against_the_known_means(how):
 
 
 def test_means_are_read_before_the_user_changes_them():
-    """Prey: an oracle that hands out the environment's own array, which serving her overwrites."""
+    """Broken on purpose: an oracle that hands out the environment's own array, which serving her
+    overwrites."""
 
     class WearsOut(Coins):
         worth = np.ones(3)
@@ -150,7 +151,8 @@ def test_episodes_follow_one_another_and_do_not_repeat_users():
 
 
 def test_a_limit_of_steps_is_set_to_the_horizon():
-    """Prey: with the registered limit of 3 steps arms would be drawn anew in rounds 4, 7, ..."""
+    """Broken on purpose: with the registered limit of 3 steps arms would be drawn anew in rounds 4,
+    7, ..."""
     gym.register("tests/Coins-v0", entry_point=Coins, max_episode_steps=3)
     try:
         problem = FromGymnasium("tests/Coins-v0", oracle=means, reward_range=(0, 1))(horizon=10)
@@ -218,7 +220,7 @@ def test_compare_from_end_to_end(tmp_path):
     ],
 )
 def test_mistakes_get_one_sentence(arguments, match):
-    with pytest.raises(BadInput, match=match) as caught:
+    with pytest.raises(InputError, match=match) as caught:
         compare(
             FromGymnasium(**{"env": Coins, "oracle": means, "reward_range": (0, 1), **arguments}),
             {},
@@ -231,7 +233,7 @@ def test_mistakes_get_one_sentence(arguments, match):
 
 def test_one_environment_for_two_replicas_is_refused():
     env = Coins()
-    with pytest.raises(BadInput, match="a new environment from every call"):
+    with pytest.raises(InputError, match="a new environment from every call"):
         compare(
             FromGymnasium(lambda: env, oracle=means, reward_range=(0, 1)),
             {"BestFixed": BestFixed()},
@@ -244,7 +246,7 @@ def test_one_environment_for_two_replicas_is_refused():
 def test_one_environment_behind_two_wrappers_is_refused():
     env = Coins()
     make = FromGymnasium(lambda: gym.Wrapper(env), oracle=means, reward_range=(0, 1))
-    with pytest.raises(BadInput, match="a new environment from every call"):
+    with pytest.raises(InputError, match="a new environment from every call"):
         make(horizon=5).reset(Streams([1, 2]))
     make(horizon=5).reset(Streams([1]))
 

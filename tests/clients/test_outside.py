@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, compare
+from dpbandit import InputError, compare
 from dpbandit.agents import FADE, LinUCB, Uniform
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.clients import FromGymnasium, Player, read_log, river_history
 from dpbandit.offline.logs import Logged
 from dpbandit.offline.replay import replay
@@ -34,10 +34,10 @@ def test_ages_from_20_to_60_are_not_clipped_to_one_without_a_word():
     of 0.009: beyond 0.535 with probability 1e-4). With a public range FADE learns: 0.68 to 0.70 on
     six logs, the best there is being 0.8."""
     table = ages(6000)
-    with pytest.raises(BadInput, match=r"'age': \(low, high\).* context_bound=None"):
+    with pytest.raises(InputError, match=r"'age': \(low, high\).* context_bound=None"):
         read_log(table, context=["age"], **AGES)
     says = r"at most 1 % of 6000 contexts beyond context_bound=1 .* 6000 of 6000, such as 60: "
-    with pytest.raises(BadInput, match=says + "scale features by public ranges"):
+    with pytest.raises(InputError, match=says + "scale features by public ranges"):
         read_log(table, context=["age"], context_bound=1.0, **AGES)
     with pytest.warns(UserWarning, match=r"6000 of 6000 contexts \(100 %\) lie beyond"):
         blunt = read_log(table, context=["age"], context_bound=1.0, most_outside=1, **AGES)
@@ -155,15 +155,17 @@ def test_one_in_a_hundred_is_said_and_more_is_refused(way_in, kind):
     assert some.outside.contexts + some.outside.rewards == 2
     with (
         warnings.catch_warnings(action="ignore"),
-        pytest.raises(BadInput, match=r"at most 1 % of 200 .* got 3 of .* most_outside=") as error,
+        pytest.raises(
+            InputError, match=r"at most 1 % of 200 .* got 3 of .* most_outside="
+        ) as error,
     ):
         way_in(*data(**{kind: 3}))
     assert "\n" not in str(error.value)
     with warnings.catch_warnings(action="ignore"):
         assert getattr(way_in(*data(**{kind: N}), most_outside=1).outside, kind) == N
-        with pytest.raises(BadInput, match=r"at most 0 % of 200 .* got 1 of"):
+        with pytest.raises(InputError, match=r"at most 0 % of 200 .* got 1 of"):
             way_in(*data(**{kind: 1}), most_outside=0)
-    with pytest.raises(BadInput, match=r"most_outside=1.5 to be a number in \[0, 1\]"):
+    with pytest.raises(InputError, match=r"most_outside=1.5 to be a number in \[0, 1\]"):
         way_in(*data(), most_outside=1.5)
 
 
@@ -231,7 +233,7 @@ def test_the_worst_column_is_named_and_rows_are_counted_once():
     context, reward = data(contexts=3)
     context[-1] = [50, -70]
     says = r"3 of 200, such as 50: say wider"
-    with pytest.raises(BadInput, match=r"above all column 'x' outside \[-2, 2\], got " + says):
+    with pytest.raises(InputError, match=r"above all column 'x' outside \[-2, 2\], got " + says):
         by_ranges(context, reward)
 
 
@@ -242,7 +244,7 @@ def test_replicas_are_judged_one_by_one():
     assert (three.outside.rewards, three.outside.users) == (6, 3 * N)
     with (
         warnings.catch_warnings(action="ignore"),
-        pytest.raises(BadInput, match=r"got 3 of 3, such as 3\.01"),
+        pytest.raises(InputError, match=r"got 3 of 3, such as 3\.01"),
     ):
         by_gymnasium(*data(rewards=3), replicas=3)
 
@@ -252,10 +254,12 @@ def test_a_round_that_goes_too_far_is_named():
     settings = {"horizon": 60, "reward_range": (0, 1), "context_bound": 0.5}
     player = Player(LinUCB(), Coins(seen="vector"), **settings)
     player.update(np.array([0.5, 0], np.float32), 5, 1.0)
-    with pytest.raises(BadInput, match="In round 2: Expected at most 1 % of 60 contexts"):
+    with pytest.raises(InputError, match="In round 2: Expected at most 1 % of 60 contexts"):
         player.update(np.array([0.6, 0], np.float32), 5, 1.0)
     make = FromGymnasium(Coins, oracle=lambda env: means(env) / 2, reward_range=(0, 0.5))
-    with pytest.raises(BadInput, match=r"In round \d+: Expected at most 1 % of 60 rewards outside"):
+    with pytest.raises(
+        InputError, match=r"In round \d+: Expected at most 1 % of 60 rewards outside"
+    ):
         compare(make, {"Uniform": Uniform()}, horizon=60, replicas=2, progress=False)
 
 
@@ -273,6 +277,6 @@ def test_a_round_that_goes_too_far_is_named():
     ids=str,
 )
 def test_bounds_that_are_none(wrong, says):
-    with pytest.raises(BadInput, match=says) as caught:
+    with pytest.raises(InputError, match=says) as caught:
         read_log(ages(50), **{**AGES, **wrong})
     assert "\n" not in str(caught.value)

@@ -7,13 +7,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify, play
+from dpbandit import InputError, certify, play
 from dpbandit.agents import DPUCB, BestFixed, EpsilonGreedy, Hedge, LinTS, LinUCB, Uniform
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.clients import FromGymnasium, Player, read_log
 from dpbandit.offline.replay import replay
 from tests.clients.worlds import Coins, Overwrites, means
-from tests.harness import door
+from tests.harness import recording
 
 T = 60
 
@@ -86,7 +86,7 @@ def test_contexts_are_used():
     assert earned["blind"] < 0.65
 
 
-LOUD = [
+EXTREME = [
     (np.full(2, 1e9, np.float32), 1e9),
     (np.full(2, np.nan, np.float32), np.nan),
     (np.array([np.inf, 0], np.float32), -np.inf),
@@ -94,18 +94,19 @@ LOUD = [
 
 
 @pytest.mark.filterwarnings("ignore:.* private agents clip them")
-@pytest.mark.parametrize(("observation", "reward"), LOUD)
-def test_a_loud_user_moves_no_mechanism_by_more_than_its_sensitivity(observation, reward):
-    """At the door: two worlds that differ in round 3 differ in that round's input only, and there
-    by at most the sensitivity. The bounds come from the player: the environment promises none."""
+@pytest.mark.parametrize(("observation", "reward"), EXTREME)
+def test_an_extreme_user_moves_no_mechanism_by_more_than_its_sensitivity(observation, reward):
+    """At the mechanism: two worlds that differ in round 3 differ in that round's input only, and
+    there by at most the sensitivity. The bounds come from the player: the environment promises
+    none."""
     tapes = []
     for x, r in ((np.array([0.6, -0.8], np.float32), 0.0), (observation, reward)):
         queries, mechanisms = [], []
-        with door(queries, mechanisms, [], None):
+        with recording(queries, mechanisms, [], None):
             one = player(DPUCB(), Coins(seen="vector"), context_bound=1.0, most_outside=1)
             for t in range(T):
-                loud = (x, r) if t == 3 else (np.array([0.5, 0.5], np.float32), 0.25)
-                one.update(loud[0], 5 + t % 3, loud[1])
+                extreme = (x, r) if t == 3 else (np.array([0.5, 0.5], np.float32), 0.25)
+                one.update(extreme[0], 5 + t % 3, extreme[1])
         tapes.append(np.array(queries).reshape(T, -1))
     gaps = np.linalg.norm(tapes[0] - tapes[1], axis=1)
     assert 0 < gaps[3] <= mechanisms[3].sensitivity * (1 + 1e-12)
@@ -113,8 +114,8 @@ def test_a_loud_user_moves_no_mechanism_by_more_than_its_sensitivity(observation
 
 
 @pytest.mark.filterwarnings("ignore:.* private agents clip them")
-@pytest.mark.parametrize(("observation", "reward"), LOUD)
-def test_agents_without_a_clip_of_their_own_survive_loud_users(observation, reward):
+@pytest.mark.parametrize(("observation", "reward"), EXTREME)
+def test_agents_without_a_clip_of_their_own_survive_extreme_users(observation, reward):
     one = player(LinUCB(), Coins(seen="vector"), context_bound=1.0, most_outside=1)
     honest = np.array([1.0, 0.0], np.float32)
     for _ in range(3):
@@ -145,11 +146,11 @@ def test_what_is_no_arm_is_never_played(then, says):
             agent.act = lambda context: then
             return agent
 
-    with pytest.raises(BadInput, match=says):
+    with pytest.raises(InputError, match=says):
         player(Strange(), Coins()).act(0)
     table = {"arm": [0, 1, 2] * 50, "r": [0] * 150}
     logged = read_log(table, action="arm", reward="r", reward_range=(0, 1))
-    with pytest.raises(BadInput, match=says):
+    with pytest.raises(InputError, match=says):
         replay(Strange(), logged, passes=1)
 
 
@@ -172,18 +173,18 @@ def test_no_user_beyond_the_horizon_and_no_agent_of_another_kind():
     one = player(LinUCB(), Coins())
     for _ in range(T):
         one.update(0, 5, 1.0)
-    with pytest.raises(BadInput, match=f"horizon of {T} users is over"):
+    with pytest.raises(InputError, match=f"horizon of {T} users is over"):
         one.update(0, 5, 1.0)
     for config in (DPUCB, 3, None):
-        with pytest.raises(BadInput, match=r"config=.* to be an agent"):
+        with pytest.raises(InputError, match=r"config=.* to be an agent"):
             player(config, Coins())
-    with pytest.raises(BadInput, match="choose another agent"):
+    with pytest.raises(InputError, match="choose another agent"):
         player(Hedge(), Coins())
-    with pytest.raises(BadInput, match="no hindsight yet"):
+    with pytest.raises(InputError, match="no hindsight yet"):
         player(BestFixed(), Coins())
-    with pytest.raises(BadInput, match="seed=-1"):
+    with pytest.raises(InputError, match="seed=-1"):
         player(LinUCB(), Coins(), seed=-1)
-    with pytest.raises(BadInput, match="finitely many"):
+    with pytest.raises(InputError, match="finitely many"):
         player(LinUCB(), gym.make("dpbandit/OJContinuousPricing-v0"))
 
 
@@ -192,9 +193,9 @@ def test_a_reward_that_is_no_number_is_refused_in_its_round(wrong):
     one = player(LinUCB(), Coins())
     for given in (1, True, np.float32(0.5), np.array([0.5])):
         one.update(0, 5, given)
-    with pytest.raises(BadInput, match=r"In round 5: Expected reward=.* to be one number"):
+    with pytest.raises(InputError, match=r"In round 5: Expected reward=.* to be one number"):
         one.update(0, 5, wrong)
-    with pytest.raises(BadInput, match="action=inf"):
+    with pytest.raises(InputError, match="action=inf"):
         one.update(0, np.inf, 1.0)
     assert one._left == T - 4
 

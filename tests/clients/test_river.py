@@ -9,7 +9,7 @@ from river import bandit
 from scipy.stats import chisquare
 
 import dpbandit
-from dpbandit import BadInput, compare
+from dpbandit import InputError, compare
 from dpbandit.agents import LinUCB
 from dpbandit.clients import (
     FromGymnasium,
@@ -83,7 +83,7 @@ def test_rivers_policies_in_compare():
     assert mean["blind"] > mean["Uniform"] / 2
     again = compare("GLMBandit", agents, horizon=150, replicas=2, **settings)
     np.testing.assert_array_equal(results.runs[1].regret[:, :2], again.runs[1].regret)
-    with pytest.raises(BadInput, match="LinUCBDisjoint has a model for each arm"):
+    with pytest.raises(InputError, match="LinUCBDisjoint has a model for each arm"):
         compare("Recommendation", agents, horizon=5, progress=False)
 
 
@@ -115,7 +115,7 @@ def test_a_player_on_rivers_candy_canes():
     played without. Decay and all, LinUCB collects more than uniform play (fixed seed)."""
     env = gym.make("river_bandits/CandyCaneContest-v0", n_machines=10)
     bounds = {"horizon": 100, "reward_range": (0, 1)}
-    with pytest.raises(BadInput, match="at most 10000 numbers, got 40000"):
+    with pytest.raises(InputError, match="at most 10000 numbers, got 40000"):
         Player(LinUCB(), env, **bounds)
     player = Player(LinUCB(), env, contexts="none", **bounds)
     total, by_chance = 0.0, 0.0
@@ -199,16 +199,16 @@ def test_uneven_logs_are_thinned_to_uniform_ones():
 )
 def test_tables_that_are_no_logs(change, match):
     settings = {"action": "shown", "reward": "click", "propensity": "chance", **change}
-    with pytest.raises(BadInput, match=match):
+    with pytest.raises(InputError, match=match):
         read_log(uneven(100, seed=1), **settings, reward_range=(0, 1))
 
 
 def test_what_cannot_be_recorded():
-    with pytest.raises(BadInput, match="delay=3"):
+    with pytest.raises(InputError, match="delay=3"):
         record("OJPricing", horizon=5, env_kwargs={"delay": 3})
-    with pytest.raises(BadInput, match="finitely many arms"):
+    with pytest.raises(InputError, match="finitely many arms"):
         record("OJContinuousPricing", horizon=5)
-    with pytest.raises(BadInput, match="Expected 12 arms, got 2"):
+    with pytest.raises(InputError, match="Expected 12 arms, got 2"):
         river_history(record("OJPricing", horizon=50), arms="ab")
 
 
@@ -226,8 +226,8 @@ def test_what_cannot_be_recorded():
 )
 @pytest.mark.parametrize("arms", [None, ["a", "b", "1", 0, 1]])
 def test_actions_are_all_text_or_all_numbers(played, says, arms):
-    """Prey: as an array, ["a", 1] is ["a", "1"]."""
-    with pytest.raises(BadInput, match=says) as caught:
+    """Broken on purpose: as an array, ["a", 1] is ["a", "1"]."""
+    with pytest.raises(InputError, match=says) as caught:
         read_log({"a": played, "r": [0, 0, 1, 1]}, action="a", reward="r", arms=arms)
     assert "\n" not in str(caught.value)
 

@@ -40,7 +40,7 @@ QUICK = [
     "private-bandit",
     "sparse-vector-experts",
     "wdp-cocop",
-    "yardsticks",
+    "baselines",
 ]
 """Pages whose certificates are computed anew: a few milliseconds each."""
 CERTIFY = typer.main.get_command(app).commands["certify"]
@@ -126,7 +126,7 @@ def test_certificates_are_what_is_stated(page):
 
 
 def test_a_wrong_number_is_found():
-    """Prey: another default, a setting too few, another epsilon."""
+    """Broken on purpose: another default, a setting too few, another epsilon."""
     text = PAGES["dp-ucb"]
     assert settings(text.replace("| `1e-05` |", "| `1e-06` |"))["dp-ucb"]["delta"] == "1e-06"
     assert "alpha" not in settings(re.sub(r"(?m)^\| `alpha` .*\n", "", text))["dp-ucb"]

@@ -24,7 +24,8 @@ def test_links_lead_somewhere(name):
 
 
 def test_broken_links_are_found():
-    """Prey: no such file, no such heading, of another page or of one's own; code is no link."""
+    """Broken on purpose: no such file, no such heading, of another page or of one's own; code is no
+    link."""
     text = """# A page
 [ok](start.md), [ok](../README.md#two-commands), [ok](#a-page), `[code](nowhere.md)`
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.domains import (
     Ball,
     Box,
@@ -77,7 +77,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("make", "words"), WRONG.values(), ids=WRONG)
 def test_one_clear_sentence(make, words):
-    with pytest.raises(BadInput, match=words) as error:
+    with pytest.raises(InputError, match=words) as error:
         make()
     assert str(error.value).startswith("Expected ")
     assert str(error.value).endswith(".")

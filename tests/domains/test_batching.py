@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import nearest
 from tests.domains.examples import DOMAINS
 

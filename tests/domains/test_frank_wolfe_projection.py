@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.domains import (
     Ball,
     Box,
@@ -155,7 +155,7 @@ def test_nearest_is_exact_where_it_can_be_and_certified_where_not():
     assert not found.gap.any()
     assert not found.calls.any()
     trees = SpanningTrees(4)
-    with pytest.raises(BadInput, match="no exact projection"):
+    with pytest.raises(InputError, match="no exact projection"):
         trees.project(trees.centre[None])
     q, start = problem(trees)
     found = nearest(trees, q, start, tolerance=1e-3, budget=2000)
@@ -190,8 +190,8 @@ def test_separated_proves_and_never_lies(name):
 def test_one_clear_sentence(change, words):
     domain = Flows(LADDER, "s", "t")
     q, start = problem(domain)
-    with pytest.raises(BadInput, match=words):
+    with pytest.raises(InputError, match=words):
         nearest(domain, q, start, **change)
     if "shrink" in change:
-        with pytest.raises(BadInput, match=words):
+        with pytest.raises(InputError, match=words):
             nearest(Simplex(3), np.zeros((1, 3)), np.zeros((1, 3)), **change)

@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import ConcaveBase, Flows, Hypersimplex, SpanningTrees, SubmodularBase
 
 
@@ -42,7 +42,7 @@ def test_spanning_trees_of_a_large_graph():
     assert domain.outer_radius == pytest.approx(np.sqrt((N - 1) / N))
     assert domain.contains(domain.lowest(v)).all()
     assert not domain.contains(domain.centre + 0.2 * (np.eye(N)[:5] - np.eye(N)[5:10])).any()
-    with pytest.raises(BadInput, match="sampler"):
+    with pytest.raises(InputError, match="sampler"):
         domain.sampler(Streams([0]), "point")
 
 
@@ -66,7 +66,7 @@ def test_a_concave_function_of_the_size_two_ways(N):
         assert domain.outer_radius == pytest.approx(known.outer_radius)
     else:
         assert domain.outer_radius >= known.outer_radius
-        with pytest.raises(BadInput, match="sampler"):
+        with pytest.raises(InputError, match="sampler"):
             domain.sampler(Streams([0]), "point")
 
 

@@ -5,7 +5,7 @@ from math import comb, sqrt
 import numpy as np
 import pytest
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.domains import Ball, Box, Hypersimplex, IndependentSets, L1Ball, LpBall, Simplex
 from dpbandit.domains.local_oracles import PolytopeOracle, dearest, local_oracle
 
@@ -131,7 +131,7 @@ def test_the_simplexs_rho_is_attained():
 
 def test_unknown_domains_are_refused():
     for domain in (LpBall(3, 1.5), IndependentSets(4, 2)):
-        with pytest.raises(BadInput, match=r"choose another .* geometry="):
+        with pytest.raises(InputError, match=r"choose another .* geometry="):
             local_oracle(domain, 1)
     assert local_oracle(LpBall(3, 1), 1).rho == 2 * sqrt(3)
     assert local_oracle(IndependentSets(4, 2), 1, geometry=3.0).rho == 6.0

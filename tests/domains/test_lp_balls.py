@@ -10,7 +10,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import gammaln
 from scipy.stats import kstest
 
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, L1Ball, LpBall
 
 SIGMAS = 4.9
@@ -216,7 +216,8 @@ def test_points_are_uniform(p):
 
 
 def test_the_checks_of_uniformity_can_fail():
-    """Prey: the points of another p, and points on the sphere pulled in by the wrong power."""
+    """Broken on purpose: the points of another p, and points on the sphere pulled in by the wrong
+    power."""
     x = draws(1.5, 3)
     assert (np.abs(z_scores(np.abs(x) ** 3, 1 / 6)) > SIGMAS).all()
     assert kstest(norm(x, 1.5) ** 2, "uniform").pvalue < 1e-6

@@ -13,7 +13,7 @@ import pytest
 from scipy.spatial import Delaunay
 from scipy.stats import kstest
 
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, L1Ball, Product, Simplex, Spectrahedron
 from tests.domains.examples import DOMAINS, POLYTOPES
 
@@ -82,7 +82,8 @@ def test_walks_have_the_moments_of_the_uniform_law(name):
 
 
 def test_the_check_of_moments_can_fail():
-    """Prey: a walk of two steps from the centre is not yet uniform, corners never are."""
+    """Broken on purpose: a walk of two steps from the centre is not yet uniform, corners never
+    are."""
     domain, corners = POLYTOPES["U(3,6)"].domain, POLYTOPES["U(3,6)"].corners
     mean, covariance = uniform_moments(domain.coordinates(corners - domain.centre))
     early = domain.coordinates(sample(domain, 2) - domain.centre)

@@ -10,7 +10,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import dpbandit
-from dpbandit import BadInput
+from dpbandit import InputError
 from dpbandit.specs.streams import StreamSpec
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
@@ -101,7 +101,7 @@ def test_truncation_exactly_at_the_horizon_and_no_further(name):
         flags = [step[2:4] for step in episode(bare, actions[:H], seed=5)[1:]]
         assert [np.all(truncated) for _, truncated in flags] == [False] * (H - 1) + [True]
         assert not np.any([terminated for terminated, _ in flags])
-        with pytest.raises(BadInput, match="reset"):
+        with pytest.raises(InputError, match="reset"):
             bare.step(actions[-1])
 
 
@@ -109,7 +109,7 @@ def test_truncation_exactly_at_the_horizon_and_no_further(name):
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_stepping_before_any_reset_is_refused(name, mode):
     for env in (make(name).unwrapped, make_native(name, 2, autoreset_mode=mode)):
-        with pytest.raises(BadInput, match="reset"):
+        with pytest.raises(InputError, match="reset"):
             env.step(env.action_space.sample())
 
 
@@ -219,12 +219,12 @@ def test_bad_actions_are_refused(name, wrong):
     """Out of range, not a number, or of the wrong shape: a sentence, never a silent guess."""
     env = make(name).unwrapped
     env.reset(seed=5)
-    with pytest.raises(BadInput):
+    with pytest.raises(InputError):
         env.step(wrong)
     batch = make_native(name, 3)
     batch.reset(seed=5)
     for actions in (wrong, [wrong] * 3):
-        with pytest.raises(BadInput):
+        with pytest.raises(InputError):
             batch.step(actions)
 
 
@@ -233,7 +233,7 @@ def test_fractions_are_no_arms(name):
     env = make(name).unwrapped
     env.reset(seed=5)
     if isinstance(env.action_space, gym.spaces.Discrete):
-        with pytest.raises(BadInput):
+        with pytest.raises(InputError):
             env.step(1.5)
     else:
         assert np.isfinite(env.step(np.full(env.action_space.shape, 1.5))[1])
@@ -248,16 +248,16 @@ def test_points_outside_a_convex_domain_are_moved_inside():
         env.reset(seed=5)
         rewards.append(env.step(point)[1])
     assert rewards[0] == pytest.approx(rewards[1])
-    with pytest.raises(BadInput, match="points"):
+    with pytest.raises(InputError, match="points"):
         env.unwrapped.step(np.array([np.nan, 0.0]))
 
 
 @every_env
 def test_unknown_arguments_get_one_sentence_with_the_nearest_name(name):
     for maker in (make, lambda name, **arguments: make_native(name, 2, **arguments)):
-        with pytest.raises(BadInput, match=r"'horizn' .did you mean horizon") as caught:
+        with pytest.raises(InputError, match=r"'horizn' .did you mean horizon") as caught:
             maker(name, horizn=5)
         assert "\n" not in str(caught.value)
     for arguments in ({"num_envs": 0}, {"num_envs": 2, "autoreset_mode": "nextstep"}):
-        with pytest.raises(BadInput):
+        with pytest.raises(InputError):
             gym.make_vec(name, **arguments)

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dpbandit import BadInput
+from dpbandit import InputError
 from dpbandit.agents import FTAL, BanditFTAL, GarberKretzu, PrivateBandit
 from dpbandit.experiments.convex import __main__ as command
 from dpbandit.experiments.convex.plan import Plan
@@ -127,9 +127,9 @@ def test_what_is_claimed_is_certified_and_the_excess_is_paired(written):
 
 
 def test_plans_leave_room():
-    with pytest.raises(BadInput, match="replicas=1 to be a whole number >= 2"):
+    with pytest.raises(InputError, match="replicas=1 to be a whole number >= 2"):
         Plan(replicas=1)
-    with pytest.raises(BadInput, match="horizons"):
+    with pytest.raises(InputError, match="horizons"):
         Plan(horizons=(10, 20, 40))
 
 

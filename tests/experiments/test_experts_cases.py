@@ -4,7 +4,7 @@ from math import inf, isfinite
 
 import pytest
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.experiments import CASES, reproduce
 from dpbandit.experiments.experts.lower_bound import least_regret
 
@@ -29,7 +29,7 @@ def test_letters_and_settings_that_two_have():
     `env.epsilon` alone sets; best_loss is the agent's where she has one."""
     short = reproduce("experts/bern", "hedge", settings={"d": 8, "T": 20}, **{**TINY, "horizon": 9})
     assert (short["horizon"], short["config"]["env_kwargs"]["n_actions"]) == (20, 8)
-    with pytest.raises(BadInput, match="n_actions once"):
+    with pytest.raises(InputError, match="n_actions once"):
         reproduce("experts/bern", "hedge", settings={"d": 8, "K": 8}, **TINY)
     both = reproduce(
         "experts/lower-bound", "sparse-vector-experts", settings={"epsilon": 0.5}, **TINY

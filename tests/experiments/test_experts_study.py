@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dpbandit import BadInput
+from dpbandit import InputError
 from dpbandit.agents import FollowTheLeader, Hedge
 from dpbandit.experiments.experts import __main__ as command
 from dpbandit.experiments.experts import questions
@@ -115,7 +115,7 @@ def test_switches_are_counted(tmp_path):
     assert lazy.switches.max() > 2
 
 
-def test_the_audit_catches_prey_and_no_private_agent(tmp_path):
+def test_the_audit_catches_broken_agents_and_no_private_agent(tmp_path):
     """256 experts, epsilon 0.1: who is private loses 45.99 at least, Hedge at rate 1 only 6.04. A
     confidence limit by Hoeffding is right for every law; a sample of 150 suffices (margin 13)."""
     plan = replace(TINY, tails=((256, 0.1),), audited=150)
@@ -145,5 +145,5 @@ def test_another_config_is_run_anew(tmp_path):
     ],
 )
 def test_plans_leave_room(arguments, message):
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(InputError, match=message):
         Plan(**arguments)

@@ -9,8 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dpbandit import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
 from dpbandit.experiments import CASES
 from dpbandit.experiments.figure_5_1 import __main__ as command
@@ -94,9 +94,9 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(tmp_path, monke
 
 
 def test_plans_leave_room():
-    with pytest.raises(BadInput, match="replicas=1 to be a whole number >= 2"):
+    with pytest.raises(InputError, match="replicas=1 to be a whole number >= 2"):
         Plan(replicas=1)
-    with pytest.raises(BadInput, match="horizon=99 "):
+    with pytest.raises(InputError, match="horizon=99 "):
         replace(QUICK, horizon=99)
 
 
@@ -135,9 +135,9 @@ def authors_regret(replicas, seed, T=10_000, epsilon=1.0):
 
 
 def test_the_authors_program_plays_as_badly_as_uniform():
-    """Statistical, prey: an independent re-implementation found 943.5 +- 19.4 on P1, where uniform
-    play has 975.6 +- 8.7. Within 4 combined standard errors: false alarm 6e-5; 12 % off is caught,
-    so the published 62 could not have been missed (asserted)."""
+    """Statistical, broken on purpose: an independent re-implementation found 943.5 +- 19.4 on P1,
+    where uniform play has 975.6 +- 8.7. Within 4 combined standard errors: false alarm 6e-5; 12 %
+    off is caught, so the published 62 could not have been missed (asserted)."""
     regret = authors_regret(50, seed=5)
     combined = sqrt(regret.var(ddof=1) / 50 + 19.4**2)
     assert abs(regret.mean() - 943.5) <= 4 * combined < 0.15 * 943.5

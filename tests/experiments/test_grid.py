@@ -6,7 +6,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, compare
+from dpbandit import InputError, compare
 from dpbandit.agents import DPUCB, BestFixed, LinUCB, Priced, Uniform
 from dpbandit.experiments import grid
 from dpbandit.experiments.grid import Cell, run_grid
@@ -122,8 +122,8 @@ def test_half_a_file_is_run_anew(tmp_path, played):
 
 
 def test_mistakes_get_one_sentence(tmp_path):
-    with pytest.raises(BadInput, match="replicas=0"):
+    with pytest.raises(InputError, match="replicas=0"):
         Cell(**{**SIZE, "replicas": 0}, config=Uniform())
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="Cannot write"):
+    with pytest.raises(InputError, match="Cannot write"):
         run_grid({"a": CELLS["uniform"]}, tmp_path / "file", progress=False)

@@ -18,7 +18,7 @@ import nbformat
 import pytest
 from typer.testing import CliRunner
 
-from dpbandit import BadInput
+from dpbandit import InputError
 from dpbandit.commands import lab as command
 from dpbandit.experiments.labs import __main__ as build
 from dpbandit.experiments.labs import catalogue, find, labs, notebook, write
@@ -129,14 +129,14 @@ def test_a_lab_without_a_goal_is_one_sentence(tmp_path):
     path.write_text("# %% [markdown]\n# # Lab 7: Nothing\n")
     lab = catalogue.Lab(path)
     assert (lab.number, lab.title) == (7, "Nothing")
-    with pytest.raises(BadInput, match="first cell of lab_07_nothing"):
+    with pytest.raises(InputError, match="first cell of lab_07_nothing"):
         _ = lab.goal
 
 
 def test_a_notebook_that_is_there_stays(tmp_path):
     target = write(find(1), tmp_path)
     target.write_text("my work")
-    with pytest.raises(BadInput, match="Expected no file"):
+    with pytest.raises(InputError, match="Expected no file"):
         write(find(1), tmp_path)
     assert target.read_text() == "my work"
     write(find(1), tmp_path, overwrite=True)
@@ -167,7 +167,7 @@ def test_what_was_built_already_stays_and_the_rest_is_built(tmp_path, capsys):
 
 def test_without_jupytext_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jupytext", None)
-    with pytest.raises(BadInput, match=r"pip install '\.\[labs\]' in a checkout"):
+    with pytest.raises(InputError, match=r"pip install '\.\[labs\]' in a checkout"):
         write(find(1), tmp_path)
 
 
@@ -217,7 +217,7 @@ def test_open_writes_keeps_and_starts(run, tmp_path):
 
 
 def test_an_unknown_lab_is_one_sentence():
-    with pytest.raises(BadInput, match="Expected lab 99 to be one of 1"):
+    with pytest.raises(InputError, match="Expected lab 99 to be one of 1"):
         find(99)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbandit.agents import ExponentialLeader, Hedge
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.envs import Experts
 from dpbandit.experiments.experts.lower_bound import least_regret, news
 from dpbandit.running.loop import play
@@ -30,7 +30,7 @@ def test_terms():
     assert least_regret(4, 0.1, tail=0) == least_regret(1, 0.1) == 0
     assert least_regret(4, 1e-3, tail=3) == pytest.approx(2.25, abs=0.01)
     assert news(256, 0.1) == 56
-    with pytest.raises(BadInput):
+    with pytest.raises(InputError):
         least_regret(4, 0.0)
 
 

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dpbandit import BadInput
+from dpbandit import InputError
 from dpbandit.experiments.grid import Outcome
 from dpbandit.experiments.pricing import __main__ as command
 from dpbandit.experiments.pricing import study as module
@@ -47,7 +47,7 @@ def test_lost_money_is_paired_with_the_best_public_agent():
 
 
 def test_figures_show_the_regret_in_the_end_and_what_is_lost(tmp_path, monkeypatch):
-    """Golden, as above: lines at their epsilon, yardsticks as levels, the best public agent first
+    """Golden, as above: lines at their epsilon, baselines as levels, the best public agent first
     where regret is shown."""
     agent, seen = next(iter(module.PRIVATE)), {}
 
@@ -134,5 +134,5 @@ def test_the_command(tmp_path, monkeypatch):
     assert {p.name for p in tmp_path.glob("*.png")} == {
         f"{what}-{env}.png" for what in ("regret", "lost") for env in ENVIRONMENTS
     }
-    with pytest.raises(BadInput, match="replicas=1 to be a whole number >= 2"):
+    with pytest.raises(InputError, match="replicas=1 to be a whole number >= 2"):
         Plan(replicas=1)

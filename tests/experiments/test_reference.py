@@ -12,7 +12,7 @@ from math import inf, isfinite
 import pytest
 
 from dpbandit.agents import CONTEXTUAL, CONVEX
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.experiments import CASES, reproduce
 from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
 from dpbandit.studies.settings import parse_settings
@@ -185,7 +185,7 @@ def test_letters_of_papers_are_names():
     names = {"n_actions": 3, "dim": 7}
     long = reproduce(P1.name, "linucb", settings=names, horizon=30, replicas=2, progress=False)
     assert {**short, "seconds": 0} == {**long, "seconds": 0}
-    with pytest.raises(BadInput, match="n_actions once"):
+    with pytest.raises(InputError, match="n_actions once"):
         reproduce(P1.name, "linucb", settings={"K": 3, "n_actions": 3})
 
 

@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dpbandit import BadInput, cli
+from dpbandit import InputError, cli
 from dpbandit.agents import DPTOFW, BestFixed, LeastSquares, LocalisedTOFW
 from dpbandit.experiments.releases import release, stream_problem
 from dpbandit.experiments.sgd import __main__ as command
@@ -93,9 +93,9 @@ def test_rows_are_chosen_by_number_or_by_value(selection, numbers):
     ],
 )
 def test_rows_that_are_none_get_one_sentence(selection):
-    with pytest.raises(BadInput, match="Expected rows to be numbers from 1 to 47"):
+    with pytest.raises(InputError, match="Expected rows to be numbers from 1 to 47"):
         chosen_rows(selection)
-    with pytest.raises(BadInput, match="chooses none"):
+    with pytest.raises(InputError, match="chooses none"):
         chosen_rows("p=7")
 
 
@@ -136,11 +136,11 @@ def test_readings_are_what_they_say():
 
 
 def test_unknown_readings_and_empty_plans_are_refused():
-    with pytest.raises(BadInput, match="reading='clever' to be one of printed"):
+    with pytest.raises(InputError, match="reading='clever' to be one of printed"):
         Plan(readings=("clever",))
-    with pytest.raises(BadInput, match="replicas=1 to be a whole number >= 2"):
+    with pytest.raises(InputError, match="replicas=1 to be a whole number >= 2"):
         Plan(replicas=1)
-    with pytest.raises(BadInput, match="at least one row"):
+    with pytest.raises(InputError, match="at least one row"):
         Plan(rows=())
 
 
@@ -206,11 +206,11 @@ class _Still:
 
 
 def test_what_is_no_stream_is_refused():
-    with pytest.raises(BadInput, match="stream of users"):
+    with pytest.raises(InputError, match="stream of users"):
         stream_problem("OnlineConvex", {}, DPTOFW(), users=10)
-    with pytest.raises(BadInput, match="users=0"):
+    with pytest.raises(InputError, match="users=0"):
         stream_problem(*STREAM, DPTOFW(), users=0)
-    with pytest.raises(BadInput, match="answer"):
+    with pytest.raises(InputError, match="answer"):
         release(stream_problem(*STREAM, DPTOFW(), users=10), BestFixed(), [0], users=10)
 
 

@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dpbandit import BadInput, cli
+from dpbandit import InputError, cli
 from dpbandit.agents import FTAL, PFTAL, WDPCOCOL
 from dpbandit.domains import Flows, Simplex
 from dpbandit.experiments import CASES, reproduce
@@ -116,7 +116,7 @@ def test_window_dp_is_never_shown_as_ordinary_dp(written):
         assert label.startswith(("PFTAL", "POCP", "FTAL", "conditional")) or "window-DP" in label
 
 
-def test_yardsticks_are_always_there():
+def test_baselines_are_always_there():
     """Uniform play, the centre, FTAL and W >= T (PFTAL); regret is to the best fixed point."""
     for question in (windows, horizons, retention):
         for lines in question(TINY).values():
@@ -139,9 +139,9 @@ def test_every_run_meets_its_epsilon_but_printed_gamma_noise():
 
 
 def test_plans_leave_room():
-    with pytest.raises(BadInput, match="replicas=1 to be a whole number >= 2"):
+    with pytest.raises(InputError, match="replicas=1 to be a whole number >= 2"):
         Plan(replicas=1)
-    with pytest.raises(BadInput, match="horizons"):
+    with pytest.raises(InputError, match="horizons"):
         Plan(horizons=(10, 20, 40))
 
 
@@ -205,10 +205,10 @@ def test_rows_and_sizes_are_chosen():
     assert [row.number for row in found.rows] == [2, 4, 5]
     assert found.size == Size(100, 10, 0.5, 1e-5)
     for wrong in ("8", "0-2", "x", "T=x", "d=3", "T=5,T=6", "W=2.5", "1-", ""):
-        with pytest.raises(BadInput, match="Expected rows to be numbers from 1 to 7"):
+        with pytest.raises(InputError, match="Expected rows to be numbers from 1 to 7"):
             selected(wrong)
     for wrong in ("T=1", "W=0", "epsilon=-1", "delta=1"):
-        with pytest.raises(BadInput, match=f"Expected {wrong}"):
+        with pytest.raises(InputError, match=f"Expected {wrong}"):
             selected(wrong)
 
 

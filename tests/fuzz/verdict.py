@@ -15,7 +15,7 @@ from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpbandit import BadInput, Results, cli
+from dpbandit import InputError, Results, cli
 
 CODES = (0, 1, 2)
 PATIENCE = 4
@@ -145,7 +145,7 @@ def _in_files(words: list[str], folder: Path) -> Iterator[str]:
         with warnings.catch_warnings(action="ignore"):  # somebody else's, or damaged: left out
             try:
                 records = Results.load(named["--out"]).records()
-            except BadInput as refusal:  # numbers that no file may hold
+            except InputError as refusal:  # numbers that no file may hold
                 yield str(refusal)
                 records = []
         for record in records:

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.domains import Ball, Hypersimplex, Simplex
 from dpbandit.losses import (
     Experts,
@@ -166,7 +166,7 @@ def test_revenue_is_dollars_by_hand():
     ids=str,
 )
 def test_revenue_that_is_not_concave_or_sells_less_than_nothing_is_refused(change, word):
-    with pytest.raises(BadInput, match=word):
+    with pytest.raises(InputError, match=word):
         dataclasses.replace(PRICES, **change)
 
 
@@ -183,5 +183,5 @@ def test_revenue_that_is_not_concave_or_sells_less_than_nothing_is_refused(chang
     ],
 )
 def test_wrong_constants_are_refused(make):
-    with pytest.raises(BadInput):
+    with pytest.raises(InputError):
         make()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.domains import Ball, LpBall
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
 from tests.losses.families import REGRESSIONS, data, label, points
@@ -116,5 +116,5 @@ def test_features_are_scaled_into_the_dual_ball(loss):
     ],
 )
 def test_wrong_constants_are_refused(make, word):
-    with pytest.raises(BadInput, match=word):
+    with pytest.raises(InputError, match=word):
         make()

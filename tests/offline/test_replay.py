@@ -7,16 +7,16 @@ from math import prod, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify, play
+from dpbandit import InputError, certify, play
 from dpbandit.agents import DPUCB, FADE, BestFixed, LinUCB, Priced, Uniform
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.clients import record
 from dpbandit.envs import GLMBandit
 from dpbandit.offline.logs import Logged
 from dpbandit.offline.replay import _one_pass, _reached, replay
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.specs.protocols import ContextualSpec
-from tests.harness import Tape, door
+from tests.harness import Tape, recording
 
 LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
 TINY = ContextualSpec(n_actions=2, dim=1, horizon=2)
@@ -41,8 +41,8 @@ class ChaserAgent:
     def act(self, context):
         return np.array([int((context[0, 0] > 0) == (self.last > 0))])
 
-    def update(self, context, action, reward):
-        self.last = float(reward[0])
+    def update(self, context, action, feedback):
+        self.last = float(feedback[0])
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Fixed:
 
 
 class FixedAgent(ChaserAgent):
-    def update(self, context, action, reward):
+    def update(self, context, action, feedback):
         pass
 
 
@@ -185,7 +185,7 @@ def tape(config, logged, how, billboard=None):
     """One pass in the log's order, as the harness records runs."""
     spec = logged.spec
     queries, mechanisms, releases = [], [], []
-    with door(queries, mechanisms, releases, billboard):
+    with recording(queries, mechanisms, releases, billboard):
         _one_pass(config, spec, logged, Streams([0]), how, shuffled=False)
     return Tape([], queries, mechanisms, releases, None, [])
 
@@ -193,8 +193,8 @@ def tape(config, logged, how, billboard=None):
 @pytest.mark.parametrize("config", [DPUCB(refresh_every=5), FADE(first_batch=6)], ids=repr)
 def test_who_is_kept_is_private_only_if_the_others_are_blank(config):
     """Two logs that differ in the row of the fourth user kept, who is discarded in the second;
-    releases held fixed. "blank": inputs at the door differ at that row's round alone, by no more
-    than the sensitivity. "skip": in most later rounds, too."""
+    releases held fixed. "blank": inputs at the mechanism differ at that row's round alone, by no
+    more than the sensitivity. "skip": in most later rounds, too."""
     logged = recorded(60, 1)
     for how in ("skip", "blank"):
         kept = _one_pass(config, logged.spec, logged, Streams([0]), how, shuffled=False)
@@ -217,8 +217,8 @@ def test_who_is_kept_is_private_only_if_the_others_are_blank(config):
 
 def test_blank_needs_a_lowest_that_is_public():
     """Two logs that differ in one user's propensity; releases held fixed. With `lowest` given,
-    inputs at the door differ at her round alone, by no more than the sensitivity. Read off the log,
-    hers is the least and thins everybody: inputs of others move, and replay refuses."""
+    inputs at the mechanism differ at her round alone, by no more than the sensitivity. Read off the
+    log, hers is the least and thins everybody: inputs of others move, and replay refuses."""
     config, base = DPUCB(refresh_every=5), recorded(60, 1)
 
     def log(chance, lowest):
@@ -245,7 +245,7 @@ def test_blank_needs_a_lowest_that_is_public():
     assert log(np.full(60, 1 / 3), 0.2).lowest_is_public
     replay(config, log(np.full(60, 1 / 3), 0.2), passes=1, discarded="blank")
     replay(config, log(np.full(60, 1 / 3), None), passes=1)
-    with pytest.raises(BadInput, match="lowest= to be given with the log for discarded='blank'"):
+    with pytest.raises(InputError, match="lowest= to be given with the log for discarded='blank'"):
         replay(config, log(np.full(60, 1 / 3), None), passes=1, discarded="blank")
 
 
@@ -253,7 +253,7 @@ def test_blank_is_refused_where_arms_are_prices():
     """A model of demand has an intercept and a price: a context of 0 is not nothing there."""
     logged = record("OJPricing", horizon=300)
     replay(Priced(DPUCB()), logged, passes=1)
-    with pytest.raises(BadInput, match="arms that are not prices for discarded='blank'"):
+    with pytest.raises(InputError, match="arms that are not prices for discarded='blank'"):
         replay(Priced(DPUCB()), logged, passes=1, discarded="blank")
 
 
@@ -299,7 +299,7 @@ GOOD_LOG = {
     ],
 )
 def test_bad_logs_are_refused(wrong, says):
-    with pytest.raises(BadInput, match=says) as caught:
+    with pytest.raises(InputError, match=says) as caught:
         log_of(**{**GOOD_LOG, **wrong})
     assert "\n" not in str(caught.value)
     log_of(**GOOD_LOG)
@@ -316,11 +316,11 @@ def test_bad_logs_are_refused(wrong, says):
     ],
 )
 def test_bad_replays_are_refused(agent, wrong, says):
-    with pytest.raises(BadInput, match=says):
+    with pytest.raises(InputError, match=says):
         replay(agent, log_of(**GOOD_LOG), **wrong)
 
 
 def test_nothing_kept_is_said():
     one = log_of(np.array([[0.5]]), np.array([0]), np.zeros(1), propensity=0.5)
-    with pytest.raises(BadInput, match="agreed with none"):
+    with pytest.raises(InputError, match="agreed with none"):
         replay(Fixed(), one, passes=1)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, compare
+from dpbandit import InputError, compare
 from dpbandit.agents import FADE
 from dpbandit.auditing import audit
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.clients import Player, record
 from dpbandit.offline.replay import replay
 from dpbandit.privacy.accounting.ledger import Ledger
@@ -19,8 +19,8 @@ from dpbandit.privacy.accounting.spends import Expiring, Parallel
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import enrolled
 from dpbandit.specs.protocols import ContextualSpec
+from tests.broken.ledgers import HONEST, LIARS, Bookkeeper, mechanism
 from tests.clients.worlds import Coins
-from tests.prey.ledgers import HONEST, LIARS, Bookkeeper, door
 
 
 def compared(books):
@@ -32,13 +32,13 @@ def compared(books):
 def test_comparisons_and_audits_tell_what_a_ledger_leaves_out(name):
     """Each is certified by `certify`, which believes its ledger, with an epsilon of 0.6 or less."""
     books, why = LIARS[name]
-    with pytest.raises(BadInput, match=why) as told:
+    with pytest.raises(InputError, match=why) as told:
         compared(books)
     sentence = str(told.value)
     assert "the ledger of Bookkeeper" in sentence
     assert "'local laplace values'" in sentence or "'parallel over disjoint rounds'" in sentence
     spec = ContextualSpec(n_actions=2, dim=1, horizon=45)
-    with pytest.raises(BadInput, match=why):
+    with pytest.raises(InputError, match=why):
         audit(Bookkeeper(books=books), spec, runs=400, progress=False)
 
 
@@ -64,62 +64,63 @@ def delayed(books):
 @pytest.mark.parametrize("name", LIARS)
 def test_loops_of_ones_own_and_replays_tell_it_too(name, played):
     books, why = LIARS[name]
-    with pytest.raises(BadInput, match=f"the ledger of Bookkeeper.*{why}"):
+    with pytest.raises(InputError, match=f"the ledger of Bookkeeper.*{why}"):
         played(books)
 
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("books", HONEST)
 def test_honest_ledgers_pass(books):
-    """Doors side by side, opened as users come, behind another door; who promises nothing."""
+    """Mechanisms side by side, opened as users come, behind another mechanism; who promises
+    nothing."""
     for played in (compared, looped, replayed, delayed):
         played(books)
 
 
-def balanced(ledger, *doors, users=1):
+def balanced(ledger, *mechanisms, users=1):
     with enrolled() as roll:
-        for one in doors:
+        for one in mechanisms:
             one(np.ones(1))
     Books("Mine", ledger, roll).check(users)
 
 
 def test_sums_of_spends_may_stand_in_a_ledger_part_by_part():
     """As a whole, as parts, inside `Parallel`; of two mechanisms each pays for its own parts."""
-    one, two = door(Streams([0])), door(Streams([1]))
+    one, two = mechanism(Streams([0])), mechanism(Streams([1]))
     a, b = PureSpend.of("a", [0.1]), PureSpend.of("b", [0.2])
     one.spend = two.spend = both = Sequential((a, Sequential((b,), "rest")), "both")
     for spends in ((both,), (a, b), (Parallel((both,)),)):
         balanced(Ledger(spends), one)
-        with pytest.raises(BadInput, match=r"'both'|disjoint rounds"):
+        with pytest.raises(InputError, match=r"'both'|disjoint rounds"):
             balanced(Ledger(spends), one, two)
     balanced(Ledger((both, b, a)), one, two)
     for spends in ((a,), (b, b), (Parallel((a, b)),)):
-        with pytest.raises(BadInput, match="'both', which it calls"):
+        with pytest.raises(InputError, match="'both', which it calls"):
             balanced(Ledger(spends), one)
 
 
 def test_spends_that_expire_are_named_as_such():
-    one = door(Streams([0]))
+    one = mechanism(Streams([0]))
     plain, one.spend = one.spend, Expiring(one.spend, 7)
     balanced(Ledger((one.spend,), window=7), one)
-    with pytest.raises(BadInput, match="each user for 7 rounds"):
+    with pytest.raises(InputError, match="each user for 7 rounds"):
         balanced(Ledger((plain,)), one)
 
 
 @pytest.mark.smoke
 def test_what_costs_nothing_needs_no_entry():
-    one = door(Streams([0]))
+    one = mechanism(Streams([0]))
     one.spend = PureSpend.of("no draws", [])
     balanced(Ledger(), one)
 
 
 def test_parallel_entries_pay_for_their_number():
     """Two such entries: a user may be heard by one mechanism of each."""
-    one, two, three = (door(Streams([i])) for i in range(3))
+    one, two, three = (mechanism(Streams([i])) for i in range(3))
     entry = Parallel((one.spend,))
     balanced(Ledger((entry, entry)), one, two)
     balanced(Ledger((entry,)), one, two, users=2)
-    with pytest.raises(BadInput, match="hear no user twice, got 3 calls for 1 users"):
+    with pytest.raises(InputError, match="hear no user twice, got 3 calls for 1 users"):
         balanced(Ledger((entry, entry)), one, two, three)
 
 
@@ -137,6 +138,8 @@ class ForgetsTheCentre(FADE):
 @pytest.mark.parametrize("config", [FADE, ForgetsTheCentre])
 def test_wrappers_pay_for_what_they_add(config):
     agents = {"mine": config(centring="private")}
-    told = pytest.raises(BadInput, match=r"ForgetsTheCentre to name 'fading sum, .*which it calls")
+    told = pytest.raises(
+        InputError, match=r"ForgetsTheCentre to name 'fading sum, .*which it calls"
+    )
     with told if config is ForgetsTheCentre else nullcontext():
         compare("Recommendation", agents, horizon=120, replicas=2, progress=False)

@@ -12,11 +12,11 @@ from scipy.stats import chi2
 from dpbandit.agents.convex.pocp import NoisyDescent
 from dpbandit.agents.experts.ball_draws import BallDraws
 from dpbandit.agents.experts.potential_experts import PotentialDraws
-from dpbandit.agents.streams.local_md import MirrorBlock, MirrorDoor
-from dpbandit.agents.streams.noisy_sgd import SampledBlock, SGDDoor
-from dpbandit.agents.streams.phased_sgd import Phase, PhaseDoor
-from dpbandit.agents.streams.snowball_sgd import Snowball, SnowballDoor
-from dpbandit.base.streams import Draws, Streams
+from dpbandit.agents.streams.local_md import MirrorBlock, MirrorMechanism
+from dpbandit.agents.streams.noisy_sgd import SampledBlock, SGDMechanism
+from dpbandit.agents.streams.phased_sgd import Phase, PhaseMechanism
+from dpbandit.agents.streams.snowball_sgd import Snowball, SnowballMechanism
+from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear
 from dpbandit.privacy.choices.epochs import EpochSelection
@@ -36,8 +36,8 @@ from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveT
 from dpbandit.privacy.statistics.gradients import RecursiveGradients
 from dpbandit.privacy.sums.restarting_trees import RestartingTrees
 from dpbandit.privacy.sums.unknown_horizon import DoublingSum
+from tests.broken.shared_draws import one_for_all
 from tests.noise_laws import TESTED
-from tests.prey.shared_draws import one_for_all
 
 R, N = 1500, 4
 FLAT = Linear(Ball(3, 1e4))
@@ -68,9 +68,9 @@ def selected(kind, streams, **settings):
 
 def vertices(streams, noise):
     gradients = RecursiveGradients(n_actions=3, dim=2, mean=lambda z: z, residual_clip=1.0)
-    door = NoisyVertex(gradients, streams, "v", noise=noise, budgets=np.ones(1), horizon=1)
+    mechanism = NoisyVertex(gradients, streams, "v", noise=noise, budgets=np.ones(1), horizon=1)
     zeros, steps = np.zeros((R, 3, 2)), np.ones(3, dtype=int)
-    return None, hits(door(zeros, zeros, steps, zeros[:, 0], NO.astype(int), np.zeros(R)))
+    return None, hits(mechanism(zeros, zeros, steps, zeros[:, 0], NO.astype(int), np.zeros(R)))
 
 
 def thresholded(streams, peeling):
@@ -83,7 +83,7 @@ def thresholded(streams, peeling):
         reward_high=1.0,
         residual_clip=1.0,
     )
-    door = NoisyHardThresholding(
+    mechanism = NoisyHardThresholding(
         rows,
         peeling,
         streams,
@@ -95,7 +95,7 @@ def thresholded(streams, peeling):
         step_size=1.0,
         radius=1e9,
     )
-    beta = door(NOTHING, NO.astype(int), np.zeros(R))
+    beta = mechanism(NOTHING, NO.astype(int), np.zeros(R))
     return beta.sum(axis=2, keepdims=True), 1.0 * (beta != 0)
 
 
@@ -104,8 +104,8 @@ def descended(block, streams):
 
 
 def noisily_descended(streams):
-    door = NoisyDescent(FLAT, streams, regulariser=1.0, noise_multiplier=1.0, horizon=2)
-    return door(np.zeros((R, 3)))[:, :, None], None
+    mechanism = NoisyDescent(FLAT, streams, regulariser=1.0, noise_multiplier=1.0, horizon=2)
+    return mechanism(np.zeros((R, 3)))[:, :, None], None
 
 
 def restarted(streams):
@@ -135,10 +135,16 @@ QUIET = [
     (NoisyHardThresholding, lambda streams: thresholded(streams, LaplacePeeling(1.0))),
     (RestartingTrees, restarted),
     (NoisyDescent, noisily_descended),
-    (PhaseDoor, lambda streams: descended(Phase(loss=FLAT, users=1, eta=0.7, mu=1.0), streams)),
-    (SnowballDoor, lambda streams: descended(Snowball(loss=FLAT, users=1, mu=1.0), streams)),
-    (SGDDoor, lambda streams: descended(SampledBlock(**SAMPLED), streams)),
-    (MirrorDoor, lambda streams: descended(MirrorBlock(**SAMPLED, batch=1, radius=99.0), streams)),
+    (
+        PhaseMechanism,
+        lambda streams: descended(Phase(loss=FLAT, users=1, eta=0.7, mu=1.0), streams),
+    ),
+    (SnowballMechanism, lambda streams: descended(Snowball(loss=FLAT, users=1, mu=1.0), streams)),
+    (SGDMechanism, lambda streams: descended(SampledBlock(**SAMPLED), streams)),
+    (
+        MirrorMechanism,
+        lambda streams: descended(MirrorBlock(**SAMPLED, batch=1, radius=99.0), streams),
+    ),
 ]
 """What quiet users release: values (R, rows, 1), and hits (R, rows, candidates)."""
 every_release = pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from dpbandit import BadInput, cli
+from dpbandit import InputError, cli
 from dpbandit.report import figures, write_report
 from dpbandit.results.planned import planned, read_audit
 from dpbandit.results.runs import run_key
@@ -90,7 +90,7 @@ def test_an_audit_that_was_edited_is_not_shown(swept, tmp_path):
         if "verdict" not in change or change["verdict"] is None:
             document["hash"] = run_key({k: v for k, v in document.items() if k != "hash"})
         file.write_text(json.dumps(document))
-        with pytest.raises(BadInput, match=r"it is damaged: resume the sweep \(--resume\)"):
+        with pytest.raises(InputError, match=r"it is damaged: resume the sweep \(--resume\)"):
             write_report(folder)
 
 
@@ -99,5 +99,5 @@ def test_keys_of_a_plan_are_names_of_files(swept, tmp_path, key):
     (tmp_path / "sweep.json").write_text(
         json.dumps({**json.loads((swept / "sweep.json").read_text()), "audits": [key]})
     )
-    with pytest.raises(BadInput, match="damaged"):
+    with pytest.raises(InputError, match="damaged"):
         planned(tmp_path)

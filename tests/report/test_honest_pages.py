@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from dpbandit import BadInput, Results, compare
+from dpbandit import InputError, Results, compare
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.certificate import certificate
@@ -96,7 +96,7 @@ def test_what_is_missing_is_told(whole, copy):
     assert f"{2 * (len(names) - 3)} of {2 * len(names)} replicas are there" in page
     assert "there is no run of Uniform yet" in page
     with (
-        pytest.raises(BadInput, match=r"baseline='dpucb'.*mean dp-ucb"),
+        pytest.raises(InputError, match=r"baseline='dpucb'.*mean dp-ucb"),
         pytest.warns(UserWarning, match="Unfinished"),
     ):
         write_report(copy, baseline="dpucb")
@@ -107,9 +107,9 @@ def test_damaged_files_are_named(copy, text):
     audit = next((copy / "audits").glob("*.json"))
     for file in (audit, copy / "sweep.json"):
         file.write_text(text, encoding="latin-1")
-        with pytest.raises(BadInput, match=f"{file.name} as a sweep wrote it, it is damaged"):
+        with pytest.raises(InputError, match=f"{file.name} as a sweep wrote it, it is damaged"):
             write_report(copy)
-    with pytest.raises(BadInput, match="resume the sweep"):
+    with pytest.raises(InputError, match="resume the sweep"):
         Results.load(copy)
 
 
@@ -117,7 +117,7 @@ def test_nothing_that_is_asked_for(copy):
     plan = json.loads((copy / "sweep.json").read_text())
     (copy / "sweep.json").write_text(json.dumps({**plan, "configurations": ["0" * 16]}))
     with (
-        pytest.raises(BadInput, match="results that its sweep asks for, found none"),
+        pytest.raises(InputError, match="results that its sweep asks for, found none"),
         pytest.warns(UserWarning, match="does not ask for"),
     ):
         Results.load(copy)

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 from matplotlib.image import imread
 
-from dpbandit import BadInput, Results, cli, compare
+from dpbandit import InputError, Results, cli, compare
 from dpbandit.agents import WDPCOCOP
 from dpbandit.report import write_report
 from dpbandit.report.figures import pictures, problems
@@ -145,5 +145,5 @@ def test_one_sentence_for_a_mistake(swept, monkeypatch, capsys, words, sentence)
 
 
 def test_a_baseline_that_is_not_there(swept):
-    with pytest.raises(BadInput, match="baseline='x'"):
+    with pytest.raises(InputError, match="baseline='x'"):
         write_report(swept, baseline="x")

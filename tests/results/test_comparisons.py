@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm, ttest_rel
 from scipy.stats import t as student
 
-from dpbandit import BadInput, Results, compare
+from dpbandit import InputError, Results, compare
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.results.comparisons import bootstrap_band, differences, holm, paired
 
@@ -115,7 +115,7 @@ def test_a_baseline_with_several_targets_meets_its_like(results):
     assert table["epsilon"].tolist() == [1.0, 4.0]
     alone = differences(Results(one), "DP")
     assert set(alone["verdict"]) == {"not tested"}
-    with pytest.raises(BadInput, match="did you mean Uniform"):
+    with pytest.raises(InputError, match="did you mean Uniform"):
         differences(results, "uniform")
 
 

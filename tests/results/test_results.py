@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpbandit import BadInput, compare
+from dpbandit import InputError, compare
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.base.files import plain, write_atomically, write_json
 from dpbandit.results.marks import log_marks
@@ -132,13 +132,13 @@ def test_plots_of_every_kind(results, lonely, tmp_path, ending):
 
 
 def test_a_plot_of_no_known_kind_is_refused(results, tmp_path):
-    with pytest.raises(BadInput, match=r"\.xyz"):
+    with pytest.raises(InputError, match=r"\.xyz"):
         results.plot(tmp_path / "regret.xyz")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("error", "shown"), [(OSError(28, "No space left"), BadInput), (KeyError(), KeyError)]
+    ("error", "shown"), [(OSError(28, "No space left"), InputError), (KeyError(), KeyError)]
 )
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, error, shown):
     target = write_json(tmp_path / "x.json", {"a": 1})
@@ -157,7 +157,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, error, sh
 def test_a_place_that_cannot_be_is_one_sentence(results, tmp_path, way):
     """A file where a folder should be."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match=r"Cannot write .*file"):
+    with pytest.raises(InputError, match=r"Cannot write .*file"):
         getattr(results, way)(tmp_path / "file" / "regret.png")
 
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from dpbandit import BadInput, Results, compare
+from dpbandit import InputError, Results, compare
 from dpbandit.agents import DPUCB, ShrinkingDartboard, SparseVectorExperts
 from dpbandit.base.provenance import digest_of
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.results.runs import _BY_REPLICA, merged
-from dpbandit.results.store import Corrupt, Foreign, read_runs, write_runs
+from dpbandit.results.store import CorruptFileError, ForeignFileError, read_runs, write_runs
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_pieces_of_a_run_are_put_together(results, tmp_path):
     assert twice.replicas.tolist() == [0, 1, 2, 3]
     np.testing.assert_array_equal(twice.regret, run.regret)
     write_runs(tmp_path / "other.parquet", [replace(run, regret=run.regret + 1)])
-    with pytest.raises(BadInput, match=r"the same regret of DP-UCB .* stored twice"):
+    with pytest.raises(InputError, match=r"the same regret of DP-UCB .* stored twice"):
         Results.load(tmp_path)
 
 
@@ -110,7 +110,7 @@ def test_facts_cannot_be_changed(results, tmp_path, change):
     change(document)
     assert document != before
     parquet.write_table(table.replace_schema_metadata({b"dpbandit": json.dumps(document)}), path)
-    with pytest.raises(Corrupt):
+    with pytest.raises(CorruptFileError):
         read_runs(path)
 
 
@@ -119,7 +119,7 @@ def test_other_metadata_is_foreign_or_corrupt(results, tmp_path, metadata):
     path = write_runs(tmp_path / "x.parquet", results.runs)
     table = parquet.read_table(path).replace_schema_metadata({b"dpbandit": metadata})
     parquet.write_table(table, path)
-    with pytest.raises((Corrupt, Foreign)):
+    with pytest.raises((CorruptFileError, ForeignFileError)):
         read_runs(path)
 
 
@@ -130,7 +130,7 @@ def test_columns_cannot_say_something_else(results, tmp_path):
     names = pa.array(["WRONG"] * len(table)).dictionary_encode()
     place = table.schema.get_field_index("agent")
     parquet.write_table(table.set_column(place, "agent", names), path)
-    with pytest.raises(Corrupt, match="columns say otherwise"):
+    with pytest.raises(CorruptFileError, match="columns say otherwise"):
         read_runs(path)
 
 
@@ -179,15 +179,15 @@ def test_programs_are_not_mixed(results, tmp_path):
     other = replace(run, provenance={**run.provenance, "source": "x"}, replicas=run.replicas + 4)
     write_runs(tmp_path / "a.parquet", [run])
     write_runs(tmp_path / "b.parquet", [other])
-    with pytest.raises(BadInput, match="of one program"):
+    with pytest.raises(InputError, match="of one program"):
         Results.load(tmp_path)
 
 
 def test_nothing_to_load_is_one_sentence(tmp_path):
     pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "mine.parquet")
-    with pytest.warns(UserWarning, match="mine"), pytest.raises(BadInput, match="found none"):
+    with pytest.warns(UserWarning, match="mine"), pytest.raises(InputError, match="found none"):
         Results.load(tmp_path)
-    with pytest.raises(BadInput, match="found none"):
+    with pytest.raises(InputError, match="found none"):
         Results.load(tmp_path / "nowhere")
 
 
@@ -219,9 +219,9 @@ def test_duckdb_reads_it(results, tmp_path):
 def test_where_chooses(results):
     assert [run.name for run in results.where(epsilon=1.0).runs] == ["DP-UCB", "Wishart"]
     assert [run.name for run in results.where(epsilon=1.0, delta=1e-3).runs] == ["Wishart"]
-    with pytest.raises(BadInput, match="did you mean agent"):
+    with pytest.raises(InputError, match="did you mean agent"):
         results.where(agents="DP-UCB")
-    with pytest.raises(BadInput, match="found none of 4"):
+    with pytest.raises(InputError, match="found none of 4"):
         results.where(agent="nobody")
 
 
@@ -229,7 +229,7 @@ def test_several_problems_have_no_common_marks(results, experts):
     both = Results(results.runs + experts.runs)
     assert len(both.frame()) == len(results.frame()) + len(experts.frame())
     for ask in (lambda: both.marks, lambda: both.plot("x.png"), lambda: both.environment):
-        with pytest.raises(BadInput, match="one problem, got 2"):
+        with pytest.raises(InputError, match="one problem, got 2"):
             ask()
 
 

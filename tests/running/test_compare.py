@@ -1,4 +1,4 @@
-"""The loop: seeds, chunks, delays, yardsticks, and agents that must learn."""
+"""The loop: seeds, chunks, delays, baselines, and agents that must learn."""
 
 import tracemalloc
 from math import sqrt
@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import t as student
 
 import dpbandit.running.compare
-from dpbandit import ENVIRONMENTS, BadInput, compare
+from dpbandit import ENVIRONMENTS, InputError, compare
 from dpbandit.agents import (
     AGENTS,
     CONTEXTUAL,
@@ -69,7 +69,7 @@ def test_learning_agents_beat_uniform_play(name, agent):
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_best_fixed_is_the_best_dumb_player(name):
+def test_best_fixed_is_the_best_fixed_action(name):
     """No constant action does better on the same users; it beats uniform play."""
     results = quick(name, {"BestFixed": BestFixed()})
     assert (final(results, "BestFixed") <= final(results, "Uniform")).all()
@@ -127,8 +127,8 @@ def test_delayed_rewards_reach_the_triple_they_belong_to():
             self.act = self.player.act
             return self
 
-        def update(self, context, action, reward):
-            self.told.append((context.copy(), action.copy(), reward.copy()))
+        def update(self, context, action, feedback):
+            self.told.append((context.copy(), action.copy(), feedback.copy()))
 
     late, prompt = Recorder(), Recorder()
     for recorder, delay in ((late, 7), (prompt, 0)):
@@ -165,7 +165,7 @@ def test_every_agent_plays_or_refuses_every_environment(name):
             results = quick(env, agents, horizon=30, replicas=2, env_kwargs=settings)
             assert np.isfinite(final(results, "agent")).all()
         else:
-            with pytest.raises(BadInput, match="choose"):
+            with pytest.raises(InputError, match="choose"):
                 quick(env, agents, horizon=30, replicas=2, env_kwargs=settings)
     few = {**CONVEX, **STOCHASTIC, **EXPERTS}
     rare = ("pqftl", "net-experts")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, compare
+from dpbandit import InputError, compare
 from dpbandit.agents import Uniform
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear
@@ -90,9 +90,9 @@ class Plays:
         self.t += 1
         return self.actions[self.t - 1]
 
-    def update(self, context, action, reward):
+    def update(self, context, action, feedback):
         self.calls.append(f"update {len(self.told) + 1}")
-        self.told.append([np.array(x) for x in (context, action, reward)])
+        self.told.append([np.array(x) for x in (context, action, feedback)])
 
 
 def arms(delay=0, **more):
@@ -276,7 +276,7 @@ def test_what_breaks_its_spec_in_the_first_rounds_gets_one_sentence(name):
     """In `compare`, which without these checks broadcasts it, or plays another arm, or goes on."""
     problem, agent = Script(arms()), Plays(ARMS)
     broken(*FIRST_ROUNDS[name])(problem, agent)
-    with pytest.raises(BadInput, match=SAYS.get(name, r"Expected .*, got ")) as told:
+    with pytest.raises(InputError, match=SAYS.get(name, r"Expected .*, got ")) as told:
         compare(lambda horizon: problem, {"mine": agent}, horizon=6, replicas=2, progress=False)
     assert "\n" not in str(told.value)
     assert "round" in str(told.value)
@@ -310,7 +310,7 @@ def test_what_a_problem_says_of_itself_is_looked_at(method, says):
     problem = Script(arms())
     right, wrong = getattr(problem, method), UNBELIEVABLE[method][says]
     setattr(problem, method, lambda *action: wrong(right(*action)))
-    with pytest.raises(BadInput, match=f"Expected {says}"):
+    with pytest.raises(InputError, match=f"Expected {says}"):
         played(problem, ARMS)
 
 
@@ -338,23 +338,23 @@ def test_actions_of_other_kinds_are_looked_at_too(spec, actions, says):
     """By the loop, whatever the problem itself does with them."""
     shown, told = np.zeros((6, 2, *spec.context_shape)), np.zeros((6, 2, 2))
     problem = Script(spec, shown, np.full((6, 2), spec.reward_low), told)
-    with pytest.raises(BadInput, match=says):
+    with pytest.raises(InputError, match=says):
         played(problem, actions)
 
 
 def test_a_step_is_a_step_with_its_datum():
     shown = np.zeros((6, 2, 2))
-    with pytest.raises(BadInput, match="In round 1: Expected datum to be an array of numbers"):
+    with pytest.raises(InputError, match="In round 1: Expected datum to be an array of numbers"):
         played(Script(points("datum"), shown, -GIVEN / 2), np.zeros((6, 2, 2)))
     wide = Script(points("datum"), shown, -GIVEN / 2, np.zeros((6, 2, 3)))
-    with pytest.raises(BadInput, match=r"Expected datum of shape \(2, 2\), got \(2, 3\)"):
+    with pytest.raises(InputError, match=r"Expected datum of shape \(2, 2\), got \(2, 3\)"):
         played(wide, np.zeros((6, 2, 2)))
 
     class Gymnast(Script):
         def step(self, action):
             return tuple(super().step(action))
 
-    with pytest.raises(BadInput, match="Expected step to return a Step, got a tuple"):
+    with pytest.raises(InputError, match="Expected step to return a Step, got a tuple"):
         played(Gymnast(arms()), ARMS)
 
 
@@ -371,7 +371,7 @@ def test_a_context_that_its_problem_overwrites_is_told():
             self.shown[...] = self.contexts[self.t % 6]
             return step
 
-    with pytest.raises(BadInput, match=r"In round 1: Expected act and step to leave .* alone"):
+    with pytest.raises(InputError, match=r"In round 1: Expected act and step to leave .* alone"):
         played(Overwrites(arms()), ARMS)
 
 
@@ -391,7 +391,7 @@ def test_infinities_after_the_first_rounds_are_told(name):
 
     problem = Late(arms(horizon=40))
     sentence = {"reward": "In round 20: Expected finite rewards", "regret": "finite .* by round 25"}
-    with pytest.raises(BadInput, match=sentence[name]):
+    with pytest.raises(InputError, match=sentence[name]):
         played(problem, np.zeros((40, 2), np.int64), [5, 25, 40])
 
 
@@ -422,7 +422,7 @@ def test_few_rounds_beyond_the_bounds_are_counted_and_many_refused(what):
     word = "l_2 norm at most context_bound=2" if what == "contexts" else r"rewards in \[0, 1\]"
     says = rf"^In round 1: Expected .*{word}, got 50, and so far .* % of 1000 rounds are beyond"
     for rounds, most in ((100, 0.01), (11, 0.01), (1, 0.0), (51, 0.05)):
-        with pytest.raises(BadInput, match=f"{says}, more than most_outside={most:g}: ") as told:
+        with pytest.raises(InputError, match=f"{says}, more than most_outside={most:g}: ") as told:
             compared(beyond(rounds, what, most_outside=most))
         assert "\n" not in str(told.value)
     for rounds, most in ((50, 0.05), (290, 0.29), (1000, 1)):
@@ -440,6 +440,6 @@ def test_each_kind_is_held_against_the_share_that_is_allowed():
 def test_plain_nonsense_is_refused_long_before_the_end():
     """All contexts 25 times too long: with round 11 of 1,000, looked at in round 15 at last."""
     problem = beyond(1000, "contexts")
-    with pytest.raises(BadInput, match=r"so far 1\.5 % of 1000 rounds"):
+    with pytest.raises(InputError, match=r"so far 1\.5 % of 1000 rounds"):
         played(problem, np.zeros((1000, 2), np.int64), [1000])
     assert problem.calls[-1] == "step 15"

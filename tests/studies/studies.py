@@ -21,11 +21,11 @@ TINY = {
         {"id": "dp-ucb", "settings": {"alpha": 2.0}, "grid": {"calibration": ["paper"]}},
     ],
 }
-"""2 horizons x 3 problems x (1 + 2 agents + 2 yardsticks) = 30 configurations"""
+"""2 horizons x 3 problems x (1 + 2 agents + 2 baselines) = 30 configurations"""
 
 
 def many(configurations=200, replicas=20):
-    """As many tiny configurations: one problem, LinUCB at many alphas, and two yardsticks."""
+    """As many tiny configurations: one problem, LinUCB at many alphas, and two baselines."""
     alphas = np.linspace(0.1, 2, configurations - 2).round(4).tolist()
     return Sweep.of(
         {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpbandit import BadInput
+from dpbandit import InputError
 from dpbandit.running.certify import certify
 from dpbandit.studies import Configuration, Sweep, plan
 from tests.studies.studies import TINY, many
@@ -59,7 +59,7 @@ def changed(**values):
     ],
 )
 def test_a_mistake_is_one_sentence_before_the_first_round(values, sentence):
-    with pytest.raises(BadInput, match=sentence) as error:
+    with pytest.raises(InputError, match=sentence) as error:
         plan(Sweep.of(changed(**values)))
     assert "\n" not in str(error.value)
 
@@ -70,7 +70,7 @@ def test_files_are_read_and_their_mistakes_told(tmp_path):
     assert Sweep.read(good).replicas == 20
     (tmp_path / "b.toml").write_text("replicas = \n")
     for name, sentence in (("b.toml", "to be TOML"), ("c.toml", "Cannot read")):
-        with pytest.raises(BadInput, match=sentence):
+        with pytest.raises(InputError, match=sentence):
             Sweep.read(tmp_path / name)
 
 
@@ -134,7 +134,7 @@ def test_agents_that_fit_nowhere_are_refused_and_others_left_out_on_request():
     on = {name: {c.setup.problem for c in found if c.name == name} for name in ("demand", "linucb")}
     assert on["demand"] == {"juice"} < on["linucb"]
     for wrong, asked in ((agents, False), ([{"id": "hedge"}], True)):
-        with pytest.raises(BadInput, match=r"priced:linucb on GLMBandit|hedge on juice"):
+        with pytest.raises(InputError, match=r"priced:linucb on GLMBandit|hedge on juice"):
             plan(Sweep.of(changed(agents=wrong, leave_out_unfit=asked)))
 
 
@@ -162,7 +162,7 @@ def test_a_long_plan_shows_a_bar(monkeypatch, capsys):
 
 
 def test_names_tell_what_differs():
-    """Settings make names; a label and a grid together do, too; yardsticks are called the same."""
+    """Settings make names; a label and a grid together do, too; baselines are called the same."""
     twice = [{"id": "linucb"}, {"id": "linucb", "settings": {"alpha": 1.0}}, {"id": "uniform"}]
     worlds = [{"id": "GLMBandit", "label": "g", "grid": {"dim": [2, 3]}}]
     found = plan(Sweep.of(changed(agents=twice, environments=worlds, horizons=[9]))).configurations

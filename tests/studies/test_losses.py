@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dpbandit import BadInput, cli
+from dpbandit import InputError, cli
 from dpbandit.studies import Sweep, run_sweep
 from dpbandit.studies import run as running
 from dpbandit.studies.workers import workers
@@ -54,7 +54,7 @@ def _killed(number):
 def test_a_killed_worker_is_one_sentence():
     with (
         workers("loky", 2, None) as run,
-        pytest.raises(BadInput, match=r"A worker process was killed.* go on with --resume\.$"),
+        pytest.raises(InputError, match=r"A worker process was killed.* go on with --resume\.$"),
     ):
         list(run(_killed, [(0,), (1,)]))
 
@@ -81,7 +81,7 @@ def test_every_loss_names_the_remedy(error, sentence):
 
     with (
         workers("threading", 1, None) as run,
-        pytest.raises(BadInput, match=f"{sentence}.* --resume") as told,
+        pytest.raises(InputError, match=f"{sentence}.* --resume") as told,
     ):
         list(run(lost, [()]))
     assert "\n" not in str(told.value)
@@ -99,7 +99,7 @@ def test_what_a_task_raises_is_no_loss():
 def test_schedulers_of_every_kind_that_cannot_be_reached(scheduler):
     """Each raises an error of another type in Dask, some without a word."""
     with (
-        pytest.raises(BadInput, match=f"reach the Dask scheduler at '{scheduler}': .*\\w"),
+        pytest.raises(InputError, match=f"reach the Dask scheduler at '{scheduler}': .*\\w"),
         workers("dask", 1, scheduler),
     ):
         pass
@@ -135,7 +135,7 @@ def test_a_folder_that_disappears_is_no_success(tmp_path, monkeypatch, after, go
             lambda self, folder: (shutil.rmtree(folder), check(self, folder)),
         )
     monkeypatch.setattr(running, "write_block", deleting)
-    with pytest.raises(BadInput, match=f"{left}.* --resume"):
+    with pytest.raises(InputError, match=f"{left}.* --resume"):
         run_sweep(many(3, replicas=1), out, progress=False, backend="threading")
     assert out.exists() == (gone != ".")
 
@@ -152,7 +152,7 @@ def test_a_folder_that_holds_something_else_is_told_before_the_first_round(
     values = {**many(3, replicas=1).model_dump(), "audit": {"runs": 400, "horizon": 2}}
     values["agents"] = [{"id": "dp-ucb"}]
     fine = (make is Path.mkdir) == (place != "sweep.json") and make is not os.mkfifo
-    with pytest.raises(BadInput if not fine else AttributeError, match=r"Cannot|NoneType"):
+    with pytest.raises(InputError if not fine else AttributeError, match=r"Cannot|NoneType"):
         run_sweep(Sweep.of(values), tmp_path, progress=False, backend="threading")
     assert bool(played) == fine
 
@@ -215,7 +215,7 @@ def test_a_dask_scheduler_that_is_killed(tmp_path):
             done = run(time.sleep, [(0.2,)] * 200)
             next(done)
             scheduler.kill()
-            with pytest.raises(BadInput, match="cluster was lost"):
+            with pytest.raises(InputError, match="cluster was lost"):
                 list(done)
     finally:
         for process in (scheduler, worker):

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, Results, compare
+from dpbandit import InputError, Results, compare
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.results.planned import planned
 from dpbandit.results.store import read_runs
@@ -60,7 +60,7 @@ def test_configurations_from_python_are_those_of_the_file(whole, tmp_path):
     runs = {run.key: run for run in Results.load(whole).runs}
     for run in Results.load(tmp_path).runs:
         np.testing.assert_array_equal(run.regret, runs[run.key].regret)
-    with pytest.raises(BadInput, match="labels of their own"):
+    with pytest.raises(InputError, match="labels of their own"):
         Study(configurations=(listed[0], replace(listed[0], config=LinUCB(alpha=3.0))))
 
 
@@ -74,7 +74,7 @@ def test_a_folder_of_a_later_format_is_refused_and_stays(whole, tmp_path):
         lambda: planned(tmp_path),
         lambda: run_sweep(Sweep.of(TINY), tmp_path, resume=True, progress=False),
     ):
-        with pytest.raises(BadInput, match=r"sweep.json in format=1, .* got format=2: "):
+        with pytest.raises(InputError, match=r"sweep.json in format=1, .* got format=2: "):
             ask()
     assert file.read_text() == later
 
@@ -202,7 +202,7 @@ def _as_format(path, number):
 def test_numbers_of_another_program_are_not_mixed_in(whole, monkeypatch, part):
     other = {**folders.provenance(), part: "another"}
     monkeypatch.setattr(folders, "provenance", lambda: other)
-    with pytest.raises(BadInput, match=f"made with {part} another"):
+    with pytest.raises(InputError, match=f"made with {part} another"):
         run_sweep(Sweep.of(TINY), whole, resume=True, progress=False)
 
 
@@ -210,7 +210,7 @@ def test_workers_of_another_program_are_refused(tmp_path, monkeypatch):
     """As on a cluster whose workers have another version installed: nothing of theirs is kept."""
     other = {**folders.provenance(), "source": "another"}
     monkeypatch.setattr("dpbandit.running.compare.provenance", lambda: other)
-    with pytest.raises(BadInput, match="what a worker sends"):
+    with pytest.raises(InputError, match="what a worker sends"):
         run_sweep(many(3), tmp_path, progress=False, backend="threading")
     assert not list(tmp_path.glob("blocks/*"))
 
@@ -227,7 +227,7 @@ def test_workers_of_another_program_are_refused(tmp_path, monkeypatch):
     ],
 )
 def test_bad_input(whole, how, sentence):
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         run_sweep(Sweep.of(TINY), **{"out": whole, "progress": False, **how})
 
 

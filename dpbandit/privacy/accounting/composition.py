@@ -30,7 +30,7 @@ from dpbandit.privacy.accounting.privacy_loss import PrivacyLoss
 
 Complex: TypeAlias = npt.NDArray[np.complex128]
 WINDOW = 2**18
-"""Cells of a convolution."""
+"""The most cells of a convolution."""
 _TAIL, _FAINT = 39.0, 50.0
 """-log of what is left out on a side of the window, and of a frequency that is taken for 0."""
 _SLACK = 2e-15

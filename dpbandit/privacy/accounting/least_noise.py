@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from math import inf, sqrt
 
-from dpbandit.base.inputs import BadInput, privacy_target
+from dpbandit.base.inputs import InputError, privacy_target
 from dpbandit.privacy.accounting import zcdp
 from dpbandit.privacy.accounting.inversion import most
 from dpbandit.privacy.accounting.ledger import Ledger
@@ -46,7 +46,7 @@ def _simply_enough(spend: Callable[[float], Spend], epsilon: float, delta: float
 
     low, high = 1 / _LARGEST, _LARGEST
     if not enough(high):
-        raise BadInput(f"Expected epsilon={epsilon!r} at delta={delta!r} to be within reach.")
+        raise InputError(f"Expected epsilon={epsilon!r} at delta={delta!r} to be within reach.")
     while low < _CLOSE * high:
         middle = sqrt(low * high)
         low, high = (low, middle) if enough(middle) else (middle, high)

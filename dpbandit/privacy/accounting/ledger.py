@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf, log, sqrt
 from typing import Literal
 
-from dpbandit.base.inputs import BadInput, whole
+from dpbandit.base.inputs import InputError, whole
 from dpbandit.privacy.accounting import gdp, zcdp
 from dpbandit.privacy.accounting.composition import Composition
 from dpbandit.privacy.accounting.spends import GaussianSpend, Spend, composed, lasts
@@ -47,7 +47,7 @@ class Ledger:
             whole("window", self.window, 1)
         for spend in self.spends:
             if not (self.window or inf) <= lasts(spend):
-                raise BadInput(
+                raise InputError(
                     f"Expected window={self.window} of the ledger to be at most {lasts(spend)}, "
                     f"as long as this lasts: {spend.note}."
                 )
@@ -110,7 +110,7 @@ class Ledger:
             return self.spends[0]
         curve = composed(*self.spends)
         if curve is None:
-            raise BadInput("These spends have no common loss distribution to compose.")
+            raise InputError("These spends have no common loss distribution to compose.")
         return curve
 
     def accountants(self, delta: float) -> dict[str, float]:

@@ -29,17 +29,17 @@ class Sequential:
 
     @property
     def pure(self) -> float:
-        """The sum."""
+        """Pure epsilons add up."""
         return Ledger(self.parts).pure
 
     @property
     def rho(self) -> float:
-        """The sum."""
+        """zCDP parameters add up."""
         return Ledger(self.parts).rho
 
     @property
     def step(self) -> float:
-        """The smallest."""
+        """The finest grid that a part asks for."""
         return min((part.step for part in self.parts), default=inf)
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
@@ -53,5 +53,5 @@ class Sequential:
         return Ledger(self.parts).delta(epsilon)
 
     def least_epsilon(self, delta: float) -> float:
-        """The same."""
+        """The least epsilon at `delta`, by the better of the two."""
         return Ledger(self.parts).epsilon(delta)

@@ -91,7 +91,7 @@ class GaussianSpend:
         return self.mu / 100 if self.mu else inf
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
-        """The normal loss."""
+        """The loss of a Gaussian mechanism is normal."""
         mu = self.mu
         if mu in (0, inf):
             return (constant(mu, step=step),)
@@ -122,17 +122,17 @@ class Parallel:
 
     @property
     def pure(self) -> float:
-        """The largest."""
+        """Nobody pays for more than one part: the largest pure epsilon."""
         return max((part.pure for part in self.parts), default=0.0)
 
     @property
     def rho(self) -> float:
-        """The largest."""
+        """Nobody pays for more than one part: the largest zCDP parameter."""
         return max((part.rho for part in self.parts), default=0.0)
 
     @property
     def step(self) -> float:
-        """The smallest."""
+        """The finest grid that a part asks for."""
         return min((part.step for part in self.parts), default=inf)
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
@@ -168,17 +168,17 @@ class Expiring:
 
     @property
     def mu(self) -> float | None:
-        """Within the window."""
+        """mu of what is released within the window."""
         return self.part.mu
 
     @property
     def pure(self) -> float:
-        """Within the window."""
+        """Pure epsilon of what is released within the window."""
         return self.part.pure
 
     @property
     def rho(self) -> float:
-        """Within the window."""
+        """zCDP parameter of what is released within the window."""
         return self.part.rho
 
     @property
@@ -187,15 +187,15 @@ class Expiring:
         return self.part.step
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
-        """Within the window."""
+        """Losses of what is released within the window."""
         return self.part.losses(step)
 
     def delta(self, epsilon: float) -> float:
-        """Within the window."""
+        """delta at `epsilon` of what is released within the window."""
         return self.part.delta(epsilon)
 
     def least_epsilon(self, delta: float) -> float:
-        """Within the window."""
+        """Least epsilon at `delta` of what is released within the window."""
         return self.part.least_epsilon(delta)
 
 

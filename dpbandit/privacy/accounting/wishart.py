@@ -29,7 +29,7 @@ import numpy as np
 from scipy.special import chdtr, chdtrc
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.accounting.composition import Composition
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.privacy_loss import PrivacyLoss
@@ -102,7 +102,7 @@ class WishartSpend:
 def least_degrees(epsilon: float, delta: float, *, dim: int, nodes: int) -> int:
     """The smallest whole k for which the certificate meets (epsilon, delta)."""
     if delta < 1e-12:
-        raise BadInput(f"Expected delta={delta} >= 1e-12 for Wishart noise.")
+        raise InputError(f"Expected delta={delta} >= 1e-12 for Wishart noise.")
     low = dim + 4  # chi^2 needs k - q + 1 >= 1 with room to spare
     if nodes == 0 or epsilon == inf:
         return low

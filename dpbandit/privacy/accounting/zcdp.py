@@ -16,7 +16,7 @@ from math import exp, inf, log, log1p, sqrt
 
 from scipy.optimize import brentq, minimize_scalar
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 
 
 def loose_epsilon(rho: float, delta: float) -> float:
@@ -79,7 +79,7 @@ def delta_of(rho: float, epsilon: float) -> float:
 def rho_of(epsilon: float, delta: float) -> float:
     """The largest rho that CKS turns into (epsilon, delta), rounded down; 0 at delta = 0.
 
-    Raises `BadInput` for an epsilon so small that no rho has it.
+    Raises `InputError` for an epsilon so small that no rho has it.
 
     >>> round(rho_of(1.0, 1e-4), 5)
     0.04063
@@ -90,7 +90,7 @@ def rho_of(epsilon: float, delta: float) -> float:
         return 0.0
     low, high = 1e-300, 1.0
     if epsilon_of(low, delta) > epsilon:
-        raise BadInput(f"Expected epsilon={epsilon!r} at delta={delta!r} to be within reach.")
+        raise InputError(f"Expected epsilon={epsilon!r} at delta={delta!r} to be within reach.")
     while epsilon_of(high, delta) < epsilon:
         high *= 2
     root = brentq(lambda x: epsilon_of(exp(x), delta) - epsilon, log(low), log(high), xtol=1e-12)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.choices.selection import CumulativeLosses, ExponentialMechanism, distinct
 
 _GRID = 2.0**32

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, rows
-from dpbandit.base.inputs import BadInput, positive, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, positive, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.sequential import Sequential
 from dpbandit.privacy.choices.peeling import Peeling
 from dpbandit.privacy.mechanism import Mechanism
@@ -147,7 +147,7 @@ class NoisyHardThresholding(Mechanism):
         for length in episodes:
             whole("episode", length, 1)
         if sum(episodes) > uses:
-            raise BadInput(f"Expected episodes={list(episodes)} to end within uses={uses} calls.")
+            raise InputError(f"Expected episodes={list(episodes)} to end within uses={uses} calls.")
         self.uses, self.sensitivity = uses, spec.moves(1)[0]
         where = f"each user in one of {len(episodes)} episodes"
         self.spend: Sequential = peeling.spend(sparsity, iterations if episodes else 0, where)

@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, pick
-from dpbandit.base.inputs import BadInput, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.pure import PureSpend
 from dpbandit.privacy.choices.selection import CumulativeLosses, distinct
-from dpbandit.privacy.mechanism import BudgetExceeded, Mechanism
+from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
 from dpbandit.privacy.noise.laws import Laplace
 
 
@@ -21,7 +21,7 @@ class NoisyTotal(Mechanism):
 
     **Guarantee.** If x and due are public or functions of releases, one answer costs 1 / scale,
     because a round moves S(x) by at most 1. All calls together cost `draws` times that, and more
-    answers than `draws` for one replica raise `BudgetExceeded`.
+    answers than `draws` for one replica raise `BudgetExceededError`.
 
     >>> total = NoisyTotal(2, Streams([0]), "total", scale=0.0, draws=2, uses=2)
     >>> x, yes, loss = np.array([1]), np.ones(1, dtype=bool), np.array([[0.0, 0.75]])
@@ -46,14 +46,14 @@ class NoisyTotal(Mechanism):
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
         """What this round adds to S, (R, n)."""
         if datum[0].shape != self._shape:
-            raise BadInput(f"Expected losses of shape {datum[0].shape} to be {self._shape}.")
+            raise InputError(f"Expected losses of shape {datum[0].shape} to be {self._shape}.")
         return self._source.query(datum[0])
 
     def _release(self, *datum: npt.NDArray[Any]) -> Any:
         _, x, due = datum
         self._asked = self._asked + due
         if self._asked.max() > self._draws:
-            raise BudgetExceeded(
+            raise BudgetExceededError(
                 f"{self.spend.note}: total {self._draws + 1} of a replica exceeds "
                 f"draws={self._draws}."
             )

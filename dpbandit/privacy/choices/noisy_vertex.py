@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import BadInput, one_of, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, one_of, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
-from dpbandit.privacy.mechanism import BudgetExceeded, Mechanism
+from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
 from dpbandit.privacy.noise.laws import Gumbel, Laplace, Law
 from dpbandit.privacy.statistics.gradients import RecursiveGradients, recursive_points
 
@@ -91,7 +91,8 @@ class NoisyVertex(Mechanism):
         horizon: rounds that will be fed.
         adaptive: see above; for `RecursiveGradients`.
 
-    Raises `BudgetExceeded` for more than n steps of an arm, `BadInput` for steps out of order.
+    Raises `BudgetExceededError` for more than n steps of an arm, `InputError` for steps out of
+    order.
     """
 
     order = inf
@@ -111,7 +112,7 @@ class NoisyVertex(Mechanism):
         one_of("noise", noise, LAWS)
         whole("horizon", horizon, 1)
         if gradients.order != inf:
-            raise BadInput("Expected gradients clipped in max-norm: gradient_clip=None.")
+            raise InputError("Expected gradients clipped in max-norm: gradient_clip=None.")
         (*arms, d), n = gradients.shape, len(budgets)
         law, spend = LAWS[noise]
         self.spend = spend.of(f"{name}: {n} {noise} minima of {2 * d} vertices an arm", budgets)
@@ -120,7 +121,7 @@ class NoisyVertex(Mechanism):
         self._adapting: RecursiveGradients | None = None
         if adaptive:
             if not isinstance(gradients, RecursiveGradients):
-                raise BadInput("Expected adaptive=True only with the gradients of arms.")
+                raise InputError("Expected adaptive=True only with the gradients of arms.")
             self._adapting = gradients
         self._noise = law.sampler(streams, name, (*arms, 2 * d))
         self._exact: Floats = np.zeros((len(streams), *arms, d))  # never leaves here
@@ -147,9 +148,9 @@ class NoisyVertex(Mechanism):
     def _count(self, steps: npt.NDArray[Any]) -> None:
         taken = np.asarray(self._taken + (steps > 0))
         if not np.array_equal(taken[steps > 0], steps[steps > 0]):
-            raise BadInput(f"Expected steps={steps} to be the next ones, {taken}, or 0.")
+            raise InputError(f"Expected steps={steps} to be the next ones, {taken}, or 0.")
         if taken.max() > len(self._budgets):
-            raise BudgetExceeded(f"{self.spend.note}: an arm takes step {taken.max()}.")
+            raise BudgetExceededError(f"{self.spend.note}: an arm takes step {taken.max()}.")
         self._taken = taken
 
     @staticmethod

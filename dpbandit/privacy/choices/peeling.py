@@ -25,7 +25,7 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import at_least, gaussian_target, inside
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.k_norm import LaplaceSpend
 from dpbandit.privacy.accounting.least_noise import least_noise
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
@@ -36,7 +36,7 @@ from dpbandit.privacy.noise.samplers import Sampler
 
 
 class Peel(Protocol):
-    """An opened peeling."""
+    """A peeling that has been opened: what is released of a vector."""
 
     def __call__(self, v: Floats, move: float, move_2: float) -> Floats:
         """(R, P, D) -> the same with s noisy coordinates left in each of the P rows."""

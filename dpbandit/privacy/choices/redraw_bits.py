@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, clip_range
-from dpbandit.base.inputs import BadInput, at_least, inside, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, at_least, inside, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.pure import PureSpend
 from dpbandit.privacy.mechanism import Mechanism
 
@@ -77,7 +77,9 @@ class RedrawBit(Mechanism):
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
         """The clipped loss, (R,)."""
         if datum[0].shape != (self._replicas,):
-            raise BadInput(f"Expected losses of shape {datum[0].shape} to be {(self._replicas,)}.")
+            raise InputError(
+                f"Expected losses of shape {datum[0].shape} to be {(self._replicas,)}."
+            )
         return clip_range(datum[0], 0.0, 1.0)
 
     def keeps(self, loss: Floats) -> Floats:

@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend
 from dpbandit.privacy.choices.selection import CumulativeLosses, OneShotTopK
-from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.mechanism import BudgetExceededError
 
 
 class RemainingTopK(OneShotTopK):
@@ -24,7 +24,7 @@ class RemainingTopK(OneShotTopK):
     **Guarantee.** That of `OneShotTopK`: k exponential mechanisms on whoever is left each time,
     bounded range epsilon for each pick. A pick of somebody who is the only one left costs nothing,
     but is paid for; there are at most `most` picks in all, as everybody is taken only once. More
-    raise `BudgetExceeded`, whatever `taken` says.
+    raise `BudgetExceededError`, whatever `taken` says.
 
     Args:
         n: candidates.
@@ -67,7 +67,7 @@ class RemainingTopK(OneShotTopK):
         chosen = super()._release(*datum)
         self._picked = self._picked + (chosen >= 0).sum(axis=1)
         if self._picked.max() > self._most:
-            raise BudgetExceeded(
+            raise BudgetExceededError(
                 f"{self.spend.note}: pick {self._picked.max()} of a replica exceeds "
                 f"most={self._most}."
             )

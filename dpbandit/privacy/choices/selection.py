@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, clip_range
-from dpbandit.base.inputs import BadInput, positive, privacy_target, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, positive, privacy_target, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
-from dpbandit.privacy.mechanism import BudgetExceeded, Mechanism
+from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
 from dpbandit.privacy.noise.laws import Gumbel, Laplace, Law
 
 
@@ -46,7 +46,7 @@ class GivenScores:
         return query
 
     def scores(self, total: Floats) -> Floats:
-        """What is to be maximised."""
+        """The scores that are to be maximised."""
         return total
 
 
@@ -115,8 +115,8 @@ class OneShotTopK(Mechanism):
         uses: calls that will be made.
         draws: selections each replica may make, the calls with `due`; as many as `uses` if None.
 
-    Raises `BudgetExceeded` for calls beyond `uses` and selections beyond `draws`, and `BadInput`
-    for scores of another shape.
+    Raises `BudgetExceededError` for calls beyond `uses` and selections beyond `draws`, and
+    `InputError` for scores of another shape.
     """
 
     order = inf
@@ -143,7 +143,7 @@ class OneShotTopK(Mechanism):
         whole("draws", draws, 0)
         positive("sensitivity", source.sensitivity)
         if np.ndim(epsilon) > 0 and np.shape(epsilon) != (draws,):
-            raise BadInput(f"Expected {np.size(epsilon)} epsilons to be one per draw, {draws}.")
+            raise InputError(f"Expected {np.size(epsilon)} epsilons to be one per draw, {draws}.")
         each = np.broadcast_to(np.asarray(epsilon, dtype=float), (draws,))
         for value in np.unique(each):
             privacy_target(float(value), 0.0)
@@ -162,7 +162,7 @@ class OneShotTopK(Mechanism):
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
         """What this round adds: the scores, or the clipped losses, (R, n)."""
         if datum[0].shape != self._shape:
-            raise BadInput(f"Expected scores of shape {datum[0].shape} to be {self._shape}.")
+            raise InputError(f"Expected scores of shape {datum[0].shape} to be {self._shape}.")
         return self.source.query(datum[0])
 
     def _release(self, *datum: npt.NDArray[Any]) -> Any:
@@ -195,7 +195,7 @@ class OneShotTopK(Mechanism):
         drawn = self._drawn[due]
         selections = drawn - self._before[due]
         if selections.max() >= self.draws:
-            raise BudgetExceeded(
+            raise BudgetExceededError(
                 f"{self.spend.note}: selection {self.draws + 1} of a replica exceeds "
                 f"draws={self.draws}."
             )

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, clip_range
-from dpbandit.base.inputs import BadInput, one_of, positive, privacy_target, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, one_of, positive, privacy_target, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.pure import PureSpend
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise.laws import Laplace, OneSidedExponential
@@ -189,5 +189,5 @@ class SegmentAboveThreshold(Mechanism):
 
 def _one_each(values: npt.NDArray[Any], replicas: int) -> Floats:
     if values.shape != (replicas,):
-        raise BadInput(f"Expected values of shape {values.shape} to be {(replicas,)}.")
+        raise InputError(f"Expected values of shape {values.shape} to be {(replicas,)}.")
     return values

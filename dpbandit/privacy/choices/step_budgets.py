@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, gaussian_target, one_of, privacy_target, whole
+from dpbandit.base.inputs import InputError, gaussian_target, one_of, privacy_target, whole
 from dpbandit.privacy.accounting import zcdp
 from dpbandit.privacy.accounting.inversion import most
 from dpbandit.privacy.accounting.ledger import Ledger
@@ -28,14 +28,14 @@ def paper_budgets(n: int, *, epsilon: float, delta: float) -> Floats:
 
         epsilon_t = D S / ((t+1) b_t) = epsilon sqrt t / (2 (t+1) sqrt(ln n ln(1/delta))).
 
-    Raises `BadInput` for n = 1, where ln 1 = 0 means no noise at all.
+    Raises `InputError` for n = 1, where ln 1 = 0 means no noise at all.
     """
     whole("n", n, 1)
     gaussian_target(epsilon, delta)
     if epsilon == inf:
         return np.full(n, inf)
     if n == 1:
-        raise BadInput("Expected n=1 to be at least 2 steps: ln 1 = 0 prints no noise at all.")
+        raise InputError("Expected n=1 to be at least 2 steps: ln 1 = 0 prints no noise at all.")
     t = np.arange(1, n + 1)
     budgets: Floats = epsilon * np.sqrt(t) / (2 * (t + 1) * sqrt(log(n) * log(1 / delta)))
     return budgets

@@ -6,8 +6,8 @@ from math import ceil, exp, inf, lgamma, log, prod, sqrt
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, at_least, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, at_least, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting import gdp, zcdp
 from dpbandit.privacy.accounting.k_norm import positive_or_none
 from dpbandit.privacy.accounting.privacy_loss import PrivacyLoss, affordable, constant
@@ -144,7 +144,7 @@ class GeneralisedGaussianSpend:
         return zcdp.delta_of(self.rho, epsilon)
 
     def least_epsilon(self, delta: float) -> float:
-        """The same way."""
+        """The least epsilon at `delta`, from zCDP likewise."""
         if self.mu is not None:
             return gdp.epsilon_of(self.mu, delta)
         return zcdp.epsilon_of(self.rho, delta)
@@ -155,7 +155,7 @@ def smoothness(r: float, *, dim: int, q: float) -> float:
     whole("dim", dim, 1)
     at_least("r", r, 2)
     if not r <= q:
-        raise BadInput(f"Expected r={r} <= q={q}: the noise norm is at most the data's.")
+        raise InputError(f"Expected r={r} <= q={q}: the noise norm is at most the data's.")
     return (r - 1) * dim ** (2 / r - 2 / q)
 
 

@@ -12,7 +12,7 @@ Every law is a value; `sampler(streams, name, shape)` opens a source that is cal
 of one release, (R, *shape), in the units of the scale. A replica's noise depends on its own
 stream alone. A block of any shape is ONE vector of k = prod(shape) coordinates: laws with a norm
 protect the norm of the whole block, which is what the sensitivity of a statistic measures. A
-scale of 0 is no noise, by the same code; a negative or infinite one raises `BadInput`.
+scale of 0 is no noise, by the same code; a negative or infinite one raises `InputError`.
 
 What the noise costs stands in `k_norm` (Laplace, KNorm) and `gdp`.
 """
@@ -24,8 +24,8 @@ from typing import Protocol
 import numpy as np
 
 from dpbandit.base.arrays import Floats, norms
-from dpbandit.base.inputs import BadInput, at_least
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, at_least
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.noise import samplers as noise
 from dpbandit.privacy.noise.samplers import Shaped
 
@@ -142,7 +142,7 @@ class SymmetricGaussian:
     def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
         """A source of (R, *shape) noise; the last two axes, of one length, are symmetric."""
         if len(shape) < 2 or shape[-1] != shape[-2]:
-            raise BadInput(f"Expected shape={shape} to end in two equal axes, (..., d, d).")
+            raise InputError(f"Expected shape={shape} to end in two equal axes, (..., d, d).")
         return Shaped(self._symmetric, (streams.normals(name, *shape),))
 
     def _symmetric(self, normals: Floats) -> Floats:
@@ -220,7 +220,7 @@ class Within:
     def __post_init__(self) -> None:
         Q = self.basis
         if Q.ndim != 2 or not np.allclose(Q.T @ Q, np.eye(Q.shape[1]), atol=1e-9):
-            raise BadInput(
+            raise InputError(
                 f"Expected basis of shape {Q.shape} to have orthonormal columns, (N, k)."
             )
 
@@ -228,7 +228,7 @@ class Within:
         """A source of (R, *shape) noise, shape (..., N)."""
         N, k = self.basis.shape
         if shape[-1:] != (N,):
-            raise BadInput(f"Expected shape={shape} to end in the N={N} rows of the basis.")
+            raise InputError(f"Expected shape={shape} to end in the N={N} rows of the basis.")
         return Shaped(self._placed, (self.law.sampler(streams, name, (*shape[:-1], k)),))
 
     def _placed(self, noise: Floats) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import at_least, one_of, positive
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.noise.laws import Shape
 from dpbandit.privacy.noise.samplers import Shaped
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dpbandit.base.arrays import Floats, rows
-from dpbandit.base.streams import Source, Streams
+from dpbandit.base.random_streams import Source, Streams
 from dpbandit.privacy.statistics.moments import SecondMoments
 
 Sampler: TypeAlias = Callable[[], Floats]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpbandit.base.arrays import Floats, clip_range, rows
-from dpbandit.base.inputs import BadInput, whole
+from dpbandit.base.inputs import InputError, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class ArmSums:
     in L2; in the same row by |r - s|, which is less.
 
     Raises:
-        BadInput: `n_actions` < 1, or bounds that are not finite and in order.
+        InputError: `n_actions` < 1, or bounds that are not finite and in order.
 
     >>> sums = ArmSums(n_actions=2)
     >>> sums.sensitivity
@@ -38,7 +38,7 @@ class ArmSums:
     def __post_init__(self) -> None:
         whole("n_actions", self.n_actions, 1)
         if not -np.inf < self.reward_low <= self.reward_high < np.inf:
-            raise BadInput(
+            raise InputError(
                 f"Expected finite reward_low={self.reward_low} <= reward_high={self.reward_high}."
             )
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, norms, rows
-from dpbandit.base.inputs import BadInput, one_of
+from dpbandit.base.inputs import InputError, one_of
 
 Layout = Literal["difference", "blocks"]
 
@@ -38,7 +38,9 @@ class SignedDirections:
     def __post_init__(self) -> None:
         one_of("layout", self.layout, ("difference", "blocks"))
         if self.layout == "difference" and self.n_actions != 2:
-            raise BadInput(f"Expected n_actions={self.n_actions} to be 2 for layout='difference'.")
+            raise InputError(
+                f"Expected n_actions={self.n_actions} to be 2 for layout='difference'."
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:

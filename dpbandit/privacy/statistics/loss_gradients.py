@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, clip_norm, clip_range
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.regressions import Regression
 
@@ -47,9 +47,9 @@ class RecursiveLossGradients:
     def __post_init__(self) -> None:
         for name in ("order", "gradient_clip", "residual_clip"):
             if not getattr(self, name) > 0:
-                raise BadInput(f"Expected {name}={getattr(self, name)!r} to be a number > 0.")
+                raise InputError(f"Expected {name}={getattr(self, name)!r} to be a number > 0.")
         if self.residual_clip < inf and not isinstance(self.loss, Regression):
-            raise BadInput(f"Expected residual_clip only with a regression, got {self.loss}.")
+            raise InputError(f"Expected residual_clip only with a regression, got {self.loss}.")
 
     @property
     def shape(self) -> tuple[int]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, rows
-from dpbandit.base.inputs import BadInput, positive
+from dpbandit.base.inputs import InputError, positive
 
 
 class Statistic(Protocol):
@@ -122,7 +122,7 @@ class LinearRounds:
         if self.moment_clip is not None:
             positive("moment_clip", self.moment_clip)
         if self.layout not in ("disjoint", "joint", "shared"):
-            raise BadInput(f"Expected layout={self.layout!r} to be disjoint, joint or shared.")
+            raise InputError(f"Expected layout={self.layout!r} to be disjoint, joint or shared.")
         positive("the bound of r x", self.moment_bound)
 
     @property

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, clip_norm
-from dpbandit.base.inputs import BadInput, positive, shaped, whole
+from dpbandit.base.inputs import InputError, positive, shaped, whole
 from dpbandit.privacy.accounting.spends import Spend
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise.samplers import Sampler
@@ -54,7 +54,7 @@ class BatchSum(Mechanism):
         """The clipped vector, (R, dim)."""
         (x,) = datum
         if x.ndim != 2 or x.shape[1] != self._dim:
-            raise BadInput(f"Expected vectors of shape {('R', self._dim)}, got {x.shape}.")
+            raise InputError(f"Expected vectors of shape {('R', self._dim)}, got {x.shape}.")
         return clip_norm(x, self.sensitivity / 2, self.order)
 
     def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:

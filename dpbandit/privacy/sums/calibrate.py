@@ -8,8 +8,8 @@ law: standard deviation over L2, Laplace scale over L1, K-norm scale over L2.
 from functools import cache
 from math import inf, prod, sqrt
 
-from dpbandit.base.inputs import BadInput, gaussian_target, one_of, privacy_target
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, gaussian_target, one_of, privacy_target
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
 from dpbandit.privacy.accounting.least_noise import least_noise
@@ -118,4 +118,4 @@ def _spend(law: NoiseLaw, noise_multiplier: float, count: int, dim: int, note: s
 def _check(process: Process, law: NoiseLaw) -> None:
     one_of("law", law, LAWS)
     if law not in process.laws:
-        raise BadInput(f"Expected law={law!r} to be gaussian for {process!r}.")
+        raise InputError(f"Expected law={law!r} to be gaussian for {process!r}.")

@@ -6,7 +6,7 @@ A Gram matrix with noise in it has other eigenvalues; `Spectrum` says how far th
 from math import log, prod, sqrt
 from typing import NamedTuple
 
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.statistics.moments import Statistic
 from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.prefix_sums import PrefixSum

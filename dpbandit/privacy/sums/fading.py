@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, at_least, gaussian_target, inside, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, at_least, gaussian_target, inside, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.mechanism import Mechanism
@@ -29,7 +29,7 @@ _BLOCK = 64
 
 
 class FadingSum(Mechanism):
-    """The door of a fading sum: raw rounds go in, E_k + noise comes out at the end of batch k.
+    """The mechanism of a fading sum: raw rounds go in, E_k + noise comes out at the end of batch k.
 
     Args:
         statistic: the clipped function of a round that is summed.
@@ -146,7 +146,7 @@ def released_ends(ends: Sequence[int], horizon: int) -> tuple[int, ...]:
     for end in ends:
         whole("end of a batch", end, 1)
     if any(b <= a for a, b in zip([0, *ends], ends, strict=False)):
-        raise BadInput(f"Expected ends={tuple(ends)} of batches to be increasing and >= 1.")
+        raise InputError(f"Expected ends={tuple(ends)} of batches to be increasing and >= 1.")
     return tuple(end for end in ends if end < horizon)
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from math import exp, inf, log, prod, sqrt
 
-from dpbandit.base.inputs import BadInput, gaussian_target, one_of
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, gaussian_target, one_of
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting import zcdp
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.spends import GaussianSpend, Spend
@@ -71,7 +71,9 @@ class Printed:
             r = min(q, max(2.0, log(dim)))
             return r, smoothness(r, dim=dim, q=q)
         if dim < 4:
-            raise BadInput(f"Expected dim={dim} >= 4 with norm_index='printed': ln d - 1 is small.")
+            raise InputError(
+                f"Expected dim={dim} >= 4 with norm_index='printed': ln d - 1 is small."
+            )
         return min(q - 1, log(dim) - 1), min(q - 1, exp(2) * (log(dim) - 1))
 
 
@@ -101,7 +103,7 @@ def printed_tree_sum(
     gaussian_target(epsilon, delta)
     (d,), m = statistic.shape, max(0, leaves(horizon, 1) - 1).bit_length() + 1
     if epsilon / m > _VALID and not beyond_validity:
-        raise BadInput(
+        raise InputError(
             f"Expected epsilon={epsilon!r} <= {_VALID * m:g}, {_VALID:g} for each of {m} levels, "
             "with calibration='paper': its proof ends there. Set beyond_validity to run it and see "
             "the certificate."

@@ -11,7 +11,7 @@ below; used online by Kairouz, McMahan, Song, Thakkar, Thakurta and Xu, "Practic
 from math import sqrt
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.noise.samplers import Sampler
 
 
@@ -31,7 +31,7 @@ class HonakerNoise:
     Args:
         node: draws the noise of one node, (R, *shape); independent, symmetric, any law.
         stddev: its standard deviation in each coordinate.
-        leaves: releases m that the noise was calibrated for; one more raises `BadInput`.
+        leaves: releases m that the noise was calibrated for; one more raises `InputError`.
 
     Guarantee. If replacing one user moves one leaf by at most S in L2 and nodes carry N(0, s^2),
     all m releases together are mu-GDP with mu = column_norm(m) S / s, also when the stream is
@@ -51,7 +51,7 @@ class HonakerNoise:
     def __call__(self) -> Floats:
         """N_t, (R, *shape)."""
         if self._t == self._leaves:
-            raise BadInput(
+            raise InputError(
                 f"This Honaker tree is calibrated for {self._leaves} releases, not more."
             )
         self._t = t = self._t + 1

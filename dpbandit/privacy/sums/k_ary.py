@@ -10,7 +10,7 @@ from math import inf, sqrt
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, whole
+from dpbandit.base.inputs import InputError, whole
 from dpbandit.privacy.noise.samplers import Sampler
 
 
@@ -30,7 +30,7 @@ class KAryNoise:
     Args:
         node: draws the noise of one node, (R, *shape).
         stddev: its standard deviation in each coordinate.
-        leaves: releases m that the noise was calibrated for; one more raises `BadInput`.
+        leaves: releases m that the noise was calibrated for; one more raises `InputError`.
         arity: k >= 2; None is `best_arity(leaves)`. The number of levels depends on it.
 
     Guarantee. If replacing one user moves one leaf by at most Delta_1 in L1 and nodes carry
@@ -60,7 +60,9 @@ class KAryNoise:
     def __call__(self) -> Floats:
         """N_t, (R, *shape)."""
         if self._t == self._leaves:
-            raise BadInput(f"This k-ary tree is calibrated for {self._leaves} releases, not more.")
+            raise InputError(
+                f"This k-ary tree is calibrated for {self._leaves} releases, not more."
+            )
         self._t += 1
         level = 0
         while self._digit[level] == self._k // 2:  # carry

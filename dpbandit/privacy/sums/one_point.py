@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, clip_range
-from dpbandit.base.inputs import BadInput, at_least, inside, one_of, positive, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, at_least, inside, one_of, positive, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.k_norm import LaplaceSpend
 from dpbandit.privacy.accounting.spends import GaussianSpend, Spend
 from dpbandit.privacy.mechanism import Mechanism
@@ -123,7 +123,7 @@ class LocalValues(Mechanism):
     def _release(self, *datum: npt.NDArray[Any]) -> Floats:
         value, noise = self.query(*datum), self._noise()
         if value.shape != noise.shape:  # broadcast, a value would be released more than once
-            raise BadInput(f"Expected values of shape {noise.shape}, got {value.shape}.")
+            raise InputError(f"Expected values of shape {noise.shape}, got {value.shape}.")
         return value + noise
 
 
@@ -146,7 +146,7 @@ class LocalSums:
 
     @property
     def spend(self) -> Spend:
-        """That of the values."""
+        """The sum of values pays for all."""
         return self._values.spend
 
     def __call__(self, y: Floats, u: Floats) -> Floats | None:
@@ -171,5 +171,5 @@ def largest(low: float, high: float, offset: float) -> float:
 
 def _check_range(low: float, high: float, offset: float) -> None:
     if not -inf < low < high < inf:
-        raise BadInput(f"Expected finite low={low} < high={high}.")
+        raise InputError(f"Expected finite low={low} < high={high}.")
     inside("offset", offset, -inf, inf, ends=False)

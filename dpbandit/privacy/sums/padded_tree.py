@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.noise.samplers import Sampler
 from dpbandit.privacy.sums.prefix_sums import TreeNoise
 
@@ -22,7 +22,7 @@ class PaddedTreeNoise:
     Args:
         node: draws the noise of one node, (R, *shape).
         stddev: its standard deviation in each coordinate.
-        leaves: releases m that the noise was calibrated for; one more raises `BadInput`.
+        leaves: releases m that the noise was calibrated for; one more raises `InputError`.
 
     Guarantee. That of `prefix_sums.TreeNoise` with m leaves: padding is post-processing.
     """
@@ -37,7 +37,9 @@ class PaddedTreeNoise:
     def __call__(self) -> Floats:
         """N_t, (R, *shape)."""
         if self._t == self._leaves:
-            raise BadInput(f"This padded tree is calibrated for {self._leaves} releases, not more.")
+            raise InputError(
+                f"This padded tree is calibrated for {self._leaves} releases, not more."
+            )
         self._t += 1
         height = self._leaves.bit_length()
         N = unpadded = self._tree()

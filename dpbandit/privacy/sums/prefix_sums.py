@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, shaped, whole
-from dpbandit.base.streams import Draws
+from dpbandit.base.inputs import InputError, shaped, whole
+from dpbandit.base.random_streams import Draws
 from dpbandit.privacy.accounting.spends import Spend
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise.samplers import Sampler
@@ -46,7 +46,7 @@ class PrefixNoise(Protocol):
 
 
 class PrefixSum(Mechanism):
-    """The door of a running sum: raw rounds go in, noisy prefix sums come out.
+    """The mechanism of a running sum: raw rounds go in, noisy prefix sums come out.
 
     Args:
         statistic: the clipped function of a round that is summed.
@@ -97,7 +97,7 @@ class PrefixSum(Mechanism):
                 return None
             total = self._statistic.total(*self._pending)
         if total.shape[1:] != self._statistic.shape:  # else noise would be broadcast, not added
-            raise BadInput(
+            raise InputError(
                 f"Expected rounds that sum to shape {('R', *self._statistic.shape)}, "
                 f"got {total.shape}: is what the agent was told of the right shape?"
             )
@@ -127,7 +127,7 @@ class ExactNoise:
     stddev = 0.0
 
     def __call__(self) -> Floats:
-        """Zero."""
+        """No noise: zero."""
         return np.zeros(())
 
 
@@ -286,7 +286,7 @@ class BLTNoise:
     def column_norm(leaves: int) -> float:
         """|c| over `leaves` <= 10^6 entries, in closed form."""
         if leaves > LONGEST_BLT:
-            raise BadInput(f"Expected at most {LONGEST_BLT} releases of a BLT, got {leaves}.")
+            raise InputError(f"Expected at most {LONGEST_BLT} releases of a BLT, got {leaves}.")
         if leaves == 0:
             return 0.0
         decay = np.outer(_BUF_DECAY, _BUF_DECAY)

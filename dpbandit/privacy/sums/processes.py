@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from math import prod, sqrt
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
-from dpbandit.base.inputs import BadInput, one_of, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, one_of, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
 from dpbandit.privacy.noise.samplers import Sampler
 from dpbandit.privacy.sums.honaker import HonakerNoise
@@ -41,7 +41,7 @@ class Process(Protocol):
 
     @property
     def word(self) -> str:
-        """Its name."""
+        """Name of the process in settings and notes."""
         ...
 
     def nodes(self, leaves: int) -> int | None:
@@ -109,7 +109,7 @@ class _Nodes:
     word: ClassVar[str]
 
     def nodes(self, leaves: int) -> int:
-        """One for each binary digit."""
+        """One node for each binary digit of the leaves."""
         return int(leaves).bit_length()  # NumPy's integers may have no such method
 
     def column_norm(self, leaves: int) -> float:
@@ -164,7 +164,7 @@ class KAry(_Nodes):
     word: ClassVar[str] = "k-ary"
 
     def nodes(self, leaves: int) -> int:
-        """One a level."""
+        """One node a level."""
         return KAryNoise.nodes_per_leaf(leaves)
 
     def _of(self, node: Sampler, stddev: float, leaves: int) -> PrefixNoise:
@@ -178,7 +178,7 @@ class Independent(_Nodes):
     word: ClassVar[str] = "independent"
 
     def nodes(self, leaves: int) -> int:
-        """One."""
+        """Every release is one node."""
         return int(leaves > 0)
 
     def _of(self, node: Sampler, stddev: float, leaves: int) -> PrefixNoise:
@@ -198,11 +198,11 @@ class Window(_Nodes):
 
     @property
     def word(self) -> str:  # type: ignore[override]  # a constant of the others
-        """Its name."""
+        """Name of the process in settings and notes."""
         return "window-lazy" if self.lazy else "window"
 
     def nodes(self, leaves: int) -> int:
-        """One a level of the window."""
+        """One node a level of the window."""
         return WindowTreeNoise.nodes_per_leaf(self.window, leaves)
 
     def _of(self, node: Sampler, stddev: float, leaves: int) -> PrefixNoise:
@@ -214,11 +214,11 @@ PROCESSES: dict[str, Process] = {
     process.word: process
     for process in (BLT(), SquareRoot(), Tree(), Padded(), Honaker(), KAry(), Independent())
 }
-"""By the words of settings."""
+"""Processes by the words of agents' settings."""
 
 
 def process_named(word: str) -> Process:
-    """The process of that name; raises `BadInput` where there is none."""
+    """The process of that name; raises `InputError` where there is none."""
     one_of("prefix_sums", word, tuple(PROCESSES))
     return PROCESSES[word]
 
@@ -231,5 +231,5 @@ def _place(process: Process) -> str:
 def _gaussian(process: Process, law: NodeLaw) -> float:
     """The standard deviation of what must be Gaussian."""
     if not isinstance(law, Gaussian):
-        raise BadInput(f"Expected law={law!r} to be Gaussian for {process!r}.")
+        raise InputError(f"Expected law={law!r} to be Gaussian for {process!r}.")
     return law.stddev

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import ceil, inf, log, log2, sqrt
 from typing import Literal
 
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.wishart import WishartSpend, least_degrees, paper_degrees
 from dpbandit.privacy.noise.samplers import Wishart
 from dpbandit.privacy.statistics.moments import SecondMoments

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.streams import Draws
+from dpbandit.base.random_streams import Draws
 
 
 class SquareRootNoise:
@@ -24,7 +24,7 @@ class SquareRootNoise:
 
     All m noises are drawn at the first release and convolved one replica at a time, O(m log m):
     memory is m numbers a coordinate. `BLTNoise` has the same noise within half a percent and
-    remembers five; this is its yardstick.
+    remembers five; this is what it is compared with.
     """
 
     def __init__(self, normals: Draws, *, stddev: float, leaves: int) -> None:

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.spends import Spend
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise.samplers import Sampler
@@ -76,7 +76,7 @@ class HybridNoise:
 
     def __init__(self, node: Sampler, *, stddev: float, norm: Literal[1, 2]) -> None:
         if norm not in (1, 2):
-            raise BadInput(f"Expected norm={norm!r} to be 1 (pure epsilon) or 2 (Gaussian).")
+            raise InputError(f"Expected norm={norm!r} to be 1 (pure epsilon) or 2 (Gaussian).")
         self._node, self._node_stddev, self.stddev = node, stddev, 0.0
         self._norm, self._epoch, self._left = norm, -1, 0
         self._roots: Floats = np.zeros(())
@@ -115,7 +115,7 @@ class DoublingSum(Mechanism):
     Args:
         epoch: makes the sum of one epoch from streams of its own and its length in rounds.
         streams: the family that epochs take theirs from: never the same twice.
-        spend: what one epoch costs at most; an epoch that costs more raises `BadInput`.
+        spend: what one epoch costs at most; an epoch that costs more raises `InputError`.
         first: rounds of the first epoch.
 
     Guarantee. The spend of one epoch, for every horizon: a user's round is in one epoch only, and
@@ -162,7 +162,7 @@ class DoublingSum(Mechanism):
         made = self._make(self._streams.child(f"epoch {self._number}"), self._length)
         for epsilon in (0.0, 0.1, 1.0, 10.0):
             if made.spend.delta(epsilon) > self.spend.delta(epsilon) * (1 + 1e-6):
-                raise BadInput(
+                raise InputError(
                     f"Epoch {self._number} ({made.spend.note}) costs more than promised."
                 )
         return made

@@ -10,7 +10,7 @@ from math import sqrt
 from typing import Literal, TypeAlias
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, one_of, whole
+from dpbandit.base.inputs import InputError, one_of, whole
 from dpbandit.privacy.noise.samplers import Sampler
 
 Node: TypeAlias = tuple[int, int]
@@ -40,7 +40,7 @@ class WindowTreeNoise:
         window: leaves to protect, >= 1. With a release after every k rounds, the last n rounds
             are protected by window = ceil(n / k).
         mode: "exact" or "lazy".
-        leaves: releases m that the noise was calibrated for, one more raises `BadInput`; None, if
+        leaves: releases m that the noise was calibrated for, one more raises `InputError`; None, if
             it was calibrated without m.
 
     Guarantee. If replacing one user moves one leaf by at most S in L2 (Delta_1 in L1) and nodes
@@ -69,7 +69,9 @@ class WindowTreeNoise:
     def __call__(self) -> Floats:
         """N_t, (R, *shape)."""
         if self._t == self._leaves:
-            raise BadInput(f"This window tree is calibrated for {self._leaves} releases, not more.")
+            raise InputError(
+                f"This window tree is calibrated for {self._leaves} releases, not more."
+            )
         self._t += 1
         # a node is in use without a break, so those of the last release are all there is to keep
         known = self._noise

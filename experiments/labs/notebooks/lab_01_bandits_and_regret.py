@@ -351,7 +351,7 @@ assert greedy[-1].max() / np.median(greedy[-1]) > 3 * careful[-1].max() / np.med
 # ## 5. The same in one call
 #
 # You will not write this loop again. `dpbandit.compare` runs several agents on the same users,
-# keeps the regret, and adds two yardsticks: random play, and the best single action in hindsight.
+# keeps the regret, and adds two baselines: random play, and the best single action in hindsight.
 # `LinUCB` explores where it knows little, not at random: it plays the arm with the largest
 # prediction *plus* uncertainty.
 

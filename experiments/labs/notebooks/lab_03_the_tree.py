@@ -30,7 +30,7 @@ from matplotlib.patches import Rectangle
 
 import dpbandit
 from dpbandit.agents import DPUCB
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
 from dpbandit.privacy.noise.laws import Gaussian
 from dpbandit.privacy.sums.calibrate import least_multiplier

@@ -29,7 +29,7 @@ import seaborn as sns
 
 import dpbandit
 from dpbandit.agents import DPUCB, LinUCB, Priced
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.sums.calibrate import least_multiplier
 from dpbandit.privacy.sums.prefix_sums import BLTNoise
 from dpbandit.privacy.sums.processes import BLT

@@ -33,7 +33,7 @@ import seaborn as sns
 
 import dpbandit
 from dpbandit.agents import DPHDB, DPUCB, FADE, OnlineFrankWolfe
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.experiments.figure_5_1.study import PUBLISHED, ROUNDS
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.choices.selection import ExponentialMechanism, GivenScores

@@ -37,8 +37,8 @@ from scipy.special import ndtr
 
 from dpbandit import audit, certify, play
 from dpbandit.agents import FTAL, PFTAL, WDPCOCOP, Centre
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
@@ -267,7 +267,7 @@ refused = 0
 for name, attempt in attempts.items():
     try:
         attempt()
-    except BadInput as mistake:
+    except InputError as mistake:
         refused += 1
         print(f"{name}: {mistake}")
 assert refused == 2
@@ -298,20 +298,20 @@ def lost(config, retention: int | None) -> np.ndarray:
 
 window_dp = WDPCOCOP(epsilon=1.0, noise="gaussian", window=None)
 by_window = {window: lost(window_dp, window) for window in WINDOWS}
-yardsticks = {
+baselines = {
     "protected for ever": lost(PFTAL(epsilon=1.0, noise="gaussian"), None),
     "list prices": lost(Centre(), None),
     "no privacy": lost(FTAL(), None),
 }
 for window, dollars in by_window.items():
     print(f"last {window:5,}: {dollars.mean():6.1f} +- {dollars.std(ddof=1) / sqrt(len(RUNS)):.1f}")
-for name, dollars in yardsticks.items():
+for name, dollars in baselines.items():
     error = dollars.std(ddof=1) / sqrt(len(RUNS))
     print(f"{name:18}: {dollars.mean():6.1f} +- {error:.1f}")
 
 means = [dollars.mean() for dollars in by_window.values()]
 assert means == sorted(means)
-assert np.array_equal(by_window[CUSTOMERS], yardsticks["protected for ever"])
+assert np.array_equal(by_window[CUSTOMERS], baselines["protected for ever"])
 
 # %% [markdown]
 # The last assertion is a nice check: a window as long as the game **is** ordinary privacy, and the
@@ -344,7 +344,7 @@ right_axes.plot(WINDOWS, mean, "o-", color=RED, lw=2, label="window-DP, epsilon 
 right_axes.fill_between(WINDOWS, mean - error, mean + error, color=RED, alpha=0.2, lw=0)
 levels = {"protected for ever": (BLUE, "--"), "list prices": ("black", ":")}
 for name, (color, dashes) in levels.items():
-    level = yardsticks[name].mean()
+    level = baselines[name].mean()
     right_axes.axhline(level, color=color, ls=dashes, lw=2, label=name)
 right_axes.set(xscale="log", ylim=(0, 460), xlabel="customers for whom one is protected, W")
 right_axes.set_ylabel(f"dollars lost with {CUSTOMERS:,} customers")

@@ -25,8 +25,8 @@
 #
 # Three rules make it private, and they are the rules of every agent in this library.
 #
-# 1. **One door.** What users tell reaches the future through a `Mechanism` only.
-# 2. **Clip behind the door.** Never trust the world to keep its bounds.
+# 1. **Through mechanisms alone.** What users tell reaches the future through a `Mechanism` only.
+# 2. **Clip inside the mechanism.** Never trust the world to keep its bounds.
 # 3. **The ledger is complete before round 1.** Noise is bought first and used later.
 
 # %%
@@ -44,7 +44,7 @@ import seaborn as sns
 from dpbandit import audit, certify, play
 from dpbandit.agents import FADE, Uniform
 from dpbandit.base.arrays import clip_range
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.sums.fading import certified_fading_sum
@@ -160,10 +160,10 @@ class Committed:
             return np.full(len(context), self._round % self._arms)
         return self._best.copy()
 
-    def update(self, context, action, reward) -> None:
-        """Hand the round to the door; keep what comes back."""
+    def update(self, context, action, feedback) -> None:
+        """Hand the round to the mechanism; keep what comes back."""
         self._round += 1
-        release = self._sums(context, action, reward)
+        release = self._sums(context, action, feedback)
         if release is not None:
             self._best = release.argmax(axis=1)
 
@@ -226,8 +226,8 @@ for share in (0.02, 0.05, 0.1, 0.2, 0.4):
 # The certificate says what the noise *would* be worth if the code did what the proof says. Does it?
 # Two experiments can be run on any agent, without reading it.
 #
-# **Sensitivity at the door.** Run two worlds that differ in one loud user. What the mechanism is
-# fed may differ by no more than the sensitivity that its noise was scaled to.
+# **Sensitivity at the mechanism.** Run two worlds that differ in one extreme user. What the
+# mechanism is fed may differ by no more than the sensitivity that its noise was scaled to.
 #
 # **The billboard.** Record everything that came out of the mechanisms. Swap one user, and play
 # again, but *hand out the recorded releases*. If the agent is honest, all it knows comes from
@@ -248,7 +248,8 @@ class Tape(NamedTuple):
 
 @contextmanager
 def listening(fed: list, released: list, replay: list | None):
-    """Write down what passes the door; with `replay`, hand that out in place of new releases."""
+    """Write down what the mechanism is fed; with `replay`, hand that out in place of new
+    releases."""
     original = Mechanism.__call__
 
     def heard(self, *datum):
@@ -293,7 +294,8 @@ def record(config, contexts, rewards, replay: list | None = None) -> Tape:
 
 
 def two_tests(config, swapped: int = 3, replicas: int = 50) -> tuple[float, list[str]]:
-    """(the largest move at the door over the sensitivity, what the billboard test found)."""
+    """(the largest move of what the mechanism is fed over its sensitivity, what the billboard test
+    found)."""
     rng = np.random.default_rng(9)
     T, K, d = SMALL.horizon, SMALL.n_actions, SMALL.dim
     contexts = rng.standard_normal((T, replicas, d))
@@ -317,7 +319,7 @@ def two_tests(config, swapped: int = 3, replicas: int = 50) -> tuple[float, list
 
 honest = ExploreThenCommit(epsilon=1.0, delta=1e-4, share=0.5)
 move, found = two_tests(honest)
-print(f"moves the door by {move:.2f} sensitivities; the billboard test finds: {found or 'nothing'}")
+print(f"moves it by {move:.2f} sensitivities; the billboard test finds: {found or 'nothing'}")
 assert move <= 1 + 1e-9
 assert not found
 
@@ -375,9 +377,9 @@ class HalfTheWidth(ArmRewards):
 class KeepsAContext(Committed):
     """Remembers the last customer, "for debugging"."""
 
-    def update(self, context, action, reward) -> None:
+    def update(self, context, action, feedback) -> None:
         """As above, and a copy."""
-        super().update(context, action, reward)
+        super().update(context, action, feedback)
         self._last = context.copy()
 
 
@@ -428,14 +430,14 @@ assert all(certify(config, SMALL, accountants=False).holds for config in ZOO.val
 # The assertion is the point: **every one of them holds a certificate for epsilon 1.** A ledger
 # believes what it is told.
 #
-# **Exercise 9.4.** Before you go on: which of the three tests (door, billboard, audit) catches
-# which of the four?
+# **Exercise 9.4.** Before you go on: which of the three tests (sensitivity, billboard, audit)
+# catches which of the four?
 
 # %% [markdown] tags=["solution"]
-# The door sees what goes into the mechanism, next to what was paid for: the missing clip and the
-# halved sensitivity. The billboard sees what goes around the mechanism: the kept context. Neither
-# looks at noise, so half the noise is left to the audit. That one looks at everything, releases and
-# memory, but only at some users and with the power of its runs.
+# The sensitivity test sees what goes into the mechanism, next to what was paid for: the missing
+# clip and the halved sensitivity. The billboard sees what goes around it: the kept context.
+# Neither looks at noise, so half the noise is left to the audit. That one looks at everything,
+# releases and memory, but only at some users and with the power of its runs.
 
 # %%
 verdicts = {}
@@ -443,7 +445,7 @@ for name, config in ZOO.items():
     move, found = two_tests(config)
     report = audit(config, SMALL, runs=4_000, failure=0.05 / len(ZOO), progress=False)
     verdicts[name] = (move > 1 + 1e-9, bool(found), report.flagged, report)
-    print(f"{name:21} door: {move:6.2f}   billboard: {', '.join(found) or '-':8}", end="")
+    print(f"{name:21} sensitivity: {move:6.2f}   billboard: {', '.join(found) or '-':8}", end="")
     gdp = report.eps_lower_gdp
     print(f"   audit: epsilon >= {report.eps_lower:.2f}, as Gaussian {gdp:5.2f}", end="")
     print("   FLAGGED" if report.flagged else "")
@@ -456,11 +458,12 @@ assert caught["half the sensitivity"] == (True, False, True)
 assert caught["half the noise"] == (False, False, True)
 
 # %% [markdown]
-# No single test is enough. Half the noise passes the door and the billboard: only runs show it. A
-# kept context passes the door. And an audit has limits of its own. It tries *some* users. Look at
-# the agent that skips the clip: the door sees it at once. Whether the audit does depends on whether
-# its list has the right two users, whose *rewards* are far out in opposite directions. (This agent
-# does not look at contexts, so users whose contexts differ are all the same to it.)
+# No single test is enough. Half the noise passes sensitivity and billboard: only runs show
+# it. A kept context passes the former. And an audit has limits of its own. It tries *some*
+# users. Look at the agent that skips the clip: its sensitivity shows it at once. Whether the audit
+# does depends on whether its list has the right two users, whose *rewards* are far out in opposite
+# directions. (This agent does not look at contexts, so users whose contexts differ are all the same
+# to it.)
 #
 # **Exercise 9.5.** Prove by hand that the agent that skips the clip is not private. Use `record` on
 # 2,000 replicas and two worlds that differ in the reward of user 1, and look only at what the
@@ -499,7 +502,7 @@ left.set_title("Your agent at work", loc="left")
 left.legend(frameon=False, loc="upper left", fontsize="small")
 
 beside = right.get_yaxis_transform()  # x in widths of the panel, y in data
-columns = {1.08: "door", 1.28: "billboard", 1.46: "audit"}
+columns = {1.08: "sensitivity", 1.28: "billboard", 1.46: "audit"}
 for column, what in columns.items():
     right.text(column, -0.8, what, transform=beside, ha="center", va="center", weight="bold")
 for place, (*tests, report) in enumerate(verdicts.values()):
@@ -522,9 +525,9 @@ right.set_title("Five agents with the same certificate", loc="left")
 sns.despine()
 
 # %% [markdown]
-# **Exercise 9.6.** Write a worse one. It should pass the door and hold the same certificate,
-# and yet let exact data choose the arm. For example: keep exact sums beside
-# the door and use them to choose between the two best arms of the release. Which tests catch it?
+# **Exercise 9.6.** Write a worse one. It should pass the sensitivity test and hold the same
+# certificate, and yet let exact data choose the arm. For example: keep exact sums beside the
+# mechanism and use them to choose between the two best arms of the release. Which tests catch it?
 
 # %% tags=["solution"]
 
@@ -532,12 +535,12 @@ sns.despine()
 class Peeks(Committed):
     """Chooses among the two best by exact sums, "only to break ties"."""
 
-    def update(self, context, action, reward) -> None:
+    def update(self, context, action, feedback) -> None:
         """As above, with a memory of its own."""
         played = action[:, None] == np.arange(self._arms)
-        self._exact = getattr(self, "_exact", 0.0) + reward[:, None] * played
+        self._exact = getattr(self, "_exact", 0.0) + feedback[:, None] * played
         best = self._best
-        super().update(context, action, reward)
+        super().update(context, action, feedback)
         if self._best is not best:
             self._best = self._exact.argmax(axis=1)  # of two arms both are the two best
 
@@ -556,7 +559,7 @@ class Peeking(ExploreThenCommit):
 move, found = two_tests(Peeking(**settings))
 white = audit(Peeking(**settings), SMALL, runs=2_000, progress=False)
 black = audit(Peeking(**settings), SMALL, runs=2_000, view="actions", progress=False)
-print(f"door {move:.2f}, billboard {found}, audit {white.verdict}; actions alone: {black.verdict}")
+print(f"move {move:.2f}, billboard {found}, audit {white.verdict}; actions alone: {black.verdict}")
 assert move <= 1 + 1e-9
 assert "memory" in found
 assert white.flagged
@@ -611,10 +614,10 @@ class HalvingAgent:
         """(R,) arms: those that are left, in turn."""
         return self._kept[:, self._turn % self._kept.shape[1]].copy()
 
-    def update(self, context, action, reward) -> None:
-        """Hand the round to the door; after a stage keep the better half."""
+    def update(self, context, action, feedback) -> None:
+        """Hand the round to the mechanism; after a stage keep the better half."""
         self._turn += 1
-        release = self._sums(context, action, reward)
+        release = self._sums(context, action, feedback)
         if release is None:
             return
         # all that is kept was played equally often, so that sums can be compared

@@ -10,8 +10,8 @@ import pytest
 from dpbandit import certify
 from dpbandit.agents import BatchMoment
 from dpbandit.agents.contextual.batch_moment import doubling_batches
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.experiments import CASES
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.results.marks import log_marks
@@ -206,16 +206,16 @@ def test_centre_decides_about_the_sign():
     ],
 )
 def test_bad_input_gets_one_sentence(fields, sentence):
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         BatchMoment(**fields)
 
 
 def test_problems_it_does_not_play_are_refused():
     shared = ContextualSpec(n_actions=2, dim=3, horizon=100, shared=True)
-    with pytest.raises(BadInput, match="their own parameters, got one shared by all"):
+    with pytest.raises(InputError, match="their own parameters, got one shared by all"):
         BatchMoment().make(shared, Streams([0]))
-    with pytest.raises(BadInput, match="plays finitely many arms"):
+    with pytest.raises(InputError, match="plays finitely many arms"):
         BatchMoment().make(PriceSpec(dim=2, horizon=9, low=1.0, high=2.0), Streams([0]))
     three = ContextualSpec(n_actions=3, dim=3, horizon=100)
-    with pytest.raises(BadInput, match="n_actions=3 to be 2"):
+    with pytest.raises(InputError, match="n_actions=3 to be 2"):
         BatchMoment(blocks="difference").make(three, Streams([0]))

@@ -6,10 +6,10 @@ from math import inf, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify, compare
+from dpbandit import InputError, certify, compare
 from dpbandit.agents import FADE
 from dpbandit.agents.contextual.centring import PrivatelyCentred
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit, OJPricing
 from dpbandit.experiments import CASES
 from dpbandit.privacy.accounting.gdp import mu_of
@@ -78,5 +78,5 @@ def test_the_centre_is_the_mean_once_that_is_sure():
 
 
 def test_prices_have_a_demand_model_instead():
-    with pytest.raises(BadInput, match="not for demand"):
+    with pytest.raises(InputError, match="not for demand"):
         FADE(centring="private").make(OJPricing().spec, Streams([0]))

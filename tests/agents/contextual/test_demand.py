@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dpbandit import BadInput
+from dpbandit import InputError
 from dpbandit.agents import DPUCB, LinTS, LinUCB, Uniform
 from dpbandit.agents.contextual.demand import DemandPricing, Priced, demand_rows, demand_spec
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_data
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec
 
@@ -147,7 +147,7 @@ def test_the_claim_is_that_of_the_inner_agent():
 @pytest.mark.parametrize("config", [Priced(LinUCB()), Priced(LinTS())])
 def test_without_a_list_of_prices_one_sentence(config, spec):
     sentence = rf"Priced\(Lin.*\) plays a list of prices .* got a {type(spec).__name__}: use Lin"
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         config.make(spec, Streams([0]))
 
 
@@ -164,5 +164,5 @@ def test_without_a_list_of_prices_one_sentence(config, spec):
     ],
 )
 def test_bad_input_gets_one_sentence(make, sentence):
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         make()

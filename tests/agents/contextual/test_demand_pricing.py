@@ -9,12 +9,12 @@ from scipy.stats import nct
 from dpbandit import certify
 from dpbandit.agents import DPUCB, LinTS, LinUCB
 from dpbandit.agents.contextual.demand import DemandPricing, Priced, demand_spec
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.results.marks import log_marks
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import PriceListSpec
-from tests.harness import billboard_differences, largest_move, loud_users, run
+from tests.harness import billboard_differences, extreme_users, largest_move, run
 
 PRICES = PriceListSpec(
     n_actions=3, dim=2, horizon=24, prices=(1.0, 1.5, 2.0), unit_cost=0.5, reward_high=1.5
@@ -28,7 +28,7 @@ every_private_agent = pytest.mark.parametrize("config", PRIVATE, ids=repr)
 
 
 def two_worlds(config, t, replicas=60):
-    world, other = (loud_users(PRICES, replicas, seed) for seed in (1, 2))
+    world, other = (extreme_users(PRICES, replicas, seed) for seed in (1, 2))
     with np.errstate(all="ignore"):  # users that are no numbers
         first = run(config, PRICES, world)
         return first, run(config, PRICES, world.swapped(t, other), replay=first)
@@ -36,32 +36,32 @@ def two_worlds(config, t, replicas=60):
 
 @every_private_agent
 @pytest.mark.parametrize("t", [0, 7])
-def test_a_user_moves_the_door_by_at_most_its_sensitivity_and_nothing_else(config, t):
-    """Sensitivity at the door and billboard replay, as for every registered agent."""
+def test_a_user_moves_the_mechanism_by_at_most_its_sensitivity_and_nothing_else(config, t):
+    """Sensitivity at the mechanism and billboard replay, as for every registered agent."""
     first, second = two_worlds(config, t)
     assert largest_move(first, second, t).max() <= 1 + 1e-9
     assert billboard_differences(first, second, t) == []
 
 
 class CountsSales(DemandPricing):
-    """Prey: keeps how often each price sold, outside the door."""
+    """Broken on purpose: keeps how often each price sold, outside the mechanism."""
 
-    def update(self, context, action, reward):
-        super().update(context, action, reward)
-        self._sales = getattr(self, "_sales", 0) + np.nan_to_num(reward)
+    def update(self, context, action, feedback):
+        super().update(context, action, feedback)
+        self._sales = getattr(self, "_sales", 0) + np.nan_to_num(feedback)
 
 
 class RemembersRows(DemandPricing):
-    """Prey: spares itself computing the scores twice."""
+    """Broken on purpose: spares itself computing the scores twice."""
 
     def scores(self, context):
         self._last = super().scores(context)
         return self._last
 
 
-@pytest.mark.parametrize("prey", [CountsSales, RemembersRows])
-def test_billboard_catches_a_wrapper_that_remembers(prey, monkeypatch):
-    monkeypatch.setattr("dpbandit.agents.contextual.demand.DemandPricing", prey)
+@pytest.mark.parametrize("broken", [CountsSales, RemembersRows])
+def test_billboard_catches_a_wrapper_that_remembers(broken, monkeypatch):
+    monkeypatch.setattr("dpbandit.agents.contextual.demand.DemandPricing", broken)
     assert any(billboard_differences(*two_worlds(PRIVATE[0], t), t) for t in (0, 7))
 
 

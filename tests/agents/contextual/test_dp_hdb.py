@@ -6,11 +6,11 @@ from math import inf, log, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify
+from dpbandit import InputError, certify
 from dpbandit.agents import DPHDB, OnlineFrankWolfe, Uniform
 from dpbandit.agents.contextual.demand import Priced
 from dpbandit.agents.contextual.frank_wolfe_bandit import FrankWolfeSettings
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.experiments import CASES
 from dpbandit.results.marks import log_marks
@@ -73,8 +73,8 @@ def test_a_model_of_steep_demand_needs_a_large_ball():
 
 def scales(config, spec=SPEC):
     """Noise on +-R d_j in an arm's first step: (t + 1) b_t / R stands on +-G_j."""
-    door = config.make(spec, Streams([0]))._door
-    return door._scales() * config.radius / 2
+    mechanism = config.make(spec, Streams([0]))._mechanism
+    return mechanism._scales() * config.radius / 2
 
 
 def test_paper_noise_by_hand():
@@ -96,19 +96,19 @@ def test_bounds_by_hand():
         ("exact", None, 6.0),
     ):
         config = DPHDB(selection="gumbel", bound=bound, radius=radius, **P1)
-        assert config.make(SPEC, Streams([0]))._door.sensitivity == pytest.approx(S)
+        assert config.make(SPEC, Streams([0]))._mechanism.sensitivity == pytest.approx(S)
     clipped = DPHDB(selection="gumbel", residual_clip=0.6, **P1).make(SPEC, Streams([0]))
-    assert clipped._door.sensitivity == pytest.approx(1.2)
+    assert clipped._mechanism.sensitivity == pytest.approx(1.2)
     logistic = replace(SPEC, link="logistic", reward_low=0.0, reward_high=1.0)
-    door = DPHDB(selection="gumbel", **P1).make(logistic, Streams([0]))._door
-    assert door.sensitivity == pytest.approx(2 * (0.5 + 1 / (1 + np.exp(-1))))
+    mechanism = DPHDB(selection="gumbel", **P1).make(logistic, Streams([0]))._mechanism
+    assert mechanism.sensitivity == pytest.approx(2 * (0.5 + 1 / (1 + np.exp(-1))))
 
 
 def test_certified_noise_is_smaller_than_the_paper_s():
     """Golden: 1.87 times with Laplace, 3.36 times with Gumbel noise in late steps, at equal bounds
     and profile (the printed budgets carry a sqrt t / (t + 1) in place of 1 / sqrt t)."""
     paper, laplace, gumbel = (
-        config.make(SPEC, Streams([0]))._door._budgets[-1]
+        config.make(SPEC, Streams([0]))._mechanism._budgets[-1]
         for config in (
             DPHDB(calibration="paper", **P1),
             DPHDB(selection="laplace", bound="printed", profile="inverse-sqrt", **P1),
@@ -145,7 +145,7 @@ def test_paper_noise_beyond_its_validity_shows_what_it_is_worth():
     ids=str,
 )
 def test_settings_that_do_not_combine_are_refused(wrong):
-    with pytest.raises(BadInput):
+    with pytest.raises(InputError):
         DPHDB(**wrong)
 
 
@@ -171,7 +171,7 @@ def test_specs_that_do_not_fit_are_refused(config, spec, message):
     if message is None:  # two steps are the fewest that get noise
         assert certify(config, spec).holds
         return
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(InputError, match=message):
         config.make(spec, Streams([0]))
 
 
@@ -219,5 +219,5 @@ def test_targets_that_delta_alone_nearly_meets(selection, epsilon, delta):
 
 
 def test_a_run_that_is_all_warm_up_says_so():
-    with pytest.raises(BadInput, match="choose a longer horizon or a smaller warm_up"):
+    with pytest.raises(InputError, match="choose a longer horizon or a smaller warm_up"):
         DPHDB().make(ContextualSpec(n_actions=5, dim=2, horizon=5), Streams([0]))

@@ -7,10 +7,10 @@ from math import ceil, inf, log, log2, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify, compare
+from dpbandit import InputError, certify, compare
 from dpbandit.agents import DPUCB, LinUCB, Priced
 from dpbandit.agents.contextual.batched import BatchedMoments
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.accounting.gdp import epsilon_of
 from dpbandit.privacy.accounting.ledger import no_privacy
@@ -306,7 +306,7 @@ def test_regret_falls_as_epsilon_grows():
     ],
 )
 def test_bad_input_gets_one_sentence(fields, sentence):
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         DPUCB(**fields)
 
 
@@ -318,5 +318,5 @@ def test_short_horizons_have_nothing_to_protect():
     x = np.zeros((1, 2))
     for _ in range(2):
         agent.update(x, agent.act(x), np.zeros(1))
-    with pytest.raises(BadInput, match="longer horizon"):
+    with pytest.raises(InputError, match="longer horizon"):
         agent.update(x, agent.act(x), np.zeros(1))

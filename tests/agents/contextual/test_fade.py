@@ -15,8 +15,8 @@ from dpbandit.agents import DPUCB, FADE, BatchMoment
 from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.agents.contextual.fading_regression import LogisticPlayer, RegressionPlayer
 from dpbandit.agents.contextual.moments import MomentPlayer
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.experiments import CASES
 from dpbandit.privacy.accounting.gdp import mu_of
@@ -26,7 +26,7 @@ from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec
-from tests.harness import billboard_differences, largest_move, loud_users, run
+from tests.harness import billboard_differences, extreme_users, largest_move, run
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=200, reward_low=-0.5)
 PAIR = replace(DISJOINT, n_actions=2)
@@ -148,16 +148,16 @@ def test_batches_grow_by_a_tenth():
 
 def worlds(config, spec, rounds, replicas=6):
     """The tape of a world, and for each round in which a user is swapped that of its replay."""
-    world, other = (loud_users(spec, replicas, seed) for seed in (1, 2))
+    world, other = (extreme_users(spec, replicas, seed) for seed in (1, 2))
     with np.errstate(all="ignore"):  # users that are no numbers
         first = run(config, spec, world)
         return first, [run(config, spec, world.swapped(t, other), replay=first) for t in rounds]
 
 
 @every_variant
-def test_a_user_moves_the_door_by_at_most_its_sensitivity_and_nothing_else(variant):
-    """Sensitivity at the door and billboard replay, at lengths where sums are made in blocks and
-    many releases shape the policy, for variants that no registered test meets."""
+def test_a_user_moves_the_mechanism_by_at_most_its_sensitivity_and_nothing_else(variant):
+    """Sensitivity at the mechanism and billboard replay, at lengths where sums are made in blocks
+    and many releases shape the policy, for variants that no registered test meets."""
     rounds = (0, 65)
     first, others = worlds(*VARIANTS[variant], rounds)
     assert sum(release is not None for release in first.releases) >= 2
@@ -167,15 +167,15 @@ def test_a_user_moves_the_door_by_at_most_its_sensitivity_and_nothing_else(varia
 
 
 class CountsArms(RegressionPlayer):
-    """Prey: keeps how often each arm was played."""
+    """Broken on purpose: keeps how often each arm was played."""
 
-    def update(self, context, action, reward):
-        super().update(context, action, reward)
+    def update(self, context, action, feedback):
+        super().update(context, action, feedback)
         self._pulls = getattr(self, "_pulls", 0) + (action[:, None] == np.arange(3))
 
 
 class KeepsTheRow(LogisticPlayer):
-    """Prey: keeps the last row, to save a computation."""
+    """Broken on purpose: keeps the last row, to save a computation."""
 
     def _row(self, *datum):
         self._last = super()._row(*datum)
@@ -183,14 +183,14 @@ class KeepsTheRow(LogisticPlayer):
 
 
 @pytest.mark.parametrize(
-    ("prey", "name", "variant"),
+    ("broken", "name", "variant"),
     [
         (CountsArms, "RegressionPlayer", "regression of signs"),
         (KeepsTheRow, "LogisticPlayer", "demand"),
     ],
 )
-def test_billboard_catches_players_that_remember(prey, name, variant, monkeypatch):
-    monkeypatch.setattr(f"dpbandit.agents.contextual.fade.{name}", prey)
+def test_billboard_catches_players_that_remember(broken, name, variant, monkeypatch):
+    monkeypatch.setattr(f"dpbandit.agents.contextual.fade.{name}", broken)
     first, (second,) = worlds(*VARIANTS[variant], (65,))
     assert billboard_differences(first, second, 65)
 
@@ -215,7 +215,7 @@ SIZES += [(name, size) for name in ("logistic", "demand") for size in (0.0, 30.0
 @pytest.mark.parametrize(("variant", "size"), SIZES)
 def test_no_two_adversaries_are_further_apart_than_the_sensitivity(variant, size, monkeypatch):
     """Every pair of 600 users, all meeting the same released parameter, also one so large that the
-    logistic weights h reach their floor. The door would see any of them, and no other."""
+    logistic weights h reach their floor. The mechanism would see any of them, and no other."""
     config, spec = VARIANTS[variant]
     users = adversaries(spec, 600, seed=3)
     agent, seen = config.make(spec, Streams(range(600))), []
@@ -432,7 +432,7 @@ def test_delayed_rewards_are_learned_from():
     ],
 )
 def test_bad_input_gets_one_sentence(fields, sentence):
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         FADE(**fields)
 
 
@@ -452,5 +452,5 @@ def test_bad_input_gets_one_sentence(fields, sentence):
     ],
 )
 def test_problems_it_does_not_play_are_refused(config, spec, sentence):
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         config.make(spec, Streams([0]))

@@ -5,9 +5,9 @@ from math import ceil, inf, log, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify
+from dpbandit import InputError, certify
 from dpbandit.agents import FLIPHAT, Uniform
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
@@ -193,10 +193,10 @@ def test_scores_are_predictions_and_play_is_greedy():
     ],
 )
 def test_mistakes_are_named(setting, named):
-    with pytest.raises(BadInput, match=named):
+    with pytest.raises(InputError, match=named):
         FLIPHAT(**setting)
 
 
 def test_refuses_prices():
-    with pytest.raises(BadInput, match="finitely many arms"):
+    with pytest.raises(InputError, match="finitely many arms"):
         FLIPHAT().make(PriceSpec(dim=2, horizon=9, low=1.0, high=2.0), Streams([0]))

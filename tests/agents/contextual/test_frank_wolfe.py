@@ -8,8 +8,8 @@ import pytest
 from dpbandit.agents import OnlineFrankWolfe
 from dpbandit.agents.contextual.frank_wolfe import FrankWolfe, Schedule, default_warm_up
 from dpbandit.agents.contextual.frank_wolfe_bandit import FrankWolfeSettings
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.choices.noisy_vertex import best_vertices
 from dpbandit.privacy.statistics.gradients import RecursiveGradients, recursive_points
 from dpbandit.specs.links import LINKS
@@ -132,7 +132,7 @@ def test_default_warm_up():
     assert default_warm_up(spec, epsilon=1.0) == default_warm_up(spec, share=0.1) == 120
     assert default_warm_up(spec, epsilon=0.2, share=0.1) == 500
     assert default_warm_up(spec, epsilon=0.2) == 3021
-    with pytest.raises(BadInput, match="warm_up"):
+    with pytest.raises(InputError, match="warm_up"):
         FrankWolfeSettings(warm_up=5000).schedule(spec, 1)
 
 
@@ -162,5 +162,5 @@ def test_candidates_are_told_apart_by_the_warm_up():
     ],
 )
 def test_bad_settings_are_refused(wrong):
-    with pytest.raises(BadInput):
+    with pytest.raises(InputError):
         OnlineFrankWolfe(**wrong)

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq, minimize
 from scipy.special import expit
 
-from dpbandit import BadInput
+from dpbandit import InputError
 from dpbandit.agents.contextual.glm import OnlineGLM, _implicit_residual
 from dpbandit.agents.contextual.ridge import OnlineRidge
 from dpbandit.specs.links import LINKS
@@ -190,5 +190,5 @@ def test_numbers_that_are_none_are_clipped():
 
 
 def test_unknown_links_are_refused():
-    with pytest.raises(BadInput, match="link='logit'"):
+    with pytest.raises(InputError, match="link='logit'"):
         OnlineGLM(spec(), 1, link="logit", regularization=1.0)

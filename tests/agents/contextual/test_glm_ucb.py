@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpbandit.agents import GLMUCB, LinUCB
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play

@@ -6,7 +6,7 @@ from scipy.special import logit
 from scipy.stats import kstest
 
 from dpbandit.agents import GLMUCB, LogisticTS
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play

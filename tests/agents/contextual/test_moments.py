@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbandit.agents.contextual.moments import SelectedMoments, uniform_moments
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 
 
 def brute_force(theta, users, seed):

@@ -17,8 +17,8 @@ from dpbandit.agents import (
     LogisticTS,
     OnlineFrankWolfe,
 )
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import PriceListSpec
@@ -39,7 +39,7 @@ def found(agents):
             if agent is OnlineFrankWolfe and config.link not in (None, "identity"):
                 continue
             for spec in (DISJOINT, SHARED, PRICES):
-                with suppress(BadInput):
+                with suppress(InputError):
                     config.make(spec, Streams([0]))
                     yield config, spec
 

@@ -5,10 +5,10 @@ from math import inf
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify
+from dpbandit import InputError, certify
 from dpbandit.agents import GLMUCB, Greedy, LassoBandit, LogisticTS, Uniform
 from dpbandit.agents.contextual.demand import Priced
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
@@ -92,7 +92,7 @@ def test_users_that_are_no_numbers_are_forgotten(config, shared):
 @every_config
 def test_nothing_is_promised_and_prices_without_a_list_are_refused(config):
     assert certify(config, ContextualSpec(n_actions=2, dim=1, horizon=9)).epsilon == inf
-    with pytest.raises(BadInput, match="finitely many arms"):
+    with pytest.raises(InputError, match="finitely many arms"):
         config.make(PriceSpec(dim=1, horizon=9, low=1.0, high=2.0), Streams([0]))
 
 
@@ -125,5 +125,5 @@ def test_a_model_of_demand_beats_unrelated_prices(agent):
     ],
 )
 def test_bad_settings_are_named(config, field, value):
-    with pytest.raises(BadInput, match=f"{field}="):
+    with pytest.raises(InputError, match=f"{field}="):
         config(**{field: value})

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.specs.convex import ConvexSpec
-from tests.harness import door
+from tests.harness import recording
 
 
 class Run(NamedTuple):
@@ -19,7 +19,7 @@ class Run(NamedTuple):
     regret: Any
     """(R,), against the best fixed point in hindsight"""
     queries: list[Any]
-    """what each call fed to the door, (R, ...)"""
+    """what each call fed to the mechanism, (R, ...)"""
     releases: list[Any]
 
     @property
@@ -41,7 +41,7 @@ def play(config, loss, data, *, feedback="datum", seed=0, replay=None):
     agent = config.make(spec, Streams([(seed, r) for r in range(R)]))
     actions, told, queries, releases, total = [], [], [], [], np.zeros(R)
     comparator = loss.comparator(R)
-    with door(queries, [], releases, replay):
+    with recording(queries, [], releases, replay):
         for t in range(T):
             actions.append(agent.act(np.zeros((R, *spec.context_shape))))
             z = data[t] if isinstance(data, np.ndarray) else data(t, actions)

@@ -6,10 +6,10 @@ from math import inf, log, log2, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify
+from dpbandit import InputError, certify
 from dpbandit.agents import BanditFTAL, BanditPFTAL, Centre
 from dpbandit.agents.convex.one_point import Noise
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex
 from dpbandit.envs.convex.pricing import ConvexPricing
 from dpbandit.losses import Experts, Kink, Linear, OffsetQuadratic, Quadratic, TiltedQuadratic
@@ -35,7 +35,7 @@ def values(loss, horizon):
     return ConvexSpec(loss=loss, feedback="value", horizon=horizon)
 
 
-def told(config, loss, data, **settings):
+def played(config, loss, data, **settings):
     return play(config, loss, data, feedback="value", **settings)
 
 
@@ -178,9 +178,9 @@ def test_without_privacy_it_is_bandit_ftal_bit_for_bit(name, noise):
     """Directions come from a stream of their own: any noise leaves them as they are."""
     loss, data = LOSSES[name]
     config = BanditPFTAL(epsilon=inf, noise=noise, beta=0.1)
-    public = told(BanditFTAL(beta=0.1), loss, data)
-    np.testing.assert_array_equal(told(config, loss, data).actions, public.actions)
-    noisy = told(replace(config, epsilon=1.0), loss, data)
+    public = played(BanditFTAL(beta=0.1), loss, data)
+    np.testing.assert_array_equal(played(config, loss, data).actions, public.actions)
+    noisy = played(replace(config, epsilon=1.0), loss, data)
     np.testing.assert_allclose(noisy.actions[0], public.actions[0], rtol=0, atol=1e-15)
     assert (noisy.actions[2:] != public.actions[2:]).any()
 
@@ -188,7 +188,7 @@ def test_without_privacy_it_is_bandit_ftal_bit_for_bit(name, noise):
 def test_steps_are_the_algorithm():
     """Oracle: steps 1 to 4 written out, with the mean of leaders and not of the points played."""
     data = targets(40, 2)
-    run = told(BanditFTAL(beta=0.4), Quadratic(BALL), data)
+    run = played(BanditFTAL(beta=0.4), Quadratic(BALL), data)
     w, leaders, v = np.zeros((2, 5)), [], np.zeros((2, 5))
     for t in range(1, 41):
         leaders.append(w)
@@ -222,8 +222,8 @@ def test_shift_coupling(loss, leaf):
     def swapped(t, actions):
         return other if t == leaf - 1 else STEEP.rule(t, actions)
 
-    first = told(BanditPFTAL(), loss, STEEP)
-    second = told(BanditPFTAL(), loss, Adversary(swapped, STEEP.size), replay=first)
+    first = played(BanditPFTAL(), loss, STEEP)
+    second = played(BanditPFTAL(), loss, Adversary(swapped, STEEP.size), replay=first)
     np.testing.assert_array_equal(first.actions, second.actions)
     plan = BanditPFTAL().plan(values(loss, 40))
     c = 6 * plan.estimates.sensitivity
@@ -270,14 +270,14 @@ REFERENCE = {
 @pytest.mark.parametrize("config", REFERENCE[1024], ids=str)
 def test_quadratic_reference(config, T):
     """Statistical, against an independent program: within 4 combined standard errors."""
-    run = told(config, Quadratic(BALL), targets(T, 24 if T == 1024 else 50))
+    run = played(config, Quadratic(BALL), targets(T, 24 if T == 1024 else 50))
     assert_agrees(run.regret, *REFERENCE[T][config])
 
 
 def test_references_have_teeth():
     """Power: a quarter less noise is caught, at epsilon = 10 where the noise matters."""
     config = BanditPFTAL(beta="oblivious", epsilon=13.0)
-    run = told(config, Quadratic(BALL), targets(1024, 50))
+    run = played(config, Quadratic(BALL), targets(1024, 50))
     with pytest.raises(AssertionError):
         assert_agrees(run.regret, *REFERENCE[1024][replace(config, epsilon=10.0)])
 
@@ -287,12 +287,12 @@ def test_it_learns():
     centre (T); 6 standard errors. On curved losses that is 4096 / 8 at a fixed target."""
     T, R = 4096, 20
     data = np.tile(np.eye(5)[0], (T, R, 1))
-    linear = told(BanditFTAL(), Linear(BALL), data).regret
+    linear = played(BanditFTAL(), Linear(BALL), data).regret
     mean, error = standing(linear)
     assert mean + 6 * error < 0.75 * T
-    still = told(BanditFTAL(), Quadratic(BALL), 0.9 * data).regret
+    still = played(BanditFTAL(), Quadratic(BALL), 0.9 * data).regret
     mean, error = standing(still)
-    assert mean + 6 * error < told(Centre(), Quadratic(BALL), 0.9 * data).regret.mean()
+    assert mean + 6 * error < played(Centre(), Quadratic(BALL), 0.9 * data).regret.mean()
 
 
 @pytest.mark.parametrize("config", [BanditFTAL(), BanditPFTAL(epsilon=5.0)], ids=str)
@@ -302,7 +302,7 @@ def test_regret_is_within_the_bound(loss, config):
     d_t from the noise of the runs themselves, for losses fixed in advance; regularised losses add
     H R in two places and H T R^2 / 2. Plus 6 standard errors, below 1e-8."""
     T, R = 500, 20
-    run = told(config, loss, targets(T, R))
+    run = played(config, loss, targets(T, R))
     plan = config.plan(values(loss, T))
     H, L, G = plan.curvature, loss.lipschitz, plan.estimates.bound
     t = np.arange(1, T + 1)[:, None]
@@ -328,7 +328,9 @@ def test_an_adversary_that_sees_the_point_wins():
         return np.sign(actions[-1] - np.mean(actions[-50:], axis=0)) if actions else np.ones((R, 1))
 
     seen, earlier = (
-        told(BanditFTAL(beta=beta), OffsetQuadratic(line, offset=3 * beta), Adversary(rule, (T, R)))
+        played(
+            BanditFTAL(beta=beta), OffsetQuadratic(line, offset=3 * beta), Adversary(rule, (T, R))
+        )
         for rule in (lambda t, actions: sign(actions), lambda t, actions: sign(actions[:-1]))
     )
     assert seen.regret.min() / T > 1.5
@@ -340,7 +342,7 @@ def test_an_adversary_that_sees_the_point_wins():
 def test_short_runs(T, noise):
     config = BanditPFTAL(noise=noise)
     for loss, datum in ((Linear(BALL), np.ones(5)), (Quadratic(Ball(1)), np.ones(1))):
-        run = told(config, loss, np.tile(datum / sqrt(len(datum)), (T, 2, 1)))
+        run = played(config, loss, np.tile(datum / sqrt(len(datum)), (T, 2, 1)))
         assert loss.domain.contains(run.actions.reshape(2 * T, -1)).all()
         assert len(run.releases) == T - 1  # the last value reaches no point: it is never fed
 
@@ -358,7 +360,7 @@ def test_points_stay_in_the_domain(domain, noise):
         BanditPFTAL(noise=noise, epsilon=1e-6),
         BanditPFTAL(noise=noise, beta=0.99 * domain.inner_radius),
     ):
-        run = told(config, Linear(domain), data)
+        run = played(config, Linear(domain), data)
         assert domain.contains(run.actions.reshape(100, -1), 1e-9).all()
 
 
@@ -373,7 +375,7 @@ def test_users_that_are_no_numbers():
 @pytest.mark.parametrize("config", [BanditFTAL(), BanditPFTAL()], ids=str)
 def test_gradients_are_not_for_bandits(config):
     spec = ConvexSpec(loss=Linear(BALL), feedback="datum", horizon=9)
-    with pytest.raises(BadInput, match="feedback='value'"):
+    with pytest.raises(InputError, match="feedback='value'"):
         config.make(spec, Streams([0]))
 
 
@@ -392,18 +394,18 @@ def test_gradients_are_not_for_bandits(config):
     ids=str,
 )
 def test_bad_arguments(arguments):
-    with pytest.raises(BadInput, match="Expected"):
+    with pytest.raises(InputError, match="Expected"):
         BanditPFTAL(**arguments)
 
 
 def test_steps_longer_than_the_inner_radius_are_refused():
-    with pytest.raises(BadInput, match=r"beta=1\.0"):
+    with pytest.raises(InputError, match=r"beta=1\.0"):
         BanditFTAL(beta=1.0).make(values(Linear(BALL), 9), Streams([0]))
 
 
 def test_steps_that_leave_a_point_of_the_domain_are_refused_by_their_name():
     for config in (BanditFTAL(beta=0.9995), BanditPFTAL(beta=0.9995)):
-        with pytest.raises(BadInput, match=r"beta=0\.9995"):
+        with pytest.raises(InputError, match=r"beta=0\.9995"):
             config.make(values(Linear(BALL), 9), Streams([0]))
 
 

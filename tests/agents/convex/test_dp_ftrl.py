@@ -5,11 +5,11 @@ from math import inf, log, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify, compare
+from dpbandit import InputError, certify, compare
 from dpbandit.agents import DPFTRL
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Simplex
-from dpbandit.envs.convex.told_losses import OnlineConvex
+from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.losses import Absolute, Linear, Logistic, Quadratic, Squared, TiltedQuadratic
 from dpbandit.privacy.accounting.gdp import epsilon_of
 from dpbandit.privacy.statistics.moments import ClippedVectors
@@ -194,14 +194,14 @@ def test_problem_is_reachable_by_name():
 
 def test_bad_input_is_refused():
     for wrong in ({"tuning": "printed"}, {"tuning": 0.0}, {"tuning": True}, {"delta": 0.0}):
-        with pytest.raises(BadInput):
+        with pytest.raises(InputError):
             DPFTRL(**wrong)
-    with pytest.raises(BadInput, match="delta > 0 with tuning='paper'"):
+    with pytest.raises(InputError, match="delta > 0 with tuning='paper'"):
         DPFTRL(noise="k-norm", tuning="paper")
     ball = Ball(2)
     for loss in (Linear(ball), Linear(Simplex(3)), Absolute(ball), TiltedQuadratic(ball)):
         for tuning in ("certified", "paper"):
-            with pytest.raises(BadInput, match="never negative"):
+            with pytest.raises(InputError, match="never negative"):
                 DPFTRL(tuning=tuning).make(spec_of(loss, 9), Streams([0]))
         assert DPFTRL().strength(spec_of(loss, 9)) == DPFTRL(tuning="general").strength(
             spec_of(loss, 9)

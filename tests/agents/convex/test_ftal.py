@@ -1,4 +1,4 @@
-"""Convex agents with full information and no privacy, linear leaders, and the yardsticks."""
+"""Convex agents with full information and no privacy, linear leaders, and the baselines."""
 
 from math import inf, log, sqrt
 
@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpbandit import BadInput, certify
+from dpbandit import InputError, certify
 from dpbandit.agents import FTAL, OGD, PFTAL, BestFixed, Centre, LinearFTRL, NoisyOCO, Uniform
 from dpbandit.agents.convex.leaders import Leader
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex, SpanningTrees
-from dpbandit.envs.convex.told_losses import OnlineConvex
+from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.losses import Absolute, Experts, Kink, Linear, Logistic, Quadratic
 from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
 from dpbandit.results.marks import log_marks
@@ -167,20 +167,20 @@ class TestLinearFTRL:
 
     def test_curved_losses_are_refused(self):
         spec = ConvexSpec(loss=Quadratic(BALL), feedback="datum", horizon=9)
-        with pytest.raises(BadInput, match="linear losses, got Quadratic"):
+        with pytest.raises(InputError, match="linear losses, got Quadratic"):
             LinearFTRL().make(spec, Streams([0]))
 
     @pytest.mark.parametrize(
         "arguments", [{"epsilon": -1.0}, {"noise": "none"}, {"rate": 0.0}, {"delta": 1.5}], ids=str
     )
     def test_bad_arguments(self, arguments):
-        with pytest.raises(BadInput, match="Expected"):
+        with pytest.raises(InputError, match="Expected"):
             LinearFTRL(**arguments)
 
 
 @pytest.mark.parametrize("feedback", ["value", "datum"])
 @pytest.mark.parametrize("domain", [BALL, Box(2), Simplex(3)], ids=lambda d: type(d).__name__)
-def test_yardsticks_play_points(domain, feedback):
+def test_baselines_play_points(domain, feedback):
     """Uniform play is fresh and in the domain, the centre is the centre, the best fixed point is
     what it was told; nobody looks at data but the last."""
     spec = ConvexSpec(loss=Linear(domain), feedback=feedback, horizon=5)
@@ -207,7 +207,7 @@ def test_uniform_points_of_the_ball_lose_what_they_should():
 
 @pytest.mark.parametrize("config", [FTAL, OGD])
 def test_bad_curvature(config):
-    with pytest.raises(BadInput, match="curvature"):
+    with pytest.raises(InputError, match="curvature"):
         config(curvature=-1.0)
 
 
@@ -247,7 +247,7 @@ def test_data_that_are_no_numbers_raise_nothing(config, loss):
 def test_data_of_a_wrong_shape_are_refused(config):
     """A slope (R, 1) would be copied to all coordinates: noise for one, a movement of k."""
     agent = config.make(ConvexSpec(loss=Linear(BALL), feedback="datum", horizon=9), Streams([0, 1]))
-    with pytest.raises(BadInput, match="shape"):
+    with pytest.raises(InputError, match="shape"):
         agent.update(np.zeros(()), agent.act(np.zeros(())), np.ones((2, 1)))
 
 

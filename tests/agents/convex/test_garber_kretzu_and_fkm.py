@@ -1,4 +1,4 @@
-"""The non-private yardsticks of bandit convex optimisation: FKM and Garber-Kretzu."""
+"""The non-private baselines of bandit convex optimisation: FKM and Garber-Kretzu."""
 
 from math import inf, sqrt
 
@@ -7,8 +7,8 @@ import pytest
 
 from dpbandit import certify
 from dpbandit.agents import FKM, GarberKretzu
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Simplex, SpanningTrees
 from dpbandit.losses import Linear, Quadratic
 from dpbandit.specs.convex import ConvexSpec
@@ -98,12 +98,12 @@ def test_short_runs_stay_near_the_centre(config, T):
 def test_what_they_do_not_play_is_refused():
     for config in (FKM(), GarberKretzu()):
         told = ConvexSpec(loss=Linear(Ball(2)), horizon=50, feedback="datum")
-        with pytest.raises(BadInput, match="feedback='value'"):
+        with pytest.raises(InputError, match="feedback='value'"):
             config.make(told, Streams([0]))
     for settings in ({"zeta": 0.0}, {"nu": -1.0}):
-        with pytest.raises(BadInput, match="Expected"):
+        with pytest.raises(InputError, match="Expected"):
             FKM(**settings)
-    with pytest.raises(BadInput, match="zeta"):
+    with pytest.raises(InputError, match="zeta"):
         FKM(zeta=1.0).make(ConvexSpec(loss=Linear(Ball(2)), horizon=50), Streams([0]))
 
 
@@ -119,5 +119,5 @@ def test_values_that_are_all_the_same_are_refused():
         lipschitz, value_range = 0.0, (0.0, 0.0)
 
     for config in (FKM(), GarberKretzu()):
-        with pytest.raises(BadInput, match="more than one value"):
+        with pytest.raises(InputError, match="more than one value"):
             config.make(ConvexSpec(loss=Constant(Ball(3)), horizon=50), Streams([0]))

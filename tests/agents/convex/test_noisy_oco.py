@@ -8,8 +8,8 @@ import pytest
 from dpbandit import certify
 from dpbandit.agents import NoisyOCO
 from dpbandit.agents.convex.one_point import Noise
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Simplex
 from dpbandit.losses import Linear, Quadratic
 from dpbandit.privacy.sums.prefix_sums import TreeNoise
@@ -154,5 +154,5 @@ def test_replicas_do_not_know_each_other():
     ],
 )
 def test_impossible_settings_get_one_sentence(settings, spec, words):
-    with pytest.raises(BadInput, match=words):
+    with pytest.raises(InputError, match=words):
         NoisyOCO(**settings).make(spec, Streams([0]))

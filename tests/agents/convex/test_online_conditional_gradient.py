@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify
+from dpbandit import InputError, certify
 from dpbandit.agents import FTAL, OnlineConditionalGradient
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Hypersimplex, L1Ball, Simplex
 from dpbandit.experiments.window.costs import counting
 from dpbandit.losses import Kink, Linear, Quadratic
@@ -115,7 +115,7 @@ def test_late_data_are_anchored_where_they_were_taken():
 def test_it_promises_nothing_and_refuses_what_it_cannot_play():
     spec = spec_of(Quadratic(Ball(2)), 10)
     assert certify(OnlineConditionalGradient(), spec, accountants=False).epsilon == np.inf
-    with pytest.raises(BadInput, match="curvature=0"):
+    with pytest.raises(InputError, match="curvature=0"):
         OnlineConditionalGradient(curvature=0)
-    with pytest.raises(BadInput, match="learns from feedback='datum'"):
+    with pytest.raises(InputError, match="learns from feedback='datum'"):
         OnlineConditionalGradient().make(ConvexSpec(loss=Linear(Ball(2)), horizon=9), Streams([0]))

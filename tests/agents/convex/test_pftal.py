@@ -7,10 +7,10 @@ from math import inf, log, log2, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify
+from dpbandit import InputError, certify
 from dpbandit.agents import FTAL, PFTAL, Centre, LinearFTRL, NoisyOCO
 from dpbandit.agents.convex.leaders import curvature_of
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex
 from dpbandit.losses import Experts, Kink, Linear, Loss, Quadratic, TiltedQuadratic
 from dpbandit.specs.convex import ConvexSpec
@@ -513,7 +513,7 @@ def test_gradients_are_clipped_whatever_is_told():
     ],
 )
 def test_mismatches_are_refused_in_one_sentence(config, spec, words):
-    with pytest.raises(BadInput, match=words) as caught:
+    with pytest.raises(InputError, match=words) as caught:
         config.make(spec, Streams([0]))
     assert str(caught.value).count(". ") == 0
 
@@ -532,5 +532,5 @@ def test_mismatches_are_refused_in_one_sentence(config, spec, words):
     ids=str,
 )
 def test_bad_arguments(arguments):
-    with pytest.raises(BadInput, match="Expected"):
+    with pytest.raises(InputError, match="Expected"):
         PFTAL(**arguments)

@@ -6,16 +6,16 @@ from math import inf, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify
+from dpbandit import InputError, certify
 from dpbandit.agents import PFTAL, POCP, PQFTL
 from dpbandit.agents.convex.pocp import VERIFIED, NoisyDescent
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Simplex, SpanningTrees
 from dpbandit.losses import Experts, Hinge, Kink, Linear, Logistic, Quadratic, Ridge, Squared
 from dpbandit.specs.convex import ConvexSpec
 from tests.agents.convex.convex_runs import assert_agrees, play, sphere, standing, targets
 from tests.agents.convex.window_runs import as_bs, near_targets
-from tests.harness import billboard_differences, largest_move, loud_users, run
+from tests.harness import billboard_differences, extreme_users, largest_move, run
 from tests.losses.families import data as admissible_data
 from tests.losses.families import points
 
@@ -44,8 +44,8 @@ def family(kind):
 @pytest.mark.parametrize("kind", VERIFIED, ids=lambda kind: kind.__name__)
 def test_curvature_of_every_family_is_verified(kind):
     """Property: H |x - y|^2 <= <gradient(x) - gradient(y), x - y>, |gradient(x) - gradient(y)| <=
-    smoothness |x - y| and |gradient| <= L in V, at 4,000 points and data as loud as can be; hence
-    a step 1 / (mu (t + t0)) contracts by (t + t0 - 1) / (t + t0), regularised where H = 0."""
+    smoothness |x - y| and |gradient| <= L in V, at 4,000 points and data as extreme as can be;
+    hence a step 1 / (mu (t + t0)) contracts by (t + t0 - 1) / (t + t0), regularised where H = 0."""
     loss, M = family(kind), 4000
     x, y, z = points(loss.domain, M, 1), points(loss.domain, M, 2), admissible_data(loss, M)
     V = loss.domain.coordinates
@@ -66,7 +66,7 @@ def test_curvature_of_every_family_is_verified(kind):
 @pytest.mark.parametrize("loss", [Quadratic(BALL), Linear(BALL), Ridge(Ball(4))], ids=str)
 def test_a_datum_moves_later_points_by_less_and_less(loss):
     """Property: without noise, points of two streams that differ in round 10 are at most 2 L / (mu
-    (t + t0)) apart after round t, which opposite loud data come near."""
+    (t + t0)) apart after round t, which opposite extreme data come near."""
     T, R, N = 60, 3, loss.domain.dim
     width = loss.datum_shape[0]
     data = loss.admissible(0.2 * np.random.default_rng(1).standard_normal((T, R, width)))
@@ -139,13 +139,13 @@ class Mine(Quadratic):
 def test_unverified_losses_are_refused():
     losses = (Kink(BALL), Hinge(BALL), Mine(BALL), Quadratic(SpanningTrees(3, TRIANGLE)))
     for loss in losses:
-        with pytest.raises(BadInput, match="is not verified"):
+        with pytest.raises(InputError, match="is not verified"):
             POCP().make(spec_of(loss, 9), Streams([0]))
     assert POCP(curvature=0.5).make(spec_of(Linear(BALL), 9), Streams([0]))._descent._H == 0.5
     for config in (POCP, PQFTL):
-        with pytest.raises(BadInput):
+        with pytest.raises(InputError):
             config(delta=0.0)
-        with pytest.raises(BadInput, match=r"curvature=0\.0"):
+        with pytest.raises(InputError, match=r"curvature=0\.0"):
             config(curvature=0.0)
 
 
@@ -214,11 +214,11 @@ def test_certificate_and_scale():
 
 
 @pytest.mark.parametrize("loss", [Ridge(Ball(2)), Ridge(Simplex(3), bound=3.0)], ids=str)
-def test_the_door(loss):
-    """As in the conformance tests: loud users, NaN among them."""
+def test_the_mechanism(loss):
+    """As in the conformance tests: extreme users, NaN among them."""
     for config in (PQFTL(), POCP()):
         spec = spec_of(loss, 24)
-        world, other = loud_users(spec, 30, seed=1), loud_users(spec, 30, seed=2)
+        world, other = extreme_users(spec, 30, seed=1), extreme_users(spec, 30, seed=2)
         with np.errstate(all="ignore"):
             first = run(config, spec, world)
             for t in (0, 7, 14):
@@ -243,7 +243,7 @@ def test_it_wins_where_losses_are_squared():
 
 def test_other_losses_are_refused():
     for loss in (Quadratic(BALL), Logistic(BALL), Linear(BALL)):
-        with pytest.raises(BadInput, match="plays squared losses"):
+        with pytest.raises(InputError, match="plays squared losses"):
             PQFTL().make(spec_of(loss, 9), Streams([0]))
     config = replace(PQFTL(), curvature=0.7)
     assert config.make(spec_of(Squared(BALL), 9), Streams([0]))._curvature == 0.7
@@ -255,5 +255,5 @@ def test_the_mechanism_refuses_more_rounds_than_it_is_calibrated_for():
     )
     z = targets(4, 1)
     assert [descent(z[t]) is None for t in range(3)] == [False, False, True]
-    with pytest.raises(BadInput, match="exceeds uses=3"):
+    with pytest.raises(InputError, match="exceeds uses=3"):
         descent(z[3])

@@ -9,8 +9,8 @@ import pytest
 from dpbandit import certify
 from dpbandit.agents import GarberKretzu, PrivateBandit
 from dpbandit.agents.convex.private_bandit import printed_gaussian, printed_laplace
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import (
     Ball,
     Box,
@@ -294,13 +294,13 @@ def test_loss_of_shifted_noise_is_at_most_epsilon(noise):
     scale *= sqrt(3) if noise == "laplace" else 1
     assert (plan.batch, m) == (12, 9)
 
-    def loud(t, x, sign=1):
+    def extreme(t, x, sign=1):
         return (1.0 if t == changed else np.sin(t)) * sign * np.ones(len(x))
 
     def play(nodes, sign):
         agent = config.make(spec, Streams([8]))
         agent._sums._noise = TreeNoise(script(nodes), stddev=1.0)
-        return episode(agent, lambda t, x: loud(t, x, sign if t == changed else 1), T)
+        return episode(agent, lambda t, x: extreme(t, x, sign if t == changed else 1), T)
 
     rng = np.random.default_rng(9)
     losses = []
@@ -406,7 +406,7 @@ def test_the_last_user_of_a_horizon_is_served_and_a_dearer_epoch_is_refused():
     agent = PrivateBandit(noise="k-norm", anytime=True, first_epoch=4).make(linear(4), Streams([0]))
     assert agent.ledger.pure == 0
     episode(agent, lambda t, x: x[:, 0], 4)
-    with pytest.raises(BadInput, match="longer horizon"):
+    with pytest.raises(InputError, match="longer horizon"):
         episode(agent, lambda t, x: x[:, 0], 1)
 
 
@@ -418,7 +418,7 @@ def test_an_epoch_of_a_larger_pure_epsilon_is_refused():
     )
     agent = dear.make(linear(8), Streams([0]))
     agent._promised = cheap.make(linear(8), Streams([0]))._promised
-    with pytest.raises(BadInput, match="longer horizon"):
+    with pytest.raises(InputError, match="longer horizon"):
         episode(agent, lambda t, x: x[:, 0], 1)
 
 
@@ -546,7 +546,7 @@ def test_memory_is_bounded_and_a_long_plan_is_cheap():
     ids=str,
 )
 def test_impossible_settings_get_one_sentence(settings, spec):
-    with pytest.raises(BadInput):
+    with pytest.raises(InputError):
         PrivateBandit(**settings).make(spec, Streams([0]))
 
 
@@ -554,5 +554,5 @@ def test_a_domain_without_a_ball_is_refused():
     class Segment(Ball):
         inner_radius = 0.0
 
-    with pytest.raises(BadInput, match="contains none"):
+    with pytest.raises(InputError, match="contains none"):
         PrivateBandit().make(linear(9, Segment(2)), Streams([0]))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbandit.agents import GarberKretzu, PrivateBandit
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Hypersimplex
 from tests.agents.convex.test_private_bandit import LOCAL, PRINTED, episode, linear, quadratic
 

@@ -6,15 +6,15 @@ from math import inf, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify
+from dpbandit import InputError, certify
 from dpbandit.agents import WDPCOCOL, WDPCOCOP
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Hypersimplex, IndependentSets, L1Ball, LpBall, Simplex
 from dpbandit.losses import Linear, Quadratic, TiltedQuadratic
 from dpbandit.specs.convex import ConvexSpec
 from tests.agents.convex.convex_runs import assert_agrees, play, sphere, standing
 from tests.agents.convex.window_runs import DELTA, as_bs, corners
-from tests.harness import billboard_differences, largest_move, loud_users, noises, run
+from tests.harness import billboard_differences, extreme_users, largest_move, noises, run
 
 SIMPLEX = Simplex(10)
 CURVED = Quadratic(SIMPLEX)
@@ -126,11 +126,11 @@ def test_certificate_is_that_of_cocop(noise, window):
 
 @pytest.mark.parametrize("loss", [Linear(Simplex(3)), Quadratic(Hypersimplex(4, 2))], ids=str)
 @pytest.mark.parametrize("noise", LAWS)
-def test_the_door_while_users_expire(loss, noise):
+def test_the_mechanism_while_users_expire(loss, noise):
     """As in the conformance tests, at a window of 4 of 24 rounds: what H_t and the lists of
     vertices remember is a function of releases."""
     spec, config = spec_of(loss, 24), WDPCOCOL(window=4, noise=noise)
-    world, other = loud_users(spec, 12, seed=1), loud_users(spec, 12, seed=2)
+    world, other = extreme_users(spec, 12, seed=1), extreme_users(spec, 12, seed=2)
     with np.errstate(all="ignore"):
         first = run(config, spec, world)
         for t in (0, 7, 14):
@@ -224,9 +224,9 @@ def test_bad_input_is_refused():
         ({"window": 0}, "window=0"),
         ({"parameters": "paper", "noise": "laplace"}, "k-norm or gaussian"),
     ):
-        with pytest.raises(BadInput, match=named):
+        with pytest.raises(InputError, match=named):
             WDPCOCOL(**wrong)
     spec = spec_of(Quadratic(IndependentSets(4, 2)), 9)
-    with pytest.raises(BadInput, match="No local linear oracle is known"):
+    with pytest.raises(InputError, match="No local linear oracle is known"):
         WDPCOCOL().make(spec, Streams([0]))
     WDPCOCOL(geometry=4.0).make(spec, Streams([0]))

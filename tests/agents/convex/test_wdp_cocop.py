@@ -7,9 +7,9 @@ from math import inf, log, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify
+from dpbandit import InputError, certify
 from dpbandit.agents import FTAL, PFTAL, WDPCOCOL, WDPCOCOP
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Simplex
 from dpbandit.losses import Kink, Linear, Quadratic, TiltedQuadratic
 from dpbandit.privacy.sums.window_tree import WindowTreeNoise
@@ -23,7 +23,7 @@ from tests.agents.convex.convex_runs import (
     targets,
 )
 from tests.agents.convex.window_runs import DELTA, Near, as_bs, near_targets
-from tests.harness import DATA, billboard_differences, largest_move, loud_users, noises, run
+from tests.harness import DATA, billboard_differences, extreme_users, largest_move, noises, run
 
 BALL = Ball(5)
 NEAR = Near(BALL)
@@ -222,11 +222,11 @@ def test_printed_gaussian_noise_is_far_too_large(window):
 
 
 @pytest.mark.parametrize("config", [WDPCOCOP(window=4, noise=n, mode="exact") for n in LAWS])
-def test_the_door_while_users_expire(config):
-    """As in the conformance tests, at a window of 4 of 24 rounds: loud users move no input by more
-    than the sensitivity, with releases fixed nothing remembered knows of the user, and the noise
-    knows no data."""
-    world, other = loud_users(DATA, 20, seed=1), loud_users(DATA, 20, seed=2)
+def test_the_mechanism_while_users_expire(config):
+    """As in the conformance tests, at a window of 4 of 24 rounds: extreme users move no input by
+    more than the sensitivity, with releases fixed nothing remembered knows of the user, and the
+    noise knows no data."""
+    world, other = extreme_users(DATA, 20, seed=1), extreme_users(DATA, 20, seed=2)
     with np.errstate(all="ignore"):
         first = run(config, DATA, world)
         for t in (0, 7, 14):
@@ -347,7 +347,7 @@ def test_bad_input_is_refused():
         ({"noise": "laplace", "calibration": "paper"}, "k-norm or gaussian"),
         ({"curvature": 0.0}, "curvature=0.0"),
     ):
-        with pytest.raises(BadInput, match=named):
+        with pytest.raises(InputError, match=named):
             WDPCOCOP(**wrong)
-    with pytest.raises(BadInput, match="learns from feedback='datum'"):
+    with pytest.raises(InputError, match="learns from feedback='datum'"):
         WDPCOCOP().make(ConvexSpec(loss=Linear(BALL), horizon=9), Streams([0]))

@@ -7,7 +7,7 @@ from math import inf
 
 import pytest
 
-from dpbandit import BadInput, certify, cli, compare
+from dpbandit import InputError, certify, cli, compare
 from dpbandit.agents import PFTAL, POCP, WDPCOCOL, WDPCOCOP
 from dpbandit.auditing.audit import audit
 from dpbandit.commands.tables import print_results
@@ -56,7 +56,7 @@ def test_certificates_say_so(config):
     assert document["ledger"]["window"] == 9
     assert ledger_from_dict(document["ledger"]) == proof.ledger
     forged = {**ledger_as_dict(proof.ledger), "window": None}
-    with pytest.raises(BadInput, match="at most 9"):
+    with pytest.raises(InputError, match="at most 9"):
         ledger_from_dict(forged)
 
 
@@ -67,7 +67,7 @@ def test_an_expiring_spend_cannot_hide():
     assert [lasts(s) for s in (spend, inside, GaussianSpend(0.1, "a"))] == [9, 9, inf]
     assert lasts(Expiring(Expiring(spend.part, 4), 9)) == 4
     for spends in ((spend,), (GaussianSpend(0.1, "a"), spend), (inside,), (Expiring(inside, 20),)):
-        with pytest.raises(BadInput, match="at most 9"):
+        with pytest.raises(InputError, match="at most 9"):
             Ledger(spends)
         assert Ledger(spends, window=9).brief == SHORT
 
@@ -148,7 +148,7 @@ def test_audits_refuse_to_look_beyond_the_window():
     """They show all releases to the adversary, older users in the clear: the promise is not of
     that. A window of the horizon is audited."""
     spec = ConvexSpec(loss=Linear(Ball(2)), feedback="datum", horizon=24)
-    with pytest.raises(BadInput, match="for the last 9 rounds only"):
+    with pytest.raises(InputError, match="for the last 9 rounds only"):
         audit(WDPCOCOP(window=9), spec, runs=400, progress=False)
     report = audit(WDPCOCOP(window=24), spec, runs=400, progress=False)
     assert not report.flagged

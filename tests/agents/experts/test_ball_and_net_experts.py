@@ -12,10 +12,10 @@ from dpbandit.agents.experts.ball_sampling import OnALine
 from dpbandit.agents.experts.calibration import certified
 from dpbandit.agents.experts.resolution import net
 from dpbandit.agents.experts.segments import Segments
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box
-from dpbandit.envs.convex.told_losses import OnlineConvex
+from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.losses import Absolute, Kink, Linear, Quadratic, Ramp
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
@@ -176,7 +176,7 @@ def test_approximate_draws_certify_nothing():
     ids=repr,
 )
 def test_refusals(config, loss, words):
-    with pytest.raises(BadInput, match=words):
+    with pytest.raises(InputError, match=words):
         config.make(ConvexSpec(loss=loss, feedback="datum", horizon=9), replicas(1))
 
 
@@ -185,10 +185,10 @@ def test_refusals(config, loss, words):
     [{"spacing": 0.0}, {"best_loss": -1.0}, {"net_loss": -1.0}, {"beta": 1.0}, {"epsilon": 0.0}],
 )
 def test_bad_settings(settings):
-    with pytest.raises(BadInput, match=next(iter(settings))):
+    with pytest.raises(InputError, match=next(iter(settings))):
         NetExperts(**settings)
     for more in ({"epsilon": inf}, {"reach": 0.0}, {"calibration": "paper"}):
-        with pytest.raises(BadInput, match=next(iter(more))):
+        with pytest.raises(InputError, match=next(iter(more))):
             BallExperts(**more)
 
 

@@ -1,4 +1,5 @@
-"""Draws from a ball: every exact sampler against quadrature, and the door they stand behind."""
+"""Draws from a ball: every exact sampler against quadrature, and the mechanism they stand
+behind."""
 
 from math import log
 
@@ -19,10 +20,10 @@ from dpbandit.agents.experts.ball_sampling import (
 from dpbandit.agents.experts.drops import draws_needed
 from dpbandit.agents.experts.log_concave import log_concave
 from dpbandit.agents.experts.resolution import Resolution, inverse_mass, net, size_of, spacing_of
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import Absolute, Hinge, Kink, Linear, Logistic, Quadratic, Ramp
-from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.mechanism import BudgetExceededError
 
 FALSE_ALARM = 1e-6
 
@@ -165,7 +166,7 @@ def test_who_has_an_exact_sampler():
         assert exact_sampler(loss) is kind
 
 
-def door(R=3, draws=1, uses=4):
+def mechanism(R=3, draws=1, uses=4):
     loss, streams = Ramp(Ball(1)), Streams([(4, r) for r in range(R)])
     return BallDraws(
         loss, OnALine(loss, R), streams, "draws", eta=0.5, floor=0.2, uses=uses, draws=draws
@@ -177,19 +178,19 @@ def test_points_have_the_law_they_are_paid_for():
     / 2) by quadrature with the eta that is in the spend; false alarm 1e-6. Twice that and no floor
     are caught (asserted)."""
     R, floor, loss = 1500, 3.0, Ramp(Ball(1))
-    doors = BallDraws(
+    mechanisms = BallDraws(
         loss, OnALine(loss, R), Streams(range(R)), "d", eta=3.0, floor=floor, uses=12, draws=1
     )
     data = np.array([[1.0, -0.7]] * 10 + [[-1.0, -0.5]] * 2)
     for t, z in enumerate(data, 1):
-        points = doors(np.tile(z, (R, 1)), np.full(R, t == 12))
+        points = mechanisms(np.tile(z, (R, 1)), np.full(R, t == 12))
     grid = np.linspace(-1, 1, 20_001)
     total = UnitLosses(loss).total(grid[:, None], loss.admissible(data))
     assert total.min() < floor < total.max()
     for eta, level, fits in (
-        (doors.spend.pure, floor, True),
-        (2 * doors.spend.pure, floor, False),
-        (doors.spend.pure, 0.0, False),
+        (mechanisms.spend.pure, floor, True),
+        (2 * mechanisms.spend.pure, floor, False),
+        (mechanisms.spend.pure, 0.0, False),
     ):
         density = -eta / 2 * np.maximum(total, level)
         assert (p_value(points[:, 0], grid, density) > FALSE_ALARM) == fits
@@ -202,7 +203,7 @@ def test_points_are_drawn_for_those_who_are_due():
         rng.normal(size=(4, 3, 2)),
         np.array([[0, 0, 0], [1, 0, 1], [0, 1, 0], [0, 0, 0]]) > 0,
     )
-    together, alone = door(), BallDraws(
+    together, alone = mechanism(), BallDraws(
         Ramp(Ball(1)), OnALine(Ramp(Ball(1)), 1), Streams([(4, 2)]), "draws",
         eta=0.5, floor=0.2, uses=4, draws=1,
     )  # fmt: skip
@@ -211,17 +212,17 @@ def test_points_are_drawn_for_those_who_are_due():
         np.testing.assert_array_equal(np.isnan(points[:, 0]), ~now)
         np.testing.assert_array_equal(points[2:], alone(z[2:], now[2:]))
     assert together.spend.pure == 0.5
-    greedy, yes = door(), np.ones(3, dtype=bool)
+    greedy, yes = mechanism(), np.ones(3, dtype=bool)
     greedy(data[0], yes)
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceededError):
         greedy(data[0], yes)
 
 
-def test_loud_users_move_the_losses_by_one_at_most():
-    made = door(R=1)
+def test_extreme_users_move_the_losses_by_one_at_most():
+    made = mechanism(R=1)
     slopes, answers = (np.nan, -9.0, 0.0, 1.0), (np.inf, -1.0, 1.0, 1e300)
-    loud = [np.array([[a, b]]) for a in slopes for b in answers]
-    seen = [made.query(z) for z in loud]
+    extreme = [np.array([[a, b]]) for a in slopes for b in answers]
+    seen = [made.query(z) for z in extreme]
     moves = [np.abs(one - two).max() for one in seen for two in seen]
     assert 0.7 < max(moves) <= 1
 

@@ -7,8 +7,8 @@ import pytest
 
 from dpbandit import certify
 from dpbandit.agents import BinaryTreeExperts
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.experts.advice import Experts
 from dpbandit.privacy.accounting.zcdp import epsilon_of, loose_rho
 from dpbandit.specs.experts import ExpertsSpec
@@ -123,5 +123,5 @@ def test_edges(config, d, T):
     [{"size": 0}, {"phases": 0}, {"threshold": -1.0}, {"c": 0.0}, {"beta": 1.0}, {"delta": 0.0}],
 )
 def test_bad_settings(settings):
-    with pytest.raises(BadInput, match=next(iter(settings))):
+    with pytest.raises(InputError, match=next(iter(settings))):
         BinaryTreeExperts(**settings)

@@ -8,7 +8,7 @@ from scipy.stats import gamma
 
 from dpbandit.agents.experts.calibration import certified, paper, tightened
 from dpbandit.agents.experts.drops import chernoff, completions, draws_needed, expected_segments
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 
 CS = (1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 8)
 """The values of c behind the table. Ours have 4.5 and others, too, and a bound no larger."""
@@ -112,5 +112,5 @@ def test_scales():
     assert ten.eta == pytest.approx(10 * one.eta)
     fixed = paper(16, 1000, epsilon=1.0, delta=0.0, failure=1e-3, fixed=True)
     assert fixed.margin - one.margin == pytest.approx(8 * log(2e6 / 1e-3))
-    with pytest.raises(BadInput, match=r"epsilon=100.0 <= 4 ln"):
+    with pytest.raises(InputError, match=r"epsilon=100.0 <= 4 ln"):
         paper(16, 1000, epsilon=100.0, delta=1e-6, failure=1e-3)

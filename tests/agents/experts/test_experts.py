@@ -19,7 +19,7 @@ from dpbandit.agents.experts.shrinking_dartboard import (
     ShrinkingDartboardAgent,
     steepest,
 )
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import Experts
 from dpbandit.privacy.accounting import gdp, zcdp
 from dpbandit.running.loop import play

@@ -6,7 +6,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, audit, certify
+from dpbandit import InputError, audit, certify
 from dpbandit.agents import (
     EXPERTS,
     POCP,
@@ -16,7 +16,7 @@ from dpbandit.agents import (
     ExponentialLeader,
     ShrinkingDartboard,
 )
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear, Squared
 from dpbandit.privacy.accounting.ledger import Ledger
@@ -33,7 +33,7 @@ def test_losses_of_another_shape_are_refused_not_broadcast(name, shape):
     """R = d = 4: a number a replica looks like a vector of losses."""
     agent = EXPERTS[name]().make(ExpertsSpec(n_actions=4, horizon=9), Streams(range(4)))
     action = agent.act(np.zeros((4, 4)))
-    with pytest.raises(BadInput, match="shape"):
+    with pytest.raises(InputError, match="shape"):
         agent.update(np.zeros((4, 4)), action, np.ones(shape))
 
 
@@ -65,11 +65,11 @@ def test_certificates_on_a_grid():
 def test_a_loss_whose_range_is_not_verified_gets_no_exact_sampler():
     """A family that leaves its public range would move a draw by more than its certificate."""
 
-    class Louder(Squared):
+    class Steeper(Squared):
         value_range = (0.0, 0.05)
 
-    spec = ConvexSpec(loss=Louder(Ball(2)), horizon=50, feedback="datum")
-    with pytest.raises(BadInput, match="not verified"):
+    spec = ConvexSpec(loss=Steeper(Ball(2)), horizon=50, feedback="datum")
+    with pytest.raises(InputError, match="not verified"):
         BallExperts().make(spec, Streams([0]))
     assert certify(BallExperts(calibration="heuristic"), spec).epsilon == inf
 
@@ -88,12 +88,12 @@ def test_an_audit_says_that_a_certificate_is_conditional():
 
 @pytest.mark.parametrize("window", [-3, 0, 2.5, True])
 def test_windows_are_whole_numbers(window):
-    with pytest.raises(BadInput, match="window"):
+    with pytest.raises(InputError, match="window"):
         Ledger((), window=window)
 
 
 def test_what_cannot_be_promised_is_refused():
-    with pytest.raises(BadInput, match="delta"):
+    with pytest.raises(InputError, match="delta"):
         AdaptiveSparseVectorExperts(calibration="paper", delta=1e-6)
-    with pytest.raises(BadInput, match="uses"):
+    with pytest.raises(InputError, match="uses"):
         EpochSelection(2, Streams([0]), "p", epsilon=1.0, draws=1, uses=2**21 + 1)

@@ -10,8 +10,8 @@ from scipy import stats
 from dpbandit import certify
 from dpbandit.agents import PotentialExperts, SparseVectorExperts
 from dpbandit.agents.experts.potential_experts import PotentialDraws, PotentialPlan, log_potential
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.experts.advice import Experts
 from dpbandit.specs.experts import ExpertsSpec
 from tests.agents.experts.test_sparse_vector_experts import play
@@ -144,8 +144,8 @@ def test_tests_and_draws_have_their_laws(noise):
     counts = [*fired.sum(axis=1), R - fired.any(axis=0).sum()]
     q = fallen(np.zeros(3), losses, eta)
     for factor, fits in ((1, True), (2, False)):
-        loud = PotentialPlan(1, eta, threshold, 0.7 * factor, 1.4 * factor, noise)
-        chance = firing(q, threshold, loud)
+        extreme = PotentialPlan(1, eta, threshold, 0.7 * factor, 1.4 * factor, noise)
+        chance = firing(q, threshold, extreme)
         p = stats.chisquare(counts, R * chance / chance.sum()).pvalue
         assert (p > 1e-6) == fits
     chosen = np.bincount(found[2][fired[2]], minlength=3)
@@ -185,7 +185,7 @@ def test_edges(d, T, units):
 
 def test_bad_settings():
     for settings in ({"epsilon": np.inf}, {"alpha": 0.0}, {"draws": 0}, {"eta": 0.0}):
-        with pytest.raises(BadInput, match=next(iter(settings))):
+        with pytest.raises(InputError, match=next(iter(settings))):
             PotentialExperts(**settings)
-    with pytest.raises(BadInput, match="epsilon / 2 K"):
+    with pytest.raises(InputError, match="epsilon / 2 K"):
         PotentialExperts(eta=0.5).make(ExpertsSpec(n_actions=4, horizon=9), Streams([0]))

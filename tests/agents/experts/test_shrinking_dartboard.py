@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dpbandit.agents.experts.shrinking_dartboard import DartboardPlan, steepest
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.choices.redraw_bits import RedrawBit, bit_epsilon, redraw_probability
-from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.mechanism import BudgetExceededError
 
 
 def test_bits_have_the_law_they_are_paid_for():
@@ -31,9 +31,9 @@ def test_bits_have_the_law_they_are_paid_for():
 def test_bits_that_are_not_asked_for_and_bits_too_many():
     bit = RedrawBit(Streams([0, 1]), "bits", rate=inf, probability=0.0, uses=1)
     assert bit(np.ones(2), np.array([True, False])).tolist() == [True, False]
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceededError):
         bit(np.ones(2), np.array([True, True]))
-    with pytest.raises(BadInput, match=r"shape \(1,\) to be \(2,\)"):
+    with pytest.raises(InputError, match=r"shape \(1,\) to be \(2,\)"):
         bit.query(np.ones(1))
 
 

@@ -9,8 +9,8 @@ from dpbandit import certify
 from dpbandit.agents import AdaptiveSparseVectorExperts, SparseVectorExperts
 from dpbandit.agents.experts.calibration import Plan, certified, paper, without_privacy
 from dpbandit.agents.experts.segments import Segments
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.experts.advice import Experts
 from dpbandit.specs.experts import ExpertsSpec
 from tests.agents.experts.test_calibration import CS
@@ -315,7 +315,7 @@ def test_plans_follow_the_configs():
     ],
 )
 def test_bad_input(arguments, message):
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(InputError, match=message):
         SparseVectorExperts(**arguments)
-    with pytest.raises(BadInput, match="first_loss=0"):
+    with pytest.raises(InputError, match="first_loss=0"):
         AdaptiveSparseVectorExperts(first_loss=0)

@@ -12,7 +12,7 @@ import pytest
 
 from dpbandit.agents.experts.calibration import Plan
 from dpbandit.agents.experts.segments import Segments
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.specs.experts import ExpertsSpec
 from tests.agents.experts.sparse_vector_laws import Player
 from tests.privacy.choices.test_sparse_vector import p_value
@@ -48,7 +48,7 @@ def test_epsilon_is_kept_by_variants(changes):
 
 
 @pytest.mark.parametrize(
-    ("prey", "expected"),
+    ("broken", "expected"),
     [
         (ONE.but(scales=(0.5, 0.5)), 1.458),
         (ONE.but(weight=1.0), 1.213),
@@ -59,17 +59,18 @@ def test_epsilon_is_kept_by_variants(changes):
     ],
     ids=["half scales", "exp(-eta S)", "overlap", "no rho", "wrong side", "restart keeps S"],
 )
-def test_enumeration_finds_mistakes(prey, expected):
-    """Prey: all exceed eps1 + K eta = 1. Overlap: a segment begins with the round that was tested
-    last. Without rho, or with its sign wrong, what can happen in one world cannot in the other."""
-    worst = prey.worst(5)
+def test_enumeration_finds_mistakes(broken, expected):
+    """Broken on purpose: all exceed eps1 + K eta = 1. Overlap: a segment begins with the round that
+    was tested last. Without rho, or with its sign wrong, what can happen in one world cannot in the
+    other."""
+    worst = broken.worst(5)
     assert worst > 1.01
     if expected:
         assert worst == pytest.approx(expected, abs=6e-4)
 
 
 SEQUENCE = ((1, 0), (1, 1), (0, 1), (1, 1), (1, 0), (1, 1))
-LOUD = {"eps1": 2.0, "eta": 3.0, "margin": 1.5}
+EXTREME = {"eps1": 2.0, "eta": 3.0, "margin": 1.5}
 """So much budget that each step of a transcript shows whether it follows data as it should."""
 
 HASTY = Player(restarts=True, best_loss=0.25, eps1=8.0, eta=3.0, margin=0.1)
@@ -107,7 +108,7 @@ def transcripts(player, R, copies=1):
 @pytest.fixture(autouse=True)
 def few_numbers_ahead(monkeypatch):
     """Streams draw blocks for thousands of rounds, which these agents do not live to see."""
-    monkeypatch.setattr("dpbandit.base.streams._VALUES_AHEAD", 16)
+    monkeypatch.setattr("dpbandit.base.random_streams._VALUES_AHEAD", 16)
 
 
 def agreement(counts, player):
@@ -121,9 +122,9 @@ def agreement(counts, player):
 @pytest.mark.parametrize(
     ("player", "others"),
     [
-        (Player(**LOUD), [{"weight": 1.0}, {"scales": (1.15, 1.15)}, {"broken": "overlap"}]),
-        (Player(K=2, lag=True, **LOUD), [{"lag": False}, {"K": 1}]),
-        (Player(noise="laplace", scales=(2.0, 4.0), K=2, **LOUD), [{"scales": (2.0, 2.0)}]),
+        (Player(**EXTREME), [{"weight": 1.0}, {"scales": (1.15, 1.15)}, {"broken": "overlap"}]),
+        (Player(K=2, lag=True, **EXTREME), [{"lag": False}, {"K": 1}]),
+        (Player(noise="laplace", scales=(2.0, 4.0), K=2, **EXTREME), [{"scales": (2.0, 2.0)}]),
         (HASTY, [{"broken": "keeps S"}, {"weight": 0.25}]),
     ],
     ids=["one draw", "lag", "printed noise", "restarts"],
@@ -139,7 +140,7 @@ def test_code_has_the_enumerated_law(player, others):
 
 def test_copies_of_experts_change_nothing():
     """Statistical, as above: three copies of each expert, told apart by name only."""
-    player = Player(K=2, **LOUD)
+    player = Player(K=2, **EXTREME)
     assert agreement(transcripts(player, 8000, copies=3), player) > 1e-6
 
 

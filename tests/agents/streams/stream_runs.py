@@ -4,7 +4,7 @@ from math import inf
 
 import numpy as np
 
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
 from dpbandit.losses import LinearRegression
 from dpbandit.specs.streams import StreamSpec

@@ -13,10 +13,10 @@ from dpbandit.agents.streams.local_md import MirrorBlock
 from dpbandit.agents.streams.noisy_sgd import SampledBlock
 from dpbandit.agents.streams.phased_sgd import Phase
 from dpbandit.agents.streams.snowball_sgd import Snowball
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall
 from dpbandit.losses import Linear, LinearRegression
-from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.specs.streams import StreamSpec
 
 CONFIGS = [
@@ -59,15 +59,15 @@ def test_blocks_fit(horizon):
 
 
 def test_a_block_is_over_when_it_is_over():
-    """Its door refuses one more user; the player, when all blocks are over, ignores her."""
+    """Its mechanism refuses one more user; the player, when all blocks are over, ignores her."""
     spec = StreamSpec(loss=LinearRegression(LpBall(2, 1.5)), horizon=4)
     agent = PhasedSGD().make(spec, Streams([0]))
-    door = agent._blocks[0].open(Streams([1]), agent.act(None))
+    mechanism = agent._blocks[0].open(Streams([1]), agent.act(None))
     z = np.ones((1, 3))
-    assert door(z) is None
-    assert door(z) is not None
-    with pytest.raises(BudgetExceeded):
-        door(z)
+    assert mechanism(z) is None
+    assert mechanism(z) is not None
+    with pytest.raises(BudgetExceededError):
+        mechanism(z)
     for _ in range(3):
         agent.update(None, agent.act(None), z)
     end = agent.act(None)
@@ -96,8 +96,8 @@ def test_noise_has_the_size_of_the_certificate(block, stddev):
     """Statistical: 4,000 points of a block of users who say nothing, two-sided chi-square; false
     alarm 1e-6 a change of seed, 5 % off is caught (asserted)."""
     R, expected = 4000, stddev(block)
-    door = block.open(Streams(range(R)), np.zeros((R, 2)))
-    out = [door(np.zeros((R, 2))) for _ in range(block.users)]
+    mechanism = block.open(Streams(range(R)), np.zeros((R, 2)))
+    out = [mechanism(np.zeros((R, 2))) for _ in range(block.users)]
     assert [point is None for point in out] == [True] * (block.users - 1) + [False]
 
     def p_value(size):

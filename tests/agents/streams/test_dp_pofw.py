@@ -9,12 +9,12 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import chi2
 
-from dpbandit import BadInput, certify
+from dpbandit import InputError, certify
 from dpbandit.agents import DPPOFW, DPTOFW, RecursiveFrankWolfe
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, L1Ball, LpBall
 from dpbandit.losses import LinearRegression, LogisticRegression, Quadratic, QuantileRegression
-from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.specs.streams import StreamSpec
 from tests.agents.streams.stream_runs import played
 from tests.privacy.choices.test_selection import noisy_max_law
@@ -55,41 +55,41 @@ def test_printed_scale_by_hand():
     <d, v>, d = G / (t+1); M = R = 1, B = 1.2, so D = 2, beta = 2, L = 4.4, and S = 2 (beta D + L)
     = 16.8. Natural bounds at c: 4.4 + 4 c."""
     n, epsilon, delta = 299, 0.7, 1e-4
-    door = (
+    mechanism = (
         DPPOFW(calibration="paper", epsilon=epsilon, delta=delta)
         .make(spec_of(UNIT), Streams([0]))
-        ._door
+        ._mechanism
     )
-    assert door.sensitivity == pytest.approx(16.8)
+    assert mechanism.sensitivity == pytest.approx(16.8)
     for t in (1, 2, 50):
-        door._taken = np.asarray(t)
-        b = door._scales() / (t + 1)  # of the noise on +-d_j; scores are R = 1 times that
+        mechanism._taken = np.asarray(t)
+        b = mechanism._scales() / (t + 1)  # of the noise on +-d_j; scores are R = 1 times that
         printed = 4 * 2 * 8.4 * sqrt(log(n) * log(1 / delta)) / (epsilon * sqrt(t))
         assert b == pytest.approx(printed, rel=1e-12)
     for step in (1.0, 0.25):
-        door = DPPOFW(clip="lipschitz", step=step).make(spec_of(UNIT), Streams([0]))._door
-        assert door.sensitivity == pytest.approx(2 * (4.4 + 4 * step))
-    door = DPPOFW(clip_bound=0.3).make(spec_of(UNIT), Streams([0]))._door
-    assert door.sensitivity == pytest.approx(0.6)
+        mechanism = DPPOFW(clip="lipschitz", step=step).make(spec_of(UNIT), Streams([0]))._mechanism
+        assert mechanism.sensitivity == pytest.approx(2 * (4.4 + 4 * step))
+    mechanism = DPPOFW(clip_bound=0.3).make(spec_of(UNIT), Streams([0]))._mechanism
+    assert mechanism.sensitivity == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gumbel"])
 def test_choices_are_as_noisy_as_the_ledger_says(noise):
-    """Statistical: chi-square of the first vertices of 60,000 users' doors against the law at the
-    budget of the ledger: softmax(-epsilon_1 G v / (2 S R)) for Gumbel, by quadrature for Laplace.
-    False alarm 1e-6; half the noise would be caught (asserted)."""
+    """Statistical: chi-square of the first vertices of 60,000 users' mechanisms against the law at
+    the budget of the ledger: softmax(-epsilon_1 G v / (2 S R)) for Gumbel, by quadrature for
+    Laplace. False alarm 1e-6; half the noise would be caught (asserted)."""
     loss = LinearRegression(LpBall(2, 1, 1.0), bound=1.2)
     config = DPPOFW(noise=noise, epsilon=8.0, delta=0, clip_bound=1.0, profile="uniform")
-    door = config.make(spec_of(loss, 3), Streams(range(800)))._door
-    epsilon = door.spend.groups[0][0]
+    mechanism = config.make(spec_of(loss, 3), Streams(range(800)))._mechanism
+    epsilon = mechanism.spend.groups[0][0]
     zeros, z = np.zeros((800, 2)), np.tile([0.5, -1.0, 1.2], (800, 1))
     G = np.array([0.5, -1.0]) * -1.0  # the slope 2 (0 - 1.2) is clipped to -1
     counts = np.zeros(4)
     for _ in range(75):
-        door._exact[:], door._taken, door._used = 0.0, np.asarray(0), 0
-        counts += np.bincount(door(zeros, zeros, np.asarray(1), z), minlength=4)
+        mechanism._exact[:], mechanism._taken, mechanism._used = 0.0, np.asarray(0), 0
+        counts += np.bincount(mechanism(zeros, zeros, np.asarray(1), z), minlength=4)
     for factor in (1, 2):
-        scores = -np.concatenate([G, -G]) * epsilon * factor / (2 * door.sensitivity)
+        scores = -np.concatenate([G, -G]) * epsilon * factor / (2 * mechanism.sensitivity)
         law = softmax(scores) if noise == "gumbel" else noisy_max_law(scores, 1.0)
         p = chi2.sf(np.sum((counts - 60_000 * law) ** 2 / (60_000 * law)), 3)
         assert (p > 1e-6) == (factor == 1)
@@ -121,8 +121,8 @@ def test_the_last_user_takes_no_step_and_nobody_comes_after():
     z = np.ones((1, 7))
     points = [(agent.update(z, agent.act(z), z), agent.act(z))[1] for _ in range(4)]
     np.testing.assert_array_equal(points[2], points[3])
-    assert sum(count for _, count in agent._door.spend.groups) == 3
-    with pytest.raises(BudgetExceeded, match="call 5 exceeds uses=4"):
+    assert sum(count for _, count in agent._mechanism.spend.groups) == 3
+    with pytest.raises(BudgetExceededError, match="call 5 exceeds uses=4"):
         agent.update(z, points[3], z)
 
 
@@ -145,7 +145,7 @@ def test_the_last_user_takes_no_step_and_nobody_comes_after():
     ids=str,
 )
 def test_settings_that_do_not_combine_are_refused(wrong):
-    with pytest.raises(BadInput):
+    with pytest.raises(InputError):
         DPPOFW(**wrong)
 
 
@@ -160,7 +160,7 @@ def test_settings_that_do_not_combine_are_refused(wrong):
     ],
 )
 def test_streams_that_do_not_fit_are_refused(config, spec, message):
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(InputError, match=message):
         config.make(spec, Streams([0]))
 
 

@@ -7,13 +7,13 @@ from math import inf, log, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify
+from dpbandit import InputError, certify
 from dpbandit.agents import DPTOFW, Centre, RecursiveFrankWolfe
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, LpBall, Simplex
 from dpbandit.losses import Absolute, Experts, LogisticRegression, Quadratic, QuantileRegression
 from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.streams import StreamSpec
 from tests.agents.streams.stream_runs import (
@@ -52,10 +52,10 @@ def spec_of(loss, horizon=1000):
 
 def first_stddev(config, spec):
     """Standard deviation of one coordinate of the first release's noise."""
-    door = config.make(spec, Streams([0]))._door
+    mechanism = config.make(spec, Streams([0]))._mechanism
     zeros = np.zeros((1, spec.loss.domain.dim))
-    door(zeros, zeros, np.asarray(1), np.zeros((1, *spec.loss.datum_shape)))
-    return door.stddev
+    mechanism(zeros, zeros, np.asarray(1), np.zeros((1, *spec.loss.datum_shape)))
+    return mechanism.stddev
 
 
 # Without noise
@@ -118,7 +118,7 @@ def test_a_stream_longer_than_the_budget_is_refused():
     z = np.ones((1, 4))
     points = [(agent.update(z, agent.act(z), z), agent.act(z))[1] for _ in range(4)]
     np.testing.assert_array_equal(points[2], points[3])  # the last datum reaches no point
-    with pytest.raises(BudgetExceeded, match="call 5 exceeds uses=4"):
+    with pytest.raises(BudgetExceededError, match="call 5 exceeds uses=4"):
         agent.update(z, points[3], z)
 
 
@@ -128,8 +128,8 @@ def test_a_leaf_is_in_as_many_nodes_as_the_ledger_counts(horizon):
     agent = DPTOFW(noise="generalised-gaussian").make(
         spec_of(regression(1.5, 3), horizon), Streams([0])
     )
-    assert agent._door.spend.count == (horizon - 1).bit_length()
-    assert agent._door.leaves == horizon - 1
+    assert agent._mechanism.spend.count == (horizon - 1).bit_length()
+    assert agent._mechanism.leaves == horizon - 1
 
 
 def test_sensitivities_by_hand():
@@ -149,8 +149,8 @@ def test_sensitivities_by_hand():
         (1.5, {"clip_bound": 1.3}, 2.6),
         (inf, {"clip_bound": 1e9, "step": 1.0}, 29),
     ):
-        door = DPTOFW(**way).make(spec_of(regression(p, 20)), Streams([0]))._door
-        assert door.sensitivity == pytest.approx(S, rel=1e-12), (p, way)
+        mechanism = DPTOFW(**way).make(spec_of(regression(p, 20)), Streams([0]))._mechanism
+        assert mechanism.sensitivity == pytest.approx(S, rel=1e-12), (p, way)
 
 
 def test_noise_of_the_default_is_the_mean_of_its_factorisation():
@@ -185,8 +185,8 @@ def test_printed_noise_by_hand(T):
     assert f"{worth.epsilon:.1f}" == {1000: "6.8", 2000: "7.0", 5000: "7.3", 10_000: "7.5"}[T]
     assert not worth.holds
     assert certify(paper, spec, accountants=False).epsilon < 0.2
-    door = wrong.make(spec, Streams([0]))._door
-    true = replace(door.spend, ratio=29 / sqrt(stddev))
+    mechanism = wrong.make(spec, Streams([0]))._mechanism
+    true = replace(mechanism.spend, ratio=29 / sqrt(stddev))
     assert 15.05 < Ledger((true,)).epsilon(1 / T) < 16.25
 
 
@@ -232,7 +232,7 @@ def test_printed_laws_are_certified_as_what_they_are():
     ids=str,
 )
 def test_settings_that_do_not_combine_are_refused(wrong):
-    with pytest.raises(BadInput):
+    with pytest.raises(InputError):
         DPTOFW(**wrong)
 
 
@@ -248,7 +248,7 @@ def test_settings_that_do_not_combine_are_refused(wrong):
     ],
 )
 def test_losses_that_do_not_fit_are_refused(config, loss, message):
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(InputError, match=message):
         config.make(spec_of(loss), Streams([0]))
     if config.epsilon == 40:
         assert certify(replace(config, beyond_validity=True), spec_of(loss)).epsilon > 0

@@ -7,8 +7,8 @@ import pytest
 
 from dpbandit import certify
 from dpbandit.agents import LeastSquares
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
 from dpbandit.losses import LinearRegression, QuantileRegression
 from dpbandit.specs.streams import StreamSpec
@@ -52,5 +52,5 @@ def test_it_keeps_to_the_domain_and_survives_anything():
     agent, _ = played(LeastSquares(growth=2.0), spec, data)
     assert agent.refits == 5  # at 1, 2, 4, 8, 16
     assert spec.loss.domain.contains(agent.act(None)).all()
-    with pytest.raises(BadInput):
+    with pytest.raises(InputError):
         LeastSquares(growth=1.0)

@@ -5,10 +5,10 @@ from math import inf
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify
+from dpbandit import InputError, certify
 from dpbandit.agents import DPTOFW, LocalisedTOFW
 from dpbandit.agents.streams.localised_tofw import local_clip
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
 from dpbandit.losses import LinearRegression, LogisticRegression
 from dpbandit.specs.streams import StreamSpec
@@ -103,5 +103,5 @@ def test_clip_rule_is_a_typical_gradient():
     ],
 )
 def test_bad_input_is_one_sentence(fields, sentence):
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         LocalisedTOFW(**fields)

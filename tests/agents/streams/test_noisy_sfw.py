@@ -8,8 +8,8 @@ from scipy.stats import chi2
 
 from dpbandit import certify
 from dpbandit.agents import NoisySFW
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall
 from dpbandit.envs.streams.streaming_regression import StreamingRegression
 from dpbandit.losses import Linear, LinearRegression, QuantileRegression
@@ -22,7 +22,7 @@ SPEC = StreamSpec(loss=LinearRegression(LpBall(3, 1.5, 2.0), bound=1.25), horizo
 
 
 def users(count, replicas, dim=3, seed=0):
-    """Loud ones: features on the sphere of l_3, answers at the bounds."""
+    """Extreme ones: features on the sphere of l_3, answers at the bounds."""
     rng = np.random.default_rng(seed)
     a = rng.standard_normal((count, replicas, dim))
     a /= np.cbrt((np.abs(a) ** 3).sum(axis=-1, keepdims=True))
@@ -57,8 +57,8 @@ def test_without_privacy_it_is_the_algorithm():
 
 @pytest.mark.parametrize("calibration", ["certified", "paper"])
 def test_gradients_and_differences_keep_their_bounds(calibration):
-    """Property: whatever loud users and points, no vector is longer than it is clipped to; in one
-    dimension a step across the ball attains both bounds."""
+    """Property: whatever extreme users and points, no vector is longer than it is clipped to; in
+    one dimension a step across the ball attains both bounds."""
     config, loss, rng = (
         NoisySFW(calibration=calibration, clip=1.0),
         SPEC.loss,
@@ -106,10 +106,10 @@ def test_noise_has_the_size_of_the_certificate(calibration):
     are Gaussian (r = 2). Two-sided chi-square, false alarm 1e-6 a change of seed, 5 % off is
     caught (asserted)."""
     batch = NoisySFW(delta=1e-2, calibration=calibration).batches(SPEC.loss, 100)[1]
-    door, R = batch.door(3, Streams(range(4000))), 4000
+    mechanism, R = batch.mechanism(3, Streams(range(4000))), 4000
     for _ in range(batch.users):
-        total = door(np.zeros((R, 3)))
-    stddev = door.sensitivity / batch.spend.mu
+        total = mechanism(np.zeros((R, 3)))
+    stddev = mechanism.sensitivity / batch.spend.mu
     if calibration == "paper":  # mu counts l_3 movements as longer ones in l_2
         stddev *= 3 ** (1 / 2 - 1 / 3)
 
@@ -138,7 +138,7 @@ def test_what_the_printed_noise_buys():
 
 def test_bad_input():
     for fields in ({"clip": 2.0}, {"scale": 0.0}, {"radius": "printed"}, {"lipschitz": 3.0}):
-        with pytest.raises(BadInput):
+        with pytest.raises(InputError):
             NoisySFW(**fields)
 
 

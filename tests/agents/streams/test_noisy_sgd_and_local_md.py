@@ -8,8 +8,8 @@ import pytest
 from dpbandit import certify
 from dpbandit.agents import LocalMD, NoisySGD
 from dpbandit.agents.streams.local_md import MirrorBlock, _mirrored, geometry_of
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.envs.streams.streaming_regression import StreamingRegression
 from dpbandit.losses import Linear, LinearRegression, Quadratic, QuantileRegression
@@ -110,13 +110,13 @@ def test_euclidean_local_md_is_projected_descent():
         loss=loss, users=12, batch=12, steps=1, sigma=0.0, eta=0.02, radius=2 * 2 * 0.02 * 12
     )
     start = np.full((3, 2), 0.4)
-    door = block.open(Streams(range(3)), start)
-    out = [door(z) for z in data][-1]
+    mechanism = block.open(Streams(range(3)), start)
+    out = [mechanism(z) for z in data][-1]
     w = loss.domain.project(start - 0.02 * (start - loss.admissible(data)).mean(axis=0))
     np.testing.assert_allclose(out, w, atol=1e-12)
     half = MirrorBlock(loss=loss, users=12, batch=3, steps=16, sigma=0.0, eta=0.5, radius=0.1)
-    door = half.open(Streams(range(3)), start)
-    out = [door(z) for z in data][-1]
+    mechanism = half.open(Streams(range(3)), start)
+    out = [mechanism(z) for z in data][-1]
     assert 0.05 < np.linalg.norm(out - start, axis=1).max() <= 0.1
 
 
@@ -125,11 +125,11 @@ def test_batches_are_drawn_without_replacement():
     user comes as often as the others (6 standard errors of 4,000 draws)."""
     loss = Linear(Ball(10))
     block = MirrorBlock(loss=loss, users=10, batch=3, steps=1, sigma=0.0, eta=0.1, radius=1.0)
-    door = block.open(Streams(range(4000)), np.zeros((4000, 10)))
+    mechanism = block.open(Streams(range(4000)), np.zeros((4000, 10)))
     for e in np.eye(10):
-        door._learn(np.tile(e, (4000, 1)))
-        door._used += 1
-    g = door._gradient(np.zeros((4000, 10)))
+        mechanism._learn(np.tile(e, (4000, 1)))
+        mechanism._used += 1
+    g = mechanism._gradient(np.zeros((4000, 10)))
     assert ((np.abs(g - 1 / 3) < 1e-12).sum(axis=1) == 3).all()
     assert ((np.abs(g) < 1e-12).sum(axis=1) == 7).all()
     share = 3 * g.mean(axis=0)
@@ -168,9 +168,9 @@ def test_geometries():
 
 def test_bad_input():
     for fields in ({"steps": "many"}, {"steps": 0}, {"first": 0}, {"refit": "twice"}):
-        with pytest.raises(BadInput):
+        with pytest.raises(InputError):
             NoisySGD(**fields)
-    with pytest.raises(BadInput):
+    with pytest.raises(InputError):
         LocalMD(scale=-1.0)
 
 

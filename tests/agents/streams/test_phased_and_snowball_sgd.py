@@ -11,8 +11,8 @@ from dpbandit import certify
 from dpbandit.agents import PhasedSGD, SnowballSGD
 from dpbandit.agents.streams.phased_sgd import Phase
 from dpbandit.agents.streams.snowball_sgd import Snowball
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall, Spectrahedron
 from dpbandit.envs.streams.streaming_regression import StreamingRegression
 from dpbandit.losses import (
@@ -32,7 +32,7 @@ FREE = {"epsilon": inf, "delta": 0.0}
 
 
 def users(loss, count, replicas, seed=0):
-    """Loud ones, at and far beyond the bounds."""
+    """Extreme ones, at and far beyond the bounds."""
     rng = np.random.default_rng(seed)
     return rng.standard_normal((count, replicas, *loss.datum_shape)) * rng.choice(
         [0.3, 1.0, 30.0], size=(count, replicas, 1)
@@ -78,15 +78,15 @@ def test_a_user_moves_a_phase_no_further_than_claimed(loss):
         changed[t] = other[t]
         ends = []
         for world in (data, changed):
-            door = phase.open(Streams([0]), start)
-            ends.append([door(z) for z in world][-1])
+            mechanism = phase.open(Streams([0]), start)
+            ends.append([mechanism(z) for z in world][-1])
         moved = np.linalg.norm(ends[0] - ends[1], axis=1)
         assert moved.max() <= phase.moved * (1 + 1e-9)
     line = Phase(loss=Linear(Ball(1, 100.0)), users=n, eta=0.5, mu=inf)
     ends = []
     for first in (1.0, -1.0):
-        door = line.open(Streams([0]), np.zeros((1, 1)))
-        ends.append([door(np.array([[first if t == 0 else 0.2]])) for t in range(n)][-1])
+        mechanism = line.open(Streams([0]), np.zeros((1, 1)))
+        ends.append([mechanism(np.array([[first if t == 0 else 0.2]])) for t in range(n)][-1])
     assert abs(ends[0] - ends[1]) == pytest.approx(line.moved)
 
 
@@ -106,13 +106,14 @@ def test_no_step_is_longer_than_the_proof_allows(config, loss, horizon):
 
 
 def test_longer_steps_break_the_claim():
-    """Prey: the same runs, one dimension, steps of 2.6 / beta. They expand, and the bound fails."""
+    """Broken on purpose: the same runs, one dimension, steps of 2.6 / beta. They expand, and the
+    bound fails."""
     loss = LinearRegression(LpBall(1, 2.0, 5000.0), bound=1.0)
     phase = Phase(loss=loss, users=8, eta=2.6 / loss.smoothness, mu=inf)
     ends = []
     for first in (1.0, -1.0):
-        door = phase.open(Streams([0]), np.zeros((1, 1)))
-        ends.append([door(np.array([[1.0, first if t == 0 else 0.0]])) for t in range(8)][-1])
+        mechanism = phase.open(Streams([0]), np.zeros((1, 1)))
+        ends.append([mechanism(np.array([[1.0, first if t == 0 else 0.0]])) for t in range(8)][-1])
     first_step = 2 * 2 * phase.eta  # what really was different: gradients of 2 and -2
     assert abs(ends[0] - ends[1]) > 1.5 * first_step
 
@@ -186,12 +187,12 @@ def test_what_has_no_contraction_is_refused():
         spec = ConvexSpec(loss=loss, horizon=10, feedback="datum")
         for config in (PhasedSGD(), SnowballSGD()):
             if loss.smoothness == inf or not loss.domain.has_projection:
-                with pytest.raises(BadInput):
+                with pytest.raises(InputError):
                     config.make(spec, Streams([0]))
     for fields in ({"scale": 0.0}, {"epsilon": -1.0}):
-        with pytest.raises(BadInput):
+        with pytest.raises(InputError):
             PhasedSGD(**fields)
-    with pytest.raises(BadInput):
+    with pytest.raises(InputError):
         SnowballSGD(first=0)
 
 

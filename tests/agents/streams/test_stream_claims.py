@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpbandit import BadInput
+from dpbandit import InputError
 from dpbandit.agents import STOCHASTIC, LocalisedTOFW, NoisySFW, NoisySGD
 from dpbandit.agents.streams.noisy_sgd import SampledBlock
 from dpbandit.base.arrays import clip_norm
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall
 from dpbandit.losses import Linear, LinearRegression
 from dpbandit.privacy.accounting.spends import GaussianSpend
@@ -26,7 +26,7 @@ def made(name, spec, replicas):
     """The agent, once more on the l_1 ball if it plays nothing else."""
     try:
         return STOCHASTIC[name]().make(spec, Streams(range(replicas)))
-    except BadInput:
+    except InputError:
         loss = LinearRegression(LpBall(3, 1.0))
         spec = StreamSpec(loss=loss, horizon=20)
         return STOCHASTIC[name]().make(spec, Streams(range(replicas)))
@@ -39,7 +39,7 @@ def test_data_of_another_shape_are_refused_not_broadcast(name, shape):
     share one replica's noise would show their difference without any."""
     agent = made(name, StreamSpec(loss=LinearRegression(LpBall(3, 1.5)), horizon=20), 2)
     action = agent.act(np.zeros((2, 4)))
-    with pytest.raises(BadInput, match="shape"):
+    with pytest.raises(InputError, match="shape"):
         agent.update(np.zeros((2, 4)), action, np.ones(shape))
 
 
@@ -47,7 +47,7 @@ def test_one_replica_does_not_lend_its_noise():
     agent = STOCHASTIC["dp-tofw"]().make(
         ConvexSpec(loss=Linear(Ball(3)), horizon=9, feedback="datum"), Streams([0])
     )
-    with pytest.raises(BadInput, match="shape"):
+    with pytest.raises(InputError, match="shape"):
         agent.update(np.zeros((3, 3)), agent.act(np.zeros((3, 3))), np.ones((3, 3)))
 
 
@@ -56,7 +56,7 @@ def test_batch_sums_take_vectors_of_their_length():
         3, 1.0, users=9, noise=lambda: np.zeros((1, 3)), spend=GaussianSpend(1.0, "a batch")
     )
     for shape in ((1, 1), (3,), (1, 4)):
-        with pytest.raises(BadInput, match="shape"):
+        with pytest.raises(InputError, match="shape"):
             total(np.ones(shape))
 
 
@@ -88,7 +88,7 @@ def test_targets_that_delta_alone_meets_are_within_reach():
 
 @pytest.mark.parametrize("agent", [NoisySGD, NoisySFW])
 def test_printed_noise_beyond_its_proof_is_refused(agent):
-    with pytest.raises(BadInput, match="beyond_validity"):
+    with pytest.raises(InputError, match="beyond_validity"):
         agent(calibration="paper", epsilon=10.0)
     agent(calibration="paper", epsilon=10.0, beyond_validity=True)
 
@@ -108,9 +108,9 @@ def test_sampled_descent_adds_the_noise_it_is_certified_for():
     10 % in variance is caught (asserted); sigma is what the spend was computed from."""
     loss = LinearRegression(LpBall(3, 2.0, 1e6), bound=1.0)
     block = SampledBlock(loss=loss, users=2, steps=1, sigma=0.7, eta=0.01)
-    door = block.open(Streams(range(4000)), np.zeros((4000, 3)))
-    assert door(np.zeros((4000, 4))) is None
-    noise = door(np.zeros((4000, 4))) / -0.01
+    mechanism = block.open(Streams(range(4000)), np.zeros((4000, 3)))
+    assert mechanism(np.zeros((4000, 4))) is None
+    noise = mechanism(np.zeros((4000, 4))) / -0.01
     ratio = np.square(noise / 0.7)
     error = 6 * ratio.mean(axis=1).std() / 4000**0.5
     assert abs(ratio.mean() - 1) < error < 0.1

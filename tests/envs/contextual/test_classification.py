@@ -6,9 +6,9 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, compare
+from dpbandit import InputError, compare
 from dpbandit.agents import LinUCB, Uniform
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.classification import ClassificationBandit, _pooled
 from dpbandit.envs.tables import images
 
@@ -68,7 +68,9 @@ def test_the_scale_is_public():
     wanted = np.array([[1, -1, 1], [1, 0, -1], [1, 1, 1], [1, -1, 1]]) / sqrt(3)
     np.testing.assert_allclose(problem._examples, wanted)
     far = {"features": [[0, 10], [5, 0], [10, 10], [-3, 99]]}
-    with pytest.raises(BadInput, match=r"1 % of 4 rows .* feature 0 outside \[0, 10\], got 1 of 4"):
+    with pytest.raises(
+        InputError, match=r"1 % of 4 rows .* feature 0 outside \[0, 10\], got 1 of 4"
+    ):
         own(**far)
     with pytest.warns(UserWarning, match=r"1 of 4 rows \(25 %\) lie outside"):
         clipped = own(**far, most_outside=0.25)
@@ -166,7 +168,7 @@ def test_learning_beats_uniform_play():
     ],
 )
 def test_bad_tables_are_refused(wrong, says):
-    with pytest.raises(BadInput, match=says):
+    with pytest.raises(InputError, match=says):
         own(**wrong)
 
 
@@ -174,14 +176,14 @@ def test_bad_tables_are_refused(wrong, says):
     "wrong", [{"data": "cats"}, {"pool": 3}, {"pool": True}, {"pool": 1.0}, {"horizon": 0}]
 )
 def test_bad_arguments_are_refused(wrong):
-    with pytest.raises(BadInput, match=next(iter(wrong))):
+    with pytest.raises(InputError, match=next(iter(wrong))):
         ClassificationBandit(**wrong)
 
 
 def test_without_scikit_learn(monkeypatch):
     images.cache_clear()
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(BadInput, match="pip install scikit-learn"):
+    with pytest.raises(InputError, match="pip install scikit-learn"):
         ClassificationBandit()
     assert own().spec.n_actions == 3
     images.cache_clear()

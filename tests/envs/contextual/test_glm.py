@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpbandit import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
 
 KINDS = ("sphere", "ball", "sparse", "ar1", "signs")
@@ -218,7 +218,7 @@ def test_block_sizes_change_speed_never_values(arguments, monkeypatch):
         with monkeypatch.context() as patch:
             if ahead is not None:
                 patch.setattr("dpbandit.envs.contextual.problems._VALUES_AHEAD", ahead[0])
-                patch.setattr("dpbandit.base.streams._VALUES_AHEAD", ahead[1])
+                patch.setattr("dpbandit.base.random_streams._VALUES_AHEAD", ahead[1])
             runs.append(play(np.arange(40) % 5, **arguments))
     for run in runs[1:]:
         for ours, first in zip(run[:4], runs[0][:4], strict=True):
@@ -259,5 +259,5 @@ def test_best_fixed_is_the_argmax_of_accumulated_means(arguments):
     ids=str,
 )  # fmt: skip
 def test_wrong_arguments_are_refused_by_name(wrong):
-    with pytest.raises(BadInput, match=next(iter(wrong)) + "|reward_low"):
+    with pytest.raises(InputError, match=next(iter(wrong)) + "|reward_low"):
         GLMBandit(**wrong)

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import dpbandit.envs
-from dpbandit import BadInput, play
+from dpbandit import InputError, play
 from dpbandit.agents import BestFixed, Uniform
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJContinuousPricing, OJPricing
 from dpbandit.envs.contextual.orange_juice import _row_of, demand
 
@@ -129,7 +129,7 @@ def test_the_continuous_oracle_beats_every_grid():
 def test_prices_outside_the_range_are_refused(price):
     env = gym.make("dpbandit/OJContinuousPricing-v0").unwrapped
     env.reset(seed=1)
-    with pytest.raises(BadInput, match=r"prices in \[1.19, 2.29\]"):
+    with pytest.raises(InputError, match=r"prices in \[1.19, 2.29\]"):
         env.step(price)
 
 

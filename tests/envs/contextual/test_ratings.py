@@ -6,9 +6,9 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, compare
+from dpbandit import InputError, compare
 from dpbandit.agents import LinUCB
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.ratings import RatingsBandit
 from dpbandit.envs.contextual.ratings_files import Ratings, item_model, read_ratings, tastes
 from tests.envs.contextual.ratings_files import FORMATS, example, truth, write
@@ -120,8 +120,8 @@ def test_an_intercept_is_not_shrunk():
 def test_the_model_stays_on_the_scale(tmp_path):
     """Oracle: the ridge regressions themselves, which leave the scale here, clipped to it."""
     _, stars = truth()
-    loud = (3 + 3 * (stars - 3)).clip(0.5, 5)
-    path = write(tmp_path / "ratings.csv", loud, np.ones_like(loud))
+    extreme = (3 + 3 * (stars - 3)).clip(0.5, 5)
+    path = write(tmp_path / "ratings.csv", extreme, np.ones_like(extreme))
     problem = RatingsBandit(path=path, rank=2)
     ratings = read_ratings(path, low=0.5, high=5)
     taste = tastes(ratings, 2)
@@ -172,7 +172,7 @@ def test_the_scale_is_the_formats_or_told_never_the_datas(name, lines, scale, tm
         assert ((found.low, found.high), (half.low, half.high)) == (scale, (2, scale[1]))
         return
     for given in ({}, {"low": 1}, {"high": 5}):
-        with pytest.raises(BadInput, match=r"low=.* and high=.* public scale of the ratings"):
+        with pytest.raises(InputError, match=r"low=.* and high=.* public scale of the ratings"):
             read_ratings(path, **given)
 
 
@@ -207,7 +207,7 @@ GOOD = "1::10::4::978300760"
 def test_bad_lines_get_one_sentence_with_their_number(lines, says, tmp_path):
     path = tmp_path / "ratings.dat"
     path.write_text("\n".join(lines))
-    with pytest.raises(BadInput, match=says) as caught:
+    with pytest.raises(InputError, match=says) as caught:
         read_ratings(path, low=0.5, high=5)
     assert "\n" not in str(caught.value)
 
@@ -231,11 +231,11 @@ def test_bad_lines_get_one_sentence_with_their_number(lines, says, tmp_path):
     ],
 )
 def test_bad_arguments_are_refused(wrong, says):
-    with pytest.raises(BadInput, match=says):
+    with pytest.raises(InputError, match=says):
         RatingsBandit(**{"path": example(), **wrong})
 
 
 def test_users_who_all_agree_are_refused(tmp_path):
     path = write(tmp_path / "u.data", np.full((5, 4), 3.0), np.ones((5, 4)))
-    with pytest.raises(BadInput, match="users who differ"):
+    with pytest.raises(InputError, match="users who differ"):
         RatingsBandit(path=path, n_actions=2, rank=1)

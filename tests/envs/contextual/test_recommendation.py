@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from dpbandit import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import Recommendation
 
 LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
@@ -114,5 +114,5 @@ def test_the_best_arm_has_no_regret_and_the_others_some():
     ids=str,
 )
 def test_wrong_arguments_are_refused_by_name(wrong):
-    with pytest.raises(BadInput, match=next(iter(wrong))):
+    with pytest.raises(InputError, match=next(iter(wrong))):
         Recommendation(**wrong)

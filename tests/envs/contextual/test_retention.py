@@ -6,13 +6,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from dpbandit import BadInput, certify, compare
+from dpbandit import InputError, certify, compare
 from dpbandit.agents import FTAL, PFTAL, WDPCOCOL, WDPCOCOP
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Simplex
 from dpbandit.envs.convex.corners import Corners
+from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.envs.convex.pricing import ConvexPricing
-from dpbandit.envs.convex.told_losses import OnlineConvex
 from dpbandit.losses import Quadratic
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs.convex import ConvexSpec
@@ -45,15 +45,15 @@ def test_agents_without_a_window_take_the_retention_period(config):
 
 @pytest.mark.parametrize("config", EXPIRING, ids=str)
 def test_a_window_is_needed_and_may_not_be_shorter(config):
-    with pytest.raises(BadInput, match=r"window=None and retention=None\.$"):
+    with pytest.raises(InputError, match=r"window=None and retention=None\.$"):
         certify(config, spec_of(None), accountants=False)
     shorter = type(config)(window=11, noise=config.noise)
-    with pytest.raises(BadInput, match="window=11 >= 12, the rounds for which"):
+    with pytest.raises(InputError, match="window=11 >= 12, the rounds for which"):
         certify(shorter, spec_of(12), accountants=False)
     certify(shorter, spec_of(12, horizon=12), accountants=False)  # nobody expires
     longer = type(config)(window=20, noise=config.noise)
     assert certify(longer, spec_of(12), accountants=False).ledger.window == 20
-    with pytest.raises(BadInput, match="retention=0"):
+    with pytest.raises(InputError, match="retention=0"):
         spec_of(0)
 
 
@@ -91,7 +91,7 @@ def test_gamma_is_another_word_for_k_norm():
     for kind in (WDPCOCOP, WDPCOCOL, PFTAL):
         assert kind(noise="gamma") == kind(noise="k-norm")
         assert kind(noise="gamma").noise == "k-norm"
-        with pytest.raises(BadInput, match="noise='beta'"):
+        with pytest.raises(InputError, match="noise='beta'"):
             kind(noise="beta")
 
 
@@ -131,10 +131,10 @@ def test_cocol_simplex():
 
 def test_corners_refuse_what_they_are_not_for():
     for chances in ((), (0.5, 0.4), (1.5, -0.5)):
-        with pytest.raises(BadInput, match="add up to 1"):
+        with pytest.raises(InputError, match="add up to 1"):
             Corners(chances)
     for loss in (Quadratic(Box(3)), Quadratic(Simplex(2))):
-        with pytest.raises(BadInput, match="3 corners or more"):
+        with pytest.raises(InputError, match="3 corners or more"):
             OnlineConvex(loss=loss, adversary=Corners((0.5, 0.3, 0.2)))
 
 
@@ -142,16 +142,16 @@ def test_corners_refuse_what_they_are_not_for():
 def test_a_reach_bounds_gradients_and_no_more_than_the_domain(reach):
     """Property: admissible targets are within reach and the domain, gradients within L; L is least
     on the ball, and never above that of a loss that knows no reach."""
-    loud = np.random.default_rng(0).standard_normal((200, 4)) * 10
+    extreme = np.random.default_rng(0).standard_normal((200, 4)) * 10
     for domain in (Ball(4), Simplex(4), Box(4)):
         loss, free = Quadratic(domain, reach=reach), Quadratic(domain)
-        c = loss.admissible(loud)
-        x = domain.project(-loud)
+        c = loss.admissible(extreme)
+        x = domain.project(-extreme)
         assert domain.contains(c, 1e-9).all()
         assert np.linalg.norm(c - domain.centre, axis=1).max() <= reach + 1e-9
         assert np.linalg.norm(loss.gradient(x, c), axis=1).max() <= loss.lipschitz + 1e-9
         assert loss.lipschitz == min(free.lipschitz, domain.outer_radius + reach)
-    with pytest.raises(BadInput, match="reach=0"):
+    with pytest.raises(InputError, match="reach=0"):
         Quadratic(Ball(2), reach=0.0)
     spec = ConvexSpec(loss=Quadratic(Ball(5), reach=0.7), feedback="datum", horizon=9)
     assert certify(FTAL(), spec, accountants=False).epsilon == inf

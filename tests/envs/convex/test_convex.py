@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from dpbandit.agents import CONVEX
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, ConcaveBase, Simplex, SubmodularBase
 from dpbandit.envs import ConvexBandit, OnlineConvex
 from dpbandit.envs.adapters import make_problem
+from dpbandit.envs.convex.online_losses import DOMAINS, INSTANCES, LOSSES
 from dpbandit.envs.convex.scenarios import Scenario
-from dpbandit.envs.convex.told_losses import DOMAINS, INSTANCES, LOSSES
 from dpbandit.losses import Kink, Linear, Quadratic, Squared
 from dpbandit.studies.settings import parse_setting
 
@@ -261,7 +261,7 @@ def test_points_outside_are_refused(wrong):
     problem = ConvexBandit(dim=3)
     problem.reset(Streams([0, 1]))
     problem.step(np.array([[1 + 1e-10, 0, 0], [0, -1, 0]]))
-    with pytest.raises(BadInput):
+    with pytest.raises(InputError):
         problem.step(wrong)
 
 
@@ -270,7 +270,7 @@ def test_outside_is_relative_to_the_radius(radius):
     problem = ConvexBandit(dim=3, radius=radius)
     problem.reset(Streams([0]))
     problem.step(np.array([[radius * (1 + 1e-10), 0, 0]]))
-    with pytest.raises(BadInput, match="points of"):
+    with pytest.raises(InputError, match="points of"):
         problem.step(np.array([[radius * (1 + 1e-8), 0, 0]]))
 
 
@@ -288,7 +288,7 @@ def test_agents_stay_inside_tiny_domains(name, domain):
             problem = cls(loss=loss, horizon=60)
             try:
                 agent = CONVEX[name]().make(problem.spec, Streams([0, 1]))
-            except BadInput:  # wants the other feedback, curvature or a projection
+            except InputError:  # wants the other feedback, curvature or a projection
                 continue
             problem.reset(Streams([2, 3]))
             for _ in range(60):
@@ -308,7 +308,7 @@ def test_agents_stay_inside_tiny_domains(name, domain):
 def test_every_loss_meets_every_domain(loss, domain):
     simplices = ("simplex", "hypersimplex")  # a hypersimplex of rank 1 is one
     if loss == "experts" and domain not in simplices:
-        with pytest.raises(BadInput, match="simplex"):
+        with pytest.raises(InputError, match="simplex"):
             ConvexBandit(loss=loss, domain=domain, dim=3)
         return
     problem = ConvexBandit(loss=loss, domain=domain, dim=3, horizon=30)
@@ -361,10 +361,10 @@ def test_problems_can_be_copied_in_mid_episode():
     ids=str,
 )  # fmt: skip
 def test_wrong_arguments_are_refused_by_name(wrong, word):
-    with pytest.raises(BadInput, match=word):
+    with pytest.raises(InputError, match=word):
         ConvexBandit(**wrong)
 
 
 def test_what_a_class_fixes_is_no_argument():
-    with pytest.raises(BadInput, match="feedback"):
-        make_problem("dpbandit.envs.convex.told_losses:ConvexBandit", feedback="datum")
+    with pytest.raises(InputError, match="feedback"):
+        make_problem("dpbandit.envs.convex.online_losses:ConvexBandit", feedback="datum")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ConvexPricing
-from dpbandit.specs.convex import told
+from dpbandit.specs.convex import with_feedback
 
 
 def started(R=16, **arguments):
@@ -42,10 +42,12 @@ def test_both_feedbacks_meet_the_same_customers():
 def test_the_refusal_of_an_agent_names_the_feedback_to_set():
     """It holds for all environments: here the feedback is an argument, elsewhere it is not."""
     spec = ConvexPricing().spec
-    with pytest.raises(BadInput, match=r"or, where it can be set, feedback='datum'\.") as told_so:
-        told(object(), spec, "datum")
+    with pytest.raises(InputError, match=r"or, where it can be set, feedback='datum'\.") as told_so:
+        with_feedback(object(), spec, "datum")
     assert "OnlineConvex" not in str(told_so.value)
-    assert told(object(), ConvexPricing(feedback="datum").spec, "datum").feedback == "datum"
+    assert (
+        with_feedback(object(), ConvexPricing(feedback="datum").spec, "datum").feedback == "datum"
+    )
 
 
 def test_profits_of_the_description():
@@ -96,5 +98,5 @@ def test_range_and_slope_hold_in_play_and_are_nearly_attained():
     ids=str,
 )  # fmt: skip
 def test_wrong_arguments_are_refused(wrong):
-    with pytest.raises(BadInput):
+    with pytest.raises(InputError):
         ConvexPricing(**wrong)

@@ -9,8 +9,8 @@ import pytest
 import dpbandit.envs.experts.adversaries as adversaries
 from dpbandit import compare
 from dpbandit.agents import FollowTheLeader, Hedge
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import Experts
 from dpbandit.envs.adapters import make_problem
 from dpbandit.envs.experts.advice import KINDS
@@ -217,7 +217,7 @@ def test_files_are_tables(tmp_path):
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, sentence):
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         make_problem("dpbandit.envs.experts.advice:Experts", **arguments)
 
 
@@ -225,7 +225,7 @@ def test_actions_that_are_no_experts_are_refused():
     problem = Experts(horizon=3)
     problem.reset(Streams([0, 1]))
     for action in (np.array([0, 16]), np.array([-1, 0]), np.array([0.5, 0]), np.array([0])):
-        with pytest.raises(BadInput):
+        with pytest.raises(InputError):
             problem.step(action)
 
 

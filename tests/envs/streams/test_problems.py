@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import StreamingRegression
 from dpbandit.losses.minimise import frank_wolfe_gap
 from dpbandit.specs.feature_moments import second_moment
@@ -142,7 +142,7 @@ def test_suboptimality(case):
 
 @every_case
 def test_replicas_depend_on_their_seed_only(case):
-    """Batched equals one by one, exactly; users, yardsticks, risks and tests."""
+    """Batched equals one by one, exactly; users, baselines, risks and tests."""
     batch, lone = started(case), StreamingRegression(**case)
     lone.reset(Streams([(1, 2)]).child("environment"))
     theta = nearby(batch)

@@ -6,8 +6,8 @@ import pytest
 
 import dpbandit
 from dpbandit.agents import OGD, PFTAL, NoisyOCO
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.envs import StreamingRegression, tables
 from dpbandit.studies.settings import parse_setting
 
@@ -130,11 +130,11 @@ def test_settings_of_the_command_line():
     ids=str,
 )  # fmt: skip
 def test_wrong_arguments_are_refused_by_name(wrong, word):
-    with pytest.raises(BadInput, match=word):
+    with pytest.raises(InputError, match=word):
         StreamingRegression(**wrong)
 
 
-def test_a_second_episode_has_the_same_yardstick():
+def test_a_second_episode_has_the_same_baseline():
     problem = StreamingRegression(data="oj")
     played(problem, 2)
     best = problem.best_fixed()

@@ -5,8 +5,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import kstest, truncnorm
 
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
 from dpbandit.envs.streams.answers import LinearAnswers, LogisticAnswers, QuantileAnswers
 from dpbandit.envs.streams.features import Features, public_features
@@ -168,7 +168,7 @@ def test_truths(theta):
     ids=str,
 )  # fmt: skip
 def test_wrong_truths_are_refused(wrong, word):
-    with pytest.raises(BadInput, match=word):
+    with pytest.raises(InputError, match=word):
         Truth(BALL, **wrong)
 
 
@@ -185,7 +185,7 @@ def test_digits_without_scikit_learn(monkeypatch):
     digits.cache_clear()
     images.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "sklearn.datasets", None)
-    with pytest.raises(BadInput, match="scikit-learn"):
+    with pytest.raises(InputError, match="scikit-learn"):
         digits(3)
-    with pytest.raises(BadInput, match="digit"):
+    with pytest.raises(InputError, match="digit"):
         digits(10)

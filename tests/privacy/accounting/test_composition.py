@@ -13,7 +13,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.rdp import RdpAccountant
 
 from dpbandit.base.files import plain
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.accounting import zcdp
 from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
 from dpbandit.privacy.accounting.ledger import Ledger
@@ -111,7 +111,7 @@ def test_parallel_rounds_cost_the_dearest():
     mixed = Parallel((LaplaceSpend(0.5), PureSpend.of("p", [0.4])))
     assert (mixed.pure, mixed.rho) == (0.5, 0.125)
     assert mixed.delta(0.1) == max(part.delta(0.1) for part in mixed.parts)
-    with pytest.raises(BadInput, match="no common loss"):
+    with pytest.raises(InputError, match="no common loss"):
         Ledger((mixed, LaplaceSpend(0.1))).delta(0.3)
 
 
@@ -136,7 +136,7 @@ def test_what_expires_cannot_be_promised_for_ever():
     inside = Parallel((GaussianSpend(0.3, "tree"), Expiring(spend, 300)))
     for window in (None, 101):
         for expires in (spend, inside):
-            with pytest.raises(BadInput, match="at most 100"):
+            with pytest.raises(InputError, match="at most 100"):
                 Ledger((expires,), window=window)
 
 

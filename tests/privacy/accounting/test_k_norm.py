@@ -9,9 +9,9 @@ from scipy.fft import irfft, rfft
 from scipy.special import betainc, gammainc, gammainccinv, gammaincinv
 from scipy.stats import gamma
 
-from dpbandit import BadInput
+from dpbandit import InputError
 from dpbandit.base.arrays import norms
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting import gdp
 from dpbandit.privacy.accounting.composition import Composition
 from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
@@ -388,5 +388,5 @@ def test_zcdp_against_opendp(ratio):
     ],
 )
 def test_bad_input_is_named(make):
-    with pytest.raises(BadInput, match="Expected"):
+    with pytest.raises(InputError, match="Expected"):
         make()

@@ -8,8 +8,8 @@ from dp_accounting import GaussianDpEvent, NeighboringRelation
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting import gdp
 from dpbandit.privacy.accounting.ledger import NO_DATA, NO_PRIVACY, Ledger, no_data, no_privacy
 from dpbandit.privacy.accounting.spends import GaussianSpend
@@ -57,7 +57,7 @@ def test_spends_that_are_not_gaussian_stand_alone():
     assert alone.epsilon(0.0) == inf
     report = certificate(alone, claim=(1.0, 1e-5))
     assert (report.mu, report.rho, report.accountants) == (None, inf, {"curve": epsilon})
-    with pytest.raises(BadInput, match="no common loss distribution"):
+    with pytest.raises(InputError, match="no common loss distribution"):
         Ledger((wishart, GaussianSpend(0.1, "gaussian"))).delta(1.0)
 
 
@@ -114,11 +114,13 @@ def test_least_multiplier_is_certified_at_the_claim(kind, epsilon, delta):
         shape = {"horizon": horizon, "refresh_every": every}
         least = least_multiplier(kind, **shape, epsilon=epsilon, delta=delta)
         for factor in (1.0, 0.999):
-            door = noisy_prefix_sum(
+            mechanism = noisy_prefix_sum(
                 kind, statistic, Streams([0]), **shape, noise_multiplier=factor * least
             )
-            report = certificate(Ledger((door.spend,)), claim=(epsilon, delta), accountants=False)
-            if door.leaves == 0:
+            report = certificate(
+                Ledger((mechanism.spend,)), claim=(epsilon, delta), accountants=False
+            )
+            if mechanism.leaves == 0:
                 assert report.epsilon == least == 0
             elif factor == 1:
                 assert epsilon * (1 - 1e-3) <= report.epsilon <= epsilon
@@ -151,18 +153,18 @@ def test_no_noise_is_certified_at_infinity():
     statistic = ClippedVectors(dim=2)
     shape = {"horizon": 10, "refresh_every": 1}
     silent = noisy_prefix_sum(BLT(), statistic, Streams([0]), **shape, noise_multiplier=0.0)
-    for door in (silent, exact_prefix_sum(statistic, **shape)):
-        assert certificate(Ledger((door.spend,)), claim=(inf, 1e-5)).epsilon == inf
+    for mechanism in (silent, exact_prefix_sum(statistic, **shape)):
+        assert certificate(Ledger((mechanism.spend,)), claim=(inf, 1e-5)).epsilon == inf
 
 
 @pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
 def test_delta_zero_is_refused_with_a_sentence(kind):
     """Gaussian noise has no pure epsilon-DP, and a claim must be a claim."""
     shape = {"horizon": 10, "refresh_every": 1}
-    with pytest.raises(BadInput, match=r"delta=0 .*no pure epsilon-DP"):
+    with pytest.raises(InputError, match=r"delta=0 .*no pure epsilon-DP"):
         least_multiplier(kind, **shape, epsilon=1.0, delta=0)
     for epsilon, delta in ((0.0, 1e-5), (-1.0, 1e-5), (float("nan"), 1e-5), (1.0, 1.0), (1.0, -1)):
-        with pytest.raises(BadInput, match=r"Expected (epsilon|delta)="):
+        with pytest.raises(InputError, match=r"Expected (epsilon|delta)="):
             least_multiplier(kind, **shape, epsilon=epsilon, delta=delta)
 
 

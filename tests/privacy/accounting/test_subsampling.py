@@ -7,7 +7,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.stats import norm
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.accounting import gdp
 from dpbandit.privacy.accounting.composition import Composition
 from dpbandit.privacy.accounting.ledger import Ledger
@@ -119,7 +119,7 @@ def test_edges():
     some = SampledGaussianSpend(ratio=0.5, rate=0.1, count=3)
     assert (some.mu, some.pure, some.rho, some.delta(inf)) == (None, inf, 0.375, 0.0)
     for wrong in ({"ratio": -1.0}, {"rate": 1.5}, {"count": 1.5}):
-        with pytest.raises(BadInput):
+        with pytest.raises(InputError):
             SampledGaussianSpend(**{"ratio": 0.5, "rate": 0.1, "count": 3} | wrong)
 
 

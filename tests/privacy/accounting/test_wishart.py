@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import chi2
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.accounting import gdp
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.wishart import (
@@ -211,10 +211,11 @@ def test_tiny_deltas_are_not_rounded_to_nothing(degrees, epsilon):
 
 
 def test_targets_out_of_reach_end_in_a_sentence_or_an_answer():
-    """A delta of 1e-15 or an epsilon of 50 is a legal target: it is met, or refused as BadInput."""
+    """A delta of 1e-15 or an epsilon of 50 is a legal target: it is met, or refused as
+    InputError."""
     for epsilon, delta in ((1.0, 1e-15), (50.0, 1e-5)):
         try:
             k = least_degrees(epsilon, delta, dim=6, nodes=14)
-        except BadInput:
+        except InputError:
             continue
         assert spend(k, 6, 14).delta(epsilon) <= delta

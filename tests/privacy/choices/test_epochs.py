@@ -7,13 +7,13 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import chi2, kstest, laplace
 
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.choices.epochs import EpochSelection
 from dpbandit.privacy.choices.noisy_total import NoisyTotal
 from dpbandit.privacy.choices.selection import BoundedRangeSpend
 from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
-from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.mechanism import BudgetExceededError
 
 R, N = 200, 3
 YES, NO, ZERO = np.ones(R, dtype=bool), np.zeros(R, dtype=bool), np.zeros(R)
@@ -62,7 +62,7 @@ def test_budget_is_one_epoch():
         pick(LOSS, YES, ZERO, YES)
     pick(LOSS, YES, ZERO, NO)
     pick(LOSS, YES, ZERO, NO)
-    with pytest.raises(BudgetExceeded, match="selection 3 of a replica exceeds draws=2"):
+    with pytest.raises(BudgetExceededError, match="selection 3 of a replica exceeds draws=2"):
         pick(LOSS, YES, ZERO, NO)
 
 
@@ -91,7 +91,7 @@ def test_noisy_total():
     assert total.spend.pure == pytest.approx(30)
     exact = NoisyTotal(N, Streams([0]), "total", scale=0.0, draws=1, uses=1)
     assert exact.spend.pure == inf
-    with pytest.raises(BadInput, match=r"shape \(1, 2\) to be \(1, 3\)"):
+    with pytest.raises(InputError, match=r"shape \(1, 2\) to be \(1, 3\)"):
         exact(np.zeros((1, 2)), np.zeros(1, dtype=int), YES[:1])
 
 
@@ -102,7 +102,7 @@ def test_answers_that_are_not_paid_for_are_refused():
     for due in ([True, False], [True, False], [False, True]):
         assert ((total(loss, x, np.array(due)) > -inf) == due).all()
     total(loss, x, np.array([False, True]))
-    with pytest.raises(BudgetExceeded, match="total 3 of a replica exceeds draws=2"):
+    with pytest.raises(BudgetExceededError, match="total 3 of a replica exceeds draws=2"):
         total(loss, x, np.array([True, False]))
 
 
@@ -113,5 +113,5 @@ def test_two_scales_cost_the_larger():
             Streams(range(R)), "svt", epsilon=threshold, query_epsilon=query, uses=1
         )
         assert test.spend.pure == max(threshold, query or 0)
-    with pytest.raises(BadInput, match=r"epsilon=-1.0"):
+    with pytest.raises(InputError, match=r"epsilon=-1.0"):
         SegmentAboveThreshold(Streams([0]), "svt", epsilon=1.0, query_epsilon=-1.0, uses=1)

@@ -9,8 +9,8 @@ import pytest
 from scipy.special import log_softmax, softmax
 from scipy.stats import binom
 
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, SparseRows, project_l1
 from dpbandit.privacy.choices.peeling import (
@@ -19,7 +19,7 @@ from dpbandit.privacy.choices.peeling import (
     least_peeling,
     printed_peeling,
 )
-from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.mechanism import BudgetExceededError
 
 ROWS = SparseRows(
     blocks=3,
@@ -46,11 +46,11 @@ def make(peeling=EXACT, *, seeds=(0, 1), rows=ROWS, **changed):
     return NoisyHardThresholding(rows, peeling, Streams(seeds), **{**settings, **changed})
 
 
-def users(count, replicas, seed, loud=False):
+def users(count, replicas, seed, extreme=False):
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((count, replicas, 4))
     r = rng.uniform(-0.5, 1, (count, replicas))
-    if loud:
+    if extreme:
         x *= rng.choice([0.1, 1.0, 10.0, 1e9, 1e300], size=(count, replicas, 1))
         x[rng.random((count, replicas)) < 0.3] = 1.0  # a corner of the cube, clipped
         x[rng.random((count, replicas)) < 0.05] = rng.choice([np.nan, np.inf])
@@ -60,14 +60,14 @@ def users(count, replicas, seed, loud=False):
 
 @pytest.mark.parametrize("at", [0.0, 0.3, 30.0])
 def test_no_user_moves_a_gradient_further_than_the_bounds(at):
-    """Property: 4,000 pairs of loud users, at three sizes of beta: every coordinate, and the two
+    """Property: 4,000 pairs of extreme users, at three sizes of beta: every coordinate, and the two
     picked ones of every block (of all blocks for two different arms) stay within `moves`; the
     bounds are met to 10 %, so they are not idle."""
     R, picks = 4000, 2
     beta = at * np.random.default_rng(0).standard_normal((R, 3, 4))
     moves = []
     for seed in (1, 2):
-        x, block, r = ROWS.row(*(part[0] for part in users(1, R, seed, loud=True)))
+        x, block, r = ROWS.row(*(part[0] for part in users(1, R, seed, extreme=True)))
         moves.append(ROWS.gradient(x[:, None], block[:, None], r[:, None], beta))
     gap = np.abs(moves[0] - moves[1])
     one, two = gap.max(axis=(1, 2)), np.sqrt(np.square(np.sort(gap)[..., -picks:]).sum(axis=2))
@@ -131,7 +131,7 @@ def test_without_noise_it_is_iterative_hard_thresholding_with_forgetting(peeling
             wanted = direct(*mine, sparsity=2, iterations=3, step_size=2.0, radius=radius)
             np.testing.assert_allclose(releases[last - 1][j], wanted, rtol=0, atol=1e-9)
     assert mechanism._r.size == 0
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceededError):
         mechanism(x[0], a[0], r[0])
 
 
@@ -298,5 +298,5 @@ def test_projection_is_the_nearest_point_of_the_ball():
     ],
 )
 def test_mistakes_are_named(changed, named):
-    with pytest.raises(BadInput, match=named):
+    with pytest.raises(InputError, match=named):
         make(**changed)

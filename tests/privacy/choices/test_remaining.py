@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.choices.remaining import RemainingTopK
-from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.mechanism import BudgetExceededError
 
 
 def test_an_instalment_is_peeling_among_those_who_are_left():
@@ -61,7 +61,7 @@ def test_picks_that_are_not_paid_for_are_refused():
     one_left[0, 1:] = True
     picks = top(np.zeros((2, 5)), np.array([True, False]), one_left)
     np.testing.assert_array_equal(picks, [[0, -1], [-1, -1]])
-    with pytest.raises(BudgetExceeded, match="pick 4 of a replica exceeds most=3"):
+    with pytest.raises(BudgetExceededError, match="pick 4 of a replica exceeds most=3"):
         top(np.zeros((2, 5)), np.array([False, True]), nobody)
-    with pytest.raises(BadInput, match="most=6"):
+    with pytest.raises(InputError, match="most=6"):
         RemainingTopK(5, Streams([0]), "t", k=2, epsilon=0.3, draws=2, uses=3, most=6)

@@ -9,8 +9,8 @@ import pytest
 from scipy.special import log_softmax, softmax
 from scipy.stats import chi2, laplace
 
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.composition import Composition
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.choices.selection import (
@@ -22,7 +22,7 @@ from dpbandit.privacy.choices.selection import (
     PureSpend,
     ReportNoisyMax,
 )
-from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.mechanism import BudgetExceededError
 
 SCORES = np.array([0.0, 0.5, 1.5, 3.0])
 N, EPS, S = len(SCORES), 2.0, 1.5
@@ -183,13 +183,13 @@ def test_budgets():
     """Calls beyond `uses`, and selections of one replica beyond `draws`, raise."""
     one = make(ExponentialMechanism, uses=1)
     one(np.zeros((R, N)))
-    with pytest.raises(BudgetExceeded, match="call 2 exceeds uses=1"):
+    with pytest.raises(BudgetExceededError, match="call 2 exceeds uses=1"):
         one(np.zeros((R, N)))
     few = make(ExponentialMechanism, seeds=[0, 1], uses=9, draws=1)
     assert few.spend.pure == EPS
     few(np.zeros((2, N)), np.array([True, False]))
     few(np.zeros((2, N)), np.array([False, True]))
-    with pytest.raises(BudgetExceeded, match="selection 2 of a replica exceeds draws=1"):
+    with pytest.raises(BudgetExceededError, match="selection 2 of a replica exceeds draws=1"):
         few(np.zeros((2, N)), np.array([False, True]))
     assert make(OneShotTopK, k=3, uses=2).spend.groups == ((EPS, 6),)
     schedule = make(ExponentialMechanism, epsilon=[1.0, 2.0, 1.0], uses=3).spend
@@ -217,14 +217,14 @@ def test_schedule_of_epsilons():
     ],
 )
 def test_bad_input(arguments, message):
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(InputError, match=message):
         make(ExponentialMechanism, **arguments)
 
 
 def test_bad_shapes():
-    with pytest.raises(BadInput, match="k=5"):
+    with pytest.raises(InputError, match="k=5"):
         make(OneShotTopK, k=5)
-    with pytest.raises(BadInput, match=r"shape \(1, 4\) to be \(200, 4\)"):
+    with pytest.raises(InputError, match=r"shape \(1, 4\) to be \(200, 4\)"):
         make(ExponentialMechanism)(SCORES[None])
 
 
@@ -323,5 +323,5 @@ def test_extreme_prices(kind):
     assert Composition(everything.losses(0.1)).delta(9.0) == 1
     assert kind.of("", [1e3] * 3).delta(10.0) == pytest.approx(1)
     assert 0 < kind.of("", [1e-4] * 1000).delta(0.001) < 0.002
-    with pytest.raises(BadInput, match="step=0"):
+    with pytest.raises(InputError, match="step=0"):
         kind.of("", [1.0]).losses(0)

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, expon, laplace
 
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
-from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.mechanism import BudgetExceededError
 
 EPS, THETA, T = 0.6, 3.0, 5
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(10)
@@ -132,7 +132,7 @@ def test_segments_cost_no_more_than_epsilon(noise, expected):
     [("exponential", b) for b in BROKEN] + [("laplace", b) for b in BROKEN[::2]],
 )
 def test_enumeration_catches_broken_segments(noise, broken):
-    """Prey at threshold 3. Laplace noise has no wrong side."""
+    """Broken variants at threshold 3. Laplace noise has no wrong side."""
     assert worst_ratio(Law(*LAWS[noise], broken)) > EPS + 0.05
 
 
@@ -205,20 +205,20 @@ def test_segments_have_the_promised_law(noise):
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_broken_code_has_the_broken_law(broken):
-    """Statistical, prey: what the enumeration catches is the law of code with that very mistake,
-    and not that of ours. False alarm 1e-6 per change of seed."""
-    prey = segment_test()
-    drawn, held = prey._threshold_noise, []
+    """Statistical, broken on purpose: what the enumeration catches is the law of code with that
+    very mistake, and not that of ours. False alarm 1e-6 per change of seed."""
+    broken = segment_test()
+    drawn, held = broken._threshold_noise, []
 
     def begin():
         held[:] = [drawn()]
 
-    prey._threshold_noise = {
+    broken._threshold_noise = {
         "no threshold noise": lambda: np.zeros(R),
         "wrong side": lambda: -drawn(),
         "threshold noise used again": lambda: held[0],
     }[broken]
-    counts = simulated_transcripts(prey, SEQUENCE, begin)
+    counts = simulated_transcripts(broken, SEQUENCE, begin)
     assert p_value(counts, transcript_law(Law(*LAWS["exponential"], broken), SEQUENCE)) > 1e-6
     assert p_value(counts, transcript_law(Law(*LAWS["exponential"]), SEQUENCE)) < 1e-6
 
@@ -265,7 +265,7 @@ def test_no_noise_at_infinite_epsilon():
     assert segment.spend.pure == above.spend.pure == inf
 
 
-def test_losses_are_clipped_at_the_door():
+def test_losses_are_clipped_at_the_mechanism():
     segment = SegmentAboveThreshold(Streams(range(6)), "svt", epsilon=1.0, uses=1, low=-1.0)
     loss = np.array([0.3, 9.0, -9.0, np.nan, np.inf, -np.inf])
     np.testing.assert_array_equal(segment.query(loss), [0.3, 1, -1, -1, -1, -1])
@@ -315,7 +315,7 @@ def test_budgets():
         mechanism.uses = 2
         mechanism(np.zeros(R), np.zeros(R))
         mechanism(np.zeros(R), np.zeros(R))
-        with pytest.raises(BudgetExceeded, match="call 3 exceeds uses=2"):
+        with pytest.raises(BudgetExceededError, match="call 3 exceeds uses=2"):
             mechanism(np.zeros(R), np.zeros(R))
     fired = above_test(runs=3)
     total = sum(fired(np.full(R, 1e9), np.zeros(R)).astype(int) for _ in range(9))
@@ -335,5 +335,5 @@ def test_budgets():
     ],
 )
 def test_bad_input(make, message):
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(InputError, match=message):
         make()

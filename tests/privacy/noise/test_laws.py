@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbandit import BadInput
+from dpbandit import InputError
 from dpbandit.base.arrays import norms
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.noise.generalised_gaussian import GeneralisedGaussian, smoothest, smoothness
 from dpbandit.privacy.noise.laws import (
     Gaussian,
@@ -247,7 +247,7 @@ def test_replicas_do_not_depend_on_their_company(law, shape):
 def test_block_size_changes_speed_never_values(law, shape, ahead, monkeypatch):
     usual = law.sampler(Streams([1, 2]), "noise", shape)
     expected = [usual() for _ in range(300)]
-    monkeypatch.setattr("dpbandit.base.streams._VALUES_AHEAD", ahead)
+    monkeypatch.setattr("dpbandit.base.random_streams._VALUES_AHEAD", ahead)
     other = law.sampler(Streams([1, 2]), "noise", shape)
     assert all((other() == values).all() for values in expected)
 
@@ -321,5 +321,5 @@ def test_extreme_dimensions_are_finite(law, dim):
     ],
 )
 def test_bad_input_is_named(make):
-    with pytest.raises(BadInput, match="Expected"):
+    with pytest.raises(InputError, match="Expected"):
         make()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.noise.samplers import Gaussian, Wishart
 from dpbandit.privacy.statistics.moments import SecondMoments
 

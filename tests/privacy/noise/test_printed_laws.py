@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
 from dpbandit.losses import LinearRegression
 from dpbandit.privacy.accounting.ledger import Ledger
@@ -149,7 +149,7 @@ def test_what_has_no_proof_says_infinity():
         assert (epsilon < 1.0) == proved
         assert proved or epsilon == inf
         assert "printed" in sums.spend.note or proved
-    with pytest.raises(BadInput, match="dim=3"):
+    with pytest.raises(InputError, match="dim=3"):
         printed(loss_of(3, 1.5), norm_index="printed")
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbandit import BadInput
+from dpbandit import InputError
 from dpbandit.privacy import ArmSums
 
 
@@ -23,5 +23,5 @@ def test_no_two_users_move_it_by_more_than_its_sensitivity(low, high):
 
 def test_bounds_are_looked_at():
     for wrong in ({"n_actions": 0}, {"n_actions": 2, "reward_low": 2.0}):
-        with pytest.raises(BadInput):
+        with pytest.raises(InputError):
             ArmSums(**wrong)

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.statistics.directions import SignedDirections
 
 BLOCKS = SignedDirections(n_actions=3, dim=2)
@@ -109,8 +109,8 @@ tiny = (np.array([TINY, 0.0]), 0, 1.0)
 @example(one=(np.array([1e-162, 1e-162]), 0, 1.0), two=tiny)
 @example(one=(np.array([5e-324, 1e-308]), 1, 1.0), two=tiny)
 def test_no_user_moves_it_by_more(statistic, one, two):
-    """Property: loud, silent, integer, infinite and vanishing users are finite and at most 1 long,
-    so that any two of them are at most 2 apart."""
+    """Property: extreme, silent, integer, infinite and vanishing users are finite and at most 1
+    long, so that any two of them are at most 2 apart."""
     a, b = user(statistic, *one), user(statistic, *two)
     for moved in (a, b):
         assert np.isfinite(moved).all()
@@ -151,5 +151,5 @@ def test_replicas_do_not_know_each_other(layout, n_actions, dim):
     ],
 )
 def test_bad_input_gets_one_sentence(fields, sentence):
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         SignedDirections(n_actions=3, dim=2, **fields)

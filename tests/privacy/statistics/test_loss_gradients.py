@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbandit.agents.streams.frank_wolfe import Walk, bounds_of, oracle_of
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.losses import (
     Hinge,
@@ -106,7 +106,7 @@ def test_a_regression_takes_its_short_cut():
         np.testing.assert_allclose(found, direct, rtol=0, atol=1e-14)
 
 
-def loud(loss, rng, count):
+def extreme(loss, rng, count):
     """Users at the bounds, beyond them, broken; answers of both signs."""
     z = rng.standard_normal((count, *loss.datum_shape))
     kind = rng.integers(0, 3, count)  # dense, all alike, one feature
@@ -137,14 +137,15 @@ def points(loss, rng, count, i):
 
 @every_loss
 def test_nobody_moves_the_sum_by_more_than_the_sensitivity(loss):
-    """Property: 20,000 loud pairs in every norm; the bound is nearly attained where it can be."""
+    """Property: 20,000 extreme pairs in every norm; the bound is nearly attained where it can
+    be."""
     rng = np.random.default_rng(1)
     for statistic in clips(loss):
         largest = 0.0
         for i in (1, 2, 3, 50):
             theta, previous = points(loss, rng, 5000, i)
             one, two = (
-                statistic.gradient(theta, previous, np.asarray(i), loud(loss, rng, 5000))
+                statistic.gradient(theta, previous, np.asarray(i), extreme(loss, rng, 5000))
                 for _ in range(2)
             )
             moved = np.linalg.norm(one - two, ord=statistic.order, axis=1)
@@ -170,7 +171,7 @@ def test_a_round_without_a_step_adds_nothing_and_rounds_add_up():
     loss = LOSSES["linear l_1.5"]
     statistic, rng = RecursiveLossGradients(loss=loss, gradient_clip=1.0), np.random.default_rng(0)
     theta, previous = points(loss, rng, 3, 4)
-    z = loud(loss, rng, 3)
+    z = extreme(loss, rng, 3)
     assert not statistic.gradient(theta, previous, np.asarray(0), z).any()
     one = statistic.gradient(theta, previous, np.asarray(4), z)
     two = statistic.gradient(theta, previous, np.asarray(5), z)
@@ -192,5 +193,5 @@ def test_a_round_without_a_step_adds_nothing_and_rounds_add_up():
     ids=str,
 )
 def test_bad_settings_are_refused(wrong):
-    with pytest.raises(BadInput):
+    with pytest.raises(InputError):
         RecursiveLossGradients(**{"loss": LOSSES["logistic"], **wrong})

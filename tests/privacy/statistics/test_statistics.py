@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import differential_evolution
 
 from dpbandit.base.arrays import clip_norm
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.statistics.moments import ClippedVectors, Moments, SecondMoments
 
 QUIET = settings(derandomize=True, deadline=None, max_examples=150)
@@ -233,19 +233,19 @@ def test_clipped_vectors(sent, bound):
         assert np.isfinite(raw).all() or (total == 0).all()
     assert np.linalg.norm(one - two) <= statistic.sensitivity * (1 + 1e-12)
     np.testing.assert_allclose(measured(statistic, x), one + two, rtol=1e-12)
-    loud = np.array([[[1e9, 0, 0]]])
-    distance = np.linalg.norm(measured(statistic, loud) - measured(statistic, -loud))
+    extreme = np.array([[[1e9, 0, 0]]])
+    distance = np.linalg.norm(measured(statistic, extreme) - measured(statistic, -extreme))
     assert distance == pytest.approx(statistic.sensitivity, rel=1e-12)
 
 
 def test_bad_input():
     """Sentences, not tracebacks, for bounds that cannot bound."""
     for bad in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(BadInput, match=r"Expected bound=.* > 0"):
+        with pytest.raises(InputError, match=r"Expected bound=.* > 0"):
             ClippedVectors(dim=2, bound=bad)
-        with pytest.raises(BadInput, match=r"Expected context_bound=.* > 0"):
+        with pytest.raises(InputError, match=r"Expected context_bound=.* > 0"):
             moments(C=bad)
-    with pytest.raises(BadInput, match="disjoint, joint or shared"):
+    with pytest.raises(InputError, match="disjoint, joint or shared"):
         moments("private")
 
 

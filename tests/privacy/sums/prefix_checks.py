@@ -6,7 +6,7 @@ from math import sin
 import numpy as np
 from scipy.stats import chi2
 
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.noise.samplers import Gaussian
 from dpbandit.privacy.statistics.moments import ClippedVectors
@@ -53,16 +53,16 @@ def prefix_matrix(m):
 
 def check_noiseless(make, most=200):
     """Oracle: without noise the releases are numpy's cumsum for every m, and one call more than
-    the m leaves would be refused by the door already (None)."""
+    the m leaves would be refused by the mechanism already (None)."""
     users = np.random.default_rng(0).integers(-9, 9, (most + 1, 3, 2)).astype(float)
     sums = users.cumsum(axis=0)
     for m in range(1, most + 1):
         noise = make(lambda: np.zeros((3, 2)), 0.0, m)
-        door = PrefixSum(WIDE, noise, GaussianSpend(0, ""), horizon=m + 1)
+        mechanism = PrefixSum(WIDE, noise, GaussianSpend(0, ""), horizon=m + 1)
         for t in range(m):
-            assert (door(users[t]) == sums[t]).all()
-        assert door(users[m]) is None
-        assert door.stddev == 0
+            assert (mechanism(users[t]) == sums[t]).all()
+        assert mechanism(users[m]) is None
+        assert mechanism.stddev == 0
 
 
 def check_batches(make):
@@ -71,7 +71,7 @@ def check_batches(make):
     ticks, rounds = count(1), np.ones((1, 2))
     noise = make(lambda: np.zeros((1, 2)), 1.0, leaves(27, 4))
     called = []
-    door = PrefixSum(
+    mechanism = PrefixSum(
         WIDE,
         lambda: (called.append(next(ticks)), noise())[1],
         GaussianSpend(0, ""),
@@ -79,7 +79,7 @@ def check_batches(make):
         refresh_every=4,
     )
     for t in range(1, 28):
-        release = door(rounds)
+        release = mechanism(rounds)
         assert (release is not None) == (t % 4 == 0 and t <= 24)
         assert len(called) == min(t // 4, 6)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.linalg import toeplitz
 
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Draws
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Draws
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.sums import prefix_sums as module
 from dpbandit.privacy.sums.calibrate import least_multiplier
@@ -87,7 +87,7 @@ def test_blt_refuses_more_than_a_million_releases():
     """A million is served, one more is refused by the norm and by the calibration alike."""
     target = {"refresh_every": 1, "epsilon": 1.0, "delta": 1e-5}
     assert least_multiplier(BLT(), horizon=10**6 + 1, **target) > 0
-    with pytest.raises(BadInput, match="at most 1000000"):
+    with pytest.raises(InputError, match="at most 1000000"):
         least_multiplier(BLT(), horizon=10**6 + 2, **target)
     assert least_multiplier(Tree(), horizon=10**6 + 2, **target) > 0
 

@@ -5,8 +5,8 @@ from math import inf, sqrt
 import numpy as np
 import pytest
 
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting import gdp
 from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
 from dpbandit.privacy.accounting.least_noise import least_noise
@@ -40,12 +40,12 @@ def test_least_noise_is_certified_at_the_target(process, law, delta):
     target = {"horizon": 65, "refresh_every": 2}
     wanted = {"epsilon": 1.0, "delta": delta, "law": law, "dim": 3}
     if law == "gaussian" and delta == 0:
-        with pytest.raises(BadInput, match="no pure"):
+        with pytest.raises(InputError, match="no pure"):
             least_multiplier(process, **target, **wanted)
         return
     least = least_multiplier(process, **target, **wanted)
     for factor in (1.0, 0.999):
-        door = noisy_prefix_sum(
+        mechanism = noisy_prefix_sum(
             process,
             ClippedVectors(3),
             Streams([0]),
@@ -53,7 +53,7 @@ def test_least_noise_is_certified_at_the_target(process, law, delta):
             noise_multiplier=factor * least,
             law=law,
         )
-        ledger = Ledger((door.spend,), window=16 if process in WINDOWS else None)
+        ledger = Ledger((mechanism.spend,), window=16 if process in WINDOWS else None)
         assert (ledger.delta(1.0) <= delta) == (factor == 1.0)
 
 
@@ -63,10 +63,10 @@ def test_the_noise_has_the_size_it_says(process, law):
     release with several nodes. 6 standard errors (heavy tails allowed for): false alarm below 1e-6
     a case; 5 % off in scale is caught (asserted: 10 % in variance is more than the tolerance)."""
     shape = {"horizon": 17, "refresh_every": 1, "noise_multiplier": 2.0, "law": law}
-    door = noisy_prefix_sum(process, ClippedVectors(3, 0.7), Streams(range(4000)), **shape)
+    mechanism = noisy_prefix_sum(process, ClippedVectors(3, 0.7), Streams(range(4000)), **shape)
     for _ in range(13):
-        release = door(np.zeros((4000, 3)))
-    ratio = np.square(release / door.stddev)
+        release = mechanism(np.zeros((4000, 3)))
+    ratio = np.square(release / mechanism.stddev)
     error = 6 * ratio.mean(axis=1).std() / sqrt(4000)
     assert abs(ratio.mean() - 1) < error < 0.1
 
@@ -115,11 +115,11 @@ def test_delta_buys_noise_for_a_k_norm_tree():
 
 def test_combinations_that_do_not_exist_are_refused():
     shape = {"horizon": 10, "refresh_every": 1, "epsilon": 1.0, "delta": 1e-5}
-    with pytest.raises(BadInput, match=r"gaussian for BLT\(\)"):
+    with pytest.raises(InputError, match=r"gaussian for BLT\(\)"):
         least_multiplier(BLT(), **shape, law="laplace")
-    with pytest.raises(BadInput, match=r"gaussian for SquareRoot\(\)"):
+    with pytest.raises(InputError, match=r"gaussian for SquareRoot\(\)"):
         least_multiplier(SquareRoot(), **shape, law="k-norm")
-    with pytest.raises(BadInput, match="window=None"):
+    with pytest.raises(InputError, match="window=None"):
         Window(None)
-    with pytest.raises(BadInput, match="did you mean tree"):
+    with pytest.raises(InputError, match="did you mean tree"):
         process_named("tre")

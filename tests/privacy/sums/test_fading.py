@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, norm
 
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
-from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.sums import fading as module
 from dpbandit.privacy.sums.fading import (
@@ -46,9 +46,9 @@ def make(statistic=WIDE, seeds=(1, 2, 3), *, ends, fade, multiplier=0.0, horizon
     )
 
 
-def releases(door, users):
+def releases(mechanism, users):
     """The rounds (from 1) that released, and what they did, (m, R, ...)."""
-    out = {t: door(user) for t, user in enumerate(users, 1)}
+    out = {t: mechanism(user) for t, user in enumerate(users, 1)}
     shown = {t: release for t, release in out.items() if release is not None}
     return list(shown), np.array(list(shown.values()))
 
@@ -79,8 +79,10 @@ def test_summing_in_blocks_of_64_changes_no_value(block, monkeypatch):
 
     def shown(size):
         monkeypatch.setattr(module, "_BLOCK", size)
-        door = make(statistic, (1, 2), ends=(5, 100, 419), fade=0.7, multiplier=1.0, horizon=420)
-        return np.array([r for r in (door(*user) for user in rounds) if r is not None])
+        mechanism = make(
+            statistic, (1, 2), ends=(5, 100, 419), fade=0.7, multiplier=1.0, horizon=420
+        )
+        return np.array([r for r in (mechanism(*user) for user in rounds) if r is not None])
 
     np.testing.assert_allclose(shown(block), shown(64), rtol=1e-12, atol=1e-12)
 
@@ -97,8 +99,8 @@ def test_noise_is_the_stream_scaled_in_units():
     for fade in (0.0, 0.7):
         exact, noisy = (
             [
-                door(*user)
-                for door in (
+                mechanism(*user)
+                for mechanism in (
                     make(statistic, (4, 5), ends=(2, 70, 80), fade=fade, multiplier=multiplier),
                 )
                 for user in rounds[:80]
@@ -124,13 +126,13 @@ def correlated(a, b):
 
 
 def test_noise_is_white_across_releases_and_as_large_as_promised():
-    """Statistical: 4 releases of 20,000 coordinates of a door fed zeros. Chi-square for the size,
-    sum of products for each of 6 pairs; false alarm 1e-6 each, 1e-5 in all. Power, asserted: 5 %
-    off in scale, and noise of which a tenth is carried over to the next release, are caught."""
+    """Statistical: 4 releases of 20,000 coordinates of a mechanism fed zeros. Chi-square for the
+    size, sum of products for each of 6 pairs; false alarm 1e-6 each, 1e-5 in all. Power, asserted:
+    5 % off in scale, and noise of which a tenth is carried over to the next release, are caught."""
     statistic = ClippedVectors(dim=20_000, bound=0.25)
-    door = make(statistic, (5,), ends=(1, 2, 3, 4), fade=0.7, multiplier=6.0)
-    _, noise = releases(door, np.zeros((4, 1, 20_000)))
-    assert door.stddev == 6.0 * 0.5
+    mechanism = make(statistic, (5,), ends=(1, 2, 3, 4), fade=0.7, multiplier=6.0)
+    _, noise = releases(mechanism, np.zeros((4, 1, 20_000)))
+    assert mechanism.stddev == 6.0 * 0.5
     for N in noise:
         assert two_sided(N, 3.0) > 1e-6
         assert two_sided(N, 1.05 * 3.0) < 1e-6
@@ -159,9 +161,11 @@ def test_column_norm_by_brute_force():
 def test_ledger_has_the_mu_of_the_dense_matrix(m, fade, late):
     """Oracle: mu = sensitivity max_b |A e_b| / stddev over the releases before the horizon only."""
     ends = tuple(range(4, 4 * (m + late) + 1, 4))
-    door = make(ends=ends, fade=fade, multiplier=1.7, horizon=4 * m + 1)
+    mechanism = make(ends=ends, fade=fade, multiplier=1.7, horizon=4 * m + 1)
     longest = np.linalg.norm(toeplitz(m, fade), axis=0).max()
-    assert door.spend.mu == pytest.approx(door.sensitivity * longest / door.stddev, rel=1e-12)
+    assert mechanism.spend.mu == pytest.approx(
+        mechanism.sensitivity * longest / mechanism.stddev, rel=1e-12
+    )
     assert make(ends=ends, fade=fade, horizon=4 * m + 1).spend.mu == inf
 
 
@@ -174,14 +178,14 @@ def test_noise_moved_along_a_column_hides_a_user(fade):
     A = toeplitz(4, fade)
 
     def run(z, changed=0):
-        door = make(ClippedVectors(1, 5e8), (0,), ends=ends, fade=fade, multiplier=1e-9)
-        assert door.stddev == 1.0
+        mechanism = make(ClippedVectors(1, 5e8), (0,), ends=ends, fade=fade, multiplier=1e-9)
+        assert mechanism.stddev == 1.0
         source = iter(z)
-        door._normals = lambda: np.array([[next(source)]])
+        mechanism._normals = lambda: np.array([[next(source)]])
         last, shown = 0.0, []
         for t in range(1, 10):
             x = sin(0.3 * last + t) + (1.5 if t == changed else 0.0)
-            release = door(np.array([[x]]))
+            release = mechanism(np.array([[x]]))
             if release is not None:
                 last = release.item()
                 shown.append(last)
@@ -201,35 +205,35 @@ def test_nothing_is_released_at_or_after_the_horizon(horizon):
     """Golden, by hand: ends 4, 10, 20 of 9, 10 rounds release after 4 only; of 11 after 4 and 10;
     of 30 after all three. Raw rounds after the last release are not even kept; call T + 1 raises.
     """
-    door = make(ends=(4, 10, 20), fade=0.5, multiplier=1.0, horizon=horizon)
-    rounds, _ = releases(door, np.ones((horizon, 3, 2)))
+    mechanism = make(ends=(4, 10, 20), fade=0.5, multiplier=1.0, horizon=horizon)
+    rounds, _ = releases(mechanism, np.ones((horizon, 3, 2)))
     expected = {9: [4], 10: [4], 11: [4, 10], 30: [4, 10, 20]}[horizon]
     assert rounds == expected == list(released_ends((4, 10, 20), horizon))
-    assert door.spend.mu == pytest.approx(column_norm(len(expected), 0.5))
-    assert door._held == 0
-    with pytest.raises(BudgetExceeded, match=f"call {horizon + 1} exceeds uses={horizon}"):
-        door(np.ones((3, 2)))
+    assert mechanism.spend.mu == pytest.approx(column_norm(len(expected), 0.5))
+    assert mechanism._held == 0
+    with pytest.raises(BudgetExceededError, match=f"call {horizon + 1} exceeds uses={horizon}"):
+        mechanism(np.ones((3, 2)))
 
 
 def test_a_horizon_without_releases_costs_nothing():
-    door = make(ends=(5,), fade=0.5, multiplier=0.0, horizon=5)
-    assert releases(door, np.ones((5, 3, 2)))[0] == []
-    assert door.spend.mu == 0
+    mechanism = make(ends=(5,), fade=0.5, multiplier=0.0, horizon=5)
+    assert releases(mechanism, np.ones((5, 3, 2)))[0] == []
+    assert mechanism.spend.mu == 0
     assert least_fading_multiplier(0, 0.5, epsilon=1.0, delta=1e-5) == 0.0
 
 
-def test_the_door_shows_its_query_in_units_and_integers_round_nobody():
+def test_the_mechanism_shows_its_query_in_units_and_integers_round_nobody():
     """Oracle: with fade 0 and one batch the release is the sum of the queries times the units,
     also where the first user sent integers."""
     statistic, rng = SecondMoments(n_actions=2, dim=2, context_bound=3.0), np.random.default_rng(4)
-    door, total = make(statistic, ends=(5,), fade=0.0), 0.0
+    mechanism, total = make(statistic, ends=(5,), fade=0.0), 0.0
     for t in range(5):
         x, action, reward = rng.standard_normal((3, 2)) * 4, rng.integers(0, 2, 3), rng.random(3)
         user = (x.round().astype(int) if t == 0 else x), action, reward
-        query = door.query(*user)
+        query = mechanism.query(*user)
         assert np.linalg.norm(query.reshape(3, -1), axis=1).max() <= sqrt(2) * (1 + 1e-12)
         total = total + query * statistic.units
-        release = door(*user)
+        release = mechanism(*user)
     np.testing.assert_allclose(release, total, rtol=1e-12, atol=1e-14)
 
 
@@ -240,8 +244,8 @@ def test_replicas_do_not_depend_on_their_company(dim):
 
     def shown(chosen):
         seeds = [10 + i for i in chosen]
-        door = make(ClippedVectors(dim), seeds, ends=(3, 150, 199), fade=0.7, multiplier=2.0)
-        return releases(door, users[:199, chosen])[1]
+        mechanism = make(ClippedVectors(dim), seeds, ends=(3, 150, 199), fade=0.7, multiplier=2.0)
+        return releases(mechanism, users[:199, chosen])[1]
 
     groups = [shown(chosen) for chosen in ([0, 1], [2, 3, 4], [5])]
     np.testing.assert_array_equal(shown([0, 1, 2, 3, 4, 5]), np.concatenate(groups, axis=1))
@@ -254,8 +258,8 @@ def test_least_multiplier_spends_exactly_epsilon(epsilon, delta, m, fade):
     """Inversion: the ledger's epsilon is the target, never more; with fade 0 neither m nor T
     matters, because each user is in one release."""
     multiplier = least_fading_multiplier(m, fade, epsilon=epsilon, delta=delta)
-    door = make(ends=tuple(range(1, m + 1)), fade=fade, multiplier=multiplier)
-    spent = epsilon_of(door.spend.mu, delta)
+    mechanism = make(ends=tuple(range(1, m + 1)), fade=fade, multiplier=multiplier)
+    spent = epsilon_of(mechanism.spend.mu, delta)
     assert epsilon * (1 - 1e-6) < spent <= epsilon
     if fade == 0:
         assert multiplier == 1 / mu_of(epsilon, delta)
@@ -310,5 +314,5 @@ def test_growing_batches_by_hand():
     ],
 )
 def test_bad_input_gets_one_sentence(call, sentence):
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         call()

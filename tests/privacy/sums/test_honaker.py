@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.sums.honaker import HonakerNoise
 from dpbandit.privacy.sums.prefix_sums import TreeNoise
 from tests.privacy.sums.prefix_checks import (
@@ -114,5 +114,5 @@ def test_one_release_too_many_is_refused():
     noise = HonakerNoise(lambda: np.zeros(1), stddev=1.0, leaves=5)
     for _ in range(5):
         noise()
-    with pytest.raises(BadInput, match="calibrated for 5 releases, not more"):
+    with pytest.raises(InputError, match="calibrated for 5 releases, not more"):
         noise()

@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.sums.honaker import HonakerNoise
 from dpbandit.privacy.sums.k_ary import KAryNoise, best_arity, levels, nodes_in_use
 from dpbandit.privacy.sums.prefix_sums import TreeNoise
@@ -165,8 +165,8 @@ def test_bad_input_is_refused():
     noise = KAryNoise(lambda: np.zeros(1), stddev=1.0, leaves=5)
     for _ in range(5):
         noise()
-    with pytest.raises(BadInput, match="calibrated for 5 releases, not more"):
+    with pytest.raises(InputError, match="calibrated for 5 releases, not more"):
         noise()
-    with pytest.raises(BadInput, match="arity=1 to be a whole number >= 2"):
+    with pytest.raises(InputError, match="arity=1 to be a whole number >= 2"):
         KAryNoise(lambda: np.zeros(1), stddev=1.0, leaves=5, arity=1)
     assert HonakerNoise.nodes_per_leaf(5) == KAryNoise.nodes_per_leaf(5, 2) == 3

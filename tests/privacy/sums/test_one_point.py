@@ -7,12 +7,12 @@ import pytest
 from scipy.stats import chi2
 
 from dpbandit.base.arrays import norms
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Hypersimplex
 from dpbandit.privacy.accounting.k_norm import LaplaceSpend
 from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.privacy.sums.one_point import LocalSums, LocalValues, OnePointEstimates
 from dpbandit.privacy.sums.prefix_sums import ExactNoise, PrefixSum
 
@@ -43,17 +43,17 @@ def test_estimates_are_what_the_definition_says():
 
 def test_sensitivity_is_attained_and_never_passed():
     """W k / zeta = 3 x 3 / 0.25, between the two ends of the range, whatever the offset."""
-    loud = np.array([-1e9, -1.0, np.nan, 0.3, 2.0, 1e300, np.inf])
+    extreme = np.array([-1e9, -1.0, np.nan, 0.3, 2.0, 1e300, np.inf])
     u = sphere(1, 1, 7, 3)
     for offset in (0.0, 0.5, -4.0):
         statistic = estimates(offset=offset)
         assert statistic.sensitivity == 36
         moves = [
-            np.linalg.norm(statistic.total(loud[None], u) - statistic.total(y[None], u), axis=1)
-            for y in (np.roll(loud, i) for i in range(7))
+            np.linalg.norm(statistic.total(extreme[None], u) - statistic.total(y[None], u), axis=1)
+            for y in (np.roll(extreme, i) for i in range(7))
         ]
         assert np.max(moves) == pytest.approx(36, rel=1e-12)
-        assert np.linalg.norm(statistic.total(loud[None], u), axis=1).max() <= statistic.bound
+        assert np.linalg.norm(statistic.total(extreme[None], u), axis=1).max() <= statistic.bound
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -115,7 +115,7 @@ def test_local_values_are_clipped_and_shifted():
 
 def test_local_values_of_a_wrong_shape_are_refused():
     """Values (R, 1) beside noise (R,) make (R, R): each value released R times."""
-    with pytest.raises(BadInput, match="shape"):
+    with pytest.raises(InputError, match="shape"):
         local(4)(np.ones((4, 1)))
 
 
@@ -143,7 +143,7 @@ def test_local_values_cost_one_release_for_every_horizon():
     values = local(uses=2)
     values(np.zeros(2))
     values(np.zeros(2))
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceededError):
         values(np.zeros(2))
 
 
@@ -165,5 +165,5 @@ def test_local_sums_without_noise_are_exact_prefix_sums():
     [{"dim": 0}, {"zeta": 0.0}, {"zeta": -1.0}, {"low": 2.0}, {"high": inf}, {"offset": np.nan}],
 )
 def test_impossible_settings_are_refused(wrong):
-    with pytest.raises(BadInput, match="Expected"):
+    with pytest.raises(InputError, match="Expected"):
         estimates(**wrong)

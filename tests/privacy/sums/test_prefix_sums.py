@@ -1,4 +1,4 @@
-"""Prefix sums: the door, its noise, and trees against the binary digits of t."""
+"""Prefix sums: the mechanism, its noise, and trees against the binary digits of t."""
 
 from math import sqrt
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.sums import prefix_sums as module
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum, noisy_prefix_sum
@@ -34,10 +34,12 @@ def test_noiseless_tree_is_cumsum(every):
     for m in range(1, 301):
         horizon = m * every + 1 + m % every  # all horizons with m leaves take their turn
         tree = TreeNoise(lambda: np.zeros((3, 2)), stddev=0.0)
-        door = PrefixSum(WIDE, tree, GaussianSpend(0, ""), horizon=horizon, refresh_every=every)
-        assert door.leaves == leaves(horizon, every) == m
+        mechanism = PrefixSum(
+            WIDE, tree, GaussianSpend(0, ""), horizon=horizon, refresh_every=every
+        )
+        assert mechanism.leaves == leaves(horizon, every) == m
         for t in range(horizon):
-            release = door(users[t])
+            release = mechanism(users[t])
             if (t + 1) % every == 0 and (t + 1) // every <= m:
                 assert (release == sums[t]).all()
             else:
@@ -48,23 +50,23 @@ def test_noiseless_tree_is_cumsum(every):
 def test_call_after_the_last_is_refused(kind):
     """Golden, by hand: T = 8, k = 2 gives m = 3 useful releases after rounds 2, 4, 6 (the one after
     round 8 precedes no action); call 9 raises."""
-    door = noisy_prefix_sum(
+    mechanism = noisy_prefix_sum(
         kind, WIDE, Streams([1, 2]), horizon=8, refresh_every=2, noise_multiplier=1.0
     )
-    released = [door(np.ones((2, 2))) is not None for _ in range(8)]
+    released = [mechanism(np.ones((2, 2))) is not None for _ in range(8)]
     assert released == [False, True] * 3 + [False, False]
-    with pytest.raises(BudgetExceeded, match="call 9 exceeds uses=8"):
-        door(np.ones((2, 2)))
+    with pytest.raises(BudgetExceededError, match="call 9 exceeds uses=8"):
+        mechanism(np.ones((2, 2)))
 
 
 @pytest.mark.parametrize("wrong", [(2, 1), (2,), (2, 2, 2)])
 def test_rounds_of_a_wrong_shape_are_refused(wrong):
     """Broadcast over the noise, one number would be released twice for the price of one."""
-    door = noisy_prefix_sum(
+    mechanism = noisy_prefix_sum(
         Tree(), WIDE, Streams([1, 2]), horizon=8, refresh_every=1, noise_multiplier=1.0
     )
-    with pytest.raises(BadInput, match="shape"):
-        door(np.ones(wrong))
+    with pytest.raises(InputError, match="shape"):
+        mechanism(np.ones(wrong))
 
 
 def test_leaves_by_hand():
@@ -109,38 +111,39 @@ def test_nodes_of_one_release_popcount():
     ("kind", "last"), [(Tree(), 7), (Tree(), 23), (BLT(), 5), (BLT(), 40)], ids=str
 )
 def test_released_noise_has_the_reported_size(kind, last, shape):
-    """Statistical: chi-square over 20,000 coordinates of a door fed zeros, for the size `.stddev`
-    reports. False alarm 1e-6 per case and change of seed; a scale 5 % off is caught (asserted)."""
+    """Statistical: chi-square over 20,000 coordinates of a mechanism fed zeros, for the size
+    `.stddev` reports. False alarm 1e-6 per case and change of seed; a scale 5 % off is caught
+    (asserted)."""
     if shape == "vectors":
         statistic, user = ClippedVectors(dim=20_000, bound=0.25), (np.zeros((1, 20_000)),)
     else:
         statistic = SecondMoments(n_actions=4_000, dim=2, context_bound=3.0, reward_high=0.5)
         user = (np.zeros((1, 2)), np.zeros(1, dtype=int), np.zeros(1))
-    door = noisy_prefix_sum(
+    mechanism = noisy_prefix_sum(
         kind, statistic, Streams([5]), horizon=64, refresh_every=1, noise_multiplier=6.0
     )
     for _ in range(last):
-        noise = door(*user) / statistic.units
+        noise = mechanism(*user) / statistic.units
     column = np.cumsum([1.0, *(module._INV_SCALE @ module._INV_DECAY[:, None] ** range(last - 1))])
     by_hand = sqrt(last.bit_count()) if kind == Tree() else np.linalg.norm(column)  # of A C^-1
     size = 6.0 * by_hand * (0.5 if shape == "vectors" else sqrt(4.5))  # times the sensitivity
-    assert door.stddev == pytest.approx(size, rel=1e-12)
+    assert mechanism.stddev == pytest.approx(size, rel=1e-12)
     assert two_sided(noise, size) > 1e-6
     assert two_sided(noise, 1.05 * size) < 1e-6
     assert two_sided(noise, 0.95 * size) < 1e-6
 
 
-def test_the_door_shows_its_query_in_units():
+def test_the_mechanism_shows_its_query_in_units():
     """Oracle: what the sensitivity bounds is the clipped round in units, the release is the sum of
     rounds itself: exact releases of 5 rounds are the cumulated queries times the units."""
     statistic, rng = SecondMoments(n_actions=2, dim=2, context_bound=3.0), np.random.default_rng(4)
-    door, total = exact_prefix_sum(statistic, horizon=6, refresh_every=1), 0.0
+    mechanism, total = exact_prefix_sum(statistic, horizon=6, refresh_every=1), 0.0
     for _ in range(5):
         user = rng.standard_normal((3, 2)) * 4, rng.integers(0, 2, 3), rng.standard_normal(3)
-        query = door.query(*user)
+        query = mechanism.query(*user)
         assert np.linalg.norm(query.reshape(3, -1), axis=1).max() <= sqrt(2) * (1 + 1e-12)
         total = total + query * statistic.units
-        np.testing.assert_allclose(door(*user), total, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(mechanism(*user), total, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("dim", [1, 3])
@@ -150,7 +153,7 @@ def test_replicas_do_not_depend_on_their_company(kind, dim):
     users = np.random.default_rng(2).standard_normal((50, 6, dim))
 
     def releases(chosen):
-        door = noisy_prefix_sum(
+        mechanism = noisy_prefix_sum(
             kind,
             ClippedVectors(dim=dim),
             Streams([10 + i for i in chosen]),
@@ -158,7 +161,7 @@ def test_replicas_do_not_depend_on_their_company(kind, dim):
             refresh_every=1,
             noise_multiplier=2.0,
         )
-        return np.array([door(users[t, chosen]) for t in range(50)])
+        return np.array([mechanism(users[t, chosen]) for t in range(50)])
 
     groups = [releases(chosen) for chosen in ([0, 1], [2, 3, 4], [5])]
     assert (releases([0, 1, 2, 3, 4, 5]) == np.concatenate(groups, axis=1)).all()

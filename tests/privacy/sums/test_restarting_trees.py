@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbandit.base.streams import Streams
-from dpbandit.privacy.mechanism import BudgetExceeded
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.privacy.noise.laws import Gaussian
 from dpbandit.privacy.sums.prefix_sums import TreeNoise
 from dpbandit.privacy.sums.restarting_trees import RestartingTrees
@@ -78,19 +78,19 @@ def test_what_a_round_costs():
     assert trees(scale=0.0).spend.mu == inf
 
 
-def test_users_at_the_door():
-    """Two users as loud as can be move the input by sqrt(B) at most, whatever they send; nobody is
-    -1 and loses nothing."""
+def test_users_at_the_mechanism():
+    """Two users as extreme as can be move the input by sqrt(B) at most, whatever they send; nobody
+    is -1 and loses nothing."""
     made, chosen = trees(1, 4), np.array([[3, 0, 2, 1]])
-    loud = [np.full((1, 4), v) for v in (np.nan, -np.inf, -7.0, 0.0, 1.0, 1e300)]
-    queries = [made.query(losses, chosen) for losses in loud]
+    extreme = [np.full((1, 4), v) for v in (np.nan, -np.inf, -7.0, 0.0, 1.0, 1e300)]
+    queries = [made.query(losses, chosen) for losses in extreme]
     moves = [np.linalg.norm(a - b) for a in queries for b in queries]
     assert max(moves) == made.sensitivity == 2.0
     few = made.query(np.ones((1, 4)), np.array([[3, -1, 2, -1]]))
     np.testing.assert_array_equal(few, [[1.0, 0.0, 1.0, 0.0]])
     once, no = trees(T=1), np.array([False])
     assert once(np.ones((1, 1)), np.zeros((1, 1), dtype=int), no) is None
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceededError):
         once(np.ones((1, 1)), np.zeros((1, 1), dtype=int), no)
 
 

@@ -5,7 +5,7 @@ from math import inf, log, sqrt
 import numpy as np
 import pytest
 
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.statistics.moments import SecondMoments
 from dpbandit.privacy.sums.certified_sums import Target, tail_bound
 from dpbandit.privacy.sums.shariff_sheffet import ShariffSheffet

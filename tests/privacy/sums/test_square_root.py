@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import toeplitz
 
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
@@ -61,9 +61,9 @@ def test_it_reports_the_norm_of_its_row():
 
 @pytest.mark.parametrize("last", [1, 6, 40])
 def test_released_noise_has_the_reported_size(last):
-    """Statistical: chi-square over 20,000 coordinates of a door fed zeros. False alarm 1e-6 a case
-    and change of seed; a scale 5 % off is caught (asserted)."""
-    door = noisy_prefix_sum(
+    """Statistical: chi-square over 20,000 coordinates of a mechanism fed zeros. False alarm 1e-6 a
+    case and change of seed; a scale 5 % off is caught (asserted)."""
+    mechanism = noisy_prefix_sum(
         SquareRoot(),
         ClippedVectors(dim=20_000, bound=0.25),
         Streams([5]),
@@ -72,9 +72,9 @@ def test_released_noise_has_the_reported_size(last):
         noise_multiplier=6.0,
     )
     for _ in range(last):
-        noise = door(np.zeros((1, 20_000)))
+        noise = mechanism(np.zeros((1, 20_000)))
     size = 6.0 * 0.5 * np.linalg.norm(root(last)[-1])
-    assert door.stddev == pytest.approx(size, rel=1e-12)
+    assert mechanism.stddev == pytest.approx(size, rel=1e-12)
     assert two_sided(noise, size) > 1e-6
     assert min(two_sided(noise, 1.05 * size), two_sided(noise, 0.95 * size)) < 1e-6
 

@@ -5,7 +5,7 @@ import pytest
 
 from dpbandit import certify
 from dpbandit.agents import DPHDB
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.sums.prefix_sums import BLTNoise
 from dpbandit.privacy.sums.staggered import StaggeredNoise
 from dpbandit.specs.protocols import ContextualSpec

@@ -5,8 +5,8 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from dpbandit.base.inputs import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.statistics.moments import ClippedVectors
@@ -152,11 +152,11 @@ def test_bad_input_is_refused():
     noise = PaddedTreeNoise(lambda: np.zeros(1), stddev=1.0, leaves=5)
     for _ in range(5):
         noise()
-    with pytest.raises(BadInput, match="calibrated for 5 releases, not more"):
+    with pytest.raises(InputError, match="calibrated for 5 releases, not more"):
         noise()
-    with pytest.raises(BadInput, match="norm=3 to be 1"):
+    with pytest.raises(InputError, match="norm=3 to be 1"):
         HybridNoise(lambda: np.zeros(1), stddev=1.0, norm=3)
-    with pytest.raises(BadInput, match="first=0 to be a whole number >= 1"):
+    with pytest.raises(InputError, match="first=0 to be a whole number >= 1"):
         doubling([1], first=0)
 
 
@@ -178,7 +178,7 @@ def test_doubling_restarts_the_sum_and_the_noise():
     release after the last round of an epoch, which no action reads, is not made; noise differs
     from epoch to epoch; the ledger is that of one epoch."""
     users = np.random.default_rng(5).standard_normal((45, 3, 2))
-    door, family, t = doubling([1, 2, 3], first=3), Streams([1, 2, 3]), 0
+    mechanism, family, t = doubling([1, 2, 3], first=3), Streams([1, 2, 3]), 0
     noises = []
     for number, length in enumerate([3, 6, 12, 24]):
         multiplier = least_multiplier(
@@ -193,29 +193,29 @@ def test_doubling_restarts_the_sum_and_the_noise():
             noise_multiplier=multiplier,
         )
         for place in range(1, length + 1):
-            release, expected = door(users[t]), alone(users[t])
+            release, expected = mechanism(users[t]), alone(users[t])
             if place == length:
                 assert release is None
                 assert expected is None
             else:
                 assert (release == expected).all()
-                assert door.stddev == alone.stddev
+                assert mechanism.stddev == alone.stddev
             if place == 1:
-                noises.append((release - door.query(users[t])) / door.stddev)
-            assert door.restarts == (place == length)
+                noises.append((release - mechanism.query(users[t])) / mechanism.stddev)
+            assert mechanism.restarts == (place == length)
             t += 1
-        assert alone.spend.mu == pytest.approx(door.spend.mu, rel=1e-9)
+        assert alone.spend.mu == pytest.approx(mechanism.spend.mu, rel=1e-9)
     assert t == 45
     assert len(np.unique(np.array(noises))) == 4 * 3 * 2
-    assert door.sensitivity == alone.sensitivity == 2
+    assert mechanism.sensitivity == alone.sensitivity == 2
 
 
 def test_doubling_replicas_do_not_depend_on_their_company():
     users = np.random.default_rng(2).standard_normal((60, 6, 2))
 
     def releases(chosen):
-        door = doubling([10 + i for i in chosen], first=4, every=3)
-        found = [door(users[t, chosen]) for t in range(60)]
+        mechanism = doubling([10 + i for i in chosen], first=4, every=3)
+        found = [mechanism(users[t, chosen]) for t in range(60)]
         return np.array([release for release in found if release is not None])
 
     groups = [releases(chosen) for chosen in ([0, 1], [2, 3, 4], [5])]
@@ -226,7 +226,7 @@ def test_doubling_replicas_do_not_depend_on_their_company():
 
 def test_doubling_refuses_an_epoch_that_costs_more_than_promised():
     """A first epoch of one round costs nothing; the second shows that the promise was wrong."""
-    door = doubling([1], first=1, claimed=(0.9, 1e-6))
-    assert door(np.ones((1, 2))) is None
-    with pytest.raises(BadInput, match=r"Epoch 1 .* costs more than promised"):
-        door(np.ones((1, 2)))
+    mechanism = doubling([1], first=1, claimed=(0.9, 1e-6))
+    assert mechanism(np.ones((1, 2))) is None
+    with pytest.raises(InputError, match=r"Epoch 1 .* costs more than promised"):
+        mechanism(np.ones((1, 2)))

@@ -5,7 +5,7 @@ from math import ceil, log2, sqrt
 import numpy as np
 import pytest
 
-from dpbandit.base.inputs import BadInput
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.sums.prefix_sums import TreeNoise
 from dpbandit.privacy.sums.window_tree import WindowTreeNoise, depth
 from tests.privacy.sums.prefix_checks import (
@@ -214,9 +214,9 @@ def test_bad_input_is_refused():
     noise = make_with(4, "exact")(lambda: np.zeros(1), 1.0, 5)
     for _ in range(5):
         noise()
-    with pytest.raises(BadInput, match="calibrated for 5 releases, not more"):
+    with pytest.raises(InputError, match="calibrated for 5 releases, not more"):
         noise()
-    with pytest.raises(BadInput, match="window=0 to be a whole number >= 1"):
+    with pytest.raises(InputError, match="window=0 to be a whole number >= 1"):
         make_with(0, "exact")(lambda: np.zeros(1), 1.0, 5)
-    with pytest.raises(BadInput, match="mode='paper'"):
+    with pytest.raises(InputError, match="mode='paper'"):
         make_with(4, "paper")(lambda: np.zeros(1), 1.0, 5)

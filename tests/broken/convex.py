@@ -83,7 +83,7 @@ class NoValueClip(PrivateBandit):
         return agent
 
 
-PREY = {
+BROKEN = {
     "half the noise of gradients": HalfTheNodes(),
     "half the noise of padded nodes": HalfThePaddedNodes(),
     "gradients not clipped": NoGradientClip(),

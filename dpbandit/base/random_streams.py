@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import BadInput, whole
+from dpbandit.base.inputs import InputError, whole
 
 _VALUES_AHEAD = 2048
 """Values drawn at once for a replica and a call site, at most. Changes speed, never values."""
@@ -42,7 +42,7 @@ class Streams:
 
     def __init__(self, seeds: Sequence[Seed], *, path: tuple[int, ...] = ()) -> None:
         if len(seeds) < 1:
-            raise BadInput("Expected at least one seed, one for each replica.")
+            raise InputError("Expected at least one seed, one for each replica.")
         for seed in seeds:
             for part in seed if isinstance(seed, tuple) else (seed,):
                 whole("seed", part, 0)
@@ -89,7 +89,7 @@ class Streams:
         if key in self._taken:
             other = self._taken[key]
             why = "is taken" if name == other else f"would draw the numbers of {other!r}"
-            raise BadInput(f"The stream {name!r} {why}: give each call site its own name.")
+            raise InputError(f"The stream {name!r} {why}: give each call site its own name.")
         self._taken[key] = name
         return key
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpbandit import BadInput
-from dpbandit.base.streams import Streams
+from dpbandit import InputError
+from dpbandit.base.random_streams import Streams
 
 quick = settings(derandomize=True, deadline=None, max_examples=25)
 seed = st.one_of(st.integers(0, 2**64), st.tuples(st.integers(0, 2**32), st.integers(0, 2**20)))
@@ -44,7 +44,7 @@ def test_replicas_do_not_depend_on_their_company(seeds, law):
 def test_block_size_changes_speed_never_values(ahead, law):
     with pytest.MonkeyPatch.context() as patch:
         default = rounds(draws(Streams([1, 2]), law), 40)
-        patch.setattr("dpbandit.base.streams._VALUES_AHEAD", ahead)
+        patch.setattr("dpbandit.base.random_streams._VALUES_AHEAD", ahead)
         assert (default == rounds(draws(Streams([1, 2]), law), 40)).all()
 
 
@@ -91,10 +91,10 @@ def test_a_name_is_taken_once():
     streams = Streams([1])
     streams.normals("noise")
     for take in (streams.normals, streams.uniforms, streams.child):
-        with pytest.raises(BadInput, match="'noise' is taken"):
+        with pytest.raises(InputError, match="'noise' is taken"):
             take("noise")
     streams.child("agent").normals("noise")  # another family, another name
-    with pytest.raises(BadInput, match="'agent' is taken"):
+    with pytest.raises(InputError, match="'agent' is taken"):
         streams.child("agent")
 
 
@@ -104,7 +104,7 @@ def test_names_that_hash_alike_are_refused():
     for other in ("child", "normals"):
         streams = Streams([1])
         streams.child("plumless")
-        with pytest.raises(BadInput, match="'buckeroo' would draw the numbers of 'plumless'"):
+        with pytest.raises(InputError, match="'buckeroo' would draw the numbers of 'plumless'"):
             getattr(streams, other)("buckeroo")
     streams.child("agent").normals("buckeroo")
 
@@ -113,13 +113,13 @@ def test_replicas_are_counted_and_none_is_refused():
     assert len(Streams([3, (4, 5), 6])) == 3
     assert Streams([3, 4]).normals("x", 2, 5)().shape == (2, 2, 5)
     assert Streams([3, 4]).normals("x").take(6).shape == (6, 2)
-    with pytest.raises(BadInput, match="at least one seed"):
+    with pytest.raises(InputError, match="at least one seed"):
         Streams([])
 
 
 @pytest.mark.parametrize("wrong", [-1, "abc", 1.5, (0, -1)], ids=repr)
 def test_seeds_that_are_none_are_refused(wrong):
-    with pytest.raises(BadInput, match="seed"):
+    with pytest.raises(InputError, match="seed"):
         Streams([wrong]).normals("x")
 
 
@@ -132,7 +132,7 @@ def test_copies_continue_in_the_middle_of_a_block(law, clone):
     twin = clone(source)
     assert (rounds(source, 2000) == rounds(twin, 2000)).all()
     family = clone(streams)
-    with pytest.raises(BadInput, match="taken"):
+    with pytest.raises(InputError, match="taken"):
         draws(family, law)
     assert (draws(family, law, "y")() == draws(streams, law, "y")()).all()
 

@@ -14,7 +14,7 @@ from dpbandit.privacy.sums.fading import FadingSum
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prey:
+class Broken:
     """DP-UCB with its running agent replaced."""
 
     agent: Any
@@ -39,17 +39,17 @@ class StoresContext(BatchedUCB):
 class LeaksIntoState(BatchedUCB):
     """A touch of the raw context beside the released estimate."""
 
-    def update(self, context: Any, action: Any, reward: Any) -> None:
-        super().update(context, action, reward)
+    def update(self, context: Any, action: Any, feedback: Any) -> None:
+        super().update(context, action, feedback)
         self._ridge.theta = self._ridge.theta + 1e-3 * np.nan_to_num(context[:, None])
 
 
 class TicksWhenPlayed(BatchedUCB):
-    """A counter of plays for each arm, kept outside the door."""
+    """A counter of plays for each arm, kept outside the mechanism."""
 
-    def update(self, context: Any, action: Any, reward: Any) -> None:
+    def update(self, context: Any, action: Any, feedback: Any) -> None:
         self._pulls = getattr(self, "_pulls", 0) + (action[:, None] == np.arange(3))
-        super().update(context, action, reward)
+        super().update(context, action, feedback)
 
 
 def widened(statistic: SecondMoments, **bounds: float) -> SecondMoments:
@@ -131,8 +131,8 @@ class KeepsTheWhole(FadingSum):
         return release
 
 
-STATE = [Prey(agent=agent) for agent in (StoresContext, LeaksIntoState, TicksWhenPlayed)]
-DOOR = [
+STATE = [Broken(agent=agent) for agent in (StoresContext, LeaksIntoState, TicksWhenPlayed)]
+MECHANISM = [
     WrongStatistic(statistic=statistic)
     for statistic in (NoRewardClip, ForgotRootTwo, NoContextClip)
 ]

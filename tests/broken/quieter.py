@@ -1,10 +1,10 @@
-"""A plugin for pytest (`-p tests.prey.quieter`): all noise is a fifth smaller than it says.
+"""A plugin for pytest (`-p tests.broken.quieter`): all noise is a fifth smaller than it says.
 
 Coins come up more rarely, and points of a ball are drawn as if privacy cost two thirds of it.
 """
 
 from dpbandit.agents.experts.ball_draws import BallDraws
-from dpbandit.base.streams import Draws
+from dpbandit.base.random_streams import Draws
 from dpbandit.privacy.noise.samplers import Shaped
 
 _fill, _take, _made = Draws.fill, Shaped.take, BallDraws.__init__

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpbandit.base.inputs import MOST_DIM, MOST_ROUNDS, BadInput, one_of, positive, whole
-from dpbandit.base.streams import Streams
+from dpbandit.base.inputs import MOST_DIM, MOST_ROUNDS, InputError, one_of, positive, whole
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Domain, Hypersimplex, IndependentSets, L1Ball, Simplex
 from dpbandit.envs.convex.adversaries import Adversary
 from dpbandit.envs.convex.corners import Corners
@@ -202,7 +202,7 @@ class ConvexBandit(ConvexProblem):
             said = says.get(field.name, usual)
             if field.name not in free and not np.array_equal(value, said):
                 if not np.array_equal(value, usual):
-                    raise BadInput(
+                    raise InputError(
                         f"Expected {field.name}={value!r} without instance={instance!r}, "
                         "which has its own."
                     )

@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 
 from dpbandit.agents import DPHDB, DPUCB, FADE, FLIPHAT
-from dpbandit.base.streams import Streams
+from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_data
 from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.statistics.moments import Moments
 from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.processes import Tree
-from tests.prey.leaks import (
+from tests.broken.leaks import (
+    Broken,
     HalfTheNoise,
     NoContextClip,
     NoRewardClip,
-    Prey,
     SignOfTheExactSum,
     StoresContext,
     TicksWhenPlayed,
@@ -61,7 +61,7 @@ class ExactSign(DPHDB):
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        agent._door.__class__ = SignOfTheExactSum
+        agent._mechanism.__class__ = SignOfTheExactSum
         return agent
 
 
@@ -73,7 +73,7 @@ class HalfTheChoiceNoise(DPHDB):
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        agent._door.__class__ = HalfTheNoise
+        agent._mechanism.__class__ = HalfTheNoise
         return agent
 
 
@@ -110,13 +110,13 @@ class SpendsMore:
     def make(self, spec: Any, streams: Any) -> Any:
         made = replace(self.agent, epsilon=self.factor * self.epsilon).make(spec, streams)
         honest = self.agent.make(spec, Streams([0]))
-        for door, said in zip(doors(made), doors(honest), strict=True):
-            door.spend = said.spend
+        for mechanism, said in zip(mechanisms(made), mechanisms(honest), strict=True):
+            mechanism.spend = said.spend
         made.ledger = honest.ledger
         return made
 
 
-def doors(agent: Any) -> list[Any]:
+def mechanisms(agent: Any) -> list[Any]:
     """Its mechanisms, in the order of its attributes."""
     return [part for part in vars(agent).values() if isinstance(part, Mechanism)]
 
@@ -164,15 +164,15 @@ class PlaysTheSign:
     def act(self, context: Any) -> Any:
         return (context[:, 0] < 0).astype(np.int64)
 
-    def update(self, context: Any, action: Any, reward: Any) -> None:
+    def update(self, context: Any, action: Any, feedback: Any) -> None:
         self._round += 1
 
 
 class KeepsTheLast(PlaysTheSign):
     """A state that stores a context, and acts on it once more."""
 
-    def update(self, context: Any, action: Any, reward: Any) -> None:
-        super().update(context, action, reward)
+    def update(self, context: Any, action: Any, feedback: Any) -> None:
+        super().update(context, action, feedback)
         self._last = context.copy() if self._round == 1 else self._last
 
     def act(self, context: Any) -> Any:
@@ -189,8 +189,8 @@ class TicksTheChosenArm(PlaysTheSign):
         super().__init__(streams)
         self._released, self._noise = np.zeros((len(streams), 2)), streams.normals("noise", 2)
 
-    def update(self, context: Any, action: Any, reward: Any) -> None:
-        super().update(context, action, reward)
+    def update(self, context: Any, action: Any, feedback: Any) -> None:
+        super().update(context, action, feedback)
         chosen = action[:, None] == np.arange(2)
         self._released = np.where(chosen, self._noise(), self._released)
 
@@ -309,7 +309,7 @@ class OneThresholdNoise(SegmentAboveThreshold):
         self._threshold_noise = lambda: first
 
 
-PREY = {
+BROKEN = {
     "noise halved": NoiseTimes(delta=1e-4),
     "sensitivity L instead of 2L": HalfSensitivity(delta=1e-4),
     "a missing clip (rewards)": WrongStatistic(statistic=NoRewardClip),
@@ -320,8 +320,8 @@ PREY = {
         delta=1e-4, fade=0.6, first_batch=2, growth=0.0
     ),
     "only the chosen arm ticks": ByTheSign(agent=TicksTheChosenArm),
-    "a counter ticks when an arm is played": Prey(agent=TicksWhenPlayed),
-    "a state that stores its context": Prey(agent=StoresContext),
+    "a counter ticks when an arm is played": Broken(agent=TicksWhenPlayed),
+    "a state that stores its context": Broken(agent=StoresContext),
     "a stored context is acted on": ByTheSign(agent=KeepsTheLast),
 }
 """Broken agents, all flagged in the released view at 8,000 runs."""

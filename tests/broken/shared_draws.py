@@ -1,6 +1,6 @@
 """Streams that give all rows of a draw the numbers of the first one."""
 
-from dpbandit.base.streams import Draws
+from dpbandit.base.random_streams import Draws
 
 _honest = Draws.fill
 
