@@ -207,18 +207,18 @@ def test_segments_have_the_promised_law(noise):
 def test_broken_code_has_the_broken_law(broken):
     """Statistical, broken on purpose: what the enumeration catches is the law of code with that
     very mistake, and not that of ours. False alarm 1e-6 per change of seed."""
-    broken = segment_test()
-    drawn, held = broken._threshold_noise, []
+    faulty = segment_test()
+    drawn, held = faulty._threshold_noise, []
 
     def begin():
         held[:] = [drawn()]
 
-    broken._threshold_noise = {
+    faulty._threshold_noise = {
         "no threshold noise": lambda: np.zeros(R),
         "wrong side": lambda: -drawn(),
         "threshold noise used again": lambda: held[0],
     }[broken]
-    counts = simulated_transcripts(broken, SEQUENCE, begin)
+    counts = simulated_transcripts(faulty, SEQUENCE, begin)
     assert p_value(counts, transcript_law(Law(*LAWS["exponential"], broken), SEQUENCE)) > 1e-6
     assert p_value(counts, transcript_law(Law(*LAWS["exponential"]), SEQUENCE)) < 1e-6
 
