@@ -6,6 +6,7 @@ from dpbandit.agents.baselines import BestFixed, Uniform
 from dpbandit.agents.contextual.batch_moment import BatchMoment
 from dpbandit.agents.contextual.demand import Priced
 from dpbandit.agents.contextual.dp_hdb import DPHDB
+from dpbandit.agents.contextual.dp_moments import DPMoments
 from dpbandit.agents.contextual.dp_ucb import DPUCB
 from dpbandit.agents.contextual.epsilon_greedy import EpsilonGreedy
 from dpbandit.agents.contextual.fade import FADE
@@ -17,6 +18,7 @@ from dpbandit.agents.contextual.lints import LinTS
 from dpbandit.agents.contextual.linucb import LinUCB
 from dpbandit.agents.contextual.logistic_ts import LogisticTS
 from dpbandit.agents.contextual.online_frank_wolfe import OnlineFrankWolfe
+from dpbandit.agents.contextual.shariff_sheffet_ucb import ShariffSheffetUCB
 from dpbandit.agents.convex.bandit_ftal import BanditFTAL
 from dpbandit.agents.convex.bandit_pftal import BanditPFTAL
 from dpbandit.agents.convex.centre import Centre
@@ -68,6 +70,8 @@ CONTEXTUAL: dict[str, Any] = {
     "glm-ucb": GLMUCB,
     "logistic-ts": LogisticTS,
     "dp-ucb": DPUCB,
+    "shariff-sheffet-ucb": ShariffSheffetUCB,
+    "dp-moments": DPMoments,
     "online-frank-wolfe": OnlineFrankWolfe,
     "dp-hdb": DPHDB,
     "fliphat": FLIPHAT,
@@ -168,6 +172,7 @@ __all__ = [
     "BestFixed",
     "BinaryTreeExperts",
     "Centre",
+    "DPMoments",
     "EpsilonGreedy",
     "ExponentialLeader",
     "FollowTheLeader",
@@ -194,6 +199,7 @@ __all__ = [
     "Priced",
     "PrivateBandit",
     "RecursiveFrankWolfe",
+    "ShariffSheffetUCB",
     "ShrinkingDartboard",
     "SnowballSGD",
     "SparseVectorExperts",

@@ -2,38 +2,63 @@
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import wraps
 from inspect import signature
 from typing import Any
 
 from dpbandit.agents.contextual.demand import PRICED, Priced
+from dpbandit.base.inputs import InputError
 
 _SELLERS = ("linucb", "lints", "greedy", "glm-ucb", "logistic-ts", "dp-ucb", "dp-hdb")
 
 OLD: dict[tuple[str, str, str], tuple[str, dict[str, Any]]] = {
     **{(agent, "model", "arms"): (agent, {}) for agent in _SELLERS},
     **{(agent, "model", "demand"): (PRICED, {}) for agent in _SELLERS},
+    ("dp-ucb", "statistics", "gram"): ("dp-ucb", {}),
+    ("dp-ucb", "statistics", "moment"): ("dp-moments", {}),
+    ("dp-ucb", "noise", "gaussian"): ("dp-ucb", {}),
+    ("dp-ucb", "noise", "wishart"): ("shariff-sheffet-ucb", {"noise": "wishart"}),
+    ("dp-ucb", "calibration", "certified"): ("dp-ucb", {}),
+    ("dp-ucb", "calibration", "paper"): ("shariff-sheffet-ucb", {"calibration": "paper"}),
 }
 """(agent, setting, value) -> what the agent is called now, and what it has to be told; `PRICED` is
-the same agent behind that word. Of several rows that apply a later one is right."""
+the same agent behind that word."""
+_IDLE = {"alpha": 0, "prefix_sums": "tree"}
+"""Said what was so anyhow, where the agent now has no such setting."""
 
 
 class OldSpelling(DeprecationWarning):
     """Something is spelt as it will not be after the next release."""
 
 
-def renewed(agent: str, settings: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """The id and the settings as they are spelt now; None where nothing is old."""
-    behind, bare = agent.startswith(PRICED), agent.removeprefix(PRICED)
-    told = {(bare, key, value) for key, value in settings.items() if isinstance(value, str)}
+def renewed(
+    agents: Mapping[str, Any], agent: str, settings: Mapping[str, Any]
+) -> tuple[str, dict[str, Any]] | None:
+    """The id and the settings as they are spelt now; None where nothing is old.
+
+    Raises:
+        InputError: old words that are different agents now.
+    """
+    before = agent.removeprefix(PRICED)
+    told = {(before, key, value) for key, value in settings.items() if isinstance(value, str)}
     rows = {row: now for row, now in OLD.items() if row in told}
     if not rows:
         return None
-    kept = {k: v for k, v in settings.items() if k not in {key for _, key, _ in rows}}
-    for name, extra in rows.values():
-        behind, kept = behind or name == PRICED, {**kept, **extra}
-        bare = bare if name == PRICED else name
-    return (PRICED if behind else "") + bare, kept
+    others = sorted({name for name, _ in rows.values()} - {before, PRICED})
+    if len(others) > 1:
+        raise InputError(f"Expected one of {' and '.join(others)}: they are different agents.")
+    behind = agent != before or any(name == PRICED for name, _ in rows.values())
+    now = others[0] if others else before
+    takes, old = {field.name for field in fields(agents[now])}, {key for _, key, _ in rows}
+    kept = {
+        key: value
+        for key, value in settings.items()
+        if key not in old and (now == before or key in takes or _IDLE.get(key) != value)
+    }
+    for _, extra in rows.values():
+        kept |= extra
+    return (PRICED if behind else "") + now, kept
 
 
 def warn(old: str, new: str, *, stacklevel: int) -> None:
@@ -53,7 +78,7 @@ def _accept(agents: Mapping[str, Any], agent: str) -> None:
     usual = kind.__init__
 
     def new(cls: Any, *args: Any, **settings: Any) -> Any:
-        found = renewed(agent, settings)
+        found = renewed(agents, agent, settings)
         if found is None:
             return object.__new__(cls)
         name, told = found
@@ -66,7 +91,7 @@ def _accept(agents: Mapping[str, Any], agent: str) -> None:
 
     @wraps(usual)
     def init(self: Any, *args: Any, **settings: Any) -> None:
-        found = renewed(agent, settings)
+        found = renewed(agents, agent, settings)
         usual(self, *args, **(settings if found is None else found[1]))
 
     kind.__signature__ = signature(kind)

@@ -21,7 +21,7 @@ def _set_up(
 ) -> dict[str, Any]:
     """`agents` and `variants` of a case: every agent there is, by what its rows are clipped to."""
     gap = {"subset_gap": subset_gap}
-    ucb = {**_TARGET, **_THEORY, "moment_weight": 0.91, "refresh_every": 50, "alpha": "theory"}
+    ucb = {**_TARGET, **_THEORY, "refresh_every": 50, "alpha": "theory"}
     ucb |= {"context_clip": context_clip}
     known: dict[str, Settings] = {
         "epsilon-greedy": {"exploration": 0.01},
@@ -29,17 +29,16 @@ def _set_up(
         "linucb": {"alpha": 1.0, **_THEORY},
         "glm-ucb": {"alpha": 0.1},
         "logistic-ts": {"scale": 0.05},
-        "dp-ucb": {**ucb, "moment_clip": moment_clip},
+        "dp-ucb": {**ucb, "moment_weight": 0.91, "moment_clip": moment_clip},
+        "shariff-sheffet-ucb": ucb,
+        "dp-moments": {"refresh_every": 50, "moment_clip": lone_moment_clip},
         "online-frank-wolfe": {**_FRANK_WOLFE, **gap},
         "dp-hdb": {**_DP_HDB, **gap, "gradient_clip": moment_clip},
     }
-    lone = {**_TARGET, "refresh_every": 50, "alpha": 0, "moment_clip": lone_moment_clip}
     return {
         "agents": {name: {**_target_of(name), **known.get(name, {})} for name in CONTEXTUAL},
         "variants": {
-            ("dp-ucb", "calibration", "paper"): {**_TARGET, **_THEORY},
-            ("dp-ucb", "statistics", "moment"): lone,
-            ("dp-ucb", "noise", "wishart"): ucb,
+            ("shariff-sheffet-ucb", "calibration", "paper"): {**_TARGET, **_THEORY},
             ("dp-hdb", "calibration", "paper"): {**_DP_HDB, **gap, "beyond_validity": True},
             ("dp-hdb", "selection", "laplace"): {**_DP_HDB, **gap},
             ("dp-hdb", "selection", "gumbel"): {**_DP_HDB, **gap},
@@ -69,7 +68,9 @@ P1 = Case(
         Reference(agent="uniform", settings={}, mean=975.6, se=8.7),
         Reference(agent="linucb", settings={}, mean=6.7, se=0.1),
         Reference(agent="linucb", settings={"alpha": "theory"}, mean=15.6, se=0.2),
-        Reference(agent="dp-ucb", settings={"calibration": "paper"}, mean=971.3, se=8.6),
+        Reference(
+            agent="shariff-sheffet-ucb", settings={"calibration": "paper"}, mean=971.3, se=8.6
+        ),
         Reference(
             agent="dp-ucb",
             settings={"prefix_sums": "tree", "refresh_every": 1},
@@ -88,12 +89,12 @@ P1 = Case(
             note="measured with 3.7 % less noise",
         ),
         Reference(
-            agent="dp-ucb",
-            settings={"statistics": "moment", "prefix_sums": "tree", "refresh_every": 1},
+            agent="dp-moments",
+            settings={"prefix_sums": "tree", "refresh_every": 1},
             mean=539.1,
             se=4.4,
         ),
-        Reference(agent="dp-ucb", settings={"statistics": "moment"}, mean=214.0, se=2.8),
+        Reference(agent="dp-moments", settings={}, mean=214.0, se=2.8),
         Reference(agent="batch-moment", settings={"blocks": "blocks"}, mean=135.7, se=2.7),
         Reference(agent="batch-moment", settings={}, mean=118.3, se=2.5),
         Reference(

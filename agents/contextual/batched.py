@@ -1,11 +1,16 @@
 """Agents that learn from released sums alone, whenever a prefix sum hands one out."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import ceil, inf
+from typing import Any
 
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import gaussian_target, positive, whole
 from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.sums.certified_sums import Target
 from dpbandit.privacy.sums.prefix_sums import PrefixSum
 from dpbandit.specs.protocols import ContextualSpec
 
@@ -47,25 +52,38 @@ class Batched(ABC):
     def _learn(self, release: Floats) -> None: ...
 
 
-class BatchedMoments(Batched):
-    """Plays argmax x . u_a on the released `Moments` u.
+@dataclass(frozen=True, kw_only=True)
+class BatchedSettings:
+    """Base of configs with noisy sums of rounds: a target, when sums are released, and clips."""
 
-    Where contexts are isotropic, u_a is proportional to the regression parameter in expectation,
-    with one factor for all arms that are played equally often: the order of the scores means
-    something, their size does not.
-    """
+    epsilon: float = 1.0
+    """target, > 0; inf plays without privacy"""
+    delta: float = 1e-5
+    """target, in (0, 1)"""
+    refresh_every: int | None = None
+    """rounds from one release to the next; None: ceil(horizon / 100)"""
+    context_clip: float | None = None
+    """Euclidean norm contexts are clipped to; None: the environment's public bound"""
 
-    def __init__(
-        self, spec: ContextualSpec, replicas: int, sums: PrefixSum, ledger: Ledger
-    ) -> None:
-        super().__init__(spec, replicas, sums, ledger)
-        self._u: Floats = np.zeros((replicas, 1 if spec.shared else spec.n_actions, spec.dim))
+    def __post_init__(self) -> None:
+        gaussian_target(self.epsilon, self.delta)
+        if self.refresh_every is not None:
+            whole("refresh_every", self.refresh_every, 1)
+        if self.context_clip is not None:
+            positive("context_clip", self.context_clip)
 
-    def scores(self, context: Floats) -> Floats:
-        """x . u_a, (R, K), in reward times squared length of a context, summed over rounds."""
-        if self._spec.shared:
-            return np.matvec(context, self._u[:, 0])
-        return np.matvec(self._u, context)
+    def target(self, spec: ContextualSpec, usual: int | None = None) -> Target:
+        """What all releases together may cost, and when they happen: if nobody says, as `usual`."""
+        every = self.refresh_every or usual or ceil(spec.horizon / 100)
+        return Target(self.epsilon, self.delta, spec.horizon, every)
 
-    def _learn(self, release: Floats) -> None:
-        self._u = release.reshape(self._u.shape)
+    def facts(self, spec: ContextualSpec, arms: str) -> dict[str, Any]:
+        """What moments of rounds are told: sizes, layout and clips."""
+        return {
+            "n_actions": spec.n_actions,
+            "dim": spec.dim,
+            "layout": "shared" if spec.shared else arms,
+            "context_bound": min(spec.context_norm, self.context_clip or inf),  # more is only noise
+            "reward_low": spec.reward_low,
+            "reward_high": spec.reward_high,
+        }

@@ -42,8 +42,8 @@ def certify(
 ) -> None:
     """What an agent's noise really buys, by every accountant, beside what it claims.
 
-    Example: `dpbandit certify dp-ucb:calibration=paper --env dpbandit/OJPricing-v0 --epsilon 1
-    --plot curve.png`
+    Example: `dpbandit certify shariff-sheffet-ucb:calibration=paper --env dpbandit/OJPricing-v0
+    --epsilon 1 --plot curve.png`
     """
     privacy_target(epsilon, delta)
     if plot is not None:

@@ -56,7 +56,7 @@ def setting_names(agent: str) -> list[str]:
 def spelt_now(agent: str, settings: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The id and the settings as they are spelt now; old ones with a warning that says so."""
     known = agent_id(agent)
-    found = renewed(known, settings)
+    found = renewed(AGENTS, known, settings)
     if found is None:
         return known, dict(settings)
     warn(_words(known, settings), _words(*found), stacklevel=3)

@@ -60,18 +60,15 @@ LINES = {
         panels="a",
         context_order=1,
     ),
-    "dp-ucb-paper": Line(label="DP-UCB", agent="dp-ucb", panels="b", settings=_PRINTED),
+    "dp-ucb-paper": Line(
+        label="DP-UCB", agent="shariff-sheffet-ucb", panels="b", settings=_PRINTED
+    ),
     "dp-hdb-paper": Line(label="DP-HDB", agent="dp-hdb", panels="b", settings=_PRINTED),
     "dp-ucb": Line(label="DP-UCB, theory radius", agent="dp-ucb", panels="c"),
     "dp-ucb-greedy": Line(
         label="DP-UCB, greedy", agent="dp-ucb", panels="c", settings={"alpha": 0}
     ),
-    "dp-ucb-moment": Line(
-        label="DP-UCB, moments alone",
-        agent="dp-ucb",
-        panels="c",
-        settings={"statistics": "moment"},
-    ),
+    "dp-ucb-moment": Line(label="DP-UCB, moments alone", agent="dp-moments", panels="c"),
     "dp-hdb-gumbel": Line(
         label="DP-HDB, Gumbel choices", agent="dp-hdb", panels="c", settings=_GUMBEL
     ),

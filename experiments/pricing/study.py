@@ -17,6 +17,7 @@ from dpbandit.agents import (
     GLMUCB,
     BatchMoment,
     BestFixed,
+    DPMoments,
     LinTS,
     LinUCB,
     LogisticTS,
@@ -37,9 +38,7 @@ Family: TypeAlias = Callable[[float, float], AgentConfig]
 
 PRIVATE: dict[str, Family] = {
     "dp-ucb": lambda epsilon, delta: DPUCB(epsilon=epsilon, delta=delta),
-    "dp-ucb, moments": lambda epsilon, delta: DPUCB(
-        epsilon=epsilon, delta=delta, statistics="moment"
-    ),
+    "dp-ucb, moments": lambda epsilon, delta: DPMoments(epsilon=epsilon, delta=delta),
     "dp-ucb, demand": lambda epsilon, delta: Priced(DPUCB(epsilon=epsilon, delta=delta)),
     "dp-hdb": lambda epsilon, delta: DPHDB(epsilon=epsilon, delta=delta),
     "dp-hdb, demand": lambda epsilon, delta: Priced(

@@ -12,7 +12,7 @@ import pytest
 from scipy.special import ndtri
 
 from dpbandit import audit, certify
-from dpbandit.agents import AGENTS, DPHDB, DPUCB, FLIPHAT, LinUCB
+from dpbandit.agents import AGENTS, DPHDB, DPUCB, FLIPHAT, DPMoments, LinUCB, ShariffSheffetUCB
 from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.everyone import SMALL, audit_all, with_printed
 from dpbandit.auditing.report import plot_audit
@@ -57,7 +57,7 @@ def test_private_agents_are_not_flagged(view):
 @pytest.mark.slow
 def test_shariff_and_sheffet_s_wishart_noise_is_over_noise():
     """Printed: certified and measured far below its claim; certified: at it."""
-    both = with_printed({"wishart": DPUCB(delta=1e-4, noise="wishart")})
+    both = with_printed({"wishart": ShariffSheffetUCB(delta=1e-4, noise="wishart")})
     reports = audit_all(both, runs=400, progress=False)
     assert [report.verdict for report in reports.values()] == ["not refuted", "over-noised"]
 
@@ -165,7 +165,7 @@ def test_gross_faults_show_in_actions():
 
 def test_over_noised_calibrations_are_shown_as_such():
     """The printed DP-UCB is certified, and measured, far below its claim of 1."""
-    report = audit(DPUCB(delta=1e-4, calibration="paper"), DISJOINT, **QUICK)
+    report = audit(ShariffSheffetUCB(delta=1e-4, calibration="paper"), DISJOINT, **QUICK)
     assert report.eps_lower <= report.certified_epsilon < 0.2 < report.claimed_epsilon
 
 
@@ -204,7 +204,7 @@ def test_the_search_finds_what_moves_a_mechanism_most():
 
 def test_the_search_reaches_the_sensitivity_of_moments():
     """Oracle: r x of DP-UCB's moments moves by 2, its sensitivity, between x and -x."""
-    config = DPUCB(statistics="moment")
+    config = DPMoments()
     (worst,) = most_moving_pairs(config, DISJOINT, users_of(DISJOINT), 0)
     (ends,) = public_ends(config, DISJOINT, worst, 0)
     assert np.linalg.norm(ends[1] - ends[0]) == pytest.approx(2)
@@ -237,7 +237,7 @@ def test_a_report_depends_on_its_seed_alone():
 def test_delayed_rewards_are_audited_when_they_arrive():
     spec = ContextualSpec(n_actions=2, dim=2, horizon=12, delay=3, reward_low=-1.0)
     pair, *_ = pairs(DPUCB(), spec, 0)
-    (ends,) = public_ends(DPUCB(statistics="moment", epsilon=inf), spec, pair, 0)
+    (ends,) = public_ends(DPMoments(epsilon=inf), spec, pair, 0)
     assert np.linalg.norm(ends[1] - ends[0]) == pytest.approx(2)
     assert not audit(DPUCB(), spec, runs=2000, progress=False).flagged
 
@@ -245,7 +245,7 @@ def test_delayed_rewards_are_audited_when_they_arrive():
 def test_sums_are_seen_without_what_others_added():
     """Oracle: without noise what is left of each release is the differing user's part, whatever
     the others do: half the squared sensitivity from the middle, opposite in the two worlds."""
-    config = DPUCB(epsilon=inf, statistics="moment", refresh_every=1)
+    config = DPMoments(epsilon=inf, refresh_every=1)
     for pair in handful(DISJOINT):
         if not pair.note.startswith("round 1, context from x to -x"):
             continue

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbandit import audit
-from dpbandit.agents import DPUCB
+from dpbandit.agents import DPUCB, DPMoments
 from dpbandit.auditing import audit_views
 from dpbandit.auditing.bounds import judge
 from dpbandit.auditing.everyone import SMALL
@@ -63,7 +63,7 @@ def test_greedy_play_on_released_state_is_no_breach():
     """Joint DP, in the strict case: a user whose context turns around is served another arm in
     every run, for certain given what was released before; nobody else learns it, and both
     views pass. Moments alone: the arm is the sign of x . (u_0 - u_1)."""
-    config = DPUCB(statistics="moment", delta=1e-4, refresh_every=1)
+    config = DPMoments(delta=1e-4, refresh_every=1)
     late = after_the_first_round(config)
     one, two = own_actions(config, DISJOINT, late, [(0, r) for r in range(200)])
     assert (one != two).all()
@@ -74,7 +74,7 @@ def test_greedy_play_on_released_state_is_no_breach():
 def test_sums_are_weighed_by_public_numbers():
     """Property: her own action, another one in some runs, decides which arm's sum she is in; what
     is seen of releases is weighed by the same two ends in all runs, whatever she was served."""
-    config = DPUCB(statistics="moment", delta=1e-4, refresh_every=1)
+    config = DPMoments(delta=1e-4, refresh_every=1)
     late, seeds = after_the_first_round(config), [(0, r) for r in range(40)]
     context, t = late.first.context[late.round], late.round
     second = late.first.with_user(t, context, Always(np.array(DISJOINT.reward_low)))

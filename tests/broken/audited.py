@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.agents import DPHDB, DPUCB, FADE, FLIPHAT
+from dpbandit.agents import DPHDB, DPUCB, FADE, FLIPHAT, DPMoments
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_data
 from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
@@ -46,11 +46,11 @@ class HalfTheSensitivity(Moments):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HalfSensitivity(WrongStatistic):
-    """DP-UCB on those moments."""
+class HalfSensitivity(DPMoments):
+    """DP-Moments on those."""
 
-    statistics: Any = "moment"
-    statistic: Any = HalfTheSensitivity
+    def _statistic(self, spec: Any) -> Any:
+        return HalfTheSensitivity(**vars(super()._statistic(spec)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from dpbandit import InputError, Results, compare
-from dpbandit.agents import DPUCB, ShrinkingDartboard, SparseVectorExperts
+from dpbandit.agents import DPUCB, ShariffSheffetUCB, ShrinkingDartboard, SparseVectorExperts
 from dpbandit.base.provenance import digest_of
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.results.runs import _BY_REPLICA, merged
@@ -21,7 +21,7 @@ from dpbandit.results.store import CorruptFileError, ForeignFileError, read_runs
 
 @pytest.fixture(scope="module")
 def results():
-    agents = {"DP-UCB": DPUCB(), "Wishart": DPUCB(noise="wishart", delta=1e-3)}
+    agents = {"DP-UCB": DPUCB(), "Wishart": ShariffSheffetUCB(noise="wishart", delta=1e-3)}
     return compare("OJPricing", agents, horizon=30, replicas=4, progress=False)
 
 

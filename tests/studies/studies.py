@@ -18,7 +18,11 @@ TINY = {
     ],
     "agents": [
         {"id": "LinUCB", "label": "Lin"},
-        {"id": "dp-ucb", "settings": {"alpha": 2.0}, "grid": {"calibration": ["paper"]}},
+        {
+            "id": "shariff-sheffet-ucb",
+            "settings": {"alpha": 2.0},
+            "grid": {"calibration": ["paper"]},
+        },
     ],
 }
 """2 horizons x 3 problems x (1 + 2 agents + 2 baselines) = 30 configurations"""

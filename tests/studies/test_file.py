@@ -43,7 +43,7 @@ def changed(**values):
         ({"seed": True}, "seed=True"),
         ({"replicas": "3"}, "replicas='3'"),
         ({"agents": [{"id": "linucb", "settings": {"alpha": [1, 2]}}]}, r"settings.alpha=\[1, 2\]"),
-        ({"deltas": [0.0]}, "dp-ucb .*delta=0.0"),
+        ({"deltas": [0.0]}, "shariff-sheffet-ucb .*delta=0.0"),
         ({"agents": [{"id": "linucb", "label": "a"}, {"id": "lints", "label": "a"}]}, "labels"),
         ({"agents": [{"id": "linucb", "label": "a"}, {"id": "fade", "label": "a"}]}, "called 'a'"),
         ({"agents": [{"id": "fade", "label": "Uniform"}]}, "called 'Uniform'.*FADE.* labels"),
@@ -89,7 +89,7 @@ def test_a_plan_by_hand():
     assert len({one.key for one in found}) == 30
     one = [c for c in found if c.setup.problem == "juice" and c.setup.horizon == 40]
     names = [(c.name, getattr(c.config, "epsilon", None)) for c in one]
-    private = "dp-ucb alpha=2.0 calibration=paper"
+    private = "shariff-sheffet-ucb alpha=2.0 calibration=paper"
     assert names == [
         ("Lin", None),
         (private, 0.5),

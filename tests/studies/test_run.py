@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dpbandit import InputError, Results, compare
-from dpbandit.agents import DPUCB, LinUCB
+from dpbandit.agents import LinUCB, ShariffSheffetUCB
 from dpbandit.results.planned import planned
 from dpbandit.results.store import read_runs
 from dpbandit.studies import Study, Sweep, plan, run_sweep
@@ -38,11 +38,14 @@ def whole(tmp_path_factory):
 
 def test_a_sweep_is_its_comparisons_bit_for_bit(whole):
     """Oracle: `compare` with the same agents on the same problem."""
-    agents = {"Lin": LinUCB(), "paper": DPUCB(alpha=2.0, calibration="paper", epsilon=0.5)}
+    agents = {
+        "Lin": LinUCB(),
+        "paper": ShariffSheffetUCB(alpha=2.0, calibration="paper", epsilon=0.5),
+    }
     kwargs = {"horizon": 40, "replicas": 5, "seed": 4, "progress": False}
     alone = compare("OJPricing", agents, **kwargs)
     found = Results.load(whole).where(problem="juice", horizon=40)
-    private = "dp-ucb alpha=2.0 calibration=paper"
+    private = "shariff-sheffet-ucb alpha=2.0 calibration=paper"
     named = [("Lin", np.inf), (private, 0.5), ("Uniform", 0.0), ("BestFixed", np.inf)]
     for run, (name, claim) in zip(alone.runs, named, strict=True):
         (other,) = found.where(agent=name, epsilon=claim).runs
@@ -241,7 +244,7 @@ def test_audits_stand_beside_the_runs(tmp_path):
     (file,) = (tmp_path / "audits").iterdir()
     document = json.loads(file.read_text())
     assert document["eps_lower"] <= document["certified_epsilon"]
-    assert document["agent"] == "dp-ucb alpha=2.0 calibration=paper"
+    assert document["agent"] == "shariff-sheffet-ucb alpha=2.0 calibration=paper"
     made = file.stat().st_mtime_ns
     done = run_sweep(Sweep.of(values), tmp_path, **how)
     assert file.stat().st_mtime_ns == made

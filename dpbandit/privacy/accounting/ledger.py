@@ -152,3 +152,8 @@ def no_data() -> Ledger:
 def no_privacy(what: str) -> Ledger:
     """The ledger of an agent that lets exact data through: epsilon infinity."""
     return Ledger((GaussianSpend(inf, what),), NO_PRIVACY)
+
+
+def ledger_of(epsilon: float, *spends: Spend, without: str = "sums without noise") -> Ledger:
+    """The ledger of noise calibrated to `epsilon`: at inf there is none, and no privacy."""
+    return Ledger(spends) if epsilon < inf else no_privacy(without)

@@ -20,7 +20,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.wishart import WishartSpend, least_degrees, paper_degrees
 from dpbandit.privacy.noise.samplers import Wishart
 from dpbandit.privacy.statistics.moments import SecondMoments
-from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
+from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.certified_sums import Spectrum, Target, tail_bound
 from dpbandit.privacy.sums.prefix_sums import PrefixSum, TreeNoise, leaves
 from dpbandit.privacy.sums.processes import Tree
@@ -30,8 +30,8 @@ from dpbandit.privacy.sums.processes import Tree
 class ShariffSheffet:
     """The two noises of the paper, for one statistic and one target.
 
-    `printed` takes s, k and Upsilon as in the module; else Wishart noise has the least k whose
-    certificate meets the target, and the spectrum is that of `tail_bound`.
+    `printed` takes s, k and Upsilon as in the module; else they are the least whose certificate
+    meets the target, and the spectrum is that of `tail_bound`.
     """
 
     statistic: SecondMoments
@@ -64,6 +64,8 @@ class ShariffSheffet:
         if self.target.epsilon == inf:
             return 0.0
         L2 = self.statistic.context_bound**2 + self.statistic.reward_bound**2
+        if self.noise == "gaussian" and not self.printed:
+            return least_multiplier(Tree(), **self.target._asdict()) * self.statistic.sensitivity
         if self.noise == "wishart":
             s = L2 * sqrt(self.degrees)
         else:

@@ -29,7 +29,7 @@ import seaborn as sns
 from matplotlib.patches import Rectangle
 
 import dpbandit
-from dpbandit.agents import DPUCB
+from dpbandit.agents import DPUCB, ShariffSheffetUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
 from dpbandit.privacy.noise.laws import Gaussian
@@ -358,7 +358,7 @@ spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
 
 # %% tags=["solution"]
 target = {"epsilon": EPSILON, "delta": DELTA}
-printed = dpbandit.certify(DPUCB(calibration="paper", **target), spec)
+printed = dpbandit.certify(ShariffSheffetUCB(calibration="paper", **target), spec)
 least = dpbandit.certify(DPUCB(prefix_sums="tree", refresh_every=1, **target), spec)
 ratio = least.ledger.mu / printed.ledger.mu
 print(f"claimed {EPSILON:g}, certified {printed.epsilon:.3f}: {ratio:.1f} times the least noise")

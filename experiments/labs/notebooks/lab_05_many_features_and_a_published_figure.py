@@ -32,7 +32,7 @@ import numpy as np
 import seaborn as sns
 
 import dpbandit
-from dpbandit.agents import DPHDB, DPUCB, FADE, OnlineFrankWolfe
+from dpbandit.agents import DPHDB, FADE, DPMoments, OnlineFrankWolfe, ShariffSheffetUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments.figure_5_1.study import PUBLISHED, ROUNDS
 from dpbandit.privacy.accounting.ledger import Ledger
@@ -222,7 +222,7 @@ def play(agents: dict, norm: float = inf) -> dpbandit.Results:
 
 
 printed = {
-    "DP-UCB, printed": DPUCB(calibration="paper", refresh_every=50, **TARGET),
+    "DP-UCB, printed": ShariffSheffetUCB(calibration="paper", refresh_every=50, **TARGET),
     "DP-HDB, printed": DPHDB(calibration="paper", warm_up=120, **TARGET),
 }
 as_printed = play(printed)
@@ -301,7 +301,7 @@ assert abs(ratio / (uniform[-1].mean() / uniform_l1[-1].mean()) - 1) < 0.1
 certified = play(
     {
         "DP-HDB, certified": DPHDB(warm_up=120, radius=0.2, gradient_clip=0.4, **TARGET),
-        "DP-UCB, moments": DPUCB(statistics="moment", moment_clip=0.32, **TARGET),
+        "DP-UCB, moments": DPMoments(moment_clip=0.32, **TARGET),
         "FADE": FADE(**TARGET),
         "Frank-Wolfe, no privacy": OnlineFrankWolfe(warm_up=120),
     }

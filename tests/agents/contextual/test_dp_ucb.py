@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpbandit import InputError, certify, compare
-from dpbandit.agents import DPUCB, LinUCB, Priced
-from dpbandit.agents.contextual.batched import BatchedMoments
+from dpbandit.agents import DPUCB, DPMoments, LinUCB, Priced, ShariffSheffetUCB
+from dpbandit.agents.contextual.dp_moments import BatchedMoments
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.accounting.gdp import epsilon_of
@@ -22,7 +22,6 @@ from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 from tests.harness import variants
 
-MOMENT = {"statistics": "moment", "moment_clip": 0.3}
 SEEDS = [(0, r) for r in range(10)]
 
 
@@ -35,7 +34,7 @@ def counterpart(config, horizon):
     """LinUCB on the same batches, exact, with no noise process anywhere."""
     if isinstance(config, Priced):
         return Priced(counterpart(config.learner, horizon))
-    paper = config.calibration == "paper"
+    paper = getattr(config, "calibration", None) == "paper"
     default = "theory" if paper else 1.0
     return LinUCB(
         alpha=default if config.alpha is None else config.alpha,
@@ -46,12 +45,12 @@ def counterpart(config, horizon):
 
 
 ENVIRONMENTS = ["GLMBandit", "Recommendation", "OJPricing"]
-WITH_GRAM = [config for config in dict.fromkeys(variants(DPUCB)) if config.statistics == "gram"]
-PRINTED_WISHART = DPUCB(calibration="paper", noise="wishart")
-DEMAND = [Priced(c) for c in (DPUCB(), DPUCB(arms="joint"), DPUCB(calibration="paper"))]
+WITH_GRAM = [*variants(DPUCB), *variants(ShariffSheffetUCB)]
+PRINTED = ShariffSheffetUCB(calibration="paper")
+DEMAND = [Priced(c) for c in (DPUCB(), DPUCB(arms="joint"), PRINTED)]
 PLAYED = [
     (config, environment)
-    for config in [*WITH_GRAM, PRINTED_WISHART, DPUCB(shift=0.3), *DEMAND]
+    for config in [*WITH_GRAM, replace(PRINTED, noise="wishart"), DPUCB(shift=0.3), *DEMAND]
     for environment in ENVIRONMENTS
     if not isinstance(config, Priced) or environment == "OJPricing"
 ]
@@ -60,8 +59,8 @@ PLAYED = [
 @pytest.mark.parametrize(("config", "environment"), PLAYED, ids=repr)
 def test_without_privacy_it_is_linucb_bit_for_bit(config, environment):
     """epsilon = inf draws its noise and scales it by 0; LinUCB has no noise: difference 0.0."""
-    free = replace(config, epsilon=inf) if isinstance(config, DPUCB) else None
-    free = free or Priced(replace(config.agent, epsilon=inf))
+    priced = isinstance(config, Priced)
+    free = Priced(replace(config.agent, epsilon=inf)) if priced else replace(config, epsilon=inf)
     private = regret(free, environment, horizon=150)
     public = regret(counterpart(config, 150), environment, horizon=150)
     np.testing.assert_array_equal(private, public)
@@ -107,8 +106,7 @@ class ExactMoments:
 @pytest.mark.parametrize("prefix_sums", ["tree", "blt"])
 def test_moments_without_privacy_are_exact_bit_for_bit(environment, every, prefix_sums):
     """epsilon = inf draws its noise and scales it by 0: difference 0.0 to sums without any."""
-    fields = {"refresh_every": every, "prefix_sums": prefix_sums}
-    config = DPUCB(epsilon=inf, statistics="moment", **fields)
+    config = DPMoments(epsilon=inf, refresh_every=every, prefix_sums=prefix_sums)
     private = regret(config, environment, horizon=150)
     np.testing.assert_array_equal(
         private, regret(ExactMoments(refresh_every=every), environment, horizon=150)
@@ -120,7 +118,7 @@ def test_moment_scores_by_hand():
     arm 1, whose r x = (0, 1/4): u_0 = (1, 0), u_1 = (0, 1/4). Until the third round, the first
     after a release, arms take turns whatever the context."""
     spec = ContextualSpec(n_actions=2, dim=2, horizon=5)
-    agent = DPUCB(epsilon=inf, statistics="moment", refresh_every=2).make(spec, Streams([0]))
+    agent = DPMoments(epsilon=inf, refresh_every=2).make(spec, Streams([0]))
     probe = np.array([[3.0, 4.0]])
     for arm, x, r in ((0, [1.0, 0.0], 1.0), (1, [0.0, 0.5], 0.5)):
         assert agent.act(probe) == [arm]
@@ -136,7 +134,7 @@ def test_all_the_budget_goes_to_the_moment():
     noise sqrt(14) 2 c_u / mu* = 7.629 on every coordinate of u."""
     spec = ContextualSpec(n_actions=2, dim=50, horizon=10_001, context_order=inf, reward_high=1.2)
     tree = {"prefix_sums": "tree", "refresh_every": 1, "epsilon": 1.0, "delta": 1e-4}
-    config = DPUCB(statistics="moment", moment_clip=0.32, **tree)
+    config = DPMoments(moment_clip=0.32, **tree)
     assert first_stddev(config, spec) == pytest.approx(sqrt(14) * 0.64 / 0.31390, rel=1e-4)
 
 
@@ -151,7 +149,7 @@ def test_paper_constants_by_hand():
     spec = ContextualSpec(n_actions=2, dim=3, horizon=n)
     s = 4 * sqrt(1 + ceil(log2(n))) * 2 * log(4 / delta) / epsilon
     mu = sqrt((n - 1).bit_length()) * sqrt(8) / (sqrt(2) * s)
-    proof = certify(DPUCB(epsilon=epsilon, delta=delta, calibration="paper"), spec)
+    proof = certify(replace(PRINTED, epsilon=epsilon, delta=delta), spec)
     assert proof.mu == pytest.approx(mu, rel=1e-12)
     assert proof.epsilon == pytest.approx(epsilon_of(mu, delta), rel=1e-9)
     assert proof.holds
@@ -179,10 +177,20 @@ def test_certified_noise_of_the_reference_table():
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("delta", [1e-6, 1e-3])
-@pytest.mark.parametrize("fields", [{}, {"prefix_sums": "tree"}, {"moment_weight": 1.7}, MOMENT])
-def test_gaussian_certificate_equals_the_claim(epsilon, delta, fields):
+@pytest.mark.parametrize(
+    "config",
+    [
+        DPUCB(),
+        DPUCB(prefix_sums="tree"),
+        ShariffSheffetUCB(),
+        DPUCB(moment_weight=1.7),
+        DPMoments(moment_clip=0.3),
+    ],
+    ids=repr,
+)
+def test_gaussian_certificate_equals_the_claim(epsilon, delta, config):
     spec = ContextualSpec(n_actions=2, dim=3, horizon=1000)
-    proof = certify(DPUCB(epsilon=epsilon, delta=delta, **fields), spec, accountants=False)
+    proof = certify(replace(config, epsilon=epsilon, delta=delta), spec, accountants=False)
     assert proof.epsilon <= epsilon
     assert proof.epsilon == pytest.approx(epsilon, rel=1e-3)
 
@@ -190,7 +198,7 @@ def test_gaussian_certificate_equals_the_claim(epsilon, delta, fields):
 def test_wishart_certificate_is_within_the_claim_and_close():
     """The least whole number of degrees: at most 2 % of epsilon is left."""
     spec = ContextualSpec(n_actions=2, dim=3, horizon=1000)
-    proof = certify(DPUCB(noise="wishart"), spec)
+    proof = certify(ShariffSheffetUCB(noise="wishart"), spec)
     assert 0.98 < proof.epsilon <= 1.0
 
 
@@ -249,7 +257,7 @@ def test_moments_alone_beat_a_regression_that_noise_has_drowned():
     agents = {
         "radius": DPUCB(alpha="theory", **gram, **shared),
         "greedy": DPUCB(alpha=0, **gram, **shared),
-        "moment": DPUCB(statistics="moment", moment_clip=0.32, **shared),
+        "moment": DPMoments(moment_clip=0.32, **shared),
     }
     problem = {"n_actions": 2, "dim": 20, "context_order": inf, "noise": 0.05}
     problem |= {"parameters": "sparse-ones", "sparsity": 5}
@@ -282,32 +290,24 @@ def test_regret_falls_as_epsilon_grows():
 
 
 @pytest.mark.parametrize(
-    ("fields", "sentence"),
+    ("agent", "fields", "sentence"),
     [
-        ({"epsilon": 0.0}, "epsilon=0.0 to be a number > 0"),
-        ({"delta": 1.0}, r"delta=1.0 to be a number in \[0, 1\)"),
-        ({"delta": 0.0}, "no pure epsilon-DP"),
-        ({"prefix_sums": "blt", "noise": "wishart"}, "only with certified Gaussian noise"),
-        ({"prefix_sums": "fenwick"}, "one of tree, blt"),
-        ({"refresh_every": 0}, "refresh_every=0 to be a whole number >= 1"),
-        ({"moment_clip": 0.5, "noise": "wishart"}, "moment_clip=0.5 only with certified Gaussian"),
-        ({"statistics": "moment", "noise": "wishart"}, "statistics='moment' only with certified"),
-        ({"statistics": "moment", "calibration": "paper"}, "'moment' only with certified Gaussian"),
-        ({"statistics": "moment", "alpha": "theory"}, "alpha='theory' to be 0 for moments without"),
-        ({"statistics": "moment", "alpha": 0.5}, "alpha=0.5 to be 0 for moments without"),
-        ({"statistics": "moment", "shift": 0.5}, "shift=0.5 to be None for moments without"),
-        ({"shift": 0.0}, "shift=0.0 to be a finite number > 0"),
-        ({"shift": 0.5, "noise": "wishart"}, "shift=0.5 only with certified Gaussian"),
-        ({"shift": 0.5, "calibration": "paper"}, "shift=0.5 only with certified Gaussian"),
-        ({"shift": 1.0, "alpha": "theory"}, "shift=1.0 > 1 with alpha='theory'"),
-        ({"statistics": "grams"}, "did you mean gram"),
-        ({"alpha": -1}, "alpha=-1 to be a finite number >= 0"),
-        ({"failure": 1.0}, r"failure=1.0 to be a number in \(0, 1\)"),
+        (DPUCB, {"epsilon": 0.0}, "epsilon=0.0 to be a number > 0"),
+        (DPMoments, {"delta": 1.0}, r"delta=1.0 to be a number in \[0, 1\)"),
+        (ShariffSheffetUCB, {"delta": 0.0}, "no pure epsilon-DP"),
+        (DPUCB, {"prefix_sums": "fenwick"}, "one of tree, blt"),
+        (DPUCB, {"refresh_every": 0}, "refresh_every=0 to be a whole number >= 1"),
+        (ShariffSheffetUCB, {"noise": "wishert"}, "did you mean wishart"),
+        (DPMoments, {"moment_clip": 0.0}, "moment_clip=0.0 to be a finite number > 0"),
+        (DPUCB, {"shift": 0.0}, "shift=0.0 to be a finite number > 0"),
+        (DPUCB, {"shift": 1.0, "alpha": "theory"}, "shift=1.0 > 1 with alpha='theory'"),
+        (DPUCB, {"alpha": -1}, "alpha=-1 to be a finite number >= 0"),
+        (ShariffSheffetUCB, {"failure": 1.0}, r"failure=1.0 to be a number in \(0, 1\)"),
     ],
 )
-def test_bad_input_gets_one_sentence(fields, sentence):
+def test_bad_input_gets_one_sentence(agent, fields, sentence):
     with pytest.raises(InputError, match=sentence):
-        DPUCB(**fields)
+        agent(**fields)
 
 
 def test_short_horizons_have_nothing_to_protect():
