@@ -3,7 +3,7 @@
 One round:
 
     context --> agent.act(context) --> action --> problem.step(action) --> reward, regret
-                reads, writes nothing             agent.update(context, action, reward)
+                reads, writes nothing             agent.update(context, action, feedback)
                                                   clip -> mechanism -> released state
 """
 
