@@ -56,11 +56,11 @@ class DPMoments(BatchedSettings):
             positive("moment_clip", self.moment_clip)
 
     def for_demand(self) -> "DPMoments":
-        """Raises `BadInput`: scores in no unit are no chances of a sale."""
+        """Raises `InputError`: scores in no unit are no chances of a sale."""
         raise InputError("Expected an agent that scores arms by chances of a sale, not by moments.")
 
     def make(self, spec: BanditSpec, streams: Streams) -> "BatchedMoments":
-        """A running agent; raises `BadInput` for anything but finitely many arms."""
+        """A running agent; raises `InputError` for anything but finitely many arms."""
         spec = fits(self, spec, ContextualSpec)
         statistic, process = self._statistic(spec), process_named(self.prefix_sums)
         sums = certified_sum(process, statistic, streams, self.target(spec))

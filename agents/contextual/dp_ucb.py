@@ -107,7 +107,7 @@ class DPUCB(BatchedSettings):
         )
 
     def make(self, spec: BanditSpec, streams: Streams) -> BatchedUCB:
-        """A running agent; raises `BadInput` for anything but finitely many arms."""
+        """A running agent; raises `InputError` for anything but finitely many arms."""
         spec = fits(self, spec, ContextualSpec)
         statistic, target = self._statistic(spec), self.target(spec)
         sums = certified_sum(process_named(self.prefix_sums), statistic, streams, target)

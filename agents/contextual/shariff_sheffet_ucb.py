@@ -79,7 +79,7 @@ class ShariffSheffetUCB(BatchedSettings):
         check_optimism(self)
 
     def make(self, spec: BanditSpec, streams: Streams) -> BatchedUCB:
-        """A running agent; raises `BadInput` for anything but finitely many arms."""
+        """A running agent; raises `InputError` for anything but finitely many arms."""
         spec, paper = fits(self, spec, ContextualSpec), self.calibration == "paper"
         facts = self.facts(spec, self.arms or ("joint" if paper else "disjoint"))
         # one symmetric matrix over rows (x, r): noise beside r x as off the Gram's diagonal

@@ -242,7 +242,8 @@ class ForeignProblem:
         return means
 
     def _believe(self, name: str, told: Any, low: float, high: float) -> None:
-        """Raise `BadInput` for what cannot be, as long as nearly all rewards are in their range."""
+        """Raise `InputError` for what cannot be, as long as nearly all rewards are in their
+        range."""
         room = _ROUNDING * (high - low)
         far = np.ravel((told < low - room) | (told > high + room))
         if far.any() and self.spec.most_outside < 1:

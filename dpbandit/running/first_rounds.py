@@ -21,7 +21,7 @@ def check_context(spec: Spec, context: Any, replicas: int, t: int) -> None:
 
 
 def check_step(spec: Spec, step: Any, replicas: int) -> None:
-    """Raise `BadInput` unless it is a `Step` of finite numbers that fit each other.
+    """Raise `InputError` unless it is a `Step` of finite numbers that fit each other.
 
     It has a datum where one is told.
     """
@@ -40,13 +40,13 @@ def check_step(spec: Spec, step: Any, replicas: int) -> None:
 
 
 def check_hindsight(lacks: Any, replicas: int) -> None:
-    """Raise `BadInput` unless it is one finite number, or one for each replica."""
+    """Raise `InputError` unless it is one finite number, or one for each replica."""
     if not (isinstance(lacks, int | float) and isfinite(lacks)):  # NumPy's doubles are floats
         finite_array("hindsight", lacks, (replicas,))
 
 
 def check_best_fixed(action: Any, replicas: int) -> None:
-    """Raise `BadInput` unless it is an array with an action for each replica."""
+    """Raise `InputError` unless it is an array with an action for each replica."""
     if not isinstance(action, np.ndarray) or action.shape[:1] != (replicas,):
         raise InputError(
             f"Expected best_fixed to be an array of {replicas} actions, got {shown(action)}."
