@@ -1,8 +1,8 @@
 """A test that asserts nothing fails, unless it is marked `smoke`; one so marked may not assert.
 
 Counted are the assertions that a test reaches while it is called, in its own module and in the
-tests' helpers, those of NumPy's and pandas' `testing`, and `pytest.raises` and `pytest.warns`,
-which fail by themselves where nothing is raised.
+tests' helpers, those of NumPy's, pandas' and dpbandit's `testing`, and `pytest.raises` and
+`pytest.warns`, which fail by themselves where nothing is raised.
 
 pytest's own hook, `pytest_assertion_pass`, writes out every passing assertion: tests then take 2.6
 times as long. So what is replaced is the question, before each such text, whether anybody wants it:
@@ -16,6 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from _pytest.assertion import rewrite
+
+from dpbandit.testing import expectations
 
 HERE = Path(__file__).parent
 passed = 0
@@ -49,9 +51,10 @@ pytest.raises, pytest.warns = counting(pytest.raises), counting(pytest.warns)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    before = passed
+    before = passed, expectations.held
     outcome = yield
-    smoke, asserted = item.get_closest_marker("smoke"), passed > before
+    smoke = item.get_closest_marker("smoke")
+    asserted = (passed, expectations.held) != before
     if not (smoke or asserted):
         pytest.fail("Asserted nothing: see tests/conftest.py.", pytrace=False)
     if smoke and asserted:

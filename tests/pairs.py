@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from dpbandit import certify
-from tests.harness import SUMS, discovered, extreme_users, label, run
+from dpbandit.testing.noise_laws import SUMS
+from dpbandit.testing.tapes import run
+from dpbandit.testing.worlds import extreme_users
+from tests.harness import discovered, label
 
 PAIRS = discovered()
 CERTIFICATES = {pair: certify(*pair, accountants=False) for pair in PAIRS}

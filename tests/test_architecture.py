@@ -29,7 +29,7 @@ FLOORS = """
     envs agents
     results
     running
-    auditing clients report
+    auditing clients report testing
     studies
     experiments
     commands

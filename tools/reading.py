@@ -27,10 +27,12 @@ from dpbandit.base.random_streams import Streams  # noqa: E402
 from dpbandit.domains import Ball  # noqa: E402
 from dpbandit.losses import Ridge  # noqa: E402
 from dpbandit.specs.convex import ConvexSpec  # noqa: E402
-from tests.harness import SPECS, World, extreme_users, variants  # noqa: E402
+from dpbandit.testing.worlds import World, extreme_users  # noqa: E402
+from tests.harness import SPECS, variants  # noqa: E402
 
 SHARED = tuple(
-    str(ROOT / "dpbandit" / name) for name in ("base", "specs", "privacy", "domains", "losses")
+    str(ROOT / "dpbandit" / name)
+    for name in ("base", "specs", "privacy", "domains", "losses", "testing")
 )
 ROUNDS = 300
 RIDGE = ConvexSpec(loss=Ridge(Ball(3)), horizon=ROUNDS, feedback="datum")

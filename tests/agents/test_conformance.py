@@ -1,7 +1,5 @@
 """Joint DP, executed: every discovered agent, at the mechanism and before the billboard."""
 
-import copy
-import pickle
 from math import inf
 
 import numpy as np
@@ -13,37 +11,21 @@ from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
-from tests.admission import admitted
-from tests.broken.leaks import MECHANISM, STATE
-from tests.harness import (
-    DISJOINT,
-    SHARED,
+from dpbandit.testing.agents import check_admission
+from dpbandit.testing.company import check_copies, check_replicas
+from dpbandit.testing.joint_dp import (
+    SWAPPED,
     billboard_differences,
-    extreme_users,
-    label,
+    check_billboard,
+    check_sensitivity,
     largest_move,
-    run,
+    two_worlds,
 )
-from tests.pairs import CERTIFICATES, PAIRS, PRIVATE, SUMMING, every_agent
-
-REPLICAS = 24
-"""Each broken statistic below shows in half of the extreme pairs: 24 of them miss it in 6 of
-1e8."""
-SWAPPED = (0, 7, 14)
-"""The first user, one in the middle, and the last of a batch, be it of 3 or of 5 rounds."""
-
-
-def two_worlds(config, spec, t, replicas=REPLICAS):
-    return next(all_worlds(config, spec, [t], replicas))
-
-
-def all_worlds(config, spec, swapped, replicas=REPLICAS):
-    """For each user of `swapped`: the tape of one world, the same for all, and of the other."""
-    world, other = extreme_users(spec, replicas, seed=1), extreme_users(spec, replicas, seed=2)
-    with np.errstate(all="ignore"):  # users that are no numbers reach the agents' arithmetic
-        first = run(config, spec, world)
-        for t in swapped:
-            yield first, run(config, spec, world.swapped(t, other), replay=first)
+from dpbandit.testing.tapes import run
+from dpbandit.testing.worlds import extreme_users
+from tests.broken.leaks import MECHANISM, STATE
+from tests.harness import DISJOINT, SHARED, label
+from tests.pairs import PAIRS, PRIVATE, SUMMING, every_agent
 
 
 def test_discovery_finds_private_and_public_agents_on_all_specs():
@@ -63,37 +45,23 @@ def is_demand(config, spec):
 @pytest.fixture(scope="module", params=PRIVATE, ids=label)
 def worlds(request):
     """Of one agent, for a user t who is swapped: both tapes. Tests of one agent share them."""
-    return dict(zip(SWAPPED, all_worlds(*request.param, SWAPPED), strict=True))
+    return {t: (one, two, t) for one, two, t in two_worlds(*request.param)}
 
 
 @pytest.mark.parametrize("t", SWAPPED)
 def test_sensitivity_at_the_mechanism(worlds, t):
-    """Two users as extreme as can be move no mechanism input by more than its sensitivity."""
-    first, second = worlds[t]
-    assert largest_move(first, second, t).max() <= 1 + 1e-9
+    check_sensitivity(*worlds[t])
 
 
 @pytest.mark.parametrize("t", SWAPPED)
 def test_billboard(worlds, t):
-    """With the releases fixed, nothing remembered and nobody else's action depends on the user."""
-    assert billboard_differences(*worlds[t], t) == []
+    check_billboard(*worlds[t])
 
 
 @pytest.mark.parametrize("pair", [pair for pair in PRIVATE if pair not in SUMMING], ids=label)
 def test_only_what_is_admissible_counts(pair):
-    """A query shows a first step; so of mechanisms that go on from there, two live runs with equal
-    seeds, one of which has every datum moved into its bounds before the mechanism: all releases and
-    actions are the same, hence no later step reads a raw datum. (Sums are what was queried: see
-    test_noise.)"""
-    config, spec = pair
-    users = extreme_users(spec, 8, seed=1)
-    with np.errstate(all="ignore"):
-        raw, clipped = (run(config, spec, users, admit=a, remember=False) for a in (None, admitted))
-    assert bool(raw.queries) == (CERTIFICATES[pair].epsilon > 0)
-    np.testing.assert_allclose(raw.actions, clipped.actions, rtol=0, atol=1e-9)
-    for one, two in zip(raw.releases, clipped.releases, strict=True):
-        assert (one is None) == (two is None)
-        np.testing.assert_allclose(*(0.0 if r is None else r for r in (one, two)), atol=1e-9)
+    """Of sums test_noise knows that they are what was queried."""
+    check_admission(*pair)
 
 
 def test_integers_cannot_slip_past_the_clips():
@@ -110,14 +78,14 @@ def test_integers_cannot_slip_past_the_clips():
 
 
 @pytest.mark.parametrize("broken", MECHANISM, ids=lambda broken: broken.statistic.__name__)
-def test_mechanism_catches_broken_sensitivities(broken):
-    moves = [largest_move(*two_worlds(broken, DISJOINT, t), t).max() for t in (0, 7)]
+def test_broken_sensitivities_are_caught(broken):
+    moves = [largest_move(*tapes).max() for tapes in two_worlds(broken, DISJOINT, (0, 7))]
     assert max(moves) > 1.01
 
 
 @pytest.mark.parametrize("broken", STATE, ids=lambda broken: broken.agent.__name__)
 def test_billboard_catches_leaks(broken):
-    assert any(billboard_differences(*two_worlds(broken, DISJOINT, t), t) for t in (0, 7))
+    assert any(billboard_differences(*tapes) for tapes in two_worlds(broken, DISJOINT, (0, 7)))
 
 
 @pytest.mark.parametrize("config", [LinUCB(), LinTS(), EpsilonGreedy()], ids=repr)
@@ -136,44 +104,20 @@ def test_billboard_catches_agents_without_privacy(config, spec):
     assert certify(config, spec).epsilon == inf
 
 
-def test_mechanism_is_as_wide_as_the_sensitivity_claims():
+def test_extreme_users_come_near_the_sensitivity():
     """Random extreme pairs come within 25 % of the bound, so the bound is not idle."""
-    first, second = two_worlds(DPUCB(), DISJOINT, 7, replicas=4000)
-    assert largest_move(first, second, 7).max() > 0.75
+    (tapes,) = two_worlds(DPUCB(), DISJOINT, (7,), replicas=4000)
+    assert largest_move(*tapes).max() > 0.75
 
 
 @every_agent
 def test_replicas_do_not_know_each_other(pair):
-    """Six replicas equal a lone one, a run of two and a run of three, difference exactly 0.0."""
-    config, spec = pair
-    world = extreme_users(spec, 6, seed=5).tame()
-
-    def actions(first, last):
-        agent = config.make(spec, Streams([(9, r) for r in range(first, last)]))
-        users, played = world.of(first, last), []
-        for t, x in enumerate(users.context):
-            played.append(agent.act(x))
-            agent.update(x, played[-1], users.answer(t, played[-1]))
-        return np.array(played)
-
-    apart = [actions(0, 1), actions(1, 3), actions(3, 6)]
-    np.testing.assert_array_equal(actions(0, 6), np.concatenate(apart, axis=1))
+    check_replicas(*pair)
 
 
 @every_agent
 def test_copies_go_on_alike(pair):
-    """A pickled and a deep-copied agent continue exactly as the original."""
-    config, spec = pair
-    world = extreme_users(spec, 3, seed=6).tame()
-    x = world.context
-    agents = [config.make(spec, Streams(range(3)))]
-    for t in range(spec.horizon):
-        if t == 8:
-            agents += [pickle.loads(pickle.dumps(agents[0])), copy.deepcopy(agents[0])]
-        actions = [agent.act(x[t]) for agent in agents]
-        for agent, action in zip(agents, actions, strict=True):
-            np.testing.assert_array_equal(action, actions[0])
-            agent.update(x[t], action, world.answer(t, action))
+    check_copies(*pair)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from dpbandit.agents import DPUCB, BestFixed, EpsilonGreedy, Hedge, LinTS, LinUC
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import FromGymnasium, Player, read_log
 from dpbandit.offline.replay import replay
+from dpbandit.testing.tapes import recording
 from tests.clients.worlds import Coins, Overwrites, means
-from tests.harness import recording
 
 T = 60
 
@@ -101,15 +101,14 @@ def test_an_extreme_user_moves_no_mechanism_by_more_than_its_sensitivity(observa
     none."""
     tapes = []
     for x, r in ((np.array([0.6, -0.8], np.float32), 0.0), (observation, reward)):
-        queries, mechanisms = [], []
-        with recording(queries, mechanisms, [], None):
+        with recording() as calls:
             one = player(DPUCB(), Coins(seen="vector"), context_bound=1.0, most_outside=1)
             for t in range(T):
                 extreme = (x, r) if t == 3 else (np.array([0.5, 0.5], np.float32), 0.25)
                 one.update(extreme[0], 5 + t % 3, extreme[1])
-        tapes.append(np.array(queries).reshape(T, -1))
+        tapes.append(np.array(calls.queries).reshape(T, -1))
     gaps = np.linalg.norm(tapes[0] - tapes[1], axis=1)
-    assert 0 < gaps[3] <= mechanisms[3].sensitivity * (1 + 1e-12)
+    assert 0 < gaps[3] <= calls.mechanisms[3].sensitivity * (1 + 1e-12)
     assert not np.delete(gaps, 3).any()
 
 

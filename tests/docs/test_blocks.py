@@ -229,12 +229,14 @@ def run_page(text, folder):
 
 
 def lively():
-    """The pages that have something to run; where that is Python alone, it must not raise."""
+    """The pages that have something to run; where that is Python alone, without a check of ours, it
+    must not raise."""
     for name in [*pages(), *readmes()]:
         languages = {block.language for block in runnable((ROOT / name).read_text())}
         slow = name in SLOW or name.startswith("docs/algorithms/")
         marks = [pytest.mark.slow] if slow else []
-        if languages <= {"python", "toml"}:
+        checks = re.search(r"\bcheck_(agent|problem)\(", (ROOT / name).read_text())
+        if languages <= {"python", "toml"} and not checks:
             marks.append(pytest.mark.smoke)
         if languages:
             yield pytest.param(name, marks=marks)

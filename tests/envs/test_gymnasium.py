@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 import dpbandit
 from dpbandit import InputError
 from dpbandit.specs.streams import StreamSpec
+from dpbandit.testing import check_problem
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
 H = 6  # rounds an episode
@@ -199,18 +200,8 @@ def test_native_batch_equals_sync_batch_equals_lone(name, mode):
 
 
 @every_env
-def test_replicas_do_not_depend_on_their_company(name):
-    """6 replicas equal 3 runs of 2, seeds given as lists."""
-    seeds, six = [4, 8, 15, 16, 23, 42], make_native(name, 6)
-    actions = actions_for(six, 2 * H)
-    whole = [six.reset(seed=seeds), *map(six.step, actions)]
-    for first in (0, 2, 4):
-        pair = make_native(name, 2)
-        part = [pair.reset(seed=seeds[first : first + 2])]
-        part += [pair.step(action[first : first + 2]) for action in actions]
-        for i in (0, 1):
-            ours = [[of_replica(x, first + i) for x in answer] for answer in whole]
-            assert plain(ours) == plain([[of_replica(x, i) for x in answer] for answer in part])
+def test_its_problem_keeps_the_contract(name):
+    assert len(check_problem(make(name, horizon=30).unwrapped.problem)) == 9
 
 
 @every_env

@@ -16,7 +16,7 @@ from dpbandit.offline.logs import Logged
 from dpbandit.offline.replay import _one_pass, _reached, replay
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.specs.protocols import ContextualSpec
-from tests.harness import Tape, recording
+from dpbandit.testing.tapes import Tape, recording
 
 LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
 TINY = ContextualSpec(n_actions=2, dim=1, horizon=2)
@@ -184,10 +184,9 @@ def test_the_agent_is_made_for_the_rounds_it_can_get():
 def tape(config, logged, how, billboard=None):
     """One pass in the log's order, as the harness records runs."""
     spec = logged.spec
-    queries, mechanisms, releases = [], [], []
-    with recording(queries, mechanisms, releases, billboard):
+    with recording(billboard) as calls:
         _one_pass(config, spec, logged, Streams([0]), how, shuffled=False)
-    return Tape([], queries, mechanisms, releases, None, [])
+    return Tape([], *calls, None, [])
 
 
 @pytest.mark.parametrize("config", [DPUCB(refresh_every=5), FADE(first_batch=6)], ids=repr)

@@ -27,6 +27,11 @@ class StaggeredNoise:
         self._turns, self._step, self.stddev = turns, 0, 0.0
         self._now: Floats = np.zeros((len(streams), K, d))
 
+    @property
+    def begun(self) -> int:
+        """How many of the processes have taken a step."""
+        return -(-self._step // self._turns)
+
     def __call__(self) -> Floats:
         """The latest N of all processes, (R, K, d)."""
         turn = self._step // self._turns

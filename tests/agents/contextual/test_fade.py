@@ -26,7 +26,7 @@ from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec
-from tests.harness import billboard_differences, extreme_users, largest_move, run
+from dpbandit.testing.joint_dp import check_joint_dp
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=200, reward_low=-0.5)
 PAIR = replace(DISJOINT, n_actions=2)
@@ -146,24 +146,12 @@ def test_batches_grow_by_a_tenth():
     assert sums_of(FADE(first_batch=7).make(contextual(), Streams([0])))._ends[:2] == (7, 15)
 
 
-def worlds(config, spec, rounds, replicas=6):
-    """The tape of a world, and for each round in which a user is swapped that of its replay."""
-    world, other = (extreme_users(spec, replicas, seed) for seed in (1, 2))
-    with np.errstate(all="ignore"):  # users that are no numbers
-        first = run(config, spec, world)
-        return first, [run(config, spec, world.swapped(t, other), replay=first) for t in rounds]
-
-
 @every_variant
-def test_a_user_moves_the_mechanism_by_at_most_its_sensitivity_and_nothing_else(variant):
-    """Sensitivity at the mechanism and billboard replay, at lengths where sums are made in blocks
-    and many releases shape the policy, for variants that no registered test meets."""
-    rounds = (0, 65)
-    first, others = worlds(*VARIANTS[variant], rounds)
+def test_joint_dp(variant):
+    """At lengths where sums are made in blocks and many releases shape the policy, for variants
+    that no registered test meets."""
+    _, first = check_joint_dp(*VARIANTS[variant], (0, 65), replicas=6)
     assert sum(release is not None for release in first.releases) >= 2
-    for t, second in zip(rounds, others, strict=True):
-        assert largest_move(first, second, t).max() <= 1 + 1e-9
-        assert billboard_differences(first, second, t) == []
 
 
 class CountsArms(RegressionPlayer):
@@ -191,8 +179,8 @@ class KeepsTheRow(LogisticPlayer):
 )
 def test_billboard_catches_players_that_remember(broken, name, variant, monkeypatch):
     monkeypatch.setattr(f"dpbandit.agents.contextual.fade.{name}", broken)
-    first, (second,) = worlds(*VARIANTS[variant], (65,))
-    assert billboard_differences(first, second, 65)
+    with pytest.raises(AssertionError, match="what the agent remembers"):
+        check_joint_dp(*VARIANTS[variant], (65,), replicas=6)
 
 
 def adversaries(spec, count, seed):

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpbandit.base.random_streams import Streams
 from dpbandit.specs.convex import ConvexSpec
-from tests.harness import recording
+from dpbandit.testing.tapes import recording
 
 
 class Run(NamedTuple):
@@ -19,7 +19,7 @@ class Run(NamedTuple):
     regret: Any
     """(R,), against the best fixed point in hindsight"""
     queries: list[Any]
-    """what each call fed to the mechanism, (R, ...)"""
+    """what each call fed to its mechanism, (R, ...)"""
     releases: list[Any]
 
     @property
@@ -39,9 +39,9 @@ def play(config, loss, data, *, feedback="datum", seed=0, replay=None):
     T, R = (len(data), data.shape[1]) if isinstance(data, np.ndarray) else data.size
     spec = ConvexSpec(loss=loss, feedback=feedback, horizon=T)
     agent = config.make(spec, Streams([(seed, r) for r in range(R)]))
-    actions, told, queries, releases, total = [], [], [], [], np.zeros(R)
+    actions, told, total = [], [], np.zeros(R)
     comparator = loss.comparator(R)
-    with recording(queries, [], releases, replay):
+    with recording(replay) as calls:
         for t in range(T):
             actions.append(agent.act(np.zeros((R, *spec.context_shape))))
             z = data[t] if isinstance(data, np.ndarray) else data(t, actions)
@@ -51,7 +51,7 @@ def play(config, loss, data, *, feedback="datum", seed=0, replay=None):
             told.append(z)
             agent.update(np.zeros(()), actions[-1], z if feedback == "datum" else -value)
     regret = total - comparator.best()[1]
-    return Run(np.array(actions), np.array(told), regret, queries, releases)
+    return Run(np.array(actions), np.array(told), regret, calls.queries, calls.releases)
 
 
 class Adversary(NamedTuple):

@@ -13,9 +13,9 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Simplex, SpanningTrees
 from dpbandit.losses import Experts, Hinge, Kink, Linear, Logistic, Quadratic, Ridge, Squared
 from dpbandit.specs.convex import ConvexSpec
+from dpbandit.testing.joint_dp import check_joint_dp
 from tests.agents.convex.convex_runs import assert_agrees, play, sphere, standing, targets
 from tests.agents.convex.window_runs import as_bs, near_targets
-from tests.harness import billboard_differences, extreme_users, largest_move, run
 from tests.losses.families import data as admissible_data
 from tests.losses.families import points
 
@@ -214,17 +214,10 @@ def test_certificate_and_scale():
 
 
 @pytest.mark.parametrize("loss", [Ridge(Ball(2)), Ridge(Simplex(3), bound=3.0)], ids=str)
-def test_the_mechanism(loss):
+def test_joint_dp(loss):
     """As in the conformance tests: extreme users, NaN among them."""
     for config in (PQFTL(), POCP()):
-        spec = spec_of(loss, 24)
-        world, other = extreme_users(spec, 30, seed=1), extreme_users(spec, 30, seed=2)
-        with np.errstate(all="ignore"):
-            first = run(config, spec, world)
-            for t in (0, 7, 14):
-                second = run(config, spec, world.swapped(t, other), replay=first)
-                assert largest_move(first, second, t).max() <= 1 + 1e-9
-                assert billboard_differences(first, second, t) == []
+        _, first = check_joint_dp(config, spec_of(loss, 24), replicas=30)
         assert np.isfinite(first.actions).all()
 
 

@@ -12,9 +12,10 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Hypersimplex, IndependentSets, L1Ball, LpBall, Simplex
 from dpbandit.losses import Linear, Quadratic, TiltedQuadratic
 from dpbandit.specs.convex import ConvexSpec
+from dpbandit.testing.joint_dp import check_joint_dp
+from dpbandit.testing.noise import check_noise_knows_no_data
 from tests.agents.convex.convex_runs import assert_agrees, play, sphere, standing
 from tests.agents.convex.window_runs import DELTA, as_bs, corners
-from tests.harness import billboard_differences, extreme_users, largest_move, noises, run
 
 SIMPLEX = Simplex(10)
 CURVED = Quadratic(SIMPLEX)
@@ -126,20 +127,12 @@ def test_certificate_is_that_of_cocop(noise, window):
 
 @pytest.mark.parametrize("loss", [Linear(Simplex(3)), Quadratic(Hypersimplex(4, 2))], ids=str)
 @pytest.mark.parametrize("noise", LAWS)
-def test_the_mechanism_while_users_expire(loss, noise):
+def test_joint_dp_while_users_expire(loss, noise):
     """As in the conformance tests, at a window of 4 of 24 rounds: what H_t and the lists of
     vertices remember is a function of releases."""
     spec, config = spec_of(loss, 24), WDPCOCOL(window=4, noise=noise)
-    world, other = extreme_users(spec, 12, seed=1), extreme_users(spec, 12, seed=2)
-    with np.errstate(all="ignore"):
-        first = run(config, spec, world)
-        for t in (0, 7, 14):
-            second = run(config, spec, world.swapped(t, other), replay=first)
-            assert largest_move(first, second, t).max() <= 1 + 1e-9
-            assert billboard_differences(first, second, t) == []
-        live = run(config, spec, other)
-    for a, b in zip(noises(first), noises(live), strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-8)
+    check_joint_dp(config, spec, replicas=12)
+    check_noise_knows_no_data(config, spec)
 
 
 # Numbers of the specification

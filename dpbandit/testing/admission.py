@@ -1,6 +1,7 @@
 """What each mechanism may be told: every datum, moved into its public bounds beforehand."""
 
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 
@@ -16,20 +17,29 @@ from dpbandit.privacy.choices.selection import OneShotTopK
 from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
 from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
 from dpbandit.privacy.sums.restarting_trees import RestartingTrees
-from tests.harness import SUMS
+from dpbandit.testing.expectations import expect
+from dpbandit.testing.noise_laws import SUMS
 
 
 @singledispatch
-def admitted(mechanism, *datum):
-    """The same datum, but within bounds; what is no number is a public constant."""
-    assert isinstance(mechanism, SUMS), f"What may a {type(mechanism).__name__} be told?"
+def admitted(mechanism: Any, *datum: Any) -> tuple[Any, ...]:
+    """The same datum, but within bounds; what is no number is a public constant.
+
+    A mechanism of yours that releases no sum is made known by `admitted.register`, a decorator of a
+    function like this one.
+    """
+    name = type(mechanism).__name__
+    expect(
+        isinstance(mechanism, SUMS),
+        f"Expected admitted.register to say what a {name} may be told.",
+    )
     return datum  # all that enters is its query, of which `noises` takes account
 
 
 @admitted.register(NoisyDescent)
 @admitted.register(BlockMechanism)
 @admitted.register(BallDraws)
-def _(mechanism, z, *public):
+def _(mechanism: Any, z: Any, *public: Any) -> tuple[Any, ...]:
     return mechanism._loss.admissible(z), *public
 
 
@@ -38,21 +48,21 @@ def _(mechanism, z, *public):
 @admitted.register(RestartingTrees)
 @admitted.register(SegmentAboveThreshold)
 @admitted.register(RedrawBit)
-def _(mechanism, losses, *public):
+def _(mechanism: Any, losses: Any, *public: Any) -> tuple[Any, ...]:
     return clip_range(losses, 0.0, 1.0), *public
 
 
 @admitted.register
-def _(mechanism: NoisyHardThresholding, context, action, reward):
+def _(mechanism: NoisyHardThresholding, context: Any, action: Any, reward: Any) -> tuple[Any, ...]:
     rows = mechanism._spec
     x = clip_norm(context, rows.norm_bound).clip(-rows.entry_bound, rows.entry_bound)
     return x, action, clip_range(reward, rows.reward_low, rows.reward_high)
 
 
 @admitted.register
-def _(mechanism: NoisyVertex, *datum):
+def _(mechanism: NoisyVertex, *datum: Any) -> tuple[Any, ...]:
     *public, user = datum
-    gradients = mechanism._gradients
+    gradients: Any = mechanism._gradients
     if isinstance(gradients, RecursiveLossGradients):
         return *public, gradients.loss.admissible(user)
     *public, context, action = public

@@ -1,0 +1,64 @@
+"""What the first release of a sum adds to it, computed anew from what its ledger pays."""
+
+from math import prod
+from typing import Any
+
+from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
+from dpbandit.privacy.accounting.pure import PureSpend
+from dpbandit.privacy.accounting.wishart import WishartSpend
+from dpbandit.privacy.noise.generalised_gaussian import (
+    GeneralisedGaussian,
+    GeneralisedGaussianSpend,
+)
+from dpbandit.privacy.noise.laws import KNorm, Laplace
+from dpbandit.privacy.sums.batch_sums import BatchSum
+from dpbandit.privacy.sums.fading import FadingSum, column_norm
+from dpbandit.privacy.sums.one_point import LocalValues
+from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
+from dpbandit.privacy.sums.prefix_sums import BLTNoise, PrefixSum
+from dpbandit.privacy.sums.staggered import StaggeredNoise
+from dpbandit.privacy.sums.window_tree import WindowTreeNoise
+from dpbandit.testing.expectations import expect
+
+SUMS = (PrefixSum, FadingSum, BatchSum, LocalValues)
+"""Mechanisms that release a sum with noise added."""
+HEAVY = (LaplaceSpend, KNormSpend, PureSpend)
+"""Their noise has heavier tails than a normal."""
+
+
+def first_stddev(sums: Any) -> float:
+    """Of the first release of one of `SUMS`, in units: what its spend promises, computed anew."""
+    spend, S = getattr(sums.spend, "part", sums.spend), sums.sensitivity
+    if isinstance(sums, FadingSum):
+        return float(S * column_norm(len(sums._ends), sums.fade) / spend.mu)
+    nodes, drawn = nodes_of(sums)
+    paid = getattr(spend, "count", getattr(spend, "nodes", nodes))
+    expect(paid == nodes, f"Expected {spend.note!r} to pay for {nodes} nodes, got {paid}.")
+    k = prod(sums._statistic.shape) if isinstance(sums, PrefixSum) else 1
+    if isinstance(spend, GeneralisedGaussianSpend):
+        return (drawn * GeneralisedGaussian(S / spend.ratio, spend.r).variance(spend.dim)) ** 0.5
+    if isinstance(spend, HEAVY):
+        law = Laplace(k**0.5) if "laplace" in spend.note else KNorm(1.0)
+        return S / (spend.pure / nodes) * (drawn * law.variance(k)) ** 0.5
+    if isinstance(spend, WishartSpend):
+        rows = sums._statistic
+        L2 = rows.context_bound**2 + rows.reward_bound**2
+        return (2 * spend.degrees) ** 0.5 * L2 / rows.context_bound**2
+    return S * (drawn * nodes) ** 0.5 / spend.mu
+
+
+def nodes_of(sums: Any) -> tuple[float, int]:
+    """The squared norm of what a user is in, in noises, and how many the first release carries."""
+    if not isinstance(sums, PrefixSum):
+        return 1, 1
+    noise, leaves = sums._noise, sums.leaves
+    if isinstance(noise, StaggeredNoise):
+        others = sums._statistic.shape[0] - 1
+        return BLTNoise.column_norm(leaves - others * noise._turns) ** 2, 1
+    if isinstance(noise, BLTNoise):
+        return noise.column_norm(leaves) ** 2, 1
+    settings = (noise._W, leaves) if isinstance(noise, WindowTreeNoise) else (leaves,)
+    process: Any = type(noise)
+    norm = process.column_norm(*settings) ** 2
+    nodes = round(norm) if isinstance(norm, float) and abs(norm - round(norm)) < 1e-9 else norm
+    return nodes, nodes if isinstance(noise, PaddedTreeNoise) else 1

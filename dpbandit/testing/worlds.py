@@ -1,0 +1,75 @@
+"""Users as extreme as can be, and worlds that differ in one of them."""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.protocols import Spec
+
+
+class World(NamedTuple):
+    """Users for T rounds and R replicas: contexts (T, R, ...) and what they answer."""
+
+    context: Any
+    reward: Any
+    """(T, R, K), or with full information the data (T, R, *datum_shape)"""
+    full: bool = False
+    """full information: a context is the datum of the round before"""
+
+    def swapped(self, t: int, other: "World") -> "World":
+        """The same users, but for the one of round t, who comes from `other`."""
+        context, reward = self.context.copy(), self.reward.copy()
+        reward[t] = other.reward[t]
+        if t + self.full < len(context):
+            context[t + self.full] = other.reward[t] if self.full else other.context[t]
+        return World(context, reward, self.full)
+
+    def answer(self, t: int, action: Any) -> Any:
+        """What an agent is told that played `action` (R, ...) for the users of round t."""
+        if self.full:
+            return self.reward[t]
+        everyone = np.arange(len(action))
+        return self.reward[t][everyone, action if action.dtype == np.int64 else 0]
+
+    def of(self, first: int, last: int) -> "World":
+        """Some of the replicas."""
+        return World(self.context[:, first:last], self.reward[:, first:last], self.full)
+
+    def until(self, rounds: int) -> "World":
+        """The first rounds."""
+        return World(self.context[:rounds], self.reward[:rounds], self.full)
+
+    def tame(self) -> "World":
+        """The same users as numbers within [-1, 1], rewards within [0, 1]."""
+        low = -1 if self.full else 0
+        return World(
+            np.nan_to_num(self.context).clip(-1, 1),
+            np.nan_to_num(self.reward).clip(low, 1),
+            self.full,
+        )
+
+
+@cache
+def extreme_users(spec: Spec, replicas: int, seed: int) -> World:
+    """Honest users, at the bounds, tiny, far beyond them, and users that are no numbers."""
+    rng = np.random.default_rng(seed)
+    T, R, K = spec.horizon, replicas, getattr(spec, "n_actions", 3)
+    context = rng.standard_normal((T, R, *spec.context_shape))
+    size = rng.choice([1e-200, 0.3, 1.0, 3.0, 1e9], size=(T, R, *[1] * len(spec.context_shape)))
+    context *= size / np.linalg.norm(context, axis=-1, keepdims=True)
+    reward = rng.choice([spec.reward_low, spec.reward_high, -1e9, 1e9, 0.1], size=(T, R, K))
+    broken = rng.random((T, R)) < 0.05
+    each = (broken.sum(), *[1] * len(spec.context_shape))
+    context[broken] = rng.choice([np.nan, np.inf, -1e300], size=each)
+    reward[broken] = rng.choice([np.nan, np.inf, -np.inf], size=(broken.sum(), 1))
+    full = isinstance(spec, ExpertsSpec) or getattr(spec, "feedback", "") == "datum"
+    if full:
+        context, reward = np.concatenate([np.zeros_like(context[:1]), context[:-1]]), context
+    elif isinstance(spec, ConvexSpec):
+        context = np.zeros_like(context)
+    for shared in (context, reward):
+        shared.setflags(write=False)  # by all checks: agents must not write on what they are shown
+    return World(context, reward, full)

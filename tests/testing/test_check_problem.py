@@ -1,0 +1,96 @@
+"""What `check_problem` says of broken problems; that all environments pass, tests/envs shows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
+from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.testing import check_problem
+
+
+@dataclass(kw_only=True, eq=False)
+class Coins(ContextualProblem):
+    """Two arms that pay 1 with chances of 0.3 and 0.6."""
+
+    delay: int = 0
+    spec = ContextualSpec(n_actions=2, dim=1, horizon=50)
+
+    def _start(self, streams):
+        self._luck = streams.uniforms("luck")
+
+    def _users(self, count):
+        mean = np.broadcast_to([0.3, 0.6], (count, *(u := self._luck.take(count)).shape[1:], 2))
+        return Users(np.ones((*mean.shape[:2], 1)), mean, 1.0 * (u[..., None] < mean))
+
+
+class WrongMeans(Coins):
+    def _users(self, count):
+        return super()._users(count)._replace(mean=np.full((count, len(self._offset), 2), 0.6))
+
+
+class SharedLuck(Coins):
+    def _start(self, streams):
+        super()._start(Streams(streams._seeds[:1] * len(streams), path=streams._path))
+
+
+class FarContexts(Coins):
+    def _users(self, count):
+        users = super()._users(count)
+        return users._replace(context=3.0 * users.context)
+
+
+class FlatContexts(Coins):
+    def context(self):
+        return super().context()[:, 0]
+
+
+class NoSeed(Coins):
+    def _start(self, streams):
+        super()._start(Streams([(1, r) for r in range(len(streams))]))
+
+
+class AnyAction(Coins):
+    def step(self, action):
+        try:
+            return super().step(action)
+        except InputError:
+            return super().step(np.zeros(len(self._offset), dtype=np.int64))
+
+
+class WorseOracle(Coins):
+    def step(self, action):
+        step = super().step(action)
+        return step._replace(oracle=step.oracle - 0.2, regret=step.oracle - 0.2 - step.expected)
+
+
+class Forgets(Coins):
+    def __deepcopy__(self, memo):
+        return type(self)()
+
+    def context(self):
+        if not hasattr(self, "_offset"):
+            self.reset(Streams(range(6)))
+        return super().context()
+
+
+@pytest.mark.parametrize(
+    ("problem", "sentence"),
+    [
+        (WrongMeans, "on average what is expected, got -0.1"),
+        (SharedLuck, "replicas not to know each other: 1 to 2 of six"),
+        (FarContexts, "contexts within the spec's bounds but for 1.00%, got 100.00%"),
+        (FlatContexts, r"context of shape \(24, 6, 1\), got \(24, 6\)"),
+        (NoSeed, "other seeds to bring other users"),
+        (AnyAction, "to be refused"),
+        (WorseOracle, "no action to be better than the oracle, got regret=-0.2"),
+        (Forgets, "its deep copy in mid-episode to go on"),
+    ],
+)
+def test_broken_problems_are_caught(problem, sentence):
+    check_problem(Coins())
+    with pytest.raises(AssertionError, match=sentence):
+        check_problem(problem())
