@@ -1,82 +1,60 @@
-"""How lines with bands are drawn, several panels side by side, to be told apart without colour."""
+"""Lines of a study's runs on axes, learners in colour and baselines in grey."""
 
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import seaborn as sns
-from matplotlib.figure import Figure
-
 from dpbandit.base.arrays import Floats
-from dpbandit.results.plots import half_band
+from dpbandit.experiments.questions import Place, RunLines, horizon
+from dpbandit.results.drawing import level, line
+from dpbandit.results.runs import AgentRun
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DASHES = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
-_COLORS = [sns.color_palette("colorblind")[place] for place in (0, 1, 2, 3, 4, 9, 5, 6)]
-_MARKERS = "osD^vPXp"
+
+def regret(values: Floats, rounds: Any) -> Floats:
+    """As it is."""
+    return values
 
 
-def draw(
-    path: Path,
-    titles: Iterable[str],
-    panel: Callable[["Axes", int], None],
+def draw_lines(
+    axes: "Axes",
+    lines: RunLines,
+    place: Place,
+    value: Callable[[Floats, Any], Floats] = regret,
     *,
-    heading: str,
-    size: tuple[float, float],
+    names: Mapping[str, str] | None = None,
+    grey: Collection[str] = (),
 ) -> None:
-    """A row of panels, one for each title, to `path` (.png, .svg or .pdf)."""
-    names = list(titles)
-    with sns.axes_style("ticks"), sns.plotting_context("notebook"):
-        figure = Figure(figsize=size, layout="constrained")
-        row: Any = figure.subplots(1, len(names), squeeze=False)
-        for place, (axes, title) in enumerate(zip(row[0], names, strict=True)):
-            panel(axes, place)
-            axes.set_title(title, loc="left", pad=8, fontsize="medium")
-            axes.grid(axis="y", alpha=0.35)
-            sns.despine(ax=axes)
-        figure.suptitle(heading, x=0.01, ha="left")
-        figure.savefig(path, dpi=120)
+    """Every line with its bars; one run alone over its rounds if these are the axis, else a level.
+
+    Args:
+        axes: where.
+        lines: label -> runs.
+        place: where a run stands; `horizon` where rounds are the axis.
+        value: (regret, rounds) -> what is drawn.
+        names: label -> the legend's words, where these are others.
+        grey: labels of further lines that are drawn as baselines.
+    """
+    words = dict(names or {})
+    learners = {n: runs for n, runs in lines.items() if len(runs) > 1 and n not in grey}
+    for look, (label, runs) in enumerate(learners.items()):
+        values = [_end(run, value) for run in runs]
+        line(axes, [place(run) for run in runs], values, words.get(label, label), look)
+    for number, label in enumerate(name for name in lines if name not in learners):
+        runs, (shade, dashes) = lines[label], level(number)
+        how: dict[str, Any] = {"color": shade, "ls": dashes, "lw": 1.4}
+        how["label"] = words.get(label, label)
+        if len(runs) > 1:
+            means = [_end(run, value).mean() for run in runs]
+            axes.plot([place(run) for run in runs], means, **how)
+        elif place is horizon:
+            first = min(place(run[0]) for run in learners.values())
+            marks, table = runs[0].marks, value(runs[0].regret, runs[0].marks[:, None])
+            axes.plot(marks[marks >= first], table[marks >= first].mean(axis=1), **how)
+        else:
+            axes.axhline(_end(runs[0], value).mean(), **how)
 
 
-def curve(
-    axes: "Axes", place: int, label: str, where: Sequence[float], values: Sequence[Floats]
-) -> None:
-    """Means with 95 % bands; `place` picks colour, dashes and marker."""
-    mean = np.array([one.mean() for one in values])
-    half = np.array([float(half_band(one)) for one in values])
-    turn, hue = divmod(place, len(_COLORS))  # of colours: the second one has other dashes, marks
-    color, dashes = _COLORS[hue], DASHES[(hue + turn) % len(DASHES)]
-    axes.plot(
-        where,
-        mean,
-        marker=_MARKERS[(hue + 3 * turn) % len(_MARKERS)],
-        ms=5,
-        lw=2,
-        ls=dashes,
-        color=color,
-        label=label,
-    )
-    axes.fill_between(where, mean - half, mean + half, color=color, alpha=0.2, lw=0)
-
-
-def legend_beside(axes: "Axes") -> None:
-    """To the right of the axes."""
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, handlelength=3.5)
-
-
-def legend_below(axes: "Axes", title: str) -> None:
-    """Under the axes, in two columns."""
-    axes.legend(
-        title=title,
-        loc="upper center",
-        bbox_to_anchor=(0.48, -0.14),
-        ncols=2,
-        frameon=False,
-        fontsize="small",
-        title_fontsize="small",
-        handlelength=2.6,
-        columnspacing=1.5,
-    )
+def _end(run: AgentRun, value: Callable[[Floats, Any], Floats]) -> Floats:
+    return value(run.regret[-1], run.setup.horizon)

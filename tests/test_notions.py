@@ -7,12 +7,13 @@ from math import inf
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from dpbandit import Results, certify, cli, compare
 from dpbandit.agents import DPUCB, PFTAL, NoisySGD, PrivateBandit, SparseVectorExperts
 from dpbandit.commands.tables import print_results
 from dpbandit.report import write_report
-from dpbandit.results.plots import frontier
+from dpbandit.results.frontier import Front, frontier
 from dpbandit.specs.bounds import CLIPPED
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
@@ -56,7 +57,8 @@ def test_every_agent_promises_what_its_problem_asks_for(pair):
 
 @pytest.mark.parametrize("env", NOTIONS)
 def test_it_is_said_wherever_there_is_an_epsilon(env, page_of, tmp_path, monkeypatch, capsys):
-    """`certify`, `compare`, summary, files, the page of a report; nobody says the other one."""
+    """`certify`, `compare`, summary, files, frontiers, the page of a report; nobody says the other
+    one."""
     config, name, words = NOTIONS[env]
     other = JOINT if words == ALL else ALL
     monkeypatch.setenv("COLUMNS", "300")
@@ -73,21 +75,12 @@ def test_it_is_said_wherever_there_is_an_epsilon(env, page_of, tmp_path, monkeyp
     document = json.loads((tmp_path / "results.json").read_text())
     assert words in document["certificates"]["mine"]["notion"]
     assert words in Results.load(tmp_path).where(agent="mine").runs[0].certificate.notion
+    axes = Figure().add_subplot()
+    frontier(axes, [Front("mine", results.where(agent="mine").runs, look=0)])
+    assert words.partition(",")[0] in axes.get_xlabel()
     for text in (certified, table, page):
         assert words in text
         assert other not in text
-
-
-def test_frontiers_name_what_epsilon_is_of(monkeypatch, tmp_path):
-    seen = []
-    monkeypatch.setattr(
-        "dpbandit.results.plots.save_figure",
-        lambda figure, path: seen.append(figure.axes[0].get_xlabel()),
-    )
-    for more in ({}, {"notion": "all points"}):
-        frontier(tmp_path / "f.png", [], {"one": np.ones(2)}, title="", ylabel="", **more)
-    assert seen[0].startswith("epsilon of joint differential privacy (")
-    assert seen[1].startswith("epsilon of all points (")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, np.nan])

@@ -1,5 +1,6 @@
 """What figures draw, read back from their axes and compared with numbers by hand."""
 
+from dataclasses import replace
 from math import inf, sqrt
 
 import numpy as np
@@ -8,19 +9,11 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from dpbandit import compare
-from dpbandit.experiments.drawing import curve
-from dpbandit.experiments.figure_5_1.figure import _banded, _line
-from dpbandit.results.plots import (
-    Curve,
-    Frontier,
-    delta_curve,
-    frontier,
-    half_band,
-    regret_curves,
-    style,
-    tradeoff,
-)
-from tests.drawings import band, points
+from dpbandit.agents import DPUCB
+from dpbandit.results.drawing import half_band, line, panels, rounds, style
+from dpbandit.results.frontier import Front, frontier
+from dpbandit.results.plots import Curve, delta_curve, regret_curves, tradeoff
+from tests.drawings import band, bars, points
 
 T1, T2 = 12.706205, 4.302653
 """Student's 97.5 % quantiles with 1 and 2 degrees of freedom, from a printed table"""
@@ -35,7 +28,7 @@ def drawn(monkeypatch):
         seen.extend(figure.axes)
         path.touch()
 
-    monkeypatch.setattr("dpbandit.results.plots.save_figure", keep)
+    monkeypatch.setattr("dpbandit.results.drawing.save_figure", keep)
     return seen
 
 
@@ -90,23 +83,34 @@ def test_results_plot_their_regret(drawn, tmp_path):
     assert not lines
 
 
-def test_a_frontier(drawn, tmp_path):
-    """Golden: means 2 and 4 at epsilon 0.5 and 2; without privacy, drawn at 5, the mean is 1."""
-    values = [np.array([1.0, 3.0]), np.array([4.0, 4.0]), np.array([0.0, 2.0])]
-    lines = [Frontier("dp", [0.5, 2.0, inf], values, look=4)]
-    levels = {"random": np.array([7.0, 8.0])}
-    frontier(tmp_path / "f.png", lines, levels, title="", ylabel="lost")
-    (axes,) = drawn
-    one, level = axes.get_lines()
-    assert points(one) == ([0.5, 2, 5], [2, 4, 1])
-    assert band(axes.collections[0]) == {
-        0.5: pytest.approx((2 - T1, 2 + T1)),
-        2.0: (4, 4),
-        5.0: pytest.approx((1 - T1, 1 + T1)),
-    }
-    assert (level.get_label(), set(level.get_ydata())) == ("random", {7.5})
+def test_a_frontier_is_over_what_is_certified(drawn, tmp_path):
+    """Golden: means 2 and 4 where 0.5 and 2 are certified; where nothing is, drawn at 5, the mean
+    is 1; where epsilon is 0, a level. Claims, all of them 3, are nowhere."""
+    (dp, *_) = compare("GLMBandit", {"dp": DPUCB(epsilon=3.0)}, horizon=2, replicas=2).runs
+    ends = {2.0: [4.0, 4.0], 0.5: [1.0, 3.0], inf: [0.0, 2.0], 0.0: [6.0, 6.0]}
+    runs = [
+        replace(dp, regret=np.array([[9.0, 9.0], end]), certificate=proof)
+        for epsilon, end in ends.items()
+        for proof in [replace(dp.certificate, epsilon=epsilon)]
+    ]
+    with panels(tmp_path / "f.png", [""], size=(4, 3)) as (axes,):
+        frontier(axes, [Front("dp", runs, look=4)], [("random", np.array([7.0, 8.0]))])
+    (container,) = axes.containers
+    assert points(container[0]) == ([0.5, 2, 5], [2, 4, 1])
+    assert bars(container) == [
+        pytest.approx(e) for e in ((2 - T1, 2 + T1), (4, 4), (1 - T1, 1 + T1))
+    ]
+    levels = {one.get_label(): one.get_ydata()[0] for one in axes.get_lines()}
+    assert (levels["dp"], levels["random"]) == (6.0, 7.5)
     ticks = dict(zip(axes.get_xticks(), axes.get_xticklabels(), strict=True))
-    assert {at: text.get_text() for at, text in ticks.items()} == {0.5: "0.5", 2: "2", 5: "∞"}
+    assert {at: text.get_text() for at, text in ticks.items()} == {
+        0.5: "0.5",
+        1: "1",
+        2: "2",
+        5: "∞",
+    }
+    below = "certified epsilon at delta 1e-5,\njoint DP under continual observation"
+    assert axes.get_xlabel() == below
 
 
 def test_a_certified_curve(drawn, tmp_path):
@@ -147,14 +151,15 @@ def test_a_trade_off(drawn, tmp_path):
     assert band(drawn[0].collections[0])[0.0] == (0, 0.1)
 
 
-def test_panels_of_studies():
-    """Golden: the same means and bands wherever a study draws them."""
+def test_lines_and_rounds(tmp_path):
+    """Golden: the same means and bands wherever something is drawn."""
     axes = Figure().add_subplot()
-    curve(axes, 0, "dp", [100, 200], [np.array([1.0, 3.0]), np.array([4.0, 4.0])])
-    _line(axes, _banded("b", np.array([5, 6]), np.array([[1.0, 3.0], [0.0, 0.0]])), "black", "-")
-    one, two = axes.get_lines()
-    assert points(one) == ([100, 200], [2, 4])
-    assert points(two) == ([5, 6], [2, 0])
-    wide, narrow = pytest.approx((2 - T1, 2 + T1)), (4, 4)
-    assert band(axes.collections[0]) == {100: wide, 200: narrow}
+    line(axes, [100, 200], [np.array([1.0, 3.0]), np.array([4.0, 4.0])], "dp", 0)
+    values = np.array([[1.0, 3.0], [0.0, 0.0]])
+    rounds(axes, np.array([5, 6]), values, "b", color="black", dashes="-")
+    (container,) = axes.containers
+    assert points(container[0]) == ([100, 200], [2, 4])
+    assert points(axes.get_lines()[-1]) == ([5, 6], [2, 0])
+    wide = pytest.approx((2 - T1, 2 + T1))
+    assert bars(container) == [wide, [4, 4]]
     assert band(axes.collections[1]) == {5: wide, 6: (0, 0)}

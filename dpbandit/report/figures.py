@@ -14,17 +14,12 @@ from matplotlib.ticker import FixedLocator
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.files import write_atomically
-from dpbandit.report.drawing import drawn, line, log_ticks
 from dpbandit.results.comparisons import bootstrap_band
-from dpbandit.results.plots import (
-    Curve,
-    from_zero,
-    level,
-    line_count,
-    regret_curves,
-    save_figure,
-)
-from dpbandit.results.results import Results, as_text, label, short
+from dpbandit.results.drawing import drawn, line, line_count, log_ticks, save_figure
+from dpbandit.results.frontier import Front, final, frontier, placed
+from dpbandit.results.labels import as_text, label, short
+from dpbandit.results.plots import Curve, regret_curves
+from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.slopes import slope
 
@@ -32,8 +27,6 @@ _MOST_TARGETS = 3
 _MOST_MARKS = 150
 _ROUNDING = 1e-9
 """Of the largest mean regret: one as small as that is zero but for rounding"""
-_SMALLEST, _LARGEST = 1e-9, 1e9
-"""Epsilons that have a place on an axis; less is none at all, and more is no privacy"""
 
 
 class Picture(NamedTuple):
@@ -94,7 +87,7 @@ def pictures(problem: Problem) -> Iterator[Picture]:
     T = longest.runs[0].setup.horizon
     looks = {look: n for n, look in enumerate(sorted(set(map(Look.of, problem.results.runs))))}
     yield from _curves(problem, looks)
-    if len(_targets(longest)) > 1 and any(map(_has_place, longest.runs)):
+    if len(_targets(longest)) > 1 and any(map(placed, longest.runs)):
         yield Picture(
             f"frontier-{problem.number}",
             f"Regret after {T:,} rounds against the certified epsilon, not the claimed one. "
@@ -121,11 +114,6 @@ def _targets(results: Results) -> list[float]:
     """The epsilons that somebody claims."""
     claims = {run.certificate.claimed_epsilon for run in results.runs}
     return sorted(claim for claim in claims if 0 < claim < inf)
-
-
-def _has_place(run: AgentRun) -> bool:
-    """Whether its certified epsilon can be a place on an axis."""
-    return _SMALLEST < run.certificate.epsilon < _LARGEST
 
 
 def _curves(problem: Problem, looks: Looks) -> Iterator[Picture]:
@@ -162,27 +150,17 @@ def _regret(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) -> N
 
 
 def _frontier(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) -> None:
-    placed = filter(_has_place, runs)
     lines: dict[Look, list[AgentRun]] = {}
-    for run in sorted(placed, key=lambda run: run.certificate.epsilon):
+    for run in filter(placed, runs):
         lines.setdefault(Look.of(run), []).append(run)
     several = len({look.delta for look in lines}) > 1
+    fronts = [
+        Front(_name(own[0], delta=several), own, looks[look]) for look, own in sorted(lines.items())
+    ]
+    levels = [(label(run), final(run)) for run in filterfalse(placed, runs)]
     with drawn(path, title) as axes:
-        for look, own in sorted(lines.items()):
-            where = [run.certificate.epsilon for run in own]
-            values = [run.regret[-1] for run in own]
-            line(axes, where, values, _name(own[0], delta=several), looks[look])
-        for place, run in enumerate(filterfalse(_has_place, runs)):
-            gray, dashes = level(place)
-            axes.axhline(run.regret[-1].mean(), color=gray, lw=1.4, ls=dashes, label=label(run))
-        axes.set_xscale("log")
-        log_ticks(axes.xaxis)
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.minorticks_off()
-        at = "" if several else f" at delta {short(min(lines).delta)}"
-        axes.set_xlabel(f"certified epsilon{at}")
+        frontier(axes, fronts, levels, band=bootstrap_band)
         axes.set_ylabel(f"regret ({runs[0].setup.reward_unit})")
-        from_zero(axes)
 
 
 def _horizons(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) -> None:
@@ -202,7 +180,8 @@ def _horizons(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) ->
             if min(value.mean() for value in values) <= least:
                 axes.plot([], [], " ", label=f"{name}: not drawn, a mean is ≤ 0")
                 continue
-            line(axes, where, values, name + _exponent(where, values), looks[look])
+            name += _exponent(where, values)
+            line(axes, where, values, name, looks[look], band=bootstrap_band)
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("horizon (rounds)")

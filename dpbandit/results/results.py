@@ -9,7 +9,6 @@ from functools import partial
 from glob import glob
 from math import isinf
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from dpbandit.base.arrays import Ints
 from dpbandit.base.files import is_there, plain, write_atomically, write_csv, write_json
 from dpbandit.base.inputs import InputError, one_of
 from dpbandit.privacy.certificate import Certificate
+from dpbandit.results.labels import as_text, label
 from dpbandit.results.layout import stored
 from dpbandit.results.planned import Planned, planned
 from dpbandit.results.runs import AgentRun, merged, standard_error
@@ -270,29 +270,3 @@ def plot_certificate(proof: Certificate, path: Path, *, title: str) -> Path:
         curve=f"certified curve ({brief})" if brief else "certified curve",
     )
     return write_atomically(path, draw)
-
-
-def label(run: AgentRun) -> str:
-    """A run's name and the privacy it certifiably has, for legends."""
-    proof, name = run.certificate, as_text(run.name)
-    if isinf(proof.epsilon):
-        return f"{name} (not private)"
-    if proof.pure == 0:  # epsilon is 0 at delta = 0 too, so no law of an action depends on data
-        return f"{name} (no data used)"
-    brief = f"{proof.ledger.brief}: " if proof.ledger.brief else ""
-    delta = short(proof.claimed_delta)
-    return rf"{name} ({brief}$\epsilon$ = {proof.epsilon:.3g}, $\delta$ = {delta})"
-
-
-def short(value: float) -> str:
-    """A number of few digits.
-
-    >>> short(1e-5)
-    '1e-5'
-    """
-    return f"{value:g}".replace("e-0", "e-")
-
-
-def as_text(name: str) -> str:
-    """A name for a figure: no formula, and lines that fit."""
-    return fill(name.replace("$", r"\$"), 60)

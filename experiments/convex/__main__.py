@@ -4,22 +4,23 @@ from pathlib import Path
 
 from rich.console import Console
 
-from dpbandit.base.files import check_writable
+from dpbandit.base.files import check_writable, write_csv
 from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
-from dpbandit.experiments.convex.figures import figures
-from dpbandit.experiments.convex.plan import QUICK, Plan
-from dpbandit.experiments.convex.study import study
-from dpbandit.experiments.convex.tables import tables
+from dpbandit.experiments.convex.figure import figures, slopes, tables
+from dpbandit.experiments.convex.questions import QUICK, Sizes, questions
+from dpbandit.experiments.questions import answers, slopes_table
 
 
 def main(quick: Quick = False, out: Out = Path("out/convex"), replicas: Replicas = None) -> None:
     """Regret against T and epsilon on convex problems. Resumes where it stopped."""
-    plan = chosen(QUICK if quick else Plan(), replicas)
+    sizes: Sizes = chosen(QUICK if quick else Sizes(), replicas)
     check_writable(out / "summary.csv")
-    findings = study(plan, out)
-    for table in tables(findings):
+    found = answers("Points of a convex domain", questions(sizes), out, replicas=sizes.replicas)
+    write_csv(out / "summary.csv", found.table())
+    write_csv(out / "slopes.csv", slopes_table(slopes(found)))
+    for table in tables(found):
         Console().print(table)
-    for path in figures(findings, out):
+    for path in figures(found, out):
         print(f"Written to {path}.")
     print(f"Written to {out / 'summary.csv'} and {out / 'slopes.csv'}.")
 

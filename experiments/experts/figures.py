@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpbandit.base.files import write_atomically
-from dpbandit.experiments.drawing import DASHES, curve, draw
 from dpbandit.experiments.experts.families import PUBLIC
 from dpbandit.experiments.experts.runs import Found, FoundLines
 from dpbandit.experiments.experts.study import Findings
+from dpbandit.experiments.panels import DASHES, curve, draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

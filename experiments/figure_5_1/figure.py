@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.files import write_atomically
 from dpbandit.experiments.figure_5_1.study import PUBLISHED, ROUNDS, Found
-from dpbandit.results.plots import half_band
+from dpbandit.results.drawing import half_band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

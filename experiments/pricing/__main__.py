@@ -1,43 +1,52 @@
 """`python -m dpbandit.experiments.pricing [--quick] [--out DIR] [--replicas R]`."""
 
+from math import inf
 from pathlib import Path
 
+import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from dpbandit.base.files import check_writable
-from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
-from dpbandit.experiments.pricing.figure import figures
-from dpbandit.experiments.pricing.study import QUICK, Findings, Plan, study
+from dpbandit.base.files import check_writable, write_csv
+from dpbandit.experiments.command import Out, Quick, Replicas, measured, sized, start
+from dpbandit.experiments.pricing.figure import best_public, called, figures, table
+from dpbandit.studies import Sweep
+
+STUDY = Path(__file__).with_name("study.toml")
+QUICK = {"horizons": [2_000], "replicas": 3, "epsilons": [0.5, 5.0, inf]}
 
 
 def main(quick: Quick = False, out: Out = Path("out/pricing"), replicas: Replicas = None) -> None:
     """Regret against epsilon, pricing orange juice and recommending. Resumes where it stopped."""
-    plan = chosen(QUICK if quick else Plan(), replicas)
+    study = Sweep.read(STUDY).model_copy(update=sized(QUICK if quick else {}, replicas))
     check_writable(out / "summary.csv")
-    for found in study(plan, out):
-        _print(found)
+    results, tables = measured(study, out), []
+    for problem in dict.fromkeys(run.setup.problem for run in results.runs):
+        found = results.where(problem=problem)
+        tables.append(table(found))
+        best = called(best_public(found), found)
+        _print(tables[-1], f"{problem}: lost to {best}, the best agent without privacy")
         for path in figures(found, out):
             print(f"Written to {path}.")
-    print(f"Written to {out / 'summary.csv'}.")
+    print(f"Written to {write_csv(out / 'summary.csv', pd.concat(tables))}.")
 
 
-def _print(found: Findings) -> None:
-    title = f"{found.environment}: lost to {found.best_public[0]}, the best agent without privacy"
-    table = Table(title=title, title_justify="left")
-    table.add_column("agent", no_wrap=True)
-    for column in ("epsilon", "regret", f"{found.unit} lost per 1,000", "beats uniform from round"):
-        table.add_column(column, justify="right")
-    for row in found.table().to_dict("records"):
+def _print(found: pd.DataFrame, title: str) -> None:
+    shown = Table(title=title, title_justify="left")
+    shown.add_column("agent", no_wrap=True)
+    (unit,) = set(found["unit"])
+    for column in ("epsilon", "regret", f"{unit} lost per 1,000", "beats uniform from round"):
+        shown.add_column(column, justify="right")
+    for row in found.to_dict("records"):
         start = row["beats_uniform_from"]
-        table.add_row(
+        shown.add_row(
             row["agent"],
-            f"{row['epsilon']:g}" if row["agent"] in found.private else "-",
-            f"{row['regret']:.0f} ± {row['regret_se']:.0f}",
+            f"{row['certified_epsilon']:.3g}",
+            f"{row['mean']:.0f} ± {row['se']:.0f}",
             f"{row['lost_per_1000']:.1f} ± {row['lost_per_1000_se']:.1f}",
-            "-" if start is None or start != start else f"{start:,.0f}",
+            "-" if pd.isna(start) else f"{start:,.0f}",
         )
-    Console().print(table)
+    Console().print(shown)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpbandit.base.files import write_atomically
-from dpbandit.experiments.drawing import curve, draw, legend_beside
+from dpbandit.experiments.panels import curve, draw, legend_beside
 from dpbandit.experiments.sgd.printed import Row
 from dpbandit.experiments.sgd.study import Entry, Findings
 

@@ -9,7 +9,7 @@ from matplotlib.ticker import NullLocator
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.files import write_atomically
-from dpbandit.experiments.drawing import DASHES, curve, draw, legend_below, legend_beside
+from dpbandit.experiments.panels import DASHES, curve, draw, legend_below, legend_beside
 from dpbandit.experiments.window.costs import Timing
 from dpbandit.experiments.window.runs import Found, FoundLines
 from dpbandit.experiments.window.study import Findings

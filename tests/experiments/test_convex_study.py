@@ -1,24 +1,24 @@
 """The convex study: slopes that are known, what it asks, that it resumes, targets of growth."""
 
-from dataclasses import replace
 from math import inf, isnan, sqrt
 
 import numpy as np
 import pandas as pd
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from dpbandit import InputError
 from dpbandit.agents import FTAL, BanditFTAL, GarberKretzu, PrivateBandit
 from dpbandit.experiments.convex import __main__ as command
-from dpbandit.experiments.convex.plan import Plan
-from dpbandit.experiments.convex.study import QUESTIONS, study
+from dpbandit.experiments.convex.figure import figures
+from dpbandit.experiments.convex.questions import Sizes, questions
+from dpbandit.experiments.questions import answers
 from dpbandit.results.slopes import slope
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
+from tests.drawings import points
+from tests.experiments.runs import run_command
 
-TINY = Plan(
+TINY = Sizes(
     horizons=(32, 64, 128, 256),
     adaptive_horizons=(64, 128),
     users=100,
@@ -67,23 +67,16 @@ def test_regret_that_is_not_positive_has_no_slope():
     assert isnan(found.se)
 
 
-def quick(folder):
-    """The command, as documented, on a tiny plan."""
-    app = typer.Typer()
-    app.command()(command.main)
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A folder, and what was printed while it was filled, as documented."""
+    folder = tmp_path_factory.mktemp("study")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "QUICK", TINY)
         patch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
-        done = CliRunner().invoke(app, ["--quick", "--out", str(folder), "--replicas", "3"])
+        done = run_command(command.main, "--quick", "--out", folder, "--replicas", 3)
     assert done.exit_code == 0, done.output
-    return done.output
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """A folder, and what was printed while it was filled."""
-    folder = tmp_path_factory.mktemp("study")
-    return folder, quick(folder)
+    return folder, done.output
 
 
 def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkeypatch):
@@ -92,45 +85,49 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkey
     assert set(images) == FIGURES
     assert all(path.read_bytes()[:4] == b"\x89PNG" for path in images.values())
     table = pd.read_csv(folder / "summary.csv")
-    assert set(table["question"]) == set(QUESTIONS)
-    cells = {p.relative_to(folder / "cells").parts[0] for p in folder.rglob("*.parquet")}
-    assert cells == {name.replace(" ", "-") for name in set(table["problem"])}
-    assert (table["regret_se"] > 0).mean() > 0.9
+    assert set(table["question"]) == set(questions(TINY))
+    assert set(table["replicas"]) == {3}
+    assert (table["se"] > 0).mean() > 0.9
     slopes = pd.read_csv(folder / "slopes.csv")
-    assert slopes.groupby("problem").size().to_dict() == {"p-lin": 6, "p-quad": 6}
-    monkeypatch.setattr("dpbandit.experiments.grid._run", None)  # would not be callable
-    monkeypatch.setattr(command, "figures", lambda findings, out: sorted(images.values()))
-    again = quick(folder)
-    assert sorted(again.splitlines()) == sorted(printed.splitlines())
+    assert slopes.groupby("panel").size().to_dict() == {"p-lin": 6, "p-quad": 6}
+    monkeypatch.setattr("dpbandit.studies.configuration.play_any", None)  # would not be callable
+    monkeypatch.setattr(command, "figures", lambda *_: images.values())
+    monkeypatch.setattr(command, "QUICK", TINY)
+    again = run_command(command.main, "--quick", "--out", folder, "--replicas", 3).output
+    assert set(again.splitlines()) <= set(printed.splitlines())
     pd.testing.assert_frame_equal(pd.read_csv(folder / "summary.csv"), table)
 
 
-def test_what_is_claimed_is_certified_and_the_excess_is_paired(written):
-    """Oracle: a private line at infinity, and the twin that its excess is taken from, are the same
-    agent without noise. Golden: certificates at epsilon 1; printed noise has too much."""
-    findings = study(replace(TINY, replicas=3), written[0], progress=False)
-    for lines in findings.answers["prices"].values():
-        for line in lines.values():
-            for found in line[:-1]:
-                np.testing.assert_array_equal(found.excess, found.regret - line[-1].regret)
-            assert line[-1].run.epsilon == inf
-            assert line[-1].excess is None
-    for lines in findings.answers["growth"].values():
-        for one, twin in zip(lines["K-norm"], lines["without noise"], strict=True):
-            assert one.run.horizon == twin.run.horizon
-            np.testing.assert_array_equal(one.excess, one.regret - twin.regret)
-    table = findings.table()
-    aimed = table[table["epsilon"] == 1]
+def test_what_is_claimed_is_certified_and_the_excess_is_paired(written, monkeypatch, tmp_path):
+    """Golden: certificates at epsilon 1; printed noise buys something else, and stands there.
+    Oracle: the excess is the regret on the same users less that without privacy."""
+    found = answers("tiny", questions(TINY), written[0], replicas=3, progress=False)
+    table = found.table()
+    aimed = table[table["claimed_epsilon"] == 1]
     printed = aimed["line"].str.startswith(("printed, ", "PrivateBandit, printed"))
     np.testing.assert_allclose(aimed.loc[~printed, "certified_epsilon"], 1, rtol=1e-6)
     assert printed.sum() > 10
+    assert (abs(aimed.loc[printed, "certified_epsilon"] - 1) > 0.05).all()
+    drawn = {}
+    monkeypatch.setattr(
+        "dpbandit.results.drawing.save_figure",
+        lambda figure, path: (path.touch(), drawn.update({len(drawn): figure.axes})),
+    )
+    names = [path.stem for path in figures(found, tmp_path)]
+    excess = drawn[names.index("excess")]
+    for axes, lines in zip(excess, found.runs["prices"].values(), strict=True):
+        shown = {container.get_label(): points(container[0]) for container in axes.containers}
+        for label, (one, public) in ((n, line) for n, line in lines.items() if len(line) > 1):
+            assert public.certificate.epsilon == inf
+            gap = 1000 * (one.regret[-1] - public.regret[-1]).mean() / TINY.users
+            assert shown[label] == ([one.certificate.epsilon], [pytest.approx(gap)])
 
 
 def test_plans_leave_room():
     with pytest.raises(InputError, match="replicas=1 to be a whole number >= 2"):
-        Plan(replicas=1)
+        Sizes(replicas=1)
     with pytest.raises(InputError, match="horizons"):
-        Plan(horizons=(10, 20, 40))
+        Sizes(horizons=(10, 20, 40))
 
 
 TARGETS = [

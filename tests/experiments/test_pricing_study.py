@@ -5,78 +5,57 @@ from math import inf
 import numpy as np
 import pandas as pd
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from dpbandit import InputError
-from dpbandit.experiments.grid import Outcome
+from dpbandit import Results
 from dpbandit.experiments.pricing import __main__ as command
-from dpbandit.experiments.pricing import study as module
-from dpbandit.experiments.pricing.figure import figures
-from dpbandit.experiments.pricing.study import ENVIRONMENTS, Findings, Plan, lead_from, study
+from dpbandit.experiments.pricing.figure import best_public, called, figures, lead_from, lost, table
+from tests.drawings import points
+from tests.experiments.runs import made_up, run_command
 
-TINY = Plan(horizon=50, replicas=2, epsilons=(1.0, inf))
-
-
-def outcome(*final):
-    """A run of two logged rounds that ends with these regrets."""
-    regret = np.array([[0.0] * len(final), final], dtype=float)
-    return Outcome(np.array([1, 500]), regret, -regret, inf, 0.0)
+RESULTS = Results(
+    (
+        made_up("BestFixed", 1, 1),
+        made_up("Uniform", 60, 80, claimed=0.0),
+        made_up("dp", 15, 30, claimed=1.0, certified=0.25),
+        made_up("dp", 10, 20),
+        made_up("ucb", 20, 20),
+    )
+)
 
 
 def test_lost_money_is_paired_with_the_best_public_agent():
     """Golden, by hand: 500 users; the best public agent, a private one at infinity, loses 10 and
-    20; another loses 15 and 30, so 5 and 10 more, 10 and 20 for every 1,000 users: 15 +- 5."""
-    found = Findings(
-        "OJPricing",
-        "dollars",
-        500,
-        private={"dp": {1.0: outcome(15, 30), inf: outcome(10, 20)}},
-        public={"ucb": outcome(20, 20)},
-        baselines={"uniform": outcome(60, 80)},
-    )
-    assert found.best_public[0] == "dp at infinity"
-    np.testing.assert_allclose(found.lost(outcome(15, 30)), [10, 20])
-    table = found.table().set_index(["agent", "epsilon"])
-    row = table.loc[("dp", 1.0)]
+    20; another loses 15 and 30, so 5 and 10 more, 10 and 20 for every 1,000 users: 15 +- 5. An
+    oracle does not count."""
+    best = best_public(RESULTS)
+    assert called(best, RESULTS) == "dp at infinity"
+    np.testing.assert_allclose(lost(RESULTS.runs[2], best), [10, 20])
+    found = table(RESULTS).set_index(["agent", "claimed_epsilon"])
+    row = found.loc[("dp", 1.0)]
     assert (row["lost_per_1000"], row["lost_per_1000_se"]) == pytest.approx((15, 5))
-    assert (row["regret"], row["regret_se"]) == pytest.approx((22.5, 7.5))
+    assert (row["mean"], row["se"], row["certified_epsilon"]) == pytest.approx((22.5, 7.5, 0.25))
     assert row["beats_uniform_from"] == 500
-    assert np.isnan(table.loc[("uniform", inf), "beats_uniform_from"])
-    assert table["private"].sum() == 1
+    assert pd.isna(found.loc[("Uniform", 0.0), "beats_uniform_from"])
 
 
 def test_figures_show_the_regret_in_the_end_and_what_is_lost(tmp_path, monkeypatch):
-    """Golden, as above: lines at their epsilon, baselines as levels, the best public agent first
-    where regret is shown."""
-    agent, seen = next(iter(module.PRIVATE)), {}
-
-    def draw(path, lines, levels, *, title, ylabel):
-        seen[ylabel] = lines, {name: values.tolist() for name, values in levels.items()}
-        path.touch()
-
-    monkeypatch.setattr("dpbandit.experiments.pricing.figure.frontier", draw)
-    found = Findings(
-        "OJPricing",
-        "dollars",
-        500,
-        private={agent: {1.0: outcome(15, 30), inf: outcome(12, 24)}},
-        public={"ucb": outcome(10, 20)},
-        baselines={"uniform": outcome(60, 80)},
+    """Golden, as above: lines at the epsilon that is certified, others as levels."""
+    drawn = []
+    monkeypatch.setattr(
+        "dpbandit.results.drawing.save_figure",
+        lambda figure, path: (path.touch(), drawn.append(figure.axes[0])),
     )
-    figures(found, tmp_path)
-    for ylabel, values, best in (
-        (
-            "cumulative regret (dollars)",
-            [[15, 30], [12, 24]],
-            {"ucb:\nbest without privacy": [10, 20]},
-        ),
-        ("dollars lost per 1,000 users", [[10, 20], [4, 8]], {}),
+    names = [path.name for path in figures(RESULTS, tmp_path)]
+    assert names == ["regret-made up.png", "lost-made up.png"]
+    for axes, means, levels in (
+        (drawn[0], [22.5, 15], {"BestFixed": 1, "Uniform": 70, "dp at infinity": 15}),
+        (drawn[1], [15, 0], {"BestFixed": -28, "Uniform": 110, "dp at infinity": 0}),
     ):
-        ((line,), levels) = seen[ylabel]
-        assert (line.label, line.epsilons) == (agent, [1.0, inf])
-        np.testing.assert_allclose(line.values, values)
-        assert levels == {"uniform": [60, 80] if best else [100, 120], **best}
+        (container,) = axes.containers
+        assert container.get_label() == "dp"
+        assert points(container[0]) == ([0.25, 0.625], pytest.approx(means))
+        shown = {one.get_label(): one.get_ydata()[0] for one in axes.get_lines()}
+        assert {name: shown[name] for name in levels} == pytest.approx(levels)
 
 
 @pytest.mark.parametrize(
@@ -96,43 +75,30 @@ def test_a_lead_lasts_to_the_end_and_is_two_standard_errors(gains, start):
     assert lead_from(np.array([10, 20, 30, 40]), regret, np.zeros((4, 2))) == start
 
 
-def test_agents_that_do_not_fit_are_left_out_and_figures_are_drawn(tmp_path):
-    findings = study(TINY, tmp_path, progress=False)
-    priced, recommended = findings
-    assert set(priced.private) == set(module.PRIVATE)
-    assert set(priced.private) - set(recommended.private) >= {"dp-ucb, demand"}
-    assert "linucb, demand" not in recommended.public
-    table = pd.read_csv(tmp_path / "summary.csv")
-    assert set(table["environment"]) == set(ENVIRONMENTS)
-    certified = table[table["private"]]
-    assert (certified["certified_epsilon"] <= certified["epsilon"]).all()
-    for found in findings:
-        for path in figures(found, tmp_path):
-            assert path.read_bytes()[:4] == b"\x89PNG"
-
-
-def test_the_same_plan_again_runs_nothing(tmp_path, monkeypatch):
-    first = study(TINY, tmp_path, progress=False)
-    monkeypatch.setattr("dpbandit.experiments.grid._run", None)  # would not be callable
-    again = study(TINY, tmp_path, progress=False)
-    for one, two in zip(first, again, strict=True):
-        pd.testing.assert_frame_equal(one.table(), two.table())
-
-
 def test_the_command(tmp_path, monkeypatch):
-    """As documented; `--replicas` reaches the plan; standard errors need two of them."""
-    monkeypatch.setattr(command, "QUICK", TINY)
+    """As documented: agents that do not fit are left out and named, figures are drawn, `--replicas`
+    reaches the plan, a second run does no work, and standard errors need two replicas."""
+    monkeypatch.setattr(command, "QUICK", {"horizons": [50], "epsilons": [1.0, inf]})
     monkeypatch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
-    app = typer.Typer()
-    app.command()(command.main)
-    words = ["--quick", "--out", str(tmp_path), "--replicas", "3"]
-    done = CliRunner().invoke(app, words)
+    words = ["--quick", "--out", tmp_path, "--replicas", 3]
+    with pytest.warns(UserWarning, match="Left out where they do not fit: .*demand on Recommend"):
+        done = run_command(command.main, *words)
     assert done.exit_code == 0
     assert "dollars lost per" in done.output
-    frame = pd.read_parquet(tmp_path / "cells" / "OJPricing" / "uniform.parquet")
-    assert frame["replica"].nunique() == 3
-    assert {p.name for p in tmp_path.glob("*.png")} == {
-        f"{what}-{env}.png" for what in ("regret", "lost") for env in ENVIRONMENTS
+    found = pd.read_csv(tmp_path / "summary.csv")
+    assert set(found["replicas"]) == {3}
+    assert (found["certified_epsilon"] <= found["claimed_epsilon"]).all()
+    on = {problem: set(rows["agent"]) for problem, rows in found.groupby("problem")}
+    assert {name for name in on["OJPricing"] - on["Recommendation"] if "demand" in name}
+    assert not {name for name in on["Recommendation"] if "demand" in name}
+    for path in tmp_path.glob("*.png"):
+        assert path.read_bytes()[:4] == b"\x89PNG"
+    assert {path.stem for path in tmp_path.glob("*.png")} == {
+        f"{what}-{problem}" for what in ("regret", "lost") for problem in on
     }
-    with pytest.raises(InputError, match="replicas=1 to be a whole number >= 2"):
-        Plan(replicas=1)
+    monkeypatch.setattr("dpbandit.studies.configuration.play_any", None)  # would not be callable
+    with pytest.warns(UserWarning, match="Left out"):
+        assert done.output.endswith(run_command(command.main, *words).output)
+    assert "replicas=1 to be a whole number >= 2" in str(
+        run_command(command.main, "--quick", "--replicas", 1).exception
+    )

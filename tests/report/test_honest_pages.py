@@ -15,10 +15,10 @@ from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.certificate import certificate
 from dpbandit.report import write_report
-from dpbandit.report.drawing import drawn, line
 from dpbandit.report.figures import Look, pictures, problems
-from dpbandit.results.plots import Curve, level, regret_curves
-from dpbandit.results.results import label
+from dpbandit.results.drawing import drawn, level, line
+from dpbandit.results.labels import label
+from dpbandit.results.plots import Curve, regret_curves
 from dpbandit.studies import Sweep, run_sweep
 
 SWEEP = {
@@ -62,11 +62,12 @@ def test_every_guarantee_has_a_look_of_its_own(swept, monkeypatch, tmp_path):
     }
     drawn = {}
 
-    def draw(axes, where, values, name, look):
+    def draw(axes, where, values, name, look, **how):
         drawn.setdefault(place, {})[look] = name, where
         axes.plot(where, [1.0] * len(where), label=name)
 
-    monkeypatch.setattr("dpbandit.report.figures.line", draw)
+    for place in ("report.figures", "results.frontier"):
+        monkeypatch.setattr(f"dpbandit.{place}.line", draw)
     for picture in pictures(problem):
         place = picture.name.partition("-")[0]
         if place in ("frontier", "horizons"):
@@ -129,7 +130,7 @@ def test_regret_below_zero_is_drawn(tmp_path, monkeypatch, least, bottom):
     at 0."""
     seen = []
     monkeypatch.setattr(
-        "dpbandit.results.plots.save_figure",
+        "dpbandit.results.drawing.save_figure",
         lambda figure, path: seen.append(figure.axes[0].get_ylim()),
     )
     marks = np.array([1, 2, 3])
@@ -150,8 +151,7 @@ def test_long_labels_do_not_squeeze_the_axes(monkeypatch, tmp_path):
         box = figure.axes[0].get_position()
         heights.append(box.height * figure.get_figheight())
 
-    monkeypatch.setattr("dpbandit.results.plots.save_figure", measure)
-    monkeypatch.setattr("dpbandit.report.drawing.save_figure", measure)
+    monkeypatch.setattr("dpbandit.results.drawing.save_figure", measure)
     for name in ("short", "a\nb\nc"):
         curves = [Curve(name, np.ones((2, 2)), n) for n in range(12)]
         regret_curves(tmp_path / "f.png", np.array([1, 2]), curves, title="", unit="reward")
@@ -199,7 +199,7 @@ def test_extremes_are_drawn_without_warnings(swept, monkeypatch, tmp_path):
         (axes,) = figure.axes
         labels[path.stem.strip(".").partition("-")[0]] = axes.get_legend_handles_labels()[1]
 
-    monkeypatch.setattr("dpbandit.report.drawing.save_figure", keep)
+    monkeypatch.setattr("dpbandit.results.drawing.save_figure", keep)
     (problem,) = problems(results)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -214,7 +214,7 @@ def test_extremes_are_drawn_without_warnings(swept, monkeypatch, tmp_path):
 def test_ticks_of_few_rounds_are_rounds(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "dpbandit.results.plots.save_figure",
+        "dpbandit.results.drawing.save_figure",
         lambda figure, path: seen.extend(figure.axes[0].get_xticks()),
     )
     curve = Curve("one", np.ones((3, 2)), 0)

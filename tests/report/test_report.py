@@ -21,7 +21,7 @@ SWEEP = {
     "horizons": [10, 20, 40],
     "epsilons": [0.5, 1.0],
     "environments": [{"id": "OJPricing"}],
-    "agents": [{"id": "dp-ucb", "grid": {"calibration": ["paper", "certified"]}}],
+    "agents": [{"id": "shariff-sheffet-ucb", "grid": {"calibration": ["paper", "certified"]}}],
     "audit": {"runs": 400, "horizon": 3},
 }
 
@@ -89,15 +89,15 @@ def test_the_frontier_is_at_the_certified_epsilon(swept, monkeypatch):
     """Printed calibrations claim another one."""
     drawn = {}
     monkeypatch.setattr(
-        "dpbandit.report.figures.line",
-        lambda axes, where, values, name, look: drawn.update({name: where}),
+        "dpbandit.results.frontier.line",
+        lambda axes, where, values, name, look, **how: drawn.update({name: where}),
     )
     (problem,) = problems(Results.load(swept))
     next(p for p in pictures(problem) if p.name.startswith("frontier")).draw(swept / "x.png")
     for name, where in drawn.items():
         runs = problem.longest.where(agent=name).runs
         assert where == sorted(run.certificate.epsilon for run in runs)
-    assert max(drawn["dp-ucb calibration=paper"]) < 0.2
+    assert max(drawn["shariff-sheffet-ucb calibration=paper"]) < 0.2
 
 
 def test_an_unfinished_sweep_has_a_report(swept, tmp_path, capsys, monkeypatch):

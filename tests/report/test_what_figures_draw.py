@@ -9,7 +9,7 @@ from dpbandit import Results, compare
 from dpbandit.agents import DPUCB
 from dpbandit.report.figures import pictures, problems
 from dpbandit.results.comparisons import bootstrap_band
-from dpbandit.results.results import label
+from dpbandit.results.labels import label
 from dpbandit.results.slopes import slope
 from tests.drawings import band, bars, points
 
@@ -46,7 +46,7 @@ def results():
 def drawn(results, monkeypatch, tmp_path):
     """The axes of every figure, by its name, nothing being saved."""
     (problem,), figures = problems(results), {}
-    for place in ("results.plots", "report.drawing", "report.figures"):
+    for place in ("results.drawing", "report.figures"):
         monkeypatch.setattr(
             f"dpbandit.{place}.save_figure", lambda figure, path: figures.update({name: figure})
         )

@@ -34,7 +34,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.sums.calibrate import least_multiplier
 from dpbandit.privacy.sums.prefix_sums import BLTNoise
 from dpbandit.privacy.sums.processes import BLT
-from dpbandit.results.plots import half_band
+from dpbandit.results.drawing import half_band
 
 sns.set_theme(style="ticks", palette="colorblind")
 plt.rcParams["figure.constrained_layout.use"] = True

@@ -1,0 +1,98 @@
+"""What agents reach at the privacy they certifiably have."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from dpbandit.base.arrays import Floats
+from dpbandit.results.drawing import Band, from_zero, level, line, log_ticks, student_band
+from dpbandit.results.labels import short
+from dpbandit.results.runs import AgentRun
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SMALLEST, _LARGEST = 1e-9, 1e9
+"""Epsilons that have a place on an axis; less is none at all, and more is no privacy"""
+
+
+class Front(NamedTuple):
+    """One agent's line: a run for each of its claims."""
+
+    label: str
+    runs: Sequence[AgentRun]
+    look: int
+    """place in palette, dashes and markers, to look alike in several figures"""
+
+
+def final(run: AgentRun) -> Floats:
+    """Regret after the last round, (R,)."""
+    last: Floats = run.regret[-1]
+    return last
+
+
+def placed(run: AgentRun) -> bool:
+    """Whether its certified epsilon can be a place on an axis."""
+    return _SMALLEST < run.certificate.epsilon < _LARGEST
+
+
+def frontier(
+    axes: "Axes",
+    fronts: Iterable[Front],
+    levels: Iterable[tuple[str, Floats]] = (),
+    *,
+    value: Callable[[AgentRun], Floats] = final,
+    band: Band = student_band,
+) -> None:
+    """Draw what agents reach over the epsilon that is certified, never over the one claimed.
+
+    Runs for which none is certified stand on the right, at infinity; those at 0 are levels.
+
+    Args:
+        axes: where; its label below says what epsilon is of.
+        fronts: one for each agent.
+        levels: labels and values (R,) of what has no epsilon, each a horizontal line.
+        value: run -> what is drawn of it, (R,).
+        band: 95 % intervals of the mean.
+    """
+    shown = [front._replace(runs=sorted(front.runs, key=_epsilon)) for front in fronts]
+    every = [run for front in shown for run in front.runs]
+    beyond = 2.5 * max((_epsilon(run) for run in every if placed(run)), default=1.0)
+    none = [(one.label, value(run)) for one in shown for run in one.runs if _nothing(run)]
+    axes.set_xscale("log")
+    for front in shown:
+        runs = [run for run in front.runs if not _nothing(run)]
+        where = [_epsilon(run) if placed(run) else beyond for run in runs]
+        if runs:
+            line(axes, where, [value(run) for run in runs], front.label, front.look, band=band)
+    for place, (label, values) in enumerate([*none, *levels]):
+        shade, dashes = level(place)
+        axes.axhline(values.mean(), color=shade, lw=1.4, ls=dashes, label=label)
+    log_ticks(axes.xaxis)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_formatter("{x:,.6g}")
+    axes.minorticks_off()
+    if axes.get_yscale() == "linear":
+        from_zero(axes)
+    if any(_epsilon(run) >= _LARGEST for run in every):
+        low, high = axes.get_xlim()
+        ticks = [tick for tick in axes.get_xticks() if low <= tick < beyond / 1.4]
+        axes.set_xticks([*ticks, beyond], [*(f"{tick:g}" for tick in ticks), "∞"])
+        axes.set_xlim(low, high)
+    axes.set_xlabel(_what_epsilon(list(filter(placed, every))))
+
+
+def _epsilon(run: AgentRun) -> float:
+    return run.certificate.epsilon
+
+
+def _nothing(run: AgentRun) -> bool:
+    return _epsilon(run) <= _SMALLEST
+
+
+def _what_epsilon(runs: Sequence[AgentRun]) -> str:
+    """Of what, and at which delta, where that is one."""
+    notions = {run.certificate.ledger.scope.partition(",")[0] for run in runs}
+    deltas = {run.certificate.claimed_delta for run in runs}
+    at = f" at delta {short(deltas.pop())}" if len(deltas) == 1 else ""
+    of = f",\n{notions.pop()}" if len(notions) == 1 else ""
+    return f"certified epsilon{at}{of}"

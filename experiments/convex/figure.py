@@ -1,0 +1,161 @@
+"""Tables and figures: growth, signs and adversaries over the horizon, prices over epsilon."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.table import Table
+
+from dpbandit.base.arrays import Floats
+from dpbandit.base.files import write_atomically
+from dpbandit.experiments.drawing import draw_lines
+from dpbandit.experiments.questions import Answers, RunLines, along, horizon, mean, per_1000
+from dpbandit.results.drawing import legend_below, legend_beside, log_ticks, panels
+from dpbandit.results.frontier import Front, frontier
+from dpbandit.results.runs import AgentRun
+from dpbandit.results.slopes import Slope
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_TITLES = {
+    "p-lin": r"p-lin: $f(x) = x_1$ on the unit ball of $\mathbf{R}^5$",
+    "p-quad": r"p-quad: $f(x) = |x - c|^2 / 2$ on the unit ball of $\mathbf{R}^5$, c half random",
+    "pricing": "ConvexPricing: three goods",
+    "sees the point": "losses that see the point of this round",
+    "saw the point before": "losses that saw the point of the round before",
+}
+_LOST = {"p-quad": "loss per 1,000 rounds", "pricing": "dollars lost per 1,000 customers"}
+
+
+def slopes(answers: Answers) -> dict[tuple[str, str], Slope]:
+    """(problem, label) -> the exponent of growth."""
+    return answers.slopes("growth", horizon)
+
+
+def tables(answers: Answers) -> Iterator[Table]:
+    """One for each problem of each question."""
+    found = slopes(answers)
+    for question, problem, lines in _panels(answers):
+        if question == "prices":
+            title = f"{problem}: regret per 1,000 rounds"
+            yield along(title, lines, _claim, lambda run: mean(per_1000(run)))
+            continue
+        exponents = {label: str(s) for (p, label), s in found.items() if p == problem}
+        yield along(
+            f"{question}, {problem}: regret / T",
+            lines,
+            lambda run: f"T = {run.setup.horizon:,}",
+            lambda run: mean(per_1000(run) / 1000),
+            last=("exponent", exponents) if question == "growth" else None,
+            every=max(1, max(map(len, lines.values())) // 3),
+        )
+
+
+def figures(answers: Answers, out: Path) -> Iterator[Path]:
+    """Write all of them into `out`."""
+    drawings: dict[str, Callable[[Path], None]] = {
+        "growth": partial(_growth, answers=answers),
+        "signs": partial(
+            _rates, answers.runs["signs"], "PrivateBandit ascends if its step has the printed sign"
+        ),
+        "regret-p-quad": partial(_prices, "p-quad", answers),
+        "lost-pricing": partial(_prices, "pricing", answers),
+        "excess": partial(_excess, answers),
+        "adversaries": partial(
+            _rates,
+            answers.runs["adversaries"],
+            "Losses that see the point they are asked at, against one-point methods",
+        ),
+    }
+    for name, draw in drawings.items():
+        yield write_atomically(out / f"{name}.png", draw)
+
+
+def _panels(answers: Answers) -> Iterator[tuple[str, str, RunLines]]:
+    for question, found in answers.runs.items():
+        for problem, lines in found.items():
+            yield question, problem, lines
+
+
+def _claim(run: AgentRun) -> str:
+    return f"claims {run.certificate.claimed_epsilon:g}"
+
+
+def _growth(path: Path, answers: Answers) -> None:
+    found, exponents = answers.runs["growth"], slopes(answers)
+    heading = "PrivateBandit at epsilon 1: how regret grows with the horizon"
+    with _drawn(path, found, heading, (13.5, 7.4)) as row:
+        for axes, (problem, lines) in zip(row, found.items(), strict=True):
+            names = {label: f"{label}: {s}" for (p, label), s in exponents.items() if p == problem}
+            draw_lines(axes, lines, horizon, names=names)
+            line = lines["without noise"]
+            horizons = np.array([run.setup.horizon for run in line])
+            guide = 0.6 * line[-1].regret[-1].mean() * (horizons / horizons[-1]) ** 0.75
+            axes.plot(horizons, guide, color="black", lw=1, label="a slope of 3/4")
+            axes.set_yscale("log")
+            axes.yaxis.set_minor_formatter("")
+            _over_horizons(axes, "regret after T rounds (loss)")
+            legend_below(axes, "noise: slope on the larger half of T ± standard error")
+
+
+def _rates(found: Mapping[str, RunLines], heading: str, path: Path) -> None:
+    with _drawn(path, found, heading, (5 + 4.5 * len(found), 5.6)) as row:
+        for axes, lines in zip(row, found.values(), strict=True):
+            draw_lines(axes, lines, horizon, lambda regret, rounds: regret / rounds)
+            axes.set_ylim(-0.02, 2.02)
+            _over_horizons(axes, "regret / T (loss per round)")
+        legend_beside(axes)
+
+
+def _over_horizons(axes: "Axes", ylabel: str) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_xlabel("horizon T (rounds)")
+    axes.set_ylabel(ylabel)
+
+
+def _prices(problem: str, answers: Answers, path: Path) -> None:
+    lines = answers.runs["prices"][problem]
+    levels = [(label, per_1000(line[0])) for label, line in lines.items() if len(line) == 1]
+    rounds = lines["centre"][0].setup.horizon
+    with _drawn(path, {problem: lines}, f"{rounds:,} rounds", (11, 5.6)) as (axes,):
+        frontier(axes, _fronts(lines), levels, value=per_1000)
+        axes.set_ylabel(_LOST[problem])
+        legend_beside(axes)
+
+
+def _excess(answers: Answers, path: Path) -> None:
+    found = answers.runs["prices"]
+    rounds = found["pricing"]["centre"][0].setup.horizon
+    heading = f"Regret minus that of the same agent without privacy, {rounds:,} rounds"
+    with _drawn(path, found, heading, (14, 6)) as row:
+        for axes, (problem, lines) in zip(row, found.items(), strict=True):
+            axes.set_yscale("log")
+            fronts = [front._replace(runs=front.runs[:-1]) for front in _fronts(lines)]
+            frontier(axes, fronts, value=partial(_excess_per_1000, lines))
+            unit = "dollars" if problem == "pricing" else "loss"
+            axes.set_ylabel(f"price of privacy ({unit} per 1,000 rounds)")
+            log_ticks(axes.yaxis)
+        legend_beside(axes)
+
+
+def _excess_per_1000(lines: RunLines, run: AgentRun) -> Floats:
+    """Regret minus that of the last run of its line, without privacy on the same users, (R,)."""
+    (line,) = (line for line in lines.values() if any(run is other for other in line))
+    gap: Floats = per_1000(run) - per_1000(line[-1])
+    return gap
+
+
+def _fronts(lines: RunLines) -> list[Front]:
+    private = [(label, line) for label, line in lines.items() if len(line) > 1]
+    return [Front(label, line, look) for look, (label, line) in enumerate(private)]
+
+
+def _drawn(path: Path, found: Mapping[str, RunLines], heading: str, size: Any) -> Any:
+    """Panels under the names of their problems, and a heading that says how many replicas."""
+    run = next(iter(next(iter(found.values())).values()))[0]
+    sample = f"mean of {len(run.replicas)} replicas, 95 % intervals"
+    titles = [_TITLES[problem] for problem in found]
+    return panels(path, titles, heading=f"{heading}\n{sample}", size=size)
