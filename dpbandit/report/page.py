@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -103,10 +104,13 @@ def _inlined(figure: Path) -> str:
 def _unfinished(plan: Planned, results: Results, audits: Sequence[Any]) -> str:
     """How much of a sweep is there; nothing where that is all."""
     there = sum(len(run.replicas) for run in results.runs)
-    missing = [plan.missing(len(results.runs), there)]
-    if len(audits) < len(plan.audits):
-        missing.append(f"{len(audits):,} of {len(plan.audits):,} audits are there")
-    return "; ".join(filter(None, missing))
+    told = (plan.missing(len(results.runs), there), _missing(audits, plan))
+    return "; ".join(filter(None, told))
+
+
+def _missing(audits: Sequence[Any], plan: Planned | None) -> str:
+    wanted = len(plan.audits) if plan else 0
+    return f"{len(audits):,} of {wanted:,} audits are there" if len(audits) < wanted else ""
 
 
 def _facts(results: Results) -> dict[str, str]:
@@ -160,6 +164,8 @@ def _audits(folder: Path, plan: Planned | None) -> list[AuditFile]:
     """Those that the sweep asks for and that are there."""
     files = [audit_file(folder, key) for key in (plan.audits if plan else ())]
     found = [read_audit(file) for file in files if is_there(file)]
+    if missing := _missing(found, plan):
+        warnings.warn(f"Unfinished: {missing}; the sweep can be resumed.", stacklevel=3)
     return sorted(found, key=lambda audit: (audit.problem, audit.agent, str(audit.config)))
 
 

@@ -9,7 +9,7 @@ from dpbandit.base.files import write_json
 from dpbandit.base.inputs import InputError
 from dpbandit.base.provenance import provenance
 from dpbandit.results.layout import audit_file
-from dpbandit.results.planned import read_audit
+from dpbandit.results.planned import audit_hash, read_audit
 from dpbandit.results.runs import describe, run_key
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import AgentConfig
@@ -83,7 +83,7 @@ def missing_audits(folder: Path, wanted: Mapping[str, Task], found: Found) -> li
 
 def write_audit(folder: Path, audit: Audited) -> Path:
     """One audit, under its own name, and the hash of all it says."""
-    document = {**audit.document, "hash": run_key(audit.document)}
+    document = {**audit.document, "hash": audit_hash(audit.key, audit.document)}
     return write_json(audit_file(folder, audit.key), document)
 
 

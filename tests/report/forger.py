@@ -7,7 +7,7 @@ from contextlib import suppress
 import pyarrow as pa
 from pyarrow import parquet
 
-from dpbandit.results.runs import run_key
+from dpbandit.results.planned import audit_hash
 from dpbandit.results.store import _hash
 
 DEEP = [[]]
@@ -45,7 +45,7 @@ def _audit(folder, luck, signed):
     if signed:
         document.pop("hash", None)
         with suppress(RecursionError):
-            document["hash"] = run_key(document)
+            document["hash"] = audit_hash(file.stem, document)
     file.write_text(_text(document, luck))
     return f"an audit: {what}", not signed and json.loads(before) != document
 

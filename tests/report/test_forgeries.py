@@ -7,8 +7,7 @@ import pytest
 
 from dpbandit import InputError, cli
 from dpbandit.report import figures, write_report
-from dpbandit.results.planned import planned, read_audit
-from dpbandit.results.runs import run_key
+from dpbandit.results.planned import audit_hash, planned, read_audit
 from dpbandit.studies import Sweep, run_sweep
 from tests.report.forger import forge
 
@@ -81,6 +80,7 @@ def test_an_audit_that_was_edited_is_not_shown(swept, tmp_path):
     folder = shutil.copytree(swept, tmp_path / "copy")
     file = next((folder / "audits").glob("*.json"))
     whole = json.loads(file.read_text())
+    unsigned = {key: value for key, value in whole.items() if key != "hash"}
     read_audit(file)
     changes = [{"verdict": "fine"}, {"runs": -1}, {"eps_lower": "low"}, {"flagged": 0}]
     changes += [{"verdict": None}, {"env_kwargs": {}}, {"env_kwargs": {"horizon": 0}}]
@@ -88,10 +88,23 @@ def test_an_audit_that_was_edited_is_not_shown(swept, tmp_path):
     for change in changes:
         document = {**whole, **change}
         if "verdict" not in change or change["verdict"] is None:
-            document["hash"] = run_key({k: v for k, v in document.items() if k != "hash"})
+            document["hash"] = audit_hash(file.stem, {**unsigned, **change})
         file.write_text(json.dumps(document))
         with pytest.raises(InputError, match=r"it is damaged: resume the sweep \(--resume\)"):
             write_report(folder)
+
+
+def test_audits_that_are_missing_or_stand_for_another_are_told(swept, tmp_path):
+    """One that is copied over another would hide what that one found."""
+    folder = shutil.copytree(swept, tmp_path / "copy")
+    one, two = (folder / "audits").glob("*.json")
+    shutil.copy(one, two)
+    with pytest.raises(InputError, match=rf"Expected .*{two.stem}\.json as a sweep wrote it"):
+        write_report(folder)
+    two.unlink()
+    with pytest.warns(UserWarning, match="^Unfinished: 1 of 2 audits are there; the sweep can be"):
+        page = write_report(folder).page.read_text()
+    assert "1 of 2 audits are there" in page
 
 
 @pytest.mark.parametrize("key", ["../../secret", "0" * 15, "0" * 16 + "\n", "\0" * 16, 5, [], None])
