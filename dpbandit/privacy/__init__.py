@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from dpbandit.privacy.sums.one_point import LocalValues as LocalValues
     from dpbandit.privacy.sums.prefix_sums import PrefixSum as PrefixSum
     from dpbandit.privacy.sums.processes import BLT as BLT
+    from dpbandit.privacy.sums.processes import Banded as Banded
+    from dpbandit.privacy.sums.processes import SquareRoot as SquareRoot
     from dpbandit.privacy.sums.processes import Tree as Tree
     from dpbandit.privacy.sums.processes import Window as Window
 
@@ -75,7 +77,7 @@ _HOMES = {
     "sums.fading": "FadingSum certified_fading_sum",
     "sums.one_point": "LocalValues",
     "sums.prefix_sums": "PrefixSum",
-    "sums.processes": "BLT Tree Window",
+    "sums.processes": "BLT Banded SquareRoot Tree Window",
 }
 _FACE = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -3,6 +3,7 @@
     process            gaussian   laplace, k-norm     one user is in
     BLT                yes        no                  |c| in L2, one column of C
     SquareRoot         yes        no                  the same, O(m) memory: for reference
+    Banded(p)          yes        no                  the first p entries of the square root's
     Tree, Padded       yes        yes                 bit_length(m) nodes
     Honaker            yes        yes                 bit_length(m) nodes
     KAry               yes        yes, the default    few levels
@@ -18,9 +19,10 @@ from math import prod, sqrt
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from dpbandit.base.inputs import InputError, one_of, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
 from dpbandit.privacy.noise.samplers import Sampler
+from dpbandit.privacy.sums.banded import BandedNoise
 from dpbandit.privacy.sums.honaker import HonakerNoise
 from dpbandit.privacy.sums.k_ary import KAryNoise
 from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
@@ -59,47 +61,71 @@ class Process(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class BLT:
-    """Five buffers, within half a percent of the best there is: see `BLTNoise`."""
+class _Correlated:
+    """What all processes share whose noises are correlated, and so Gaussian."""
 
     laws: ClassVar[tuple[NoiseLaw, ...]] = ("gaussian",)
-    word: ClassVar[str] = "blt"
+    word: ClassVar[str]
 
     def nodes(self, leaves: int) -> None:
         """None: noises are correlated."""
+
+    def noise(
+        self, law: NodeLaw, streams: Streams, shape: tuple[int, ...], leaves: int
+    ) -> PrefixNoise:
+        """Correlated normals; raises `InputError` where `law` is not Gaussian."""
+        if not isinstance(law, Gaussian):
+            raise InputError(f"Expected law={law!r} to be Gaussian for {self!r}.")
+        return self._of(streams.normals(_place(self.word), *shape), law.stddev, leaves)
+
+    def _of(self, normals: Draws, stddev: float, leaves: int) -> PrefixNoise:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class BLT(_Correlated):
+    """Five buffers, within half a percent of the best there is: see `BLTNoise`."""
+
+    word: ClassVar[str] = "blt"
 
     def column_norm(self, leaves: int) -> float:
         """|c|."""
         return BLTNoise.column_norm(leaves)
 
-    def noise(
-        self, law: NodeLaw, streams: Streams, shape: tuple[int, ...], leaves: int
-    ) -> PrefixNoise:
-        """See `BLTNoise`."""
-        return BLTNoise(streams.normals(_place(self), *shape), stddev=_gaussian(self, law))
+    def _of(self, normals: Draws, stddev: float, leaves: int) -> PrefixNoise:
+        return BLTNoise(normals, stddev=stddev)
 
 
 @dataclass(frozen=True)
-class SquareRoot:
+class SquareRoot(_Correlated):
     """The square root of prefix sums, with all noises in memory: see `SquareRootNoise`."""
 
-    laws: ClassVar[tuple[NoiseLaw, ...]] = ("gaussian",)
     word: ClassVar[str] = "square-root"
-
-    def nodes(self, leaves: int) -> None:
-        """None: noises are correlated."""
 
     def column_norm(self, leaves: int) -> float:
         """|c|."""
         return SquareRootNoise.column_norm(leaves)
 
-    def noise(
-        self, law: NodeLaw, streams: Streams, shape: tuple[int, ...], leaves: int
-    ) -> PrefixNoise:
-        """See `SquareRootNoise`."""
-        normals = streams.normals(_place(self), *shape)
-        return SquareRootNoise(normals, stddev=_gaussian(self, law), leaves=leaves)
+    def _of(self, normals: Draws, stddev: float, leaves: int) -> PrefixNoise:
+        return SquareRootNoise(normals, stddev=stddev, leaves=leaves)
+
+
+@dataclass(frozen=True)
+class Banded(_Correlated):
+    """The square root of prefix sums, its first `width` diagonals: see `BandedNoise`."""
+
+    width: int
+    word: ClassVar[str] = "banded"
+
+    def __post_init__(self) -> None:
+        whole("width", self.width, 1)
+
+    def column_norm(self, leaves: int) -> float:
+        """|c|."""
+        return BandedNoise.column_norm(leaves, self.width)
+
+    def _of(self, normals: Draws, stddev: float, leaves: int) -> PrefixNoise:
+        return BandedNoise(normals, stddev=stddev, width=min(self.width, leaves))
 
 
 class _Nodes:
@@ -120,7 +146,7 @@ class _Nodes:
         self, law: NodeLaw, streams: Streams, shape: tuple[int, ...], leaves: int
     ) -> PrefixNoise:
         """Nodes of that law, added up."""
-        node = law.sampler(streams, _place(self), shape)
+        node = law.sampler(streams, _place(self.word), shape)
         return self._of(node, sqrt(law.variance(prod(shape))), leaves)
 
     def _of(self, node: Sampler, stddev: float, leaves: int) -> PrefixNoise:
@@ -223,13 +249,6 @@ def process_named(word: str) -> Process:
     return PROCESSES[word]
 
 
-def _place(process: Process) -> str:
-    """The call site of its random numbers."""
-    return f"{process.word} noise"
-
-
-def _gaussian(process: Process, law: NodeLaw) -> float:
-    """The standard deviation of what must be Gaussian."""
-    if not isinstance(law, Gaussian):
-        raise InputError(f"Expected law={law!r} to be Gaussian for {process!r}.")
-    return law.stddev
+def _place(word: str) -> str:
+    """The call site of a process's random numbers."""
+    return f"{word} noise"
