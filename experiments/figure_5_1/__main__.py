@@ -2,24 +2,27 @@
 
 from pathlib import Path
 
-from dpbandit.base.files import check_writable
-from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
+from dpbandit.base.files import check_writable, write_csv
+from dpbandit.experiments.command import Out, Quick, Replicas, measured, sized, start
 from dpbandit.experiments.figure_5_1.figure import draw
-from dpbandit.experiments.figure_5_1.study import QUICK, Plan, study
+from dpbandit.experiments.figure_5_1.study import LINES, study
+
+QUICK = {"horizon": 500, "replicas": 3}
 
 
 def main(
     quick: Quick = False, out: Out = Path("out/figure_5_1"), replicas: Replicas = None
 ) -> None:
     """Figure 5.1 as printed, as specified and as certified. Resumes where it stopped."""
-    plan = chosen(QUICK if quick else Plan(), replicas)
+    asked = study(**sized(QUICK if quick else {}, replicas))
     check_writable(out / "figure_5_1.png")
-    found = study(plan, out)
-    for name, (_, outcome, proof) in found.items():
-        regret = outcome.regret[-1].mean()
+    results = measured(asked, out)
+    runs = {run.name: run for run in results.runs}
+    for name in LINES:
+        regret, proof = runs[name].regret[-1].mean(), runs[name].certificate
         print(f"{name:14} regret {regret:7.1f}   certified epsilon {proof.epsilon:.3g}")
-    print(f"Written to {out / 'certificates.json'}.")
-    print(f"Written to {draw(out / 'figure_5_1.png', found)}.")
+    print(f"Written to {write_csv(out / 'summary.csv', results.summary())}.")
+    print(f"Written to {draw(out / 'figure_5_1.png', {name: runs[name] for name in LINES})}.")
 
 
 if __name__ == "__main__":

@@ -1,23 +1,21 @@
 """Figure 5.1: what its panels claim, that it is drawn, resumes, and certifies what it shows."""
 
-import json
-from dataclasses import replace
-from math import log, sqrt
+from math import inf, log, sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from dpbandit import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
 from dpbandit.experiments import CASES
+from dpbandit.experiments.command import measured
 from dpbandit.experiments.figure_5_1 import __main__ as command
-from dpbandit.experiments.figure_5_1.study import LINES, PUBLISHED, QUICK, Plan, cell_of
-from dpbandit.experiments.grid import run_grid
+from dpbandit.experiments.figure_5_1.study import LINES, PUBLISHED, ROUNDS, configuration, study
+from dpbandit.studies import Study
+from tests.experiments.runs import run_command
 
-TINY = Plan(horizon=300, replicas=2)
 OF_THE_PROBLEM = {"uniform": (949.0, 77.0), "uniform-l1": (58.4, 5.1)}
 """Regret of uniform play at 10,000 rounds, by an independent program: mean, sd over problems."""
 
@@ -25,8 +23,11 @@ OF_THE_PROBLEM = {"uniform": (949.0, 77.0), "uniform-l1": (58.4, 5.1)}
 @pytest.fixture(scope="module")
 def uniform_play(tmp_path_factory):
     """100 problems."""
-    cells = {name: cell_of(LINES[name], Plan(replicas=100)) for name in OF_THE_PROBLEM}
-    return run_grid(cells, tmp_path_factory.mktemp("cells"), progress=False)
+    asked = tuple(configuration(name, ROUNDS) for name in OF_THE_PROBLEM)
+    results = measured(
+        Study(configurations=asked, replicas=100), tmp_path_factory.mktemp("runs"), progress=False
+    )
+    return {run.name: run for run in results.runs}
 
 
 def test_the_published_curves_are_uniform_play(uniform_play):
@@ -53,51 +54,45 @@ def test_uniform_play_is_a_straight_line(uniform_play):
             assert abs(excess.mean()) <= 4 * error < 0.02 * rate[-1].mean()
 
 
-@pytest.mark.parametrize("plan", [Plan(), QUICK], ids=str)
-def test_lines_promise_what_the_paper_does(plan):
+@pytest.mark.parametrize("horizon", [ROUNDS, command.QUICK["horizon"]])
+def test_lines_promise_what_the_paper_does(horizon):
     """(1, 1 / T), wherever an agent promises anything, also in a quick run."""
-    for line in LINES.values():
-        promise = vars(cell_of(line, plan).config)
-        expected = {"epsilon": 1.0, "delta": 1 / plan.horizon}
+    for name in LINES:
+        promise = vars(configuration(name, horizon).config)
+        expected = {"epsilon": 1.0, "delta": 1 / horizon}
         assert {key: promise[key] for key in expected if key in promise} in (expected, {})
 
 
 def test_quick_runs_write_everything_and_the_second_does_no_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "QUICK", TINY)
+    monkeypatch.setattr(command, "QUICK", {"horizon": 300})
     monkeypatch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
-    app = typer.Typer()
-    app.command()(command.main)
-    words = ["--quick", "--out", str(tmp_path), "--replicas", "3"]
-    done = CliRunner().invoke(app, words)
+    words = ["--quick", "--out", tmp_path, "--replicas", 3]
+    done = run_command(command.main, *words)
     assert done.exit_code == 0, done.output
     image = tmp_path / "figure_5_1.png"
     assert image.read_bytes()[:4] == b"\x89PNG"
-    assert {path.stem for path in (tmp_path / "cells").iterdir()} == set(LINES)
-    table = json.loads((tmp_path / "certificates.json").read_text())
-    assert list(table) == list(LINES)
-    for name, row in table.items():
-        private = row["config"]["agent"] not in ("Uniform", "LinUCB", "OnlineFrankWolfe")
-        assert (row["replicas"], row["horizon"]) == (3, 300)
-        assert (row["claimed_epsilon"] == 1.0) == private, name
-        if private:
-            assert row["certified_epsilon"] <= 1.0
-            assert row["delta"] == 1 / 300
-        if name in ("dp-ucb-paper", "dp-hdb-paper"):
-            assert row["certified_epsilon"] < 0.5
-    assert table["linucb"]["certified_epsilon"] == "inf"
+    table = pd.read_csv(tmp_path / "summary.csv").set_index("agent")
+    assert set(table.index) == set(LINES)
+    assert set(zip(table["replicas"], table["horizon"], strict=True)) == {(3, 300)}
+    private = table[~table.index.str.startswith(("uniform", "linucb", "online-frank-wolfe"))]
+    assert set(private["claimed_epsilon"]) == {1.0}
+    assert (private["certified_epsilon"] <= 1.0).all()
+    assert (private["claimed_delta"] == 1 / 300).all()
+    assert (table.loc[["dp-ucb-paper", "dp-hdb-paper"], "certified_epsilon"] < 0.5).all()
+    assert table.loc["linucb", "certified_epsilon"] == inf
     image.unlink()
-    monkeypatch.setattr("dpbandit.experiments.grid._run", None)  # would not be callable
-    again = CliRunner().invoke(app, words)
-    assert (again.exit_code, again.output) == (0, done.output)
+    monkeypatch.setattr("dpbandit.studies.configuration.play_any", None)  # would not be callable
+    again = run_command(command.main, *words)
+    assert again.exit_code == 0
+    assert done.output.endswith(again.output)
     assert image.exists()
-    assert json.loads((tmp_path / "certificates.json").read_text()) == table
 
 
 def test_plans_leave_room():
     with pytest.raises(InputError, match="replicas=1 to be a whole number >= 2"):
-        Plan(replicas=1)
+        study(replicas=1)
     with pytest.raises(InputError, match="horizon=99 "):
-        replace(QUICK, horizon=99)
+        study(horizon=99)
 
 
 def authors_regret(replicas, seed, T=10_000, epsilon=1.0):
