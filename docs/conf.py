@@ -17,6 +17,7 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "algorithms",
     "contents",
     "docstrings",
     "elsewhere",

@@ -79,6 +79,7 @@ class NoisyOCO:
     gradient_bound: float | None = None
     """kappa, utility only; None: the losses' Lipschitz constant L"""
     eta: float | None = None
+    """length of a step; None: by `parameters`"""
 
     def __post_init__(self) -> None:
         one_of("noise", self.noise, ("k-norm", "laplace", "gaussian"))

@@ -62,6 +62,7 @@ class AdaptiveSparseVectorExperts:
     delta: float = 0.0
     """target, in [0, 1); "paper" has 0 only"""
     calibration: Literal["certified", "paper", "paper-fixed"] = "certified"
+    """which constants, see above"""
     first_loss: float | None = None
     """the first L*, > 0; None: the margin of a threshold at L* = 0. "paper" has 1"""
     beta: float | None = None

@@ -70,6 +70,7 @@ class BallExperts:
     delta: float = 0.0
     """target, in [0, 1)"""
     calibration: Literal["certified", "heuristic"] = "certified"
+    """heuristic: walks in place of exact draws, nothing is certified"""
     best_loss: float = 0.0
     """L*, a public bound on the best point's total loss, in units of the range of losses"""
     reach: float | None = None

@@ -84,6 +84,7 @@ class PotentialExperts:
     draws: int | None = None
     """K"""
     eta: float | None = None
+    """rate of a draw; None: by the calibration"""
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)

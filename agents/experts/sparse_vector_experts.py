@@ -69,6 +69,7 @@ class SparseVectorExperts:
     delta: float = 0.0
     """target, in [0, 1)"""
     calibration: Literal["certified", "paper", "paper-fixed"] = "certified"
+    """which constants, see above"""
     best_loss: float = 0.0
     """L*, a public bound on the total loss of the best expert"""
     beta: float | None = None

@@ -109,9 +109,9 @@ class DPTOFW(FrankWolfeStream):
     lipschitz: float | None = None
     """paper: L; None: the loss's own"""
     smoothness: float | None = None
-    """paper: beta"""
+    """paper: beta; None: the loss's own"""
     diameter: float | None = None
-    """paper: D"""
+    """paper: D; None: the domain's own"""
     beyond_validity: bool = False
     """paper: run at any epsilon; the certificate tells what that is worth"""
 

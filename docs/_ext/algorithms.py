@@ -1,0 +1,101 @@
+"""What pages of algorithms repeat, from the configs themselves.
+
+what is written                    what becomes of it
+```{settings} ID, ID               for each agent its id, and a table: setting, default, meaning
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import Field, fields
+from inspect import getsourcefile
+from itertools import dropwhile
+from typing import Any, Literal, get_args, get_origin
+
+from sphinx.pycode import ModuleAnalyzer
+
+from dpbandit.agents import AGENTS
+
+_DIRECTIVE = re.compile(r"(?ms)^```\{settings\} ([^\n]*)\n```$")
+_TABLE = """````{eval-rst}
+.. list-table::
+   :header-rows: 1
+   :class: settings
+
+   * - setting
+     - default
+     - meaning
+"""
+
+_USUAL = {
+    "calibration": "`certified`: least noise whose certificate meets the target; "
+    "`paper`: as printed",
+    "regularization": "ridge, the precision of the prior; where there is noise the least shift",
+}
+"""Settings without a docstring, which mean the same everywhere."""
+
+Render = Callable[[str, str, Any, list[str]], list[str]]
+"""what, name, object, docstring -> the same as reStructuredText"""
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Texts are rewritten as they are read."""
+    app.connect("source-read", _read)
+    return {"parallel_read_safe": True}
+
+
+def _read(app: Any, docname: str, source: list[str]) -> None:
+    def rendered(what: str, name: str, thing: Any, lines: list[str]) -> list[str]:
+        app.emit("autodoc-process-docstring", what, name, thing, {}, lines)
+        return lines
+
+    def written(found: re.Match[str]) -> str:
+        made = []
+        for name in found[1].split(", "):
+            for cls in _documented(AGENTS[name]):
+                app.env.note_dependency(getsourcefile(cls))
+            made.append(f"### `{name}`\n\n{settings(AGENTS[name], rendered)}")
+        return "\n\n".join(made)
+
+    source[0] = _DIRECTIVE.sub(written, source[0])
+
+
+def settings(config: type, render: Render) -> str:
+    """The table of a config's settings, reStructuredText in Markdown."""
+    rows = []
+    for field in fields(config):
+        text = "\n       ".join(meaning(config, field, render))
+        rows.append(f"   * - ``{field.name}``\n     - ``{field.default}``\n     - {text}\n")
+    return _TABLE + "".join(rows) + "````" if rows else "No settings."
+
+
+def meaning(config: type, field: Field[Any], render: Render) -> list[str]:
+    """What may be chosen, unless the docstring says so, and the docstring."""
+    keys = ((cls, (cls.__qualname__, field.name)) for cls in _documented(config))
+    written = next(filter(None, (_docstrings(cls).get(key) for cls, key in keys)), [])
+    text = written or [_USUAL.get(field.name, "")]
+    lines = render("attribute", f"{config.__qualname__}.{field.name}", None, [*text])
+    lines = [*dropwhile(lambda line: line in ("", ".."), lines)]  # a comment for napoleon
+    named = [value for value in _choices(field.type) if value not in " ".join(text)]
+    if not named:
+        return lines
+    *others, last = (f"``{value}``" for value in _choices(field.type))
+    choices = f"{', '.join(others)} or {last}"
+    return [f"{choices}; {lines[0]}", *lines[1:]] if lines else [choices]
+
+
+def _documented(config: type) -> list[type]:
+    return [cls for cls in config.__mro__ if cls is not object]
+
+
+def _docstrings(cls: type) -> dict[tuple[str, str], list[str]]:
+    """Those of attributes, as autodoc finds them."""
+    analyzer = ModuleAnalyzer.for_module(cls.__module__)
+    analyzer.analyze()
+    return analyzer.attr_docs
+
+
+def _choices(annotation: Any) -> list[str]:
+    """The values of the Literals in a type."""
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    return [value for part in get_args(annotation) for value in _choices(part)]
