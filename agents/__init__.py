@@ -6,6 +6,7 @@ from dpbandit.agents.baselines import BestFixed, Uniform
 from dpbandit.agents.contextual.batch_moment import BatchMoment
 from dpbandit.agents.contextual.demand import Priced
 from dpbandit.agents.contextual.dp_hdb import DPHDB
+from dpbandit.agents.contextual.dp_hdb_choices import DPHDBChoices
 from dpbandit.agents.contextual.dp_moments import DPMoments
 from dpbandit.agents.contextual.dp_ucb import DPUCB
 from dpbandit.agents.contextual.epsilon_greedy import EpsilonGreedy
@@ -74,6 +75,7 @@ CONTEXTUAL: dict[str, Any] = {
     "dp-moments": DPMoments,
     "online-frank-wolfe": OnlineFrankWolfe,
     "dp-hdb": DPHDB,
+    "dp-hdb-choices": DPHDBChoices,
     "fliphat": FLIPHAT,
     "batch-moment": BatchMoment,
     "fade": FADE,
@@ -172,6 +174,7 @@ __all__ = [
     "BestFixed",
     "BinaryTreeExperts",
     "Centre",
+    "DPHDBChoices",
     "DPMoments",
     "EpsilonGreedy",
     "ExponentialLeader",

@@ -12,18 +12,24 @@ from dpbandit.base.inputs import InputError
 
 _SELLERS = ("linucb", "lints", "greedy", "glm-ucb", "logistic-ts", "dp-ucb", "dp-hdb")
 
-OLD: dict[tuple[str, str, str], tuple[str, dict[str, Any]]] = {
-    **{(agent, "model", "arms"): (agent, {}) for agent in _SELLERS},
-    **{(agent, "model", "demand"): (PRICED, {}) for agent in _SELLERS},
-    ("dp-ucb", "statistics", "gram"): ("dp-ucb", {}),
-    ("dp-ucb", "statistics", "moment"): ("dp-moments", {}),
-    ("dp-ucb", "noise", "gaussian"): ("dp-ucb", {}),
-    ("dp-ucb", "noise", "wishart"): ("shariff-sheffet-ucb", {"noise": "wishart"}),
-    ("dp-ucb", "calibration", "certified"): ("dp-ucb", {}),
-    ("dp-ucb", "calibration", "paper"): ("shariff-sheffet-ucb", {"calibration": "paper"}),
+OLD: dict[tuple[str, str, str], str] = {
+    **{(agent, "model", "arms"): agent for agent in _SELLERS},
+    **{(agent, "model", "demand"): PRICED for agent in _SELLERS},
+    ("dp-ucb", "statistics", "gram"): "dp-ucb",
+    ("dp-ucb", "statistics", "moment"): "dp-moments",
+    ("dp-ucb", "noise", "gaussian"): "dp-ucb",
+    ("dp-ucb", "noise", "wishart"): "shariff-sheffet-ucb",
+    ("dp-ucb", "calibration", "certified"): "dp-ucb",
+    ("dp-ucb", "calibration", "paper"): "shariff-sheffet-ucb",
+    ("dp-hdb", "selection", "gaussian"): "dp-hdb",
+    ("dp-hdb", "selection", "gumbel"): "dp-hdb-choices",
+    ("dp-hdb", "selection", "laplace"): "dp-hdb-choices",
+    ("dp-hdb", "calibration", "certified"): "dp-hdb",
+    ("dp-hdb", "calibration", "paper"): "dp-hdb-choices",
+    ("dp-hdb", "bound", "exact"): "dp-hdb",
 }
-"""(agent, setting, value) -> what the agent is called now, and what it has to be told; `PRICED` is
-the same agent behind that word."""
+"""(agent, setting, value) -> what the agent is called now, which is told that setting if it has it;
+`PRICED` is the same agent behind that word."""
 _IDLE = {"alpha": 0, "prefix_sums": "tree"}
 """Said what was so anyhow, where the agent now has no such setting."""
 
@@ -45,19 +51,17 @@ def renewed(
     rows = {row: now for row, now in OLD.items() if row in told}
     if not rows:
         return None
-    others = sorted({name for name, _ in rows.values()} - {before, PRICED})
+    others = sorted({*rows.values()} - {before, PRICED})
     if len(others) > 1:
         raise InputError(f"Expected one of {' and '.join(others)}: they are different agents.")
-    behind = agent != before or any(name == PRICED for name, _ in rows.values())
     now = others[0] if others else before
     takes, old = {field.name for field in fields(agents[now])}, {key for _, key, _ in rows}
     kept = {
         key: value
         for key, value in settings.items()
-        if key not in old and (now == before or key in takes or _IDLE.get(key) != value)
+        if key in takes or not (key in old or (now != before and _IDLE.get(key) == value))
     }
-    for _, extra in rows.values():
-        kept |= extra
+    behind = agent != before or PRICED in rows.values()
     return (PRICED if behind else "") + now, kept
 
 

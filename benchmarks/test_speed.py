@@ -112,7 +112,7 @@ def test_dp_ucb_in_five_cpu_seconds(benchmark):
     ("agent", "settings", "most"),
     [
         ("dp-hdb", {}, 10.0),
-        ("dp-hdb", {"selection": "gumbel", "gradient_clip": None}, 10.0),
+        ("dp-hdb-choices", {}, 10.0),
         ("batch-moment", {}, 10.0),
         ("fade", {}, 10.0),
         ("fliphat", {}, 20.0),

@@ -12,8 +12,6 @@ _NOISE = {"reward_noise": 0.05}
 _THEORY = {**_NOISE, "parameter_norm": 1.0}
 _FRANK_WOLFE = {"warm_up": 120, "radius": 1.0}
 _DP_HDB = {**_TARGET, **_FRANK_WOLFE}
-_GUMBEL = {"selection": "gumbel"}
-"""Vertices chosen with Gumbel noise in place of noisy sums (see `DPHDB`)."""
 
 
 def _set_up(
@@ -34,14 +32,17 @@ def _set_up(
         "dp-moments": {"refresh_every": 50, "moment_clip": lone_moment_clip},
         "online-frank-wolfe": {**_FRANK_WOLFE, **gap},
         "dp-hdb": {**_DP_HDB, **gap, "gradient_clip": moment_clip},
+        "dp-hdb-choices": {**_DP_HDB, **gap},
     }
     return {
         "agents": {name: {**_target_of(name), **known.get(name, {})} for name in CONTEXTUAL},
         "variants": {
             ("shariff-sheffet-ucb", "calibration", "paper"): {**_TARGET, **_THEORY},
-            ("dp-hdb", "calibration", "paper"): {**_DP_HDB, **gap, "beyond_validity": True},
-            ("dp-hdb", "selection", "laplace"): {**_DP_HDB, **gap},
-            ("dp-hdb", "selection", "gumbel"): {**_DP_HDB, **gap},
+            ("dp-hdb-choices", "calibration", "paper"): {
+                **_DP_HDB,
+                **gap,
+                "beyond_validity": True,
+            },
         },
     }
 
@@ -105,30 +106,30 @@ P1 = Case(
             note="first batch 1,000 rounds, the default",
         ),
         Reference(agent="online-frank-wolfe", settings={}, mean=57.9, se=1.4),
-        Reference(agent="dp-hdb", settings={"calibration": "paper"}, mean=969.4, se=19.1),
+        Reference(agent="dp-hdb-choices", settings={"calibration": "paper"}, mean=969.4, se=19.1),
         Reference(
-            agent="dp-hdb",
+            agent="dp-hdb-choices",
             settings={"selection": "laplace", "profile": "inverse-sqrt", "bound": "printed"},
             mean=962.8,
             se=19.2,
         ),
         Reference(
-            agent="dp-hdb",
-            settings={**_GUMBEL, "profile": "inverse-sqrt", "bound": "printed"},
+            agent="dp-hdb-choices",
+            settings={"profile": "inverse-sqrt", "bound": "printed"},
             mean=952.2,
             se=19.1,
         ),
         Reference(
-            agent="dp-hdb",
-            settings={**_GUMBEL, "profile": "inverse-sqrt"},
+            agent="dp-hdb-choices",
+            settings={"profile": "inverse-sqrt"},
             mean=937.1,
             se=18.8,
         ),
-        Reference(agent="dp-hdb", settings=_GUMBEL, mean=905.2, se=18.4),
-        Reference(agent="dp-hdb", settings={**_GUMBEL, "residual_clip": 0.6}, mean=738.7, se=15.4),
+        Reference(agent="dp-hdb-choices", settings={}, mean=905.2, se=18.4),
+        Reference(agent="dp-hdb-choices", settings={"residual_clip": 0.6}, mean=738.7, se=15.4),
         Reference(
-            agent="dp-hdb",
-            settings={**_GUMBEL, "residual_clip": 0.3, "radius": 0.2},
+            agent="dp-hdb-choices",
+            settings={"residual_clip": 0.3, "radius": 0.2},
             mean=562.9,
             se=11.8,
         ),

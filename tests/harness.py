@@ -15,6 +15,7 @@ from dpbandit.agents import (
     DPUCB,
     GLMUCB,
     STOCHASTIC,
+    DPHDBChoices,
     Greedy,
     LinTS,
     LinUCB,
@@ -77,7 +78,6 @@ _RESTS: list[dict[str, Any]] = [
     {},
     {"refresh_every": 3},
     {"prefix_sums": "tree"},
-    {"selection": "gumbel"},
     {"selection": "laplace", "warm_up": 2},
     {"model": "regression"},
     {"anytime": True},
@@ -106,7 +106,7 @@ def is_default(config: Any) -> bool:
 def sellers() -> list[Priced]:
     """Agents that price through a model of demand, with every rest they take."""
     found = []
-    for kind in (DPHDB, DPUCB, GLMUCB, Greedy, LinTS, LinUCB, LogisticTS):
+    for kind in (DPHDB, DPHDBChoices, DPUCB, GLMUCB, Greedy, LinTS, LinUCB, LogisticTS):
         fields = {field.name for field in dataclasses.fields(kind)}
         for rest in _RESTS:
             if rest.keys() <= fields:

@@ -139,7 +139,9 @@ def test_reproduce_json(run, tmp_path):
     assert (record["config"]["alpha"], record["config"]["env_kwargs"]["dim"]) == (0.5, 8)
     assert (record["horizon"], record["replicas"]) == (20, 2)
     assert record["reference"] is record["z"] is None
-    paper = json_of(run, tmp_path, *P1, "dp-hdb", "--set", "dim=8", "--calibration", "paper")
+    paper = json_of(
+        run, tmp_path, *P1, "dp-hdb-choices", "--set", "dim=8", "--calibration", "paper"
+    )
     assert (paper["config"]["calibration"], paper["config"]["epsilon"]) == ("paper", 1.0)
     words = ["shariff-sheffet-ucb", "--set", "dim=8", "env.noise=0.2", "--noise", "wishart"]
     wishart = json_of(run, tmp_path, *P1, *words)

@@ -38,8 +38,6 @@ class FrankWolfeSettings:
     apart by the warm-up alone; inf: unknown"""
     residual_clip: float | None = None
     """bound of |residual|; None: the natural one"""
-    gradient_clip: float | None = None
-    """Euclidean norm a gradient is clipped to"""
     link: LinkName | None = None
     """None: the environment's, identity where it has another"""
 
@@ -51,7 +49,7 @@ class FrankWolfeSettings:
         inside("subset_gap", self.subset_gap, 0, inf, ends=True)
         if self.subset_gap < inf:
             positive("subset_gap", self.subset_gap)
-        for name in ("radius", "residual_clip", "gradient_clip"):
+        for name in ("radius", "residual_clip"):
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name))
         if self.link is not None:
@@ -128,21 +126,19 @@ class FrankWolfeAgent:
         self,
         settings: FrankWolfeSettings,
         spec: ContextualSpec,
+        replicas: int,
         schedule: Schedule,
-        walk: FrankWolfe,
         mechanism: Mechanism,
         choose: Callable[[Any], Ints],
         ledger: Ledger,
     ) -> None:
         self.ledger = ledger
         self._mean, self._gap = settings.link_for(spec).mean, settings.subset_gap
-        self._spec, self._schedule, self._mechanism, self._choose = (
-            spec,
-            schedule,
-            mechanism,
-            choose,
-        )
-        self._walk, self._round, self._frozen = walk, 0, walk.theta
+        self._spec, self._schedule = spec, schedule
+        self._mechanism, self._choose = mechanism, choose
+        shape, radius = settings.gradients(spec).shape, settings.radius_for(spec)
+        self._walk = FrankWolfe(replicas, shape, radius=radius, step=settings.step)
+        self._round, self._frozen = 0, self._walk.theta
 
     def act(self, context: Floats) -> Ints:
         """Arms (R,), ties to the lowest."""

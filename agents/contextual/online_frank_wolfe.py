@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from dpbandit.agents.contextual.frank_wolfe import FrankWolfe, default_warm_up
+from dpbandit.agents.contextual.frank_wolfe import default_warm_up
 from dpbandit.agents.contextual.frank_wolfe_bandit import FrankWolfeAgent, FrankWolfeSettings
+from dpbandit.base.inputs import positive
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.privacy.choices.noisy_vertex import best_vertices
@@ -29,7 +30,8 @@ class OnlineFrankWolfe(FrankWolfeSettings):
 
     Guarantee. None: exact data reaches later actions.
 
-    Differs from the paper: as `DPHDB`. `warm_up=None` is ln(d T) ln T, at most T / 10 in all.
+    Differs from the paper: as `DPHDBChoices`. `warm_up=None` is ln(d T) ln T, at most T / 10 in
+    all.
 
     >>> from dpbandit import compare
     >>> sparse = {"dim": 30, "n_actions": 2, "context_order": float("inf"),
@@ -41,13 +43,19 @@ class OnlineFrankWolfe(FrankWolfeSettings):
     True
     """
 
+    gradient_clip: float | None = None
+    """Euclidean norm a gradient is clipped to"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.gradient_clip is not None:
+            positive("gradient_clip", self.gradient_clip)
+
     def make(self, spec: BanditSpec, streams: Streams) -> FrankWolfeAgent:
         """A running agent; raises `InputError` for anything but finitely many arms."""
         spec = fits(self, spec, ContextualSpec)
         schedule = self.schedule(spec, default_warm_up(spec, share=0.1))
         gradients = self.gradients(spec, gradient_clip=self.gradient_clip)
-        radius, shape = self.radius_for(spec), gradients.shape
-        walk = FrankWolfe(len(streams), shape, radius=radius, step=self.step)
-        mechanism = exact_prefix_sum(gradients, horizon=spec.horizon, refresh_every=1)
+        sums = exact_prefix_sum(gradients, horizon=spec.horizon, refresh_every=1)
         ledger = no_privacy("exact gradient sums")
-        return FrankWolfeAgent(self, spec, schedule, walk, mechanism, best_vertices, ledger)
+        return FrankWolfeAgent(self, spec, len(streams), schedule, sums, best_vertices, ledger)

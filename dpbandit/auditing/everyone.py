@@ -73,9 +73,9 @@ def audit_all(
 def with_printed(configs: Mapping[str, AgentConfig]) -> dict[str, AgentConfig]:
     """The same, and each once more as its paper prints it, where it has such a calibration.
 
-    >>> from dpbandit.agents import DPHDB, LinUCB
-    >>> list(with_printed({"linucb": LinUCB(), "dp-hdb": DPHDB()}))
-    ['linucb', 'dp-hdb', 'dp-hdb:calibration=paper']
+    >>> from dpbandit.agents import DPHDBChoices, LinUCB
+    >>> list(with_printed({"linucb": LinUCB(), "dp-hdb-choices": DPHDBChoices()}))
+    ['linucb', 'dp-hdb-choices', 'dp-hdb-choices:calibration=paper']
     """
     found = dict[str, AgentConfig]()
     for name, config in configs.items():

@@ -41,18 +41,18 @@ class Line(NamedTuple):
 
 
 _PRINTED = {"calibration": "paper"}
-_GUMBEL = {"selection": "gumbel", "residual_clip": 0.3, "radius": 0.2}
+_CLIPPED = {"residual_clip": 0.3, "radius": 0.2}
 _SMALL_BALL = {"gradient_clip": 0.4, "radius": 0.2}
 
 LINES = {
     "uniform": Line("uniform play", "abc", "uniform"),
     "uniform-l1": Line(r"uniform play, contexts of $\ell_1$ norm 1", "a", "uniform", {}, 1),
     "dp-ucb-paper": Line("DP-UCB", "b", "shariff-sheffet-ucb", _PRINTED),
-    "dp-hdb-paper": Line("DP-HDB", "b", "dp-hdb", _PRINTED),
+    "dp-hdb-paper": Line("DP-HDB", "b", "dp-hdb-choices", _PRINTED),
     "dp-ucb": Line("DP-UCB, theory radius", "c", "dp-ucb"),
     "dp-ucb-greedy": Line("DP-UCB, greedy", "c", "dp-ucb", {"alpha": 0}),
     "dp-ucb-moment": Line("DP-UCB, moments alone", "c", "dp-moments"),
-    "dp-hdb-gumbel": Line("DP-HDB, Gumbel choices", "c", "dp-hdb", _GUMBEL),
+    "dp-hdb-gumbel": Line("DP-HDB, Gumbel choices", "c", "dp-hdb-choices", _CLIPPED),
     "dp-hdb": Line("DP-HDB, Gaussian sums", "c", "dp-hdb", _SMALL_BALL),
     "fliphat": Line("FLIPHAT", "c", "fliphat"),
     "batch-moment": Line("BatchMoment", "c", "batch-moment"),

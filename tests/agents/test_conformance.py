@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbandit import certify
-from dpbandit.agents import DPHDB, DPUCB, FADE, EpsilonGreedy, LinTS, LinUCB
+from dpbandit.agents import DPHDB, DPUCB, FADE, DPHDBChoices, EpsilonGreedy, LinTS, LinUCB
 from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
@@ -32,7 +32,7 @@ def test_discovery_finds_private_and_public_agents_on_all_specs():
     found = {type(config).__name__ for config, _ in PAIRS}
     assert found >= {"Uniform", "LinUCB", "LinTS", "EpsilonGreedy", "DPUCB"}
     assert sum(type(config) is DPUCB for config, _ in PRIVATE) >= 12
-    assert sum(type(config) is DPHDB for config, _ in PRIVATE) >= 24
+    assert sum(type(config) is DPHDBChoices for config, _ in PRIVATE) >= 24
     sellers = [config for config, spec in PRIVATE if is_demand(config, spec)]
     demand = {type(getattr(config, "agent", config)) for config in sellers}
     assert demand >= {DPUCB, DPHDB, FADE}

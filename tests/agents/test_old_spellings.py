@@ -3,28 +3,26 @@
 import subprocess
 import sys
 import warnings
+from dataclasses import fields
 
 import pytest
 
 import dpbandit
-from dpbandit.agents import AGENTS, Priced
+from dpbandit.agents import AGENTS, DPHDBChoices, DPMoments, Priced
 from dpbandit.agents.contextual.demand import PRICED
 from dpbandit.agents.old_spellings import OLD, OldSpelling
 from dpbandit.base.inputs import InputError
 from dpbandit.studies.settings import parse_agent
 
 
-def made(agent, settings):
-    config = AGENTS[agent.removeprefix(PRICED)](**settings)
-    return Priced(config) if agent.startswith(PRICED) else config
-
-
 @pytest.mark.parametrize(("row", "now"), OLD.items(), ids=str)
 def test_every_old_word_in_python_and_on_the_command_line(row, now):
     """A row of the table whose new spelling is not accepted, or an agent without an entry."""
     agent, key, value = row
-    name, told = now
-    expected = made(PRICED + agent if name == PRICED else name, told)
+    kind = AGENTS[agent if now == PRICED else now]
+    takes = key in {field.name for field in fields(kind)}
+    expected = kind(**{key: value}) if takes else kind()
+    expected = Priced(expected) if now == PRICED else expected
     with pytest.warns(OldSpelling, match=f"{key}='{value}'.* is spelt .* now") as seen:
         assert AGENTS[agent](**{key: value}) == expected
     assert seen[0].filename == __file__
@@ -35,6 +33,21 @@ def test_every_old_word_in_python_and_on_the_command_line(row, now):
 def test_the_old_name_of_a_mistake_is_the_new_one():
     with pytest.warns(DeprecationWarning, match="BadInput is called InputError now"):
         assert dpbandit.BadInput is InputError
+
+
+def test_old_words_that_go_together():
+    """Two old words, one of which is a setting now; settings that said what was so anyhow; two
+    that are different agents."""
+    words = (
+        "dp-hdb:calibration=paper:selection=laplace:bound=exact",
+        "dp-ucb:statistics=moment:alpha=0",
+    )
+    with pytest.warns(OldSpelling):
+        choices, moments = map(parse_agent, words)
+    assert choices == DPHDBChoices(calibration="paper", selection="laplace", bound="exact")
+    assert moments == DPMoments()
+    with pytest.raises(InputError, match="dp-moments and shariff-sheffet-ucb: they are different"):
+        parse_agent("dp-ucb:statistics=moment:noise=wishart")
 
 
 def test_new_words_are_silent():

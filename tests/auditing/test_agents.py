@@ -12,7 +12,15 @@ import pytest
 from scipy.special import ndtri
 
 from dpbandit import audit, certify
-from dpbandit.agents import AGENTS, DPHDB, DPUCB, FLIPHAT, DPMoments, LinUCB, ShariffSheffetUCB
+from dpbandit.agents import (
+    AGENTS,
+    DPUCB,
+    FLIPHAT,
+    DPHDBChoices,
+    DPMoments,
+    LinUCB,
+    ShariffSheffetUCB,
+)
 from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.everyone import SMALL, audit_all, with_printed
 from dpbandit.auditing.report import plot_audit
@@ -138,8 +146,8 @@ def test_half_the_noise_of_choices_is_flagged():
     """20,000 runs, where rewards are large against the ball and the sensitivity is met; the honest
     mechanism passes there."""
     spec = replace(DISJOINT, reward_low=-50.0, reward_high=50.0, horizon=8, dim=1)
-    for kind, broken in ((HalfTheChoiceNoise, True), (DPHDB, False)):
-        config = kind(selection="gumbel", delta=1e-4, warm_up=1, radius=1.0)
+    for kind, broken in ((HalfTheChoiceNoise, True), (DPHDBChoices, False)):
+        config = kind(delta=1e-4, warm_up=1, radius=1.0)
         assert audit(config, spec, runs=20_000, progress=False).flagged == broken
 
 
@@ -172,7 +180,9 @@ def test_over_noised_calibrations_are_shown_as_such():
 def test_certificates_beyond_the_claim_are_shown_and_broken_where_there_is_power():
     """A certificate that exceeds its claim is not refuted; the claim is, by an audit with the
     power. Printed DP-HDB exceeds its claims only where no number of runs could show it."""
-    config = DPHDB(calibration="paper", epsilon=20.0, delta=0.3, beyond_validity=True, warm_up=1)
+    config = DPHDBChoices(
+        calibration="paper", epsilon=20.0, delta=0.3, beyond_validity=True, warm_up=1
+    )
     report = audit(config, DISJOINT, **QUICK)
     assert report.certified_epsilon > report.claimed_epsilon
     assert not report.flagged

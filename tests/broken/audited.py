@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.agents import DPHDB, DPUCB, FADE, FLIPHAT, DPMoments
+from dpbandit.agents import DPUCB, FADE, FLIPHAT, DPHDBChoices, DPMoments
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_data
 from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
@@ -54,10 +54,8 @@ class HalfSensitivity(DPMoments):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExactSign(DPHDB):
+class ExactSign(DPHDBChoices):
     """DP-HDB with noise on the coordinates and the sign of the exact sum."""
-
-    selection: Any = "gumbel"
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
@@ -66,10 +64,8 @@ class ExactSign(DPHDB):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HalfTheChoiceNoise(DPHDB):
+class HalfTheChoiceNoise(DPHDBChoices):
     """DP-HDB that takes the radius for the diameter in its choices."""
-
-    selection: Any = "gumbel"
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)

@@ -2,7 +2,7 @@
 
 A page says what a calibration is worth in a form that is read here:
 
-    certified epsilon 0.0501 (`dpbandit certify dp-hdb:calibration=paper --env dpbandit/...`)
+    certified epsilon 0.0501 (`dpbandit certify pftal:calibration=paper --env dpbandit/...`)
 """
 
 import re

@@ -23,9 +23,10 @@ FEW = [
     ("dp-ucb", {"alpha": 0}),
     ("dp-moments", {}),
     ("dp-hdb", {}),
-    ("dp-hdb", {"calibration": "paper"}),
+    ("dp-hdb-choices", {"calibration": "paper"}),
 ]
 """Of the agents with many rows; the others take longer."""
+MANY_ROWS = ("dp-ucb", "shariff-sheffet-ucb", "dp-moments", "dp-hdb", "dp-hdb-choices")
 REFITTED = [
     ("shariff-sheffet-ucb", {"calibration": "paper"}),
     ("dp-ucb", {"prefix_sums": "tree", "refresh_every": 1}),
@@ -33,7 +34,7 @@ REFITTED = [
 """Matrices are inverted in every round: 8 replicas, by which a mean 12 % away is found."""
 PRINTED = {
     "shariff-sheffet-ucb": 0.2,
-    "dp-hdb": 0.46,
+    "dp-hdb-choices": 0.46,
     "private-bandit": 0.21,
     "bandit-pftal": 1,
     "pftal": 2,
@@ -63,7 +64,7 @@ FAST = [
     (name, row)
     for name, row in ROWS
     if (row.agent, row.settings) in FEW
-    or (row.agent not in ("dp-ucb", "dp-hdb") and row.horizon <= longest(name))
+    or (row.agent not in MANY_ROWS and row.horizon <= longest(name))
 ]
 SLOW = [row for row in ROWS if row not in FAST]
 
@@ -111,14 +112,14 @@ OTHER_TARGETS = [  # agent, settings, epsilon, mean: measured without a standard
         for e, m in ((0.1, 546), (0.3, 279), (3, 62), (10, 43), (inf, 39))
     ),
     *(
-        ("dp-hdb", {"calibration": "paper"}, e, m)
+        ("dp-hdb-choices", {"calibration": "paper"}, e, m)
         for e, m in ((3, 954), (10, 902), (30, 763), (100, 455), (300, 221), (1000, 112))
     ),
     *(
-        ("dp-hdb", {"selection": "gumbel", "profile": "inverse-sqrt"}, e, m)
+        ("dp-hdb-choices", {"profile": "inverse-sqrt"}, e, m)
         for e, m in ((3, 875), (10, 714), (30, 499))
     ),
-    *(("dp-hdb", {"selection": "gumbel"}, e, m) for e, m in ((3, 797), (10, 583), (30, 386))),
+    *(("dp-hdb-choices", {}, e, m) for e, m in ((3, 797), (10, 583), (30, 386))),
 ]
 
 
@@ -138,14 +139,14 @@ SENSIBLE = [
     *((agent, "n_actions=5") for agent in CONTEXTUAL),
     *((agent, "K=3 d=12 env.context_order=2") for agent in CONTEXTUAL),
     *(
-        ("dp-hdb", f"selection={noise} bound={bound} profile={profile}")
+        ("dp-hdb-choices", f"selection={noise} bound={bound} profile={profile}")
         for noise in ("gumbel", "laplace")
         for bound in ("printed", "exact")
         for profile in ("inverse-sqrt", "uniform")
     ),
-    ("dp-hdb", "selection=gumbel residual_clip=0.3 radius=0.2 scale=adaptive"),
-    ("dp-hdb", "selection=gaussian gradient_clip=0.4 K=5"),
-    *(("dp-hdb", f"calibration=paper epsilon={e}") for e in (0.5, 3, 10, 1000)),
+    ("dp-hdb-choices", "residual_clip=0.3 radius=0.2 scale=adaptive"),
+    ("dp-hdb", "gradient_clip=0.4 K=5"),
+    *(("dp-hdb-choices", f"calibration=paper epsilon={e}") for e in (0.5, 3, 10, 1000)),
     *(("shariff-sheffet-ucb", f"calibration=paper epsilon={e}") for e in (0.1, 10, 1000)),
     ("shariff-sheffet-ucb", "calibration=paper noise=wishart"),
     ("shariff-sheffet-ucb", "noise=wishart"),

@@ -17,8 +17,8 @@ class RecursiveGradients:
     """One row for each parameter vector: the gradient of the arm played, 0 for the others.
 
     Xie, Shen, Zhang, Wang and Qian, "Efficient projection-free online methods with stochastic
-    recursive gradient", AAAI 2020, as used by Han et al. (see `DPHDB`). In its i-th step an arm
-    adds, for a loss whose gradient is (zeta(x . theta) - r) x,
+    recursive gradient", AAAI 2020, as used by Han et al. (see `DPHDBChoices`). In its i-th step an
+    arm adds, for a loss whose gradient is (zeta(x . theta) - r) x,
 
         g_i = (i+1) grad f(theta_i) - i grad f(theta_{i-1})
             = [ (i+1) zeta(x . theta_i) - i zeta(x . theta_{i-1}) - r ] x,

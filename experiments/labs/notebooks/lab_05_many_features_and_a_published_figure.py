@@ -32,7 +32,14 @@ import numpy as np
 import seaborn as sns
 
 import dpbandit
-from dpbandit.agents import DPHDB, FADE, DPMoments, OnlineFrankWolfe, ShariffSheffetUCB
+from dpbandit.agents import (
+    DPHDB,
+    FADE,
+    DPHDBChoices,
+    DPMoments,
+    OnlineFrankWolfe,
+    ShariffSheffetUCB,
+)
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments.figure_5_1.study import PUBLISHED, ROUNDS
 from dpbandit.privacy.accounting.ledger import Ledger
@@ -223,7 +230,7 @@ def play(agents: dict, norm: float = inf) -> dpbandit.Results:
 
 printed = {
     "DP-UCB, printed": ShariffSheffetUCB(calibration="paper", refresh_every=50, **TARGET),
-    "DP-HDB, printed": DPHDB(calibration="paper", warm_up=120, **TARGET),
+    "DP-HDB, printed": DPHDBChoices(calibration="paper", warm_up=120, **TARGET),
 }
 as_printed = play(printed)
 in_l1 = play({}, norm=1)

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from dpbandit import InputError, certify
-from dpbandit.agents import DPHDB, OnlineFrankWolfe, Uniform
+from dpbandit.agents import DPHDB, DPHDBChoices, OnlineFrankWolfe, Uniform
 from dpbandit.agents.contextual.demand import Priced
-from dpbandit.agents.contextual.frank_wolfe_bandit import FrankWolfeSettings
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.experiments import CASES
@@ -31,7 +30,8 @@ def regret(config, environment="GLMBandit", horizon=200, replicas=10, **env_kwar
 
 
 def counterpart(config):
-    shared = {field.name: getattr(config, field.name) for field in fields(FrankWolfeSettings)}
+    theirs = [field.name for field in fields(OnlineFrankWolfe)]
+    shared = {name: getattr(config, name) for name in theirs if hasattr(config, name)}
     return OnlineFrankWolfe(**shared)
 
 
@@ -45,13 +45,13 @@ def counterpart(config):
     [
         DPHDB(),
         DPHDB(gradient_clip=0.3, step=0.4),
-        DPHDB(selection="laplace", subset_gap=0.3),
-        DPHDB(selection="gumbel", residual_clip=0.5, bound="printed", radius=0.6),
-        DPHDB(selection="gumbel", profile="inverse-sqrt"),
-        DPHDB(calibration="paper", warm_up=7),
-        DPHDB(selection="laplace", scale="adaptive", link="identity"),
+        DPHDBChoices(selection="laplace", subset_gap=0.3),
+        DPHDBChoices(residual_clip=0.5, bound="printed", radius=0.6),
+        DPHDBChoices(profile="inverse-sqrt"),
+        DPHDBChoices(calibration="paper", warm_up=7),
+        DPHDBChoices(selection="laplace", scale="adaptive", link="identity"),
     ],
-    ids=lambda config: f"{config.selection}",
+    ids=lambda config: type(config).__name__,
 )
 def test_without_privacy_it_is_online_frank_wolfe_bit_for_bit(config, env_kwargs):
     """epsilon = inf draws its noise and scales it by 0; the other has none: difference 0.0."""
@@ -80,7 +80,7 @@ def scales(config, spec=SPEC):
 def test_paper_noise_by_hand():
     """Golden: b_1 = 4 * 2 * 4.2 sqrt(ln n ln(1/delta)) / epsilon at M = R = 1, B = 1.2; n_arm = T -
     (K - 1) t_0 = 9880. The certificate at the size of the paper is .45 for a claim of 1."""
-    n, config = 9880, DPHDB(calibration="paper", radius=1.0, **P1)
+    n, config = 9880, DPHDBChoices(calibration="paper", radius=1.0, **P1)
     b_1 = 4 * 2 * 4.2 * sqrt(log(n) * log(1e4))
     assert scales(config) == pytest.approx(b_1, rel=1e-12)
     assert certify(config, SPEC, accountants=False).epsilon == pytest.approx(0.451, abs=0.002)
@@ -95,12 +95,12 @@ def test_bounds_by_hand():
         ("printed", None, 9.6),
         ("exact", None, 6.0),
     ):
-        config = DPHDB(selection="gumbel", bound=bound, radius=radius, **P1)
+        config = DPHDBChoices(bound=bound, radius=radius, **P1)
         assert config.make(SPEC, Streams([0]))._mechanism.sensitivity == pytest.approx(S)
-    clipped = DPHDB(selection="gumbel", residual_clip=0.6, **P1).make(SPEC, Streams([0]))
+    clipped = DPHDBChoices(residual_clip=0.6, **P1).make(SPEC, Streams([0]))
     assert clipped._mechanism.sensitivity == pytest.approx(1.2)
     logistic = replace(SPEC, link="logistic", reward_low=0.0, reward_high=1.0)
-    mechanism = DPHDB(selection="gumbel", **P1).make(logistic, Streams([0]))._mechanism
+    mechanism = DPHDBChoices(**P1).make(logistic, Streams([0]))._mechanism
     assert mechanism.sensitivity == pytest.approx(2 * (0.5 + 1 / (1 + np.exp(-1))))
 
 
@@ -110,9 +110,9 @@ def test_certified_noise_is_smaller_than_the_paper_s():
     paper, laplace, gumbel = (
         config.make(SPEC, Streams([0]))._mechanism._budgets[-1]
         for config in (
-            DPHDB(calibration="paper", **P1),
-            DPHDB(selection="laplace", bound="printed", profile="inverse-sqrt", **P1),
-            DPHDB(selection="gumbel", bound="printed", profile="inverse-sqrt", **P1),
+            DPHDBChoices(calibration="paper", **P1),
+            DPHDBChoices(selection="laplace", bound="printed", profile="inverse-sqrt", **P1),
+            DPHDBChoices(bound="printed", profile="inverse-sqrt", **P1),
         )
     )
     assert laplace / paper == pytest.approx(1.87, abs=0.02)
@@ -121,7 +121,7 @@ def test_certified_noise_is_smaller_than_the_paper_s():
 
 def test_paper_noise_beyond_its_validity_shows_what_it_is_worth():
     """Golden: at a claim of 100 the exact loss distribution gives about 163."""
-    config = DPHDB(calibration="paper", epsilon=100.0, beyond_validity=True, **P1)
+    config = DPHDBChoices(calibration="paper", epsilon=100.0, beyond_validity=True, **P1)
     proof = certify(config, SPEC, accountants=False)
     assert proof.epsilon == pytest.approx(163, abs=1)
     assert not proof.holds
@@ -135,16 +135,18 @@ def test_paper_noise_beyond_its_validity_shows_what_it_is_worth():
         {"calibration": "paper", "profile": "uniform"},
         {"calibration": "paper", "delta": 0},
         {"calibration": "paper", "scale": "adaptive"},
-        {"delta": 0},
-        {"profile": "uniform"},
-        {"scale": "adaptive"},
-        {"selection": "gumbel", "gradient_clip": 1.0},
         {"selection": "gauss"},
         {"beyond_validity": 1},
     ],
     ids=str,
 )
 def test_settings_that_do_not_combine_are_refused(wrong):
+    with pytest.raises(InputError):
+        DPHDBChoices(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"delta": 0}, {"gradient_clip": 0.0}, {"step": 2}], ids=str)
+def test_wrong_settings_of_sums_are_refused(wrong):
     with pytest.raises(InputError):
         DPHDB(**wrong)
 
@@ -153,18 +155,18 @@ def test_settings_that_do_not_combine_are_refused(wrong):
     ("config", "spec", "message"),
     [
         (DPHDB(warm_up=5000), SPEC, "warm_up"),
-        (DPHDB(calibration="paper", epsilon=0.1), SPEC, "warm_up"),
+        (DPHDBChoices(calibration="paper", epsilon=0.1), SPEC, "warm_up"),
         (
-            DPHDB(calibration="paper", warm_up=1),
+            DPHDBChoices(calibration="paper", warm_up=1),
             ContextualSpec(n_actions=2, dim=1, horizon=3, shared=False),
             None,
         ),
         (
-            DPHDB(calibration="paper", warm_up=1),
+            DPHDBChoices(calibration="paper", warm_up=1),
             ContextualSpec(n_actions=2, dim=1, horizon=2, shared=True),
             None,
         ),
-        (DPHDB(selection="gumbel", scale="adaptive", link="logistic"), SPEC, "identity"),
+        (DPHDBChoices(scale="adaptive", link="logistic"), SPEC, "identity"),
     ],
 )
 def test_specs_that_do_not_fit_are_refused(config, spec, message):
@@ -176,7 +178,7 @@ def test_specs_that_do_not_fit_are_refused(config, spec, message):
 
 
 def test_zero_delta_is_the_plain_sum():
-    config = DPHDB(selection="gumbel", delta=0)
+    config = DPHDBChoices(delta=0)
     assert certify(config, replace(SPEC, horizon=500)).epsilon == pytest.approx(1.0)
 
 
@@ -190,7 +192,7 @@ def test_smaller_noise_buys_regret():
         regret(config, **env)[-1]
         for config in (
             DPHDB(gradient_clip=0.4, radius=0.2, **P1),
-            DPHDB(selection="gumbel", residual_clip=0.3, radius=0.2, **P1),
+            DPHDBChoices(residual_clip=0.3, radius=0.2, **P1),
             OnlineFrankWolfe(warm_up=120),
         )
     )
@@ -214,7 +216,7 @@ def test_a_gap_that_is_too_small_excludes_the_best_arm_for_ever(gap, measured):
 def test_targets_that_delta_alone_nearly_meets(selection, epsilon, delta):
     """The certified epsilon of a first guess may be 0; the claim holds all the same."""
     spec = ContextualSpec(n_actions=2, dim=3, horizon=200)
-    config = DPHDB(epsilon=epsilon, delta=delta, selection=selection, warm_up=5)
+    config = DPHDBChoices(epsilon=epsilon, delta=delta, selection=selection, warm_up=5)
     assert certify(config, spec, accountants=False).holds
 
 
