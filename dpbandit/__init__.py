@@ -3,11 +3,13 @@
 Importing registers the environments `dpbandit/...` with Gymnasium.
 """
 
-from pathlib import Path
+import sys as _sys
+from pathlib import Path as _Path
 
-_beside = Path(__file__).resolve().parent
-if not (_beside / "envs").exists() and (_beside.parent / "envs" / "__init__.py").exists():
-    __path__.append(str(_beside.parent))  # a checkout: envs/, agents/, experiments/ lie beside us
+if not (_Path(__file__).parent / "envs").exists():  # a checkout
+    from dpbandit.checkout import Beside as _Beside
+
+    _sys.meta_path.insert(0, _Beside())
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from graphlib import TopologicalSorter
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SETUP = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 FOLDERS = {package: SETUP["package-dir"].get(package) for package in SETUP["packages"]}
 FLOORS = """
-    version
+    version checkout
     base
     domains privacy.accounting
     losses privacy.mechanism
@@ -169,6 +170,17 @@ def test_the_list_of_packages_is_complete():
     data = {"envs/data", "experiments/labs/notebooks"}
     assert {home for home in loose - homes if home.startswith(tops)} <= data
     assert SETUP["package-data"]["dpbandit.envs"] == ["data/*"]
+
+
+def test_folders_beside_the_package_are_no_modules_of_it():
+    """In a checkout, of which three are."""
+    found = {
+        path.name
+        for path in ROOT.iterdir()
+        if path.stem.isidentifier() and find_spec(f"dpbandit.{path.stem}")
+    }
+    assert found - {"dpbandit"} == {"agents", "envs", "experiments"}
+    assert find_spec("dpbandit.dpbandit") is None
 
 
 def test_importing_is_cheap_and_lazy():

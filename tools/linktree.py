@@ -1,7 +1,8 @@
-"""Build build/types/dpbandit from links, so that static tools see the installed layout.
+"""The installed layout as a tree of links, for tools that read code and do not run it.
 
-The folders envs/, agents/ and experiments/ are imported as dpbandit.envs and so on, a mapping
-that type checkers cannot follow. Run this, then `mypy -p dpbandit` with MYPYPATH=build/types.
+The folders envs/, agents/ and experiments/ are imported as dpbandit.envs and so on, a mapping that
+type checkers and editors cannot follow. `pip install -e` makes such a tree (tools/backend.py), and
+this program one in build/types: `mypy -p dpbandit` with MYPYPATH=build/types.
 """
 
 import shutil
@@ -11,9 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MAPPED = ("agents", "envs", "experiments")
 
 
-def main() -> None:
-    """Recreate the tree of links."""
-    target = ROOT / "build" / "types" / "dpbandit"
+def link(target: Path) -> None:
+    """Make `target` a folder of links to everything in dpbandit/, and to the mapped folders."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     for source in sorted((ROOT / "dpbandit").iterdir()):
@@ -24,4 +24,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    link(ROOT / "build" / "types" / "dpbandit")

@@ -22,7 +22,8 @@ _LIBRARIES = ("numpy", "scipy", "gymnasium", "pandas", "pyarrow", "dp-accounting
 def source_digest() -> str:
     """A hash of the code and its data: numbers of another program are not this one's."""
     packages = ("dpbandit", "dpbandit.agents", "dpbandit.envs")
-    return digest_of([Path(import_module(name).__file__ or "").parent for name in packages])
+    files = [Path(import_module(name).__file__ or "").resolve() for name in packages]  # no links
+    return digest_of([file.parent for file in files])
 
 
 def digest_of(folders: Iterable[Path]) -> str:
