@@ -52,7 +52,7 @@ def _audit(folder, luck, signed):
 
 def _facts(folder, luck, signed):
     file = luck.choice(sorted(folder.glob("blocks/*.parquet")))
-    table = parquet.read_table(file)
+    before = table = parquet.read_table(file)
     document = json.loads(table.schema.metadata[b"dpbandit"])
     before = document["runs"]
     facts = json.loads(before)
@@ -67,7 +67,7 @@ def _facts(folder, luck, signed):
 def _numbers(folder, luck, signed):
     """A column that is gone, of another type, or holds what is no number of a run; or no rows."""
     file = luck.choice(sorted(folder.glob("blocks/*.parquet")))
-    table = parquet.read_table(file)
+    before = table = parquet.read_table(file)
     document = json.loads(table.schema.metadata[b"dpbandit"])
     name = luck.choice(table.column_names)
     place, n = table.column_names.index(name), len(table)
@@ -92,7 +92,8 @@ def _numbers(folder, luck, signed):
         with suppress(KeyError, pa.ArrowException):
             document["hash"] = _hash(table, document["runs"])
     parquet.write_table(table.replace_schema_metadata({b"dpbandit": json.dumps(document)}), file)
-    return f"column {name}: {way}", not signed
+    same = table.num_rows == n and table.to_pydict() == before.to_pydict()  # zeros where were zeros
+    return f"column {name}: {way}", not signed and not same
 
 
 def _text(document, luck):
