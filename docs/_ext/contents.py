@@ -25,7 +25,7 @@ def _read(app: Any, docname: str, source: list[str]) -> None:
 
 def _listed(found: re.Match[str]) -> str:
     package, lines = import_module(found[1]), ""
-    for name in package.__all__:
+    for name in getattr(package, "__all__", [n for n in vars(package) if n[0] != "_"]):
         thing = getattr(package, name)
         if inspect.isclass(thing) or inspect.isfunction(thing):
             first, *_ = to_rst([(inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ")])
