@@ -134,6 +134,11 @@ def per_1000(run: AgentRun) -> Floats:
     return rate
 
 
+def claim(run: AgentRun) -> str:
+    """A heading of what is claimed, which is not what is certified."""
+    return f"claims {run.certificate.claimed_epsilon:g}"
+
+
 def horizon(run: AgentRun) -> float:
     """T."""
     return run.setup.horizon

@@ -62,6 +62,8 @@ class AgentRun:
     seconds: float
     """wall-clock time of all replicas"""
     provenance: Mapping[str, str] = field(default_factory=dict)
+    measures: Mapping[str, Floats] = field(default_factory=dict)
+    """what else was measured of each replica, by name, (replicas,)"""
 
     @property
     def key(self) -> str:
@@ -72,7 +74,8 @@ class AgentRun:
     def only(self, which: npt.NDArray[Any]) -> "AgentRun":
         """Some of the replicas, by a mask or by places."""
         kept: dict[str, Any] = {what: getattr(self, what)[..., which] for what in _BY_REPLICA}
-        return replace(self, **kept)
+        measures = {name: values[which] for name, values in self.measures.items()}
+        return replace(self, **kept, measures=measures)
 
 
 def run_key(asked: Mapping[str, Any]) -> str:
@@ -108,7 +111,12 @@ def merged(pieces: Sequence[AgentRun]) -> AgentRun:
                 f"Expected the same {what} of {first.name} on {first.setup.problem} wherever a "
                 "replica is stored twice: choose files of one sweep."
             )
-    return replace(first, seconds=sum(piece.seconds for piece in pieces), **tables)
+    seconds = sum(piece.seconds for piece in pieces)
+    measures = {
+        name: np.concatenate([piece.measures[name] for piece in pieces])[once]
+        for name in first.measures
+    }
+    return replace(first, seconds=seconds, **tables, measures=measures)
 
 
 def describe(config: AgentConfig) -> dict[str, Any]:

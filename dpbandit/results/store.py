@@ -6,7 +6,7 @@ problem, config, certificate, seconds and provenance, and one hash over all numb
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from math import inf, nan
 from pathlib import Path
@@ -109,6 +109,8 @@ class _Facts:
     provenance: Mapping[str, str]
     clipped: Any = None
     """by replica, which older files do not say"""
+    measures: Mapping[str, Any] = field(default_factory=dict)
+    """name -> a number for each replica"""
 
 
 def _runs(table: "pa.Table", every: Sequence[_Facts]) -> list[AgentRun]:
@@ -168,6 +170,7 @@ def _facts(run: AgentRun) -> dict[str, Any]:
         "certificate": run.certificate.as_dict(),
         "shape": run.regret.shape,
         "clipped": run.clipped.tolist(),
+        "measures": {name: values.tolist() for name, values in run.measures.items()},
         "seconds": run.seconds,
         "provenance": run.provenance,
     }
@@ -181,6 +184,7 @@ def _plainly(value: Any) -> Any:
 def _run(facts: _Facts, tables: Mapping[str, Any]) -> AgentRun:
     """The run, if its numbers can be those of one."""
     marks, R = log_marks(facts.setup.horizon), facts.shape[1]
+    marks = marks[-1:] if facts.shape[0] == 1 else marks  # the last round alone may be logged
     _refuse("replicas at the rounds of its horizon", R and facts.shape[0] == len(marks))
     clipped = [nan] * R if facts.clipped is None else facts.clipped
     run = AgentRun(
@@ -196,6 +200,9 @@ def _run(facts: _Facts, tables: Mapping[str, Any]) -> AgentRun:
         clipped=np.array(clipped, np.float64).reshape(R),
         seconds=facts.seconds,
         provenance=facts.provenance,
+        measures={
+            name: np.array(values, np.float64).reshape(R) for name, values in facts.measures.items()
+        },
     )
     whole("seed", run.setup.seed, 0, 2**32 - 1)
     for name in ("replica", "round", "switches"):

@@ -103,7 +103,10 @@ def as_run(
     *,
     first: int = 0,
 ) -> AgentRun:
-    """Logs of consecutive replicas, from number `first` on, as a run."""
+    """Logs of consecutive replicas, from number `first` on, as a run.
+
+    They are of `log_marks`, or of the last round alone.
+    """
     regret, reward, switches = (
         np.concatenate([getattr(log, what) for log in logs], axis=1)
         for what in ("regret", "reward", "switches")
@@ -113,7 +116,7 @@ def as_run(
         name=name,
         config=describe(config),
         certificate=proof,
-        marks=log_marks(setup.horizon),
+        marks=log_marks(setup.horizon)[-len(regret) :],
         replicas=np.arange(first, first + regret.shape[1]),
         regret=regret,
         reward=reward,

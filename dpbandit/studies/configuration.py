@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from dpbandit.base.arrays import Ints
 from dpbandit.base.inputs import MOST_REPLICAS, InputError, whole
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.results.marks import log_marks
@@ -42,6 +43,11 @@ class Configuration:
     def __hash__(self) -> int:
         return hash(self.key)  # the arguments of its environment are a dictionary
 
+    @property
+    def marks(self) -> Ints:
+        """Rounds to be logged, (marks,): all of `log_marks`, or the last one alone."""
+        return log_marks(self.setup.horizon)
+
     def problem(self) -> Problem:
         """A new problem, as it is before the first round."""
         return problem_maker(self.setup.environment)(**self.setup.env_kwargs)
@@ -50,8 +56,17 @@ class Configuration:
         """Replicas `first` to `last` - 1: depends on nothing but the configuration and them."""
         setup, proof = self.setup, certificate_of(self)
         seeds = [(setup.seed, r) for r in range(first, last)]
-        log = play_any(self.problem(), self.config, seeds, marks=log_marks(setup.horizon))
+        log = play_any(self.problem(), self.config, seeds, marks=self.marks)
         return as_run(setup, self.name, self.config, proof, [log], first=first)
+
+
+class LastRound(Configuration):
+    """Its last round alone is logged: for problems that look long for the best in hindsight."""
+
+    @property
+    def marks(self) -> Ints:
+        """The horizon."""
+        return super().marks[-1:]
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ from rich.table import Table
 from dpbandit.base.arrays import Floats
 from dpbandit.base.files import write_atomically
 from dpbandit.experiments.drawing import draw_lines
-from dpbandit.experiments.questions import Answers, RunLines, along, horizon, mean, per_1000
+from dpbandit.experiments.questions import Answers, RunLines, along, claim, horizon, mean, per_1000
 from dpbandit.results.drawing import legend_below, legend_beside, log_ticks, panels
 from dpbandit.results.frontier import Front, frontier
 from dpbandit.results.runs import AgentRun
@@ -41,7 +41,7 @@ def tables(answers: Answers) -> Iterator[Table]:
     for question, problem, lines in _panels(answers):
         if question == "prices":
             title = f"{problem}: regret per 1,000 rounds"
-            yield along(title, lines, _claim, lambda run: mean(per_1000(run)))
+            yield along(title, lines, claim, lambda run: mean(per_1000(run)))
             continue
         exponents = {label: str(s) for (p, label), s in found.items() if p == problem}
         yield along(
@@ -78,10 +78,6 @@ def _panels(answers: Answers) -> Iterator[tuple[str, str, RunLines]]:
     for question, found in answers.runs.items():
         for problem, lines in found.items():
             yield question, problem, lines
-
-
-def _claim(run: AgentRun) -> str:
-    return f"claims {run.certificate.claimed_epsilon:g}"
 
 
 def _growth(path: Path, answers: Answers) -> None:

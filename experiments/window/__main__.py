@@ -2,14 +2,22 @@
 
 from pathlib import Path
 
+import pandas as pd
 from rich.console import Console
 
-from dpbandit.base.files import check_writable
+from dpbandit.base.files import check_writable, write_csv
 from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
-from dpbandit.experiments.window.figures import figures
-from dpbandit.experiments.window.plan import QUICK, Plan
-from dpbandit.experiments.window.study import study
-from dpbandit.experiments.window.tables import tables
+from dpbandit.experiments.questions import answers, slopes_table
+from dpbandit.experiments.window.costs import timings
+from dpbandit.experiments.window.figure import Findings, figures, promised, slopes, tables
+from dpbandit.experiments.window.questions import QUICK, Sizes, questions
+from dpbandit.experiments.window.table_1 import READINGS, Selection, Size, measure, shown
+from dpbandit.results.labels import protected
+from dpbandit.results.runs import AgentRun
+
+
+def _more(run: AgentRun) -> dict[str, str]:
+    return {"algorithm": run.config["agent"], "protected": protected(run)}
 
 
 def main(quick: Quick = False, out: Out = Path("out/window"), replicas: Replicas = None) -> None:
@@ -17,15 +25,25 @@ def main(quick: Quick = False, out: Out = Path("out/window"), replicas: Replicas
 
     Resumes where it stopped.
     """
-    plan = chosen(QUICK if quick else Plan(), replicas)
+    sizes: Sizes = chosen(QUICK if quick else Sizes(), replicas)
     check_writable(out / "summary.csv")
-    findings = study(plan, out)
-    for table in tables(findings):
+    found = answers("Privacy that expires", questions(sizes), out, replicas=sizes.replicas)
+    findings = Findings(promised(found), timings(sizes, out / "costs"))
+    size = Size(sizes.horizon, sizes.fixed_windows[-1], sizes.epsilon, sizes.delta)
+    where = out / "table-1"
+    entries = measure(Selection(size=size), READINGS, where, replicas=sizes.replicas, seed=0)
+    written = {
+        "summary": findings.answers.table(_more),
+        "slopes": slopes_table(slopes(findings.answers)),
+        "costs": pd.DataFrame([timing.row() for timing in findings.timings]),
+        "table-1": pd.DataFrame([entry.record() for entry in entries]),
+    }
+    for table in [*tables(findings), *shown(entries)]:
         Console().print(table)
     for path in figures(findings, out):
         print(f"Written to {path}.")
-    for name in ("summary", "slopes", "costs", "table-1"):
-        print(f"Written to {out / name}.csv.")
+    for name, frame in written.items():
+        print(f"Written to {write_csv(out / f'{name}.csv', frame)}.")
 
 
 if __name__ == "__main__":

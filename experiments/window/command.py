@@ -6,16 +6,15 @@ import pandas as pd
 
 from dpbandit.base.files import plain, write_csv
 from dpbandit.experiments.paper_table import Reproduced
-from dpbandit.experiments.window.table_1 import measure, selected
-from dpbandit.experiments.window.tables import table_1
+from dpbandit.experiments.window.table_1 import measure, selected, shown
 
 
 def reproduce(
     readings: tuple[str, ...], rows: str, *, replicas: int, seed: int, out: Path, drawn: bool
 ) -> Reproduced:
     """The rows chosen, at the sizes chosen, under these readings; there is no figure."""
-    entries = measure(selected(rows), readings, out / "cells", replicas=replicas, seed=seed)
+    entries = measure(selected(rows), readings, out, replicas=replicas, seed=seed)
     records = [plain(entry.record()) for entry in entries]
     path = out / "table-1.csv"
     write_csv(path, pd.DataFrame(records))
-    return Reproduced(list(table_1(entries)), records, [path])
+    return Reproduced(list(shown(entries)), records, [path])

@@ -10,125 +10,114 @@ certified radius asks for.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from dpbandit.agents import FTAL, WDPCOCOL, WDPCOCOP, OnlineConditionalGradient
 from dpbandit.base.arrays import Floats
-from dpbandit.base.progress import Progress
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Domain, Flows, Simplex
-from dpbandit.experiments.cells import Kept, run_cells
-from dpbandit.experiments.grid import Cell
-from dpbandit.experiments.window.plan import Plan
-from dpbandit.experiments.window.runs import protected
-from dpbandit.running.certify import certify
+from dpbandit.experiments.command import measured
+from dpbandit.experiments.window.questions import Sizes
+from dpbandit.results.labels import protected
+from dpbandit.results.runs import AgentRun
+from dpbandit.running.compare import as_run
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import Agent, AgentConfig, Spec
+from dpbandit.studies import Study, setup_of
+from dpbandit.studies.configuration import LastRound, certificate_of
 
 _WINDOW = 16
+COUNTED = ("projections", "minimisations")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CostCell(Cell):
-    """One replica at a time, timed."""
+class TimedConfiguration(LastRound):
+    """On an OnlineConvex with a `domain`: one replica at a time, its rounds timed and counted."""
 
-    def identity(self) -> dict[str, Any]:
-        """Everything the numbers depend on, as plain values, but for the machine."""
-        return {**super().identity(), "env_kwargs": repr(dict(self.env_kwargs)), "costs": True}
+    def play(self, first: int, last: int) -> AgentRun:
+        """Measures what a round takes: "seconds", "projections" and "minimisations"."""
+        setup = self.setup
+        counted, calls = counting(setup.env_kwargs["domain"])
+        problem = problem_maker(setup.environment)(**{**setup.env_kwargs, "domain": counted})
+        timed, logs = _Timed(self.config, calls), []
+        for replica in range(first, last):
+            logs.append(play(problem, timed, [(setup.seed, replica)], marks=self.marks))
+        run = as_run(setup, self.name, self.config, certificate_of(self), logs, first=first)
+        steps = max(1, setup.horizon - 1)  # what the last round tells reaches no point
+        spent = [{"seconds": agent.seconds, **agent.spent} for agent in timed.agents]
+        names = ("seconds", *COUNTED)
+        measures = {name: np.array([one.get(name, 0) for one in spent]) / steps for name in names}
+        return replace(run, measures=measures)
 
 
-class Cost(NamedTuple):
-    """Per round, of R runs of one replica each."""
-
-    size: int
-    """N"""
-    protected: str
-    """what privacy is of, in a few words; nothing where there is none"""
-    seconds: Floats
-    """(R,)"""
-    projections: float
-    minimisations: float
-    regret: Floats
-    """after all rounds, (R,)"""
+def timed_on(
+    loss: str, domain: Domain, name: str, config: AgentConfig, horizon: int, seed: int = 0
+) -> TimedConfiguration:
+    """An agent on a loss over a domain."""
+    arguments = {"loss": loss, "domain": domain}
+    label = f"{loss}, {type(domain).__name__} in {domain.dim}, timed"
+    setup = setup_of("OnlineConvex", arguments, horizon=horizon, seed=seed, label=label)
+    return TimedConfiguration(setup, name, config)
 
 
 class Timing(NamedTuple):
     """What an agent costs on a domain."""
 
     kind: str
-    agent: str
-    cost: Cost
+    size: int
+    """N"""
+    run: AgentRun
 
     def row(self) -> dict[str, object]:
         """A row of costs.csv."""
-        cost = self.cost
+        measures = self.run.measures
         return {
             "domain": self.kind,
-            "N": cost.size,
-            "agent": self.agent,
-            "protected": cost.protected,
-            "seconds_per_round": float(np.median(cost.seconds)),
-            "projections_per_round": cost.projections,
-            "linear_minimisations_per_round": cost.minimisations,
-            "regret": float(cost.regret.mean()),
+            "N": self.size,
+            "agent": self.run.name,
+            "protected": protected(self.run),
+            "seconds_per_round": float(np.median(measures["seconds"])),
+            "projections_per_round": float(measures["projections"].mean()),
+            "linear_minimisations_per_round": float(measures["minimisations"].mean()),
+            "regret": float(self.run.regret[-1].mean()),
         }
 
 
-def timings(plan: Plan, out: Path, *, progress: bool = True) -> list[Timing]:
+def timings(sizes: Sizes, out: Path, *, progress: bool = True) -> list[Timing]:
     """All agents on all domains, read from or written to `out`."""
-    asked = {
-        f"{kind}-{size}/{agent.replace(' ', '-')}": (kind, size, agent)
-        for kind, sizes in (("simplex", plan.corners), ("flows", plan.layers))
-        for size in sizes
-        for agent in agents(kind, plan, size)
-    }
-    cells = {
-        name: CostCell(
-            environment="OnlineConvex",
-            env_kwargs={"loss": "quadratic", "domain": domain(kind, size)},
-            config=agents(kind, plan, size)[agent],
-            horizon=plan.timed_rounds,
-            replicas=plan.timed_runs,
-            seed=plan.seed,
-        )
-        for name, (kind, size, agent) in asked.items()
-    }
-    found = run_costs(cells, out, progress=progress)
-    return [Timing(kind, agent, found[name]) for name, (kind, _, agent) in asked.items()]
+    asked = [
+        (kind, domain(kind, size), agent, config)
+        for kind, several in (("simplex", sizes.corners), ("flows", sizes.layers))
+        for size in several
+        for agent, config in agents(kind, sizes, size).items()
+    ]
+    timed = [
+        timed_on("quadratic", where, agent, config, sizes.timed_rounds)
+        for _, where, agent, config in asked
+    ]
+    study = Study(name="Rounds", configurations=tuple(timed), replicas=sizes.timed_runs)
+    found = {run.key: run for run in measured(study, out, progress=progress).runs}
+    return [
+        Timing(kind, where.dim, found[one.key])
+        for (kind, where, *_), one in zip(asked, timed, strict=True)
+    ]
 
 
-def run_costs(
-    cells: Mapping[str, CostCell], out: Path, *, progress: bool = True
-) -> dict[str, Cost]:
-    """What all cells found, read from or written to `out`/NAME.parquet."""
-
-    def run(name: str, bar: Progress) -> Kept:
-        bar.working_on(name, rate=1)
-        return _run(cells[name], bar)
-
-    kept = run_cells(cells, out, run, progress=progress)
-    return {name: _cost(one) for name, one in kept.items()}
-
-
-def agents(kind: str, plan: Plan, size: int) -> dict[str, AgentConfig]:
+def agents(kind: str, sizes: Sizes, size: int) -> dict[str, AgentConfig]:
     """Projections and linear oracles, with and without privacy.
 
     Flows are x >= 0 and equations, and paths are 0/1: psi = xi = 1 and mu = D, see `local_oracles`.
     """
     geometry = None if kind == "simplex" else domain(kind, size).diameter
-    private = {"epsilon": plan.epsilon, "noise": "gaussian", "delta": plan.delta}
-    oracle: dict[str, Any] = {**private, "window": _WINDOW, "geometry": geometry}
     return {
-        "COCOP": WDPCOCOP(**private, window=_WINDOW),  # type: ignore[arg-type]
-        "COCOL": WDPCOCOL(**oracle),
+        "COCOP": WDPCOCOP(**sizes.normal, window=_WINDOW),
+        "COCOL": WDPCOCOL(**sizes.normal, window=_WINDOW, geometry=geometry),
         "FTAL": FTAL(),
         "conditional gradient": OnlineConditionalGradient(),
     }
@@ -141,41 +130,6 @@ def domain(kind: str, size: int) -> Domain:
     layers = [["s"], *([f"{layer}{node}" for node in "abc"] for layer in range(size)), ["t"]]
     edges = tuple((u, v) for one, two in pairwise(layers) for u in one for v in two)
     return Flows(edges, "s", "t")
-
-
-def _run(cell: CostCell, bar: Progress) -> Kept:
-    counted, calls = counting(cell.env_kwargs["domain"])
-    make = problem_maker(cell.environment)
-    problem = make(**{**cell.env_kwargs, "domain": counted, "horizon": cell.horizon})
-    rows, steps = [], max(1, cell.horizon - 1)  # what the last round tells reaches no point
-    for replica in range(cell.replicas):
-        timed = Timed(cell.config, calls)
-        marks = np.array([cell.horizon])
-        log = play(problem, timed, [(cell.seed, replica)], marks=marks, advance=bar.advance)
-        agent = timed.agents[-1]
-        rows.append(
-            {
-                "seconds": agent.seconds / steps,
-                "projections": agent.spent["projections"] / steps,
-                "minimisations": agent.spent["minimisations"] / steps,
-                "regret": float(log.regret[-1, 0]),
-            }
-        )
-    proof = certify(cell.config, problem.spec, accountants=False)
-    facts = {"size": cell.env_kwargs["domain"].dim, "protected": protected(proof)}
-    return Kept(pd.DataFrame(rows), facts)
-
-
-def _cost(kept: Kept) -> Cost:
-    frame, facts = kept.frame, kept.facts
-    return Cost(
-        facts["size"],
-        facts["protected"],
-        frame["seconds"].to_numpy(),
-        float(frame["projections"].mean()),
-        float(frame["minimisations"].mean()),
-        frame["regret"].to_numpy(),
-    )
 
 
 def counting(domain: Domain) -> tuple[Domain, Counter[str]]:
@@ -199,21 +153,20 @@ def counting(domain: Domain) -> tuple[Domain, Counter[str]]:
 
 
 @dataclass(frozen=True)
-class Timed:
+class _Timed:
     """A config whose running agents add up their own seconds and what they ask the domain."""
 
     config: AgentConfig
     calls: Counter[str]
     """so far, of everybody"""
-    agents: "list[TimedAgent]" = field(default_factory=list)
+    agents: "list[_TimedAgent]" = field(default_factory=list)
 
-    def make(self, spec: Spec, streams: Streams) -> "TimedAgent":
-        """The agent of the config, watched."""
-        self.agents.append(TimedAgent(self.config.make(spec, streams), self.calls))
+    def make(self, spec: Spec, streams: Streams) -> "_TimedAgent":
+        self.agents.append(_TimedAgent(self.config.make(spec, streams), self.calls))
         return self.agents[-1]
 
 
-class TimedAgent:
+class _TimedAgent:
     """Passes everything on, and looks at the clock."""
 
     def __init__(self, agent: Agent, calls: Counter[str]) -> None:
@@ -221,14 +174,12 @@ class TimedAgent:
         self.seconds, self.spent = 0.0, Counter[str]()
 
     def act(self, context: Floats) -> Any:
-        """The agent's action."""
         with self._watch():
             return self._agent.act(context)
 
-    def update(self, context: Floats, action: Any, told: Floats) -> None:
-        """The agent learns."""
+    def update(self, context: Floats, action: Any, feedback: Floats) -> None:
         with self._watch():
-            self._agent.update(context, action, told)
+            self._agent.update(context, action, feedback)
 
     @contextmanager
     def _watch(self) -> Iterator[None]:

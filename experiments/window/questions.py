@@ -1,8 +1,9 @@
 """Questions 1 to 3: regret against W, against T, and in dollars where customers expire."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from dpbandit.agents import (
     FTAL,
@@ -14,27 +15,95 @@ from dpbandit.agents import (
     OnlineConditionalGradient,
     Uniform,
 )
-from dpbandit.experiments.window.plan import Plan
-from dpbandit.experiments.window.runs import Lines, Panels, Problem, Run, pricing, reference
+from dpbandit.base.inputs import positive, whole
+from dpbandit.experiments.questions import Lines, Panels
 from dpbandit.specs.protocols import AgentConfig
+from dpbandit.studies import Configuration, setup_of
 
-BALL, SIMPLEX = reference("cocop-ball"), reference("cocol-simplex")
+BALL, SIMPLEX = "cocop-ball", "cocol-simplex"
+"""Cases of `window_cases`"""
 PUBLIC: Mapping[str, AgentConfig] = {
     "FTAL, no privacy": FTAL(),
     "conditional gradient, no privacy": OnlineConditionalGradient(),
     "centre": Centre(),
     "uniform play": Uniform(),
 }
-LAST_W = " (window-DP, last W)"
-
-Family: TypeAlias = Callable[..., Any]
-"""(window=...) -> an agent"""
 
 
-def windows(plan: Plan) -> Panels:
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """Of the five questions."""
+
+    horizon: int = 8192
+    """of regret against W"""
+    windows: Sequence[int] = (1, 4, 16, 64, 256, 1024, 8192)
+    horizons: Sequence[int] = tuple(2**j for j in range(8, 17))
+    """of regret against T"""
+    fixed_windows: Sequence[int] = (16, 256)
+    """there"""
+    epsilon: float = 10.0
+    """of both"""
+    customers: int = 20_000
+    retentions: Sequence[int] = (100, 1_000)
+    """retention periods of the pricing problem, in customers"""
+    epsilons: Sequence[float] = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+    """there"""
+    corners: Sequence[int] = (10, 100, 1_000)
+    """of simplices on which rounds are timed"""
+    layers: Sequence[int] = (2, 4, 6)
+    """of flow networks, three nodes each, on which rounds are timed"""
+    timed_rounds: int = 64
+    timed_runs: int = 5
+    delta: float = 1e-6
+    """of Gaussian noise"""
+    replicas: int = 20
+
+    def __post_init__(self) -> None:
+        whole("replicas", self.replicas, 2)  # there are standard errors
+        whole("timed_runs", self.timed_runs, 2)
+        whole("horizons", len(self.horizons), 4)  # a slope needs two in the larger half
+        positive("epsilon", self.epsilon)
+
+    @property
+    def normal(self) -> dict[str, Any]:
+        """Gaussian noise at this epsilon."""
+        return {"epsilon": self.epsilon, "noise": "gaussian", "delta": self.delta}
+
+    @property
+    def pure(self) -> dict[str, Any]:
+        """Gamma noise at this epsilon."""
+        return {"epsilon": self.epsilon, "noise": "gamma"}
+
+
+QUICK = Sizes(
+    horizon=256,
+    windows=(1, 16, 256),
+    horizons=(64, 128, 256, 512),
+    fixed_windows=(16,),
+    customers=500,
+    retentions=(50,),
+    epsilons=(1.0, 5.0),
+    corners=(10, 50),
+    layers=(2,),
+    timed_rounds=16,
+    timed_runs=2,
+    replicas=3,
+)
+
+
+def questions(sizes: Sizes) -> dict[str, Panels]:
+    """All of them."""
+    return {
+        "windows": windows(sizes),
+        "horizons": horizons(sizes),
+        "retention": {"pricing": retention(sizes)},
+    }
+
+
+def windows(sizes: Sizes) -> Panels:
     """Regret against W, at one epsilon and one horizon."""
-    normal, pure = _noises(plan)
-    ball: dict[str, Family] = {
+    normal, pure, T = sizes.normal, sizes.pure, sizes.horizon
+    ball: dict[str, Any] = {
         "Gamma, printed": partial(WDPCOCOP, **pure, calibration="paper"),
         "Gamma, exact tree": partial(WDPCOCOP, **pure, mode="exact"),
         "Gamma, lazy tree": partial(WDPCOCOP, **pure),
@@ -43,7 +112,7 @@ def windows(plan: Plan) -> Panels:
         "Gaussian, exact tree": partial(WDPCOCOP, **normal, mode="exact"),
         "Gaussian, lazy tree": partial(WDPCOCOP, **normal),
     }
-    simplex: dict[str, Family] = {
+    simplex: dict[str, Any] = {
         "projection, Gamma": partial(WDPCOCOP, **pure),
         "projection, Gaussian": partial(WDPCOCOP, **normal),
         "linear oracle, Gamma": partial(WDPCOCOL, **pure),
@@ -51,109 +120,77 @@ def windows(plan: Plan) -> Panels:
         "linear oracle, Gaussian, line search": partial(WDPCOCOL, **normal, step="line-search"),
         "linear oracle, Gaussian, printed steps": partial(WDPCOCOL, **normal, parameters="paper"),
     }
-    found: dict[str, Lines] = {}
-    for problem, families in ((BALL, ball), (SIMPLEX, simplex)):
-        lines = {
-            f"{label}{LAST_W}": [
-                _run(problem, label, family(window=W), plan.horizon, W, plan) for W in plan.windows
-            ]
-            for label, family in families.items()
+    lasting: dict[str, AgentConfig] = {"PFTAL, Gamma": PFTAL(**pure)}
+    lasting |= {"PFTAL, Gaussian": PFTAL(**normal), **PUBLIC}
+    return {
+        problem: {
+            **{
+                label: [
+                    _on(problem, f"{label}, W = {W}", family(window=W), T) for W in sizes.windows
+                ]
+                for label, family in families.items()
+            },
+            **{label: [_on(problem, label, config, T)] for label, config in lasting.items()},
         }
-        found[problem.name] = lines | _yardsticks(problem, plan.horizon, plan)
-    return found
+        for problem, families in ((BALL, ball), (SIMPLEX, simplex))
+    }
 
 
-def horizons(plan: Plan) -> Panels:
+def horizons(sizes: Sizes) -> Panels:
     """Regret against T, at one epsilon."""
-    normal, pure = _noises(plan)
+    normal, pure = sizes.normal, sizes.pure
     ball: dict[str, AgentConfig] = {}
     simplex: dict[str, AgentConfig] = {}
-    for W in plan.fixed_windows:
+    for W in sizes.fixed_windows:
         ball[f"COCOP, Gaussian, W = {W}"] = WDPCOCOP(**normal, window=W)
         ball[f"COCOP, Gamma, W = {W}"] = WDPCOCOP(**pure, window=W)
         simplex[f"COCOP, Gaussian, W = {W}"] = WDPCOCOP(**normal, window=W)
         simplex[f"COCOL, Gaussian, W = {W}"] = WDPCOCOL(**normal, window=W)
-    ball |= {
-        "PFTAL, Gaussian": PFTAL(**normal),
-        "PFTAL, Gamma": PFTAL(**pure),
-        "POCP": POCP(epsilon=plan.epsilon, delta=plan.delta),
-        "FTAL, no privacy": FTAL(),
-    }
-    simplex |= {
-        "PFTAL, Gaussian": PFTAL(**normal),
-        "FTAL, no privacy": FTAL(),
-        "conditional gradient, no privacy": OnlineConditionalGradient(),
-    }
-    found: dict[str, Lines] = {}
-    for problem, agents in ((BALL, ball), (SIMPLEX, simplex)):
-        lines = {}
-        for label, config in agents.items():
-            line = [_run(problem, label, config, T, T, plan) for T in plan.horizons]
-            lines[_with_promise(label, line[-1])] = line
-        longest = plan.horizons[-1]
-        dumb = {name: PUBLIC[name] for name in ("centre", "uniform play")}
-        for label, config in dumb.items():
-            lines[label] = [_run(problem, label, config, longest, longest, plan)]
-        found[problem.name] = lines
-    return found
-
-
-def retention(plan: Plan) -> Panels:
-    """Dollars against epsilon, where customers are protected for a while or for ever."""
-    T, lines = plan.customers, {}
-    agents: dict[str, tuple[int | None, Family]] = {}
-    for kept in plan.retentions:
-        agents[f"COCOP, Gaussian, {kept:,}"] = (
-            kept,
-            partial(WDPCOCOP, window=None, noise="gaussian", delta=plan.delta),
-        )
-        agents[f"COCOP, Gamma, {kept:,}"] = kept, partial(WDPCOCOP, window=None)
-    agents[f"COCOL, Gaussian, {kept:,}"] = (
-        kept,
-        partial(WDPCOCOL, window=None, noise="gaussian", delta=plan.delta),
-    )
-    agents["PFTAL, Gaussian"] = None, partial(PFTAL, noise="gaussian", delta=plan.delta)
-    agents["PFTAL, Gamma"] = None, PFTAL
-    for label, (kept_for, family) in agents.items():
-        problem = pricing(kept_for)
-        line = [_run(problem, label, family(epsilon=e), T, e, plan) for e in plan.epsilons]
-        words = ", ".join(label.split(", ")[:2])
-        lines[_with_promise(words, line[-1])] = line
-    named = {"centre": "list prices", "uniform play": "random prices"}
-    for label, config in PUBLIC.items():
-        if label != "conditional gradient, no privacy":
-            words = named.get(label, label)
-            lines[words] = [_run(pricing(None), words, config, T, 0, plan)]
-    return {"pricing": lines}
-
-
-def _noises(plan: Plan) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Gaussian and Gamma noise at the plan's epsilon."""
-    normal = {"epsilon": plan.epsilon, "noise": "gaussian", "delta": plan.delta}
-    return normal, {"epsilon": plan.epsilon, "noise": "gamma"}
-
-
-def _yardsticks(problem: Problem, horizon: int, plan: Plan) -> dict[str, list[Run]]:
-    """What nobody's expiry changes: W >= T, no privacy, and the dumb players."""
-    normal, pure = _noises(plan)
-    agents: dict[str, AgentConfig] = {
-        "PFTAL, Gamma (DP)": PFTAL(**pure),
-        "PFTAL, Gaussian (DP)": PFTAL(**normal),
-        **PUBLIC,
-    }
+    ball |= {"PFTAL, Gaussian": PFTAL(**normal), "PFTAL, Gamma": PFTAL(**pure)}
+    ball |= {"POCP": POCP(epsilon=sizes.epsilon, delta=sizes.delta), "FTAL, no privacy": FTAL()}
+    simplex |= {"PFTAL, Gaussian": PFTAL(**normal), "FTAL, no privacy": FTAL()}
+    simplex |= {"conditional gradient, no privacy": OnlineConditionalGradient()}
+    dumb = {label: PUBLIC[label] for label in ("centre", "uniform play")}
+    last = sizes.horizons[-1]
     return {
-        label: [_run(problem, label, config, horizon, horizon, plan)]
-        for label, config in agents.items()
+        problem: {
+            **{
+                label: [_on(problem, label, config, T) for T in sizes.horizons]
+                for label, config in agents.items()
+            },
+            **{label: [_on(problem, label, config, last)] for label, config in dumb.items()},
+        }
+        for problem, agents in ((BALL, ball), (SIMPLEX, simplex))
     }
 
 
-def _run(
-    problem: Problem, agent: str, config: AgentConfig, horizon: int, at: float, plan: Plan
-) -> Run:
-    return Run(problem=problem, agent=agent, config=config, horizon=horizon, at=at, plan=plan)
+def retention(sizes: Sizes) -> Lines:
+    """Dollars against epsilon, where customers are protected for a while or for ever."""
+    normal: dict[str, Any] = {"noise": "gaussian", "delta": sizes.delta}
+    agents: dict[str, tuple[int | None, Any]] = {}
+    for kept in sizes.retentions:
+        agents[f"COCOP, Gaussian, W = {kept}"] = kept, partial(WDPCOCOP, window=None, **normal)
+        agents[f"COCOP, Gamma, W = {kept}"] = kept, partial(WDPCOCOP, window=None)
+    agents[f"COCOL, Gaussian, W = {kept}"] = kept, partial(WDPCOCOL, window=None, **normal)
+    agents["PFTAL, Gaussian"] = None, partial(PFTAL, **normal)
+    agents["PFTAL, Gamma"] = None, PFTAL
+    lines = {
+        label: [_pricing(kept, label, family(epsilon=e), sizes) for e in sizes.epsilons]
+        for label, (kept, family) in agents.items()
+    }
+    public: dict[str, AgentConfig] = {"FTAL, no privacy": FTAL()}
+    public |= {"list prices": Centre(), "random prices": Uniform()}
+    return lines | {name: [_pricing(None, name, one, sizes)] for name, one in public.items()}
 
 
-def _with_promise(label: str, run: Run) -> str:
-    """A label that says what is protected."""
-    words = label.partition(", W = ")[0]
-    return f"{words} ({run.protected})" if run.protected else words
+def _on(problem: str, name: str, config: AgentConfig, horizon: int) -> Configuration:
+    setup = setup_of("OnlineConvex", {"instance": problem}, horizon=horizon, label=problem)
+    return Configuration(setup, name, config)
+
+
+def _pricing(kept: int | None, name: str, config: AgentConfig, sizes: Sizes) -> Configuration:
+    """Three goods; customers are protected until `kept` more have come, or for ever."""
+    arguments = {"feedback": "datum", "retention": kept}
+    label = f"pricing, retention {kept or 'for ever'}"
+    setup = setup_of("ConvexPricing", arguments, horizon=sizes.customers, label=label)
+    return Configuration(setup, name, config)

@@ -7,11 +7,14 @@ ridge regression on a simplex, which PQFTL can play and where points can be proj
 a local linear oracle. There mu D < L, so that the printed Gamma noise certifies more than it says.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log, log2, sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
+from rich.table import Table
 
 from dpbandit.agents import (
     FTAL,
@@ -24,17 +27,16 @@ from dpbandit.agents import (
     OnlineConditionalGradient,
     Uniform,
 )
-from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, inside, positive, whole
 from dpbandit.domains import Simplex
-from dpbandit.experiments.grid import Cell, run_grid
-from dpbandit.experiments.window.costs import Cost, CostCell, run_costs
-from dpbandit.experiments.window.runs import Problem, protected
+from dpbandit.experiments.command import measured
+from dpbandit.experiments.questions import mean
+from dpbandit.experiments.window.costs import COUNTED, timed_on
 from dpbandit.losses import Ridge
-from dpbandit.privacy.certificate import Certificate
-from dpbandit.results.runs import standard_error
-from dpbandit.running.certify import certify
+from dpbandit.results.labels import protected
+from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.specs.protocols import AgentConfig
+from dpbandit.studies import Configuration, Study, setup_of
 
 DIM = 5
 READINGS = ("printed", "certified", "public")
@@ -228,29 +230,23 @@ class Entry(NamedTuple):
     """A line beside the table: an agent, what it promises, does and loses."""
 
     row: Row | None
-    """None: a yardstick"""
+    """None: a baseline"""
     reading: str
-    agent: str
     size: Size
     config: AgentConfig
-    proof: Certificate
-    regret: Floats
-    cost: Cost
+    run: AgentRun
+    timed: AgentRun
+    """fewer rounds and replicas, see `costs`"""
 
     @property
     def words(self) -> str:
         """The agent and its noise."""
         noise = getattr(self.config, "noise", "")
-        return f"{self.agent}, {noise}" if noise else self.agent
-
-    @property
-    def protected(self) -> str:
-        """In a few words."""
-        return protected(self.proof)
+        return f"{self.run.name}, {noise}" if noise else self.run.name
 
     def record(self) -> dict[str, object]:
         """A row of table-1.csv."""
-        row, cost = self.row, self.cost
+        row, regret, measures = self.row, self.run.regret[-1], self.timed.measures
         return {
             "row": row and row.number,
             "algorithm": row and row.algorithm,
@@ -259,17 +255,17 @@ class Entry(NamedTuple):
             "printed_bound": row and row.bound,
             "bound_with_constants_1": row and row.value(self.size),
             "reading": self.reading,
-            "agent": self.agent,
+            "agent": self.run.name,
             "config": repr(self.config),
             **self.size._asdict(),
-            "certified_epsilon": self.proof.epsilon,
-            "protected": self.protected,
-            "notion": self.proof.notion,
-            "regret": float(self.regret.mean()),
-            "regret_se": standard_error(self.regret),
-            "projections_per_round": cost.projections,
-            "linear_minimisations_per_round": cost.minimisations,
-            "seconds_per_round": float(cost.seconds.mean()),
+            "certified_epsilon": self.run.certificate.epsilon,
+            "protected": protected(self.run),
+            "notion": self.run.certificate.notion,
+            "regret": float(regret.mean()),
+            "regret_se": standard_error(regret),
+            "projections_per_round": float(measures["projections"].mean()),
+            "linear_minimisations_per_round": float(measures["minimisations"].mean()),
+            "seconds_per_round": float(measures["seconds"].mean()),
         }
 
 
@@ -285,50 +281,28 @@ def measure(
     """The chosen rows under these readings; resumes what it finds in `out`."""
     whole("replicas", replicas, 2)  # there are standard errors
     size = selection.size
-    asked = {
-        f"{reading}/{place}": (row, reading, config)
+    asked = [
+        (row, reading, config)
         for reading in readings
-        for place, (row, config) in enumerate(_line_up(selection, reading))
+        for row, config in _line_up(selection, reading)
         if config is not None
-    }
-    problem = Problem("ridge", "OnlineConvex", {"loss": "ridge", "domain": "simplex", "dim": DIM})
-    cells = {
-        f"{size.T}-{size.W}-{size.epsilon:g}/{name}": Cell(
-            environment=problem.environment,
-            env_kwargs=problem.kwargs,
-            config=config,
-            horizon=size.T,
-            replicas=replicas,
-            seed=seed,
-        )
-        for name, (_, _, config) in asked.items()
-    }
-    timed = {
-        name: CostCell(
-            environment=problem.environment,
-            env_kwargs={"loss": "ridge", "domain": Simplex(DIM)},
-            config=cell.config,
-            horizon=min(size.T, _TIMED_ROUNDS),
-            replicas=_TIMED_RUNS,
-            seed=seed,
-        )
-        for name, cell in cells.items()
-    }
-    outcomes = run_grid(cells, out / "regrets", progress=progress)
-    costs = run_costs(timed, out / "costs", progress=progress)
-    spec = problem.spec(size.T)
+    ]
+    problem = {"loss": "ridge", "domain": "simplex", "dim": DIM}
+    played, timed = list[Configuration](), list[Configuration]()
+    for row, reading, config in asked:
+        name, rounds = type(config).__name__, min(size.T, _TIMED_ROUNDS)
+        label = f"ridge, row {row.number}, {reading}" if row else "ridge"
+        setup = setup_of("OnlineConvex", problem, horizon=size.T, seed=seed, label=label)
+        played.append(Configuration(setup, name, config))
+        timed.append(timed_on("ridge", Simplex(DIM), f"{label}: {name}", config, rounds, seed))
+    runs = {}
+    for folder, some, several in (("regrets", played, replicas), ("costs", timed, _TIMED_RUNS)):
+        study = Study(name="Table I", configurations=tuple(some), replicas=several)
+        found = measured(study, out / folder, progress=progress)
+        runs[folder] = {run.key: run for run in found.runs}
     return [
-        Entry(
-            row,
-            reading,
-            type(config).__name__,
-            size,
-            config,
-            certify(config, spec, accountants=False),
-            outcomes[name].regret[-1],
-            costs[name],
-        )
-        for name, (row, reading, config) in zip(cells, asked.values(), strict=True)
+        Entry(row, reading, size, config, runs["regrets"][one.key], runs["costs"][other.key])
+        for (row, reading, config), one, other in zip(asked, played, timed, strict=True)
     ]
 
 
@@ -336,3 +310,47 @@ def _line_up(selection: Selection, reading: str) -> list[tuple[Row | None, Agent
     if reading == "public":
         return [(None, config) for config in PUBLIC]
     return [(row, row.config(selection.size, reading == "printed")) for row in selection.rows]
+
+
+def shown(entries: Sequence[Entry]) -> Iterator[Table]:
+    """The rows as printed, and what was measured for each."""
+    size = entries[0].size
+    rows = {entry.row.number: entry.row for entry in entries if entry.row}
+    if rows:
+        printed = Table(
+            title="Table I as printed, and its bounds with every constant 1", title_justify="left"
+        )
+        for heading in ("row", "algorithm", "privacy", "operation a round", "regret, order of"):
+            printed.add_column(heading)
+        printed.add_column("value", justify="right")
+        for _, row in sorted(rows.items()):
+            words = (row.algorithm, row.guarantee, row.operation, row.bound)
+            printed.add_row(str(row.number), *words, f"{row.value(size):,.0f}")
+        yield printed
+    table = Table(
+        title=f"Ridge regression on the simplex of R^{DIM}, T = {size.T:,}, W = {size.W:,}, "
+        f"epsilon {size.epsilon:g}, delta {size.delta:g}",
+        title_justify="left",
+        caption="operations a round: projections + linear minimisations, local: and one call of a "
+        "local linear oracle. Certified: epsilon at delta, and what it is of",
+        caption_justify="left",
+    )
+    for heading in ("row", "reading", "agent"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("regret", "operations", "ms"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("certified")
+    for entry in entries:
+        measures, promise = entry.timed.measures, protected(entry.run)
+        operations = " + ".join(f"{measures[name].mean():.0f}" for name in COUNTED)
+        local = " + local" if entry.run.name == "WDPCOCOL" else ""
+        table.add_row(
+            str(entry.row.number) if entry.row else "",
+            entry.reading,
+            entry.words,
+            mean(entry.run.regret[-1]),
+            operations + local,
+            f"{1000 * np.median(measures['seconds']):.2f}",
+            f"{entry.run.certificate.epsilon:.3g} ({promise})" if promise else "",
+        )
+    yield table

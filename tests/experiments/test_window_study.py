@@ -8,26 +8,28 @@ from math import hypot, log, sqrt
 import numpy as np
 import pandas as pd
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from dpbandit import InputError, cli
 from dpbandit.agents import FTAL, PFTAL, WDPCOCOL
 from dpbandit.domains import Flows, Simplex
 from dpbandit.experiments import CASES, reproduce
+from dpbandit.experiments.command import measured
 from dpbandit.experiments.paper_tables import TABLES
+from dpbandit.experiments.questions import answers
 from dpbandit.experiments.window import __main__ as command
-from dpbandit.experiments.window import figures as drawings
-from dpbandit.experiments.window.costs import CostCell, domain, run_costs
-from dpbandit.experiments.window.plan import Plan
-from dpbandit.experiments.window.questions import horizons, retention, windows
-from dpbandit.experiments.window.study import QUESTIONS
+from dpbandit.experiments.window.costs import COUNTED, domain, timed_on
+from dpbandit.experiments.window.figure import promised
+from dpbandit.experiments.window.questions import Sizes, questions
 from dpbandit.experiments.window.table_1 import ROWS, Size, selected
 from dpbandit.experiments.window_cases import COCOL_SIMPLEX, COCOP_BALL
 from dpbandit.losses import Ridge
+from dpbandit.results import drawing
+from dpbandit.results.labels import protected
+from dpbandit.studies import Study
 from tests.agents.convex.window_runs import as_bs
+from tests.experiments.runs import run_command
 
-TINY = Plan(
+TINY = Sizes(
     horizon=48,
     windows=(1, 48),
     horizons=(16, 20, 24, 32),
@@ -41,35 +43,35 @@ TINY = Plan(
     timed_runs=2,
     replicas=2,
 )
+WITHOUT = ("FTAL", "conditional", "centre", "uniform", "list prices", "random prices")
 FIGURES = {"windows", "horizons", "retention", "costs"}
-
-
-def quick(folder):
-    """The command, as documented, on a tiny plan."""
-    app = typer.Typer()
-    app.command()(command.main)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(command, "QUICK", TINY)
-        patch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
-        done = CliRunner().invoke(app, ["--quick", "--out", str(folder), "--replicas", "2"])
-    assert done.exit_code == 0, done.output
-    return done.output
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A folder, what was printed while it was filled, and the labels of all curves drawn."""
+    """A folder, what was printed while it was filled, and the legends of all figures."""
     folder, labels = tmp_path_factory.mktemp("study"), []
-    draw = drawings.curve
+    save = drawing.save_figure
 
-    def listed(axes, place, label, where, values):
-        labels.append(label)
-        draw(axes, place, label, where, values)
+    def listed(figure, path):
+        for axes in figure.axes:
+            labels.extend(axes.get_legend_handles_labels()[1])
+        save(figure, path)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "220")
-        patch.setattr(drawings, "curve", listed)
+        patch.setattr(drawing, "save_figure", listed)
         return folder, quick(folder), labels
+
+
+def quick(folder):
+    """The command, as documented, on a tiny plan."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "QUICK", TINY)
+        patch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
+        done = run_command(command.main, "--quick", "--out", folder, "--replicas", 2)
+    assert done.exit_code == 0, done.output
+    return done.output
 
 
 def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkeypatch):
@@ -78,14 +80,14 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkey
     assert set(images) == FIGURES
     assert all(path.read_bytes()[:4] == b"\x89PNG" for path in images.values())
     table = pd.read_csv(folder / "summary.csv")
-    assert set(table["question"]) == set(QUESTIONS)
+    assert set(table["question"]) == set(questions(TINY))
     assert len(pd.read_csv(folder / "costs.csv")) == 2 * 4
     assert len(pd.read_csv(folder / "table-1.csv")) == 5 + 7 + 4
     monkeypatch.setenv("COLUMNS", "220")
-    monkeypatch.setattr("dpbandit.experiments.grid._run", None)  # would not be callable
-    monkeypatch.setattr("dpbandit.experiments.window.costs._run", None)
-    monkeypatch.setattr(command, "figures", lambda findings, out: sorted(images.values()))
-    assert sorted(quick(folder).splitlines()) == sorted(printed.splitlines())
+    for place in ("studies.configuration.play_any", "experiments.window.costs.play"):
+        monkeypatch.setattr(f"dpbandit.{place}", None)  # would not be callable
+    monkeypatch.setattr(command, "figures", lambda *_: images.values())
+    assert set(quick(folder).splitlines()) <= set(printed.splitlines())
     pd.testing.assert_frame_equal(pd.read_csv(folder / "summary.csv"), table)
 
 
@@ -94,7 +96,7 @@ def test_window_dp_is_never_shown_as_ordinary_dp(written):
     not; so does every label in tables and legends, and Table I beside each certificate."""
     folder, printed, drawn = written
     table = pd.read_csv(folder / "summary.csv")
-    expiring = table["config"].str.startswith("WDP")
+    expiring = table["algorithm"].str.startswith("WDP")
     short = expiring & table["notion"].str.startswith("window DP")
     assert short.sum() > 20
     assert table.loc[short, "protected"].str.match(r"window-DP, last \d+$").all()
@@ -109,40 +111,35 @@ def test_window_dp_is_never_shown_as_ordinary_dp(written):
     of = first["agent"].str.startswith("WDP")
     assert (first.loc[of, "protected"] == "window-DP, last 4").all()
     for line in printed.splitlines():
-        if "WDPCOCO" in line:
+        if "WDPCOCO" in line and "replicas:" not in line:  # progress
             assert "(window-DP, last 4)" in line
     assert sum("window-DP, last " in label for label in drawn) > 15
     for label in drawn:
-        assert label.startswith(("PFTAL", "POCP", "FTAL", "conditional")) or "window-DP" in label
+        assert label.startswith(("PFTAL", "POCP", *WITHOUT)) or "window-DP" in label
 
 
-def test_baselines_are_always_there():
+def test_baselines_are_always_there_and_every_run_meets_its_epsilon(written):
     """Uniform play, the centre, FTAL and W >= T (PFTAL); regret is to the best fixed point."""
-    for question in (windows, horizons, retention):
-        for lines in question(TINY).values():
+    asked, (folder, *_) = questions(TINY), written
+    found = promised(answers("again", asked, folder, replicas=2, progress=False))
+    for panels in found.runs.values():
+        for lines in panels.values():
             words = " ".join(lines)
             assert "FTAL, no privacy" in words
             assert "PFTAL, Gaussian (DP)" in words
             assert ("uniform play" in words and "centre" in words) or "list prices" in words
             assert all(len(line) in (1, len(next(iter(lines.values())))) for line in lines.values())
-    lines = windows(TINY)["cocop-ball"]
-    last = lines["Gaussian, lazy tree (window-DP, last W)"][-1]
-    assert last.protected == "DP"  # W = T
-
-
-def test_every_run_meets_its_epsilon_but_printed_gamma_noise():
-    for question in (windows, horizons, retention):
-        for lines in question(TINY).values():
-            for run in (run for line in lines.values() for run in line):
-                if run.protected:
-                    assert run.proof.holds, run
+            runs = [run for line in lines.values() for run in line]
+            assert all(run.certificate.holds for run in runs if protected(run))
+    lines = found.runs["windows"]["cocop-ball"]
+    assert protected(lines["Gaussian, lazy tree (window-DP, last W)"][-1]) == "DP"  # W = T
 
 
 def test_plans_leave_room():
     with pytest.raises(InputError, match="replicas=1 to be a whole number >= 2"):
-        Plan(replicas=1)
+        Sizes(replicas=1)
     with pytest.raises(InputError, match="horizons"):
-        Plan(horizons=(10, 20, 40))
+        Sizes(horizons=(10, 20, 40))
 
 
 # Costs
@@ -152,26 +149,21 @@ def test_operations_are_counted(tmp_path):
     """Golden: FTAL projects once a round; COCOL asks for the lowest vertex once (the gap of its
     radius) and, where its local oracle needs a vertex, too, twice; without an exact projection
     FTAL pays in linear minimisations."""
-    cells = {
-        f"{kind}-{type(config).__name__}": CostCell(
-            environment="OnlineConvex",
-            env_kwargs={"loss": "quadratic", "domain": domain(kind, size)},
-            config=config,
-            horizon=12,
-            replicas=2,
-        )
+    timed = [
+        timed_on("quadratic", domain(kind, size), f"{kind}-{type(config).__name__}", config, 12)
         for kind, size, mu in (("simplex", 4, None), ("flows", 1, 2.0))
         for config in (FTAL(), WDPCOCOL(window=3, geometry=mu))
-    }
-    found = run_costs(cells, tmp_path, progress=False)
-    counts = {name: (cost.projections, cost.minimisations) for name, cost in found.items()}
+    ]
+    study = Study(configurations=tuple(timed), replicas=2)
+    found = {run.name: run for run in measured(study, tmp_path, progress=False).runs}
+    counts = {name: tuple(run.measures[c].mean() for c in COUNTED) for name, run in found.items()}
     assert counts["simplex-FTAL"] == (1, 0)
     assert counts["simplex-WDPCOCOL"] == (0, 1)
     assert counts["flows-WDPCOCOL"] == (0, 2)
     assert counts["flows-FTAL"][0] == 0
     assert counts["flows-FTAL"][1] > 2
-    assert all((cost.seconds > 0).all() for cost in found.values())
-    assert found["simplex-WDPCOCOL"].protected == "window-DP, last 3"
+    assert all((run.measures["seconds"] > 0).all() for run in found.values())
+    assert protected(found["simplex-WDPCOCOL"]) == "window-DP, last 3"
     assert isinstance(domain("flows", 2), Flows)
     assert domain("flows", 2).dim == 3 + 9 + 3
 

@@ -22,6 +22,7 @@ from dpbandit.results.store import read_runs
 from dpbandit.studies import Study, Sweep, plan, run_sweep
 from dpbandit.studies import folder as folders
 from dpbandit.studies import run as running
+from dpbandit.studies.configuration import LastRound
 from tests.studies.studies import TINY, many, same
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +66,29 @@ def test_configurations_from_python_are_those_of_the_file(whole, tmp_path):
         np.testing.assert_array_equal(run.regret, runs[run.key].regret)
     with pytest.raises(InputError, match="labels of their own"):
         Study(configurations=(listed[0], replace(listed[0], config=LinUCB(alpha=3.0))))
+
+
+class Watched(LastRound):
+    """Measures the number of each replica."""
+
+    def play(self, first, last):
+        return replace(super().play(first, last), measures={"number": np.arange(first, last) / 2})
+
+
+def test_the_last_round_alone_and_further_measures_are_kept(tmp_path):
+    """Across blocks, and of fewer replicas later; regret is that of all rounds."""
+    listed = plan(many(4, replicas=5)).configurations
+    watched = tuple(Watched(one.setup, one.name, one.config) for one in listed)
+    for replicas in (5, 3):
+        study = Study(configurations=watched, replicas=replicas)
+        how = {"progress": False, "backend": "threading", "resume": True, "block": 2}
+        run_sweep(study, tmp_path, **how)
+        found = {run.key: run for run in Results.load(tmp_path).runs}
+        for one in listed:
+            run, whole = found[one.key], one.play(0, replicas)
+            assert run.marks.tolist() == [12]
+            np.testing.assert_array_equal(run.regret, whole.regret[-1:])
+            np.testing.assert_array_equal(run.measures["number"], np.arange(replicas) / 2)
 
 
 def test_a_folder_of_a_later_format_is_refused_and_stays(whole, tmp_path):
