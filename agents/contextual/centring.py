@@ -14,7 +14,7 @@ import numpy as np
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import delta_of, epsilon_of, mu_of
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.fading import FadingSum, column_norm, growing_batches, released_ends
 from dpbandit.specs.protocols import ContextualSpec, ScoringAgent
@@ -90,8 +90,7 @@ class PrivatelyCentred:
         self._inner: ScoringAgent = inner.make(
             replace(spec, reward_low=-width, reward_high=width), streams.child("centred")
         )
-        spends = (*self._inner.ledger.spends, self._sums.spend)
-        self.ledger = Ledger(spends) if private else no_privacy("sums without noise")
+        self.ledger = ledger_of(config.epsilon, *self._inner.ledger.spends, self._sums.spend)
         self._round, self._end, self._users = 0, 0, 0.0
         self._counted, self._total, self._weights = 0.0, np.zeros(len(streams)), 0
         self._centre: Floats = np.full(len(streams), self._middle)

@@ -12,7 +12,7 @@ from dpbandit.agents.contextual.shrinkage import SHRINKAGES
 from dpbandit.base.inputs import InputError, flag, gaussian_target, inside, one_of, positive, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.statistics.directions import SignedDirections
 from dpbandit.privacy.statistics.moments import SecondMoments, Statistic
 from dpbandit.privacy.sums.fading import FadingSum, certified_fading_sum, growing_batches
@@ -187,7 +187,7 @@ class FADE:
             sums,
             statistic,
             streams,
-            self._ledger(sums),
+            ledger_of(self.epsilon, sums.spend),
             shrink=SHRINKAGES[self.shrinkage],
             debias=self.debias and K > 2,
         )
@@ -218,7 +218,7 @@ class FADE:
             sums,
             statistic,
             streams,
-            self._ledger(sums),
+            ledger_of(self.epsilon, sums.spend),
             shift=self.shift or (0.5 if logistic else 1.0),
             signs=self.response == "sign" or (self.response == "auto" and spec.link in LINKS),
         )
@@ -241,6 +241,3 @@ class FADE:
             epsilon=self.epsilon,
             delta=self.delta,
         )
-
-    def _ledger(self, sums: FadingSum) -> Ledger:
-        return Ledger((sums.spend,)) if self.epsilon < inf else no_privacy("sums without noise")

@@ -9,7 +9,7 @@ import numpy as np
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import MOST_ROUNDS, gaussian_target, inside, one_of, positive, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.ledger import Ledger, ledger_of
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, SparseRows
 from dpbandit.privacy.choices.peeling import Peeling, least_peeling, printed_peeling
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
@@ -141,7 +141,9 @@ class FLIPHAT:
             step_size=self.step_size * rows.blocks * spec.dim / spec.context_norm**2,
             radius=self._radius(spec),
         )
-        return FLIPHATAgent(spec, len(streams), estimates, private=self.epsilon < inf)
+        parts, free = estimates.spend.parts, "peeling without noise"
+        ledger = ledger_of(self.epsilon, *parts, without=free)
+        return FLIPHATAgent(spec, len(streams), estimates, ledger)
 
     def _episodes(self, spec: ContextualSpec) -> tuple[int, ...]:
         """Lengths of the episodes whose estimate somebody meets: all but the last."""
@@ -182,12 +184,9 @@ class FLIPHATAgent:
         spec: ContextualSpec,
         replicas: int,
         estimates: NoisyHardThresholding,
-        *,
-        private: bool,
+        ledger: Ledger,
     ) -> None:
-        self.ledger = (
-            Ledger(estimates.spend.parts) if private else no_privacy("peeling without noise")
-        )
+        self.ledger = ledger
         self._spec, self._estimates, self._round = spec, estimates, 0
         blocks = 1 if spec.shared else spec.n_actions
         self._beta: Floats = np.zeros((replicas, blocks, spec.dim))  # zeros until `_released`

@@ -1,14 +1,14 @@
 """Gradient sums whose users expire: window DP for convex players, and how it is promised."""
 
 from dataclasses import dataclass
-from math import inf, log, prod, sqrt
+from math import log, prod, sqrt
 from typing import Literal, TypeAlias
 
 from dpbandit.agents.convex.leaders import gradients
 from dpbandit.base.inputs import InputError, gaussian_target, one_of, privacy_target, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.ledger import Ledger, ledger_of
 from dpbandit.privacy.sums.calibrate import law_named, least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.prefix_sums import PrefixSum
 from dpbandit.privacy.sums.processes import NoiseLaw, Process, Tree, Window
@@ -89,9 +89,8 @@ class ExpiringSums:
 
     def ledger(self, sums: PrefixSum, *, horizon: int) -> Ledger:
         """What is promised: window DP, unless no user expires before the horizon."""
-        if self.epsilon == inf:
-            return no_privacy("sums without noise")
-        return Ledger((sums.spend,), window=None if self._lasting(horizon) else self.window)
+        window = None if self._lasting(horizon) else self.window
+        return ledger_of(self.epsilon, sums.spend, window=window)
 
     def printed(self, loss: Loss, curvature: float) -> float:
         """The scale of a node's noise in the paper."""

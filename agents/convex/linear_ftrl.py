@@ -1,7 +1,7 @@
 """LinearFTRL: private regularised leaders for linear losses, with additive noise in the regret."""
 
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import sqrt
 
 from dpbandit.agents.convex.leaders import (
     GradientLeader,
@@ -12,7 +12,7 @@ from dpbandit.agents.convex.leaders import (
 )
 from dpbandit.base.inputs import InputError, gaussian_target, one_of, positive, privacy_target
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.sums.certified_sums import Target, certified_sum
 from dpbandit.privacy.sums.processes import NoiseLaw, Padded
 from dpbandit.specs.protocols import Spec
@@ -89,5 +89,5 @@ class LinearFTRL:
         sums = certified_sum(Padded(), statistic, streams, target, law=self.noise)
         rate = self.rate or domain.outer_radius / (loss.lipschitz * sqrt(T))
         leader = Leader(domain, len(streams), curvature=0.0, anchored=False, start=1 / rate)
-        ledger = Ledger((sums.spend,)) if self.epsilon < inf else no_privacy("sums without noise")
+        ledger = ledger_of(self.epsilon, sums.spend)
         return GradientLeader(loss, sums, leader, ledger)

@@ -19,7 +19,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains.domain import Domain
 from dpbandit.domains.frank_wolfe_projection import nearest
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.ledger import Ledger, ledger_of
 from dpbandit.privacy.accounting.spends import Spend
 from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
 from dpbandit.privacy.statistics.moments import Statistic
@@ -246,7 +246,8 @@ class Noise:
 
     def ledger(self, spend: Spend) -> Ledger:
         """The ledger of an agent whose sums cost `spend`."""
-        return Ledger((spend,)) if self.private else no_privacy("values without noise")
+        epsilon = self.epsilon if self.private else inf
+        return ledger_of(epsilon, spend, without="values without noise")
 
     def spread(self, vectors: Statistic, leaves: int) -> float:
         """A bound on E |noise of a prefix|: sqrt(h k) x a node's deviation; 0 for local noise."""

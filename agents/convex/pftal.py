@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import dataclass
-from math import inf, log2, sqrt
+from math import log2, sqrt
 from typing import Literal
 
 from dpbandit.agents.convex.leaders import (
@@ -16,7 +16,7 @@ from dpbandit.agents.convex.leaders import (
 from dpbandit.base.inputs import InputError, flag, gaussian_target, one_of, positive, privacy_target
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.accounting.pure import PureSpend
 from dpbandit.privacy.accounting.spends import GaussianSpend, Spend
 from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
@@ -119,7 +119,7 @@ class PFTAL:
         sums = (
             self._hybrid(statistic, streams) if self.anytime else self._tree(statistic, streams, T)
         )
-        ledger = Ledger((sums.spend,)) if self.epsilon < inf else no_privacy("sums without noise")
+        ledger = ledger_of(self.epsilon, sums.spend)
         curvature = self.curvature or curvature_of(loss, T, epsilon=self.epsilon)
         leader = leader_of(loss, len(streams), curvature=curvature)
         return GradientLeader(loss, sums, leader, ledger)

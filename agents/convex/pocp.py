@@ -23,7 +23,7 @@ from dpbandit.losses import (
     TiltedQuadratic,
 )
 from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.ledger import Ledger, ledger_of
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.specs.protocols import Spec
@@ -109,9 +109,8 @@ class POCP:
             noise_multiplier=sqrt(T - 1) / mu_of(self.epsilon, self.delta),
             horizon=T,
         )
-        ledger = Ledger((descent.spend,), condition=CONDITION)
-        if self.epsilon == inf:
-            ledger = no_privacy("points without noise")
+        free = "points without noise"
+        ledger = ledger_of(self.epsilon, descent.spend, without=free, condition=CONDITION)
         return POCPAgent(descent, np.tile(loss.domain.centre, (len(streams), 1)), ledger)
 
 

@@ -1,7 +1,6 @@
 """PQFTL: follow the leader of squared losses from noisy second moments."""
 
 from dataclasses import dataclass
-from math import inf
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from dpbandit.base.inputs import InputError, gaussian_target, positive
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Domain, nearest
 from dpbandit.losses import Ridge, Squared
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.ledger import Ledger, ledger_of
 from dpbandit.privacy.statistics.moments import SecondMoments
 from dpbandit.privacy.sums.certified_sums import Target, certified_sum
 from dpbandit.privacy.sums.prefix_sums import PrefixSum
@@ -83,7 +82,7 @@ class PQFTL:
         )
         target = Target(self.epsilon, self.delta, horizon=T, refresh_every=1)
         sums = certified_sum(Tree(), statistic, streams, target)
-        ledger = Ledger((sums.spend,)) if self.epsilon < inf else no_privacy("sums without noise")
+        ledger = ledger_of(self.epsilon, sums.spend)
         return PQFTLAgent(loss.domain, statistic, sums, ledger, len(streams), H)
 
 

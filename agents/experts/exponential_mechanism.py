@@ -1,7 +1,7 @@
 """ExponentialLeader: a private leader every round, by an exponential mechanism of its own."""
 
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from dpbandit.agents.experts.draws import drawn
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import privacy_target
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.accounting.zcdp import rho_of
 from dpbandit.privacy.choices.selection import CumulativeLosses, ExponentialMechanism
 from dpbandit.specs.experts import ExpertsSpec
@@ -79,8 +79,7 @@ class ExponentialLeaderAgent:
         losses, draws = CumulativeLosses(d), spec.horizon - 1
         epsilon = 2 * config.rate(draws) or 1.0  # without draws any will do
         self._draws = ExponentialMechanism(losses, streams, "leaders", epsilon=epsilon, uses=draws)
-        private = config.epsilon < inf
-        self.ledger = Ledger((self._draws.spend,)) if private else no_privacy("exact leaders")
+        self.ledger = ledger_of(config.epsilon, self._draws.spend, without="exact leaders")
         self._expert = drawn(np.ones((R, d)), streams.uniforms("first expert")())
 
     def act(self, context: Floats) -> Ints:

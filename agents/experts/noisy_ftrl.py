@@ -1,12 +1,11 @@
 """NoisyFTRL: exponential weights of sums of losses that are released with noise."""
 
 from dataclasses import dataclass
-from math import inf
 
 from dpbandit.agents.experts.weighted_majority import WeightedMajority, hedge_rate
 from dpbandit.base.inputs import gaussian_target, positive
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.statistics.moments import ClippedEntries
 from dpbandit.privacy.sums.certified_sums import Target, certified_sum
 from dpbandit.privacy.sums.processes import Tree
@@ -70,5 +69,5 @@ class NoisyFTRL:
             streams,
             sums=sums,
             rate=hedge_rate(d, T) if self.rate is None else self.rate,
-            ledger=Ledger((sums.spend,)) if self.epsilon < inf else no_privacy("exact sums"),
+            ledger=ledger_of(self.epsilon, sums.spend),
         )

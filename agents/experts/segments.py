@@ -1,6 +1,5 @@
 """The running lazy player: one expert for a whole segment, another when its losses are too many."""
 
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from dpbandit.agents.experts.calibration import Plan
 from dpbandit.base.arrays import Floats, Ints, pick
 from dpbandit.base.inputs import shaped
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger, no_data, no_privacy
+from dpbandit.privacy.accounting.ledger import Ledger, ledger_of, no_data
 from dpbandit.privacy.choices.epochs import EpochSelection
 from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
 from dpbandit.specs.experts import ExpertsSpec
@@ -124,9 +123,8 @@ class Segments:
         return self._plan.draws
 
     def _promise(self) -> Ledger:
-        if self._plan.eta == inf:
-            return no_privacy("exact losses decide when to go, and to whom")
-        return Ledger((self._tests.spend, self._selections.spend))
+        exact = "exact losses decide when to go, and to whom"
+        return ledger_of(self._plan.eta, self._tests.spend, self._selections.spend, without=exact)
 
 
 class OnlyExpert:

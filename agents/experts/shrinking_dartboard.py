@@ -12,7 +12,7 @@ from dpbandit.agents.experts.draws import drawn
 from dpbandit.base.arrays import Floats, Ints, pick
 from dpbandit.base.inputs import InputError, at_least, privacy_target, shaped
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.ledger import Ledger, ledger_of
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.accounting.zcdp import rho_of
 from dpbandit.privacy.choices.redraw_bits import RedrawBit, redraw_probability
@@ -105,10 +105,8 @@ class ShrinkingDartboardAgent:
             uses=rounds,
             draws=plan.redraws,
         )
-        private = plan.rate < inf
-        self.ledger = no_privacy("exact leaders")
-        if private:
-            self.ledger = Ledger((self._bits.spend, self._draws.spend))
+        spends = self._bits.spend, self._draws.spend
+        self.ledger = ledger_of(plan.rate, *spends, without="exact leaders")
         self._rounds, self._left = rounds, np.full(R, plan.redraws)
         self._shape = (R, d)
         self._expert = drawn(np.ones((R, d)), streams.uniforms("first expert")())

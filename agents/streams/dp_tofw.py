@@ -25,7 +25,7 @@ from dpbandit.base.inputs import (
 from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.regressions import Regression
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.noise.printed_laws import Reading
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
 from dpbandit.privacy.sums.certified_sums import Target, certified_sum
@@ -155,8 +155,7 @@ class DPTOFW(FrankWolfeStream):
             return Resting(loss.domain, len(streams))
         step = self.step or (1.0 if self.calibration == "paper" else usual_step(loss))
         mechanism = self._sums(spec, streams, step)
-        private = self.epsilon < inf
-        ledger = Ledger((mechanism.spend,)) if private else no_privacy("exact gradient sums")
+        ledger = ledger_of(self.epsilon, mechanism.spend, without="exact gradient sums")
         walk = self.walk(loss, len(streams), step=step)
         return StreamFrankWolfe(
             walk, mechanism, oracle_of(loss.domain), ledger, horizon=spec.horizon

@@ -15,7 +15,7 @@ from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, po
 from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.regressions import LinearRegression, Regression
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.ledger import Ledger, ledger_of
 from dpbandit.privacy.accounting.spends import Parallel
 from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
@@ -115,8 +115,7 @@ class LocalisedTOFW:
             mechanism = self._sums(clipped, streams.child(f"block {k}"), rounds)
             blocks.append(Block(rounds, share, mechanism))
         spent = Parallel(tuple(dict.fromkeys(block.mechanism.spend for block in blocks)))
-        private = self.epsilon < inf
-        ledger = Ledger((spent,)) if private else no_privacy("exact gradient sums")
+        ledger = ledger_of(self.epsilon, spent, without="exact gradient sums")
         start = np.tile(loss.domain.centre, (R, 1))
         return LocalisedFrankWolfe(blocks, oracle_of(loss.domain), start, ledger, step=self.step)
 

@@ -22,7 +22,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.regressions import Regression
 from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.accounting.spends import GaussianSpend, Parallel, Spend
 from dpbandit.privacy.noise.generalised_gaussian import (
     GeneralisedGaussian,
@@ -177,8 +177,7 @@ class NoisySFWAgent:
         first, other = config.batches(loss, horizon)
         self._batches, self._streams = (first, *[other] * count), streams
         spends = tuple(dict.fromkeys(batch.spend for batch in self._batches))
-        private = config.epsilon < inf
-        self.ledger = Ledger((Parallel(spends),)) if private else no_privacy("exact gradient sums")
+        self.ledger = ledger_of(config.epsilon, Parallel(spends), without="exact gradient sums")
         domain = loss.domain
         self._loss, self._eta, self._oracle = loss, config.eta(horizon), oracle_of(domain)
         self._w = self._previous = np.tile(domain.centre, (len(streams), 1))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dpbandit.privacy.accounting.gdp import mu_of as mu_of
     from dpbandit.privacy.accounting.least_noise import least_noise as least_noise
     from dpbandit.privacy.accounting.ledger import Ledger as Ledger
+    from dpbandit.privacy.accounting.ledger import ledger_of as ledger_of
     from dpbandit.privacy.accounting.ledger import no_data as no_data
     from dpbandit.privacy.accounting.ledger import no_privacy as no_privacy
     from dpbandit.privacy.accounting.pure import BoundedRangeSpend as BoundedRangeSpend
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "accounting.gdp": "delta_of epsilon_of mu_of",
     "accounting.least_noise": "least_noise",
-    "accounting.ledger": "Ledger no_data no_privacy",
+    "accounting.ledger": "Ledger ledger_of no_data no_privacy",
     "accounting.pure": "BoundedRangeSpend PureSpend",
     "accounting.spends": "GaussianSpend Parallel",
     "certificate": "Certificate certificate",

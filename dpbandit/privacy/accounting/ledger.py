@@ -154,6 +154,18 @@ def no_privacy(what: str) -> Ledger:
     return Ledger((GaussianSpend(inf, what),), NO_PRIVACY)
 
 
-def ledger_of(epsilon: float, *spends: Spend, without: str = "sums without noise") -> Ledger:
-    """The ledger of noise calibrated to `epsilon`: at inf there is none, and no privacy."""
-    return Ledger(spends) if epsilon < inf else no_privacy(without)
+def ledger_of(
+    epsilon: float,
+    *spends: Spend,
+    without: str = "sums without noise",
+    window: int | None = None,
+    condition: str = "",
+) -> Ledger:
+    """The ledger of noise calibrated to `epsilon`: at inf there is none, and no privacy.
+
+    >>> ledger_of(1.0, GaussianSpend(0.3, "a sum")).mu, ledger_of(inf, GaussianSpend(inf, "")).mu
+    (0.3, inf)
+    """
+    if epsilon == inf:
+        return no_privacy(without)
+    return Ledger(spends, window=window, condition=condition)
