@@ -27,8 +27,8 @@ def complete_env(incomplete: str) -> list[str]:
 def complete_agents(incomplete: str) -> list[str]:
     """Agents for TAB: their ids, behind those that are there already.
 
-    >>> complete_agents("linucb,dp-u"), complete_agents("priced:g")
-    (['linucb,dp-ucb'], ['priced:greedy', 'priced:glm-ucb', 'priced:garber-kretzu'])
+    >>> complete_agents("linucb,dp-u"), complete_agents("priced:gre")
+    (['linucb,dp-ucb'], ['priced:greedy'])
     """
     before, comma, last = incomplete.rpartition(",")
     behind = PRICED if last.startswith(PRICED) else ""
