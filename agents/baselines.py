@@ -20,6 +20,8 @@ from dpbandit.specs.protocols import (
 class Uniform:
     """Uniformly random actions.
 
+    Arms, experts, prices, or uniform points of a convex domain.
+
     Guarantee. Epsilon 0: no user's data is looked at.
 
     >>> from dpbandit import compare

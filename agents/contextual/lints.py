@@ -26,6 +26,10 @@ class LinTS:
     `OnlineRidge.learn`.
 
     Guarantee. None: exact data reaches later actions.
+
+    Differs from the paper. (1) v = 2 R `scale`, where its analysis has R times a function of T, d
+    and its confidence. (2) Disjoint arms have regressions of their own. (3) `regularization` in
+    place of the identity matrix.
     """
 
     scale: float = 0.2

@@ -33,7 +33,12 @@ class OGD:
 
     **Code.** Step 1 is `OGDAgent.act`, its gradient `slope` (leaders.py), step 2 `OGDAgent.update`.
 
+    The bounds hold for every adversary.
+
     **Guarantee.** None: exact data reaches later actions.
+
+    **Differs from the paper.** Gradients are clipped to the public L: it and private agents are
+    told the same.
 
     >>> from dpbandit.domains import Ball
     >>> from dpbandit.losses import Linear

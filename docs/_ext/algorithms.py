@@ -1,13 +1,14 @@
-"""What pages of algorithms repeat, from the configs themselves.
+"""What pages of algorithms would repeat, from the configs themselves.
 
-what is written                    what becomes of it
-```{settings} ID, ID               for each agent its id, and a table: setting, default, meaning
+what is written                what becomes of it
+```{agent} ID, ID              the docstring of each agent, as autodoc reads it
+```{settings} ID, ID           for each agent a table: setting, default, meaning
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import Field, fields
-from inspect import getsourcefile
+from inspect import getdoc, getsourcefile
 from itertools import dropwhile
 from typing import Any, Literal, get_args, get_origin
 
@@ -15,11 +16,10 @@ from sphinx.pycode import ModuleAnalyzer
 
 from dpbandit.agents import AGENTS
 
-_DIRECTIVE = re.compile(r"(?ms)^```\{settings\} ([^\n]*)\n```$")
-_TABLE = """````{eval-rst}
-.. list-table::
+_DIRECTIVE = re.compile(r"(?ms)^```\{(agent|settings)\} ([^\n]*)\n```$")
+_RST = "````{{eval-rst}}\n{}\n````"
+_TABLE = """.. list-table:: {}
    :header-rows: 1
-   :class: settings
 
    * - setting
      - default
@@ -49,23 +49,33 @@ def _read(app: Any, docname: str, source: list[str]) -> None:
         return lines
 
     def written(found: re.Match[str]) -> str:
-        made = []
-        for name in found[1].split(", "):
-            for cls in _documented(AGENTS[name]):
-                app.env.note_dependency(getsourcefile(cls))
-            made.append(f"### `{name}`\n\n{settings(AGENTS[name], rendered)}")
-        return "\n\n".join(made)
+        names = found[2].split(", ")
+        for cls in (cls for name in names for cls in _documented(AGENTS[name])):
+            app.env.note_dependency(getsourcefile(cls))
+        parts = [(agent if found[1] == "agent" else settings)(name, rendered) for name in names]
+        if found[1] == "agent" and len(names) > 1:
+            parts = [f"### `{name}`\n\n{part}" for name, part in zip(names, parts, strict=True)]
+        return "\n\n".join(parts)
 
     source[0] = _DIRECTIVE.sub(written, source[0])
 
 
-def settings(config: type, render: Render) -> str:
-    """The table of a config's settings, reStructuredText in Markdown."""
-    rows = []
+def agent(name: str, render: Render) -> str:
+    """The docstring of an agent's config, reStructuredText in Markdown."""
+    config = AGENTS[name]
+    lines = (getdoc(config) or "").split("\n")
+    full_name = f"{config.__module__}.{config.__qualname__}"
+    return _RST.format("\n".join(render("class", full_name, config, [*lines, ""])))
+
+
+def settings(name: str, render: Render) -> str:
+    """The table of an agent's settings, reStructuredText in Markdown."""
+    config, rows = AGENTS[name], []
     for field in fields(config):
         text = "\n       ".join(meaning(config, field, render))
         rows.append(f"   * - ``{field.name}``\n     - ``{field.default}``\n     - {text}\n")
-    return _TABLE + "".join(rows) + "````" if rows else "No settings."
+    table = _TABLE.format(f"``{name}``") + "".join(rows)
+    return _RST.format(table) if rows else f"`{name}` has no settings."
 
 
 def meaning(config: type, field: Field[Any], render: Render) -> list[str]:

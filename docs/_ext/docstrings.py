@@ -24,7 +24,7 @@ _ALIASES = {
 _SECTION = re.compile(r"(Args|Raises|Returns|Yields):$")
 _BULLET = re.compile(r"([*-]|\d+\.) ")
 _TITLE = re.compile(r"(?:\*\*)?(Guarantee|Differs from the paper)\b([.:]?)(?:\*\*)?(?=\s)")
-_ITEM = re.compile(r"(?<=[.:;,]) (?=\(\d+\) )")
+_ITEM = re.compile(r"(?:\A|(?<=[.:;,]) )(?=\(\d+\) )")
 _LETTERS = re.compile(r"(^\* )|([\\*|`]|_(?!\w))", re.MULTILINE)
 
 
@@ -112,7 +112,7 @@ def _paragraph(block: list[str]) -> list[str]:
         return _escaped(text).split("\n")
     rest = " ".join(text[title.end() :].split())
     first, *items = _ITEM.split(_escaped(rest))
-    made = [f"**{title[1]}{title[2]}** {first}"]
+    made = [f"**{title[1]}{title[2]}** {first}".rstrip()]
     return made + [line for item in items for line in ("", item)]
 
 

@@ -33,6 +33,10 @@ def to_rst():
             "Differs from the paper (here). (1) A, as\nin (2). (2) B.",
             "**Differs from the paper** (here).\n\n(1) A, as in (2).\n\n(2) B.",
         ),
+        (
+            "Differs from the paper. (1) A; (2) B.",
+            "**Differs from the paper.**\n\n(1) A;\n\n(2) B.",
+        ),
         (">>> f(*a)\n'*'\n\nEnd.", ">>> f(*a)\n'*'\n\nEnd."),
         (
             "Do.\n\nArgs:\n    x: a *b*,\n        more.\n    y: c\n\nRaises:\n    E: d",
@@ -50,6 +54,7 @@ def to_rst():
         "guarantee",
         "bold",
         "differences",
+        "differences-at-once",
         "doctest",
         "sections",
     ],
