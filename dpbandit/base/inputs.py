@@ -23,7 +23,7 @@ MOST_RUNS = 10_000_000
 """Of an audit, in each of two worlds."""
 MOST_JOBS = 1024
 """Processes: more than a machine has use for."""
-_LEAST_DELTA = 1e-300
+_LEAST_EPSILON, _LEAST_DELTA = 1e-50, 1e-300
 _MOST = 1e50
 """No setting of sense is larger, and powers of larger ones overflow."""
 
@@ -105,9 +105,9 @@ def vector(name: str, value: Any, length: int) -> npt.NDArray[np.float64]:
 def privacy_target(epsilon: Any, delta: Any) -> None:
     """Raise `InputError` unless epsilon > 0 (infinity: no privacy) and delta in [0, 1).
 
-    A delta between 0 and 1e-300 is refused: what is computed with it is no number.
+    An epsilon below 1e-50 or a delta between 0 and 1e-300 is refused: what follows is no number.
     """
-    if not _is(Real, "epsilon", epsilon) or not epsilon > 0:
+    if not _is(Real, "epsilon", epsilon, least=_LEAST_EPSILON) or not epsilon > 0:
         raise InputError(
             f"Expected epsilon={shown(epsilon)} to be a number > 0, or inf for no privacy."
         )

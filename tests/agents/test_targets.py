@@ -17,7 +17,13 @@ from tests.harness import DATA
 from tests.pairs import PRIVATE
 
 EXTREMES = list(product((1e-3, 1.0, 1e4, 1e6), (1e-3, 1e-12, 1e-300)))
-BEYOND = [(1e-300, 1e-3), (1e-12, 1e-300), (np.float32(0.3), np.float32(0.1))]
+BEYOND = [
+    (1e-50, 1e-3),
+    (1e-50, 1e-214),
+    (1e-14, 1e-53),
+    (1e-12, 1e-300),
+    (np.float32(0.3), np.float32(0.1)),
+]
 """Of these some are refused."""
 CORNERS = [(1e-3, 1e-300), (1.0, 1e-300), (1e4, 1e-3), (1e6, 1e-12)]
 SECONDS, MEGABYTES = 2.0, 500
@@ -78,7 +84,9 @@ def test_fractions_are_refused(target):
         PFTAL(**target)
 
 
-def test_a_delta_below_the_least_is_refused():
-    """Its inverse is no number: infinite noise or a traceback."""
+def test_targets_below_the_least_are_refused():
+    """Their inverses are no numbers: infinite noise or a traceback."""
+    with pytest.raises(InputError, match="epsilon=2e-58 to be 0 or at least 1e-50"):
+        certify(NoisySGD(epsilon=2e-58), DATA)
     with pytest.raises(InputError, match="delta=5e-324 to be 0 or at least 1e-300"):
         certify(NoisySGD(delta=5e-324), DATA)

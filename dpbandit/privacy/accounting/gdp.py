@@ -17,8 +17,10 @@ For a small mu the two terms are nearly equal. As d delta / d mu = phi(mu/2 - ep
 which is too much by less than mu^2/8, relatively.
 """
 
+from collections.abc import Callable
 from functools import cache
 from math import exp, expm1, inf, log, log1p, pi, sqrt
+from sys import float_info
 
 import numpy as np
 from scipy.optimize import brentq
@@ -56,8 +58,8 @@ def epsilon_of(mu: float, delta: float) -> float:
     high = 1.0
     while _log_delta(mu, high) > goal:
         high *= 2
-    root = brentq(lambda e: _log_delta(mu, e) - goal, 0.0, high, xtol=1e-15 * mu, rtol=1e-14)
-    return float(root) / _SAFE
+    root = _root(lambda e: _log_delta(mu, e) - goal, 0.0, high, 1e-15 * mu)
+    return root / _SAFE
 
 
 @cache
@@ -76,9 +78,15 @@ def mu_of(epsilon: float, delta: float) -> float:
         low /= 2
     while _log_delta(high, epsilon) < log(delta):
         high *= 2
-    xtol = min(1e-15, 1e-12 * low)
-    root = brentq(lambda m: _log_delta(m, epsilon) - log(delta), low, high, xtol=xtol, rtol=1e-14)
-    return float(root) * _SAFE
+    close = min(1e-15, 1e-12 * low)
+    root = _root(lambda m: _log_delta(m, epsilon) - log(delta), low, high, close)
+    return root * _SAFE
+
+
+def _root(f: Callable[[float], float], low: float, high: float, close: float) -> float:
+    """Also where it is a denormal number, a thousand halvings of 1 away."""
+    least = float_info.min * float_info.epsilon
+    return float(brentq(f, low, high, xtol=max(close, least), rtol=1e-14, maxiter=5000))
 
 
 def rho_of(mu: float) -> float:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from math import inf, log, sqrt
 from typing import Literal
 
+import numpy as np
+
 from dpbandit.base.inputs import InputError, whole
 from dpbandit.privacy.accounting import gdp, zcdp
 from dpbandit.privacy.accounting.composition import Composition
@@ -124,24 +126,27 @@ class Ledger:
             if curve is not None:
                 found["PLD"] = curve.least_epsilon(delta)
             elif self.mu is not None and 0 < self.mu < _DENSE:
-                found["PLD"] = _by_dp_accounting(self.mu, delta)
+                found |= _by_dp_accounting(self.mu, delta)
         if self.mu is not None:
             found["GDP"] = gdp.epsilon_of(self.mu, delta)
         return found or {"curve": self.epsilon(delta)}
 
 
-def _by_dp_accounting(mu: float, delta: float) -> float:
+def _by_dp_accounting(mu: float, delta: float) -> dict[str, float]:
     """The epsilon that dp-accounting finds for a Gaussian, told OUR replace-one sensitivity.
 
-    Its own REPLACE_ONE doubles the sensitivity in one accountant and not in another.
+    Its own REPLACE_ONE doubles the sensitivity in one accountant and not in another. From 700 on
+    e^epsilon overflows there: it finds infinity, which is left out.
     """
     from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
     tail = min(-50.0, log(delta) - 10)
-    curve = from_gaussian_mechanism(
-        1 / mu, value_discretization_interval=mu / 2000, log_mass_truncation_bound=tail
-    )
-    return float(curve.get_epsilon_for_delta(delta))
+    with np.errstate(over="ignore"):
+        curve = from_gaussian_mechanism(
+            1 / mu, value_discretization_interval=mu / 2000, log_mass_truncation_bound=tail
+        )
+        epsilon = float(curve.get_epsilon_for_delta(delta))
+    return {"PLD": epsilon} if epsilon < inf else {}
 
 
 def no_data() -> Ledger:

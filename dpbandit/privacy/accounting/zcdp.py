@@ -30,8 +30,10 @@ def loose_rho(epsilon: float, delta: float) -> float:
     """The rho that BS turns into (epsilon, delta)."""
     if epsilon == inf:
         return inf
-    level = log(1 / delta) if delta > 0 else inf
-    return (sqrt(level + epsilon) - sqrt(level)) ** 2 if delta > 0 else 0.0
+    if delta <= 0:
+        return 0.0
+    level = log(1 / delta)
+    return (epsilon / (sqrt(level + epsilon) + sqrt(level))) ** 2
 
 
 @cache

@@ -37,6 +37,13 @@ def test_zcdp_goldens():
     assert zcdp.rho_of(10, 1e-4) == pytest.approx(2.11715, abs=5e-6)
 
 
+@pytest.mark.parametrize("epsilon", [1e-50, 1e-14, 1e-3])
+def test_zcdp_of_tiny_epsilons_is_no_rounding(epsilon):
+    """A difference of two roots was three times too much at 1e-14, as was what experts had."""
+    rho = zcdp.loose_rho(epsilon, 1e-53)
+    assert zcdp.loose_epsilon(rho, 1e-53) == pytest.approx(epsilon, rel=1e-12, abs=0)
+
+
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 10.0])
 @pytest.mark.parametrize("delta", [1e-9, 1e-3])
 def test_zcdp_inverts_and_ranks(epsilon, delta):

@@ -103,6 +103,12 @@ def test_accountants_agree_and_rank(epsilon, delta):
     assert report["zCDP (BS)"] > report["zCDP (CKS)"] > 1.05 * report["PLD"]
 
 
+def test_an_accountant_that_overflows_is_left_out():
+    """dp_accounting's finds infinity here, and warns."""
+    report = certificate(ledger_of(gdp.mu_of(713.8, 0.0282)), claim=(713.8, 0.0282)).accountants
+    assert list(report) == ["zCDP (BS)", "zCDP (CKS)", "GDP"]
+
+
 @pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
 @pytest.mark.parametrize(("epsilon", "delta"), CLAIMS)
 def test_least_multiplier_is_certified_at_the_claim(kind, epsilon, delta):
