@@ -25,6 +25,14 @@ def test_in_tables_of_results(capsys):
     assert all(printed.count(f" {name} ") == 2 for name in NAMES)
 
 
+def test_long_names_fold_and_numbers_stay_whole(capsys, monkeypatch):
+    """At 80 columns, with the longest name of the README's command: no number loses its end."""
+    monkeypatch.setenv("COLUMNS", "80")
+    agents = {"shariff-sheffet-ucb:calibration=paper": LinUCB()}
+    print_results(compare("GLMBandit", agents, horizon=5, replicas=2, progress=False))
+    assert "…" not in capsys.readouterr().out
+
+
 def test_in_tables_of_audits(capsys):
     report = audit(DPUCB(), GLMBandit(dim=2, horizon=3).spec, runs=400, progress=False)
     screen().print(audit_table(dict.fromkeys(NAMES, report)))

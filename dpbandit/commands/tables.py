@@ -23,12 +23,12 @@ def print_results(results: Results) -> None:
     records, unit = results.records(), results.reward_unit
     console = screen()
     table = Table(title=f"{results.environment}: cumulative regret ({unit})", title_justify="left")
-    table.add_column("agent", no_wrap=True)
+    table.add_column("agent", overflow="fold")
     columns = {"mean": "mean", "se": "se", "5 %": "q05", "median": "q50", "95 %": "q95"}
     clips = any((record["clipped"] or 0.0) > 0 for record in records)
     columns |= {"clipped": "clipped", "seconds": "seconds"} if clips else {"seconds": "seconds"}
     for column in columns:
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)  # names fold, numbers do not
     for record in records:
         numbers = [record[key] for key in columns.values()]
         table.add_row(record["agent"], *("-" if x is None else f"{x:.4g}" for x in numbers))
@@ -36,20 +36,20 @@ def print_results(results: Results) -> None:
     if clips:
         console.print(CLIPPED, highlight=False)
     proofs = Table(title="certificates", title_justify="left")
-    proofs.add_column("agent", no_wrap=True)
-    for column in ("claimed epsilon", "certified epsilon", "at delta"):
-        proofs.add_column(column, justify="right")
+    proofs.add_column("agent", overflow="fold")
+    for column in ("claimed\nepsilon", "certified\nepsilon", "at delta"):
+        proofs.add_column(column, justify="right", no_wrap=True)
     proofs.add_column("privacy")
     notions = list(dict.fromkeys(run.certificate.notion for run in results.runs))
     for run in results.runs:
         proof = run.certificate
-        excess = "" if proof.holds else "  EXCEEDS THE CLAIM"
+        excess = "" if proof.holds else "EXCEEDS THE CLAIM"
         proofs.add_row(
             run.name,
             f"{proof.claimed_epsilon:g}",
-            f"{proof.epsilon:.4g}{excess}",
+            f"{proof.epsilon:.4g}",
             f"{proof.claimed_delta:g}",
-            f"({notions.index(proof.notion) + 1}) {proof.ledger.brief}".strip(),
+            f"({notions.index(proof.notion) + 1}) {proof.ledger.brief} {excess}".strip(),
         )
     console.print(proofs)
     for number, notion in enumerate(notions, start=1):
@@ -84,7 +84,7 @@ def print_cases() -> None:
 def audit_table(reports: dict[str, AuditReport]) -> Table:
     """A line for each audit, the printed calibrations below the certified ones."""
     table = Table(title="audits", title_justify="left", box=None, pad_edge=False)
-    table.add_column("agent", no_wrap=True)
+    table.add_column("agent", overflow="fold")
     for column in ("claimed", "certified", "epsilon >=", "by GDP", "seconds"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict")
