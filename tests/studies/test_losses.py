@@ -197,7 +197,8 @@ def test_without_a_terminal_every_block_is_a_line(tmp_path, monkeypatch, capsys)
 @pytest.mark.slow
 def test_a_dask_scheduler_that_is_killed(tmp_path):
     """A cluster of three processes, whose scheduler is killed in the middle of the tasks."""
-    file, how = tmp_path / "scheduler.json", {"cwd": ROOT, "stderr": subprocess.DEVNULL}
+    file = tmp_path / "scheduler.json"
+    how = {"cwd": ROOT, "stderr": subprocess.DEVNULL, "start_new_session": True}
 
     def started(part, *words):
         command = [sys.executable, "-m", f"distributed.cli.dask_{part}", "--no-dashboard", *words]
@@ -219,6 +220,7 @@ def test_a_dask_scheduler_that_is_killed(tmp_path):
                 list(done)
     finally:
         for process in (scheduler, worker):
-            if process is not None:
-                process.terminate()
+            if process is not None:  # a worker without its scheduler may ignore a polite request
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
