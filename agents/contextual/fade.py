@@ -20,6 +20,14 @@ from dpbandit.specs.links import LINKS
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
 
 Learner: TypeAlias = Literal["moments", "regression", "demand"]
+_OWN: dict[str, tuple[Learner, ...]] = {
+    "response": ("regression",),
+    "shift": ("regression", "demand"),
+    "shrinkage": ("moments",),
+    "debias": ("moments",),
+    "centring": ("moments", "regression"),
+}
+"""Settings of some models only: elsewhere they would do nothing, and are refused."""
 _RESPONSE = 0.75
 """Bound of a working response in the logistic model; 1 would never clip."""
 
@@ -112,7 +120,7 @@ class FADE:
     centring: Literal["none", "private"] = "none"
     """of signs: against the middle of the public range, or a centre learned on 4 % of the budget"""
     shift: float | None = None
-    """ridge of "regression" in units of the noise's spectral norm; None: 1, logistic 0.5"""
+    """ridge of regressions in units of the noise's spectral norm; None: 1, logistic (demand) 0.5"""
 
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -132,11 +140,17 @@ class FADE:
         """A running agent; raises `InputError` for anything but finitely many arms."""
         spec = fits(self, spec, ContextualSpec)
         model = self._model(spec)
-        if self.centring == "private":
-            if model == "demand" or self.response == "logistic":
+        for name, models in _OWN.items():
+            value = getattr(self, name)
+            if model not in models and value != getattr(FADE, name):
                 raise InputError(
-                    "Expected centring='private' for signs of rewards, not for demand or a "
-                    "logistic response: leave it out there."
+                    f"Expected {name}={value!r} only with model={' or '.join(models)}: here it is "
+                    f"{model}."
+                )
+        if self.centring == "private":
+            if self.response == "logistic":
+                raise InputError(
+                    "Expected centring='private' for signs of rewards, not for a logistic response."
                 )
             return PrivatelyCentred(replace(self, centring="none", model=model), spec, streams)
         if model == "demand":

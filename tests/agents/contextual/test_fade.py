@@ -431,8 +431,12 @@ def test_bad_input_gets_one_sentence(fields, sentence):
         (
             FADE(centring="private"),
             PRICES,
-            "centring='private' for signs of rewards, not for demand",
+            "centring='private' only with model=moments or regression: here it is demand",
         ),
+        (FADE(shrinkage="none"), SHARED, "shrinkage='none' only with model=moments"),
+        (FADE(debias=False), PRICES, "debias=False only with model=moments: here it is demand"),
+        (FADE(model="moments", shift=2.0), PAIR, "shift=2.0 only with model=regression or demand"),
+        (FADE(response="logistic", centring="private"), SHARED, "not for a logistic response"),
         (FADE(model="demand"), DISJOINT, "got a ContextualSpec: use model"),
         (FADE(model="regression", response="logistic"), DISJOINT, "only with one shared"),
         (FADE(response="logistic"), replace(SHARED, reward_high=2.0), "rewards in"),
