@@ -188,7 +188,7 @@ def legend_below(axes: "Axes", title: str) -> None:
     axes.legend(
         title=title,
         loc="upper center",
-        bbox_to_anchor=(0.48, -0.14),
+        bbox_to_anchor=(0.48, -0.16),
         ncols=2,
         frameon=False,
         fontsize="small",

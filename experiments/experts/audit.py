@@ -4,7 +4,7 @@ from math import inf, log, sqrt
 from typing import NamedTuple
 
 from dpbandit.experiments.experts.lower_bound import least_regret, news
-from dpbandit.experiments.experts.runs import Found
+from dpbandit.results.runs import AgentRun
 
 FAILURE = 0.01
 """That any of all honest agents is called a liar."""
@@ -14,7 +14,7 @@ class Verdict(NamedTuple):
     """An agent's mean regret beside what no private agent can undercut."""
 
     judged_at: float
-    """epsilon: what is certified, or claimed where nothing is certified"""
+    """epsilon: what is certified, or of the instance where nothing is certified"""
     mean: float
     upper: float
     """of the expected regret, with the stated confidence"""
@@ -27,16 +27,17 @@ class Verdict(NamedTuple):
         return self.upper < self.least
 
 
-def verdict(found: Found, statements: int) -> Verdict:
+def verdict(run: AgentRun, statements: int) -> Verdict:
     """Judge a run on the lower bound's instance, one of so many.
 
     Regret lies in [0, k], k the rounds with news, so that by Hoeffding its expectation exceeds the
     mean of R replicas by k sqrt(ln(statements / `FAILURE`) / 2 R) with probability `FAILURE` /
     statements at most, whatever its law.
     """
-    run = found.run
-    d, k = run.problem.n_experts, news(run.problem.n_experts, run.problem.env_kwargs["epsilon"])
-    epsilon = found.epsilon if 0 < found.epsilon < inf else run.epsilon
-    mean = float(found.regret.mean())
-    margin = k * sqrt(log(statements / FAILURE) / (2 * len(found.regret)))
-    return Verdict(epsilon, mean, mean + margin, least_regret(d, epsilon, found.delta, tail=k))
+    d, asked = run.setup.env_kwargs["n_actions"], run.setup.env_kwargs["epsilon"]
+    k, proof, regret = news(d, asked), run.certificate, run.regret[-1]
+    epsilon = proof.epsilon if 0 < proof.epsilon < inf else asked
+    mean = float(regret.mean())
+    margin = k * sqrt(log(statements / FAILURE) / (2 * len(regret)))
+    least = least_regret(d, epsilon, proof.claimed_delta, tail=k)
+    return Verdict(epsilon, mean, mean + margin, least)

@@ -1,9 +1,9 @@
 """What is asked: which agents are run on which problems, along which axis."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from math import inf, log
-from typing import Any
+from dataclasses import dataclass
+from math import log
+from typing import Any, NamedTuple
 
 from dpbandit.agents import (
     DPFTRL,
@@ -14,10 +14,12 @@ from dpbandit.agents import (
     SparseVectorExperts,
     Uniform,
 )
+from dpbandit.base.inputs import whole
 from dpbandit.experiments.experts.families import PRINTED, PUBLIC, SPARSE, STEADY, Family
-from dpbandit.experiments.experts.plan import Plan
-from dpbandit.experiments.experts.runs import Lines, Panels, Problem, Run
+from dpbandit.experiments.questions import Lines, Panels
 from dpbandit.specs.protocols import AgentConfig
+from dpbandit.studies import Configuration, setup_of
+from dpbandit.studies.configuration import LastRound
 
 _EVERY = {**SPARSE, **STEADY, **PRINTED}
 _COINS = (
@@ -28,44 +30,112 @@ _SLOW = "noisy sums, delta"
 """R d normals a round: left out where d is 4096."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """Of all questions."""
+
+    horizons: tuple[int, ...] = (1_000, 3_000, 10_000, 100_000)
+    """of regret against T"""
+    n_experts: int = 256
+    """of regret against T and epsilon"""
+    sizes: Sequence[int] = (16, 64, 256, 1024, 4096)
+    """of regret against d"""
+    sizes_horizon: int = 10_000
+    epsilons: Sequence[float] = (0.1, 1.0, 10.0)
+    """of regret after the last of the horizons, and of clicks"""
+    stages: Sequence[int] = (16, 256)
+    """d of halving, where switches are counted"""
+    users: int = 10_000
+    """whose clicks choose among rankers, and rounds of halving"""
+    rankers: int = 32
+    tails: Sequence[tuple[int, float]] = ((16, 1.0), (256, 1.0), (256, 0.1))
+    """(d, epsilon) of the lower bound"""
+    audited: int = 400
+    """replicas there"""
+    delta: float = 1e-6
+    """of agents that have one"""
+    replicas: int = 40
+
+    def __post_init__(self) -> None:
+        whole("replicas", self.replicas, 2)  # there are standard errors
+        whole("audited", self.audited, 2)
+        for name in ("horizons", "sizes", "epsilons"):  # a slope needs two in the larger half
+            whole(name, len(getattr(self, name)), 3)
+
+
+QUICK = Sizes(
+    horizons=(100, 200, 300, 400),
+    n_experts=16,
+    sizes=(4, 8, 16),
+    sizes_horizon=200,
+    epsilons=(1.0, 10.0, 100.0),
+    stages=(4, 16),
+    users=200,
+    rankers=8,
+    tails=((16, 1.0),),
+    audited=40,
+    replicas=3,
+)
+
+
+class Problem(NamedTuple):
+    """An environment and its arguments."""
+
+    name: str
+    environment: str
+    arguments: Mapping[str, Any]
+
+
+def questions(asked: Sizes) -> tuple[dict[str, Panels], dict[str, Panels]]:
+    """All of them: those of `replicas`, and those of `audited` replicas."""
+    return {
+        "growth": growth(asked),
+        "sizes": sizes(asked),
+        "prices": prices(asked),
+        "counterexample": counterexample(asked),
+        "points": points(asked),
+        "policies": policies(asked),
+    }, {"switches": switches(asked), "tails": tails(asked)}
+
+
 def coins(n: int) -> Problem:
     """Expert 0 never errs, the others half of the time; all replicas meet the same coins."""
     return Problem(f"coins-{n}", "Experts", {"n_actions": n, "shared_table": True})
 
 
-def growth(plan: Plan) -> Panels:
+def growth(asked: Sizes) -> Panels:
     """Regret against T at epsilon 1."""
-    points = [(coins(plan.n_experts), T, 1.0) for T in plan.horizons]
-    certified = _lines(plan, points, {**SPARSE, **STEADY})
-    return {"certified": certified, "as printed": _lines(plan, points, _some(*_COINS))}
+    points = [(coins(asked.n_experts), T, 1.0) for T in asked.horizons]
+    certified = _lines(asked, points, {**SPARSE, **STEADY})
+    return {"certified": certified, "as printed": _lines(asked, points, _some(*_COINS))}
 
 
-def sizes(plan: Plan) -> Panels:
+def sizes(asked: Sizes) -> Panels:
     """Regret against d at epsilon 1."""
-    points = [(coins(d), plan.sizes_horizon, 1.0) for d in plan.sizes]
+    points = [(coins(d), asked.sizes_horizon, 1.0) for d in asked.sizes]
     certified = {label: family for label, family in {**SPARSE, **STEADY}.items() if label != _SLOW}
     return {
-        "certified": _lines(plan, points, certified),
-        "as printed": _lines(plan, points, _some(*_COINS)),
+        "certified": _lines(asked, points, certified),
+        "as printed": _lines(asked, points, _some(*_COINS)),
     }
 
 
-def prices(plan: Plan) -> Panels:
+def prices(asked: Sizes) -> Panels:
     """Regret against epsilon after the longest horizon."""
-    points = [(coins(plan.n_experts), plan.horizons[-1], epsilon) for epsilon in plan.epsilons]
-    asked = ("sparse vector", "sparse vector, delta", "dartboard, delta", "Algorithm 1 as printed")
-    return {f"{plan.n_experts} experts": _lines(plan, points, _some(*asked))}
+    points = [(coins(asked.n_experts), asked.horizons[-1], epsilon) for epsilon in asked.epsilons]
+    some = ("sparse vector", "sparse vector, delta", "dartboard, delta", "Algorithm 1 as printed")
+    return {f"{asked.n_experts} experts": _lines(asked, points, _some(*some))}
 
 
-def counterexample(plan: Plan) -> Panels:
+def counterexample(asked: Sizes) -> Panels:
     """Algorithm 5 against Algorithm 1 where its potential stands still, and on coins."""
-    horizons = plan.horizons[:1] + plan.horizons[2:]
+    horizons = asked.horizons[:1] + asked.horizons[2:]
     two = Problem("counterexample", "Experts", {"kind": "counterexample", "n_actions": 2})
     few = ("Algorithm 5, threshold 2/eta", "Algorithm 5, certified", "sparse vector")
     all_of_them = ("Algorithm 5 as printed", *few, "Algorithm 1 as printed")
     dumb = ("uniform play", "leader")
     return {
-        title: _lines(plan, [(problem, T, epsilon) for T in horizons], _some(*labels), dumb)
+        title: _lines(asked, [(problem, T, epsilon) for T in horizons], _some(*labels), dumb)
         for title, problem, epsilon, labels in (
             ("losses (0, 1), epsilon 10", two, 10.0, all_of_them),
             ("losses (0, 1), epsilon 100", two, 100.0, few),
@@ -74,62 +144,60 @@ def counterexample(plan: Plan) -> Panels:
     }
 
 
-def switches(plan: Plan) -> Panels:
+def switches(asked: Sizes) -> Panels:
     """Lazy agents on halving, with many replicas."""
     lazy: dict[str, Family] = {
         **_some("sparse vector"),
         "lazy leader, no privacy": lambda epsilon, delta: FollowTheLeader(lazy=True),
     }
-    run = partial(_run, plan, replicas=plan.audited)
     panels = {}
-    for d in plan.stages:
+    for d in asked.stages:
         kwargs = {"kind": "halving", "n_actions": d, "shared_table": True}
-        point = (Problem(f"halving-{d}", "Experts", kwargs), plan.users, 1.0)
+        point = (Problem(f"halving-{d}", "Experts", kwargs), asked.users)
         panels[f"{d} experts"] = {
-            label: [run(label, family(1.0, plan.delta), *point)] for label, family in lazy.items()
+            label: [_run(label, family(1.0, asked.delta), *point)] for label, family in lazy.items()
         }
     return panels
 
 
-def tails(plan: Plan) -> Panels:
+def tails(asked: Sizes) -> Panels:
     """Everybody on the lower bound's instance, with many replicas."""
-    run = partial(_run, plan, replicas=plan.audited)
     panels = {}
-    for d, epsilon in plan.tails:
+    for d, epsilon in asked.tails:
         kwargs = {"kind": "lower-bound", "n_actions": d, "epsilon": epsilon}
-        point = (Problem(f"tail-{d}-{epsilon:g}", "Experts", kwargs), 100, epsilon)
-        lines = {label: [run(label, f(epsilon, plan.delta), *point)] for label, f in _EVERY.items()}
-        lines |= {label: [run(label, config, *point)] for label, config in PUBLIC.items()}
+        point = (Problem(f"tail-{d}-{epsilon:g}", "Experts", kwargs), 100)
+        lines = {
+            label: [_run(label, f(epsilon, asked.delta), *point)] for label, f in _EVERY.items()
+        }
+        lines |= {label: [_run(label, config, *point)] for label, config in PUBLIC.items()}
         panels[f"{d} experts, epsilon {epsilon:g}"] = lines
     return panels
 
 
-def points(plan: Plan) -> Panels:
+def points(asked: Sizes) -> Panels:
     """DP-FTRL over T: where its bound holds, where it does not, and beside experts on a line."""
     smooth = Problem("realizable-squared", "OnlineConvex", _named("realizable-squared", 2))
     ramps = Problem("ramps-1", "OnlineConvex", {"loss": "ramp", "dim": 1, "gap": 1.0, "size": 0.3})
-    run, delta = partial(_run, plan), plan.delta
+    delta = asked.delta
     dumb: dict[str, AgentConfig] = {"uniform play": Uniform(), "centre": Centre()}
 
-    def lines(problem: Problem, epsilon: float, agents: Mapping[str, AgentConfig]) -> Lines:
+    def lines(problem: Problem, agents: Mapping[str, AgentConfig]) -> Lines:
         return {
-            label: [run(label, config, problem, T, epsilon) for T in plan.horizons]
+            label: [_run(label, config, problem, T) for T in asked.horizons]
             for label, config in agents.items()
         }
 
-    false: dict[str, Sequence[Run]] = {}
+    false: dict[str, Sequence[Configuration]] = {}
     for dim in (10, 50):
         problem = Problem(f"linear-{dim}", "OnlineConvex", _named("p-lin", dim))
         label = f"DP-FTRL, printed lambda, {dim} dimensions"
         false[label] = [
-            run(label, DPFTRL(tuning=_printed(T, dim, delta)), problem, T, 1.0)
-            for T in plan.horizons
+            _run(label, DPFTRL(tuning=_printed(T, dim, delta)), problem, T) for T in asked.horizons
         ]
-    false |= lines(problem, 1.0, {"centre": Centre()})
+    false |= lines(problem, {"centre": Centre()})
     return {
         "smooth losses, epsilon 1": lines(
             smooth,
-            1.0,
             {
                 "DP-FTRL, paper": DPFTRL(tuning="paper"),
                 "DP-FTRL, certified": DPFTRL(tuning="certified"),
@@ -140,7 +208,6 @@ def points(plan: Plan) -> Panels:
         "1 - <x, e>, epsilon 1": false,
         "ramps on a line, epsilon 10": lines(
             ramps,
-            10.0,
             {
                 "points as experts": BallExperts(epsilon=10.0),
                 "DP-FTRL, general": DPFTRL(epsilon=10.0, tuning="general"),
@@ -159,12 +226,12 @@ def _printed(horizon: int, dim: int, delta: float) -> float:
     return 32 / horizon + (dim * log(horizon) * log(1 / delta)) ** (1 / 3)
 
 
-def policies(plan: Plan) -> Panels:
+def policies(asked: Sizes) -> Panels:
     """Rankers as experts, against epsilon: users who mean what they click, and whims."""
     panels = {}
     for whims in (0.0, 0.05):
-        best = 0.8 * whims * plan.users  # a whim is not the best ranker's first 4 times of 5
-        kwargs = {"kind": "policies", "n_actions": plan.rankers, "best_loss": whims}
+        best = 0.8 * whims * asked.users  # a whim is not the best ranker's first 4 times of 5
+        kwargs = {"kind": "policies", "n_actions": asked.rankers, "best_loss": whims}
         problem = Problem(f"rankers-{whims:g}", "Experts", kwargs)
         families = {
             "sparse vector": _told(SparseVectorExperts, best),
@@ -172,9 +239,9 @@ def policies(plan: Plan) -> Panels:
             "dartboard, delta": _told(ShrinkingDartboard, best, private=True),
             **_some("sparse vector, L* unknown", "a draw a round, delta"),
         }
-        points = [(problem, plan.users, epsilon) for epsilon in plan.epsilons]
+        points = [(problem, asked.users, epsilon) for epsilon in asked.epsilons]
         title = f"{whims:.0%} of users click at random"
-        panels[title] = _lines(plan, points, families, ("uniform play", "Hedge", "leader"))
+        panels[title] = _lines(asked, points, families, ("uniform play", "Hedge", "leader"))
     return panels
 
 
@@ -193,38 +260,21 @@ def _told(kind: Any, best: float, *, private: bool = False) -> Family:
 
 
 def _lines(
-    plan: Plan,
+    asked: Sizes,
     points: Sequence[tuple[Problem, int, float]],
     families: Mapping[str, Family],
     public: Sequence[str] = tuple(PUBLIC),
 ) -> Lines:
-    """The families, and some public agents, at (problem, T, epsilon)."""
+    """The families at (problem, T, epsilon), and some public agents at (problem, T)."""
     lines = {
-        label: [_run(plan, label, family(at[2], plan.delta), *at) for at in points]
+        label: [_run(label, family(e, asked.delta), problem, T) for problem, T, e in points]
         for label, family in families.items()
     }
-    for label in public:
-        lines[label] = [
-            _run(plan, label, PUBLIC[label], problem, T, inf) for problem, T, _ in points
-        ]
-    return lines
+    places = {(problem.name, T): (problem, T) for problem, T, _ in points}.values()
+    return lines | {label: [_run(label, PUBLIC[label], *at) for at in places] for label in public}
 
 
-def _run(
-    plan: Plan,
-    label: str,
-    config: AgentConfig,
-    problem: Problem,
-    horizon: int,
-    epsilon: float,
-    replicas: int | None = None,
-) -> Run:
-    return Run(
-        problem=problem,
-        agent=label,
-        config=config,
-        horizon=horizon,
-        epsilon=epsilon,
-        replicas=replicas or plan.replicas,
-        seed=plan.seed,
-    )
+def _run(label: str, config: AgentConfig, problem: Problem, horizon: int) -> LastRound:
+    name, environment, arguments = problem
+    setup = setup_of(environment, arguments, horizon=horizon, label=name)
+    return LastRound(setup, label, config)
