@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpbandit.agents import DPHDB, DPUCB, LinUCB, SparseVectorExperts
+from dpbandit.agents import DPHDB, DPUCB, DPHDBChoices, LinUCB, SparseVectorExperts
 from dpbandit.agents.contextual.optimism import BatchedUCB
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
@@ -70,8 +70,8 @@ def test_broken_agents_are_caught(config, sentence):
 
 
 def test_a_mechanism_that_is_no_sum_needs_a_test_of_its_own(monkeypatch):
-    monkeypatch.setattr("dpbandit.agents.contextual.dp_hdb.NoisyVertex", HalfTheNoise)
-    config = DPHDB(selection="laplace")
+    monkeypatch.setattr("dpbandit.agents.contextual.dp_hdb_choices.NoisyVertex", HalfTheNoise)
+    config = DPHDBChoices()
     with pytest.raises(AssertionError, match="tested= to name HalfTheNoise"):
         check_agent(config, SHARED)
     assert "admission: " in check_agent(config, SHARED, tested=(HalfTheNoise,))[-1]
