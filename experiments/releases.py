@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +11,13 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, whole
 from dpbandit.base.random_streams import Seed, Streams
 from dpbandit.envs.streams.problems import StreamProblem
+from dpbandit.results.runs import AgentRun
+from dpbandit.running.compare import as_run
 from dpbandit.running.environments import problem_maker
-from dpbandit.running.loop import play
+from dpbandit.running.loop import Log, play
 from dpbandit.specs.protocols import Agent, AgentConfig, Hindsight, Spec
+from dpbandit.studies import Configuration
+from dpbandit.studies.configuration import certificate_of
 
 TEST_USERS = 10_000
 
@@ -27,6 +31,8 @@ class Release(NamedTuple):
     """F(theta), exact or as near as the problem knows it, (R,)"""
     seconds: float
     """that all of them took, users and tests included, but not the setting up"""
+    log: Log
+    """of the last round"""
 
 
 def stream_problem(
@@ -66,10 +72,10 @@ def release(
             f"Expected an agent that learns, got one that asks for the answer: {config}."
         )
     seen, start = _Watched(config), time.process_time()
-    play(problem, seen, seeds, marks=np.array([users]), advance=advance)
+    log = play(problem, seen, seeds, marks=np.array([users]), advance=advance)
     seconds = time.process_time() - start
     theta = seen.agents[-1].act(problem.context())
-    return Release(problem.suboptimality(theta, TEST_USERS), problem.risk(theta), seconds)
+    return Release(problem.suboptimality(theta, TEST_USERS), problem.risk(theta), seconds, log)
 
 
 @dataclass(frozen=True)
@@ -82,3 +88,26 @@ class _Watched:
     def make(self, spec: Spec, streams: Streams) -> Agent:
         self.agents.append(self.config.make(spec, streams))
         return self.agents[-1]
+
+
+class ReleaseConfiguration(Configuration):
+    """An agent on a stream, and the point it releases after `horizon` users."""
+
+    def problem(self) -> StreamProblem:
+        """As `config` is told of it, see `stream_problem`."""
+        setup = self.setup
+        return stream_problem(setup.environment, setup.env_kwargs, self.config, users=setup.horizon)
+
+    def play(
+        self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
+    ) -> AgentRun:
+        """The log of the last round; measures "suboptimality", "risk" and "seconds", its share."""
+        seeds = [(self.setup.seed, r) for r in range(first, last)]
+        proof = certificate_of(self)
+        found = release(
+            self.problem(), self.config, seeds, users=self.setup.horizon, advance=advance
+        )
+        run = as_run(self.setup, self.name, self.config, proof, [found.log], first=first)
+        share = np.full(len(seeds), found.seconds / len(seeds))
+        measures = {"suboptimality": found.suboptimality, "risk": found.risk, "seconds": share}
+        return replace(run, measures=measures)

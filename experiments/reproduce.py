@@ -2,30 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from functools import partial
 from math import hypot, inf, isnan
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
 from dpbandit.agents import AGENTS
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import MOST_ACTIONS, MOST_REPLICAS, MOST_ROUNDS, InputError, one_of, whole
-from dpbandit.base.progress import Progress
-from dpbandit.base.random_streams import Seed
+from dpbandit.base.inputs import MOST_ACTIONS, MOST_ROUNDS, InputError, one_of, whole
 from dpbandit.experiments.case import Case, Reference
 from dpbandit.experiments.cases import CASES
-from dpbandit.experiments.releases import release, stream_problem
-from dpbandit.privacy.certificate import Certificate
-from dpbandit.results.marks import log_marks
+from dpbandit.experiments.releases import ReleaseConfiguration
 from dpbandit.results.runs import describe, standard_error
-from dpbandit.running.baselines import play_any
-from dpbandit.running.certify import certify
-from dpbandit.running.compare import replicas_at_once
-from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import AgentConfig
+from dpbandit.studies import Configuration, play_all, setup_of
 
 _LETTERS = {"K": ("n_actions",), "d": ("dim", "n_actions"), "k": ("dim",), "T": ("horizon",)}
 """What papers call them; of several names the first that the problem has."""
@@ -62,10 +52,13 @@ def reproduce(
     horizon = settings.pop("horizon", horizon)
     whole("horizon", horizon, 1, MOST_ROUNDS)
     config, env_kwargs = _set_up(case, agent, settings, horizon)
-    job = _Job(case.environment_of(agent), env_kwargs, agent, config, horizon, replicas, seed)
-    measure = _suboptimality if case.measure == "suboptimality" else _regret
-    found = measure(job, progress)
-    mean, se = float(found.values.mean()), standard_error(found.values)
+    whole("seed", seed, 0, 2**32 - 1)
+    setup = setup_of(case.environment_of(agent), env_kwargs, horizon=horizon, seed=seed)
+    released = case.measure == "suboptimality"
+    kind = ReleaseConfiguration if released else Configuration
+    run = play_all(kind(setup, agent, config), replicas, progress=progress)
+    values = run.measures["suboptimality"] if released else run.regret[-1]
+    mean, se = float(values.mean()), standard_error(values)
     reference = _reference(case, agent, config, env_kwargs, horizon)
     z = None
     if reference is not None and not isnan(se):  # there is more than one replica
@@ -80,61 +73,13 @@ def reproduce(
         "measure": case.measure,
         "mean": mean,
         "se": se,
-        "seconds": found.seconds,
-        "certified_epsilon": found.proof.epsilon,
-        "notion": found.proof.notion,
+        "seconds": float(run.measures["seconds"].sum()) if released else run.seconds,
+        "certified_epsilon": run.certificate.epsilon,
+        "notion": run.certificate.notion,
         "reference": None if reference is None else {"mean": reference.mean, "se": reference.se},
         "z": z,
-        "least": None if case.least is None else case.least(found.proof, env_kwargs),
+        "least": None if case.least is None else case.least(run.certificate, env_kwargs),
     }
-
-
-class _Job(NamedTuple):
-    environment: str
-    env_kwargs: Mapping[str, Any]
-    agent: str
-    config: AgentConfig
-    horizon: int
-    replicas: int
-    seed: int
-
-    @property
-    def seeds(self) -> list[Seed]:
-        """One for each replica."""
-        whole("replicas", self.replicas, 1, MOST_REPLICAS)
-        whole("seed", self.seed, 0, 2**32 - 1)
-        return [(self.seed, r) for r in range(self.replicas)]
-
-
-class _Found(NamedTuple):
-    values: Floats
-    """of what is measured, (R,)"""
-    seconds: float
-    proof: Certificate
-
-
-def _regret(job: _Job, progress: bool) -> _Found:
-    """As in `compare`, without its baselines, which take as long again."""
-    make = partial(problem_maker(job.environment), **job.env_kwargs, horizon=job.horizon)
-    spec, marks, seeds = make().spec, log_marks(job.horizon), job.seeds
-    proof, size, logs = certify(job.config, spec, accountants=False), replicas_at_once(spec), []
-    with Progress(job.horizon * job.replicas, shown=progress) as bar:
-        for first in range(0, job.replicas, size):
-            some = seeds[first : first + size]
-            bar.working_on(job.agent, rate=len(some))
-            logs.append(play_any(make(), job.config, some, marks=marks, advance=bar.advance))
-    values = np.concatenate([log.regret[-1] for log in logs])
-    return _Found(values, sum(log.seconds for log in logs), proof)
-
-
-def _suboptimality(job: _Job, progress: bool) -> _Found:
-    seeds = job.seeds
-    problem = stream_problem(job.environment, job.env_kwargs, job.config, users=job.horizon)
-    proof = certify(job.config, problem.spec, accountants=False)
-    with Progress(job.horizon * job.replicas, shown=progress) as bar:
-        bar.working_on(job.agent, rate=job.replicas)
-        found = release(problem, job.config, seeds, users=job.horizon, advance=bar.advance)
-    return _Found(found.suboptimality, found.seconds, proof)
 
 
 def _distance(gap: float, se: float) -> float:

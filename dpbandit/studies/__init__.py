@@ -3,7 +3,7 @@
 from dpbandit.studies.configuration import Configuration, Study, setup_of
 from dpbandit.studies.file import Sweep
 from dpbandit.studies.plan import plan
-from dpbandit.studies.run import Swept, run_sweep
+from dpbandit.studies.run import Swept, play_all, run_sweep
 from dpbandit.studies.workers import BACKENDS
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Sweep",
     "Swept",
     "plan",
+    "play_all",
     "run_sweep",
     "setup_of",
 ]

@@ -1,6 +1,6 @@
 """What a run is a run of: one agent on one problem; and a study, a list of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -52,11 +52,17 @@ class Configuration:
         """A new problem, as it is before the first round."""
         return problem_maker(self.setup.environment)(**self.setup.env_kwargs)
 
-    def play(self, first: int, last: int) -> AgentRun:
-        """Replicas `first` to `last` - 1: depends on nothing but the configuration and them."""
+    def play(
+        self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
+    ) -> AgentRun:
+        """Replicas `first` to `last` - 1: depends on nothing but the configuration and them.
+
+        `advance` is called with the rounds done since it was called last.
+        """
         setup, proof = self.setup, certificate_of(self)
         seeds = [(setup.seed, r) for r in range(first, last)]
-        log = play_any(self.problem(), self.config, seeds, marks=self.marks)
+        how: dict[str, Any] = {"marks": self.marks, "advance": advance}
+        log = play_any(self.problem(), self.config, seeds, **how)
         return as_run(setup, self.name, self.config, proof, [log], first=first)
 
 

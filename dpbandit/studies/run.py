@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dpbandit.base.files import write_json
-from dpbandit.base.inputs import MOST_JOBS, InputError, one_of, whole
+from dpbandit.base.inputs import MOST_JOBS, MOST_REPLICAS, InputError, one_of, whole
 from dpbandit.base.progress import Progress
 from dpbandit.base.provenance import cpu_of, provenance
 from dpbandit.results.layout import FORMAT, block_files, check_places, plan_file
 from dpbandit.results.planned import Damaged, planned
-from dpbandit.results.runs import AgentRun
+from dpbandit.results.runs import AgentRun, merged
 from dpbandit.running.compare import replicas_at_once
 from dpbandit.studies.audits import audits_of, missing_audits, run_audit, write_audit
 from dpbandit.studies.configuration import Configuration, Study
@@ -122,6 +122,17 @@ def run_sweep(
     found.check_files(folder)
     total = len(keys) * study.replicas
     return Swept(folder, len(keys), missing, total - missing, found)
+
+
+def play_all(one: Configuration, replicas: int, *, progress: bool = True) -> AgentRun:
+    """All replicas of a configuration, here and now, block after block; nothing is kept."""
+    whole("replicas", replicas, 1, MOST_REPLICAS)
+    size, parts = replicas_at_once(one.problem().spec), []
+    with Progress(one.setup.horizon * replicas, shown=progress) as bar:
+        for first, last in consecutive(range(replicas), size):
+            bar.working_on(one.name, rate=last - first)
+            parts.append(one.play(first, last, bar.advance))
+    return merged(parts)
 
 
 def _document(study: Study, keys: Sequence[str], audits: Sequence[str]) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpbandit.base.files import write_atomically
-from dpbandit.experiments.panels import curve, draw, legend_beside
 from dpbandit.experiments.sgd.printed import Row
 from dpbandit.experiments.sgd.study import Entry, Findings
+from dpbandit.results.drawing import legend_beside, line, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,21 +33,17 @@ def figures(findings: Findings, out: Path) -> list[Path]:
 
 
 def _sensitivity(findings: Findings, path: Path) -> None:
-    panels = list(findings.sensitivity.items())
-
-    def panel(axes: "Axes", place: int) -> None:
-        _, found = panels[place]
-        for look, (label, runs) in enumerate(found.items()):
-            curve(axes, look, label, list(runs), [run.suboptimality for run in runs.values()])
-        axes.set_yscale("log")
-        axes.set_xlabel("step scale c")
-        axes.set_ylabel("SubOpt")
-        if place == len(panels) - 1:
-            legend_beside(axes)
-
-    titles = [f"p = {at.p:g}, d = {at.dim}, T = {at.users:,}" for at, _ in panels]
+    found = findings.sensitivity
+    titles = [f"p = {at.p:g}, d = {at.dim}, T = {at.users:,}" for at in found]
     heading = f"SubOpt against the step scale\n{_bands(findings)}"
-    draw(path, titles, panel, heading=heading, size=_SIZE)
+    with panels(path, titles, heading=heading, size=_SIZE) as row:
+        for axes, lines in zip(row, found.values(), strict=True):
+            for look, (label, runs) in enumerate(lines.items()):
+                line(axes, list(runs), [run.suboptimality for run in runs.values()], label, look)
+            axes.set_yscale("log")
+            axes.set_xlabel("step scale c")
+            axes.set_ylabel("SubOpt")
+        legend_beside(axes)
 
 
 def _time(findings: Findings, path: Path) -> None:
@@ -90,31 +86,30 @@ def _over(
     dim = max(row.problem.dim for row in rows)
     orders = sorted({row.problem.p for row in rows})
 
-    def panel(axes: "Axes", place: int) -> None:
-        shown = [row for row in rows if row.problem[:2] == (orders[place], dim)]
-        lines = {k: v for k, v in _series(findings, shown).items() if k not in but}
-        for look, (label, entries) in enumerate(lines.items()):
-            values = [entry.found.suboptimality for entry in entries]
-            curve(axes, look, label, where(entries), values)
-        for shade, algorithm in enumerate(algorithms):
-            same = findings.of(algorithm)
-            _as_printed(
-                axes,
-                [row for row in same if row.problem[:2] == (orders[place], dim)],
-                where_printed,
-                label=f"{algorithm}, {_PRINTED}",
-                gray=str(0.45 * shade),
-            )
-        axes.set_xscale("log")
-        axes.xaxis.set_minor_formatter("")
-        axes.set_yscale("log")
-        axes.set_xlabel(xlabel)
-        axes.set_ylabel("SubOpt")
-        if place == len(orders) - 1:
-            legend_beside(axes)
-
     titles = [f"p = {p:g}, d = {dim}" for p in orders]
-    draw(path, titles, panel, heading=f"{heading}\n{_sample(findings)}", size=_SIZE)
+    heading = f"{heading}\n{_sample(findings)}"
+    with panels(path, titles, heading=heading, size=_SIZE) as panes:
+        for axes, order in zip(panes, orders, strict=True):
+            shown = [row for row in rows if row.problem[:2] == (order, dim)]
+            lines = {k: v for k, v in _series(findings, shown).items() if k not in but}
+            for look, (label, entries) in enumerate(lines.items()):
+                values = [entry.found.suboptimality for entry in entries]
+                line(axes, where(entries), values, label, look)
+            for shade, algorithm in enumerate(algorithms):
+                same = findings.of(algorithm)
+                _as_printed(
+                    axes,
+                    [row for row in same if row.problem[:2] == (order, dim)],
+                    where_printed,
+                    label=f"{algorithm}, {_PRINTED}",
+                    gray=str(0.45 * shade),
+                )
+            axes.set_xscale("log")
+            axes.xaxis.set_minor_formatter("")
+            axes.set_yscale("log")
+            axes.set_xlabel(xlabel)
+            axes.set_ylabel("SubOpt")
+        legend_beside(axes)
 
 
 def _series(findings: Findings, rows: Sequence[Row]) -> Mapping[str, list[Entry]]:
@@ -155,4 +150,4 @@ def _sample(findings: Findings) -> str:
 
 
 def _bands(findings: Findings) -> str:
-    return f"mean of {findings.plan.replicas} replicas, 95 % bands"
+    return f"mean of {findings.plan.replicas} replicas, 95 % intervals"

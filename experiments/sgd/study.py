@@ -15,7 +15,7 @@ from dpbandit.domains import LpBall
 from dpbandit.experiments.sgd.printed import Problem, Row, chosen_rows, rows
 from dpbandit.experiments.sgd.readings import READINGS, STATED, Line, lines, varied_lines
 from dpbandit.experiments.sgd.references import REFERENCES, Measured
-from dpbandit.experiments.sgd.runs import Found, cell_of, run_releases
+from dpbandit.experiments.sgd.runs import Found, on, run_releases
 from dpbandit.losses import LinearRegression
 from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
 from dpbandit.results.runs import standard_error
@@ -167,22 +167,20 @@ class Findings:
 
 
 def study(plan: Plan, out: Path, *, progress: bool = True) -> Findings:
-    """Run what is missing below `out`/cells, and write `out`/summary.csv."""
+    """Run what is missing in the folder `out`, and write `out`/summary.csv."""
     asked = [(row, line) for row in plan.rows for line in lines(row, plan.readings)]
     varied = {problem: varied_lines(problem) for problem in plan.scales_at}
     wanted = [(row.problem, line) for row, line in asked]
     wanted += [(problem, line) for problem, some in varied.items() for line in some]
-    cells = {
-        _name(problem, line, scale): cell_of(
-            problem, config, replicas=plan.replicas, seed=plan.seed
-        )
+    runs = {
+        f"{problem}, {_name(line, scale)}": on(problem, _name(line, scale), config, seed=plan.seed)
         for problem, line in wanted
         for scale, config in line.configs.items()
     }
-    found = run_releases(cells, out / "cells", progress=progress)
+    found = run_releases(runs, out, replicas=plan.replicas, progress=progress)
 
     def tried(problem: Problem, line: Line) -> dict[float, Found]:
-        return {scale: found[_name(problem, line, scale)] for scale in line.configs}
+        return {scale: found[f"{problem}, {_name(line, scale)}"] for scale in line.configs}
 
     findings = Findings(
         plan,
@@ -201,7 +199,6 @@ def _entry(row: Row, line: Line, tried: Mapping[float, Found]) -> Entry:
     return Entry(row, line, best, tried[best], tried)
 
 
-def _name(problem: Problem, line: Line, scale: float) -> str:
-    """Of a cell's file."""
-    words = f"{line.label} {scale:g}" if len(line.configs) > 1 else line.label
-    return f"{problem}/{words.replace(', ', '-').replace(' ', '-')}"
+def _name(line: Line, scale: float) -> str:
+    """Of its run."""
+    return f"{line.label} {scale:g}" if len(line.configs) > 1 else line.label

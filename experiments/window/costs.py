@@ -8,7 +8,7 @@ certified radius asks for.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
@@ -40,14 +40,17 @@ COUNTED = ("projections", "minimisations")
 class TimedConfiguration(LastRound):
     """On an OnlineConvex with a `domain`: one replica at a time, its rounds timed and counted."""
 
-    def play(self, first: int, last: int) -> AgentRun:
+    def play(
+        self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
+    ) -> AgentRun:
         """Measures what a round takes: "seconds", "projections" and "minimisations"."""
         setup = self.setup
         counted, calls = counting(setup.env_kwargs["domain"])
         problem = problem_maker(setup.environment)(**{**setup.env_kwargs, "domain": counted})
         timed, logs = _Timed(self.config, calls), []
         for replica in range(first, last):
-            logs.append(play(problem, timed, [(setup.seed, replica)], marks=self.marks))
+            seeds = [(setup.seed, replica)]
+            logs.append(play(problem, timed, seeds, marks=self.marks, advance=advance))
         run = as_run(setup, self.name, self.config, certificate_of(self), logs, first=first)
         steps = max(1, setup.horizon - 1)  # what the last round tells reaches no point
         spent = [{"seconds": agent.seconds, **agent.spent} for agent in timed.agents]

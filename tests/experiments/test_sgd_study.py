@@ -8,22 +8,22 @@ from math import hypot, inf, isnan, sqrt
 import numpy as np
 import pandas as pd
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from dpbandit import InputError, cli
+from dpbandit import InputError, Results, cli
 from dpbandit.agents import DPTOFW, BestFixed, LeastSquares, LocalisedTOFW
 from dpbandit.experiments.releases import release, stream_problem
 from dpbandit.experiments.sgd import __main__ as command
-from dpbandit.experiments.sgd import readings, runs
+from dpbandit.experiments.sgd import readings
 from dpbandit.experiments.sgd.printed import Problem, chosen_rows, rows
 from dpbandit.experiments.sgd.readings import COMPETITORS, LOCALISED, READINGS, Line, lines
-from dpbandit.experiments.sgd.runs import Found, cell_of, run_releases
+from dpbandit.experiments.sgd.runs import Found, on, run_releases
 from dpbandit.experiments.sgd.study import Entry, Plan, study
 from dpbandit.privacy.accounting.ledger import no_data
 from dpbandit.privacy.sums.prefix_sums import leaves
 from dpbandit.running.certify import certify
 from dpbandit.specs.feature_moments import second_moment
+from dpbandit.studies import play_all
+from tests.experiments.runs import run_command
 
 SMALL = Problem(1.5, 5, 1000)
 STREAM = ("dpbandit/StreamingRegression-v0", {"p": 1.5, "dim": 5})
@@ -214,14 +214,14 @@ def test_what_is_no_stream_is_refused():
         release(stream_problem(*STREAM, DPTOFW(), users=10), BestFixed(), [0], users=10)
 
 
-def test_replicas_do_not_depend_on_who_runs_beside_them(tmp_path, monkeypatch):
-    cells = {"a": replace(cell_of(SMALL, DPTOFW(delta=1e-3), replicas=3, seed=1), horizon=40)}
-    together = run_releases(cells, tmp_path / "one", progress=False)["a"]
-    monkeypatch.setattr(runs, "_AT_ONCE", 2)
-    apart = run_releases(cells, tmp_path / "two", progress=False)["a"]
-    np.testing.assert_array_equal(together.suboptimality, apart.suboptimality)
-    np.testing.assert_array_equal(together.risk, apart.risk)
-    assert together.epsilon == apart.epsilon == pytest.approx(1)
+def test_replicas_do_not_depend_on_who_runs_beside_them(monkeypatch):
+    one = on(SMALL._replace(users=40), "a", DPTOFW(delta=1e-3), seed=1)
+    together = play_all(one, 3, progress=False)
+    monkeypatch.setattr("dpbandit.studies.run.replicas_at_once", lambda spec: 2)
+    apart = play_all(one, 3, progress=False)
+    for what in ("suboptimality", "risk"):
+        np.testing.assert_array_equal(together.measures[what], apart.measures[what])
+    assert together.certificate.epsilon == apart.certificate.epsilon == pytest.approx(1)
 
 
 # The study
@@ -262,8 +262,6 @@ def test_the_program_did_not_clip():
 
 def quick(folder):
     """The command, as documented, on a tiny plan."""
-    app = typer.Typer()
-    app.command()(command.main)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "QUICK", TINY)
         patch.setattr(readings, "_BATCH_SCALES", (0.1,))
@@ -271,7 +269,7 @@ def quick(folder):
         patch.setattr(readings, "_MORE_SCALES", (0.4,))
         patch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
         patch.setenv("COLUMNS", "300")
-        done = CliRunner().invoke(app, ["--quick", "--out", str(folder)])
+        done = run_command(command.main, "--quick", "--out", folder)
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -292,9 +290,9 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkey
     assert set(table["row"]) == {1, 2, 3}
     assert (table["suboptimality_se"] > 0).all()
     assert not list(folder.rglob(".*"))  # nothing half written
-    monkeypatch.setattr(runs, "_run", None)  # would not be callable
-    monkeypatch.setattr(command, "figures", lambda findings, out: sorted(images.values()))
-    assert sorted(quick(folder).splitlines()) == sorted(printed.splitlines())
+    monkeypatch.setattr("dpbandit.experiments.releases.play", None)  # would not be callable
+    monkeypatch.setattr(command, "figures", lambda findings, out: images.values())
+    assert set(quick(folder).splitlines()) <= set(printed.splitlines())
     pd.testing.assert_frame_equal(pd.read_csv(folder / "summary.csv"), table)
 
 
@@ -303,12 +301,9 @@ def test_the_best_step_scale_counts_and_cells_are_shared(written):
     noisy-sgd stand in two tables and are run once."""
     folder, _ = written
     table = pd.read_csv(folder / "summary.csv").set_index(["row", "line"])
-    files = {path.stem: path for path in (folder / "cells" / str(SMALL)).glob("*.parquet")}
+    runs = {run.name: run for run in Results.load(folder).where(problem="p = 1.5, d = 5").runs}
     for label in ("DP-TOFW, printed", "DP-TOFW, stated", "online Frank-Wolfe"):
-        stem = label.replace(", ", "-").replace(" ", "-")
-        means = {
-            c: pd.read_parquet(files[f"{stem}-{c}"])["suboptimality"].mean() for c in ("0.4", "1")
-        }
+        means = {c: runs[f"{label} {c}"].measures["suboptimality"].mean() for c in ("0.4", "1")}
         best = min(means, key=means.__getitem__)
         assert table.loc[(2, label), "suboptimality"] == pytest.approx(means[best])
         assert table.loc[(2, label), "scale"] == float(best)
@@ -316,7 +311,7 @@ def test_the_best_step_scale_counts_and_cells_are_shared(written):
     assert (
         table.loc[(1, "noisy-sfw"), "suboptimality"] == table.loc[(2, "noisy-sfw"), "suboptimality"]
     )
-    assert {name for name in files if "noisy-s" in name} == {"noisy-sfw", "noisy-sgd"}
+    assert {name for name in runs if "noisy-s" in name} == {"noisy-sfw", "noisy-sgd"}
 
 
 def test_tables_say_what_they_must(written):
@@ -337,12 +332,12 @@ def test_tables_say_what_they_must(written):
 
 
 def test_another_seed_is_run_anew(written, monkeypatch):
-    folder, _ = written
-    called = []
-    monkeypatch.setattr(runs, "_run", lambda name, cell, bar: called.append(name) or 1 / 0)
+    def none(*arguments, **more):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("dpbandit.experiments.releases.play", none)
     with pytest.raises(ZeroDivisionError):
-        study(replace(TINY, rows=chosen_rows("3"), seed=5), folder, progress=False)
-    assert len(called) == 1
+        study(replace(TINY, rows=chosen_rows("3"), seed=5), written[0], progress=False)
 
 
 # The command line
@@ -374,7 +369,8 @@ def test_the_command_measures_the_rows_chosen(run, tmp_path, monkeypatch):
     monkeypatch.setattr(readings, "_FRANK_WOLFE_SCALES", {1.5: (0.4,)})
     words = [*TABLE, "--rows", "2", "--reading", "public", "--replicas", "2"]
     code, printed, errors = run(*words, "--out", tmp_path / "out", "--json", tmp_path / "x.json")
-    assert (code, errors) == (0, "")
+    assert code == 0
+    assert all(" of 4 replicas: " in line for line in errors.splitlines())  # progress in a log
     records = json.loads((tmp_path / "x.json").read_text())
     assert [record["line"] for record in records] == ["online Frank-Wolfe", "least squares"]
     assert {record["certified_epsilon"] for record in records} == {"inf"}
@@ -430,9 +426,9 @@ def test_the_case_measures_suboptimality_at_delta_one_over_users(run, tmp_path):
     assert "sco/linear dp-tofw: suboptimality" in printed
     record = json.loads((tmp_path / "x.json").read_text())
     assert (record["measure"], record["config"]["delta"]) == ("suboptimality", 1 / 50)
-    cells = {"a": cell_of(Problem(1.5, 5, 50), DPTOFW(delta=1 / 50), replicas=3, seed=0)}
-    own = run_releases(cells, tmp_path / "cells", progress=False)["a"]
-    assert record["mean"] == own.suboptimality.mean()
+    own = {"a": on(Problem(1.5, 5, 50), "a", DPTOFW(delta=1 / 50), seed=0)}
+    found = run_releases(own, tmp_path / "runs", replicas=3, progress=False)["a"]
+    assert record["mean"] == found.suboptimality.mean()
     assert run(*words, "--delta", "0.25", "--replicas", "2", "--json", tmp_path / "y.json")[0] == 0
     assert json.loads((tmp_path / "y.json").read_text())["config"]["delta"] == 0.25
 
