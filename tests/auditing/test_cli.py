@@ -49,14 +49,15 @@ def test_one_agent_with_report_and_plot(run, tmp_path):
 
 
 def test_all_private_agents_in_one_table(run, monkeypatch, tmp_path):
-    few = {name: AGENTS[name] for name in ("uniform", "linucb", "dp-ucb", "dp-hdb")}
+    private = ["shariff-sheffet-ucb", "dp-hdb-choices"]
+    few = {name: AGENTS[name] for name in ("uniform", "linucb", *private)}
     monkeypatch.setattr(audit_command, "AGENTS", few)
     code, out, _ = run("audit", "--all", "--runs", 400, "--out", tmp_path / "all.json")
     assert code == 0
     assert out.count("not refuted") == out.count("over-noised") == 2
     reports = json.loads((tmp_path / "all.json").read_text())
-    assert list(reports)[::2] == ["dp-ucb", "dp-hdb"]
-    assert reports["dp-ucb"]["failure"] == 0.0125
+    assert list(reports)[::2] == private
+    assert reports["dp-hdb-choices"]["failure"] == 0.0125
 
 
 def test_agents_that_cannot_meet_the_target_are_named(run, monkeypatch):
