@@ -87,6 +87,20 @@ def test_every_loss_names_the_remedy(error, sentence):
     assert "\n" not in str(told.value)
 
 
+def test_results_that_never_come_are_a_loss(monkeypatch):
+    """A Dask client that gives up its scheduler may end them as if all had come."""
+    monkeypatch.setattr("dpbandit.studies.workers.Parallel", lambda **_: lambda tasks: some(1))
+
+    def some(results):
+        yield from range(results)
+
+    with workers("threading", 1, None) as run:
+        done = run(int, [(), ()])
+        assert next(done) == 0
+        with pytest.raises(InputError, match=r"cluster was lost.* --resume"):
+            next(done)
+
+
 def test_what_a_task_raises_is_no_loss():
     def wrong():
         raise ZeroDivisionError
