@@ -22,7 +22,8 @@ class Uniform:
 
     Arms, experts, prices, or uniform points of a convex domain.
 
-    Guarantee. Epsilon 0: no user's data is looked at.
+    Guarantee:
+        Epsilon 0: no user's data is looked at.
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/OJPricing-v0", {}, horizon=200, replicas=2, progress=False)
@@ -57,7 +58,8 @@ class BestFixed(Hindsight):
     An oracle: it is told which one action has the largest expected total over the users it is
     about to meet. Learning agents that do not beat it have learned nothing from contexts.
 
-    Guarantee. None.
+    Guarantee:
+        None.
     """
 
     def with_answer(self, action: npt.NDArray[Any]) -> AgentConfig:

@@ -33,6 +33,7 @@ autodoc_default_options = {"members": True, "undoc-members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 napoleon_numpy_docstring = False
+napoleon_custom_sections = ["Guarantee", "Differs from the paper", "Code"]
 python_maximum_signature_line_length = 80
 toc_object_entries = False
 python_use_unqualified_type_names = True

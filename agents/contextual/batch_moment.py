@@ -27,13 +27,15 @@ class BatchMoment:
         play          argmax_a x . theta_a, theta from the weighted and thresholded releases;
                       the first batch, and ties, uniformly at random
 
-    **Code.** `MomentPlayer.act` (moments.py) plays, `MomentPlayer.update` weighs the releases,
-    `soft_threshold` (shrinkage.py) makes them sparse.
+    Code:
+        `MomentPlayer.act` (moments.py) plays, `MomentPlayer.update` weighs the releases,
+        `soft_threshold` (shrinkage.py) makes them sparse.
 
-    **Guarantee.** (epsilon, delta)-joint DP for replacing one user's round: she is in one release,
-    which she moves by at most 2 (`SignedDirections`), so the whole run is mu-GDP with mu = 2 /
-    sigma, whatever the horizon; contexts and rewards enter nowhere else, and weights, thresholds
-    and batches are public. The last batch is never released.
+    Guarantee:
+        (epsilon, delta)-joint DP for replacing one user's round: she is in one release, which she
+        moves by at most 2 (`SignedDirections`), so the whole run is mu-GDP with mu = 2 / sigma,
+        whatever the horizon; contexts and rewards enter nowhere else, and weights, thresholds and
+        batches are public. The last batch is never released.
 
     Defaults were found on the reference problem P1 (two and five arms, several epsilons).
 

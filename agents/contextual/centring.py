@@ -53,9 +53,10 @@ class PrivatelyCentred:
     than three standard deviations of its noise from 0, is the centre from then on. It is fixed
     before a user arrives to whom it is applied.
 
-    **Guarantee.** The inner agent is mu sqrt(0.96)-GDP for rewards that are a function of the
-    user's own and of releases; the sums of rewards, which a user moves by at most 2, are mu
-    sqrt(0.04)-GDP; together mu-GDP with the mu of (epsilon, delta), adaptively composed.
+    Guarantee:
+        The inner agent is mu sqrt(0.96)-GDP for rewards that are a function of the user's own and
+        of releases; the sums of rewards, which a user moves by at most 2, are mu sqrt(0.04)-GDP;
+        together mu-GDP with the mu of (epsilon, delta), adaptively composed.
 
     Args:
         config: the agent, with the whole target; it is made with a little less.

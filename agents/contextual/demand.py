@@ -111,10 +111,11 @@ class DemandPricing:
         InputError: an agent without scores, `features` that there are not, whatever `config`
         refuses.
 
-    Guarantee. That of the inner agent, whose ledger this is: if the inner agent is (epsilon,
-    delta)-joint DP for any actions, so is this one, because `rows` and `sold` are functions of one
-    user's round and of public facts, a changed user changes one inner round, and nothing is
-    remembered here but the number of rounds. Margins and prices are public.
+    Guarantee:
+        That of the inner agent, whose ledger this is: if the inner agent is (epsilon, delta)-joint
+        DP for any actions, so is this one, because `rows` and `sold` are functions of one user's
+        round and of public facts, a changed user changes one inner round, and nothing is remembered
+        here but the number of rounds. Margins and prices are public.
 
     >>> from dpbandit.agents import LinUCB
     >>> from dpbandit.envs import OJPricing

@@ -38,18 +38,21 @@ class DPHDB(FrankWolfeSettings):
     c_g is `gradient_clip`. The noise is that of BLT prefix sums over every arm's own steps, the
     least whose certificate meets the claim; arms that rest in the warm-up keep theirs.
 
-    **Code.** Steps 1 and 2 are `FrankWolfeAgent.act` (frank_wolfe_bandit.py) with `Schedule.pull`
-    (frank_wolfe.py), step 3 is `FrankWolfeAgent.update`, step 4 `FrankWolfe.move`.
+    Code:
+        Steps 1 and 2 are `FrankWolfeAgent.act` (frank_wolfe_bandit.py) with `Schedule.pull`
+        (frank_wolfe.py), step 3 is `FrankWolfeAgent.update`, step 4 `FrankWolfe.move`.
 
-    Guarantee. (epsilon, delta)-joint DP under continual observation for replacing one user's
-    round: step 2 reads the current user's context and writes nothing; step 3 is the only use of
-    (x, r), and all releases are mu-GDP with the mu of one arm: a user moves the sum of one.
-    Everybody else's action is post-processing. Without a step of every arm in every round, counters
-    would tell who got which arm.
+    Guarantee:
+        (epsilon, delta)-joint DP under continual observation for replacing one user's round: step 2
+        reads the current user's context and writes nothing; step 3 is the only use of (x, r), and
+        all releases are mu-GDP with the mu of one arm: a user moves the sum of one. Everybody
+        else's action is post-processing. Without a step of every arm in every round, counters would
+        tell who got which arm.
 
-    Differs from the paper. (1) A noisy sum in place of a noisy choice: 1.8 times less regret at d =
-    50, T = 10^4, epsilon 1, both clipped well. (2) The rest as in `DPHDBChoices`, with the exact
-    bound of a gradient.
+    Differs from the paper:
+        1. A noisy sum in place of a noisy choice: 1.8 times less regret at d = 50, T = 10^4,
+           epsilon 1, both clipped well.
+        2. The rest as in `DPHDBChoices`, with the exact bound of a gradient.
 
     >>> from dpbandit import certify
     >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=1000, context_order=inf)

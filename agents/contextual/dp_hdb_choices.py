@@ -34,15 +34,17 @@ class DPHDBChoices(FrankWolfeSettings):
               v = argmin <d_a, v> + noise over the 2d vertices +-R e_j, all that is released
               theta_a += c/(i+1) (v - theta_a)
 
-    **Code.** Steps 1 and 2 are `FrankWolfeAgent.act` (frank_wolfe_bandit.py) with `Schedule.pull`
-    (frank_wolfe.py), step 3 is `FrankWolfeAgent.update`, step 4 `FrankWolfe.move`.
+    Code:
+        Steps 1 and 2 are `FrankWolfeAgent.act` (frank_wolfe_bandit.py) with `Schedule.pull`
+        (frank_wolfe.py), step 3 is `FrankWolfeAgent.update`, step 4 `FrankWolfe.move`.
 
-    Guarantee. (epsilon, delta)-joint DP under continual observation for replacing one user's
-    round, with the epsilon of the certificate: step 2 reads the current user's context and writes
-    nothing; step 3 is the only use of (x, r), and vertices are released through one mechanism,
-    whose class proves that all arms together cost what one arm does. Everybody else's action is
-    post-processing. Without a step of every arm in every round, counters would tell who got which
-    arm.
+    Guarantee:
+        (epsilon, delta)-joint DP under continual observation for replacing one user's round, with
+        the epsilon of the certificate: step 2 reads the current user's context and writes nothing;
+        step 3 is the only use of (x, r), and vertices are released through one mechanism, whose
+        class proves that all arms together cost what one arm does. Everybody else's action is
+        post-processing. Without a step of every arm in every round, counters would tell who got
+        which arm.
 
     Fields left None follow the calibration:
 
@@ -53,14 +55,21 @@ class DPHDBChoices(FrankWolfeSettings):
         bound       printed: k = (beta D + L) / M           exact: k = 1.5 M R + B (identity link)
         warm_up     int(ln(d T) ln T / epsilon^2)           the same, at most T / 10 in all
 
-    Differs from the paper ("certified"; "paper" keeps 1-2). (1) Exact composition: 1.9 times less
-    Laplace noise, 3.4 times less with Gumbel noise at equal bounds. (2) The exact bound of a
-    gradient of the identity link. In both: (3) d_0 = 0 in the recursion, because starting with the
-    first gradient counts user 1 twice; (4) the arms' own counters weigh their gradients; (5)
-    warm-up data goes to the arm that was pulled (printed: to the next one); (6) x, r and the
-    residual are clipped; (7) ties go to the lowest index; (8) one step's noise (ln n = 0) and
-    epsilon > 5 are refused in "paper", the latter unless `beyond_validity`. The printed
-    `subset_gap` is stated for x . theta and used, as here, for zeta(x . theta).
+    Differs from the paper:
+        "certified"; "paper" keeps 1-2.
+
+        1. Exact composition: 1.9 times less Laplace noise, 3.4 times less with Gumbel noise at
+           equal bounds.
+        2. The exact bound of a gradient of the identity link.
+        3. In both: d_0 = 0 in the recursion, because starting with the first gradient counts user 1
+           twice.
+        4. the arms' own counters weigh their gradients.
+        5. warm-up data goes to the arm that was pulled (printed: to the next one).
+        6. x, r and the residual are clipped.
+        7. ties go to the lowest index.
+        8. one step's noise (ln n = 0) and epsilon > 5 are refused in "paper", the latter unless
+           `beyond_validity`. The printed `subset_gap` is stated for x . theta and used, as here,
+           for zeta(x . theta).
 
     >>> from dpbandit import certify
     >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=1000, context_order=inf)

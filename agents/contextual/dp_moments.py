@@ -28,14 +28,15 @@ class DPMoments(BatchedSettings):
           1. play argmax_a  x . u_a                            from released u only
           2. clip x and r;  u_a += r x                         through one prefix sum
 
-    **Code.** Step 1 is `Batched.act` (batched.py) with `BatchedMoments.scores`, step 2
-    `Batched.update`.
+    Code:
+        Step 1 is `Batched.act` (batched.py) with `BatchedMoments.scores`, step 2 `Batched.update`.
 
-    Guarantee. (epsilon, delta)-joint DP under continual observation for replacing one user's
-    round: step 1 reads the current user's context and writes nothing; step 2 is the only use of
-    (x, r), of L2 sensitivity 2 moment_clip (see `Moments`), and all releases together are mu-GDP
-    with the mu of the target. No regret bound, and a bias where contexts are far from isotropic or
-    arms are played unequally often.
+    Guarantee:
+        (epsilon, delta)-joint DP under continual observation for replacing one user's round: step 1
+        reads the current user's context and writes nothing; step 2 is the only use of (x, r), of L2
+        sensitivity 2 moment_clip (see `Moments`), and all releases together are mu-GDP with the mu
+        of the target. No regret bound, and a bias where contexts are far from isotropic or arms are
+        played unequally often.
 
     >>> from dpbandit import certify
     >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)

@@ -19,9 +19,11 @@ class EpsilonGreedy:
     Sutton and Barto, "Reinforcement learning", 2nd ed. 2018, section 2.4, with a ridge regression
     (disjoint or shared, as the environment has it) in place of a mean for each arm.
 
-    **Code.** Played by `EpsilonGreedyAgent.act`, learned by `OnlineRidge.learn` (ridge.py).
+    Code:
+        Played by `EpsilonGreedyAgent.act`, learned by `OnlineRidge.learn` (ridge.py).
 
-    Guarantee. None: exact data reaches later actions.
+    Guarantee:
+        None: exact data reaches later actions.
     """
 
     exploration: float = 0.05

@@ -60,19 +60,21 @@ class FADE:
     nobody has to know whether parameters are sparse. "regression" is a ridge regression, in which
     the Gram matrix comes free (see below). "demand" plays margin x P(sale) (`DemandPricing`).
 
-    **Code.** The models are played by `MomentPlayer` (moments.py), which shrinks by
-    `empirical_bayes` (shrinkage.py), by `RegressionPlayer` (fading_regression.py), and by
-    `LogisticPlayer` (fading_regression.py) within `DemandPricing` (demand.py); a private centre is
-    `PrivatelyCentred` (centring.py).
+    Code:
+        The models are played by `MomentPlayer` (moments.py), which shrinks by `empirical_bayes`
+        (shrinkage.py), by `RegressionPlayer` (fading_regression.py), and by `LogisticPlayer`
+        (fading_regression.py) within `DemandPricing` (demand.py); a private centre is
+        `PrivatelyCentred` (centring.py).
 
-    **Guarantee.** (epsilon, delta)-joint DP under continual observation for replacing one user's
-    round, and exactly mu-GDP: v moves by at most its `sensitivity` whatever is fed (2 for moments;
-    2 in units of r x for regression, because |xx' - yy'|^2 / 2 + |rx - sy|^2 <= 4 for |x|, |y|,
-    |r|, |s| <= 1, so the Gram matrix at half the weight costs nothing on top; sqrt(5) times 0.75 in
-    the logistic model), a user of batch b appears in release k >= b with weight fade^(k - b), all
-    that with fresh Gaussian noise (`FadingSum`), and actions of others are functions of releases,
-    of their own contexts and of public coins. Batch ends, weights and shrinkage see public numbers
-    and releases only.
+    Guarantee:
+        (epsilon, delta)-joint DP under continual observation for replacing one user's round, and
+        exactly mu-GDP: v moves by at most its `sensitivity` whatever is fed (2 for moments; 2 in
+        units of r x for regression, because |xx' - yy'|^2 / 2 + |rx - sy|^2 <= 4 for |x|, |y|, |r|,
+        |s| <= 1, so the Gram matrix at half the weight costs nothing on top; sqrt(5) times 0.75 in
+        the logistic model), a user of batch b appears in release k >= b with weight fade^(k - b),
+        all that with fresh Gaussian noise (`FadingSum`), and actions of others are functions of
+        releases, of their own contexts and of public coins. Batch ends, weights and shrinkage see
+        public numbers and releases only.
 
     **Why it wins.** One release a user (`BatchMoment`) wastes the early users later on, and prefix
     sums pay for every later release early on; fading sums lie between. Signs of rewards over

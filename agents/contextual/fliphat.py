@@ -33,12 +33,14 @@ class FLIPHAT:
                                   project onto an l_1 ball
           3. forget the rounds
 
-    **Code.** Step 1 is `FLIPHATAgent.act`, steps 2 and 3 are its `update`.
+    Code:
+        Step 1 is `FLIPHATAgent.act`, steps 2 and 3 are its `update`.
 
-    Guarantee. (epsilon, delta)-joint DP under continual observation for replacing one user's
-    round, with the epsilon of the certificate: a user is in one episode, and the whole run costs
-    what one episode costs, M peelings of s picks and s values. Step 1 reads the current user's
-    context and writes nothing. An episode that ends with the run, or is cut by it, is not used.
+    Guarantee:
+        (epsilon, delta)-joint DP under continual observation for replacing one user's round, with
+        the epsilon of the certificate: a user is in one episode, and the whole run costs what one
+        episode costs, M peelings of s picks and s values. Step 1 reads the current user's context
+        and writes nothing. An episode that ends with the run, or is cut by it, is not used.
 
     Fields left None follow the calibration:
 
@@ -55,15 +57,22 @@ class FLIPHAT:
     constants were *not checked against the paper's text*; the scale,
     its split over M, the doubling from 1 and M growing with ln n are in the authors' public code.
 
-    Differs from the paper. (1) lam is the movement (2 step_size / n) X (B + X radius) of v that
-    follows from the clips; the public code has (step_size / n) (B + X radius) beside a gradient of
-    twice the size, 4 X times less. (2) M is the same in all episodes, so that all cost the same.
-    (3) Contexts are clipped, whatever the environment sends. (4) Every arm has its own ball.
-    (5) Disjoint arms are played through the joint feature map, with the row x in block a; the
-    paper's arms share one parameter. "certified" only: (6) exact composition; (7) Gumbel noise in
-    one shot, and Gaussian values; (8) every arm is peeled by itself: a user moves one arm by lam,
-    or two by half, and pays for s picks instead of K s; (9) residuals are clipped, which matters
-    most, because the noise is in proportion to the clip; (10) the first episode is longer.
+    Differs from the paper:
+        1. lam is the movement (2 step_size / n) X (B + X radius) of v that follows from the clips;
+           the public code has (step_size / n) (B + X radius) beside a gradient of twice the size, 4
+           X times less.
+        2. M is the same in all episodes, so that all cost the same.
+        3. Contexts are clipped, whatever the environment sends.
+        4. Every arm has its own ball.
+        5. Disjoint arms are played through the joint feature map, with the row x in block a; the
+           paper's arms share one parameter.
+        6. "certified" only: exact composition.
+        7. Gumbel noise in one shot, and Gaussian values.
+        8. every arm is peeled by itself: a user moves one arm by lam, or two by half, and pays for
+           s picks instead of K s.
+        9. residuals are clipped, which matters most, because the noise is in proportion to the
+           clip.
+        10. the first episode is longer.
 
     Defaults were chosen on four other problems than the reference cases: K = 2 to 5, d = 30 to 60,
     3 or 5 non-zero coordinates of Gaussian or equal size, noise 0.1 or 0.2; contexts uniform on a

@@ -23,19 +23,23 @@ class GLMUCB:
         1. play the arm with the largest upper confidence bound, in units of the reward
         2. add its row to the quasi-likelihood regression of the arm; H_a += zeta'(x . theta_a) x x'
 
-    **Code.** Step 1 is `GLMUCBAgent.act` with `Ridge.variances` (ridge.py), step 2
-    `OnlineGLM.learn` (glm.py).
+    Code:
+        Step 1 is `GLMUCBAgent.act` with `Ridge.variances` (ridge.py), step 2 `OnlineGLM.learn`
+        (glm.py).
 
-    Guarantee. None: exact data reaches later actions.
+    Guarantee:
+        None: exact data reaches later actions.
 
-    Differs from the paper. (1) The regression is online (`dpbandit.agents.contextual.glm`) in place
-    of a maximum likelihood fit to all rows every round: O(d^2) a round and no rows kept; for the
-    identity link the two are the same, for the logistic the fits differ by a fraction of a
-    posterior standard deviation. Online Newton steps in this place: Zhang, Yang, Jin, Xiao and
-    Zhou, "Online stochastic linear optimization under one-bit feedback", ICML 2016. (2) H weights
-    rows by their slope, the paper's V = sum x x' does not and pays for the smallest slope in alpha.
-    (3) `regularization` in place of rounds at random until V is invertible. (4) One regression
-    for each disjoint arm, where the environment has it so.
+    Differs from the paper:
+        1. The regression is online (`dpbandit.agents.contextual.glm`) in place of a maximum
+           likelihood fit to all rows every round: O(d^2) a round and no rows kept; for the identity
+           link the two are the same, for the logistic the fits differ by a fraction of a posterior
+           standard deviation. Online Newton steps in this place: Zhang, Yang, Jin, Xiao and Zhou,
+           "Online stochastic linear optimization under one-bit feedback", ICML 2016.
+        2. H weights rows by their slope, the paper's V = sum x x' does not and pays for the
+           smallest slope in alpha.
+        3. `regularization` in place of rounds at random until V is invertible.
+        4. One regression for each disjoint arm, where the environment has it so.
 
     The width hardly matters from 0.1 to 2 on logistic problems of 4 arms and 8 features (the arms'
     bonuses nearly cancel); the weak prior does where arms differ by little.

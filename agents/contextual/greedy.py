@@ -24,13 +24,18 @@ class Greedy:
         2. play argmax_a x . theta_a
         3. add (x, r) to the ridge regression of the arm played
 
-    **Code.** Steps 1 and 2 are `GreedyAgent.act`, step 3 is `OnlineRidge.learn` (ridge.py).
+    Code:
+        Steps 1 and 2 are `GreedyAgent.act`, step 3 is `OnlineRidge.learn` (ridge.py).
 
-    Guarantee. None: exact data reaches later actions.
+    Guarantee:
+        None: exact data reaches later actions.
 
-    Differs from the paper. (1) Ridge regression in place of least squares, so there is a prediction
-    from the first round on. (2) Ties go to the lowest arm. (3) One parameter for all arms, where
-    the environment has it so: no turns, since every arm tells of all others.
+    Differs from the paper:
+        1. Ridge regression in place of least squares, so there is a prediction from the first round
+           on.
+        2. Ties go to the lowest arm.
+        3. One parameter for all arms, where the environment has it so: no turns, since every arm
+           tells of all others.
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/GLMBandit-v0", {"Greedy": Greedy()}, horizon=500, replicas=4,

@@ -29,16 +29,20 @@ class LassoBandit:
 
     beta(S, lambda) minimises |Y - X beta|^2 / |S| + lambda |beta|_1.
 
-    **Code.** Steps 1 and 2 are `LassoBanditAgent.act`, step 3 is its `update`; beta(S, lambda) is
-    `Lasso.fit`.
+    Code:
+        Steps 1 and 2 are `LassoBanditAgent.act`, step 3 is its `update`; beta(S, lambda) is
+        `Lasso.fit`.
 
-    Guarantee. None: exact data reaches later actions.
+    Guarantee:
+        None: exact data reaches later actions.
 
-    Differs from the paper. (1) h, lambda_1 and lambda_20 are shares of the public range of rewards,
-    and features count in units of their root mean square, so that one default serves all units.
-    (2) Fits are warm-started, on sums, and come when t has grown by 5 % or every `refresh_every`
-    rounds, not every round. (3) A parameter shared by all arms is one lasso on all rounds.
-    (4) Ties go to the lowest arm.
+    Differs from the paper:
+        1. h, lambda_1 and lambda_20 are shares of the public range of rewards, and features count
+           in units of their root mean square, so that one default serves all units.
+        2. Fits are warm-started, on sums, and come when t has grown by 5 % or every `refresh_every`
+           rounds, not every round.
+        3. A parameter shared by all arms is one lasso on all rounds.
+        4. Ties go to the lowest arm.
 
     The defaults were chosen on 30 features, 3 arms and 4 nonzero coefficients of both signs, 3,000
     rounds: penalties from 0.03 to 0.08 did about as well, h below half of the range did worse.

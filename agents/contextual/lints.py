@@ -22,14 +22,17 @@ class LinTS:
     v is 2 R times `scale`, R = `reward_noise` the sub-Gaussian parameter of rewards, by default
     half their public range: with rewards in dollars or in cents the same arms are played.
 
-    **Code.** The draw is `LinTSAgent.scores` with `OnlineRidge.sampled` (ridge.py), the regression
-    `OnlineRidge.learn`.
+    Code:
+        The draw is `LinTSAgent.scores` with `OnlineRidge.sampled` (ridge.py), the regression
+        `OnlineRidge.learn`.
 
-    Guarantee. None: exact data reaches later actions.
+    Guarantee:
+        None: exact data reaches later actions.
 
-    Differs from the paper. (1) v = 2 R `scale`, where its analysis has R times a function of T, d
-    and its confidence. (2) Disjoint arms have regressions of their own. (3) `regularization` in
-    place of the identity matrix.
+    Differs from the paper:
+        1. v = 2 R `scale`, where its analysis has R times a function of T, d and its confidence.
+        2. Disjoint arms have regressions of their own.
+        3. `regularization` in place of the identity matrix.
     """
 
     scale: float = 0.2

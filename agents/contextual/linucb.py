@@ -36,14 +36,17 @@ class LinUCB:
     sub-Gaussian. So alpha counts in ranges of the reward, as that of Li et al. does, whose rewards
     are clicks, and with rewards in dollars or in cents the same arms are played.
 
-    **Code.** The bound is `LinUCBAgent.scores`, V and theta are `OnlineRidge.learn` (ridge.py);
-    with `refresh_every` they are `BatchedUCB` (optimism.py) and `Ridge.refit`.
+    Code:
+        The bound is `LinUCBAgent.scores`, V and theta are `OnlineRidge.learn` (ridge.py); with
+        `refresh_every` they are `BatchedUCB` (optimism.py) and `Ridge.refit`.
 
-    Guarantee. None: exact data reaches later actions.
+    Guarantee:
+        None: exact data reaches later actions.
 
-    Differs from the paper. (1) Ties go to the lowest arm. (2) `refresh_every=k` refits only every
-    k rounds, on data clipped to the public bounds, and lets disjoint arms take turns in the first
-    batch: DP-UCB without the noise.
+    Differs from the paper:
+        1. Ties go to the lowest arm.
+        2. `refresh_every=k` refits only every k rounds, on data clipped to the public bounds, and
+           lets disjoint arms take turns in the first batch: DP-UCB without the noise.
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/GLMBandit-v0", {"LinUCB": LinUCB()}, horizon=500, replicas=4,

@@ -24,15 +24,20 @@ class LogisticTS:
     Rewards in [0, 1] are clicks or fractions of one (a quasi-likelihood); any other public range
     is mapped there. Prices of a list are judged by their margin times the chance of a sale.
 
-    **Code.** Steps 1 and 2 are `LogisticTSAgent.scores` with `OnlineRidge.sampled` (ridge.py), step
-    3 is `OnlineGLM.learn` (glm.py).
+    Code:
+        Steps 1 and 2 are `LogisticTSAgent.scores` with `OnlineRidge.sampled` (ridge.py), step 3 is
+        `OnlineGLM.learn` (glm.py).
 
-    Guarantee. None: exact data reaches later actions.
+    Guarantee:
+        None: exact data reaches later actions.
 
-    Differs from the paper. (1) The full H in place of its diagonal. (2) One row is a batch. (3)
-    `scale` narrows the posterior by default, which did better on orange juice, recommendation and
-    logistic GLMBandit problems; the paper's is 1. (4) For disjoint arms the predictors
-    are drawn, not the parameters: the same law for d times fewer numbers.
+    Differs from the paper:
+        1. The full H in place of its diagonal.
+        2. One row is a batch.
+        3. `scale` narrows the posterior by default, which did better on orange juice,
+           recommendation and logistic GLMBandit problems; the paper's is 1.
+        4. For disjoint arms the predictors are drawn, not the parameters: the same law for d times
+           fewer numbers.
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/GLMBandit-v0", {"LogisticTS": LogisticTS()}, horizon=1000,

@@ -25,13 +25,15 @@ class OnlineFrankWolfe(FrankWolfeSettings):
         3. played arm: G_a += g_i, the recursive gradient (see `RecursiveGradients`);
            every arm:  v = argmin <G_a, v> over +-R e_j,   theta_a += c/(i+1) (v - theta_a)
 
-    **Code.** Steps 1 and 2 are `FrankWolfeAgent.act` (frank_wolfe_bandit.py) with `Schedule.pull`
-    (frank_wolfe.py), step 3 is `FrankWolfeAgent.update` and `FrankWolfe.move`.
+    Code:
+        Steps 1 and 2 are `FrankWolfeAgent.act` (frank_wolfe_bandit.py) with `Schedule.pull`
+        (frank_wolfe.py), step 3 is `FrankWolfeAgent.update` and `FrankWolfe.move`.
 
-    Guarantee. None: exact data reaches later actions.
+    Guarantee:
+        None: exact data reaches later actions.
 
-    Differs from the paper: as `DPHDBChoices`. `warm_up=None` is ln(d T) ln T, at most T / 10 in
-    all.
+    Differs from the paper:
+        As `DPHDBChoices`. `warm_up=None` is ln(d T) ln T, at most T / 10 in all.
 
     >>> from dpbandit import compare
     >>> sparse = {"dim": 30, "n_actions": 2, "context_order": float("inf"),

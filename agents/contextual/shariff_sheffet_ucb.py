@@ -36,20 +36,27 @@ class ShariffSheffetUCB(BatchedSettings):
         alpha           theory                    1
         refresh_every   1                         ceil(horizon / 100)
 
-    **Code.** Step 1 is `BatchedUCB._learn` (optimism.py) with `Ridge.refit` (ridge.py), step 2
-    `Batched.act` (batched.py) with `BatchedUCB.scores`, step 3 `Batched.update`.
+    Code:
+        Step 1 is `BatchedUCB._learn` (optimism.py) with `Ridge.refit` (ridge.py), step 2
+        `Batched.act` (batched.py) with `BatchedUCB.scores`, step 3 `Batched.update`.
 
-    Guarantee. (epsilon, delta)-joint DP under continual observation for replacing one user's
-    round, with the epsilon of the certificate: step 2 reads the current user's context and writes
-    nothing; step 3 is the only use of (x, r), and all releases together are mu-GDP (Gaussian) or
-    bounded by an exact loss law (Wishart, see `dpbandit.privacy.accounting.wishart`).
+    Guarantee:
+        (epsilon, delta)-joint DP under continual observation for replacing one user's round, with
+        the epsilon of the certificate: step 2 reads the current user's context and writes nothing;
+        step 3 is the only use of (x, r), and all releases together are mu-GDP (Gaussian) or bounded
+        by an exact loss law (Wishart, see `dpbandit.privacy.accounting.wishart`).
 
-    Differs from the paper. (1) x and r are clipped, whatever the environment sends; (2) a tree node
-    that no prefix uses is never drawn; (3) the shift is at least `regularization`, so that without
-    privacy it is LinUCB; (4) disjoint arms take turns until the first release; (5) Wishart noise is
-    centred, and its printed constants could not be checked against the paper. "certified": (6) the
-    least noise for the claim; (7) disjoint arms get their own blocks; (8) releases every
-    ceil(T / 100) rounds; (9) the shift is twice a tail bound of this release's noise.
+    Differs from the paper:
+        1. x and r are clipped, whatever the environment sends.
+        2. a tree node that no prefix uses is never drawn.
+        3. the shift is at least `regularization`, so that without privacy it is LinUCB.
+        4. disjoint arms take turns until the first release.
+        5. Wishart noise is centred, and its printed constants could not be checked against the
+           paper.
+        6. "certified": the least noise for the claim.
+        7. disjoint arms get their own blocks.
+        8. releases every ceil(T / 100) rounds.
+        9. the shift is twice a tail bound of this release's noise.
 
     >>> from dpbandit import certify
     >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)

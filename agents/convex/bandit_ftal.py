@@ -25,10 +25,12 @@ class BanditFTAL(ValueSettings):
     Losses without curvature are regularised: c0 in place of the mean. The lengths beta and H are
     those of `ValueSettings`.
 
-    **Code.** Step 1 is `ValueLeader.act` (value_leaders.py) with `Directions.step` (one_point.py),
-    step 2 `ValueLeader.update`, step 3 `Leader.follow` (leaders.py).
+    Code:
+        Step 1 is `ValueLeader.act` (value_leaders.py) with `Directions.step` (one_point.py), step 2
+        `ValueLeader.update`, step 3 `Leader.follow` (leaders.py).
 
-    **Guarantee.** None: exact values reach later actions.
+    Guarantee:
+        None: exact values reach later actions.
 
     **Expected regret** for losses fixed in advance, with G = k M / beta: at most
 

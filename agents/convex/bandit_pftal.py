@@ -28,15 +28,17 @@ class BanditPFTAL(ValueSettings):
     Losses without curvature are regularised: c0 in place of the mean. The lengths beta and H are
     those of `ValueSettings`.
 
-    **Code.** Step 1 is `ValueLeader.act` (value_leaders.py) with `Directions.step` (one_point.py),
-    steps 2 and 3 are `ValueLeader.update`, step 4 `Leader.follow` (leaders.py).
+    Code:
+        Step 1 is `ValueLeader.act` (value_leaders.py) with `Directions.step` (one_point.py), steps
+        2 and 3 are `ValueLeader.update`, step 4 `Leader.follow` (leaders.py).
 
-    **Guarantee.** epsilon-DP (k-norm, laplace, local) or (epsilon, delta)-DP (gaussian) of all
-    points for replacing one round's loss, later losses being chosen from earlier points alone.
-    Given the directions, which depend on no data, y_t moves one estimate by at most W k / beta in
-    L2, W the range of values, and it lies in at most h = bit_length(T-1) nodes of the tree:
-    K-norm scale W k h / (beta epsilon), Laplace sqrt(k) times that, Gaussian W k sqrt(h) / (beta
-    mu). Local noise is Laplace(W / epsilon) on the value itself.
+    Guarantee:
+        epsilon-DP (k-norm, laplace, local) or (epsilon, delta)-DP (gaussian) of all points for
+        replacing one round's loss, later losses being chosen from earlier points alone. Given the
+        directions, which depend on no data, y_t moves one estimate by at most W k / beta in L2, W
+        the range of values, and it lies in at most h = bit_length(T-1) nodes of the tree: K-norm
+        scale W k h / (beta epsilon), Laplace sqrt(k) times that, Gaussian W k sqrt(h) / (beta mu).
+        Local noise is Laplace(W / epsilon) on the value itself.
 
     **Expected regret** for losses fixed in advance, with G = k M / beta and d_t = min(D, |B_{t-1}|
     / (H (t-1))), B_t the noise in v_t: at most
@@ -47,12 +49,17 @@ class BanditPFTAL(ValueSettings):
     order. Losses that look at earlier points add R sqrt(T) G. Those that see x_t before they
     answer are beyond every one-point method: they know u_t.
 
-    **Differs from the paper** (calibration="paper" keeps 1). (1) The printed K-norm scale k M
-    log2(T) / (beta epsilon) protects |y| <= M against 0; replaced values move by W = 2 M if signed.
-    (2) The paper states its regret against strongly adaptive adversaries; that is false, see
-    above. (3) beta is capped at r/2, without which points would leave C, and has no unit of
-    length as printed. (4) A mean of leaders w_s, not of the points x_s played, enters step 4. (5)
-    `tuned`, Laplace, Gaussian and local noise, and the regularised form are additions.
+    Differs from the paper:
+        calibration="paper" keeps 1.
+
+        1. The printed K-norm scale k M log2(T) / (beta epsilon) protects |y| <= M against 0;
+           replaced values move by W = 2 M if signed.
+        2. The paper states its regret against strongly adaptive adversaries; that is false, see
+           above.
+        3. beta is capped at r/2, without which points would leave C, and has no unit of length as
+           printed.
+        4. A mean of leaders w_s, not of the points x_s played, enters step 4.
+        5. `tuned`, Laplace, Gaussian and local noise, and the regularised form are additions.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import ConvexSpec

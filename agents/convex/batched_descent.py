@@ -76,9 +76,10 @@ class Epochs:
         first: T0.
         horizon: the ledger covers all epochs that begin within so many rounds.
 
-    **Guarantee.** The dearest of its epochs: a user is in one of them, and the others depend on
-    her through releases alone (parallel composition). Epochs that begin after the horizon for
-    which it was made may not cost more.
+    Guarantee:
+        The dearest of its epochs: a user is in one of them, and the others depend on her through
+        releases alone (parallel composition). Epochs that begin after the horizon for which it was
+        made may not cost more.
     """
 
     def __init__(

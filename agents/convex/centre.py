@@ -14,9 +14,11 @@ class Centre:
 
     Where losses are curved it beats uniformly random points by far: Jensen's inequality.
 
-    **Code.** Played by `Resting` (leaders.py).
+    Code:
+        Played by `Resting` (leaders.py).
 
-    **Guarantee.** Epsilon 0: no user's data is looked at.
+    Guarantee:
+        Epsilon 0: no user's data is looked at.
 
     >>> import numpy as np
     >>> from dpbandit.specs.convex import ConvexSpec

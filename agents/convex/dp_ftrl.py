@@ -43,12 +43,14 @@ class DPFTRL:
         "general"     sqrt(T (L^2 + 2 L sqrt V)) / R
         a number      that
 
-    **Code.** Step 1 is `Leader.follow` (leaders.py), step 2 `slope` with the clip of `sums`, step 3
-    `GradientLeader.update`.
+    Code:
+        Step 1 is `Leader.follow` (leaders.py), step 2 `slope` with the clip of `sums`, step 3
+        `GradientLeader.update`.
 
-    **Guarantee.** (epsilon, delta)-DP of all points for replacing one round's datum, whatever
-    losses are chosen by: given the points, one g_t moves by at most 2 L and lies in at most h
-    nodes; g_T reaches no point. Gaussian noise is exact, K-norm and Laplace noise as in `PFTAL`.
+    Guarantee:
+        (epsilon, delta)-DP of all points for replacing one round's datum, whatever losses are
+        chosen by: given the points, one g_t moves by at most 2 L and lies in at most h nodes; g_T
+        reaches no point. Gaussian noise is exact, K-norm and Laplace noise as in `PFTAL`.
 
     **Regret** in expectation, x* best in hindsight with total loss L*:
 
@@ -58,12 +60,15 @@ class DPFTRL:
     The first, T^(1/3) where L* = 0, is for losses that are beta-smooth and non-negative on ALL of
     c0 + V, so that |gradient|^2 <= 2 beta l, and for data fixed in advance.
 
-    **Differs from the paper.** (1) Non-negativity on the domain, which it asks for, is not enough:
-    l_t(x) = 1 - <x, e_1> on the unit ball is smooth for every beta > 0 and 0 at e_1, but at beta =
-    1/T, T = 10^4, epsilon = 1, delta = 10^-6 the regret is 210 in 10 dimensions and 500 in 50,
-    not O(lambda) = O(11), O(19). So losses with a smoothness of 0 or negative values are refused
-    where lambda is made from beta. (2) E|b_t|^2 grows like ln^2 T, not ln T. (3) Noise is exact,
-    gradients are clipped, lambda "certified" is ours. (4) Any domain, about its centre.
+    Differs from the paper:
+        1. Non-negativity on the domain, which it asks for, is not enough: l_t(x) = 1 - <x, e_1> on
+           the unit ball is smooth for every beta > 0 and 0 at e_1, but at beta = 1/T, T = 10^4,
+           epsilon = 1, delta = 10^-6 the regret is 210 in 10 dimensions and 500 in 50, not
+           O(lambda) = O(11), O(19). So losses with a smoothness of 0 or negative values are refused
+           where lambda is made from beta.
+        2. E|b_t|^2 grows like ln^2 T, not ln T.
+        3. Noise is exact, gradients are clipped, lambda "certified" is ours.
+        4. Any domain, about its centre.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import ConvexSpec

@@ -31,13 +31,16 @@ class FKM:
 
     Expected regret is at most 2 T^(3/4) sqrt(3 R k C (L + C/r)) where the cap r/2 does not bind.
 
-    **Code.** Step 1 is `FKMAgent.act` with `Directions.step` (one_point.py), step 2
-    `FKMAgent.update` with `Exploration.nearest`.
+    Code:
+        Step 1 is `FKMAgent.act` with `Directions.step` (one_point.py), step 2 `FKMAgent.update`
+        with `Exploration.nearest`.
 
-    Guarantee. None: exact data reaches later actions.
+    Guarantee:
+        None: exact data reaches later actions.
 
-    Differs from the paper: everything lives in the affine hull of the domain, whose dimension is
-    k, around the domain's centre; and zeta is capped.
+    Differs from the paper:
+        Everything lives in the affine hull of the domain, whose dimension is k, around the domain's
+        centre; and zeta is capped.
 
     >>> from dpbandit.specs.convex import ConvexSpec
     >>> from dpbandit.domains import Ball

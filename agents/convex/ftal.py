@@ -31,10 +31,12 @@ class FTAL:
     While step 2 needs no projection it is w_t - z_t / (H t), online gradient descent. Losses
     without curvature are regularised: c0 in place of the mean, and H = (L/R) sqrt(ln T / T).
 
-    **Code.** Step 1 is `GradientLeader.act` and `GradientLeader.update` (leaders.py), step 2
-    `Leader.follow`.
+    Code:
+        Step 1 is `GradientLeader.act` and `GradientLeader.update` (leaders.py), step 2
+        `Leader.follow`.
 
-    **Guarantee.** None: exact data reaches later actions.
+    Guarantee:
+        None: exact data reaches later actions.
 
     **Regret** of H-strongly convex losses: at most L^2 / (2 H) (1 + ln T), for every adversary.
 

@@ -15,14 +15,16 @@ class GarberKretzu(BatchSettings):
     optimization", AISTATS 2020, in the form that PrivateBandit makes private: its three steps
     without noise. Expected regret O(T^(3/4) sqrt(k) L D) with at most T calls of the linear oracle.
 
-    **Code.** Its three steps are played by `BatchedDescent` (batched_descent.py) with
-    `Directions.step` and `Exploration.nearest` (one_point.py); see `PrivateBandit` for which is
-    which.
+    Code:
+        Its three steps are played by `BatchedDescent` (batched_descent.py) with `Directions.step`
+        and `Exploration.nearest` (one_point.py); see `PrivateBandit` for which is which.
 
-    Guarantee. None: exact data reaches later actions.
+    Guarantee:
+        None: exact data reaches later actions.
 
-    Differs from the paper: zeta, eta and the batches are those of PrivateBandit, so that the two
-    differ in the noise alone.
+    Differs from the paper:
+        zeta, eta and the batches are those of PrivateBandit, so that the two differ in the noise
+        alone.
 
     >>> from dpbandit.specs.convex import ConvexSpec
     >>> from dpbandit.domains import Ball

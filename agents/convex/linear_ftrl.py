@@ -30,11 +30,13 @@ class LinearFTRL:
           2. v_t = z_1 + ... + z_t + noise                     through one padded tree
           3. w_{t+1} = nearest point of C to  c0 - eta v_t,    eta = R / (L sqrt T)
 
-    **Code.** Steps 1 and 2 are `GradientLeader.act` and `GradientLeader.update` (leaders.py), step
-    3 `Leader.follow`.
+    Code:
+        Steps 1 and 2 are `GradientLeader.act` and `GradientLeader.update` (leaders.py), step 3
+        `Leader.follow`.
 
-    **Guarantee.** (epsilon, delta)-DP of all points for replacing one round's datum: as `PFTAL`,
-    padding being post-processing.
+    Guarantee:
+        (epsilon, delta)-DP of all points for replacing one round's datum: as `PFTAL`, padding being
+        post-processing.
 
     **Regret** against an adversary that fixes linear losses in advance: every v_t carries the same
     law of noise B, so it is that of the leader of perturbed losses, at most
@@ -44,8 +46,8 @@ class LinearFTRL:
     noise is paid for once and not in every round. Neither adaptive adversaries nor curved losses
     are covered; the latter are refused.
 
-    **Differs from the paper.** Regulariser and eta are Euclidean, and noise is calibrated to
-    replacing a datum, 2 L.
+    Differs from the paper:
+        Regulariser and eta are Euclidean, and noise is calibrated to replacing a datum, 2 L.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import ConvexSpec

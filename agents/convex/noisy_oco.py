@@ -43,20 +43,22 @@ class NoisyOCO:
 
         eta = D_w / (kappa sqrt T),    kappa >= the dual norm of a gradient (l_2, max norm)
 
-    **Code.** Step 1 is `Leader.follow` (leaders.py) or `Entropic.follow`, steps 2 and 3 are
-    `GradientLeader.update`.
+    Code:
+        Step 1 is `Leader.follow` (leaders.py) or `Entropic.follow`, steps 2 and 3 are
+        `GradientLeader.update`.
 
-    **Guarantee.** epsilon-DP (k-norm, laplace) or (epsilon, delta)-DP (gaussian, or any with
-    delta > 0) of all points for replacing one round's datum, whatever losses are chosen by: given
-    the points, one g_t moves by at most 2 L and lies in at most bit_length(T-1) nodes; g_T reaches
-    no point.
+    Guarantee:
+        epsilon-DP (k-norm, laplace) or (epsilon, delta)-DP (gaussian, or any with delta > 0) of all
+        points for replacing one round's datum, whatever losses are chosen by: given the points, one
+        g_t moves by at most 2 L and lies in at most bit_length(T-1) nodes; g_T reaches no point.
 
     **Regret** is at most D_w^2 / eta + eta T (kappa^2 / 2 + kappa E|noise|), the noise of a prefix
     in the dual norm; parameters="tuned" makes that least.
 
-    Differs from the paper. (1) eta has D_w where it prints D_w^(1/2), and s_t adds to s_{t-1},
-    not to itself. (2) Noise is calibrated to replacing a datum and to the exact count of nodes.
-    (3) It lives in the affine hull of the domain; the softmax sees no other part of it anyway.
+    Differs from the paper:
+        1. eta has D_w where it prints D_w^(1/2), and s_t adds to s_{t-1}, not to itself.
+        2. Noise is calibrated to replacing a datum and to the exact count of nodes.
+        3. It lives in the affine hull of the domain; the softmax sees no other part of it anyway.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import ConvexSpec

@@ -31,14 +31,16 @@ class OGD:
         convex               D / (L sqrt t)     1.5 L D sqrt T
         H-strongly convex    1 / (H t)          L^2 / (2 H) (1 + ln T)
 
-    **Code.** Step 1 is `OGDAgent.act`, its gradient `slope` (leaders.py), step 2 `OGDAgent.update`.
+    Code:
+        Step 1 is `OGDAgent.act`, its gradient `slope` (leaders.py), step 2 `OGDAgent.update`.
 
     The bounds hold for every adversary.
 
-    **Guarantee.** None: exact data reaches later actions.
+    Guarantee:
+        None: exact data reaches later actions.
 
-    **Differs from the paper.** Gradients are clipped to the public L: it and private agents are
-    told the same.
+    Differs from the paper:
+        Gradients are clipped to the public L: it and private agents are told the same.
 
     >>> from dpbandit.domains import Ball
     >>> from dpbandit.losses import Linear

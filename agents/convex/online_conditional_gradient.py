@@ -30,10 +30,12 @@ class OnlineConditionalGradient:
     with J_t(x) = <v_t, x> + (H/2) (|x - x_1|^2 + .. + |x - x_t|^2) for H-strongly convex losses,
     <v_t, x> + (2 L T^(3/4) / D) |x - x_1|^2 for others.
 
-    **Code.** Step 1 is `ConditionalGradient.act`, its gradient `slope` (leaders.py), steps 2 and 3
-    are `ConditionalGradient.update` with `least_along` (local_steps.py); J_t is `Pull`.
+    Code:
+        Step 1 is `ConditionalGradient.act`, its gradient `slope` (leaders.py), steps 2 and 3 are
+        `ConditionalGradient.update` with `least_along` (local_steps.py); J_t is `Pull`.
 
-    **Guarantee.** None: exact data reaches later actions.
+    Guarantee:
+        None: exact data reaches later actions.
 
     **Regret**: of order L D T^(3/4), and T^(2/3) for H-strongly convex losses, for every adversary;
     what is lost to FTAL, which has ln T, is the price of one vertex a round.

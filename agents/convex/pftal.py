@@ -45,16 +45,18 @@ class PFTAL:
     Losses without curvature are regularised, f + (H/2) |w - c0|^2: the regulariser's gradient is
     public and cancels in step 4, where c0 takes the place of the mean.
 
-    **Code.** Steps 1 to 3 are `GradientLeader.act` and `GradientLeader.update` (leaders.py), step 4
-    `Leader.follow`.
+    Code:
+        Steps 1 to 3 are `GradientLeader.act` and `GradientLeader.update` (leaders.py), step 4
+        `Leader.follow`.
 
-    **Guarantee.** (epsilon, delta)-DP of all points w_1, w_2, .. for replacing one round's
-    datum, whatever the adversary chooses its losses by: given the points, one z_t moves by at
-    most 2 L, and lies in at most h = bit_length(T-1) nodes of the tree (z_T reaches no point).
-    K-norm scale 2 L h / epsilon and Laplace scale sqrt(k) times that are pure, and with delta > 0
-    the least scales by their loss distribution; a Gaussian stddev of 2 L sqrt(h) / mu is exact.
-    `anytime` noise keeps the promise at every horizon; steps 1 to 4 then know T through the
-    regulariser's H alone.
+    Guarantee:
+        (epsilon, delta)-DP of all points w_1, w_2, .. for replacing one round's datum, whatever the
+        adversary chooses its losses by: given the points, one z_t moves by at most 2 L, and lies in
+        at most h = bit_length(T-1) nodes of the tree (z_T reaches no point). K-norm scale 2 L h /
+        epsilon and Laplace scale sqrt(k) times that are pure, and with delta > 0 the least scales
+        by their loss distribution; a Gaussian stddev of 2 L sqrt(h) / mu is exact. `anytime` noise
+        keeps the promise at every horizon; steps 1 to 4 then know T through the regulariser's H
+        alone.
 
     **Regret** for H-strongly convex losses, on every run, with B_t the noise in v_t, d_1 = 0, d_t =
     min(D, |B_{t-1}| / (H (t-1))) and e_t = min(d_t, L / H): at most
@@ -64,12 +66,16 @@ class PFTAL:
     of order k L^2 ln^2.5 T / (epsilon H) with K-norm noise, against all adversaries. Regularised
     it is of order L D sqrt(k T ln^2.5 T / epsilon) with the default H.
 
-    **Differs from the paper** (calibration="paper" keeps 1). (1) The printed K-norm scale is
-    L log2(T) / epsilon: replacing a datum moves a gradient by 2 L, so that it buys 2 epsilon and
-    more, as the certificate shows. (2) The root of the tree and right children are never needed
-    and never drawn. (3) The regularised H is proportional to sqrt(k ln^2.5 T / (epsilon T)) / D,
-    as in the paper's introduction; its Section 2 prints k ln^2.5 T / (epsilon sqrt T). (4) Laplace
-    and Gaussian noise, anytime sums. (5) Gradients are clipped, whatever is told.
+    Differs from the paper:
+        calibration="paper" keeps 1.
+
+        1. The printed K-norm scale is L log2(T) / epsilon: replacing a datum moves a gradient by 2
+           L, so that it buys 2 epsilon and more, as the certificate shows.
+        2. The root of the tree and right children are never needed and never drawn.
+        3. The regularised H is proportional to sqrt(k ln^2.5 T / (epsilon T)) / D, as in the
+           paper's introduction; its Section 2 prints k ln^2.5 T / (epsilon sqrt T).
+        4. Laplace and Gaussian noise, anytime sums.
+        5. Gradients are clipped, whatever is told.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import ConvexSpec

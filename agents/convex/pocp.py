@@ -58,18 +58,22 @@ class POCP:
     mu is the losses' own curvature and H = 0, or, where they have none, mu = H as in `PFTAL`; t0 =
     smoothness / mu, the regulariser counted in.
 
-    **Code.** Step 1 is `POCPAgent.act`, step 2 and the noise are `NoisyDescent._release`.
+    Code:
+        Step 1 is `POCPAgent.act`, step 2 and the noise are `NoisyDescent._release`.
 
-    **Guarantee.** CONDITIONAL (epsilon, delta)-DP of all points for replacing one round's datum:
-    exact with s = sqrt(T - 1) / mu_GDP, if EVERY loss is mu-strongly convex and mu t0-smooth, for
-    then steps contract and a datum's effect fades, see `NoisyDescent`. No clip can enforce
-    that: losses whose curvature is not verified are refused, and the ledger says "conditional".
+    Guarantee:
+        CONDITIONAL (epsilon, delta)-DP of all points for replacing one round's datum: exact with s
+        = sqrt(T - 1) / mu_GDP, if EVERY loss is mu-strongly convex and mu t0-smooth, for then steps
+        contract and a datum's effect fades, see `NoisyDescent`. No clip can enforce that: losses
+        whose curvature is not verified are refused, and the ledger says "conditional".
 
     **Regret** for mu-strongly convex losses: that of descent, of order (L^2 / mu) ln T, and at most
     L sum of E|noise|, together of order L^2 sqrt(k T) ln T / (mu mu_GDP).
 
-    **Differs from the paper.** (1) Exact Gaussian DP in place of advanced composition; the step
-    sizes are moved by t0, without which the first steps do not contract. (2) Regularisation.
+    Differs from the paper:
+        1. Exact Gaussian DP in place of advanced composition; the step sizes are moved by t0,
+           without which the first steps do not contract.
+        2. Regularisation.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import ConvexSpec
@@ -138,12 +142,14 @@ class NoisyDescent(Mechanism):
     A release is Proj(w_{t+1} + s_t N(0, I)), s_t = noise_multiplier 2 L / (mu (t + t0)), with mu
     the curvature of the losses plus the regulariser's H, and t0 = smoothness / mu, H counted in.
 
-    Guarantee. If all losses are mu-strongly convex and mu t0-smooth with the regulariser, then
-    replacing one moves w_{t+1} by at most 2 L / (mu (t + t0)) from its round on: that much at once,
-    and every later step, 1 / (mu (t + t0)) <= 1 / smoothness, shrinks a distance by the factor
-    (t + t0 - 1) / (t + t0). So all m releases are mu-GDP with sqrt(m) / noise_multiplier, also if
-    later losses are chosen by what was released. One loss without curvature breaks the chain, and
-    so would clipping; data are made admissible, where L holds, and `VERIFIED` families taken only.
+    Guarantee:
+        If all losses are mu-strongly convex and mu t0-smooth with the regulariser, then replacing
+        one moves w_{t+1} by at most 2 L / (mu (t + t0)) from its round on: that much at once, and
+        every later step, 1 / (mu (t + t0)) <= 1 / smoothness, shrinks a distance by the factor (t +
+        t0 - 1) / (t + t0). So all m releases are mu-GDP with sqrt(m) / noise_multiplier, also if
+        later losses are chosen by what was released. One loss without curvature breaks the chain,
+        and so would clipping; data are made admissible, where L holds, and `VERIFIED` families
+        taken only.
     """
 
     def __init__(

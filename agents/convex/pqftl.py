@@ -33,15 +33,19 @@ class PQFTL:
 
     `Squared` losses have no ridge of their own: H is then as in `PFTAL`.
 
-    **Code.** Step 1 is `PQFTLAgent.act`, steps 2 and 3 are its `update`.
+    Code:
+        Step 1 is `PQFTLAgent.act`, steps 2 and 3 are its `update`.
 
-    **Guarantee.** (epsilon, delta)-DP of all points for replacing one round's datum, whatever it
-    is: (a a', b a / B) moves by at most sqrt(4.5) in l_2, at a cosine of 1/2 between both a's, and
-    lies in at most bit_length(T-1) nodes; features and answers are clipped, so nothing rests on the
-    losses. Exact, by Gaussian DP.
+    Guarantee:
+        (epsilon, delta)-DP of all points for replacing one round's datum, whatever it is: (a a', b
+        a / B) moves by at most sqrt(4.5) in l_2, at a cosine of 1/2 between both a's, and lies in
+        at most bit_length(T-1) nodes; features and answers are clipped, so nothing rests on the
+        losses. Exact, by Gaussian DP.
 
-    **Differs from the paper.** (1) Exact noise, for the joint sensitivity. (2) Noise on V is
-    symmetric, and V is made positive semi-definite. (3) C about its centre, any answers' bound.
+    Differs from the paper:
+        1. Exact noise, for the joint sensitivity.
+        2. Noise on V is symmetric, and V is made positive semi-definite.
+        3. C about its centre, any answers' bound.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import ConvexSpec

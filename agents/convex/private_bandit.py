@@ -28,30 +28,34 @@ class PrivateBandit(BatchSettings):
 
         zeta = min(D sqrt(k) / T^(1/4), r/2),   eta = D / (T^(3/4) sqrt(k) L)
 
-    **Code.** Step 1 is `BatchedDescent.act` (batched_descent.py) with `Directions.step`
-    (one_point.py), step 2 `BatchedDescent.update`, step 3 `BatchedDescent._step` with
-    `Exploration.nearest`.
+    Code:
+        Step 1 is `BatchedDescent.act` (batched_descent.py) with `Directions.step` (one_point.py),
+        step 2 `BatchedDescent.update`, step 3 `BatchedDescent._step` with `Exploration.nearest`.
 
-    **Guarantee.** epsilon-DP (laplace, k-norm, local) or (epsilon, delta)-DP (gaussian) for the
-    whole sequence of points when one round's loss is replaced, the losses of later rounds being
-    chosen from points alone. Given the directions, her value enters one estimate, which moves by
-    at most W k / zeta (W the range of values), in one leaf and so in at most bit_length(m) nodes;
-    `local` adds the noise to the value itself. With delta > 0 trees of laplace and k-norm noise
-    are calibrated to (epsilon, delta) by their loss distribution. The last two batches are never
-    released. The rest, projections and stopping included, is post-processing.
+    Guarantee:
+        epsilon-DP (laplace, k-norm, local) or (epsilon, delta)-DP (gaussian) for the whole sequence
+        of points when one round's loss is replaced, the losses of later rounds being chosen from
+        points alone. Given the directions, her value enters one estimate, which moves by at most W
+        k / zeta (W the range of values), in one leaf and so in at most bit_length(m) nodes; `local`
+        adds the noise to the value itself. With delta > 0 trees of laplace and k-norm noise are
+        calibrated to (epsilon, delta) by their loss distribution. The last two batches are never
+        released. The rest, projections and stopping included, is post-processing.
 
     **Expected regret** (certified; oblivious losses, y as above) is O(T^(3/4) sqrt(k) L D) plus
     O(T^(1/2) k W h^1.5 / epsilon), a lower order; `plan(spec).regret_bound()` has all constants.
     No one-point method survives losses that are chosen after the point is seen.
 
-    Differs from the paper. (1) Its last step ascends: the sign of shat is corrected (`sign`). (2)
-    "certified" noise has the exact count of nodes and the sensitivity of one value; "paper" is
-    literal (Lemmas 7 and 10), and the certificate beside the claim is the accountant's: where the
-    cap r/2 binds, the printed noise may be too small. (3) The domain is shrunk, so that no point
-    outside it is played and no loss asked there; without shrinking such points are needed, hence
-    there is no such variant. (4) T need not be a square. (5) Precision D / sqrt(b) is a distance:
-    Frank-Wolfe stops at a gap of 2 D'^2 / (b + 2). (6) k-norm, local noise and tuned parameters
-    are additions. (7) `anytime` restarts cost no factor log T: epochs see disjoint users.
+    Differs from the paper:
+        1. Its last step ascends: the sign of shat is corrected (`sign`).
+        2. "certified" noise has the exact count of nodes and the sensitivity of one value; "paper"
+           is literal (Lemmas 7 and 10), and the certificate beside the claim is the accountant's:
+           where the cap r/2 binds, the printed noise may be too small.
+        3. The domain is shrunk, so that no point outside it is played and no loss asked there;
+           without shrinking such points are needed, hence there is no such variant.
+        4. T need not be a square.
+        5. Precision D / sqrt(b) is a distance: Frank-Wolfe stops at a gap of 2 D'^2 / (b + 2).
+        6. k-norm, local noise and tuned parameters are additions.
+        7. `anytime` restarts cost no factor log T: epochs see disjoint users.
 
     >>> from dpbandit.specs.convex import ConvexSpec
     >>> from dpbandit.domains import Ball

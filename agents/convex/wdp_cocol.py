@@ -39,23 +39,29 @@ class WDPCOCOL:
               Wolfe, max <gradient J_t(x_t), x_t - y>, where that is less
         r_t = min(D, sqrt(2 H_t / kappa_t)),    alpha = 1 / (2 rho^2), rho the oracle's
 
-    **Code.** Step 1 is `LocalFollower.act` (local_steps.py), its gradient `slope` (leaders.py),
-    step 2 `LocalFollower.update`, steps 3 and 4 are `LocalFollower._follow`, H_t is
-    `Certified.radius`.
+    Code:
+        Step 1 is `LocalFollower.act` (local_steps.py), its gradient `slope` (leaders.py), step 2
+        `LocalFollower.update`, steps 3 and 4 are `LocalFollower._follow`, H_t is
+        `Certified.radius`.
 
-    **Guarantee.** WINDOW DP, not ordinary DP: that of `WDPCOCOP`; all but v_t is public.
+    Guarantee:
+        WINDOW DP, not ordinary DP: that of `WDPCOCOP`; all but v_t is public.
 
     **Regret** for H-strongly convex losses: that of `WDPCOCOP`, and L sum of sqrt(2 H_t / kappa_t)
     for not being the leader, of order rho^2 L ln T / H times a gradient's length, and C0 H D^2 / 2.
 
-    **Differs from the paper.** (1) Line 7 prints sum(x) + C0 x_1 - v_t for the gradient: its sign
-    is wrong and H (t + C0) x_t is missing. (2) Radius and alpha are certified, see above, by our
-    proof. parameters="paper" has rho = c sqrt N, alpha = 1 / (5 rho^2), C0 = (25 rho^2)^2 and, with
-    C1 = 26 rho^2 (L + H D) (1 + C_W), r_t^2 = (2 C1 / (H (t + C0)))^2 + (2 (L + H D) / (H (t +
-    C0)))^2, where the second square is missing in print: C0 = 62,500 on a simplex of 10, which
-    hardly moves for as many rounds; calibration="paper" brings it. (3) Noise as in `WDPCOCOP`. (4)
-    There is no local oracle for spectrahedra, which the paper names. (5) step="line-search" goes to
-    the least J_t between x_t and p: the proof allows it, but it follows the noise.
+    Differs from the paper:
+        1. Line 7 prints sum(x) + C0 x_1 - v_t for the gradient: its sign is wrong and H (t + C0)
+           x_t is missing.
+        2. Radius and alpha are certified, see above, by our proof. parameters="paper" has rho = c
+           sqrt N, alpha = 1 / (5 rho^2), C0 = (25 rho^2)^2 and, with C1 = 26 rho^2 (L + H D) (1 +
+           C_W), r_t^2 = (2 C1 / (H (t + C0)))^2 + (2 (L + H D) / (H (t + C0)))^2, where the second
+           square is missing in print: C0 = 62,500 on a simplex of 10, which hardly moves for as
+           many rounds; calibration="paper" brings it.
+        3. Noise as in `WDPCOCOP`.
+        4. There is no local oracle for spectrahedra, which the paper names.
+        5. step="line-search" goes to the least J_t between x_t and p: the proof allows it, but it
+           follows the noise.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import ConvexSpec

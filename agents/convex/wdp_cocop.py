@@ -39,14 +39,17 @@ class WDPCOCOP:
     On quadratics (H/2) |x - z_t|^2 step 4 is the projection of mean(z_1..z_t) - n_t / (H t). Losses
     without curvature are regularised as in `PFTAL`: c0 in place of the mean.
 
-    **Code.** Steps 1 to 3 are `GradientLeader.act` and `GradientLeader.update` (leaders.py), step 4
-    `Leader.follow`.
+    Code:
+        Steps 1 to 3 are `GradientLeader.act` and `GradientLeader.update` (leaders.py), step 4
+        `Leader.follow`.
 
-    **Guarantee.** WINDOW DP, not ordinary DP: for every T', the points released up to T' are
-    (epsilon, delta)-DP for replacing the datum of one of the last `window` rounds. Later points may
-    reveal an older datum completely. Given the points one g_t moves by at most 2 L, is in at most
-    log2(W) + 1 noisy nodes, W = `window` rounded up to a power of two, and in no clean sum before
-    round t + W. A window of T - 1 or more makes this `PFTAL`, bit for bit, and its DP for ever.
+    Guarantee:
+        WINDOW DP, not ordinary DP: for every T', the points released up to T' are (epsilon,
+        delta)-DP for replacing the datum of one of the last `window` rounds. Later points may
+        reveal an older datum completely. Given the points one g_t moves by at most 2 L, is in at
+        most log2(W) + 1 noisy nodes, W = `window` rounded up to a power of two, and in no clean sum
+        before round t + W. A window of T - 1 or more makes this `PFTAL`, bit for bit, and its DP
+        for ever.
 
     **Regret** for H-strongly convex losses, on every run: as in `PFTAL` with n_t for B_t, at most
 
@@ -55,13 +58,17 @@ class WDPCOCOP:
     n_0 = 0: of order ln T where that has ln^2.5 T. For independent quadratics noise costs only
     sum of E|n_t|^2 / (2 H t^2), bounded in T.
 
-    **Differs from the paper** (calibration="paper" is it in 1 and 4, update="printed" in 2). (1)
-    The printed scales have L + H D for 2 L, how far a gradient moves: with K-norm noise ("Gamma")
-    that buys 2 L / (L + H D) epsilon, more than epsilon where H D < L; the Gaussian one is 8 to 25
-    times too large. (2) Line 3 prints the nearest point to sum(x_1..x_t) - v_t / H, without the
-    1/t. (3) The window is read per prefix; at the horizon alone it would protect the last users
-    there only. (4) mode="lazy" adds less noise than "exact", which is the paper's. (5) Gradients
-    are clipped.
+    Differs from the paper:
+        calibration="paper" is it in 1 and 4, update="printed" in 2.
+
+        1. The printed scales have L + H D for 2 L, how far a gradient moves: with K-norm noise
+           ("Gamma") that buys 2 L / (L + H D) epsilon, more than epsilon where H D < L; the
+           Gaussian one is 8 to 25 times too large.
+        2. Line 3 prints the nearest point to sum(x_1..x_t) - v_t / H, without the 1/t.
+        3. The window is read per prefix; at the horizon alone it would protect the last users there
+           only.
+        4. mode="lazy" adds less noise than "exact", which is the paper's.
+        5. Gradients are clipped.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import ConvexSpec

@@ -29,24 +29,27 @@ class AdaptiveSparseVectorExperts:
         2. when its K draws are used up and a test fires once more: L* doubles, x is uniform,
            and Algorithm 1 starts anew, with sums from the next round on
 
-    **Code.** Step 1 is `Segments.update` (segments.py), step 2 `Segments._begin`; printed constants
-    are played by `PrintedDoubling`.
+    Code:
+        Step 1 is `Segments.update` (segments.py), step 2 `Segments._begin`; printed constants are
+        played by `PrintedDoubling`.
 
-    **Guarantee.** epsilon-DP, or (epsilon, delta)-DP, of all experts played and all times of
-    change, for replacing one round's losses: phases see disjoint rounds, and end with a test that
-    has been paid for. So all phases cost what one does.
+    Guarantee:
+        epsilon-DP, or (epsilon, delta)-DP, of all experts played and all times of change, for
+        replacing one round's losses: phases see disjoint rounds, and end with a test that has been
+        paid for. So all phases cost what one does.
 
     **Regret.** A phase whose L* is at least the best expert's loss runs out of draws with
     probability beta at most, and one ends after a loss of (K + 1) (its threshold + noise + 1). As
     L* doubles, the total is at most 6 times the bound for the true L* in high probability.
 
-    Differs from the paper. (1) "paper" is Algorithm 2 as printed: a share
-    eps0 = epsilon / (2 log2 T) for each phase, L* from 1, and after each draw the test
-    S(x) + Lap(K/eps0) > L* - 5 K ln(T/beta) / eps0. With that sign it always succeeds, and every
-    expert that is drawn is thrown away for a uniform one; and without a cap on restarts there is
-    no certified guarantee. "paper-fixed" has a plus, and 16 B in the threshold of Algorithm 1;
-    still without a cap. (2) Logarithms of T and d are to base 2, as the proofs need. (3) c, f, K
-    and eta are those of the first phase, thresholds follow L*.
+    Differs from the paper:
+        1. "paper" is Algorithm 2 as printed: a share eps0 = epsilon / (2 log2 T) for each phase, L*
+           from 1, and after each draw the test S(x) + Lap(K/eps0) > L* - 5 K ln(T/beta) / eps0.
+           With that sign it always succeeds, and every expert that is drawn is thrown away for a
+           uniform one; and without a cap on restarts there is no certified guarantee. "paper-fixed"
+           has a plus, and 16 B in the threshold of Algorithm 1; still without a cap.
+        2. Logarithms of T and d are to base 2, as the proofs need.
+        3. c, f, K and eta are those of the first phase, thresholds follow L*.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.experts import ExpertsSpec

@@ -26,9 +26,10 @@ class BallDraws(Mechanism):
     draw has a generator of its own, seeded by two uniforms of the replica's stream, because exact
     samplers take as many numbers as they need. `due` must be a function of releases.
 
-    **Guarantee.** If the sampler is exact, each draw has bounded range eta for replacing one
-    round, because it moves S by at most 1 everywhere, -eta max(S, floor) / 2 by at most eta / 2
-    either way, and the normaliser by a constant (McSherry and Talwar, FOCS 2007).
+    Guarantee:
+        If the sampler is exact, each draw has bounded range eta for replacing one round, because it
+        moves S by at most 1 everywhere, -eta max(S, floor) / 2 by at most eta / 2 either way, and
+        the normaliser by a constant (McSherry and Talwar, FOCS 2007).
 
     Args:
         loss: the family; values in its public range.

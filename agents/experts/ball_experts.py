@@ -36,14 +36,16 @@ class BallExperts:
     K and margin are those of 1 / gamma experts, gamma = (r / 2R)^N, because what an expert's weight
     is to the proof, the mass within r of the best point is here.
 
-    **Code.** Step 1 is `OnTheBall.act` (ball_players.py), with the losses of `UnitLosses`
-    (ball_sampling.py); steps 2 and 3 are `OnTheBall.update`, the draws `BallDraws` (ball_draws.py),
-    by the samplers of ball_sampling.py.
+    Code:
+        Step 1 is `OnTheBall.act` (ball_players.py), with the losses of `UnitLosses`
+        (ball_sampling.py); steps 2 and 3 are `OnTheBall.update`, the draws `BallDraws`
+        (ball_draws.py), by the samplers of ball_sampling.py.
 
-    **Guarantee.** If draws are exact: (epsilon, delta)-DP of all points played, for replacing one
-    datum, as for `SparseVectorExperts`: a datum moves -eta max(S, .) / 2 by at most eta / 2
-    everywhere. "heuristic" certifies nothing (epsilon = inf): how far a walk of some steps is
-    from its law is not known.
+    Guarantee:
+        If draws are exact: (epsilon, delta)-DP of all points played, for replacing one datum, as
+        for `SparseVectorExperts`: a datum moves -eta max(S, .) / 2 by at most eta / 2 everywhere.
+        "heuristic" certifies nothing (epsilon = inf): how far a walk of some steps is from its law
+        is not known.
 
     **Regret** of mean at most (high - low) x the plan's bound, for oblivious losses and a point
     that loses at most `best_loss`; of order N^2 log^2(T) / epsilon with delta = 0.
@@ -51,10 +53,12 @@ class BallExperts:
     All data are kept for that, but for linear losses. Nothing caps the trials of rejection, so that
     how long a draw takes may tell about data.
 
-    **Differs from the paper.** (1) The segment's own test in place of the potential's. (2) r
-    balances L r T against the margin. (3) A point at the edge of the ball has half the
-    neighbourhood: r / 2R, not r / R, and a power of N, not -N. (4) No log-concave sampling in
-    polynomial time: its error would have to be paid for.
+    Differs from the paper:
+        1. The segment's own test in place of the potential's.
+        2. r balances L r T against the margin.
+        3. A point at the edge of the ball has half the neighbourhood: r / 2R, not r / R, and a
+           power of N, not -N.
+        4. No log-concave sampling in polynomial time: its error would have to be paid for.
 
     >>> from dpbandit import certify
     >>> from dpbandit.losses import Linear

@@ -68,13 +68,15 @@ class BinaryTreeExperts:
 
     Where fewer than B are left all of them are taken.
 
-    **Code.** Step 1 is `BinaryTrees.act`, steps 2 and 3 are `BinaryTrees.update`.
+    Code:
+        Step 1 is `BinaryTrees.act`, steps 2 and 3 are `BinaryTrees.update`.
 
-    **Guarantee.** (epsilon, delta)-DP of all experts played, for replacing one round's losses: a
-    round is in one phase's trees (`RestartingTrees`, B h numbers, h = bit_length(T - 1)) and
-    in all (N - 1) B picks (`RemainingTopK`, bounded range eta each), the first set being uniform.
-    Each half of the budget is spent on one of them: epsilon at delta = 0, else zCDP converted by
-    CKS. Sums of unlike losses have no Gaussian DP: the ledger composes them.
+    Guarantee:
+        (epsilon, delta)-DP of all experts played, for replacing one round's losses: a round is in
+        one phase's trees (`RestartingTrees`, B h numbers, h = bit_length(T - 1)) and in all (N - 1)
+        B picks (`RemainingTopK`, bounded range eta each), the first set being uniform. Each half of
+        the budget is spent on one of them: epsilon at delta = 0, else zCDP converted by CKS. Sums
+        of unlike losses have no Gaussian DP: the ledger composes them.
 
     **Regret** ("certified"; oblivious losses, an expert who loses at most L*): at most N B (tau +
     err + 1) with probability 1 - b, because a phase ends only if all B picks are bad: probability
@@ -82,9 +84,10 @@ class BinaryTreeExperts:
     "small" has no bound: noise ends phases whose set holds the best expert, who never
     comes back. A baseline.
 
-    **Differs from the paper.** (1) Only a sketch is printed: sets, phases, counters and all
-    constants are our reconstruction, with a proof of ours, and there is no calibration="paper".
-    (2) "small" is an addition.
+    Differs from the paper:
+        1. Only a sketch is printed: sets, phases, counters and all constants are our
+           reconstruction, with a proof of ours, and there is no calibration="paper".
+        2. "small" is an addition.
 
     >>> from dpbandit import certify
     >>> spec = ExpertsSpec(n_actions=16, horizon=1000)

@@ -119,10 +119,11 @@ def certified(
         eta  = eps2/K, or sqrt(8 rho / K) where larger, rho-zCDP being (eps2, delta)-DP (BS)
         E loss <= (expected segments) (L* + c/eta + ln(T/beta)/eps1 + 1/eps1 + 1) + beta T
 
-    **Guarantee.** Tests are eps1-DP (Lemma A, see `SegmentAboveThreshold`), draws eps2-DP or
-    (eps2, delta)-DP. A test fires too early, c/eta above L* or less, with probability beta/2 at
-    most: P(some test noise >= a + rho) <= T e^(-a eps1) / 2. Otherwise `drops` holds, and each
-    segment loses at most its threshold, the mean of its noise and 1 on average.
+    Guarantee:
+        Tests are eps1-DP (Lemma A, see `SegmentAboveThreshold`), draws eps2-DP or (eps2, delta)-DP.
+        A test fires too early, c/eta above L* or less, with probability beta/2 at most: P(some test
+        noise >= a + rho) <= T e^(-a eps1) / 2. Otherwise `drops` holds, and each segment loses at
+        most its threshold, the mean of its noise and 1 on average.
 
     >>> plan = certified(256, 10_000, epsilon=1.0, delta=0.0, failure=1e-4)
     >>> plan.draws, round(plan.eta, 6), round(plan.margin, 1), round(plan.bound)

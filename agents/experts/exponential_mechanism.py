@@ -31,19 +31,22 @@ class ExponentialLeader:
 
     with the rho of zCDP that (epsilon, delta) allows.
 
-    **Code.** Step 1 is `ExponentialLeaderAgent.act`, step 2 its `update`.
+    Code:
+        Step 1 is `ExponentialLeaderAgent.act`, step 2 its `update`.
 
-    **Guarantee.** (epsilon, delta)-DP of all actions for replacing one round's losses: that moves
-    each S_i by at most 1, so that a draw has bounded range 2 h, which is h^2 / 2 zCDP and 2 h-DP;
-    T - 1 draws come after some losses (the first and those of round T reach none).
+    Guarantee:
+        (epsilon, delta)-DP of all actions for replacing one round's losses: that moves each S_i by
+        at most 1, so that a draw has bounded range 2 h, which is h^2 / 2 zCDP and 2 h-DP; T - 1
+        draws come after some losses (the first and those of round T reach none).
 
     **Regret**, in the mean: at most (h L* + ln d) / (1 - e^-h) - L*, of order
     ln(d) sqrt(T / (2 rho)): every draw is paid for, though most change nothing. The baseline of
     `shrinking-dartboard` and the sparse vector, which draw rarely.
 
-    **Differs from the paper.** (1) The mechanism is the paper's; to run it once a round on running
-    sums, and the rate, are textbook composition: there is no calibration="paper". (2) A draw is
-    charged by its bounded range, an eighth of the square of its pure cost in zCDP.
+    Differs from the paper:
+        1. The mechanism is the paper's; to run it once a round on running sums, and the rate, are
+           textbook composition: there is no calibration="paper".
+        2. A draw is charged by its bounded range, an eighth of the square of its pure cost in zCDP.
 
     >>> from dpbandit import certify
     >>> proof = certify(ExponentialLeader(epsilon=1.0), ExpertsSpec(n_actions=9, horizon=1000))

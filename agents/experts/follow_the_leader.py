@@ -28,10 +28,12 @@ class FollowTheLeader:
     private online optimization in the realizable regime", ICML 2023, at epsilon = infinity: what
     their sparse vector approaches where privacy costs nothing.
 
-    **Code.** Step 1 is `FollowTheLeaderAgent.act`, steps 2 and 3 are its `update`, which draws by
-    `drawn` (draws.py).
+    Code:
+        Step 1 is `FollowTheLeaderAgent.act`, steps 2 and 3 are its `update`, which draws by `drawn`
+        (draws.py).
 
-    **Guarantee.** None: exact losses reach later actions.
+    Guarantee:
+        None: exact losses reach later actions.
 
     **Regret** where an expert never errs: ln d in the mean and 0 from then on, for every oblivious
     adversary (log2(d) / 2 when half of the leaders err at a time). A wrong leader a round, T / 2 in

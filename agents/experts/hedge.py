@@ -23,10 +23,12 @@ class Hedge:
           1. follow expert i with probability proportional to exp(-eta S_i)
           2. S <- S + l_t, clipped to [0, 1]
 
-    **Code.** Step 1 is `WeightedMajority.act` (weighted_majority.py), which draws by `drawn`
-    (draws.py); step 2 is `WeightedMajority.update`.
+    Code:
+        Step 1 is `WeightedMajority.act` (weighted_majority.py), which draws by `drawn` (draws.py);
+        step 2 is `WeightedMajority.update`.
 
-    **Guarantee.** None: exact losses reach later actions.
+    Guarantee:
+        None: exact losses reach later actions.
 
     **Regret**, in the mean: at most ln(d) / eta + eta T / 8 for every oblivious adversary, which is
     sqrt(T ln(d) / 2) at the default eta; and total loss at most (eta L* + ln d) / (1 - e^-eta), so

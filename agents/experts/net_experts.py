@@ -26,19 +26,22 @@ class NetExperts:
         2. Algorithm 1 plays them (`SparseVectorExperts`, certified), with L* + L r T for L*: a
            point of the net within r of the best point of all loses no more than that
 
-    **Code.** Step 1 is `OnANet.update` (ball_players.py) with `UnitLosses.each` (ball_sampling.py),
-    step 2 `Segments.update` (segments.py).
+    Code:
+        Step 1 is `OnANet.update` (ball_players.py) with `UnitLosses.each` (ball_sampling.py), step
+        2 `Segments.update` (segments.py).
 
-    **Guarantee.** That of `SparseVectorExperts`, for every datum: (epsilon, delta)-DP of all points
-    played. Data are moved into the public set first. Net, L* and range are public.
+    Guarantee:
+        That of `SparseVectorExperts`, for every datum: (epsilon, delta)-DP of all points played.
+        Data are moved into the public set first. Net, L* and range are public.
 
     **Regret** of mean at most (high - low) x the plan's bound, for oblivious losses and a point
     that loses at most `best_loss`; of order N^2 log^2(T) / epsilon with delta = 0. A round costs
     M evaluations of the loss, so that this is for N <= 2.
 
-    **Differs from the paper.** (1) r balances L r T against the margin of a segment
-    (`resolution`), where 1 / (L T) is printed. (2) "Radius D" is the ball's radius, losses are
-    scaled to [0, 1] by their public range.
+    Differs from the paper:
+        1. r balances L r T against the margin of a segment (`resolution`), where 1 / (L T) is
+           printed.
+        2. "Radius D" is the ball's radius, losses are scaled to [0, 1] by their public range.
 
     >>> from dpbandit import certify
     >>> from dpbandit.losses import Ramp

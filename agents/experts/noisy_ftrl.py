@@ -24,12 +24,14 @@ class NoisyFTRL:
           1. follow expert i with probability proportional to exp(-eta S~_i)
           2. S~ <- l_1 + .. + l_t + N_t,  N the Gaussian noise of a tree on R^d
 
-    **Code.** Step 1 is `WeightedMajority.act` (weighted_majority.py), which draws by `drawn`
-    (draws.py); step 2 is `WeightedMajority.update`.
+    Code:
+        Step 1 is `WeightedMajority.act` (weighted_majority.py), which draws by `drawn` (draws.py);
+        step 2 is `WeightedMajority.update`.
 
-    **Guarantee.** (epsilon, delta)-DP of all releases S~ and all actions, for replacing one round's
-    losses: they lie in [0, 1]^d, so that a sum moves by at most sqrt(d) in L2, and enter at most
-    bit_length(T - 1) nodes; mu-GDP with the mu of (epsilon, delta), exactly.
+    Guarantee:
+        (epsilon, delta)-DP of all releases S~ and all actions, for replacing one round's losses:
+        they lie in [0, 1]^d, so that a sum moves by at most sqrt(d) in L2, and enter at most
+        bit_length(T - 1) nodes; mu-GDP with the mu of (epsilon, delta), exactly.
 
     **Regret** is of order sqrt(T ln d) + sigma sqrt(ln(T) ln(d)), sigma = sqrt(d ln T) / mu the
     noise of a node: the price of privacy grows with the square root of d, where selections
@@ -37,8 +39,9 @@ class NoisyFTRL:
 
     Memory: O(R d log T).
 
-    **Differs from the paper.** (1) Noise is calibrated to the exact count of nodes, by Gaussian
-    differential privacy. (2) An expert is drawn where it plays a distribution.
+    Differs from the paper:
+        1. Noise is calibrated to the exact count of nodes, by Gaussian differential privacy.
+        2. An expert is drawn where it plays a distribution.
 
     >>> from dpbandit import certify
     >>> proof = certify(NoisyFTRL(epsilon=1.0), ExpertsSpec(n_actions=10, horizon=1000))

@@ -56,15 +56,20 @@ class PotentialExperts:
     rounds. The repair tests the loss of x itself: `SparseVectorExperts`, whose proof holds for any
     base measure, `BallExperts` for the uniform law of a ball.
 
-    **Code.** Step 1 is `Potential.act`, steps 2 and 3 are `PotentialDraws._release`, which draws by
-    `drawn` (draws.py).
+    Code:
+        Step 1 is `Potential.act`, steps 2 and 3 are `PotentialDraws._release`, which draws by
+        `drawn` (draws.py).
 
-    **Guarantee** (as printed: epsilon). For replacing one round's losses a draw has range 2 eta,
-    and q moves by up to 2, not by 1 (see `PotentialDraws`), so that "paper" costs K (3/2 eps0 + 2
-    eta) = 3/2 epsilon + 2 K eta; "certified" keeps epsilon.
+    Guarantee:
+        As printed: epsilon. For replacing one round's losses a draw has range 2 eta, and q moves by
+        up to 2, not by 1 (see `PotentialDraws`), so that "paper" costs K (3/2 eps0 + 2 eta) = 3/2
+        epsilon + 2 K eta; "certified" keeps epsilon.
 
-    **Differs from the paper.** (1) Theorem 6's constants with ceil(K). (2) "corrected": the lemmas
-    speak of log phi, the line of code of q, which is 1 / eta times that. (3) Pure DP only.
+    Differs from the paper:
+        1. Theorem 6's constants with ceil(K).
+        2. "corrected": the lemmas speak of log phi, the line of code of q, which is 1 / eta times
+           that.
+        3. Pure DP only.
 
     >>> from dpbandit import certify
     >>> spec = ExpertsSpec(n_actions=16, horizon=1000)
@@ -171,13 +176,14 @@ class PotentialDraws(Mechanism):
           2. while draws are left: fires when  q + noise >= threshold + rho
           3. then x with probability prop. to exp(-eta S(x)); t* = t, rho fresh
 
-    **Guarantee.** All calls together cost `tests` and `picks` for replacing one round. *Tests.* A
-    round moves log phi(t) / eta by some b_t in [-1, 1], and log phi(t*) / eta by some a in [-1, 1],
-    0 where t* is earlier: q_t moves by a - b_t, between -2 and 2. Put rho + a + 1 for rho: what
-    did not fire does not fire, and the test that fired needs a noise larger by 1 + b_t. Both are
-    shifts by 0 to 2, upwards, so one phase costs 2 / (scale of rho) + 2 / (scale of tests), with
-    Laplace or one-sided exponential noise. Every round is in the sums of every later phase: K
-    phases add up. *Picks.* eta S moves by eta either way, so a draw has bounded range 2 eta.
+    Guarantee:
+        All calls together cost `tests` and `picks` for replacing one round. *Tests.* A round moves
+        log phi(t) / eta by some b_t in [-1, 1], and log phi(t*) / eta by some a in [-1, 1], 0 where
+        t* is earlier: q_t moves by a - b_t, between -2 and 2. Put rho + a + 1 for rho: what did not
+        fire does not fire, and the test that fired needs a noise larger by 1 + b_t. Both are shifts
+        by 0 to 2, upwards, so one phase costs 2 / (scale of rho) + 2 / (scale of tests), with
+        Laplace or one-sided exponential noise. Every round is in the sums of every later phase: K
+        phases add up. *Picks.* eta S moves by eta either way, so a draw has bounded range 2 eta.
 
     Args:
         n_experts: d.

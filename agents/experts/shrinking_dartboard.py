@@ -43,12 +43,14 @@ class ShrinkingDartboard:
 
     h, p and K come from `steepest`: the largest h that the target allows.
 
-    **Code.** Step 1 is `ShrinkingDartboardAgent.act`, steps 2 and 3 are its `update`.
+    Code:
+        Step 1 is `ShrinkingDartboardAgent.act`, steps 2 and 3 are its `update`.
 
-    **Guarantee.** (epsilon, delta)-DP of all actions and of the rounds of draws, for replacing one
-    round's losses: given what was released before, they decide one bit, which costs
-    log(1 + (1 - p) (1 - e^-h) / p) (`RedrawBit`), and move the S of at most K draws by 1, each of
-    bounded range 2 h. The K-th draw is public, and so it is that nothing is drawn after it.
+    Guarantee:
+        (epsilon, delta)-DP of all actions and of the rounds of draws, for replacing one round's
+        losses: given what was released before, they decide one bit, which costs log(1 + (1 - p) (1
+        - e^-h) / p) (`RedrawBit`), and move the S of at most K draws by 1, each of bounded range 2
+        h. The K-th draw is public, and so it is that nothing is drawn after it.
 
     **Regret.** While draws last, x has exactly Hedge's law, prop. to exp(-h S): Z_t the sum of the
     weights, whoever followed x before follows x with probability w_x / Z, in all
@@ -56,8 +58,9 @@ class ShrinkingDartboard:
     (h L* + ln d) / (1 - e^-h) - L*, with a larger h than `exponential-mechanism` can pay: of order
     T^(1/3) ln d / epsilon. K is exceeded with small probability only, if L* <= `best_loss`.
 
-    **Differs from the paper.** (1) h, p and K are the steepest that an exact account allows, not
-    orders of magnitude. (2) After K draws x stays and no bit is drawn.
+    Differs from the paper:
+        1. h, p and K are the steepest that an exact account allows, not orders of magnitude.
+        2. After K draws x stays and no bit is drawn.
 
     >>> from dpbandit import certify
     >>> proof = certify(ShrinkingDartboard(), ExpertsSpec(n_actions=16, horizon=1000))

@@ -37,23 +37,26 @@ class SparseVectorExperts:
 
     At epsilon = inf it is the lazy leader: on when x lost more than L*, to one of the best.
 
-    **Code.** Step 1 is `Segments.act` (segments.py), step 2 `Segments._fired`, step 3
-    `Segments.update`.
+    Code:
+        Step 1 is `Segments.act` (segments.py), step 2 `Segments._fired`, step 3 `Segments.update`.
 
-    **Guarantee.** epsilon-DP, or (epsilon, delta)-DP, of all experts played and of the times they
-    change, for replacing one round's losses, whatever later losses are chosen by: all tests
-    together cost eps1 (Lemma A of `SegmentAboveThreshold`: a round is in one segment), each
-    draw has bounded range eta. `best_loss` is public: one that is read off the data voids it.
+    Guarantee:
+        epsilon-DP, or (epsilon, delta)-DP, of all experts played and of the times they change, for
+        replacing one round's losses, whatever later losses are chosen by: all tests together cost
+        eps1 (Lemma A of `SegmentAboveThreshold`: a round is in one segment), each draw has bounded
+        range eta. `best_loss` is public: one that is read off the data voids it.
 
     **Regret** (certified; oblivious losses, an expert who loses at most L*): of mean at most
     `plan(spec).bound`, of order (L* + log^2 d / epsilon + log d log T / epsilon) log d.
 
-    **Differs from the paper.** (1) "certified": fewer draws, by an exact convolution in place of
-    K = 6 log2 d + .. (`drops`), and a fifth of the noise in tests. What is printed costs
-    3/4 epsilon. (2) Theorem 1 needs 16 B, see "paper-fixed". (3) Rounds are counted from 1, a
-    while loop without an exit gets one (x stays), tests end with T. (4) A test is run before the
-    next loss is paid; `lag` keeps the printed order. (5) With delta > 0 eta is what the composed
-    privacy loss allows.
+    Differs from the paper:
+        1. "certified": fewer draws, by an exact convolution in place of K = 6 log2 d + ..
+           (`drops`), and a fifth of the noise in tests. What is printed costs 3/4 epsilon.
+        2. Theorem 1 needs 16 B, see "paper-fixed".
+        3. Rounds are counted from 1, a while loop without an exit gets one (x stays), tests end
+           with T.
+        4. A test is run before the next loss is paid; `lag` keeps the printed order.
+        5. With delta > 0 eta is what the composed privacy loss allows.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.experts import ExpertsSpec

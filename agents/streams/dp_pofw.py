@@ -44,14 +44,16 @@ class DPPOFW(FrankWolfeStream):
     The noise of step 3 has scale b_t = D S / ((t+1) epsilon_t), S = 2 sup |g_i|_inf. d_t is never
     released.
 
-    **Code.** Step 1 is `StreamFrankWolfe.act` (frank_wolfe.py), steps 2 and 3 are
-    `StreamFrankWolfe.update`, step 4 is `Walk.move`.
+    Code:
+        Step 1 is `StreamFrankWolfe.act` (frank_wolfe.py), steps 2 and 3 are
+        `StreamFrankWolfe.update`, step 4 is `Walk.move`.
 
-    Guarantee. (epsilon, delta)-DP of all points under continual observation for replacing one
-    datum, however later data react to the points, with the epsilon of the certificate: given the
-    points, her own g_i is all that differs, which moves a score's range by at most D S / (t+1)
-    in step t; Laplace noise makes step t epsilon_t-DP, Gumbel noise gives it bounded range
-    epsilon_t (`NoisyVertex`). Step T reaches no point and is not taken.
+    Guarantee:
+        (epsilon, delta)-DP of all points under continual observation for replacing one datum,
+        however later data react to the points, with the epsilon of the certificate: given the
+        points, her own g_i is all that differs, which moves a score's range by at most D S / (t+1)
+        in step t; Laplace noise makes step t epsilon_t-DP, Gumbel noise gives it bounded range
+        epsilon_t (`NoisyVertex`). Step T reaches no point and is not taken.
 
     Fields left None follow the calibration:
 
@@ -64,10 +66,16 @@ class DPPOFW(FrankWolfeStream):
 
     For d up to some thousands, `DPTOFW` with Gaussian noise on the same ball learns faster.
 
-    Differs from the paper ("certified"; "paper" keeps 1-3). (1) Exact composition, 1.8 times less
-    Laplace noise at T = 10^4, and 3.4 times less with Gumbel noise. (2) Clipped residuals. (3) c.
-    In both: (4) d_0 = 0 in the recursion, see `DPTOFW`; (5) n = T - 1 steps; one step's noise
-    (ln 1 = 0) and epsilon > 5 are refused in "paper", the latter unless `beyond_validity`.
+    Differs from the paper:
+        "certified"; "paper" keeps 1-3.
+
+        1. Exact composition, 1.8 times less Laplace noise at T = 10^4, and 3.4 times less with
+           Gumbel noise.
+        2. Clipped residuals.
+        3. c.
+        4. In both: d_0 = 0 in the recursion, see `DPTOFW`.
+        5. n = T - 1 steps; one step's noise (ln 1 = 0) and epsilon > 5 are refused in "paper", the
+           latter unless `beyond_validity`.
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall

@@ -49,15 +49,17 @@ class DPTOFW(FrankWolfeStream):
           3. d_t = (g_1 + ... + g_t + noise) / (t+1)           one mechanism: noisy prefix sums
           4. v_t = argmin over C of <d_t, v>,   theta_{t+1} = theta_t + c / (t+1) (v_t - theta_t)
 
-    **Code.** Step 1 is `StreamFrankWolfe.act` (frank_wolfe.py), steps 2 and 3 are
-    `StreamFrankWolfe.update`, step 4 is `oracle_of` and `Walk.move`.
+    Code:
+        Step 1 is `StreamFrankWolfe.act` (frank_wolfe.py), steps 2 and 3 are
+        `StreamFrankWolfe.update`, step 4 is `oracle_of` and `Walk.move`.
 
-    Guarantee. (epsilon, delta)-DP of all points under continual observation for replacing one
-    datum, however later data react to the points, with the epsilon of the certificate: given the
-    points, her own g_i is all that differs, and the clip bounds it (`RecursiveLossGradients`).
-    Gaussian noise is exact GDP, column norm times S_2 over its stddev; a generalised Gaussian tree
-    is zCDP (`GeneralisedGaussianSpend`; at r = 2 exact GDP), bit_length(T-1) nodes a datum. g_T
-    reaches no point.
+    Guarantee:
+        (epsilon, delta)-DP of all points under continual observation for replacing one datum,
+        however later data react to the points, with the epsilon of the certificate: given the
+        points, her own g_i is all that differs, and the clip bounds it (`RecursiveLossGradients`).
+        Gaussian noise is exact GDP, column norm times S_2 over its stddev; a generalised Gaussian
+        tree is zCDP (`GeneralisedGaussianSpend`; at r = 2 exact GDP), bit_length(T-1) nodes a
+        datum. g_T reaches no point.
 
     Fields left None follow the calibration:
 
@@ -71,18 +73,25 @@ class DPTOFW(FrankWolfeStream):
     Domains: the l_p balls of regressions, 1 < p <= infinity, for all of it; Gaussian noise with
     the clips "gradient" and "lipschitz" takes any loss on any domain.
 
-    Differs from the paper ("certified"; "paper" keeps 1-3). (1) Clipping g_t in l_2 replaces
-    beta, L and D, and is worth most: natural bounds are hardly ever reached. (2) Exact composition
-    of the tree, six times less noise at T = 10^4, and correlated Gaussian noise instead, 2.5 times
-    less again (in the mean square of a prefix). (3) c. In both: (4) d_0 = 0 in step 3's recursion;
-    with the printed d_1 = grad f(theta_1; z_1) the first datum weighs twice, and moves 4 L. (5) A
-    norm index r = min(q, max(2, ln d)), or of least smoothness if certified, where min(q - 1,
-    ln d - 1) is printed, which is the smoothness of the norm; (6) a radius Gamma(d/2, 2 sigma_+^2),
-    printed Gamma(d/2, 2 sigma_+); (7) directions of the cone measure. `norm_index`, `radius` and
-    `direction` = "printed" bring 5, 6 and 7 back one by one, each certified as what it is;
-    `lipschitz`, `smoothness` and `diameter` replace the true L, beta and D in the paper's size and
-    clip. (8) Claims beyond the proof (epsilon / (ceil(log2 T) + 1) > 3) are refused, unless
-    `beyond_validity`. Public programs of the authors take 7, L = 4, beta = 1 and D = 4, unclipped.
+    Differs from the paper:
+        "certified"; "paper" keeps 1-3.
+
+        1. Clipping g_t in l_2 replaces beta, L and D, and is worth most: natural bounds are hardly
+           ever reached.
+        2. Exact composition of the tree, six times less noise at T = 10^4, and correlated Gaussian
+           noise instead, 2.5 times less again (in the mean square of a prefix).
+        3. c.
+        4. In both: d_0 = 0 in step 3's recursion; with the printed d_1 = grad f(theta_1; z_1) the
+           first datum weighs twice, and moves 4 L.
+        5. A norm index r = min(q, max(2, ln d)), or of least smoothness if certified, where min(q -
+           1, ln d - 1) is printed, which is the smoothness of the norm.
+        6. a radius Gamma(d/2, 2 sigma_+^2), printed Gamma(d/2, 2 sigma_+).
+        7. directions of the cone measure. `norm_index`, `radius` and `direction` = "printed" bring
+           5, 6 and 7 back one by one, each certified as what it is; `lipschitz`, `smoothness` and
+           `diameter` replace the true L, beta and D in the paper's size and clip.
+        8. Claims beyond the proof (epsilon / (ceil(log2 T) + 1) > 3) are refused, unless
+           `beyond_validity`. Public programs of the authors take 7, L = 4, beta = 1 and D = 4,
+           unclipped.
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall

@@ -25,9 +25,11 @@ class LeastSquares:
     The floor of every comparison on a stream: no point that is made of the data alone has, up to
     constants, less excess risk. Named after the losses it is for; it takes any.
 
-    **Code.** Step 1 is `LeastSquaresAgent.act`, steps 2 and 3 are its `update`.
+    Code:
+        Step 1 is `LeastSquaresAgent.act`, steps 2 and 3 are its `update`.
 
-    **Guarantee.** None: exact data reaches later actions.
+    Guarantee:
+        None: exact data reaches later actions.
 
     >>> import numpy as np
     >>> from dpbandit.domains import LpBall

@@ -46,19 +46,22 @@ class LocalMD:
     d^(1/q) <= e; p > 2 and all other losses are Euclidean. Phases with b > n_i are left out: the
     last few, and all of them where epsilon is small.
 
-    **Code.** Played by `BlockPlayer` (blocks.py). A phase is a `MirrorBlock` with its
-    `MirrorMechanism`: step 2 is `SampledMechanism._answer` (sampled_descent.py) with
-    `MirrorMechanism._step` and the gradient `slope` (leaders.py).
+    Code:
+        Played by `BlockPlayer` (blocks.py). A phase is a `MirrorBlock` with its `MirrorMechanism`:
+        step 2 is `SampledMechanism._answer` (sampled_descent.py) with `MirrorMechanism._step` and
+        the gradient `slope` (leaders.py).
 
-    **Guarantee.** (epsilon, delta)-DP of all points for replacing one datum. Given x_{s-1}, the
-    mean of a batch that she is in moves by 2 L_2 / b, L_2 the Euclidean Lipschitz constant of
-    admissible data on C, and sampling hides whether she is; m steps compose exactly, for all
-    iterates at once. A user is in one phase (parallel composition): each may cost all of epsilon.
-    That points stay in C is all that step 2's geometry has to do with privacy.
+    Guarantee:
+        (epsilon, delta)-DP of all points for replacing one datum. Given x_{s-1}, the mean of a
+        batch that she is in moves by 2 L_2 / b, L_2 the Euclidean Lipschitz constant of admissible
+        data on C, and sampling hides whether she is; m steps compose exactly, for all iterates at
+        once. A user is in one phase (parallel composition): each may cost all of epsilon. That
+        points stay in C is all that step 2's geometry has to do with privacy.
 
-    **Differs from the paper.** (1) Exact composition, and no epsilon / 2^i for disjoint users, if
-    certified. (2) Step 2 moves y to C by the Euclidean projection and then shrinks it towards x_0,
-    in place of a Bregman projection on both at once, a convex program in each step.
+    Differs from the paper:
+        1. Exact composition, and no epsilon / 2^i for disjoint users, if certified.
+        2. Step 2 moves y to C by the Euclidean projection and then shrinks it towards x_0, in place
+           of a Bregman projection on both at once, a convex program in each step.
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall

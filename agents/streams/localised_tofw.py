@@ -46,12 +46,14 @@ class LocalisedTOFW:
     chosen on simulated linear regressions of 5 to 20 features, T = 1,000 to 10,000 and epsilon 1,
     the same for all of them; no certificate covers such a choice.
 
-    **Code.** Steps 1 and 2 are `LocalisedFrankWolfe.update` with `Walk.move` (frank_wolfe.py), step
-    3 is its last lines.
+    Code:
+        Steps 1 and 2 are `LocalisedFrankWolfe.update` with `Walk.move` (frank_wolfe.py), step 3 is
+        its last lines.
 
-    **Guarantee.** (epsilon, delta)-DP of all points for replacing one datum: each user is in one
-    batch of one block, whose sums are mu-GDP with the mu of the target, and blocks see disjoint
-    users (parallel composition; later ones depend on her through releases alone).
+    Guarantee:
+        (epsilon, delta)-DP of all points for replacing one datum: each user is in one batch of one
+        block, whose sums are mu-GDP with the mu of the target, and blocks see disjoint users
+        (parallel composition; later ones depend on her through releases alone).
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall

@@ -57,29 +57,34 @@ class NoisySFW:
 
     In the rounds of a batch its w_t is played; who comes after the last batch is not asked.
 
-    **Code.** All steps are `NoisySFWAgent.update`, gradients are `slope` (leaders.py), the argmin
-    is `oracle_of` (frank_wolfe.py), the noisy sum `Batch.mechanism`.
+    Code:
+        All steps are `NoisySFWAgent.update`, gradients are `slope` (leaders.py), the argmin is
+        `oracle_of` (frank_wolfe.py), the noisy sum `Batch.mechanism`.
 
-    **Guarantee.** (epsilon, delta)-DP of all points for replacing one datum, however data react to
-    points. Given the points, only her own term differs, in one batch of b users: in d_0 it is a
-    gradient, at most L long, and moves the sum by 2 L; later it is a difference, at most
-    beta |w_t - w_{t-1}| <= beta eta D (and 2 L) long. Vectors are clipped to that (times `clip`),
-    whatever is told. Batches are disjoint, so she pays for one of them (parallel composition), and
-    Gaussian noise of stddev S / mu is exact GDP. Bounds are Euclidean: N^(1/2 - 1/q) times those in
-    l_q, or the loss's own.
+    Guarantee:
+        (epsilon, delta)-DP of all points for replacing one datum, however data react to points.
+        Given the points, only her own term differs, in one batch of b users: in d_0 it is a
+        gradient, at most L long, and moves the sum by 2 L; later it is a difference, at most beta
+        |w_t - w_{t-1}| <= beta eta D (and 2 L) long. Vectors are clipped to that (times `clip`),
+        whatever is told. Batches are disjoint, so she pays for one of them (parallel composition),
+        and Gaussian noise of stddev S / mu is exact GDP. Bounds are Euclidean: N^(1/2 - 1/q) times
+        those in l_q, or the loss's own.
 
-        calibration   s_1, per coordinate of the mean       s_2
-        certified     S / (mu b), Gaussian                  alike
-        paper         4 sqrt(2 kappa ln(1/delta)) L /       4 sqrt(2 kappa ln(1/delta)) beta 2R eta
-                      (T epsilon)                           / (sqrt(T) epsilon)
+            calibration  s_1, per coordinate of the mean   s_2
+            certified    S / (mu b), Gaussian              alike
+            paper        4 sqrt(2 kappa ln(1/delta)) L /   4 sqrt(2 kappa ln(1/delta)) beta 2R eta
+                         (T epsilon)                       / (sqrt(T) epsilon)
 
-    where the paper's noise is generalised Gaussian (`GeneralisedGaussian`; Gaussian for q <= 2),
-    and is certified by zCDP with the true L and beta, whatever `lipschitz` and `smoothness` say.
+        where the paper's noise is generalised Gaussian (`GeneralisedGaussian`; Gaussian for q <=
+        2), and is certified by zCDP with the true L and beta, whatever `lipschitz` and `smoothness`
+        say.
 
-    **Differs from the paper.** (1) Certified noise is Gaussian, with exact constants and clips.
-    (2) The norm index is that of `DPTOFW`, whose `norm_index`, `radius` and `direction` = "printed"
-    are those of the authors' comparison here, too: s < 1 makes the printed radius' noise LARGER.
-    (3) Batches of one user at least, eta at most 1.
+    Differs from the paper:
+        1. Certified noise is Gaussian, with exact constants and clips.
+        2. The norm index is that of `DPTOFW`, whose `norm_index`, `radius` and `direction` =
+           "printed" are those of the authors' comparison here, too: s < 1 makes the printed radius'
+           noise LARGER.
+        3. Batches of one user at least, eta at most 1.
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall

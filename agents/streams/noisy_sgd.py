@@ -49,16 +49,21 @@ class NoisySGD:
     n^2 are 10^8, an hour, at n = 10^4; `steps` caps them, and sigma is certified for the steps
     made. [+ sqrt m] for losses that are not smooth.
 
-    **Code.** Played by `BlockPlayer` (blocks.py). Step 1 is `SampledMechanism._answer`
-    (sampled_descent.py) with the gradient `slope` (leaders.py), step 2 `SGDMechanism._step`.
+    Code:
+        Played by `BlockPlayer` (blocks.py). Step 1 is `SampledMechanism._answer`
+        (sampled_descent.py) with the gradient `slope` (leaders.py), step 2 `SGDMechanism._step`.
 
-    **Guarantee.** (epsilon, delta)-DP of all released points for replacing one datum. In one step
-    she is drawn with probability 1/n, and then the gradient moves by at most 2 L, both being of
-    admissible data at a point of C; `SampledGaussianSpend` composes m of these exactly, for all
-    iterates at once. Blocks are disjoint (parallel composition). The same accountant says what the
-    printed noise buys.
+    Guarantee:
+        (epsilon, delta)-DP of all released points for replacing one datum. In one step she is drawn
+        with probability 1/n, and then the gradient moves by at most 2 L, both being of admissible
+        data at a point of C; `SampledGaussianSpend` composes m of these exactly, for all iterates
+        at once. Blocks are disjoint (parallel composition). The same accountant says what the
+        printed noise buys.
 
-    **Differs from the paper.** (1) Exact composition; (2) m and eta, if certified; (3) blocks.
+    Differs from the paper:
+        1. Exact composition.
+        2. m and eta, if certified.
+        3. blocks.
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall

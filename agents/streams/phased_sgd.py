@@ -34,23 +34,27 @@ class PhasedSGD:
 
         eta_i = min(eta / 4^i, 2 / beta),    eta = scale (R / L) min(4 / sqrt(T), mu / sqrt(k))
 
-    **Code.** Step 1 is `BlockPlayer.act` (blocks.py), step 2 `PhaseMechanism._learn` with the
-    gradient `slope` (leaders.py), step 3 `PhaseMechanism._answer`.
+    Code:
+        Step 1 is `BlockPlayer.act` (blocks.py), step 2 `PhaseMechanism._learn` with the gradient
+        `slope` (leaders.py), step 3 `PhaseMechanism._answer`.
 
-    **Guarantee.** (epsilon, delta)-DP of all points for replacing one datum, exactly mu-GDP: noise
-    has a stddev of S_i / mu, S_i = 2 L eta_i. Proof, given theta_{i-1}. Before the user of step j
-    the points w are the same; her step moves them apart by eta_i |g - g'| <= 2 L eta_i, as both
-    gradients are those of admissible data at one point of C. Later steps do not take points
-    further apart: for convex f with beta-Lipschitz gradients, w -> w - eta grad f(w; z) is no
-    expansion for eta <= 2 / beta, nor is a projection. So every w, and their mean, moves by at most
-    S_i. A user is in one phase (parallel composition), and later phases start at releases. Moving
-    the noisy mean into C is post-processing. A linear loss in one dimension attains S_i.
+    Guarantee:
+        (epsilon, delta)-DP of all points for replacing one datum, exactly mu-GDP: noise has a
+        stddev of S_i / mu, S_i = 2 L eta_i. Proof, given theta_{i-1}. Before the user of step j the
+        points w are the same; her step moves them apart by eta_i |g - g'| <= 2 L eta_i, as both
+        gradients are those of admissible data at one point of C. Later steps do not take points
+        further apart: for convex f with beta-Lipschitz gradients, w -> w - eta grad f(w; z) is no
+        expansion for eta <= 2 / beta, nor is a projection. So every w, and their mean, moves by at
+        most S_i. A user is in one phase (parallel composition), and later phases start at releases.
+        Moving the noisy mean into C is post-processing. A linear loss in one dimension attains S_i.
 
     Needs smooth losses (beta < infinity) and a domain with an exact projection.
 
-    **Differs from the paper.** (1) Noise is Gaussian with exact constants. (2) The mean is over the
-    points after each step, and comes out projected. (3) eta's mu stands where the paper has its
-    own measure of privacy. (4) All points are released while data come in: those of phases.
+    Differs from the paper:
+        1. Noise is Gaussian with exact constants.
+        2. The mean is over the points after each step, and comes out projected.
+        3. eta's mu stands where the paper has its own measure of privacy.
+        4. All points are released while data come in: those of phases.
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall

@@ -29,14 +29,17 @@ class RecursiveFrankWolfe(FrankWolfeStream):
           2. g_t = (t+1) grad f(theta_t; z_t) - t grad f(theta_{t-1}; z_t),   d_t = sum g / (t+1)
           3. v_t = argmin over C of <d_t, v>,   theta_{t+1} = theta_t + c / (t+1) (v_t - theta_t)
 
-    **Code.** Step 1 is `StreamFrankWolfe.act` (frank_wolfe.py), step 2 `StreamFrankWolfe.update`,
-    step 3 is `oracle_of` and `Walk.move`.
+    Code:
+        Step 1 is `StreamFrankWolfe.act` (frank_wolfe.py), step 2 `StreamFrankWolfe.update`, step 3
+        is `oracle_of` and `Walk.move`.
 
-    Guarantee. None: exact data reach later points.
+    Guarantee:
+        None: exact data reach later points.
 
-    Differs from the paper. (1) d_0 = 0, where d_1 = grad f(theta_1; z_1) counts the first datum
-    twice (see `DPTOFW`). (2) A scale c of the steps; c = 1 is the paper's. (3) Gradients can be
-    clipped, as the private agents clip them.
+    Differs from the paper:
+        1. d_0 = 0, where d_1 = grad f(theta_1; z_1) counts the first datum twice (see `DPTOFW`).
+        2. A scale c of the steps; c = 1 is the paper's.
+        3. Gradients can be clipped, as the private agents clip them.
 
     >>> import numpy as np
     >>> from dpbandit.domains import LpBall

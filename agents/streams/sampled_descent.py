@@ -20,8 +20,10 @@ class SampledMechanism(BlockMechanism):
     mean g of their gradients at the iterate w, plus N(0, sigma^2 I) in coordinates of the hull.
     The mean of the iterates after each step comes out.
 
-    **Guarantee.** Given the iterates, g moves by at most 2 L / b where the user was drawn:
-    `SampledGaussianSpend(2 L / (b sigma), b / n, m)` for all iterates at once, even if released.
+    Guarantee:
+        Given the iterates, g moves by at most 2 L / b where the user was drawn:
+        `SampledGaussianSpend(2 L / (b sigma), b / n, m)` for all iterates at once, even if
+        released.
     """
 
     def __init__(

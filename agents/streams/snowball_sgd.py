@@ -41,20 +41,23 @@ class SnowballSGD:
     c is the largest with b_1 + .. + b_m <= n: few users a step while many steps follow, many at the
     end. eta = scale R / sqrt(m (L^2 + k sigma^2)), at most 2 / beta.
 
-    **Code.** Played by `BlockPlayer` (blocks.py). Steps 1 and 2 are `SnowballMechanism._learn` with
-    the gradient `slope` (leaders.py), the release is `SnowballMechanism._answer`.
+    Code:
+        Played by `BlockPlayer` (blocks.py). Steps 1 and 2 are `SnowballMechanism._learn` with the
+        gradient `slope` (leaders.py), the release is `SnowballMechanism._answer`.
 
-    **Guarantee.** (epsilon, delta)-DP of all released points for replacing one datum, mu-GDP with
+    Guarantee:
+        (epsilon, delta)-DP of all released points for replacing one datum, mu-GDP with
 
-        mu = max over t of  2 L / (b_t sigma sqrt(m - t + 1)) <= 2 L / (c sigma),
+            mu = max over t of  2 L / (b_t sigma sqrt(m - t + 1)) <= 2 L / (c sigma),
 
-    by which sigma is set. Privacy amplification by iteration (Feldman, Mironov, Talwar and
-    Thakurta, FOCS 2018), here with exact constants. Proof for a user of step t; phi_i are steps
-    before noise, s = 2 L eta / b_t >= |phi_t - phi'_t| at any point, m' = m - t + 1. Run the
-    changed world on the noise Z_i of the first with a drift v_i: W_(t-1) = w_(t-1), and for i >= t
+        by which sigma is set. Privacy amplification by iteration (Feldman, Mironov, Talwar and
+        Thakurta, FOCS 2018), here with exact constants. Proof for a user of step t; phi_i are steps
+        before noise, s = 2 L eta / b_t >= |phi_t - phi'_t| at any point, m' = m - t + 1. Run the
+        changed world on the noise Z_i of the first with a drift v_i: W_(t-1) = w_(t-1), and for i
+        >= t
 
-        W_i = Proj(phi'_i(W_(i-1)) + v_i + Z_i),
-        v_i = (phi_i(w_(i-1)) - phi'_i(W_(i-1))) / (m - i + 1).
+            W_i = Proj(phi'_i(W_(i-1)) + v_i + Z_i),
+            v_i = (phi_i(w_(i-1)) - phi'_i(W_(i-1))) / (m - i + 1).
 
     Steps and projections do not expand (eta <= 2 / beta), so the gap before noise is at
     most s at i = t, and |w_i - W_i| <= (m - i) / m' s: it closes at m, W_m = w_m, and all
@@ -65,8 +68,10 @@ class SnowballSGD:
 
     Needs smooth losses (beta < infinity) and a domain with an exact projection.
 
-    **Differs from the paper.** (1) Constants: GDP for Renyi divergences, and c from the number of
-    users instead of from sigma = L / sqrt(d). (2) Blocks, one by one, where rounds go on.
+    Differs from the paper:
+        1. Constants: GDP for Renyi divergences, and c from the number of users instead of from
+           sigma = L / sqrt(d).
+        2. Blocks, one by one, where rounds go on.
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall

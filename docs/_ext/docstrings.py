@@ -4,8 +4,7 @@ what is written                    what becomes of it
 `name`                             a literal
 an indented block                  a literal block: an algorithm, a drawing, a table
 ## Heading                         a rubric
-Guarantee. Differs from the paper. bold; "(1) ... (2) ..." after it, a list
-Args: Raises: Returns: Yields:     left to napoleon
+Args: Guarantee: and so on         left to napoleon, see conf.py
 * | _ and backslashes elsewhere    escaped: they are letters, not markup
 """
 
@@ -21,10 +20,9 @@ _ALIASES = {
     "NDArray": re.compile(_ARRAY.format(r"[^\[\]]*")),
 }
 """What types of arrays are called, see `dpbandit.base.arrays`."""
-_SECTION = re.compile(r"(Args|Raises|Returns|Yields):$")
+_OURS = ("Guarantee:", "Differs from the paper:", "Code:")
+_SECTION = re.compile(rf"Args:$|Raises:$|Returns:$|Yields:$|{'$|'.join(_OURS)}$")
 _BULLET = re.compile(r"([*-]|\d+\.) ")
-_TITLE = re.compile(r"(?:\*\*)?(Guarantee|Differs from the paper)\b([.:]?)(?:\*\*)?(?=\s)")
-_ITEM = re.compile(r"(?:\A|(?<=[.:;,]) )(?=\(\d+\) )")
 _LETTERS = re.compile(r"(^\* )|([\\*|`]|_(?!\w))", re.MULTILINE)
 
 
@@ -68,6 +66,9 @@ def to_rst(lines: list[str]) -> list[str]:
             made += ["::", "", *(f"    {line}" for line in dedented), ""]
         elif kind == "doctest":
             made += [*block, ""]
+        elif kind == "section" and block[0] in _OURS:
+            inside = to_rst(textwrap.dedent("\n".join(block[1:])).split("\n"))
+            made += [block[0], *(f"    {line}".rstrip() for line in inside)]
         elif kind == "section":
             made += [*_escaped("\n".join(block)).split("\n"), ""]
         else:
@@ -108,12 +109,7 @@ def _paragraph(block: list[str]) -> list[str]:
     if text.startswith("## "):
         title, *rest = block
         return [f".. rubric:: {_escaped(title[3:])}", "", *to_rst(rest)]
-    if not (title := _TITLE.match(text)):
-        return _escaped(text).split("\n")
-    rest = " ".join(text[title.end() :].split())
-    first, *items = _ITEM.split(_escaped(rest))
-    made = [f"**{title[1]}{title[2]}** {first}".rstrip()]
-    return made + [line for item in items for line in ("", item)]
+    return _escaped(text).split("\n")
 
 
 def _escaped(text: str) -> str:

@@ -44,7 +44,8 @@ class Foreign:
     copy of that replica's, (d,), or (K, d) where arms have rows of features. Slow by design: one
     Python call for each replica and round.
 
-    Guarantee. None: what foreign code keeps is not known, so it claims nothing (epsilon infinity).
+    Guarantee:
+        None: what foreign code keeps is not known, so it claims nothing (epsilon infinity).
 
     Raises:
         InputError: an argument that is no function; an object handed out twice; in its round, an

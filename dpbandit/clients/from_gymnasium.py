@@ -53,10 +53,11 @@ class FromGymnasium:
     actions change what later users are like, regret is against the best arm of the moment, given
     what was played, and says nothing of the best plan.
 
-    Guarantee. As for `Player`: an agent's certificate holds only where nothing that the
-    environment hands out for one user, observation or reward, depends on earlier users' data.
-    What depends on earlier actions alone is covered. contexts="none" helps against observations,
-    not against rewards.
+    Guarantee:
+        As for `Player`: an agent's certificate holds only where nothing that the environment hands
+        out for one user, observation or reward, depends on earlier users' data. What depends on
+        earlier actions alone is covered. contexts="none" helps against observations, not against
+        rewards.
 
     Args:
         env: an id, "module:id" to have the module imported first, or a function that makes a new

@@ -49,14 +49,16 @@ class Player:
             outside these bounds; one more is refused. 1 allows all.
         seed: of the agent's noise and exploration.
 
-    Guarantee. That of the certificate, for replacing one user: one `act` and one `update`. It
-    covers this loop only, and only if horizon, bounds and `config` are public, not read off the
-    data. Contexts and rewards are clipped to the bounds, and what is not finite is replaced by a
-    constant, before the agent is told; `Player` itself keeps nothing but `outside`, counts that no
-    certificate covers, nor whether they ended the loop (with most_outside=1 they never do).
-    Observations or rewards that depend on earlier users' data (not merely on earlier actions) carry
-    them to later users past every mechanism; contexts="none" helps against the first, nothing here
-    against the second. Whoever sees this user's reward, or the generator's seed, is not covered.
+    Guarantee:
+        That of the certificate, for replacing one user: one `act` and one `update`. It covers this
+        loop only, and only if horizon, bounds and `config` are public, not read off the data.
+        Contexts and rewards are clipped to the bounds, and what is not finite is replaced by a
+        constant, before the agent is told; `Player` itself keeps nothing but `outside`, counts that
+        no certificate covers, nor whether they ended the loop (with most_outside=1 they never do).
+        Observations or rewards that depend on earlier users' data (not merely on earlier actions)
+        carry them to later users past every mechanism; contexts="none" helps against the first,
+        nothing here against the second. Whoever sees this user's reward, or the generator's seed,
+        is not covered.
 
     Raises:
         InputError: actions that are not finitely many, bounds that are missing or out of range, an

@@ -92,15 +92,16 @@ def replay(
     it was kept): right for a fixed policy, too small by what a learning one would have learned
     from other users.
 
-    **Guarantee.** "skip": less than it seems. A user's own context and logged action decide whether
-    she is kept, and one round more or less moves all later users to other rounds of the agent. So
-    replacing her can change every later input of a mechanism, and a certificate, which is for
-    one round replaced, covers what users answered, their contexts and logged actions being public;
-    not who was kept. "blank": every logged user takes one round, whose input is a function of her
-    row and of earlier releases, `lowest` being public; the certificate, then for all n rounds,
-    covers them all. Agents that count rounds take a blank for a user. In both the printed mean is
-    an exact statistic of the log that no certificate covers, and so is the share that lay outside
-    its bounds; k passes are k runs on the same users.
+    Guarantee:
+        "skip": less than it seems. A user's own context and logged action decide whether she is
+        kept, and one round more or less moves all later users to other rounds of the agent. So
+        replacing her can change every later input of a mechanism, and a certificate, which is for
+        one round replaced, covers what users answered, their contexts and logged actions being
+        public; not who was kept. "blank": every logged user takes one round, whose input is a
+        function of her row and of earlier releases, `lowest` being public; the certificate, then
+        for all n rounds, covers them all. Agents that count rounds take a blank for a user. In both
+        the printed mean is an exact statistic of the log that no certificate covers, and so is the
+        share that lay outside its bounds; k passes are k runs on the same users.
 
     Args:
         config: the agent; those that ask for hindsight are refused.

@@ -1,5 +1,6 @@
 """Docstrings as the documentation reads them: golden, one case for each rule."""
 
+import re
 import sys
 
 import pytest
@@ -27,15 +28,9 @@ def to_rst():
         ("## Rewards\nDollars.", ".. rubric:: Rewards\n\nDollars."),
         ("* `a`: one,\n  and more\n* b", "* ``a``: one,\n  and more\n* b"),
         ("## It\n* a,\n  b", ".. rubric:: It\n\n* a,\n  b"),
-        ("Guarantee. If x\nthen y.", "**Guarantee.** If x then y."),
-        ("**Guarantee.** It is.", "**Guarantee.** It is."),
         (
-            "Differs from the paper (here). (1) A, as\nin (2). (2) B.",
-            "**Differs from the paper** (here).\n\n(1) A, as in (2).\n\n(2) B.",
-        ),
-        (
-            "Differs from the paper. (1) A; (2) B.",
-            "**Differs from the paper.**\n\n(1) A;\n\n(2) B.",
+            "Is.\n\nGuarantee:\n    If |x|\n    then y.\n\nEnd.",
+            "Is.\n\nGuarantee:\n    If \\|x\\|\n    then y.\n\nEnd.",
         ),
         (">>> f(*a)\n'*'\n\nEnd.", ">>> f(*a)\n'*'\n\nEnd."),
         (
@@ -52,12 +47,21 @@ def to_rst():
         "bullets",
         "bullets-below-a-heading",
         "guarantee",
-        "bold",
-        "differences",
-        "differences-at-once",
         "doctest",
         "sections",
     ],
 )
 def test_docstrings_become_rst(to_rst, written, read):
     assert to_rst(written) == read
+
+
+def test_sections_are_google_s():
+    """What standard tools read: `Guarantee:` and an indented text, not `Guarantee. Text`."""
+    old = re.compile(
+        r"(?m)^ *\**(Guarantee|Differs from the paper|Code)\b(?!:$)[^\n]{0,80}[.:]\**( |$)"
+    )
+    assert old.search("Is.\n\n**Guarantee.** None.")
+    assert old.search("Is.\n\nDiffers from the paper (here). (1) A.")
+    for folder in ("dpbandit", "agents", "envs", "experiments"):
+        for file in (ROOT / folder).rglob("*.py"):
+            assert not old.search(file.read_text()), file

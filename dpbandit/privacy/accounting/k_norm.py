@@ -91,9 +91,9 @@ class _Releases(Composed):
 class LaplaceSpend(_Releases):
     """`count` Laplace releases, each of which one user moves by epsilon x scale in l_1.
 
-    **Guarantee.** Pure DP with count x epsilon, zCDP with count x epsilon^2 / 2 (Bun and Steinke,
-    TCC 2016), and the curve of
-    the module, 1 - e^((epsilon - ratio) / 2) for one release.
+    Guarantee:
+        Pure DP with count x epsilon, zCDP with count x epsilon^2 / 2 (Bun and Steinke, TCC 2016),
+        and the curve of the module, 1 - e^((epsilon - ratio) / 2) for one release.
 
     >>> spend = LaplaceSpend(0.1, count=10)
     >>> spend.pure, round(spend.rho, 6)
@@ -117,8 +117,9 @@ class LaplaceSpend(_Releases):
 class KNormSpend(_Releases):
     """`count` K-norm releases in dimension `dim`, each moved by ratio x scale in l_2.
 
-    **Guarantee.** Pure DP with count x ratio, zCDP with count x ratio^2 / 2, and the curve of the
-    module. The movement must lie in the subspace of the noise; `dim` is the subspace's.
+    Guarantee:
+        Pure DP with count x ratio, zCDP with count x ratio^2 / 2, and the curve of the module. The
+        movement must lie in the subspace of the noise; `dim` is the subspace's.
 
     >>> spend = KNormSpend(5, 1 / 15, count=15, note="tree of 15 nodes")
     >>> round(spend.pure, 12), bool(spend.delta(0.322) < 1.02e-4)

@@ -26,12 +26,13 @@ _FINE = 2.0
 class PureSpend(Composed):
     """Adaptive composition of mechanisms of which only their pure epsilons are known.
 
-    **Guarantee.** If the i-th mechanism is epsilon_i-DP, then all are pure-DP, pure = sum of
-    epsilon_i, and rho-zCDP, rho = sum of epsilon_i^2 / 2 (Bun and Steinke, TCC 2016, Prop. 1.4).
-    `delta` and `losses` hold because randomised response, losses +-epsilon, dominates: the hockey
-    stick E_Q[(W - e^x)+] is convex in the likelihood ratio W, which lies in
-    [e^-epsilon, e^epsilon] and has mean 1, so the law on the two ends is the worst. Products of
-    dominating pairs dominate adaptive compositions (Zhu, Dong and Wang, AISTATS 2022).
+    Guarantee:
+        If the i-th mechanism is epsilon_i-DP, then all are pure-DP, pure = sum of epsilon_i, and
+        rho-zCDP, rho = sum of epsilon_i^2 / 2 (Bun and Steinke, TCC 2016, Prop. 1.4). `delta` and
+        `losses` hold because randomised response, losses +-epsilon, dominates: the hockey stick
+        E_Q[(W - e^x)+] is convex in the likelihood ratio W, which lies in [e^-epsilon, e^epsilon]
+        and has mean 1, so the law on the two ends is the worst. Products of dominating pairs
+        dominate adaptive compositions (Zhu, Dong and Wang, AISTATS 2022).
 
     >>> PureSpend.of("two questions", [0.5, 0.25]).pure
     0.75
@@ -107,13 +108,15 @@ class BoundedRangeSpend(PureSpend):
     epsilon-bounded range: for neighbours the log-ratio of the two laws varies over outputs by
     at most epsilon (Durfee and Rogers, NeurIPS 2019), so it lies in some [t - epsilon, t] around 0.
 
-    **Guarantee.** If the i-th mechanism has epsilon_i-bounded range, then all together are
-    (sum of epsilon_i)-DP and rho-zCDP, rho = sum of epsilon_i^2 / 8 (Cesar and Rogers, ALT 2021).
-    `delta` and `losses` hold because, as above with [e^(t - epsilon), e^t], the law on the two ends
-    is the worst for given t; it has delta(x) = (e^epsilon - e^t) (1 - e^(x - t)) / (e^epsilon - 1),
-    largest at t = (epsilon + x) / 2, which gives the curve below (Dong, Durfee and Rogers, ICML
-    2020). A supremum of hockey-stick curves is the curve of some pair (Zhu, Dong and Wang), which
-    dominates in both directions: exchanging neighbours takes t to epsilon - t.
+    Guarantee:
+        If the i-th mechanism has epsilon_i-bounded range, then all together are (sum of
+        epsilon_i)-DP and rho-zCDP, rho = sum of epsilon_i^2 / 8 (Cesar and Rogers, ALT 2021).
+        `delta` and `losses` hold because, as above with [e^(t - epsilon), e^t], the law on the two
+        ends is the worst for given t; it has delta(x) = (e^epsilon - e^t) (1 - e^(x - t)) /
+        (e^epsilon - 1), largest at t = (epsilon + x) / 2, which gives the curve below (Dong, Durfee
+        and Rogers, ICML 2020). A supremum of hockey-stick curves is the curve of some pair (Zhu,
+        Dong and Wang), which dominates in both directions: exchanging neighbours takes t to epsilon
+        - t.
     """
 
     _rho_per_square: ClassVar[float] = 1 / 8

@@ -31,26 +31,30 @@ class SampledGaussianSpend:
     Given who was drawn, replacing one of them by anybody moves a release by at most `ratio` = mu
     standard deviations. One user drawn with replacement in every step is b = 1.
 
-    **Guarantee.** For neighbours that replace a user, with E_a(P|Q) = sup P(S) - a Q(S),
+    Guarantee:
+        For neighbours that replace a user, with E_a(P|Q) = sup P(S) - a Q(S),
 
-        delta(e) of one release <= g E_a'(N(mu, 1) | N(0, 1)),  a' = 1 + (e^e - 1) / g,  g = `rate`,
+            delta(e) of one release <= g E_a'(N(mu, 1) | N(0, 1)),  a' = 1 + (e^e - 1) / g,
+            g = `rate`,
 
-    for e >= 0. Proof. Let M1, M1' be the laws of the release given that the user was drawn and M0
-    given that she was not: P = (1-g) M0 + g M1 and Q = (1-g) M0 + g M1'. For a = 1 + g (a' - 1),
+        for e >= 0. Proof. Let M1, M1' be the laws of the release given that the user was drawn and
+        M0 given that she was not: P = (1-g) M0 + g M1 and Q = (1-g) M0 + g M1'. For a = 1 + g (a' -
+        1),
 
-        P - a Q = g [ M1 - a' ((1-c) M0 + c M1') ],   c = a / a',
+            P - a Q = g [ M1 - a' ((1-c) M0 + c M1') ],   c = a / a',
 
-    so E_a(P|Q) = g E_a'(M1 | (1-c) M0 + c M1') <= g max(E_a'(M1|M0), E_a'(M1|M1')) by convexity in
-    Q. M1 and M1' are mixtures over the same draws; a draw without the user with a random one of
-    its b put in her place is a draw with her, which couples M1 to M0: all pairs are Gaussians at
-    most mu apart, E is jointly convex. At e < 0, E_a(P|Q) = 1 - a + a E_(1/a)(Q|P), bounded alike.
-    Together it is the curve of (1-g) N(0,1) + g N(mu,1) against N(0,1) from e = 0 on and of
-    the pair exchanged below. It is convex (its slope jumps up at e = 0), so it is a curve of some
-    pair, which dominates one release, and products of those dominate all of them, however steps
-    depend on releases (Zhu, Dong and Wang, "Optimal accounting of differential privacy via
-    characteristic function", AISTATS 2022; the bound of one release: Balle, Barthe and Gaboardi,
-    "Privacy amplification by subsampling", NeurIPS 2018). An accountant for Poisson sampling that
-    adds or removes a user is told half the ratio and answers another question.
+        so E_a(P|Q) = g E_a'(M1 | (1-c) M0 + c M1') <= g max(E_a'(M1|M0), E_a'(M1|M1')) by convexity
+        in Q. M1 and M1' are mixtures over the same draws; a draw without the user with a random one
+        of its b put in her place is a draw with her, which couples M1 to M0: all pairs are
+        Gaussians at most mu apart, E is jointly convex. At e < 0, E_a(P|Q) = 1 - a + a
+        E_(1/a)(Q|P), bounded alike. Together it is the curve of (1-g) N(0,1) + g N(mu,1) against
+        N(0,1) from e = 0 on and of the pair exchanged below. It is convex (its slope jumps up at e
+        = 0), so it is a curve of some pair, which dominates one release, and products of those
+        dominate all of them, however steps depend on releases (Zhu, Dong and Wang, "Optimal
+        accounting of differential privacy via characteristic function", AISTATS 2022; the bound of
+        one release: Balle, Barthe and Gaboardi, "Privacy amplification by subsampling", NeurIPS
+        2018). An accountant for Poisson sampling that adds or removes a user is told half the ratio
+        and answers another question.
 
     >>> spend = SampledGaussianSpend(ratio=1.0, rate=0.01, count=1000)
     >>> f"{spend.delta(1.0):.4f}"

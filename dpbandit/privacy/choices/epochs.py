@@ -28,9 +28,10 @@ class EpochSelection(ExponentialMechanism):
     `floor` >= 0 is a level below which candidates are equally good. At epsilon = inf x is uniform
     among the best: the limit of step 2.
 
-    **Guarantee.** If due, floor and ends are public or functions of releases, then all calls cost
-    `spend`, that of the `draws` of one epoch: a round's losses are in one epoch's S only, where
-    they move every score by at most 1, and a floor does not move it further.
+    Guarantee:
+        If due, floor and ends are public or functions of releases, then all calls cost `spend`,
+        that of the `draws` of one epoch: a round's losses are in one epoch's S only, where they
+        move every score by at most 1, and a floor does not move it further.
 
     Args:
         n: candidates.

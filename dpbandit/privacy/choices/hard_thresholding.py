@@ -93,14 +93,15 @@ class NoisyHardThresholding(Mechanism):
           2. keep the s largest coordinates of v, privately                `peeling`
           3. project every block onto the l_1 ball of `radius`             post-processing
 
-    **Guarantee.** If one user's round is replaced, all calls together cost `spend`. (a) She is in
-    one episode; estimates of others do not see her (parallel composition; their lengths are
-    public). (b) In her episode, given the released beta, v moves in every coordinate by at most
-    (step_size / n) 2 entry_bound residual_clip, because the clipped residual times the clipped row
-    bounds each user's term whatever beta is; and in l_2 over s coordinates as `SparseRows.moves`.
-    A user whose arm changes moves two blocks by half of that. (c) The peelings of an episode
-    compose (`spend.parts`: picks and values); what happens between them uses releases only. After
-    the last episode listed nothing is stored or released.
+    Guarantee:
+        If one user's round is replaced, all calls together cost `spend`. (a) She is in one episode;
+        estimates of others do not see her (parallel composition; their lengths are public). (b) In
+        her episode, given the released beta, v moves in every coordinate by at most (step_size / n)
+        2 entry_bound residual_clip, because the clipped residual times the clipped row bounds each
+        user's term whatever beta is; and in l_2 over s coordinates as `SparseRows.moves`. A user
+        whose arm changes moves two blocks by half of that. (c) The peelings of an episode compose
+        (`spend.parts`: picks and values); what happens between them uses releases only. After the
+        last episode listed nothing is stored or released.
 
     `query` shows a round's term of the gradient at beta = 0, where every episode starts. At any
     other beta it has the same bounds, and is made by the same lines. Every peeling is paid for as

@@ -19,9 +19,10 @@ class NoisyTotal(Mechanism):
 
         call(losses (R, n), x (R,), due (R,) bool) -> (R,), -inf where not due
 
-    **Guarantee.** If x and due are public or functions of releases, one answer costs 1 / scale,
-    because a round moves S(x) by at most 1. All calls together cost `draws` times that, and more
-    answers than `draws` for one replica raise `BudgetExceededError`.
+    Guarantee:
+        If x and due are public or functions of releases, one answer costs 1 / scale, because a
+        round moves S(x) by at most 1. All calls together cost `draws` times that, and more answers
+        than `draws` for one replica raise `BudgetExceededError`.
 
     >>> total = NoisyTotal(2, Streams([0]), "total", scale=0.0, draws=2, uses=2)
     >>> x, yes, loss = np.array([1]), np.ones(1, dtype=bool), np.array([[0.0, 0.75]])

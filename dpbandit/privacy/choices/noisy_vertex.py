@@ -65,22 +65,24 @@ class NoisyVertex(Mechanism):
     k_i = min(k, M |u_i|_1 + B) among the arm's steps so far, where u_i is known from the releases;
     the user of step i has her residual clipped to +-k_i. For the identity link.
 
-    **Guarantee.** If user s is replaced, everything released is as private as n mechanisms of
-    budgets epsilon_1..epsilon_n, those of ONE arm: `spend`, no factor for the arms. Proof, for the
-    view of all vertices, with all other users given (they may react to the view):
-    (a) Shifting all scores changes no argmin, so only the range of the change of scores counts: at
-    most D |change of d|_inf = D |change of G_a|_inf / (i+1). A range r against noise of scale b is
-    (r/b)-DP for Laplace (given the other noises, the winner's threshold moves by at most r), and
-    has bounded range r/b for Gumbel (log-weights move by that, the normaliser by a constant).
-    (b) Given the view, only row s differs between the two worlds: in arm a_s by g_s, in arm a'_s by
-    g'_s. Later gradients depend on the view alone. If a_s = a'_s, one arm's sum moves by at most S
-    in every later step, which costs epsilon_i in its i-th: once through the list of budgets.
-    (c) If a_s != a'_s, two sums move by at most S/2 each, because a row against 0 is half a
-    replacement, and the noises of the arms are independent. Laplace: two lists of epsilon_i / 2,
-    and a pair of them is epsilon_i-DP. Gumbel: 2 (epsilon_i/2)^2 / 8 <= epsilon_i^2 / 8 of zCDP,
-    and a pair of bounded ranges epsilon_i/2 has bounded range epsilon_i. Both within (b).
-    (d) `adaptive` changes nothing: given the view, k_i and b_i are numbers, and S at step i covers
-    every step up to it. The same holds for arms whose counters differ.
+    Guarantee:
+        If user s is replaced, everything released is as private as n mechanisms of budgets
+        epsilon_1..epsilon_n, those of ONE arm: `spend`, no factor for the arms. Proof, for the view
+        of all vertices, with all other users given (they may react to the view): (a) Shifting all
+        scores changes no argmin, so only the range of the change of scores counts: at most D
+        |change of d|_inf = D |change of G_a|_inf / (i+1). A range r against noise of scale b is
+        (r/b)-DP for Laplace (given the other noises, the winner's threshold moves by at most r),
+        and has bounded range r/b for Gumbel (log-weights move by that, the normaliser by a
+        constant). (b) Given the view, only row s differs between the two worlds: in arm a_s by g_s,
+        in arm a'_s by g'_s. Later gradients depend on the view alone. If a_s = a'_s, one arm's sum
+        moves by at most S in every later step, which costs epsilon_i in its i-th: once through the
+        list of budgets. (c) If a_s != a'_s, two sums move by at most S/2 each, because a row
+        against 0 is half a replacement, and the noises of the arms are independent. Laplace: two
+        lists of epsilon_i / 2, and a pair of them is epsilon_i-DP. Gumbel: 2 (epsilon_i/2)^2 / 8 <=
+        epsilon_i^2 / 8 of zCDP, and a pair of bounded ranges epsilon_i/2 has bounded range
+        epsilon_i. Both within (b). (d) `adaptive` changes nothing: given the view, k_i and b_i are
+        numbers, and S at step i covers every step up to it. The same holds for arms whose counters
+        differ.
 
     Args:
         gradients: the clipped statistic, in max-norm; its sums are per arm.

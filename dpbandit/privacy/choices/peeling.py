@@ -63,9 +63,10 @@ class LaplacePeeling:
     and Confidentiality 2021; in regression, Cai, Wang and Zhang, "The cost of privacy", Annals of
     Statistics 2021.
 
-    **Guarantee.** If one user moves every coordinate by at most `move`, each its own way, then a
-    pick is (2 / multiplier)-DP (`selection.ReportNoisyMax`), because |v| moves no further than v,
-    and a value is a Laplace mechanism with movement over scale 1 / multiplier.
+    Guarantee:
+        If one user moves every coordinate by at most `move`, each its own way, then a pick is (2 /
+        multiplier)-DP (`selection.ReportNoisyMax`), because |v| moves no further than v, and a
+        value is a Laplace mechanism with movement over scale 1 / multiplier.
     """
 
     multiplier: float
@@ -98,9 +99,10 @@ class GumbelPeeling:
     Durfee and Rogers, NeurIPS 2019: the s largest of |v| + Gumbel noise have the law of s
     exponential mechanisms, one after the other (as `selection.OneShotTopK`).
 
-    **Guarantee.** If one user moves every coordinate by at most `move`, each its own way, and any
-    s of them by at most `move_2` in l_2, then a pick has bounded range 2 / pick, because |v| moves
-    no further than v, and the values of one peeling are (1 / value)-GDP.
+    Guarantee:
+        If one user moves every coordinate by at most `move`, each its own way, and any s of them by
+        at most `move_2` in l_2, then a pick has bounded range 2 / pick, because |v| moves no
+        further than v, and the values of one peeling are (1 / value)-GDP.
     """
 
     pick: float

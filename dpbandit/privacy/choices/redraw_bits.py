@@ -43,12 +43,13 @@ class RedrawBit(Mechanism):
     minimization for online buffering problems using the weighted majority algorithm", COLT 2010),
     times 1 - p: a bit that no loss decides for certain.
 
-    **Guarantee.** If every call's loss is that of a choice fixed before its round, and choices and
-    `active` are public or functions of releases, then all calls together are epsilon-DP for
-    replacing one round, epsilon = `bit_epsilon`(h, p): given the releases before it, a user's loss
-    decides her own round's bit alone. There loss l in [0, 1] keeps with probability
-    (1 - p) e^(-h l), which moves by a factor of e^h at most, and redraws with probability between p
-    and p + (1 - p) (1 - e^-h).
+    Guarantee:
+        If every call's loss is that of a choice fixed before its round, and choices and `active`
+        are public or functions of releases, then all calls together are epsilon-DP for replacing
+        one round, epsilon = `bit_epsilon`(h, p): given the releases before it, a user's loss
+        decides her own round's bit alone. There loss l in [0, 1] keeps with probability (1 - p)
+        e^(-h l), which moves by a factor of e^h at most, and redraws with probability between p and
+        p + (1 - p) (1 - e^-h).
 
     Args:
         streams: the random streams of the replicas.

@@ -21,10 +21,11 @@ class RemainingTopK(OneShotTopK):
     Where fewer than k are left all of them are released, then -1. `taken` is public or a function
     of releases.
 
-    **Guarantee.** That of `OneShotTopK`: k exponential mechanisms on whoever is left each time,
-    bounded range epsilon for each pick. A pick of somebody who is the only one left costs nothing,
-    but is paid for; there are at most `most` picks in all, as everybody is taken only once. More
-    raise `BudgetExceededError`, whatever `taken` says.
+    Guarantee:
+        That of `OneShotTopK`: k exponential mechanisms on whoever is left each time, bounded range
+        epsilon for each pick. A pick of somebody who is the only one left costs nothing, but is
+        paid for; there are at most `most` picks in all, as everybody is taken only once. More raise
+        `BudgetExceededError`, whatever `taken` says.
 
     Args:
         n: candidates.

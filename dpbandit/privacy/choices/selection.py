@@ -102,9 +102,10 @@ class OneShotTopK(Mechanism):
     function of releases; the others get -1. The j-th selection of a replica always uses the j-th
     noise of its own stream, whenever it is due and whoever is due beside it.
 
-    **Guarantee.** If one user moves every score by at most s, then all selections together cost
-    `spend`: bounded range epsilon for each pick, because the log-weights move by at most
-    epsilon / 2 and the normaliser by a constant.
+    Guarantee:
+        If one user moves every score by at most s, then all selections together cost `spend`:
+        bounded range epsilon for each pick, because the log-weights move by at most epsilon / 2 and
+        the normaliser by a constant.
 
     Args:
         source: where the scores come from.
@@ -251,9 +252,10 @@ class ReportNoisyMax(ExponentialMechanism):
     Arguments as for `ExponentialMechanism`, against which it is for reference: it is not of
     bounded range, and costs twice as much over many rounds.
 
-    **Guarantee.** If one user moves every score by at most s, each its own way, then one selection
-    is (2 s / lam)-DP, because given the others' noise candidate i wins if its own exceeds a
-    threshold that moves by at most 2 s. Only `PureSpend`: zCDP epsilon^2 / 2.
+    Guarantee:
+        If one user moves every score by at most s, each its own way, then one selection is (2 s /
+        lam)-DP, because given the others' noise candidate i wins if its own exceeds a threshold
+        that moves by at most 2 s. Only `PureSpend`: zCDP epsilon^2 / 2.
     """
 
     _kind = "report noisy max"

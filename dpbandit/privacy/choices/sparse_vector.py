@@ -42,10 +42,11 @@ class AboveThreshold(Mechanism):
     A replica that has halted for good answers False. The threshold must be public or a function
     of releases.
 
-    **Guarantee.** If one user moves every query by at most s, each its own way, then one run is
-    epsilon-DP up to and including its halt (Theorem 3.23): shifting rho by s keeps all tests that
-    did not fire, for epsilon / 2, and the one that fired moves by at most 2 s, for epsilon / 2.
-    All `runs` compose.
+    Guarantee:
+        If one user moves every query by at most s, each its own way, then one run is epsilon-DP up
+        to and including its halt (Theorem 3.23): shifting rho by s keeps all tests that did not
+        fire, for epsilon / 2, and the one that fired moves by at most 2 s, for epsilon / 2. All
+        `runs` compose.
 
     Args:
         streams: the random streams of the replicas.
@@ -114,10 +115,11 @@ class SegmentAboveThreshold(Mechanism):
           2. q <- q + clip(loss)
           3. fired = q + fresh noise > threshold + rho
 
-    **Guarantee.** If within each segment the expert is fixed before its first round, and experts,
-    thresholds and restarts are public or functions of releases, then all calls together are
-    epsilon-DP for replacing one round, because of Lemma A for the one segment the user is in;
-    other segments do not see the user.
+    Guarantee:
+        If within each segment the expert is fixed before its first round, and experts, thresholds
+        and restarts are public or functions of releases, then all calls together are epsilon-DP for
+        replacing one round, because of Lemma A for the one segment the user is in; other segments
+        do not see the user.
 
     *Lemma A.* Let rho have a density p with p(r + b) >= e^(-epsilon b) p(r), and the query noise a
     survival function G with G(z - b) <= e^(epsilon b) G(z), for 0 <= b <= 1 (losses in [0, 1]).

@@ -32,7 +32,8 @@ class GeneralisedGaussian:
     optimization", COLT 2021. Differs from printed versions: the radius has scale 2 s^2, not 2 s,
     and the direction is not a shifted generalised normal.
 
-    **Guarantee.** `GeneralisedGaussianSpend`, for r >= 2. r = 2 is Gaussian(s).
+    Guarantee:
+        `GeneralisedGaussianSpend`, for r >= 2. r = 2 is Gaussian(s).
     """
 
     sigma: float
@@ -72,14 +73,15 @@ class GeneralisedGaussianSpend:
 
     One user moves each of them by at most S = ratio x sigma in l_q, r <= q <= infinity.
 
-    **Guarantee.** rho-zCDP with rho = count kappa ratio^2 / 2 and kappa = (r - 1) d^(2/r - 2/q),
-    r >= 2. Lemma 1: |.|_r^2 is (r-1)-smooth, so with w = z - v the inequalities at w - (a-1) v and
-    w + v (times a - 1) add up to
+    Guarantee:
+        rho-zCDP with rho = count kappa ratio^2 / 2 and kappa = (r - 1) d^(2/r - 2/q), r >= 2. Lemma
+        1: |.|_r^2 is (r-1)-smooth, so with w = z - v the inequalities at w - (a-1) v and w + v
+        (times a - 1) add up to
 
-        |z - a v|^2 + (a - 1) |z|^2 <= a |z - v|^2 + (r - 1) a (a - 1) |v|^2,
+            |z - a v|^2 + (a - 1) |z|^2 <= a |z - v|^2 + (r - 1) a (a - 1) |v|^2,
 
-    which bounds the Renyi divergence of order a by a (r - 1) |v|_r^2 / (2 sigma^2); and
-    |v|_r <= d^(1/r - 1/q) |v|_q. At r = 2 the noise is Gaussian and mu is exact.
+        which bounds the Renyi divergence of order a by a (r - 1) |v|_r^2 / (2 sigma^2); and |v|_r
+        <= d^(1/r - 1/q) |v|_q. At r = 2 the noise is Gaussian and mu is exact.
 
     Bassily, Guzman and Nandi, COLT 2021. Differs from the paper: kappa is that of the norm used.
     """

@@ -50,9 +50,10 @@ class Laplace:
 
     Dwork, McSherry, Nissim and Smith, "Calibrating noise to sensitivity", TCC 2006.
 
-    **Guarantee.** If one user moves the input by at most D_1 in l_1, in the coordinates in which
-    the noise is drawn, a release is (D_1 / c)-DP. Inside a subspace of dimension k that is at
-    most sqrt(k) times the Euclidean movement.
+    Guarantee:
+        If one user moves the input by at most D_1 in l_1, in the coordinates in which the noise is
+        drawn, a release is (D_1 / c)-DP. Inside a subspace of dimension k that is at most sqrt(k)
+        times the Euclidean movement.
     """
 
     scale: float
@@ -81,8 +82,9 @@ class KNorm:
     of the Euclidean ball; the "Gamma norm" noise of private empirical risk minimisation. In one
     dimension it is Laplace(c).
 
-    **Guarantee.** If one user moves the input by at most D_2 in Euclidean norm, a release is
-    (D_2 / c)-DP by the triangle inequality, and far better at delta > 0: `k_norm.KNormSpend`.
+    Guarantee:
+        If one user moves the input by at most D_2 in Euclidean norm, a release is (D_2 / c)-DP by
+        the triangle inequality, and far better at delta > 0: `k_norm.KNormSpend`.
     """
 
     scale: float
@@ -130,8 +132,9 @@ class SymmetricGaussian:
     Dwork, Talwar, Thakurta and Zhang, "Analyze Gauss", STOC 2014, with a diagonal that makes it
     isotropic: the vector (b_ii, sqrt 2 b_ij for i < j) is N(0, 2 s^2 I).
 
-    **Guarantee.** If one user moves a symmetric matrix by at most D in Frobenius norm, a release
-    is mu-GDP with mu = D / (sqrt 2 s).
+    Guarantee:
+        If one user moves a symmetric matrix by at most D in Frobenius norm, a release is mu-GDP
+        with mu = D / (sqrt 2 s).
     """
 
     stddev: float
@@ -184,8 +187,9 @@ class Gumbel:
 
     Gumbel, "Statistical theory of extreme values", 1954: c times minus the log of an exponential.
 
-    **Guarantee.** For scores u that one user moves by at most s, releasing the argmax alone is the
-    exponential mechanism (McSherry and Talwar, FOCS 2007), (2 s / c)-DP.
+    Guarantee:
+        For scores u that one user moves by at most s, releasing the argmax alone is the exponential
+        mechanism (McSherry and Talwar, FOCS 2007), (2 s / c)-DP.
     """
 
     scale: float
@@ -209,8 +213,9 @@ class Gumbel:
 class Within:
     """A law inside the linear subspace spanned by the orthonormal columns of `basis`, Q b.
 
-    **Guarantee.** That of `law` in dimension k = basis.shape[1], if the input is projected onto
-    the subspace before it enters; a movement that leaves it is not protected at all.
+    Guarantee:
+        That of `law` in dimension k = basis.shape[1], if the input is projected onto the subspace
+        before it enters; a movement that leaves it is not protected at all.
     """
 
     law: Law

@@ -29,7 +29,8 @@ class PrintedGaussian:
 
     A printed radius, Gamma(k/2, 2 s), is that of s' = sqrt(s), and needs no law of its own.
 
-    **Guarantee.** None.
+    Guarantee:
+        None.
     """
 
     sigma: float

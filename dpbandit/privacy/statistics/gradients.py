@@ -30,10 +30,11 @@ class RecursiveGradients:
     public: theta_i and theta_{i-1}, (R, G, d), and i, (G,), 0 for an arm that takes no step in
     this round and then adds nothing. Contexts are (R, d), or (R, K, d) when `shared` (G = 1).
 
-    **Guarantee.** x is clipped to max-norm `context_bound` = M, r to its range, the residual to
-    +-`residual_clip` = k, and where there is a `gradient_clip` = c_g the row to that Euclidean
-    norm, whatever is fed; non-finite features become 0. So replacing a user moves the sum by at
-    most `sensitivity`: 2 M k in max-norm, or 2 c_g in L2. A row against 0 is half of that.
+    Guarantee:
+        x is clipped to max-norm `context_bound` = M, r to its range, the residual to
+        +-`residual_clip` = k, and where there is a `gradient_clip` = c_g the row to that Euclidean
+        norm, whatever is fed; non-finite features become 0. So replacing a user moves the sum by at
+        most `sensitivity`: 2 M k in max-norm, or 2 c_g in L2. A row against 0 is half of that.
     """
 
     n_actions: int

@@ -30,11 +30,12 @@ class RecursiveLossGradients:
     A round is (theta, previous, steps, datum): theta_i and theta_{i-1}, (R, N), released or public;
     i, a number, 0 for a round that adds nothing; z_i, (R, *datum_shape).
 
-    **Guarantee.** The datum is moved into the public set of the loss, the residual clipped to
-    +-`residual_clip` = k, and g_i scaled down to l_order norm `gradient_clip` = c, whatever is fed.
-    So replacing a user moves the sum by at most `sensitivity` in l_order:
+    Guarantee:
+        The datum is moved into the public set of the loss, the residual clipped to
+        +-`residual_clip` = k, and g_i scaled down to l_order norm `gradient_clip` = c, whatever is
+        fed. So replacing a user moves the sum by at most `sensitivity` in l_order:
 
-        2 min(c, k A),   A = the largest |a|_order of features |a|_q <= 1, N^max(0, 1/order - 1/q).
+            2 min(c, k A),  A = N^max(0, 1/order - 1/q), the largest |a|_order where |a|_q <= 1.
     """
 
     loss: Loss

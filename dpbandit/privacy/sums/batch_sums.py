@@ -23,9 +23,10 @@ class BatchSum(Mechanism):
         noise: draws the noise of the sum, (R, dim).
         spend: what that noise costs one user.
 
-    **Guarantee.** Replacing a user moves the sum by at most 2 `bound` in l_order, whatever is fed;
-    what noise makes of that is said by `spend`. Batches of other users are other mechanisms: a
-    user pays for hers alone (parallel composition).
+    Guarantee:
+        Replacing a user moves the sum by at most 2 `bound` in l_order, whatever is fed; what noise
+        makes of that is said by `spend`. Batches of other users are other mechanisms: a user pays
+        for hers alone (parallel composition).
 
     >>> from dpbandit.privacy.accounting.spends import GaussianSpend
     >>> total = BatchSum(1, 2.0, users=2, noise=lambda: 0.5, spend=GaussianSpend(1.0, "a batch"))

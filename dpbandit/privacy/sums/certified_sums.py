@@ -51,9 +51,10 @@ def certified_sum(
 ) -> PrefixSum:
     """The least noise of a law whose exact certificate meets the target.
 
-    **Guarantee.** All releases are (epsilon, delta)-DP for replacing one user. Gaussian ones are
-    mu-GDP with the largest mu that is: column norm of the process over noise multiplier. For
-    the others see `least_multiplier`.
+    Guarantee:
+        All releases are (epsilon, delta)-DP for replacing one user. Gaussian ones are mu-GDP with
+        the largest mu that is: column norm of the process over noise multiplier. For the others see
+        `least_multiplier`.
     """
     multiplier = least_multiplier(
         process,

@@ -41,11 +41,12 @@ class FadingSum(Mechanism):
 
     A call returns the release (R, *shape) at the end of a batch, else None.
 
-    **Guarantee.** All releases together are mu-GDP, mu = column_norm / noise_multiplier: a user of
-    batch b moves release k >= b by fade^(k - b) times what she moves B_b, so the white noise z sees
-    her through a vector of norm at most sensitivity sqrt(1 + fade^2 + fade^4 + ...), longest for
-    the first batch. It holds for adaptive streams too (Denisov, McMahan, Rush, Smith and Thakurta,
-    NeurIPS 2022: lower-triangular maps with Gaussian noise).
+    Guarantee:
+        All releases together are mu-GDP, mu = column_norm / noise_multiplier: a user of batch b
+        moves release k >= b by fade^(k - b) times what she moves B_b, so the white noise z sees her
+        through a vector of norm at most sensitivity sqrt(1 + fade^2 + fade^4 + ...), longest for
+        the first batch. It holds for adaptive streams too (Denisov, McMahan, Rush, Smith and
+        Thakurta, NeurIPS 2022: lower-triangular maps with Gaussian noise).
 
     >>> from dpbandit.privacy.statistics.moments import ClippedVectors
     >>> sums = FadingSum(ClippedVectors(1), Streams([0]), ends=[2, 3], horizon=9, fade=0.5,

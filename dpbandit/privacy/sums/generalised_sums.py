@@ -34,8 +34,9 @@ def certified_tree_sum(
 ) -> PrefixSum:
     """The least noise whose certificate meets the target, of the best norm l_r, 2 <= r <= q.
 
-    **Guarantee.** (epsilon, delta)-DP of all releases: a user is in m = bit_length(leaves) nodes,
-    which compose adaptively to m kappa S^2 / (2 sigma^2) of zCDP; to exact GDP where r = 2.
+    Guarantee:
+        (epsilon, delta)-DP of all releases: a user is in m = bit_length(leaves) nodes, which
+        compose adaptively to m kappa S^2 / (2 sigma^2) of zCDP; to exact GDP where r = 2.
     """
     gaussian_target(epsilon, delta)
     (d,), q, count = statistic.shape, statistic.order, leaves(horizon, 1).bit_length()
@@ -94,9 +95,10 @@ def printed_tree_sum(
 
     n = T - 1 the users who can influence an action.
 
-    **Guarantee.** What `spend` certifies, which is less than the claim; with corrected laws more.
-    Where a printed law has no proof at all it says infinity: a norm index below 2, or the printed
-    direction. The printed radius is a proper law with sqrt(sigma_+) in place of sigma_+.
+    Guarantee:
+        What `spend` certifies, which is less than the claim; with corrected laws more. Where a
+        printed law has no proof at all it says infinity: a norm index below 2, or the printed
+        direction. The printed radius is a proper law with sqrt(sigma_+) in place of sigma_+.
 
     q is that of the gradients, whose sensitivity is in l_max(2, q).
     """

@@ -33,10 +33,11 @@ class HonakerNoise:
         stddev: its standard deviation in each coordinate.
         leaves: releases m that the noise was calibrated for; one more raises `InputError`.
 
-    Guarantee. If replacing one user moves one leaf by at most S in L2 and nodes carry N(0, s^2),
-    all m releases together are mu-GDP with mu = column_norm(m) S / s, also when the stream is
-    adaptive, because a leaf lies in at most bit_length(m) complete nodes (leaf 1 attains it) and
-    the weights depend on t alone: they are post-processing.
+    Guarantee:
+        If replacing one user moves one leaf by at most S in L2 and nodes carry N(0, s^2), all m
+        releases together are mu-GDP with mu = column_norm(m) S / s, also when the stream is
+        adaptive, because a leaf lies in at most bit_length(m) complete nodes (leaf 1 attains it)
+        and the weights depend on t alone: they are post-processing.
 
     Differs from `prefix_sums.TreeNoise`: right children are released and charged for as well. That
     is free, the leaf that touches most nodes lies in left children only.

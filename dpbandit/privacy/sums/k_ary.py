@@ -33,16 +33,20 @@ class KAryNoise:
         leaves: releases m that the noise was calibrated for; one more raises `InputError`.
         arity: k >= 2; None is `best_arity(leaves)`. The number of levels depends on it.
 
-    Guarantee. If replacing one user moves one leaf by at most Delta_1 in L1 and nodes carry
-    Laplace noise of scale lam, all m releases are epsilon-DP, epsilon = levels(m, k) Delta_1 / lam,
-    for adaptive streams too. Releases are B (C x + z) with C the 0/1 leaves of each node and
-    B C = A lower triangular. Fix z, and let user R's leaf move by Delta, a function of the releases
-    before R. Then z -> z - C_R Delta reproduces all releases; it preserves volume, because what
-    Delta depends on, B_{<R} z, is itself unmoved (B_{<R} C_R = A_{<R,R} = 0). So the log-density
-    moves by at most |C_R|_1 Delta_1 / lam, and a leaf lies in one node of each level.
+    Guarantee:
+        If replacing one user moves one leaf by at most Delta_1 in L1 and nodes carry Laplace noise
+        of scale lam, all m releases are epsilon-DP, epsilon = levels(m, k) Delta_1 / lam, for
+        adaptive streams too. Releases are B (C x + z) with C the 0/1 leaves of each node and B C =
+        A lower triangular. Fix z, and let user R's leaf move by Delta, a function of the releases
+        before R. Then z -> z - C_R Delta reproduces all releases; it preserves volume, because what
+        Delta depends on, B_{<R} z, is itself unmoved (B_{<R} C_R = A_{<R,R} = 0). So the
+        log-density moves by at most |C_R|_1 Delta_1 / lam, and a leaf lies in one node of each
+        level.
 
-    Differs from the paper. (1) k may be even (a tie goes to the positive digit), and is chosen for
-    m by counting nodes, not from asymptotics. (2) Noise is drawn when its node is first used.
+    Differs from the paper:
+        1. k may be even (a tie goes to the positive digit), and is chosen for m by counting nodes,
+           not from asymptotics.
+        2. Noise is drawn when its node is first used.
     """
 
     def __init__(

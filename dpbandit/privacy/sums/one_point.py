@@ -30,9 +30,10 @@ from dpbandit.privacy.noise.laws import Gaussian, Laplace
 class OnePointEstimates:
     """The sum of (k / zeta) (clip(y, low, high) - offset) u, in k coordinates.
 
-    **Guarantee.** Replacing one user moves it by at most (high - low) k / zeta in L2, the offset
-    being public, because |u| = 1. That is not checked: u is the agent's own public draw, and no
-    user has a hand in it. Values that are no numbers become `low`.
+    Guarantee:
+        Replacing one user moves it by at most (high - low) k / zeta in L2, the offset being public,
+        because |u| = 1. That is not checked: u is the agent's own public draw, and no user has a
+        hand in it. Values that are no numbers become `low`.
     """
 
     dim: int
@@ -85,9 +86,10 @@ class LocalValues(Mechanism):
 
     with s = `noise_multiplier` and W = high - low.
 
-    **Guarantee.** Replacing a user moves the one value of hers by at most W, and each value is
-    released once, so all releases together, for every horizon, cost what one does (parallel
-    composition): epsilon = 1 / s, or mu = 1 / s with Gaussian noise.
+    Guarantee:
+        Replacing a user moves the one value of hers by at most W, and each value is released once,
+        so all releases together, for every horizon, cost what one does (parallel composition):
+        epsilon = 1 / s, or mu = 1 / s with Gaussian noise.
     """
 
     def __init__(

@@ -24,7 +24,8 @@ class PaddedTreeNoise:
         stddev: its standard deviation in each coordinate.
         leaves: releases m that the noise was calibrated for; one more raises `InputError`.
 
-    Guarantee. That of `prefix_sums.TreeNoise` with m leaves: padding is post-processing.
+    Guarantee:
+        That of `prefix_sums.TreeNoise` with m leaves: padding is post-processing.
     """
 
     def __init__(self, node: Sampler, *, stddev: float, leaves: int) -> None:

@@ -26,8 +26,9 @@ from dpbandit.privacy.sums.prefix_sums import PrefixSum, TreeNoise
 class IndependentNoise:
     """Fresh noise on every leaf, so N_t = z_1 + ... + z_t grows like sqrt(t): local privacy.
 
-    Guarantee. A leaf is released once: mu = S / s with Gaussian noise, epsilon = Delta_1 / lam
-    with Laplace noise, for every number of releases, and even if nobody trusts the accumulator.
+    Guarantee:
+        A leaf is released once: mu = S / s with Gaussian noise, epsilon = Delta_1 / lam with
+        Laplace noise, for every number of releases, and even if nobody trusts the accumulator.
     """
 
     def __init__(self, node: Sampler, *, stddev: float) -> None:
@@ -69,9 +70,10 @@ class HybridNoise:
         stddev: its standard deviation in each coordinate.
         norm: 1 or 2, as above.
 
-    Guarantee. All releases together, for every horizon at once, cost what one release with noise
-    `node` costs: epsilon = Delta_1 / lam for Laplace and norm 1, mu = S / s for Gaussian and
-    norm 2, because h nodes with h (sqrt(h)) times the noise compose to one, adaptively.
+    Guarantee:
+        All releases together, for every horizon at once, cost what one release with noise `node`
+        costs: epsilon = Delta_1 / lam for Laplace and norm 1, mu = S / s for Gaussian and norm 2,
+        because h nodes with h (sqrt(h)) times the noise compose to one, adaptively.
     """
 
     def __init__(self, node: Sampler, *, stddev: float, norm: Literal[1, 2]) -> None:
@@ -118,8 +120,9 @@ class DoublingSum(Mechanism):
         spend: what one epoch costs at most; an epoch that costs more raises `InputError`.
         first: rounds of the first epoch.
 
-    Guarantee. The spend of one epoch, for every horizon: a user's round is in one epoch only, and
-    the others depend on it through releases alone (parallel composition).
+    Guarantee:
+        The spend of one epoch, for every horizon: a user's round is in one epoch only, and the
+        others depend on it through releases alone (parallel composition).
     """
 
     def __init__(

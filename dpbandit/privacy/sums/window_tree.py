@@ -43,13 +43,16 @@ class WindowTreeNoise:
         leaves: releases m that the noise was calibrated for, one more raises `InputError`; None, if
             it was calibrated without m.
 
-    Guarantee. If replacing one user moves one leaf by at most S in L2 (Delta_1 in L1) and nodes
-    carry N(0, s^2) (Laplace noise lam), then for every T' the releases up to T' are mu-GDP with
-    mu = column_norm S / s (epsilon = nodes_per_leaf Delta_1 / lam) for each user of the last
-    `window` leaves, adaptively: release the noisy nodes and the clean sums; that user's leaf is in
-    at most w + 1 of the nodes, W = 2^w, one a level, and in no clean sum yet.
+    Guarantee:
+        If replacing one user moves one leaf by at most S in L2 (Delta_1 in L1) and nodes carry N(0,
+        s^2) (Laplace noise lam), then for every T' the releases up to T' are mu-GDP with mu =
+        column_norm S / s (epsilon = nodes_per_leaf Delta_1 / lam) for each user of the last
+        `window` leaves, adaptively: release the noisy nodes and the clean sums; that user's leaf is
+        in at most w + 1 of the nodes, W = 2^w, one a level, and in no clean sum yet.
 
-    Differs from the paper. (1) `lazy`. (2) Fewer than W releases are charged bit_length(m) nodes.
+    Differs from the paper:
+        1. `lazy`.
+        2. Fewer than W releases are charged bit_length(m) nodes.
     """
 
     def __init__(
