@@ -1,15 +1,58 @@
-"""Lines of a study's runs on axes, learners in colour and baselines in grey."""
+"""Panels of a study, with its lines of runs: learners in colour and baselines in grey."""
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
+from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpbandit.base.arrays import Floats
 from dpbandit.experiments.questions import Place, RunLines, horizon
-from dpbandit.results.drawing import level, line
+from dpbandit.results.drawing import from_zero, level, line, log_ticks, panels
+from dpbandit.results.frontier import Front, final, frontier
 from dpbandit.results.runs import AgentRun
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+def panes(
+    path: Path,
+    found: Mapping[str, RunLines],
+    heading: str,
+    size: tuple[float, float],
+    titles: Mapping[str, str] | None = None,
+) -> "AbstractContextManager[list[Axes]]":
+    """A panel for each of `found`, under a heading that says of how many replicas."""
+    run = next(iter(next(iter(found.values())).values()))[0]
+    sample = f"mean of {len(run.replicas)} replicas, 95 % intervals"
+    names = [(titles or {}).get(name, name) for name in found]
+    return panels(path, names, heading=f"{heading}\n{sample}", size=size)
+
+
+def draw_frontier(
+    axes: "Axes",
+    lines: RunLines,
+    value: Callable[[AgentRun], Floats] = final,
+    *,
+    names: Mapping[str, str] | None = None,
+    log: bool = False,
+) -> None:
+    """Whoever claims an epsilon over what is certified, all others as levels.
+
+    `names` are the legend's words, where these are others; `log` is of the values.
+    """
+    words = dict(names or {})
+    private = {label: runs for label, runs in lines.items() if any(map(_claims, runs))}
+    fronts = [Front(words.get(n, n), runs, look) for look, (n, runs) in enumerate(private.items())]
+    levels = [(label, value(runs[0])) for label, runs in lines.items() if label not in private]
+    frontier(axes, fronts, levels, value=value)
+    if log:
+        axes.set_yscale("log")
+        log_ticks(axes.yaxis)
+        axes.yaxis.set_major_formatter("{x:,.6g}")
+    else:
+        from_zero(axes)
 
 
 def regret(values: Floats, rounds: Any) -> Floats:
@@ -54,6 +97,10 @@ def draw_lines(
             axes.plot(marks[marks >= first], table[marks >= first].mean(axis=1), **how)
         else:
             axes.axhline(_end(runs[0], value).mean(), **how)
+
+
+def _claims(run: AgentRun) -> bool:
+    return 0 < run.certificate.claimed_epsilon < inf
 
 
 def _end(run: AgentRun, value: Callable[[Floats, Any], Floats]) -> Floats:

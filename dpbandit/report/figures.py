@@ -15,7 +15,7 @@ from matplotlib.ticker import FixedLocator
 from dpbandit.base.arrays import Floats
 from dpbandit.base.files import write_atomically
 from dpbandit.results.comparisons import bootstrap_band
-from dpbandit.results.drawing import drawn, line, line_count, log_ticks, save_figure
+from dpbandit.results.drawing import drawn, from_zero, line, line_count, log_ticks, save_figure
 from dpbandit.results.frontier import Front, final, frontier, placed
 from dpbandit.results.labels import as_text, label, short
 from dpbandit.results.plots import Curve, regret_curves
@@ -119,6 +119,8 @@ def _targets(results: Results) -> list[float]:
 def _curves(problem: Problem, looks: Looks) -> Iterator[Picture]:
     """Regret by round at the largest horizon: a figure for each epsilon, for three at most."""
     longest = problem.longest
+    if longest.runs[0].marks[0] > 1:  # its last round alone is logged
+        return
     every = targets = _targets(longest)
     if len(every) > _MOST_TARGETS:
         targets = [every[0], every[len(every) // 2], every[-1]]
@@ -160,6 +162,7 @@ def _frontier(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) ->
     levels = [(label(run), final(run)) for run in filterfalse(placed, runs)]
     with drawn(path, title) as axes:
         frontier(axes, fronts, levels, band=bootstrap_band)
+        from_zero(axes)
         axes.set_ylabel(f"regret ({runs[0].setup.reward_unit})")
 
 

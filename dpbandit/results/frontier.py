@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpbandit.base.arrays import Floats
-from dpbandit.results.drawing import Band, from_zero, level, line, log_ticks, student_band
+from dpbandit.results.drawing import Band, level, line, log_ticks, student_band
 from dpbandit.results.labels import short
 from dpbandit.results.runs import AgentRun
 
@@ -71,8 +71,6 @@ def frontier(
     axes.xaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_formatter("{x:,.6g}")
     axes.minorticks_off()
-    if axes.get_yscale() == "linear":
-        from_zero(axes)
     if any(_epsilon(run) >= _LARGEST for run in every):
         low, high = axes.get_xlim()
         ticks = [tick for tick in axes.get_xticks() if low <= tick < beyond / 1.4]

@@ -3,17 +3,16 @@
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.table import Table
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.files import write_atomically
-from dpbandit.experiments.drawing import draw_lines
+from dpbandit.experiments.drawing import draw_frontier, draw_lines, panes
 from dpbandit.experiments.questions import Answers, RunLines, along, claim, horizon, mean, per_1000
-from dpbandit.results.drawing import legend_below, legend_beside, log_ticks, panels
-from dpbandit.results.frontier import Front, frontier
+from dpbandit.results.drawing import legend_below, legend_beside
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.slopes import Slope
 
@@ -83,7 +82,7 @@ def _panels(answers: Answers) -> Iterator[tuple[str, str, RunLines]]:
 def _growth(path: Path, answers: Answers) -> None:
     found, exponents = answers.runs["growth"], slopes(answers)
     heading = "PrivateBandit at epsilon 1: how regret grows with the horizon"
-    with _drawn(path, found, heading, (13.5, 7.4)) as row:
+    with panes(path, found, heading, (13.5, 7.4), _TITLES) as row:
         for axes, (problem, lines) in zip(row, found.items(), strict=True):
             names = {label: f"{label}: {s}" for (p, label), s in exponents.items() if p == problem}
             draw_lines(axes, lines, horizon, names=names)
@@ -98,7 +97,7 @@ def _growth(path: Path, answers: Answers) -> None:
 
 
 def _rates(found: Mapping[str, RunLines], heading: str, path: Path) -> None:
-    with _drawn(path, found, heading, (5 + 4.5 * len(found), 5.6)) as row:
+    with panes(path, found, heading, (5 + 4.5 * len(found), 5.6), _TITLES) as row:
         for axes, lines in zip(row, found.values(), strict=True):
             draw_lines(axes, lines, horizon, lambda regret, rounds: regret / rounds)
             axes.set_ylim(-0.02, 2.02)
@@ -114,10 +113,9 @@ def _over_horizons(axes: "Axes", ylabel: str) -> None:
 
 def _prices(problem: str, answers: Answers, path: Path) -> None:
     lines = answers.runs["prices"][problem]
-    levels = [(label, per_1000(line[0])) for label, line in lines.items() if len(line) == 1]
     rounds = lines["centre"][0].setup.horizon
-    with _drawn(path, {problem: lines}, f"{rounds:,} rounds", (11, 5.6)) as (axes,):
-        frontier(axes, _fronts(lines), levels, value=per_1000)
+    with panes(path, {problem: lines}, f"{rounds:,} rounds", (11, 5.6), _TITLES) as (axes,):
+        draw_frontier(axes, lines, per_1000)
         axes.set_ylabel(_LOST[problem])
         legend_beside(axes)
 
@@ -126,14 +124,12 @@ def _excess(answers: Answers, path: Path) -> None:
     found = answers.runs["prices"]
     rounds = found["pricing"]["centre"][0].setup.horizon
     heading = f"Regret minus that of the same agent without privacy, {rounds:,} rounds"
-    with _drawn(path, found, heading, (14, 6)) as row:
+    with panes(path, found, heading, (14, 6), _TITLES) as row:
         for axes, (problem, lines) in zip(row, found.items(), strict=True):
-            axes.set_yscale("log")
-            fronts = [front._replace(runs=front.runs[:-1]) for front in _fronts(lines)]
-            frontier(axes, fronts, value=partial(_excess_per_1000, lines))
+            noisy = {label: line[:-1] for label, line in lines.items() if len(line) > 1}
+            draw_frontier(axes, noisy, partial(_excess_per_1000, lines), log=True)
             unit = "dollars" if problem == "pricing" else "loss"
             axes.set_ylabel(f"price of privacy ({unit} per 1,000 rounds)")
-            log_ticks(axes.yaxis)
         legend_beside(axes)
 
 
@@ -142,16 +138,3 @@ def _excess_per_1000(lines: RunLines, run: AgentRun) -> Floats:
     (line,) = (line for line in lines.values() if any(run is other for other in line))
     gap: Floats = per_1000(run) - per_1000(line[-1])
     return gap
-
-
-def _fronts(lines: RunLines) -> list[Front]:
-    private = [(label, line) for label, line in lines.items() if len(line) > 1]
-    return [Front(label, line, look) for look, (label, line) in enumerate(private)]
-
-
-def _drawn(path: Path, found: Mapping[str, RunLines], heading: str, size: Any) -> Any:
-    """Panels under the names of their problems, and a heading that says how many replicas."""
-    run = next(iter(next(iter(found.values())).values()))[0]
-    sample = f"mean of {len(run.replicas)} replicas, 95 % intervals"
-    titles = [_TITLES[problem] for problem in found]
-    return panels(path, titles, heading=f"{heading}\n{sample}", size=size)

@@ -11,7 +11,7 @@ import pandas as pd
 from rich.table import Table
 
 from dpbandit.base.files import write_atomically
-from dpbandit.experiments.drawing import draw_lines
+from dpbandit.experiments.drawing import draw_frontier, draw_lines, panes
 from dpbandit.experiments.experts.audit import Verdict, verdict
 from dpbandit.experiments.experts.families import PUBLIC
 from dpbandit.experiments.questions import (
@@ -25,8 +25,8 @@ from dpbandit.experiments.questions import (
     per_1000,
     slopes_table,
 )
-from dpbandit.results.drawing import legend_below, log_ticks, loglog, panels
-from dpbandit.results.frontier import Front, final, frontier
+from dpbandit.results.drawing import legend_below, loglog, panels
+from dpbandit.results.frontier import final
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.slopes import Slope
 
@@ -156,9 +156,7 @@ def figures(answers: Answers, out: Path) -> Iterator[Path]:
 
 def _lines(answers: Answers, name: str, path: Path) -> None:
     one, found, exponents = QUESTIONS[name], answers.runs[name], slopes(answers)[name]
-    run = next(iter(next(iter(found.values())).values()))[0]
-    sample = f"mean of {len(run.replicas)} replicas, 95 % intervals"
-    with panels(path, list(found), heading=f"{one.heading}\n{sample}", size=one.size) as row:
+    with panes(path, found, one.heading, one.size) as row:
         for axes, (panel, lines) in zip(row, found.items(), strict=True):
             own = {label: s for (p, label), s in exponents.items() if p == panel}
             if name == "policies":  # an exponent there says nothing
@@ -178,12 +176,7 @@ def _panel(
 ) -> None:
     """Learners in colour, whoever is not private or learns nothing in grey."""
     if question.axis == "epsilon":
-        private = [(label, line) for label, line in lines.items() if len(line) > 1]
-        fronts = [Front(words.get(n, n), line, look) for look, (n, line) in enumerate(private)]
-        levels = [(n, value(line[0])) for n, line in lines.items() if len(line) == 1]
-        axes.set_yscale("log")
-        frontier(axes, fronts, levels, value=value)
-        log_ticks(axes.yaxis)
+        draw_frontier(axes, lines, value, names=words, log=True)
         return
     place, name = (experts, "number of experts d")
     if question.axis == "T":

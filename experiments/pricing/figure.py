@@ -11,8 +11,9 @@ import pandas as pd
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.files import write_atomically
+from dpbandit.experiments.drawing import draw_frontier
 from dpbandit.results.drawing import legend_beside, panels
-from dpbandit.results.frontier import Front, final, frontier
+from dpbandit.results.frontier import final
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, standard_error
 
@@ -97,11 +98,10 @@ def _draw(
     by_name: dict[str, list[AgentRun]] = {}
     for run in results.runs:
         by_name.setdefault(run.name, []).append(run)
-    lines = [(name, runs) for name, runs in by_name.items() if len(runs) > 1]
     best = best_public(results)
-    levels = [(name, value(by_name[name][0])) for name in _BASELINES]
-    levels.append((called(best, results), value(best)))
+    lines = {name: runs for name, runs in by_name.items() if len(runs) > 1 or name in _BASELINES}
+    lines.setdefault(called(best, results), [best])
     with panels(path, [title], size=(11, 5.6)) as (axes,):
-        frontier(axes, [Front(*line, look) for look, line in enumerate(lines)], levels, value=value)
+        draw_frontier(axes, lines, value)
         axes.set_ylabel(ylabel)
         legend_beside(axes)

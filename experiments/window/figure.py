@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from rich.table import Table
 
 from dpbandit.base.files import write_atomically
-from dpbandit.experiments.drawing import draw_lines
+from dpbandit.experiments.drawing import draw_frontier, draw_lines, panes
 from dpbandit.experiments.questions import (
     Answers,
     RunLines,
@@ -20,8 +20,7 @@ from dpbandit.experiments.questions import (
     per_1000,
 )
 from dpbandit.experiments.window.costs import COUNTED, Timing
-from dpbandit.results.drawing import legend_below, legend_beside, line, log_ticks, loglog, panels
-from dpbandit.results.frontier import Front, frontier
+from dpbandit.results.drawing import legend_below, legend_beside, line, loglog, panels
 from dpbandit.results.labels import protected
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.slopes import Slope
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 _TITLES = {
     "cocop-ball": r"quadratic losses on the unit ball of $\mathbf{R}^5$",
     "cocol-simplex": r"quadratic losses on the simplex of $\mathbf{R}^{10}$",
+    "pricing": "ConvexPricing: three goods",
     "simplex": "simplex: an exact projection",
     "flows": "flows: no exact projection",
 }
@@ -126,7 +126,7 @@ def figures(found: Findings, out: Path) -> Iterator[Path]:
     drawings: dict[str, Callable[[Path], None]] = {
         "windows": partial(_windows, runs["windows"]),
         "horizons": partial(_horizons, found.answers),
-        "retention": partial(_retention, runs["retention"]["pricing"]),
+        "retention": partial(_retention, runs["retention"]),
         "costs": partial(_costs, found.timings),
     }
     for name, draw in drawings.items():
@@ -134,7 +134,7 @@ def figures(found: Findings, out: Path) -> Iterator[Path]:
 
 
 def _windows(found: Mapping[str, RunLines], path: Path) -> None:
-    with _drawn(path, found, "What a window saves", (14, 8.6)) as row:
+    with panes(path, found, f"What a window saves, {_claims(found)}", (14, 8.6), _TITLES) as row:
         for axes, lines in zip(row, found.values(), strict=True):
             draw_lines(axes, lines, window)
             loglog(axes, [window(run) for run in max(lines.values(), key=len)])
@@ -145,7 +145,8 @@ def _windows(found: Mapping[str, RunLines], path: Path) -> None:
 
 def _horizons(answers: Answers, path: Path) -> None:
     found, exponents = answers.runs["horizons"], slopes(answers)
-    with _drawn(path, found, "Growth with the horizon", (16, 8.6)) as row:
+    heading = f"Growth with the horizon, {_claims(found)}"
+    with panes(path, found, heading, (16, 8.6), _TITLES) as row:
         for axes, (problem, lines) in zip(row, found.items(), strict=True):
             own = {label: s for (p, label), s in exponents.items() if p == problem}
             names = {label: f"{label}: {s.value:.3f}" for label, s in own.items()}
@@ -157,16 +158,11 @@ def _horizons(answers: Answers, path: Path) -> None:
             legend_below(axes, "agent (its privacy): exponent on the larger half of T")
 
 
-def _retention(lines: RunLines, path: Path) -> None:
-    private = [(label, runs) for label, runs in lines.items() if len(runs) > 1]
-    levels = [(label, per_1000(runs[0])) for label, runs in lines.items() if len(runs) == 1]
-    run = private[0][1][0]
-    heading = f"Prices where customers expire\n{run.setup.horizon:,} customers, {_sample(run)}"
-    with panels(path, ["ConvexPricing: three goods"], heading=heading, size=(13, 6)) as (axes,):
-        axes.set_yscale("log")
-        fronts = [Front(label, runs, look) for look, (label, runs) in enumerate(private)]
-        frontier(axes, fronts, levels, value=per_1000)
-        log_ticks(axes.yaxis)
+def _retention(found: Mapping[str, RunLines], path: Path) -> None:
+    customers = found["pricing"]["list prices"][0].setup.horizon
+    heading = f"Prices where customers expire, {customers:,} customers"
+    with panes(path, found, heading, (13, 6), _TITLES) as (axes,):
+        draw_frontier(axes, found["pricing"], per_1000, log=True)
         axes.set_ylabel("dollars lost per 1,000 customers")
         legend_beside(axes)
 
@@ -194,12 +190,6 @@ def _seconds(axes: "Axes", timings: Sequence[Timing]) -> None:
     legend_below(axes, "agent (its privacy)")
 
 
-def _drawn(path: Path, found: Mapping[str, RunLines], heading: str, size: Any) -> Any:
+def _claims(found: Mapping[str, RunLines]) -> str:
     run = next(iter(next(iter(found.values())).values()))[0]
-    claims = f"epsilon {run.certificate.claimed_epsilon:g}"
-    titles = [_TITLES[problem] for problem in found]
-    return panels(path, titles, heading=f"{heading}, {claims}\n{_sample(run)}", size=size)
-
-
-def _sample(run: AgentRun) -> str:
-    return f"mean of {len(run.replicas)} replicas, 95 % intervals"
+    return f"epsilon {run.certificate.claimed_epsilon:g}"
