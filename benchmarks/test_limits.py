@@ -13,7 +13,7 @@ import pytest
 
 from dpbandit.agents import DPFTRL, DPUCB, Hedge, LinUCB
 from dpbandit.results.marks import log_marks
-from dpbandit.running.compare import replicas_at_once
+from dpbandit.running.blocks import replicas_at_once
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 

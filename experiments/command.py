@@ -37,7 +37,10 @@ def measured(study: Study | Sweep, out: Path, *, progress: bool = True) -> Resul
     Raises:
         InputError: whatever `run_sweep` refuses, such as blocks that another program has made.
     """
-    run_sweep(study, out, backend="threading", resume=True, progress=progress)
+    done = run_sweep(study, out, backend="threading", resume=True, progress=progress)
+    if done.found.corrupt:
+        files = ", ".join(map(str, done.found.corrupt))
+        warnings.warn(f"Corrupt, moved aside and run anew: {files}.", stacklevel=2)
     return Results.load(out)
 
 

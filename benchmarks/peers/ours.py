@@ -10,7 +10,7 @@ from world import ALPHA, NOISE, RIDGE, draw
 from dpbandit.agents import LinUCB
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.results.marks import log_marks
-from dpbandit.running.compare import replicas_at_once
+from dpbandit.running.blocks import replicas_at_once
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec

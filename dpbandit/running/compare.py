@@ -13,14 +13,11 @@ from dpbandit.results.marks import log_marks
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, Setup, describe
 from dpbandit.running.baselines import with_baselines
+from dpbandit.running.blocks import consecutive, replicas_at_once
 from dpbandit.running.certify import certify
 from dpbandit.running.environments import ProblemMaker, arguments_of, problem_label, problem_maker
 from dpbandit.running.loop import Log, play
-from dpbandit.specs.experts import ExpertsSpec
-from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Hindsight, Spec
-
-_CHUNK_BYTES = 1 << 20
-"""Replicas run together while their d x d matrices fit the cache."""
+from dpbandit.specs.protocols import AgentConfig, Hindsight
 
 
 def compare(
@@ -68,8 +65,8 @@ def compare(
     logs: dict[str, list[Log]] = {name: [] for name in configs}
     oracles_last = sorted(configs, key=lambda name: isinstance(configs[name], Hindsight))
     with Progress(len(configs) * replicas * horizon, shown=progress) as bar:
-        for first in range(0, replicas, size):
-            seeds = [(seed, r) for r in range(first, min(replicas, first + size))]
+        for first, last in consecutive(range(replicas), size):
+            seeds = [(seed, r) for r in range(first, last)]
             for name in oracles_last:
                 config = configs[name]
                 if isinstance(config, Hindsight):  # the same users, met by another agent
@@ -125,11 +122,3 @@ def as_run(
         seconds=sum(log.seconds for log in logs),
         provenance=provenance(),
     )
-
-
-def replicas_at_once(spec: Spec) -> int:
-    """Replicas whose matrices fit the cache together. Changes speed, never values."""
-    if isinstance(spec, ExpertsSpec):  # no matrices
-        return max(1, _CHUNK_BYTES // (8 * spec.n_actions))
-    arms = spec.n_actions if isinstance(spec, ContextualSpec) and not spec.shared else 1
-    return max(1, _CHUNK_BYTES // (8 * arms * spec.context_shape[-1] ** 2))

@@ -1,11 +1,9 @@
 """A sweep's folder: which replicas of which configuration it holds, and what is wrong with it."""
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import numpy as np
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.progress import Progress
@@ -111,21 +109,6 @@ def write_block(folder: Path, run: AgentRun) -> Path:
     """One block of replicas, under its own name."""
     first, last = int(run.replicas[0]), int(run.replicas[-1])
     return write_runs(block_file(folder, run.key, first, last), [run])
-
-
-def consecutive(replicas: Sequence[int], size: int) -> list[tuple[int, int]]:
-    """(first, last + 1) of blocks of at most `size` neighbours.
-
-    >>> consecutive([0, 1, 2, 5, 6], 2)
-    [(0, 2), (2, 3), (5, 7)]
-    """
-    numbers = np.array(replicas, dtype=int)
-    parts = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
-    return [
-        (int(part[i]), int(part[min(i + size, len(part)) - 1]) + 1)
-        for part in parts
-        for i in range(0, len(part), size)
-    ]
 
 
 def moved_aside(file: Path) -> Path:

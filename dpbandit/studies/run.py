@@ -13,11 +13,11 @@ from dpbandit.base.provenance import cpu_of, provenance
 from dpbandit.results.layout import FORMAT, block_files, check_places, plan_file
 from dpbandit.results.planned import Damaged, planned
 from dpbandit.results.runs import AgentRun, merged
-from dpbandit.running.compare import replicas_at_once
+from dpbandit.running.blocks import consecutive, replicas_at_once
 from dpbandit.studies.audits import audits_of, missing_audits, run_audit, write_audit
 from dpbandit.studies.configuration import Configuration, Study
 from dpbandit.studies.file import Sweep
-from dpbandit.studies.folder import Found, check_program, consecutive, survey, write_block
+from dpbandit.studies.folder import Found, check_program, survey, write_block
 from dpbandit.studies.plan import plan
 from dpbandit.studies.workers import BACKENDS, workers
 

@@ -7,8 +7,11 @@ import pandas as pd
 import pytest
 
 from dpbandit import Results
+from dpbandit.agents import LinUCB
+from dpbandit.experiments.command import measured
 from dpbandit.experiments.pricing import __main__ as command
 from dpbandit.experiments.pricing.figure import best_public, called, figures, lead_from, lost, table
+from dpbandit.studies import Configuration, Study, setup_of
 from tests.drawings import points
 from tests.experiments.runs import made_up, run_command
 
@@ -73,6 +76,17 @@ def test_a_lead_lasts_to_the_end_and_is_two_standard_errors(gains, start):
     """Golden: gains g - 0.1 and g + 0.1 have mean g and standard error 0.1."""
     regret = -np.array([[g - 0.1, g + 0.1] for g in gains])
     assert lead_from(np.array([10, 20, 30, 40]), regret, np.zeros((4, 2))) == start
+
+
+def test_half_a_block_is_told_and_run_anew(tmp_path):
+    setup = setup_of("GLMBandit", {}, horizon=9)
+    study = Study(configurations=(Configuration(setup, "one", LinUCB()),), replicas=2)
+    (run,) = measured(study, tmp_path, progress=False).runs
+    (block,) = (tmp_path / "blocks").iterdir()
+    block.write_bytes(block.read_bytes()[:-100])
+    with pytest.warns(UserWarning, match="Corrupt, moved aside and run anew: .*corrupt"):
+        (again,) = measured(study, tmp_path, progress=False).runs
+    np.testing.assert_array_equal(run.regret, again.regret)
 
 
 def test_the_command(tmp_path, monkeypatch):
