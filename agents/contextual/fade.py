@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass, replace
 from math import ceil, inf, sqrt
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.agents.contextual.fading_regression import LogisticPlayer, RegressionPlayer
 from dpbandit.agents.contextual.moments import MomentPlayer
+from dpbandit.agents.contextual.residual_arms import ResidualArms
+from dpbandit.agents.contextual.residual_pricing import ResidualPricing
 from dpbandit.agents.contextual.shrinkage import SHRINKAGES
 from dpbandit.base.inputs import InputError, flag, gaussian_target, inside, one_of, positive, whole
 from dpbandit.base.random_streams import Streams
@@ -15,21 +17,28 @@ from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.statistics.directions import SignedDirections
 from dpbandit.privacy.statistics.moments import SecondMoments, Statistic
+from dpbandit.privacy.statistics.residuals import SaleResiduals
+from dpbandit.privacy.statistics.signed_residuals import SignedResiduals
 from dpbandit.privacy.sums.fading import FadingSum, certified_fading_sum, growing_batches
 from dpbandit.specs.links import LINKS
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
 
-Learner: TypeAlias = Literal["moments", "regression", "demand"]
+Learner: TypeAlias = Literal["arms", "prices", "moments", "regression", "demand"]
 _OWN: dict[str, tuple[Learner, ...]] = {
     "response": ("regression",),
     "shift": ("regression", "demand"),
     "shrinkage": ("moments",),
     "debias": ("moments",),
-    "centring": ("moments", "regression"),
+    "centring": ("arms", "moments", "regression"),
 }
 """Settings of some models only: elsewhere they would do nothing, and are refused."""
 _RESPONSE = 0.75
 """Bound of a working response in the logistic model; 1 would never clip."""
+_MOST_COORDINATES = 1000
+"""K d of "arms", whose posterior has a matrix of its square."""
+_LEAST_WIDTH = 0.5
+"""Of the draws of a model of demand, as a share of the posterior's: a draw costs as much as the
+posterior is wide, and under noise it is wide for long."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,60 +48,81 @@ class FADE:
     A design of this project. Rounds are cut into batches, each a tenth longer than the one before;
     the first is played at random.
 
-        in round t             v_t, a bounded statistic of (x_t, a_t, r_t)
+        in round t             v_t, a bounded statistic of (x_t, a_t, r_t) and of earlier releases
         at the end of batch k  E_k = fade E_{k-1} + sum of v_t;  release E_k + N(0, sigma^2 I)
         play                   the arm with the best prediction, from all releases so far
 
     What v is follows the problem ("auto"):
 
         model        for                                    v
+        arms         arms with parameters of their own      sign(r - prediction) x / |x|, and
+                                                            whether the residual is large
+        prices       price lists                            the score of sale - p, p the predicted
+                                                            chance of a sale, and the customer's
+                                                            moments
+        regression   a shared parameter                     x x' and r x, where r is the sign of the
+                                                            reward, or the reward in [-1, 1]
+
+    Predictions are released ones, so that what is summed are residuals: at the truth they say
+    nothing in expectation, whatever was played, and a wrong guess of the contexts' law changes how
+    fast the truth is found, not where it lies. Fits use the likelihood of all releases.
+
+    coding="rewards" sums what does not depend on releases, for the record:
+
         moments      arms with parameters of their own,     sign(r - centre) x / |x|, a block for
                      many features                          each arm, or the difference of two
-        regression   a shared parameter, or few features    x x' and r x, where r is the sign of the
-                                                            reward, or the reward in [-1, 1]
+        regression   the same, few features                 x x' and r x
         demand       price lists                            the same for a logistic model of a sale
 
     Features are few where an arm's share of T / 10 users is more than d^2 and more than the noise
-    asks for; a larger budget alone never leaves "moments".
-
-    "moments" weighs the releases by their noise, undoes what the policy did to the contexts of an
-    arm (`SelectedMoments`), and shrinks by empirical Bayes (Stephens, Biostatistics 2017), so that
-    nobody has to know whether parameters are sparse. "regression" is a ridge regression, in which
-    the Gram matrix comes free (see below). "demand" plays margin x P(sale) (`DemandPricing`).
+    asks for; a larger budget alone never leaves "moments". "moments" weighs the releases by their
+    noise, undoes what the policy did to the contexts of an arm (`SelectedMoments`), and shrinks by
+    empirical Bayes (Stephens, Biostatistics 2017), so that nobody has to know whether parameters
+    are sparse. It is also the model of more than 1,000 coordinates K d, for which "arms" would hold
+    a matrix of their square. "regression" is a ridge regression, in which the Gram matrix comes
+    free (see below).
 
     Code:
-        The models are played by `MomentPlayer` (moments.py), which shrinks by `empirical_bayes`
-        (shrinkage.py), by `RegressionPlayer` (fading_regression.py), and by `LogisticPlayer`
-        (fading_regression.py) within `DemandPricing` (demand.py); a private centre is
-        `PrivatelyCentred` (centring.py).
+        "arms" is played by `ResidualArms` (residual_arms.py), which imagines users by
+        `SelectedMoments` (moments.py), learns the size of residuals by `ResidualSpread`
+        (residual_spread.py) and shrinks by `ScaleMixture` (scale_mixture.py). "prices" is played by
+        `ResidualPricing` (residual_pricing.py), which fits by `ReleasedScores` (released_scores.py)
+        to `ImaginedCustomers` (imagined_customers.py). The others are played by `MomentPlayer`
+        (moments.py), which shrinks by `empirical_bayes` (shrinkage.py), by `RegressionPlayer`
+        (fading_regression.py), and by `LogisticPlayer` (fading_regression.py) within
+        `DemandPricing` (demand.py); a private centre is `PrivatelyCentred` (centring.py).
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, and
         exactly mu-GDP: v moves by at most its `sensitivity` whatever is fed (2 for moments; 2 in
         units of r x for regression, because |xx' - yy'|^2 / 2 + |rx - sy|^2 <= 4 for |x|, |y|, |r|,
         |s| <= 1, so the Gram matrix at half the weight costs nothing on top; sqrt(5) times 0.75 in
-        the logistic model), a user of batch b appears in release k >= b with weight fade^(k - b),
-        all that with fresh Gaussian noise (`FadingSum`), and actions of others are functions of
-        releases, of their own contexts and of public coins. Batch ends, weights and shrinkage see
-        public numbers and releases only.
+        the logistic model; for residuals 2 sqrt(1 + 0.15^2) and, of sales, sqrt(4 + 4.5 0.35^2), at
+        every released reference point). A user of batch b appears in release k >= b with weight
+        fade^(k - b), all that with fresh Gaussian noise (`FadingSum`), and actions of others are
+        functions of releases, of their own contexts and of public coins. Batch ends, weights, fits
+        and shrinkage see public numbers and releases only.
 
     **Why it wins.** One release a user (`BatchMoment`) wastes the early users later on, and prefix
     sums pay for every later release early on; fading sums lie between. Signs of rewards over
     normalised contexts use the whole budget for every user, without a clip to be tuned.
 
-    **Limits.** "moments" needs contexts that are symmetric about 0 and roughly isotropic, and
-    rewards whose sign about the middle of the public range says something (else choose
-    `centring="private"`); with a constant or strongly correlated features choose "regression".
-    Predictions of "moments" order arms and are not in units of the reward; nor are those of signs.
-    For clicks no logistic model is fitted: it halves the signal per sensitivity, and pays where
-    predictions must be calibrated, as for prices. Greedy play has no worst-case regret bound.
+    **Limits.** "arms" and "moments" take contexts for symmetric about 0 and roughly isotropic:
+    "arms" learns more slowly where they are not, "moments" something else. Signs need rewards on
+    both sides of the middle of the public range at first (else choose `centring="private"`).
+    Predictions of "moments" order arms and are not in units of the reward; nor are those of signs
+    in regressions. For clicks no logistic model is fitted: it halves the signal per sensitivity,
+    and pays where predictions must be calibrated, as for prices. Greedy play has no worst-case
+    regret bound, and a few runs of "prices" keep to a price that does not sell for thousands of
+    rounds.
 
     Fading was found by looking at BatchMoment's learning curve on the reference problem P1.
     Settings were chosen on other problems than any we report on: GLMBandit with (K, d) = (2, 40)
     and (5, 40), max-norm contexts, 4 coordinates of both signs, noise 0.1; (2, 30), dense; shared
     with (8, 10) and (8, 30), logistic of signal 4, and (5, 6), noise 0.3; and price lists with
-    random logistic demand (with the prices and the cost of orange juice). No certificate covers
-    such a choice.
+    random logistic demand (with the prices and the cost of orange juice). Prototypes of "prices"
+    had met orange juice three times, of "arms" GLMBandit's defaults, before that was measured on
+    fresh seeds. No certificate covers such choices.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.protocols import ContextualSpec
@@ -106,6 +136,8 @@ class FADE:
     delta: float = 1e-5
     """target, in (0, 1)"""
     model: Learner | Literal["auto"] = "auto"
+    coding: Literal["residuals", "rewards"] = "residuals"
+    """what "auto" sums where it can: residuals against releases, or rewards"""
     response: Literal["auto", "sign", "linear", "logistic"] = "auto"
     """of "regression"; auto: sign for identity, logistic and probit links, else linear; logistic
     needs one shared parameter and rewards in [0, 1]"""
@@ -126,7 +158,12 @@ class FADE:
 
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)
-        one_of("model", self.model, ("auto", "moments", "regression", "demand"))
+        one_of("model", self.model, ("auto", *get_args(Learner)))
+        one_of("coding", self.coding, ("residuals", "rewards"))
+        if self.coding == "rewards" and self.model in ("arms", "prices"):
+            raise InputError(
+                f"Expected coding='rewards' without model={self.model!r}: leave one out."
+            )
         one_of("response", self.response, ("auto", "sign", "linear", "logistic"))
         one_of("shrinkage", self.shrinkage, SHRINKAGES)
         one_of("centring", self.centring, ("none", "private"))
@@ -155,8 +192,10 @@ class FADE:
                     "Expected centring='private' for signs of rewards, not for a logistic response."
                 )
             return PrivatelyCentred(replace(self, centring="none", model=model), spec, streams)
-        if model == "demand":
-            return self._demand(spec, streams)
+        if model in ("prices", "demand"):
+            return self._pricing(model, spec, streams)
+        if model == "arms":
+            return self._arms(spec, streams)
         if model == "moments":
             return self._moments(spec, streams)
         return self._regression(spec, streams)
@@ -164,10 +203,13 @@ class FADE:
     def _model(self, spec: ContextualSpec) -> Learner:
         if self.model != "auto":
             return self.model
+        residuals = self.coding == "residuals"
         if isinstance(spec, PriceListSpec):
-            return "demand"
+            return "prices" if residuals else "demand"
         if spec.shared:
             return "regression"
+        if residuals and spec.n_actions * spec.dim <= _MOST_COORDINATES:
+            return "arms"
         # A Gram matrix pays once a tenth of the run shows eigenvalues above its noise. Budget alone
         # does not choose it: with fewer than d^2 users of an arm chance hides as much as noise did,
         # and moments gain from the budget too.
@@ -178,15 +220,43 @@ class FADE:
     def _mu(self) -> float:
         return inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
 
-    def _demand(self, spec: ContextualSpec, streams: Streams) -> ScoringAgent:
+    def _pricing(
+        self, model: str, spec: ContextualSpec, streams: Streams
+    ) -> ResidualPricing | DemandPricing:
         if not isinstance(spec, PriceListSpec):
             raise InputError(
-                "FADE with model='demand' plays a list of prices (dpbandit/OJPricing-v0), got a "
+                f"FADE with model={model!r} plays a list of prices (dpbandit/OJPricing-v0), got a "
                 f"{type(spec).__name__}: use model='auto'."
             )
-        first = self._first(spec, 20 * sqrt(spec.dim + 1))
-        inner = replace(self, model="regression", response="logistic", first_batch=first)
-        return DemandPricing(inner, spec, streams, explore=first)
+        if model == "demand":
+            first = self._first(spec, 20 * sqrt(spec.dim + 1))
+            inner = replace(self, model="regression", response="logistic", first_batch=first)
+            return DemandPricing(inner, spec, streams, explore=first)
+        statistic = SaleResiduals(dim=spec.dim + 1, features=spec.dim)
+        first = self._first(spec, 5 * sqrt(statistic.dim), least=7.5)
+        sums = self._sums(statistic, spec, streams, first)
+        return ResidualPricing(
+            spec,
+            sums,
+            statistic,
+            streams,
+            ledger_of(self.epsilon, sums.spend),
+            width=max(_LEAST_WIDTH, min(1.0, self._mu())),
+        )
+
+    def _arms(self, spec: ContextualSpec, streams: Streams) -> ResidualArms:
+        if spec.shared:
+            raise InputError("Expected model='arms' only where each arm has its own parameter.")
+        K = spec.n_actions
+        statistic = SignedResiduals(
+            n_actions=K,
+            dim=spec.dim,
+            reward_low=spec.reward_low,
+            reward_high=spec.reward_high,
+            common=0.25 if K == 2 else 0.5,
+        )
+        sums = self._sums(statistic, spec, streams, self._first(spec, 4.5 * sqrt(spec.dim) * K / 2))
+        return ResidualArms(spec, sums, statistic, streams, ledger_of(self.epsilon, sums.spend))
 
     def _moments(self, spec: ContextualSpec, streams: Streams) -> MomentPlayer:
         if spec.shared:
@@ -239,11 +309,11 @@ class FADE:
             signs=self.response == "sign" or (self.response == "auto" and spec.link in LINKS),
         )
 
-    def _first(self, spec: ContextualSpec, units: float) -> int:
-        """Rounds of uniform play: `units` in units of the noise, at least 30, at most T / 10."""
+    def _first(self, spec: ContextualSpec, units: float, least: float = 30.0) -> int:
+        """Rounds of uniform play: `units` in units of the noise, at least `least`, at most T/10."""
         if self.first_batch is not None:
             return self.first_batch
-        return max(1, min(ceil(max(30.0, 2 * units / self._mu())), spec.horizon // 10))
+        return max(1, min(ceil(max(least, 2 * units / self._mu())), spec.horizon // 10))
 
     def _sums(
         self, statistic: Statistic, spec: ContextualSpec, streams: Streams, first: int

@@ -58,12 +58,12 @@ class SignedDirections:
             played = (action[..., None] == rows(self.n_actions)) * sign[..., None]  # (n, R, K)
         # contiguous, so that the same BLAS routine sums whatever R is
         weights = np.ascontiguousarray(played.transpose(1, 2, 0), dtype=np.float64)
-        u = np.ascontiguousarray(_unit(context).transpose(1, 0, 2))
+        u = np.ascontiguousarray(unit(context).transpose(1, 0, 2))
         summed: Floats = weights @ u  # (R, blocks, d)
         return summed
 
 
-def _unit(x: npt.NDArray[Any]) -> Floats:
+def unit(x: npt.NDArray[Any]) -> Floats:
     """x / |x|, never longer than 1; 0 where x is 0 or not finite.
 
     Divided by the largest entry first: the squares of tiny entries would be 0, of huge ones inf.

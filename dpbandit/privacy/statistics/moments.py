@@ -62,7 +62,7 @@ class ClippedVectors:
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
         """(n, R, dim) -> (R, dim)."""
         (x,) = batch
-        return _added_up(clip_norm(x, self.bound))
+        return added_up(clip_norm(x, self.bound))
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class ClippedEntries:
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
         """(n, R, dim) -> (R, dim)."""
         (x,) = batch
-        return _added_up(clip_range(x, self.low, self.high))
+        return added_up(clip_range(x, self.low, self.high))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +164,7 @@ class LinearRounds:
     def _summed(self, moment: Floats, action: npt.NDArray[Any]) -> Floats:
         """Products (n, R, d) of the rounds, added up in their blocks: (R, blocks, D)."""
         if self.layout == "shared":
-            return _added_up(moment)[:, None]
+            return added_up(moment)[:, None]
         # contiguous, so that vectors of length 1 meet the same BLAS routine whatever R is
         by_round = np.ascontiguousarray(moment.transpose(1, 0, 2))
         by_arm: Floats = np.ascontiguousarray(self._one_hot(action), np.float64) @ by_round
@@ -278,7 +278,7 @@ def _block_diagonal(blocks: Floats) -> Floats:
     return whole.reshape(R, 1, K * d, K * d)
 
 
-def _added_up(vectors: Floats) -> Floats:
+def added_up(vectors: Floats) -> Floats:
     """(n, R, d) -> (R, d), in an order that does not depend on R (as it might for d = 1)."""
     if len(vectors) == 1:
         return vectors[0] + 0.0  # a sum has no -0.0

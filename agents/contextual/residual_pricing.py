@@ -1,0 +1,134 @@
+"""Pricing on released sums of residuals: a posterior of demand, fitted to every release."""
+
+import numpy as np
+from scipy.special import expit
+
+from dpbandit.agents.contextual.demand import demand_rows
+from dpbandit.agents.contextual.imagined_customers import CUSTOMER_SPREAD, ImaginedCustomers
+from dpbandit.agents.contextual.released_scores import ReleasedScores, admissible
+from dpbandit.base.arrays import Floats, Ints, clip_range, pick, rows
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.statistics.residuals import SaleResiduals
+from dpbandit.privacy.sums.fading import FadingSum
+from dpbandit.specs.protocols import PriceListSpec
+
+_GOLDEN = 0.6180339887498949
+
+
+class ResidualPricing:
+    """Plays margin x P(sale) for one logistic model of demand, learned from residuals alone.
+
+        each round          v, the score of sale - p at the released theta, and the customer's
+                            moments (`SaleResiduals`) enter the fading sum
+        after release m     imagine customers with the released moments (`ImaginedCustomers`);
+                            show them the prices of all past policies, which are public;
+                            theta = argmax of the likelihood of ALL releases times a prior
+                            (`ReleasedScores`), played = theta + width C z, C C' the posterior's
+                            covariance and z normal, one draw for the whole batch,
+                            mirrored if demand would rise in the price
+        play                argmax_a margin_a logistic(phi_a . played)
+
+    The first batch is priced at random. A residual is compared with the theta in force when it
+    arrives, so with delayed rewards the prices of a batch are those of older policies, round by
+    round: a share of the imagined customers for each.
+
+    Guarantee. That of the sums. All else is a function of releases, public coins and the user's own
+    context.
+    """
+
+    def __init__(
+        self,
+        spec: PriceListSpec,
+        sums: FadingSum,
+        statistic: SaleResiduals,
+        streams: Streams,
+        ledger: Ledger,
+        *,
+        width: float,
+    ) -> None:
+        self.ledger = ledger
+        self._spec, self._sums, self._statistic, self._width = spec, sums, statistic, width
+        self._margins = spec.margins
+        self._luck = streams.uniforms("exploration")
+        self._normals = streams.normals("posterior", statistic.dim)
+        self._customers = ImaginedCustomers(streams, spec.dim)
+        R, D = len(streams), statistic.dim
+        self._round, self._ends = 0, np.zeros(0, np.int64)
+        self._theta, self._played = np.zeros((2, R, D))
+        self._references: Floats = np.zeros((R, 0, D))  # theta of each batch
+        self._policies: Floats = np.zeros((R, 0, D))  # what was played after each release
+        self._releases: Floats = np.zeros((R, 0, *statistic.shape))
+
+    def act(self, context: Floats) -> Ints:
+        """Prices (R,), as places on the list; at random before the first release."""
+        random = (self._luck() * self._spec.n_actions).astype(np.int64)
+        return self.scores(context).argmax(axis=1) if len(self._ends) else random
+
+    def scores(self, context: Floats) -> Floats:
+        """Margin x P(sale), in dollars, (R, K)."""
+        sale = expit(np.matvec(demand_rows(self._spec, context), self._played))
+        return np.asarray(self._margins * sale)
+
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Feed the mechanism; fit when it releases."""
+        self._round += 1
+        dollars = clip_range(feedback, 0.0, float(self._margins.max()))
+        sold = np.minimum(dollars / self._margins[action], 1.0)
+        release = self._sums(self._theta, pick(demand_rows(self._spec, context), action), sold)
+        if release is None:
+            return
+        self._ends = np.append(self._ends, self._round)
+        self._references = _with(self._references, self._theta)
+        self._releases = _with(self._releases, release)
+        self._theta, precision = self._posterior()
+        root = np.linalg.cholesky(np.linalg.inv(precision))
+        draw = self._width * np.matvec(root, self._normals())
+        rises = self._theta[:, -1:] + draw[:, -1:] > 0
+        self._played = admissible(self._theta + np.where(rises, -draw, draw))
+        self._policies = _with(self._policies, self._played)
+
+    def _posterior(self) -> tuple[Floats, Floats]:
+        statistic, lengths = self._statistic, np.diff(self._ends, prepend=0)
+        batches = rows(len(lengths))
+        age = batches[:, None] - batches
+        faded = np.where(age >= 0, self._sums.fade ** np.maximum(age, 0), 0.0) * lengths
+        noise = self._sums.stddev**2 * np.eye(len(lengths))
+        sampling = faded @ (faded / lengths).T  # of users whose statistic has variance 1
+        scores, first, second = statistic.unpack(self._releases)
+        customers = self._customers(
+            first,
+            second,
+            faded.sum(axis=1),
+            noise / statistic.moment_weight**2 + CUSTOMER_SPREAD * sampling,
+        )
+        phi = self._shown(customers)
+        p = expit(np.matvec(phi, self._references))
+        whiten = np.linalg.inv(np.linalg.cholesky(noise + 0.5 / statistic.dim * sampling))
+        return ReleasedScores(phi, p, whiten @ faded, whiten @ scores).maximise(self._theta)
+
+    def _shown(self, customers: Floats) -> Floats:
+        """The rows of the prices that past batches showed to customers (R, N, d): (R, m, N, D)."""
+        spec, (R, N, d), m = self._spec, customers.shape, len(self._ends)
+        every = demand_rows(spec, customers.reshape(R * N, d) * spec.context_norm)
+        every = every.reshape(R, N, spec.n_actions, -1)
+        prices = np.empty((R, m, N), np.int64)  # of each policy, the first of which is random
+        prices[:, 0] = rows(N) * _GOLDEN % 1 * spec.n_actions
+        for j in range(1, m):
+            sale = expit(np.matvec(every, self._policies[:, j - 1, None]))
+            prices[:, j] = (self._margins * sale).argmax(axis=-1)
+        in_force = self._in_force(N)
+        shown = prices[:, in_force, rows(N)]  # (R, m, N)
+        return every[rows(R)[:, None, None], rows(N), shown]
+
+    def _in_force(self, count: int) -> Ints:
+        """After how many releases prices were set, for `count` rounds all over each batch."""
+        lengths = np.diff(self._ends, prepend=0)
+        passed = np.floor((rows(count) + 0.5) / count * lengths[:, None])
+        rounds = 1 + self._ends[:, None] - lengths[:, None] + passed
+        return np.searchsorted(self._ends + self._spec.delay, rounds)  # (m, count)
+
+
+def _with(history: Floats, latest: Floats) -> Floats:
+    """(R, m, ...) and (R, ...) -> (R, m + 1, ...)."""
+    return np.concatenate([history, latest[:, None]], axis=1)

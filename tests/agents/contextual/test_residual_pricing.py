@@ -1,0 +1,136 @@
+"""Pricing on residuals: the likelihood, the imagined customers, and whose policy was in force."""
+
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+from scipy.stats import multivariate_normal
+
+from dpbandit.agents import FADE
+from dpbandit.agents.contextual.demand import demand_rows
+from dpbandit.agents.contextual.imagined_customers import ImaginedCustomers
+from dpbandit.agents.contextual.released_scores import BALL, PRIOR, ReleasedScores, admissible
+from dpbandit.base.random_streams import Streams
+from dpbandit.specs.protocols import PriceListSpec
+
+PRICES = PriceListSpec(
+    n_actions=3, dim=2, horizon=200, prices=(1.0, 1.5, 2.0), unit_cost=0.5, reward_high=1.5
+)
+FADED = np.array([[50.0, 0, 0], [35, 60, 0], [24.5, 42, 70]])
+NOISE = FADED @ np.diag([1 / 50, 1 / 60, 1 / 70]) @ FADED.T / 6 + 36 * np.eye(3)
+"""Three batches of 50, 60 and 70 users that fade by 0.7, with privacy noise of stddev 6."""
+
+
+def small_case(truth, seed=0):
+    """The likelihood of three releases, and its negative logarithm, written anew."""
+    rng = np.random.default_rng(seed)
+    phi = rng.uniform(-0.5, 0.5, (1, 3, 40, 3))
+    references = np.array([[0.0, 0, 0], [1, 0, -1], [0.5, 0.5, -2]])
+    p = expit(np.einsum("rbnd,bd->rbn", phi, references))
+
+    def mean(theta):
+        scores = np.zeros((3, 3))
+        for b in range(3):
+            for row, chance in zip(phi[0, b], p[0, b], strict=True):
+                length = np.linalg.norm(row) * max(chance, 1 - chance)
+                scores[b] += (expit(row @ theta) - chance) / length * row / 40
+        return FADED @ scores
+
+    released = mean(truth) + rng.multivariate_normal(np.zeros(3), NOISE, 3).T
+
+    def loss(theta):
+        noise = multivariate_normal(np.zeros(3), NOISE)
+        likelihood = noise.logpdf((released - mean(theta)).T).sum()
+        return -likelihood + theta @ theta / (2 * PRIOR**2)
+
+    whiten = np.linalg.inv(np.linalg.cholesky(NOISE))
+    return ReleasedScores(phi, p, whiten @ FADED, (whiten @ released)[None]), loss, mean
+
+
+@pytest.mark.parametrize("truth", [[1.0, -0.5, -2.0], [4.0, 3.0, -6.0]])
+def test_the_fit_is_the_mode_of_a_likelihood_written_anew(truth):
+    """Oracle: scipy's normal density and minimiser, sums user by user; the precision by numbers."""
+    scores, loss, mean = small_case(np.array(truth))
+    theta, precision = scores.maximise(np.zeros((1, 3)))
+    found = minimize(
+        loss, np.array(truth), method="L-BFGS-B", bounds=[(None,) * 2] * 2 + [(None, -0.05)]
+    )
+    assert loss(theta[0]) <= found.fun + 1e-3
+    np.testing.assert_allclose(theta[0], found.x, atol=0.05)
+    steps = [mean(theta[0] + h) - mean(theta[0] - h) for h in 1e-5 * np.eye(3)]
+    slopes = np.stack(steps, axis=-1) / 2e-5  # (releases, coordinates, parameters)
+    expected = np.einsum("kdi,kl,ldj->ij", slopes, np.linalg.inv(NOISE), slopes)
+    np.testing.assert_allclose(precision[0], expected + np.eye(3) / PRIOR**2, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e3, 1e9, 1e150])
+@pytest.mark.parametrize("start", [0.0, 40.0, 1e200])
+def test_nothing_diverges(size, start):
+    """Whatever is released and from wherever: in the ball, falling, and no worse than the start."""
+    scores, _, _ = small_case(np.array([1.0, 0, -1]))
+    scores._released = size * np.array([[[1.0, -2, 3], [-3, 2, 1], [1, 1, 1]]])
+    begin = np.full((1, 3), start)
+    theta, precision = scores.maximise(begin)
+    assert np.linalg.norm(theta) <= BALL * (1 + 1e-12)
+    assert theta[0, -1] < 0
+    assert scores._objective(theta) <= scores._objective(admissible(begin))
+    assert (np.linalg.eigvalsh(precision) >= 0.99 / PRIOR**2).all()
+
+
+def test_imagined_customers_have_the_released_moments():
+    """Statistical: exact releases of a law inside the ball; the means of 400 x 300 customers agree
+    to 5 standard errors (0.3 / sqrt(120,000)) with the mean and to 0.01 with the covariance."""
+    mean, covariance = np.array([0.3, -0.2]), np.array([[0.03, 0.01], [0.01, 0.02]])
+    customers = ImaginedCustomers(Streams(range(400)), 2)
+    users = FADED.sum(axis=1)
+    second = covariance + np.outer(mean, mean)
+    first = np.broadcast_to(users[:, None] * mean, (400, 3, 2))
+    made = customers(
+        first, np.broadcast_to(users[:, None, None] * second, (400, 3, 2, 2)), users, NOISE
+    )
+    assert np.linalg.norm(made, axis=-1).max() <= 1 + 1e-12
+    np.testing.assert_allclose(made.mean(axis=(0, 1)), mean, atol=5e-3)
+    np.testing.assert_allclose(np.cov(made.reshape(-1, 2).T), covariance, atol=3e-3)
+
+
+@pytest.mark.parametrize("delay", [0, 1, 7, 60])
+def test_customers_are_shown_the_policy_that_was_in_force(delay):
+    """Oracle: the loop itself, in which each round writes down after how many releases it acted."""
+    spec = replace(PRICES, delay=delay)
+    agent = FADE(first_batch=7).make(spec, Streams([0]))
+    rng, acted = np.random.default_rng(0), []
+    x = rng.uniform(-0.5, 0.5, (200, 1, 2))
+    for t in range(200):
+        acted.append(len(agent._ends))
+        action = agent.act(x[t])
+        if t >= delay:
+            agent.update(x[t - delay], action, np.ones(1))
+    played = agent._in_force(300)
+    starts = [0, *agent._ends[:-1]]
+    for start, end, policies in zip(starts, agent._ends, played, strict=True):
+        expected = [acted[int(start + (i + 0.5) / 300 * (end - start))] for i in range(300)]
+        np.testing.assert_array_equal(policies, expected)
+    assert len(starts) > 5
+
+
+def test_steep_demand_is_learned_without_privacy():
+    """Statistical: utility falls by 17 from the lowest price to the highest; at epsilon = inf 20
+    replicas lose less than 2 % of the best prices' profit (random prices: more than half)."""
+    truth, rng = np.array([6.0, 2.0, -12.0]), np.random.default_rng(3)
+    spec = replace(PRICES, horizon=4000)
+    agent = FADE(epsilon=inf).make(spec, Streams(range(20)))
+    for _ in range(3999):
+        x = rng.uniform(-0.7, 0.7, (20, 2))
+        action = agent.act(x)
+        sale = expit(demand_rows(spec, x) @ truth)[np.arange(20), action]
+        agent.update(x, action, spec.margins[action] * (rng.random(20) < sale))
+    x = rng.uniform(-0.7, 0.7, (500, 20, 2))
+    profit = np.array([spec.margins * expit(demand_rows(spec, one) @ truth) for one in x])
+    played = np.array([agent.scores(one).argmax(axis=1) for one in x])
+    earned = np.take_along_axis(profit, played[..., None], -1)
+    best = profit.max(axis=-1).mean()
+    assert earned.mean() > 0.98 * best
+    assert profit.mean() < 0.5 * best
