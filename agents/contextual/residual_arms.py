@@ -56,8 +56,10 @@ class ResidualArms:
         R, K, d = len(streams), spec.n_actions, spec.dim
         self._selected = SelectedMoments(streams, K)
         self._round, self._ends = 0, np.zeros(0, np.int64)
-        self._theta, self._weights = np.zeros((R, K, d)), np.ones((R, K, d))
-        self._spread, self._counts = ResidualSpread(R, spec.half_range), np.zeros(R)
+        self._theta: Floats = np.zeros((R, K, d))
+        self._weights: Floats = np.ones((R, K, d))
+        self._spread = ResidualSpread(R, spec.half_range)
+        self._counts: Floats = np.zeros(R)
         self._design, self._offset = np.zeros((R, K, d, d)), np.zeros((R, K, d))
         self._b, self._precision = np.zeros((R, K, d)), np.zeros((R, K, d, K, d))
         self._posterior = ScaleMixture(R, K * d)

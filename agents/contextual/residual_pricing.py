@@ -55,7 +55,8 @@ class ResidualPricing:
         self._customers = ImaginedCustomers(streams, spec.dim)
         R, D = len(streams), statistic.dim
         self._round, self._ends = 0, np.zeros(0, np.int64)
-        self._theta, self._played = np.zeros((2, R, D))
+        self._theta: Floats = np.zeros((R, D))
+        self._played: Floats = np.zeros((R, D))
         self._references: Floats = np.zeros((R, 0, D))  # theta of each batch
         self._policies: Floats = np.zeros((R, 0, D))  # what was played after each release
         self._releases: Floats = np.zeros((R, 0, *statistic.shape))
@@ -103,7 +104,7 @@ class ResidualPricing:
             noise / statistic.moment_weight**2 + CUSTOMER_SPREAD * sampling,
         )
         phi = self._shown(customers)
-        p = expit(np.matvec(phi, self._references))
+        p = np.asarray(expit(np.matvec(phi, self._references)))
         whiten = np.linalg.inv(np.linalg.cholesky(noise + 0.5 / statistic.dim * sampling))
         return ReleasedScores(phi, p, whiten @ faded, whiten @ scores).maximise(self._theta)
 

@@ -78,5 +78,5 @@ def test_the_centre_is_the_mean_once_that_is_sure():
 
 
 def test_prices_have_a_demand_model_instead():
-    with pytest.raises(InputError, match="here it is demand"):
+    with pytest.raises(InputError, match="here it is prices"):
         FADE(centring="private").make(OJPricing().spec, Streams([0]))

