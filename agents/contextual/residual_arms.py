@@ -38,8 +38,9 @@ class ResidualArms:
     The first batch, and ties, are played uniformly at random. A residual is compared with the theta
     in force when it arrives, so with delayed rewards H is of the older policies that were played.
 
-    Guarantee. That of the sums. All else is a function of releases, public coins and the user's own
-    context.
+    Guarantee:
+        That of the sums. All else is a function of releases, public coins and the user's own
+        context.
     """
 
     def __init__(

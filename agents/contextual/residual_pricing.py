@@ -33,8 +33,9 @@ class ResidualPricing:
     arrives, so with delayed rewards the prices of a batch are those of older policies, round by
     round: a share of the imagined customers for each.
 
-    Guarantee. That of the sums. All else is a function of releases, public coins and the user's own
-    context.
+    Guarantee:
+        That of the sums. All else is a function of releases, public coins and the user's own
+        context.
     """
 
     def __init__(

@@ -29,11 +29,12 @@ class SaleResiduals:
     in expectation, whatever prices were asked; the moments say who the customers are. In `units`
     the second line is `moment_weight` = w times as long, and its half-vectorisation isometric.
 
-    **Guarantee.** Rows and x are clipped to norm 1, y to [0, 1] (no numbers become 0), residuals to
-    [-1, 1], so that at every reference point, finite or not, replacing one user moves the sum by at
-    most `sensitivity` = sqrt(4 + 4.5 w^2): two vectors v are at most 2 apart, and
-    |x - z|^2 + |xx' - zz'|^2 <= 4.5 for |x|, |z| <= 1 (unit vectors at cosine c: 4 - 2c - 2c^2,
-    largest at c = -1/2).
+    Guarantee:
+        Rows and x are clipped to norm 1, y to [0, 1] (no numbers become 0), residuals to [-1, 1],
+        so that at every reference point, finite or not, replacing one user moves the sum by at most
+        `sensitivity` = sqrt(4 + 4.5 w^2): two vectors v are at most 2 apart, and |x - z|^2 + |xx' -
+        zz'|^2 <= 4.5 for |x|, |z| <= 1 (unit vectors at cosine c: 4 - 2c - 2c^2, largest at c =
+        -1/2).
     """
 
     dim: int

@@ -26,10 +26,11 @@ class SignedResiduals:
     where the unit vectors q_a have products q_a . q_b = G_ab, `gram`: what all arms have in common
     is damped by `common`, since no comparison of arms depends on it.
 
-    **Guarantee.** Rewards are clipped to their range (no numbers become `reward_low`), x = 0 and x
-    that is no number add nothing to the first part, and a round's two parts have norm at most
-    sqrt(1 + c^2) at every reference point, finite or not. So replacing one user moves the sum by at
-    most `sensitivity` = 2 sqrt(1 + c^2).
+    Guarantee:
+        Rewards are clipped to their range (no numbers become `reward_low`), x = 0 and x that is no
+        number add nothing to the first part, and a round's two parts have norm at most sqrt(1 +
+        c^2) at every reference point, finite or not. So replacing one user moves the sum by at most
+        `sensitivity` = 2 sqrt(1 + c^2).
     """
 
     n_actions: int
