@@ -28,7 +28,13 @@ envs = gym.make_vec("dpbandit:dpbandit/GLMBandit-v0", num_envs=3, horizon=20)
 env.reset(seed=0)
 envs.reset(seed=0)
 assert env.step(env.action_space.sample())[1] <= 1.0
-assert envs.step(envs.action_space.sample())[1].shape == (3,)'
+assert envs.step(envs.action_space.sample())[1].shape == (3,)
+
+from dpbandit.agents import DPUCB
+from dpbandit.testing import check_agent, check_problem
+
+check_agent(DPUCB(), env.unwrapped.problem.spec)
+check_problem(env.unwrapped.problem)'
 
 for interpreter in "${@:-python3}"; do
     echo "-- $("$interpreter" --version)"

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from dpbandit.agents import BestFixed, Centre, Uniform
 from dpbandit.base.arrays import Ints
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Seed
@@ -17,6 +16,8 @@ def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, A
     On a convex domain staying in the centre is dumb, too, and often better than uniform play.
     Raises `InputError` where another agent has the name of one of them.
     """
+    from dpbandit.agents import BestFixed, Centre, Uniform  # not before: 60 files
+
     configs = dict(agents)
     baselines: dict[str, AgentConfig] = {"Uniform": Uniform(), "BestFixed": BestFixed()}
     if isinstance(spec, ConvexSpec):
@@ -42,5 +43,7 @@ def play_any(
 ) -> Log:
     """As `play`; for a baseline that needs an answer somebody else meets the users first."""
     if isinstance(config, Hindsight):
+        from dpbandit.agents import Uniform
+
         config = config.with_answer(play(problem, Uniform(), seeds, marks=marks).best_fixed)
     return play(problem, config, seeds, marks=marks, advance=advance)
