@@ -52,7 +52,7 @@ class NoisyTotal(Mechanism):
 
     def _release(self, *datum: npt.NDArray[Any]) -> Any:
         _, x, due = datum
-        self._asked = self._asked + due
+        self._asked = self._asked + (due != 0)  # also where it is no bool: -1 is an answer
         if self._asked.max() > self._draws:
             raise BudgetExceededError(
                 f"{self.spend.note}: total {self._draws + 1} of a replica exceeds "

@@ -95,15 +95,16 @@ def test_noisy_total():
         exact(np.zeros((1, 2)), np.zeros(1, dtype=int), YES[:1])
 
 
-def test_answers_that_are_not_paid_for_are_refused():
+@pytest.mark.parametrize("yes", [True, 1, -1])
+def test_answers_that_are_not_paid_for_are_refused(yes):
     """Two totals of each replica, asked for in their own time; the third of any one is refused."""
     total = NoisyTotal(N, Streams([0, 1]), "total", scale=2.0, draws=2, uses=9)
     loss, x = LOSS[:2], np.zeros(2, dtype=int)
     for due in ([True, False], [True, False], [False, True]):
-        assert ((total(loss, x, np.array(due)) > -inf) == due).all()
-    total(loss, x, np.array([False, True]))
+        assert ((total(loss, x, yes * np.array(due)) > -inf) == due).all()
+    total(loss, x, yes * np.array([False, True]))
     with pytest.raises(BudgetExceededError, match="total 3 of a replica exceeds draws=2"):
-        total(loss, x, np.array([True, False]))
+        total(loss, x, yes * np.array([True, False]))
 
 
 def test_two_scales_cost_the_larger():
