@@ -17,6 +17,7 @@ from dpbandit.agents.contextual.dp_ucb import DPUCB as DPUCB
 from dpbandit.agents.contextual.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
 from dpbandit.agents.contextual.fade import FADE as FADE
 from dpbandit.agents.contextual.fliphat import FLIPHAT as FLIPHAT
+from dpbandit.agents.contextual.full_budget_fade import FullBudgetFADE as FullBudgetFADE
 from dpbandit.agents.contextual.glm_ucb import GLMUCB as GLMUCB
 from dpbandit.agents.contextual.greedy import Greedy as Greedy
 from dpbandit.agents.contextual.lasso_bandit import LassoBandit as LassoBandit
