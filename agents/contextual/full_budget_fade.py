@@ -1,4 +1,4 @@
-"""A yardstick of FADE: how far from the best that Gaussian releases of a budget allow."""
+"""A baseline of FADE: how far from the best that Gaussian releases of a budget allow."""
 
 from dataclasses import dataclass
 from math import inf
@@ -14,7 +14,7 @@ from dpbandit.privacy.statistics.moments import Statistic
 from dpbandit.privacy.sums.fading import FadingSum, growing_batches
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
 
-_NOT_PRIVATE = "none: a yardstick, each release of which spends the whole budget"
+_NOT_PRIVATE = "none: a baseline, each release of which spends the whole budget"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class FullBudgetFADE:
     Release k is the sum of ALL users so far, with the noise that this release alone would need for
     (release_epsilon, release_delta), and the players use all releases. Of noisy sums that keep the
     budget together none tells as much: a user's weights in them have norm 1 altogether, here in
-    each. What FADE loses beyond this yardstick is the price of releasing often.
+    each. What FADE loses beyond this baseline is the price of releasing often.
 
     Code:
         The players are those of `FADE` (fade.py), on sums that do not fade: `ResidualArms`
@@ -34,7 +34,7 @@ class FullBudgetFADE:
 
     Guarantee:
         None: m releases together are sqrt(m) mu-GDP, and the ledger says infinity, so that nobody
-        takes the yardstick for an agent.
+        takes the baseline for an agent.
 
     >>> from dpbandit import certify
     >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=1000)

@@ -171,5 +171,5 @@ def _prices(problem: str, sizes: Sizes) -> Lines:
 
 
 def _baselines(problem: str, horizon: int) -> dict[str, list[Configuration]]:
-    dumb: dict[str, AgentConfig] = {"uniform play": Uniform(), "centre": Centre()}
-    return {label: [on(problem, label, config, horizon)] for label, config in dumb.items()}
+    baselines: dict[str, AgentConfig] = {"uniform play": Uniform(), "centre": Centre()}
+    return {label: [on(problem, label, config, horizon)] for label, config in baselines.items()}

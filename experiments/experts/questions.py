@@ -133,9 +133,9 @@ def counterexample(asked: Sizes) -> Panels:
     two = Problem("counterexample", "Experts", {"kind": "counterexample", "n_actions": 2})
     few = ("Algorithm 5, threshold 2/eta", "Algorithm 5, certified", "sparse vector")
     all_of_them = ("Algorithm 5 as printed", *few, "Algorithm 1 as printed")
-    dumb = ("uniform play", "leader")
+    baselines = ("uniform play", "leader")
     return {
-        title: _lines(asked, [(problem, T, epsilon) for T in horizons], _some(*labels), dumb)
+        title: _lines(asked, [(problem, T, epsilon) for T in horizons], _some(*labels), baselines)
         for title, problem, epsilon, labels in (
             ("losses (0, 1), epsilon 10", two, 10.0, all_of_them),
             ("losses (0, 1), epsilon 100", two, 100.0, few),
@@ -179,7 +179,7 @@ def points(asked: Sizes) -> Panels:
     smooth = Problem("realizable-squared", "OnlineConvex", _named("realizable-squared", 2))
     ramps = Problem("ramps-1", "OnlineConvex", {"loss": "ramp", "dim": 1, "gap": 1.0, "size": 0.3})
     delta = asked.delta
-    dumb: dict[str, AgentConfig] = {"uniform play": Uniform(), "centre": Centre()}
+    baselines: dict[str, AgentConfig] = {"uniform play": Uniform(), "centre": Centre()}
 
     def lines(problem: Problem, agents: Mapping[str, AgentConfig]) -> Lines:
         return {

@@ -150,7 +150,7 @@ def horizons(sizes: Sizes) -> Panels:
     ball |= {"POCP": POCP(epsilon=sizes.epsilon, delta=sizes.delta), "FTAL, no privacy": FTAL()}
     simplex |= {"PFTAL, Gaussian": PFTAL(**normal), "FTAL, no privacy": FTAL()}
     simplex |= {"conditional gradient, no privacy": OnlineConditionalGradient()}
-    dumb = {label: PUBLIC[label] for label in ("centre", "uniform play")}
+    baselines = {label: PUBLIC[label] for label in ("centre", "uniform play")}
     last = sizes.horizons[-1]
     return {
         problem: {
@@ -158,7 +158,7 @@ def horizons(sizes: Sizes) -> Panels:
                 label: [_on(problem, label, config, T) for T in sizes.horizons]
                 for label, config in agents.items()
             },
-            **{label: [_on(problem, label, config, last)] for label, config in dumb.items()},
+            **{label: [_on(problem, label, config, last)] for label, config in baselines.items()},
         }
         for problem, agents in ((BALL, ball), (SIMPLEX, simplex))
     }

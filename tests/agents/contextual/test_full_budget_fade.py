@@ -1,4 +1,4 @@
-"""The yardstick of FADE: what it releases, that it says so, and that it is ahead."""
+"""The baseline of FADE: what it releases, that it says so, and that it is ahead."""
 
 from math import inf, sqrt
 
@@ -30,7 +30,7 @@ def test_each_release_has_the_noise_of_one(spec):
     assert ours._sums.stddev == pytest.approx(private._sums.sensitivity / mu_of(0.5, 1e-5))
     proof = certify(FullBudgetFADE(release_epsilon=0.5), spec)
     assert (proof.epsilon, proof.claimed_epsilon) == (inf, inf)
-    assert "a yardstick" in proof.ledger.notion
+    assert "a baseline" in proof.ledger.notion
     assert FullBudgetFADE(release_epsilon=inf).make(spec, Streams([0]))._sums.stddev == 0
 
 
