@@ -202,7 +202,7 @@ def points(asked: Sizes) -> Panels:
                 "DP-FTRL, paper": DPFTRL(tuning="paper"),
                 "DP-FTRL, certified": DPFTRL(tuning="certified"),
                 "DP-FTRL, general": DPFTRL(tuning="general"),
-                **dumb,
+                **baselines,
             },
         ),
         "1 - <x, e>, epsilon 1": false,
