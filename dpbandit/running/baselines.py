@@ -13,7 +13,7 @@ from dpbandit.specs.protocols import AgentConfig, Hindsight, Problem, Spec
 def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, AgentConfig]:
     """The agents, and uniform play and the best fixed action where they are missing.
 
-    On a convex domain staying in the centre is dumb, too, and often better than uniform play.
+    On a convex domain staying in the centre is one, too, and often better than uniform play.
     Raises `InputError` where another agent has the name of one of them.
     """
     from dpbandit.agents import BestFixed, Centre, Uniform  # not before: 60 files
