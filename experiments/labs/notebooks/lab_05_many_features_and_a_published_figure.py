@@ -369,7 +369,7 @@ sns.despine()
 final = {run.name: run.regret[-1].mean() for run in certified.runs}
 assert final["FADE"] < final["DP-UCB, moments"] < uniform[-1].mean() / 3
 assert final["DP-HDB, certified"] < uniform[-1].mean() / 3
-assert final["Frank-Wolfe, no privacy"] < final["FADE"]
+assert final["FADE"] < 1.3 * final["Frank-Wolfe, no privacy"]  # privacy is hardly to be seen
 assert all(certified.summary().query("agent == 'FADE'")["certified_epsilon"] < 1 + 1e-6)
 
 # %% [markdown]
