@@ -35,8 +35,20 @@ def check_step(spec: Spec, step: Any, replicas: int) -> None:
     estimated = np.array_equal(step.expected, step.reward)  # by what came, which luck may have made
     if not (spec.in_hindsight or estimated or (missed >= -_ROUNDING * (1 + abs(missed))).all()):
         raise InputError(f"Expected oracle={step.oracle} to be at least expected={step.expected}.")
+    if not (spec.in_hindsight or estimated or spec.most_outside == 1):
+        _check_means(spec, step.expected, step.oracle)
     if spec.datum_shape is not None:
         finite_array("datum", step.datum, (replicas, *spec.datum_shape))
+
+
+def _check_means(spec: Spec, *means: Floats) -> None:
+    low, high = spec.reward_low, spec.reward_high
+    room = _ROUNDING * (high - low)
+    for found in means:
+        if far := [mean for mean in found.tolist() if not low - room <= mean <= high + room]:
+            raise InputError(
+                f"Expected mean rewards in [{low:g}, {high:g}], as rewards are, got {far[0]:g}."
+            )
 
 
 def check_hindsight(lacks: Any, replicas: int) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.base.inputs import shaped
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.delay import Delay
 from dpbandit.specs.protocols import ContextualSpec, Step
@@ -59,6 +60,9 @@ class ContextualProblem(ABC):
         """The current users' contexts, (R, *context_shape)."""
         if self._next == self._drawn:
             users = self._users(self._ahead)
+            shape = (len(users.context), len(self._offset), self.spec.n_actions)
+            shaped("mean of Users", users.mean, shape)
+            shaped("reward of Users", users.reward, shape)
             self._context, self._next, self._drawn = users.context, 0, len(users.context)
             self._table = users
             self._best = users.mean.max(axis=2)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from dpbandit import compare
+from dpbandit.agents import LinUCB
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
@@ -94,3 +96,39 @@ def test_broken_problems_are_caught(problem, sentence):
     check_problem(Coins())
     with pytest.raises(AssertionError, match=sentence):
         check_problem(problem())
+
+
+class FlatUsers(Coins):
+    def _users(self, count):
+        users = super()._users(count)
+        return users._replace(mean=users.mean[..., 0])
+
+
+class MoreArms(Coins):
+    def _users(self, count):
+        users = super()._users(count)
+        return users._replace(reward=np.repeat(users.reward, 2, axis=-1))
+
+
+class Percent(Coins):
+    def _users(self, count):
+        users = super()._users(count)
+        return users._replace(mean=100 * users.mean)
+
+
+@pytest.mark.parametrize(
+    ("problem", "sentence"),
+    [
+        (FlatUsers, r"mean of Users of shape \(\d+, 2, 2\), got \(\d+, 2\)"),
+        (MoreArms, r"reward of Users of shape \(\d+, 2, 2\), got \(\d+, 2, 4\)"),
+        (Percent, r"mean rewards in \[0, 1\], as rewards are, got 30"),
+    ],
+)
+def test_comparisons_tell_an_author_what_is_wrong(problem, sentence):
+    """Without, they end in a traceback, or with a regret of thousands."""
+
+    def make(horizon):
+        return problem()
+
+    with pytest.raises(InputError, match=sentence):
+        compare(make, {"LinUCB": LinUCB()}, horizon=50, replicas=2, progress=False)
