@@ -11,6 +11,7 @@ if not (_Path(__file__).parent / "envs").exists():  # a checkout
 
     _sys.meta_path.insert(0, _Beside())
 
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 from warnings import warn as _warn
@@ -56,10 +57,12 @@ ENVIRONMENTS = {
 
 
 def __getattr__(name: str) -> _Any:
-    """`audit` and `AuditReport`, which most programs never ask for, and an old name."""
+    """What takes time to import, and is not always asked for; and an old name."""
     if name == "BadInput":
         _warn("dpbandit.BadInput is called InputError now.", DeprecationWarning, stacklevel=2)
         return InputError
+    if name in ("agents", "testing"):
+        return _import_module(f"dpbandit.{name}")
     if name in ("AuditReport", "audit"):
         from dpbandit import auditing
 

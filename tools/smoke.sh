@@ -57,5 +57,6 @@ for interpreter in "${@:-python3}"; do
         dpbandit lab list >labs.txt
         dpbandit --show-completion bash | bash -n
         python -c "$client"
+        python -c "import dpbandit; dpbandit.agents.LinUCB(), dpbandit.testing.check_agent"
     )
 done
