@@ -201,6 +201,17 @@ def test_reproduce_says_what_an_agent_does_not_have(run):
     assert "uniform has no noise and no epsilon: left out." in said
 
 
+@pytest.mark.parametrize(
+    "words", [["certify"], ["audit", "--runs", "400"], [*GLM, "--agents"]], ids=lambda w: w[0]
+)
+def test_an_epsilon_that_is_not_used_is_said(run, words):
+    """Where it was given; the default is nobody's wish."""
+    for option, said in (["--epsilon", "1"], True), ([], False):
+        code, out, errors = run(*words, "dp-ucb:epsilon=2", *option)
+        assert (code, errors) == (0, "")
+        assert ("dp-ucb:epsilon=2 says epsilon itself" in out) == said
+
+
 MISTAKES = {  # command line -> what the sentence must name
     "unknown id": (["compare", "OJPrizing"], "OJPrizing", "OJPricing-v0"),
     "not ours": (["compare", "CartPole-v1"], "CartPole-v1", "FromGymnasium"),

@@ -25,6 +25,7 @@ from dpbandit.commands.options import (
     complete_agents,
     given,
     say,
+    say_overridden,
 )
 from dpbandit.commands.tables import audit_table, screen
 from dpbandit.running.environments import problem_maker
@@ -99,6 +100,7 @@ def audit(
         make = problem_maker(env)
         spec = make(**{**parse_settings(settings), "horizon": horizon}).spec
         report = run_audit(parse_agent(agent, epsilon=epsilon, delta=delta), spec, **how)
+        say_overridden(context, [agent])
         console.print(Text(str(report)))
         document = {"agent_id": agent, "environment": env, "horizon": horizon, **report.as_dict()}
         if plot is not None:

@@ -17,6 +17,7 @@ from dpbandit.commands.options import (
     Settings,
     complete_agents,
     say,
+    say_overridden,
 )
 from dpbandit.commands.tables import screen
 from dpbandit.results.results import FORMATS, plot_certificate
@@ -26,6 +27,7 @@ from dpbandit.studies.settings import parse_agent, parse_settings
 
 
 def certify(
+    context: typer.Context,
     agent: Annotated[
         str,
         typer.Argument(
@@ -52,6 +54,7 @@ def certify(
     make = problem_maker(env)
     spec = make(**{**parse_settings(settings), "horizon": horizon}).spec
     proof = make_certificate(parse_agent(agent, epsilon=epsilon, delta=delta), spec)
+    say_overridden(context, [agent])
     screen().print(Text(str(proof)))
     if json is not None:
         write_json(json, proof.as_dict())

@@ -19,6 +19,7 @@ from dpbandit.commands.options import (
     complete_agents,
     complete_env,
     say,
+    say_overridden,
 )
 from dpbandit.commands.tables import print_results
 from dpbandit.results.results import FILES
@@ -28,6 +29,7 @@ from dpbandit.studies.settings import parse_agent, parse_settings
 
 
 def compare(
+    context: typer.Context,
     env: Annotated[
         str,
         typer.Argument(help="Environment id, see `dpbandit envs`.", autocompletion=complete_env),
@@ -73,6 +75,7 @@ def compare(
             f"Expected --out={out} to hold no results yet, found {', '.join(there)}: name another "
             "folder, or --overwrite."
         )
+    say_overridden(context, configs)
     results = run_comparison(
         env,
         configs,

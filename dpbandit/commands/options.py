@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -63,6 +63,15 @@ def given(context: typer.Context, names: Sequence[str]) -> bool:
     """Whether any of these options is on the command line."""
     sources = (context.get_parameter_source(name) for name in names)
     return any(source is not None and source.name == "COMMANDLINE" for source in sources)
+
+
+def say_overridden(context: typer.Context, agents: Iterable[str]) -> None:
+    """Say where an agent's own epsilon or delta stands against the one on the command line."""
+    for agent in agents:
+        own = [setting.partition("=")[0] for setting in agent.split(":")]
+        for name in ("epsilon", "delta"):
+            if name in own and given(context, [name]):
+                say(f"{agent} says {name} itself: --{name} is not for it.")
 
 
 def say(sentence: str) -> None:
