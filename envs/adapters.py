@@ -225,7 +225,7 @@ def _inside(spec: Any, action: Any) -> Any:
         return action
     try:
         points = np.asarray(action, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return action
     domain = spec.loss.domain
     fits = points.ndim == 2 and points.shape[1] == domain.dim and np.isfinite(points).all()

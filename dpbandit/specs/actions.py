@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, shaped
+from dpbandit.base.inputs import InputError, reals, shaped
 from dpbandit.base.random_streams import Draws, Streams
 
 
@@ -71,8 +71,8 @@ def _prices(luck: Draws, low: float, high: float) -> Floats:
 
 def _numbers(action: Any, replicas: int) -> Floats:
     try:
-        numbers = np.asarray(action, dtype=np.float64)
-    except (TypeError, ValueError):
+        numbers = reals(action)
+    except ValueError:
         raise InputError(f"Expected numbers as actions, got {type(action).__name__}.") from None
     shaped("actions", numbers, (replicas,))
     return numbers

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, one_of, whole
+from dpbandit.base.inputs import InputError, one_of, reals, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.envs.tables import images
@@ -156,6 +156,6 @@ def _range(x: Floats, low: Any, high: Any) -> tuple[Floats, Floats]:
 
 def _numbers(name: str, values: Any) -> Floats:
     try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+        return reals(values)
+    except ValueError:
         raise InputError(f"Expected {name} to be numbers, got {str(values)[:60]!r}.") from None

@@ -100,7 +100,7 @@ class ConvexProblem(ABC):
         else."""
         try:
             x = np.asarray(action, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"Expected points as actions, got {action!r}.") from None
         if x.shape != self._shape:
             raise InputError(f"Expected actions of shape {self._shape}, got {x.shape}.")

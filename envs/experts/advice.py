@@ -16,6 +16,7 @@ from dpbandit.base.inputs import (
     inside,
     one_of,
     positive,
+    reals,
     whole,
 )
 from dpbandit.base.random_streams import Streams
@@ -186,8 +187,8 @@ def losses_of(table: Any) -> Floats:
     try:
         if isinstance(table, str | PathLike):
             table = np.loadtxt(table, delimiter=",", ndmin=2)
-        losses = np.array(table, dtype=np.float64)
-    except (OSError, TypeError, ValueError) as error:
+        losses = reals(table)
+    except (OSError, ValueError) as error:
         raise InputError(f"Expected {named} to be rows of numbers: {error}") from None
     if losses.ndim != 2 or losses.size == 0:
         raise InputError(f"Expected {named} of shape {losses.shape} to be (T, d), T and d >= 1.")

@@ -256,6 +256,8 @@ FIRST_ROUNDS = {
     "no arm": ("actions", (3, 1), np.nan),
     "an arm for one replica": ("actions", None, lambda a: a[:, :1]),
     "arms in a column": ("actions", None, lambda a: a[..., None]),
+    "complex arms": ("actions", None, lambda a: a + 0j),
+    "arms that are durations": ("actions", None, lambda a: a.astype("m8[s]")),
     "arms that are objects": ("actions", None, lambda a: [[None, None]] * 6),
 }
 SAYS = {

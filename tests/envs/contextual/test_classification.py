@@ -160,6 +160,8 @@ def test_learning_beats_uniform_play():
         ({"low": -1e308, "high": 1e308}, "low="),
         ({"low": [0, np.nan]}, "low="),
         ({"low": "a"}, "low to be numbers, got 'a'"),
+        ({"low": 10**400}, "low to be numbers, got '10000"),
+        ({"low": -1j}, "low to be numbers, got '"),
         ({"features": [["a", "b"]] * 4}, "features to be numbers"),
         ({"features": [[1], [1, 2], [1], [1]]}, "features to be numbers"),
         ({"labels": ["a", None, "b", "a"]}, "labels .* got None in row 1"),
