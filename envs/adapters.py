@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import MOST_REPLICAS, InputError, one_of, whole
+from dpbandit.base.inputs import MOST_REPLICAS, InputError, one_of, reals, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import nearest
 from dpbandit.specs.convex import ConvexSpec
@@ -224,8 +224,8 @@ def _inside(spec: Any, action: Any) -> Any:
     if not isinstance(spec, ConvexSpec):
         return action
     try:
-        points = np.asarray(action, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
+        points = reals(action)
+    except ValueError:
         return action
     domain = spec.loss.domain
     fits = points.ndim == 2 and points.shape[1] == domain.dim and np.isfinite(points).all()

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
+from dpbandit.base.inputs import InputError, reals
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.convex.adversaries import Adversary
 from dpbandit.envs.delay import Delay
@@ -99,8 +99,9 @@ class ConvexProblem(ABC):
         """`action` as points of the domain (R, N); raises `InputError` where it is anything
         else."""
         try:
-            x = np.asarray(action, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
+            plain = isinstance(action, np.ndarray) and action.dtype == np.float64
+            x = action if plain else reals(action)
+        except ValueError:
             raise InputError(f"Expected points as actions, got {action!r}.") from None
         if x.shape != self._shape:
             raise InputError(f"Expected actions of shape {self._shape}, got {x.shape}.")

@@ -205,7 +205,9 @@ def test_its_problem_keeps_the_contract(name):
 
 
 @every_env
-@pytest.mark.parametrize("wrong", [-1, 99, float("nan"), [1, 1], [1], "x", None], ids=repr)
+@pytest.mark.parametrize(
+    "wrong", [-1, 99, float("nan"), [1, 1], [1], "x", None, 2j, 10**400], ids=repr
+)
 def test_bad_actions_are_refused(name, wrong):
     """Out of range, not a number, or of the wrong shape: a sentence, never a silent guess."""
     env = make(name).unwrapped
