@@ -54,7 +54,9 @@ class FullBudgetFADE:
         """A running agent; raises `InputError` where FADE does not learn from residuals."""
         spec = fits(self, spec, ContextualSpec)
         if spec.shared:
-            raise InputError("FullBudgetFADE plays arms with parameters of their own, and prices.")
+            raise InputError(
+                "FullBudgetFADE plays arms with parameters of their own, and prices: choose FADE."
+            )
         agent: Any = _WholeBudget(
             epsilon=self.release_epsilon,
             delta=self.release_delta,

@@ -193,7 +193,7 @@ def plays(name, spec):
         return known and (name not in FEEDBACK or FEEDBACK[name] == spec.feedback)
     if not isinstance(spec, ContextualSpec):  # a price
         return name in ("uniform", "best-fixed")
-    return name in CONTEXTUAL and not (name == "batch-moment" and spec.shared)
+    return name in CONTEXTUAL and not (spec.shared and name in ("batch-moment", "full-budget-fade"))
 
 
 FEEDBACK = {
