@@ -313,7 +313,7 @@ BROKEN = {
     "a missing clip where no context counts": SumsRewards(),
     "exact sign after a noisy arg-max": ExactSign(delta=1e-4),
     "a fading sum that does not fade": FadesTooLittle(
-        delta=1e-4, fade=0.6, first_batch=2, growth=0.0
+        delta=1e-4, fade=0.6, first_batch=2, growth=0.0, coding="rewards"
     ),
     "only the chosen arm ticks": ByTheSign(agent=TicksTheChosenArm),
     "a counter ticks when an arm is played": Broken(agent=TicksWhenPlayed),
