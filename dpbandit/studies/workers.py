@@ -22,10 +22,6 @@ _GLANCE = 1.0
 """Seconds between a worker's looks at whether the sweep still runs."""
 
 
-class MissingError(Exception):
-    """Fewer results than tasks, without a word."""
-
-
 @contextmanager
 def workers(
     backend: str, jobs: int, scheduler: str | None
@@ -41,13 +37,10 @@ def workers(
         at_once = max(1, min(jobs, len(tasks)))
         parallel = Parallel(n_jobs=at_once, return_as="generator_unordered", batch_size=1)
         with _loss_in_one_sentence():
-            results, left = parallel(delayed(_work)(function, *task) for task in tasks), len(tasks)
+            results = parallel(delayed(_work)(function, *task) for task in tasks)
             try:
-                for one in results:
-                    left -= 1
+                for one in results:  # noqa: UP028  `yield from` would close it with a warning
                     yield one
-                if left:  # a Dask client that gives up ends them without a word
-                    raise MissingError(f"{left} results are missing")
             finally:
                 with catch_warnings(action="ignore"):  # that what is under way is given up
                     results.close()
@@ -86,7 +79,7 @@ def _loss_in_one_sentence() -> Iterator[None]:
             who = "A worker process was killed, perhaps for want of memory"
         elif isinstance(error, MemoryError):
             who = f"Not enough memory for a block, a smaller --block may do ({error})"
-        elif isinstance(error, MissingError) or type(error).__module__.startswith("distributed"):
+        elif type(error).__module__.startswith("distributed"):
             who = "The Dask cluster was lost, or a worker of it killed"
         elif "DaskDistributedBackend has no worker" in str(error):
             who = "The Dask cluster has no workers"

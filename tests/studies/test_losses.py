@@ -87,20 +87,6 @@ def test_every_loss_names_the_remedy(error, sentence):
     assert "\n" not in str(told.value)
 
 
-def test_results_that_never_come_are_a_loss(monkeypatch):
-    """A Dask client that gives up its scheduler may end them as if all had come."""
-    monkeypatch.setattr("dpbandit.studies.workers.Parallel", lambda **_: lambda tasks: some(1))
-
-    def some(results):
-        yield from range(results)
-
-    with workers("threading", 1, None) as run:
-        done = run(int, [(), ()])
-        assert next(done) == 0
-        with pytest.raises(InputError, match=r"cluster was lost.* --resume"):
-            next(done)
-
-
 def test_what_a_task_raises_is_no_loss():
     def wrong():
         raise ZeroDivisionError
@@ -211,6 +197,8 @@ def test_without_a_terminal_every_block_is_a_line(tmp_path, monkeypatch, capsys)
 @pytest.mark.slow
 def test_a_dask_scheduler_that_is_killed(tmp_path):
     """A cluster of three processes, whose scheduler is killed in the middle of the tasks."""
+    from distributed import Client
+
     file = tmp_path / "scheduler.json"
     how = {"cwd": ROOT, "stderr": subprocess.DEVNULL, "start_new_session": True}
 
@@ -226,6 +214,8 @@ def test_a_dask_scheduler_that_is_killed(tmp_path):
             time.sleep(0.1)
         address = json.loads(file.read_text())["address"]
         worker = started("worker", address, "--nworkers", "2", "--nthreads", "1")
+        with Client(address) as client:
+            client.wait_for_workers(2)  # with one thread joblib plays in this process
         with workers("dask", 2, address) as run:
             done = run(time.sleep, [(0.2,)] * 200)
             next(done)
