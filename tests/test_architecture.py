@@ -177,7 +177,8 @@ def test_folders_beside_the_package_are_no_modules_of_it():
     found = {
         path.name
         for path in ROOT.iterdir()
-        if path.stem.isidentifier() and find_spec(f"dpbandit.{path.stem}")
+        if path.stem.isidentifier() and path.name != "__pycache__"
+        if find_spec(f"dpbandit.{path.stem}")
     }
     assert found - {"dpbandit"} == {"agents", "envs", "experiments"}
     assert find_spec("dpbandit.dpbandit") is None
