@@ -111,7 +111,7 @@ def test_sums_are_scores_and_moments():
 
 def test_what_says_nothing_adds_nothing():
     """A row of zeros, or of no numbers; an answer that is none counts as no sale."""
-    theta, nothing = np.full((1, 3), 0.3), np.array([0.0])
+    theta, nothing = np.full((1, 3), -0.3), np.array([0.0])
     for row in ([0.0, 0, 0], [nan, 1, 1], [inf, 0, 0]):
         assert (queries(SALES, theta, np.array([row]), nothing) == 0).all()
     phi = np.full((1, 3), 0.4)
