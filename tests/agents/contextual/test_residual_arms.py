@@ -114,3 +114,13 @@ def test_parameters_are_recovered_without_privacy():
         mean = np.vecdot(truth[action], x)
         agent.update(x, action, mean + 0.2 * rng.standard_normal(2))
     np.testing.assert_allclose(agent._theta, [truth] * 2, atol=0.1)
+
+
+def test_parameters_stay_in_their_ball(monkeypatch):
+    """Whatever a fit says: half the range of rewards, since contexts are taken for unit vectors."""
+    agent = FADE(first_batch=5).make(SPEC, Streams([0, 1]))
+    far = np.full((2, 12), 1e6), np.ones((2, 12))
+    monkeypatch.setattr(agent._posterior, "fit", lambda *_: far)
+    for _ in range(5):
+        agent.update(np.ones((2, 4)), np.zeros(2, np.int64), np.ones(2))
+    np.testing.assert_allclose(np.linalg.norm(agent._theta, axis=-1), SPEC.half_range)

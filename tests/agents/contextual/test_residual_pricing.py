@@ -134,3 +134,21 @@ def test_steep_demand_is_learned_without_privacy():
     best = profit.max(axis=-1).mean()
     assert earned.mean() > 0.98 * best
     assert profit.mean() < 0.6 * best
+
+
+def test_no_fit_is_worse_than_where_it_began():
+    """From forty starts in the ball, many of which a full step would leave for the worse."""
+    scores, loss, _ = small_case(np.array([4.0, 3.0, -6.0]))
+    for start in np.random.default_rng(3).standard_normal((40, 3)) * 12:
+        begun = admissible(start[None])
+        assert loss(scores.maximise(begun)[0][0]) <= loss(begun[0]) + 1e-9
+
+
+def test_draws_that_rise_in_the_price_are_mirrored(monkeypatch):
+    """None is moved to the least slope, where half of all draws as wide as these would be."""
+    agent = FADE(epsilon=1.0, first_batch=5).make(PRICES, Streams(range(200)))
+    wide = np.tile([0.0, 0.0, -0.1], (200, 1)), np.tile(np.eye(3) / 25, (200, 1, 1))
+    monkeypatch.setattr(agent, "_posterior", lambda: wide)
+    for _ in range(5):
+        agent.update(np.zeros((200, 2)), np.zeros(200, np.int64), np.zeros(200))
+    assert (agent._played[:, -1] == -0.05).mean() < 0.1
