@@ -136,14 +136,6 @@ def test_steep_demand_is_learned_without_privacy():
     assert profit.mean() < 0.6 * best
 
 
-def test_no_fit_is_worse_than_where_it_began():
-    """From forty starts in the ball, many of which a full step would leave for the worse."""
-    scores, loss, _ = small_case(np.array([4.0, 3.0, -6.0]))
-    for start in np.random.default_rng(3).standard_normal((40, 3)) * 12:
-        begun = admissible(start[None])
-        assert loss(scores.maximise(begun)[0][0]) <= loss(begun[0]) + 1e-9
-
-
 def test_draws_that_rise_in_the_price_are_mirrored(monkeypatch):
     """None is moved to the least slope, where half of all draws as wide as these would be."""
     agent = FADE(epsilon=1.0, first_batch=5).make(PRICES, Streams(range(200)))
