@@ -5,6 +5,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium as gym
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from dpbandit.base.inputs import InputError, shown
 from dpbandit.running.environments import ProblemMaker, arguments_of, problem_maker
@@ -50,7 +51,7 @@ def problem_given(
     further = dict(env_kwargs or {})
     if "horizon" in further:
         raise InputError("Expected horizon by --horizon (horizon=), not among env_kwargs.")
-    problem: Any = getattr(getattr(env, "unwrapped", env), "problem", env)
+    problem: Any = getattr(_unwrapped(env), "problem", env)
     make: ProblemMaker
     if isinstance(problem, str | type) or not hasattr(problem, "step"):
         make, name = problem_maker(problem), problem if isinstance(problem, str) else _called(env)
@@ -59,6 +60,16 @@ def problem_given(
         make, name, own = type(problem), _id_of(type(problem)), _arguments(problem)
     chosen = {} if horizon is None else {"horizon": horizon}
     return Given(name, make, arguments_of(make, {**own, **further, **chosen}))
+
+
+def _unwrapped(env: Any) -> Any:
+    """What is inside the wrappers of `gym.make`; others would be lost without a word."""
+    while isinstance(env, gym.Wrapper) and hasattr(env.unwrapped, "problem"):
+        if not isinstance(env, OrderEnforcing | PassiveEnvChecker):
+            name = type(env).__name__
+            raise InputError(f"Expected env without wrappers, got one in {name}: it is made anew.")
+        env = env.env
+    return env
 
 
 def spec_given(

@@ -48,6 +48,10 @@ def test_every_form_of_a_problem_is_the_same_problem(env):
     assert spec_given(env, **how) == right_spec()
 
 
+def made():
+    return gym.make("dpbandit/GLMBandit-v0", **MADE)
+
+
 def right_spec():
     return GLMBandit(**MADE).spec
 
@@ -90,6 +94,7 @@ class NoDataclass:
         (lambda: problem_given(Unnamed()), "to be an id"),
         (lambda: problem_given(NoDataclass()), "to be an id, a class, or a problem"),
         (lambda: problem_given("GLMBandit", env_kwargs={"horizon": 3}), "not among env_kwargs"),
+        (lambda: problem_given(gym.wrappers.TimeLimit(made(), 5)), "got one in TimeLimit"),
         (lambda: spec_given(right_spec(), horizon=3), "with an environment, got a spec"),
         (lambda: dpbandit.compare("GLMBandit", "fade", jobs=0), "Expected jobs=0"),
     ],
