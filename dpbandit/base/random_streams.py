@@ -43,7 +43,7 @@ class Streams:
     def __init__(self, seeds: Sequence[Seed], *, path: tuple[int, ...] = ()) -> None:
         if len(seeds) < 1:
             raise InputError("Expected at least one seed, one for each replica.")
-        for seed in seeds:
+        for seed in () if path else seeds:  # a child's were looked at with its parent's
             for part in seed if isinstance(seed, tuple) else (seed,):
                 whole("seed", part, 0)
         self._seeds, self._path = tuple(seeds), path

