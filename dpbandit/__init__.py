@@ -44,6 +44,8 @@ __all__ = [
 
 ENVIRONMENTS = {
     "dpbandit/ApplePricing-v0": "dpbandit.envs:ApplePricing",
+    "dpbandit/CameraOffer-v0": "dpbandit.envs:CameraOffer",
+    "dpbandit/CameraPricing-v0": "dpbandit.envs:CameraPricing",
     "dpbandit/ClassificationBandit-v0": "dpbandit.envs:ClassificationBandit",
     "dpbandit/ConvexBandit-v0": "dpbandit.envs:ConvexBandit",
     "dpbandit/ConvexPricing-v0": "dpbandit.envs:ConvexPricing",

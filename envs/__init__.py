@@ -1,6 +1,7 @@
 """Environments: one problem per file, and the two Gymnasium adapters they share."""
 
 from dpbandit.envs.contextual.apple import ApplePricing
+from dpbandit.envs.contextual.camera import CameraOffer, CameraPricing
 from dpbandit.envs.contextual.classification import ClassificationBandit
 from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.envs.contextual.lock_in import Minority, TwoArms, TwoPhase
@@ -14,6 +15,8 @@ from dpbandit.envs.streams.streaming_regression import StreamingRegression
 
 __all__ = [
     "ApplePricing",
+    "CameraOffer",
+    "CameraPricing",
     "ClassificationBandit",
     "ConvexBandit",
     "ConvexPricing",

@@ -8,7 +8,7 @@ her answers is a finite sum; no sampling, no model in between.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
@@ -16,10 +16,11 @@ import numpy as np
 from scipy.special import ndtri, softmax
 
 from dpbandit.base.arrays import Floats, Ints, norms
-from dpbandit.base.inputs import one_of, whole
+from dpbandit.base.inputs import InputError, one_of, whole
 
 CameraContext: TypeAlias = Literal["posterior", "answers", "score"]
 CONTEXTS = ("posterior", "answers", "score")
+_BRANDS = ("canon", "sony", "nikon", "panasonic")
 _CHOICES = 5
 """Four cameras of a task, and none"""
 
@@ -33,7 +34,7 @@ def frozen() -> dict[str, Any]:
 
 
 def camera(*attributes: str) -> Floats:
-    """The row of a camera, (9,): ones where it has an attribute.
+    """The row of a camera, (9,): ones where it has an attribute, of which one is its brand.
 
     >>> camera("sony", "zoom").tolist()
     [0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
@@ -41,6 +42,8 @@ def camera(*attributes: str) -> Floats:
     names = frozen()["questionnaire"]["columns"][:-1]
     for name in attributes:
         one_of("attribute", name, names)
+    if sum(name in _BRANDS for name in attributes) != 1:
+        raise InputError(f"Expected attributes={attributes} to have one brand, of {_BRANDS}.")
     return np.isin(names, attributes).astype(float)
 
 
@@ -68,6 +71,9 @@ class CameraPeople:
     weights: Floats
     """(C,), P(pattern)"""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return camera_people, (self.tasks,)  # copies and pickles need no 20 MB of their own
+
     def utility(self, cameras: Floats, price: Floats) -> Floats:
         """Of cameras (J, 9) at prices (J,) in hundreds of dollars, to everybody: (M, J).
 
@@ -93,7 +99,7 @@ class CameraPeople:
                 indicator for each camera of each task) / sqrt(1 + m). `"score"`: as the posterior,
                 with t one Newton step from the population's mean.
         """
-        one_of("context", kind, CONTEXTS)
+        one_of("contexts", kind, CONTEXTS)
         one = np.ones((len(self.weights), 1))
         if kind == "answers":
             chosen = patterns(self.tasks)[..., None] == np.arange(_CHOICES - 1)
@@ -102,7 +108,7 @@ class CameraPeople:
         return np.hstack([one, t / norms(t).max()]) / np.sqrt(2)
 
 
-@cache
+@lru_cache(maxsize=2)  # 5 tasks take 100 MB
 def camera_people(tasks: int = 4) -> CameraPeople:
     """The frozen people, with `tasks` of the questionnaire's tasks answered, 1 to 5.
 

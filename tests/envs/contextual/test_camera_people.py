@@ -99,5 +99,5 @@ def test_a_camera_has_names_and_a_questionnaire_has_five_tasks():
     for tasks in (0, 6, 2.5, "4"):
         with pytest.raises(InputError, match="tasks"):
             camera_people(tasks)
-    with pytest.raises(InputError, match="context='demographics'"):
+    with pytest.raises(InputError, match="contexts='demographics'"):
         PEOPLE.context("demographics")
