@@ -17,11 +17,13 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
     "algorithms",
     "array_types",
     "contents",
     "elsewhere",
     "mathml",
+    "pictures",
 ]
 exclude_patterns = ["_build"]
 
