@@ -4,6 +4,7 @@ Both are thin: dynamics and regret live in the problem. Replica i of the vector 
 a lone environment seeded with seed + i, which is what `SyncVectorEnv` promises too.
 """
 
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from numbers import Integral
 from typing import Any
@@ -17,9 +18,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from dpbandit.base.arrays import Floats
+from dpbandit.base.calls import takes, unsaid
 from dpbandit.base.inputs import MOST_REPLICAS, InputError, one_of, reals, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import nearest
+from dpbandit.specs.contract import checked_problem
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import PriceSpec, Problem
@@ -27,16 +30,23 @@ from dpbandit.specs.protocols import PriceSpec, Problem
 _INFO = ("expected_reward", "oracle_reward", "regret")
 
 
-def make_problem(problem: str, **arguments: Any) -> Problem:
-    """The problem class named `module:Class`, made with `arguments`; misspelt ones are refused."""
-    creator: Any = load_env_creator(problem)
-    known = list(arguments)
-    if is_dataclass(creator):
+def make_problem(problem: str | Callable[..., Any], **arguments: Any) -> Problem:
+    """The problem of a class, or `module:Class`, or a function, made with `arguments`.
+
+    Raises `InputError` for misspelt ones, and for what is no problem.
+    """
+    creator: Any = load_env_creator(problem) if isinstance(problem, str) else problem
+    called, known = getattr(creator, "__name__", "env"), list(arguments)
+    if isinstance(creator, type) and is_dataclass(creator):
         known = [field.name for field in fields(creator) if field.init]
     for name in arguments:
-        one_of(f"argument of {creator.__name__}", name, known)
-    made: Problem = creator(**arguments)
-    return made
+        one_of(f"argument of {called}", name, known)
+    for name in unsaid(creator, arguments):
+        raise InputError(
+            f"Expected {name} of {called} among env_kwargs (--set {name}=VALUE): it has no default."
+        )
+    takes(called, creator, **arguments)
+    return checked_problem(called, creator(**arguments))
 
 
 def observation_space(spec: Any) -> gym.Space[Any]:

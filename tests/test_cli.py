@@ -213,7 +213,7 @@ def test_an_epsilon_that_is_not_used_is_said(run, words):
 
 
 MISTAKES = {  # command line -> what the sentence must name
-    "unknown id": (["compare", "OJPrizing"], "OJPrizing", "OJPricing-v0"),
+    "unknown id": (["compare", "OJPrizing"], "OJPrizing", "did you mean OJPricing?"),
     "not ours": (["compare", "CartPole-v1"], "CartPole-v1", "FromGymnasium"),
     "unknown agent": ([*OJ, "--agents", "lincub"], "lincub", "did you mean linucb"),
     "unknown setting": ([*OJ, "--agents", "linucb:alhpa=1"], "alhpa", "did you mean alpha"),

@@ -1,6 +1,6 @@
 """Bad input gets one clear sentence: the argument, its value, and what would be right."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
 from math import inf, isfinite
@@ -144,13 +144,30 @@ def printed_target(epsilon: float, calibration: str, *, beyond_validity: bool) -
         )
 
 
-def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
-    """Raise `InputError` unless `value` is one of the `allowed` words; name the nearest."""
+def one_of(
+    name: str,
+    value: Any,
+    allowed: Iterable[str],
+    *,
+    short: Callable[[str], str] = str,
+    see: str = "",
+) -> None:
+    """Raise `InputError` unless `value` is one of the `allowed` words; name the nearest.
+
+    Args:
+        name: of the argument.
+        value: what it is.
+        allowed: what it may be.
+        short: what people call such a word.
+        see: the command that lists them, where there are too many for a sentence.
+    """
     words = list(allowed)
     if not isinstance(value, str) or value not in words:
-        near = get_close_matches(str(value), words, n=1, cutoff=0.5)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise InputError(f"Expected {name}={shown(value)}{hint} to be one of {', '.join(words)}.")
+        called = {short(word).lower(): short(word) for word in words}
+        near = get_close_matches(short(str(value)).lower(), called, n=1, cutoff=0.5)
+        hint = f" (did you mean {called[near[0]]}?)" if near else ""
+        right = f"an id that `{see}` lists" if see else f"one of {', '.join(words)}"
+        raise InputError(f"Expected {name}={shown(value)}{hint} to be {right}.")
 
 
 def named(name: str, value: Any) -> None:

@@ -28,7 +28,7 @@ from dpbandit.commands.options import (
     say_overridden,
 )
 from dpbandit.commands.tables import audit_table, screen
-from dpbandit.running.environments import problem_maker
+from dpbandit.running.given import spec_given
 from dpbandit.running.settings import parse_agent, parse_settings
 from dpbandit.specs.protocols import AgentConfig
 
@@ -97,8 +97,7 @@ def audit(
             console.print(f"{', '.join(unfit)}.", highlight=False)
         document: dict[str, Any] = {name: report.as_dict() for name, report in reports.items()}
     else:
-        make = problem_maker(env)
-        spec = make(**{**parse_settings(settings), "horizon": horizon}).spec
+        spec = spec_given(env, horizon=horizon, env_kwargs=parse_settings(settings))
         report = run_audit(parse_agent(agent, epsilon=epsilon, delta=delta), spec, **how)
         say_overridden(context, [agent])
         console.print(Text(str(report)))

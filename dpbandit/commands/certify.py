@@ -22,7 +22,7 @@ from dpbandit.commands.options import (
 from dpbandit.commands.tables import screen
 from dpbandit.results.results import FORMATS, plot_certificate
 from dpbandit.running.certify import certify as make_certificate
-from dpbandit.running.environments import problem_maker
+from dpbandit.running.given import spec_given
 from dpbandit.running.settings import parse_agent, parse_settings
 
 
@@ -51,8 +51,7 @@ def certify(
     if plot is not None:
         one_of("suffix of the plot", plot.suffix, FORMATS)
     check_writable(json, plot)
-    make = problem_maker(env)
-    spec = make(**{**parse_settings(settings), "horizon": horizon}).spec
+    spec = spec_given(env, horizon=horizon, env_kwargs=parse_settings(settings))
     proof = make_certificate(parse_agent(agent, epsilon=epsilon, delta=delta), spec)
     say_overridden(context, [agent])
     screen().print(Text(str(proof)))

@@ -38,7 +38,8 @@ def compare(
     agents: Annotated[
         list[str] | None,
         typer.Option(
-            help="Agent ids with settings, ID[:KEY=VALUE...], separated by commas.",
+            help="Agent ids with settings, ID[:KEY=VALUE...], separated by commas; MODULE:CLASS is "
+            "a config of your own.",
             autocompletion=complete_agents,
         ),
     ] = None,

@@ -3,7 +3,7 @@
 from collections import Counter
 from math import inf
 
-from dpbandit.base.inputs import InputError
+from dpbandit.base.inputs import InputError, shown
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.sequential import Sequential
 from dpbandit.privacy.accounting.spends import Parallel, Spend
@@ -13,7 +13,10 @@ from dpbandit.privacy.mechanism import Mechanism, Roll
 def checked_ledger(owner: str, ledger: object) -> Ledger:
     """`ledger`; raises `InputError` unless it is one."""
     if not isinstance(ledger, Ledger):
-        raise InputError(f"Expected the agent of {owner} to have a Ledger, got {ledger!r}.")
+        raise InputError(
+            f"Expected the agent of {owner} to have a Ledger, got ledger={shown(ledger)}: make it "
+            "Ledger((mechanism.spend, ...)), or no_privacy(...)."
+        )
     return ledger
 
 
@@ -43,8 +46,8 @@ class Books:
     dpbandit.base.inputs.InputError: Expected the ledger of Mine to name 'local laplace values', ...
     """
 
-    def __init__(self, owner: str, ledger: Ledger, roll: Roll) -> None:
-        checked_ledger(owner, ledger)
+    def __init__(self, owner: str, ledger: object, roll: Roll) -> None:
+        ledger = checked_ledger(owner, ledger)
         self._owner, self._roll, self._read = owner, roll, 0
         self._entries = Counter(part for spend in ledger.spends for part in _parts(spend))
         self._left = self._entries.copy()

@@ -9,6 +9,7 @@ from dpbandit.privacy.accounting.ledger import JOINT_DP
 from dpbandit.privacy.books import checked_ledger
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, spec_given
+from dpbandit.specs.contract import made_agent
 from dpbandit.specs.protocols import Spec
 
 
@@ -40,7 +41,7 @@ def certify(
     """
     config = agent_given(config)
     spec = spec_given(spec, horizon=horizon, env_kwargs=env_kwargs)
-    agent = config.make(spec, Streams([0]))
+    agent = made_agent(config, spec, Streams([0]))
     ledger = checked_ledger(type(config).__name__, getattr(agent, "ledger", None))
     if ledger.scope == JOINT_DP:  # the words of a ledger that has not met its problem
         ledger = replace(ledger, scope=spec.scope)

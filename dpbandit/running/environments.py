@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import import_module
 from typing import Any, TypeAlias
 
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
+from dpbandit.base.calls import imported
 from dpbandit.base.checked import with_floats
-from dpbandit.base.inputs import InputError, one_of
+from dpbandit.base.inputs import InputError, one_of, shown
 from dpbandit.envs.adapters import make_problem
 from dpbandit.specs.protocols import Problem
 
@@ -18,41 +18,43 @@ ProblemMaker: TypeAlias = Callable[..., Problem]
 
 
 def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
-    """What makes the problem behind a registered id; "dpbandit/" and "-v0" may be left out.
+    """What makes the problem behind an id, or of a class; "dpbandit/" and "-v0" may be left out.
 
     Raises:
         InputError: an unknown id, a module that cannot be imported, an environment of somebody
-        else,
-            what can make nothing.
+            else, what can make nothing.
     """
     if not isinstance(env, str):
         if not callable(env):
-            raise InputError(f"Expected env={env!r} to be an id (see `dpbandit envs`) or a class.")
-        return env
-    name = environment_id(env).rpartition(":")[2]
+            table = hasattr(env, "columns")
+            raise InputError(
+                f"Expected env={shown(env)} to be an id (see `dpbandit envs`) or a class."
+                + (" A log is read by dpbandit.clients.read_log." if table else "")
+            )
+        return partial(make_problem, problem=env)
+    known = environment_id(env)
+    name = known.rpartition(":")[2]
+    if name not in gym.registry:  # MODULE:CLASS
+        return partial(make_problem, problem=known)
     return partial(make_problem, **gym.registry[name].kwargs)
 
 
 def arguments_of(make: ProblemMaker, given: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments for what `problem_maker` made; as settings of agents, 1 and 1.0 are the same."""
-    known = make.keywords.get("problem") if isinstance(make, partial) else None
-    return with_floats(load_env_creator(known) if known else make, given)
+    problem = make.keywords["problem"] if isinstance(make, partial) else make
+    return with_floats(load_env_creator(problem) if isinstance(problem, str) else problem, given)
 
 
 def environment_id(env: str) -> str:
-    """The whole id: "OJPricing" is "dpbandit/OJPricing-v0"; MODULE:ID imports MODULE first.
+    """The whole id: "OJPricing" is "dpbandit/OJPricing-v0".
+
+    MODULE:ID imports MODULE first, MODULE:CLASS is a class of problems there.
 
     Raises:
         InputError: as `problem_maker`.
     """
     module, colon, name = env.rpartition(":")
-    if module.startswith("."):
-        raise InputError(f"Expected environment {env!r} to give the full name of its module.")
-    if module:
-        try:
-            import_module(module)  # registers its environments
-        except ImportError as error:
-            raise InputError(f"Cannot import {module!r} of environment {env!r}: {error}.") from None
+    own = imported(module, f"environment {env!r}") if module or colon else None
     ids = [i for i, entry in gym.registry.items() if "problem" in entry.kwargs]
     if name in gym.registry and name not in ids:
         raise InputError(
@@ -61,8 +63,41 @@ def environment_id(env: str) -> str:
         )
     candidates = (name, f"dpbandit/{name}", f"dpbandit/{name}-v0")
     found = next((candidate for candidate in candidates if candidate in ids), name)
-    one_of("environment", found, ids)
+    if found not in ids and own is not None:
+        one_of(f"environment of {module}", name, _classes(own) or ["(none)"])
+        return env
+    if found not in ids:
+        _refuse_agent(name)
+    one_of("environment", found, ids, short=environment_label, see="dpbandit envs")
     return f"{module}{colon}{found}"
+
+
+def _classes(module: Any) -> list[str]:
+    """Of problems, that this module defines."""
+    return [
+        name
+        for name, thing in vars(module).items()
+        if isinstance(thing, type) and thing.__module__ == module.__name__ and "step" in dir(thing)
+    ]
+
+
+def _refuse_agent(name: str) -> None:
+    from dpbandit.agents import AGENTS  # not before: 60 files
+
+    if name in AGENTS:
+        raise InputError(
+            f"Expected an environment, got the agent {name!r}: compare and play are told the "
+            "environment first, certify and audit the agent."
+        )
+
+
+def environment_label(environment: str) -> str:
+    """An id without ornament.
+
+    >>> environment_label("dpbandit/OJPricing-v0")
+    'OJPricing'
+    """
+    return environment.removeprefix("dpbandit/").removesuffix("-v0")
 
 
 def problem_label(environment: str, env_kwargs: Mapping[str, Any]) -> str:
@@ -71,6 +106,5 @@ def problem_label(environment: str, env_kwargs: Mapping[str, Any]) -> str:
     >>> problem_label("dpbandit/GLMBandit-v0", {"dim": 5, "horizon": 10})
     'GLMBandit dim=5'
     """
-    plainly = environment.removeprefix("dpbandit/").removesuffix("-v0")
     given = [f"{key}={value}" for key, value in env_kwargs.items() if key != "horizon"]
-    return " ".join([plainly, *given])
+    return " ".join([environment_label(environment), *given])

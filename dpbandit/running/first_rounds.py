@@ -8,7 +8,7 @@ import numpy as np
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, shown
 from dpbandit.specs.actions import finite_array
-from dpbandit.specs.protocols import Spec, Step
+from dpbandit.specs.protocols import Agent, Spec, Step
 
 FIRST_ROUNDS = 10
 """Rounds that are looked at."""
@@ -18,6 +18,15 @@ _ROUNDING = 1e-6
 def check_context(spec: Spec, context: Any, replicas: int, t: int) -> None:
     """Raise `InputError` unless it is finite numbers of the spec's shape."""
     finite_array(f"contexts in round {t}", context, (replicas, *spec.context_shape))
+
+
+def check_action(spec: Spec, agent: Agent, action: Any, replicas: int) -> None:
+    """Raise `InputError`, which names the agent's class, unless it may be played."""
+    try:
+        spec.validate(action, replicas)
+    except InputError as mistake:
+        told = str(mistake).removesuffix(".")
+        raise InputError(f"{told}, from act of {type(agent).__name__}.") from mistake
 
 
 def check_step(spec: Spec, step: Any, replicas: int) -> None:

@@ -57,7 +57,8 @@ def problem_given(
         make, name = problem_maker(problem), problem if isinstance(problem, str) else _called(env)
         own: dict[str, Any] = {"horizon": _HORIZON}
     else:
-        make, name, own = type(problem), _id_of(type(problem)), _arguments(problem)
+        kind = type(problem)
+        make, name, own = problem_maker(kind), _id_of(kind), _arguments(problem)
     chosen = {} if horizon is None else {"horizon": horizon}
     return Given(name, make, arguments_of(make, {**own, **further, **chosen}))
 

@@ -17,6 +17,7 @@ from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import enrolled
 from dpbandit.running.first_rounds import (
     FIRST_ROUNDS,
+    check_action,
     check_best_fixed,
     check_context,
     check_hindsight,
@@ -24,6 +25,7 @@ from dpbandit.running.first_rounds import (
     check_untouched,
 )
 from dpbandit.specs.bounds import Bounds, Clips
+from dpbandit.specs.contract import made_agent
 from dpbandit.specs.protocols import Agent, AgentConfig, Hindsight, Problem, Step
 
 
@@ -70,8 +72,8 @@ def play(
     waiting: deque[tuple[Floats, npt.NDArray[Any]]] = deque()
     bounds, delay, done = Bounds(spec, R, int(marks[-1])), spec.delay, 0
     with enrolled() as roll:
-        agent = config.make(spec, streams.child("agent"))
-        books = Books(type(config).__name__, agent.ledger, roll)
+        agent = made_agent(config, spec, streams.child("agent"))
+        books = Books(type(config).__name__, getattr(agent, "ledger", None), roll)
         for mark, until in enumerate(marks.tolist()):
             for t in range(done + 1, until + 1):
                 context, action, step = _meet(problem, agent, t, R)
@@ -115,7 +117,7 @@ def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, npt.N
     action = agent.act(context)
     try:
         if look:
-            spec.validate(action, R)
+            check_action(spec, agent, action, R)
         step = problem.step(action)
         if look or np.shape(step.reward) != (R,) or np.shape(step.regret) != (R,):
             check_step(spec, step, R)

@@ -5,11 +5,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
+import gymnasium as gym
+
 from dpbandit.agents import AGENTS, Guard, Priced
 from dpbandit.agents.contextual.demand import PRICED
 from dpbandit.agents.old_spellings import renewed, warn
+from dpbandit.base.calls import unsaid
 from dpbandit.base.checked import with_floats
 from dpbandit.base.inputs import InputError, one_of
+from dpbandit.running.environments import environment_label
+from dpbandit.running.own_agents import agent_kind
 from dpbandit.specs.protocols import AgentConfig
 
 GUARDED = "guarded:"
@@ -34,6 +39,8 @@ def parse_agent(text: str, **targets: float) -> AgentConfig:
     """ID[:KEY=VALUE...] as a config, with words before it if wanted, see `agent_config`."""
     words, bare = around(text)
     name, *settings = bare.split(":")
+    if settings and "=" not in settings[0] and _spelt(name) not in AGENTS:  # MODULE:CLASS
+        name = f"{name}:{settings.pop(0)}"
     known = agent_id(words + name)  # who is nobody has no settings
     return agent_config(known, parse_settings(settings), **targets)
 
@@ -41,6 +48,7 @@ def parse_agent(text: str, **targets: float) -> AgentConfig:
 def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> AgentConfig:
     """The config of the agent with this id; "DPUCB" and "dp_ucb" are dp-ucb.
 
+    MODULE:CLASS is a class of somebody's own, which is imported.
     Behind "priced:" it prices through a model of demand, with the settings of `Priced` as well;
     behind "guarded:" it has a safety net, with those of `Guard`.
 
@@ -54,12 +62,14 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
     """
     known, told = spelt_now(agent, settings)
     words, bare = around(known)
-    kind, names = AGENTS[bare], setting_names(known)
+    kind, names = agent_kind(bare), setting_names(known)
     for key in told:
         one_of(f"setting of {known}", key, names or ["(none)"])
     defaults = {key: value for key, value in targets.items() if key in names}
     every = with_floats(kind, {**defaults, **told})
     own = {word: {key: every.pop(key) for key in _own(word) if key in every} for word in _of(words)}
+    for name in unsaid(kind, every):
+        raise InputError(f"Expected {known}:{name}=VALUE: this setting has no default.")
     config: AgentConfig = kind(**every)
     for word in reversed(own):
         config = AROUND[word](config, **own[word])
@@ -69,7 +79,7 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
 def setting_names(agent: str) -> list[str]:
     """What the agent with this id takes."""
     words, bare = around(agent)
-    own = [field.name for field in fields(AGENTS[bare])]
+    own = [field.name for field in fields(agent_kind(bare)) if field.init]
     return own + [name for word in _of(words) for name in _own(word)]
 
 
@@ -101,12 +111,31 @@ def _words(agent: str, settings: Mapping[str, Any]) -> str:
 def agent_id(agent: str) -> str:
     """The id that `agent` is a spelling of; raises `InputError` where there is none."""
     words, bare = around(agent)
+    if around(bare)[0]:
+        raise InputError(f"Expected {' and '.join(AROUND)} once, in this order, got {agent!r}.")
     if words:
         return words + agent_id(bare)
-    plainly = {re.sub(r"[^a-z]", "", known): known for known in AGENTS}
-    known = plainly.get(re.sub(r"[^a-z]", "", agent.lower()), agent)
-    one_of("agent", known, AGENTS)
+    known = _spelt(agent)
+    if known in AGENTS:
+        return known
+    if ":" in agent:
+        agent_kind(agent)
+        return agent
+    if meant := re.fullmatch(r"([\w-]+)[ (,](.*=.*?)\)?", agent):
+        raise InputError(f"Expected agent={agent!r} to be {meant[1]}:KEY=VALUE, with colons.")
+    if environment_label(agent) in map(environment_label, gym.registry):
+        raise InputError(
+            f"Expected an agent, got the environment {agent!r}: certify and audit are told the "
+            "agent first, compare and play the environment."
+        )
+    one_of("agent", known, AGENTS, see="dpbandit agents")
     return known
+
+
+def _spelt(agent: str) -> str:
+    """The id that this is a spelling of; itself where there is none."""
+    plainly = {re.sub(r"[^a-z]", "", known): known for known in AGENTS}
+    return plainly.get(re.sub(r"[^a-z]", "", agent.lower()), agent)
 
 
 def parse_settings(texts: Iterable[str] | None) -> dict[str, Any]:

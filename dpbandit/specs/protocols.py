@@ -22,6 +22,7 @@ from dpbandit.base.inputs import (
     InputError,
     inside,
     positive,
+    shown,
     whole,
 )
 from dpbandit.base.random_streams import Streams
@@ -316,8 +317,19 @@ class AgentConfig(Protocol):
 
 def check_config(config: object) -> None:
     """Raise `InputError` unless `config` is one: neither its class, nor its name, nor an agent."""
-    if isinstance(config, type) or not is_dataclass(config) or not hasattr(config, "make"):
-        raise InputError(f"Expected agent {config!r} to be a config, such as LinUCB(alpha=0.5).")
+    name = type(config).__name__
+    if isinstance(config, type) or not callable(getattr(config, "make", None)):
+        right = "LinUCB(alpha=0.5), with make(spec, streams)"
+        if isinstance(config, type) and is_dataclass(config) and hasattr(config, "make"):
+            right = f"{config.__name__}()"
+        elif hasattr(config, "act"):
+            right += ", which returns it"
+        raise InputError(f"Expected agent {shown(config)} to be a config, such as {right}.")
+    if not is_dataclass(config):
+        raise InputError(
+            f"Expected {name}, which has make, to be a dataclass: write "
+            f"@dataclass(frozen=True, kw_only=True) above class {name}."
+        )
 
 
 class Hindsight:

@@ -29,7 +29,9 @@ class _Strict(BaseModel):
 class Environment(_Strict):
     """An environment and its arguments."""
 
-    id: str = Field(description="see `dpbandit envs`; MODULE:ID imports MODULE first")
+    id: str = Field(
+        description="see `dpbandit envs`; MODULE:ID imports MODULE first, or MODULE:CLASS"
+    )
     label: str | None = Field(None, description="what to call it; id and arguments if left out")
     arguments: Values = Field({}, description="arguments but for the horizon")
     grid: Choices = Field({}, description="arguments with several values each: all combinations")
@@ -38,7 +40,7 @@ class Environment(_Strict):
 class Agent(_Strict):
     """An agent and its settings; epsilon and delta come from the sweep."""
 
-    id: str = Field(description="see `dpbandit agents`")
+    id: str = Field(description="see `dpbandit agents`; or MODULE:CLASS, a config of your own")
     label: str | None = Field(None, description="what to call it; id and settings if left out")
     settings: Values = Field({}, description="settings; epsilon here overrides the sweep's")
     grid: Choices = Field({}, description="settings with several values each: all combinations")

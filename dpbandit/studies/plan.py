@@ -14,7 +14,9 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.results.runs import describe, run_key
 from dpbandit.running.baselines import with_baselines
 from dpbandit.running.environments import arguments_of, problem_maker
+from dpbandit.running.own_agents import agent_kind
 from dpbandit.running.settings import agent_config, around, spelt_now
+from dpbandit.specs.contract import made_agent
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies.configuration import TARGETS, Configuration, Study, setup_of
 from dpbandit.studies.file import Agent, Environment, Sweep
@@ -104,7 +106,7 @@ def _on(
     for name, config in agents:
         bar.advance(1)
         try:
-            config.make(spec, Streams([0]))  # does it fit?
+            made_agent(config, spec, Streams([0]))  # does it fit?
         except InputError as mistake:
             if not sweep.leave_out_unfit:
                 raise InputError(f"{name} on {setup.problem}: {mistake}") from mistake
@@ -122,7 +124,7 @@ def _agents(sweep: Sweep, entry: Agent) -> Iterable[tuple[str, AgentConfig]]:
     found = dict[str, tuple[str, AgentConfig]]()
     for written in _combinations(entry.settings, entry.grid, "settings"):
         known, told_now = spelt_now(entry.id, written)
-        settings = with_floats(AGENTS[around(known)[1]], told_now)
+        settings = with_floats(agent_kind(around(known)[1]), told_now)
         told = [key for key in settings if key not in TARGETS]
         told = [key for key in told if key in entry.grid] if entry.label else told
         first = entry.label or _BASELINES.get(known, known)

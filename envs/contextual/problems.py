@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import shaped
+from dpbandit.base.calls import of_kind, takes
+from dpbandit.base.inputs import InputError, shaped
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.delay import Delay
 from dpbandit.specs.protocols import ContextualSpec, Step
@@ -49,6 +50,8 @@ class ContextualProblem(ABC):
     def reset(self, streams: Streams) -> None:
         """Start an episode, one replica for each stream."""
         R, K = len(streams), self.spec.n_actions
+        takes(f"_start of {type(self).__name__}", self._start, "streams")
+        takes(f"_users of {type(self).__name__}", self._users, "count")
         self._start(streams)
         self._drawn, self._next = 0, 0
         self._ahead = max(1, _VALUES_AHEAD // (R * (self._values_per_user() + K)))
@@ -60,9 +63,7 @@ class ContextualProblem(ABC):
         """The current users' contexts, `(R, *context_shape)`."""
         if self._next == self._drawn:
             users = self._users(self._ahead)
-            shape = (len(users.context), len(self._offset), self.spec.n_actions)
-            shaped("mean of Users", users.mean, shape)
-            shaped("reward of Users", users.reward, shape)
+            _check(type(self).__name__, users, len(self._offset), self.spec)
             self._context, self._next, self._drawn = users.context, 0, len(users.context)
             self._table = users
             self._best = users.mean.max(axis=2)
@@ -94,3 +95,27 @@ class ContextualProblem(ABC):
 
     def _values_per_user(self) -> int:
         return int(np.prod(self.spec.context_shape))
+
+
+def _check(name: str, users: Any, replicas: int, spec: ContextualSpec) -> None:
+    """Raise `InputError` unless these are `Users` whose arrays fit each other."""
+    if not isinstance(users, Users):
+        raise InputError(
+            f"Expected _users of {name} to return Users(context, mean, reward), got "
+            f"{of_kind(users)}."
+        )
+    for part, values in users._asdict().items():
+        if not isinstance(values, np.ndarray):
+            raise InputError(
+                f"Expected {part} of Users of {name} to be an array, got {of_kind(values)}."
+            )
+    found = users.context.shape
+    if found[1:] != (replicas, *spec.context_shape) or not found[0]:
+        shape = ", ".join(map(str, ("n", replicas, *spec.context_shape)))
+        least = ", n >= 1" * (found[:1] == (0,))
+        raise InputError(
+            f"Expected context of Users of {name} of shape ({shape}){least}, got {found}."
+        )
+    for part in ("mean", "reward"):
+        whole = (found[0], replicas, spec.n_actions)
+        shaped(f"{part} of Users of {name}", getattr(users, part), whole)

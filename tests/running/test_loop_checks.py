@@ -92,9 +92,9 @@ SAYS = {
     "a context that is a list": "contexts in round 1 to be an array of numbers, got list",
     "rewards in a column": r"round 1: Expected reward of shape \(2,\), got \(2, 1\)",
     "a NaN as reward": "In round 4: Expected finite reward, got nan",
-    "an arm too many": r"In round 4: Expected actions in \[0, 3\), got 3\.",
-    "an arm that is no int64": r"got 1e\+300\.",
-    "half an arm": r"In round 4: Expected whole numbers as actions, got 0\.5\.",
+    "an arm too many": r"In round 4: Expected actions in \[0, 3\), got 3,",
+    "an arm that is no int64": r"got 1e\+300,",
+    "half an arm": r"In round 4: Expected whole numbers as actions, got 0\.5,",
 }
 
 
