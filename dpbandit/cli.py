@@ -34,6 +34,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in (envs, agents, compare, certify, audit, reproduce, sweep, report):
     app.command(cls=Once)(_command)

@@ -10,6 +10,7 @@ import pytest
 
 from dpbandit import ENVIRONMENTS, InputError, cli, compare
 from dpbandit.agents import AGENTS
+from dpbandit.base.described import described
 from dpbandit.commands import compare as compare_command
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.accounting.ledger import no_data
@@ -36,9 +37,9 @@ REPRODUCE_KEYS += ["least"]
 def run(monkeypatch, capsys):
     """Run a command line in-process: exit code, stdout, stderr."""
 
-    def command(*words):
+    def command(*words, columns=200):
         monkeypatch.setattr(sys, "argv", ["dpbandit", *map(str, words)])
-        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.setenv("COLUMNS", str(columns))
         monkeypatch.setattr("dpbandit.base.progress._PATIENCE", 1e9)  # no bar on a busy machine
         try:
             cli.main()
@@ -73,12 +74,49 @@ def test_every_command_shows_an_example(run, name):
 
 
 def test_lists(run):
-    """Every registered environment, every agent with its settings, every case."""
-    assert all(name in run("envs")[1] for name in ENVIRONMENTS)
-    agents = run("agents")[1]
-    assert all(name in agents for name in [*AGENTS, "refresh_every", "exploration=0.05"])
+    """Every registered environment, every agent, every case; a line is as wide as a terminal."""
+    short = [name.removeprefix("dpbandit/").removesuffix("-v0") for name in ENVIRONMENTS]
+    envs, agents = run("envs")[1].split(), run("agents")[1].split()
+    assert {*short} <= {*envs}
+    assert {*AGENTS, "guarded:ID", "priced:ID"} <= {*agents}
     cases = run("reproduce", "--list")[1]
     assert all(text in cases for text in ("contextual/p1", "contextual/p2", "975.6", "dp-ucb"))
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["agents", "fade"], ["epsilon=1.0 a number target, > 0; inf plays without privacy"]),
+        (["agents", "guarded:dp-ucb"], ["coins=0", "prefix_sums=blt tree or blt the mechanism"]),
+        (["agents", "tests.running.own:WithoutDefault"], ["path=(has to be said)"]),
+        (["agents", "--env", "OJPricing", "--private"], ["fade", "dp-ucb"]),
+        (
+            ["envs", "GLMBandit"],
+            ["link=identity identity, logistic, probit or poisson", "tail=4.0"],
+        ),
+        (["envs", "OJPricing"], ["Dollars: (price - unit cost 0.80)", "delay=0", "`Discrete(12)`"]),
+        (["envs", "RatingsBandit"], ["path=none", "Required."]),
+        (["compare", "-h"], ["Example: dpbandit compare"]),
+    ],
+    ids=str,
+)
+def test_what_one_takes(run, words, said, columns):
+    """Defaults, kinds of values and what fields say; nothing is cut, however narrow."""
+    out = run(*words, columns=columns)[1]
+    flat = " ".join(out.split())
+    assert all(part in flat for part in said), out
+    assert "\u2026" not in out
+    assert max(map(len, out.splitlines())) <= columns
+    for absent in ("linucb", "ogd"):
+        assert "--private" not in words or absent not in flat.split()
+
+
+def test_every_setting_says_what_it_is():
+    """In a docstring below the field."""
+    for name, kind in AGENTS.items():
+        lacks = [one.name for one in described(kind) if not one.text]
+        assert not lacks, (name, lacks)
 
 
 def test_certify(run, tmp_path):

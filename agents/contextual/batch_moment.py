@@ -59,6 +59,7 @@ class BatchMoment:
     blocks: Layout | None = None
     """if None, the difference of two arms, else a block for each arm"""
     shrinkage: Literal["none", "soft-threshold", "empirical-bayes"] = "soft-threshold"
+    """how noise is taken out of what is released"""
     centre: float | None = None
     """rewards are compared with it; if None, the middle of the public range"""
 

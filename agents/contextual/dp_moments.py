@@ -45,7 +45,9 @@ class DPMoments(BatchedSettings):
     """
 
     prefix_sums: Literal["tree", "blt"] = "blt"
+    """the mechanism that releases running sums"""
     arms: Literal["disjoint", "joint"] = "disjoint"
+    """one model for each arm, or one of all arms' features in a row"""
     moment_clip: float | None = None
     """norm r x is clipped to, on top of the clips of r and x"""
 

@@ -72,7 +72,9 @@ class DPUCB(BatchedSettings):
     """
 
     prefix_sums: Literal["tree", "blt"] = "blt"
+    """the mechanism that releases running sums"""
     arms: Literal["disjoint", "joint"] = "disjoint"
+    """one model for each arm, or one of all arms' features in a row"""
     alpha: Alpha | None = None
     """width in ranges of the reward (2 sigma), 0 is greedy, or "theory", which needs a shift above
     1; None: 1, 0 for a model of demand"""
@@ -81,6 +83,7 @@ class DPUCB(BatchedSettings):
     moment_weight: float = 1.0
     """share of the budget of the moment against the Gram matrix, equal units at 1"""
     regularization: float = 1.0
+    """the ridge, added to the diagonal of Gram matrices"""
     shift: float | None = None
     """how many tail bounds of its noise are added to V (utility only, never privacy), > 0; if None,
     2, 0.05 for a model of demand. Theta shrinks less with less; below 1 the noise may win, V be

@@ -29,6 +29,7 @@ class EpsilonGreedy:
     exploration: float = 0.05
     """probability of a random arm, in [0, 1]"""
     regularization: float = 1.0
+    """the ridge, added to the diagonal of Gram matrices"""
 
     def __post_init__(self) -> None:
         positive("regularization", self.regularization)

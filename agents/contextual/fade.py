@@ -165,6 +165,7 @@ class FADE:
     delta: float = 1e-5
     """target, in (0, 1)"""
     model: Learner | Literal["auto"] = "auto"
+    """what is summed; "auto" follows the problem"""
     coding: Literal["residuals", "rewards"] = "residuals"
     """what "auto" sums where it can, residuals against releases or rewards"""
     response: Response = "auto"

@@ -48,6 +48,7 @@ class Greedy:
     turns: int = 1
     """rounds each disjoint arm is played before being greedy"""
     regularization: float = 1.0
+    """the ridge, added to the diagonal of Gram matrices"""
 
     def __post_init__(self) -> None:
         whole("turns", self.turns, 0)

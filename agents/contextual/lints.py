@@ -40,6 +40,7 @@ class LinTS:
     reward_noise: float | None = None
     """R, the sub-Gaussian parameter of rewards; if None, half their range"""
     regularization: float = 1.0
+    """the ridge, added to the diagonal of Gram matrices"""
 
     def __post_init__(self) -> None:
         at_least("scale", self.scale, 0)

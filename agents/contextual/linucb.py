@@ -59,6 +59,7 @@ class LinUCB:
     alpha: Alpha = 1.0
     """width in ranges of the reward (2 sigma), 0 is greedy, or "theory" """
     regularization: float = 1.0
+    """the ridge, added to the diagonal of Gram matrices"""
     refresh_every: int | None = None
     """if None, rank-one updates every round; if k, refits every k rounds"""
     arms: Literal["disjoint", "joint"] = "disjoint"

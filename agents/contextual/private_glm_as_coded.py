@@ -84,6 +84,7 @@ class PrivateGLMAsCoded:
     delta: float = 0.02
     """the same, in (0, 1)"""
     revision: Literal["second", "first"] = "second"
+    """of the authors' program"""
     parameter_norm: float = 4.0
     """S, a bound on `|theta|`, for contexts of norm 1"""
     failure: float = 0.02

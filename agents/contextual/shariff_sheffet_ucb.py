@@ -65,11 +65,15 @@ class ShariffSheffetUCB(BatchedSettings):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
+    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
     noise: Literal["gaussian", "wishart"] = "gaussian"
+    """its law"""
     arms: Literal["disjoint", "joint"] | None = None
+    """one model for each arm, or one of all in a row; None: "joint" if as printed"""
     alpha: Alpha | None = None
     """width in ranges of the reward (2 sigma), 0 is greedy, or "theory" """
     regularization: float = 1.0
+    """the ridge, added to the diagonal of Gram matrices"""
     reward_noise: float | None = None
     """sigma, the sub-Gaussian parameter of rewards; if None, half their range"""
     parameter_norm: float | None = None

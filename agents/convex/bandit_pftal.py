@@ -76,7 +76,9 @@ class BanditPFTAL(ValueSettings):
     """target of Gaussian noise, in (0, 1); if None, 1e-6 with it, and 0 with the others, which meet
     epsilon at delta = 0"""
     noise: Literal["k-norm", "laplace", "gaussian", "local"] = "k-norm"
+    """its law"""
     calibration: Literal["certified", "paper"] = "certified"
+    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

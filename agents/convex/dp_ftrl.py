@@ -87,6 +87,7 @@ class DPFTRL:
     delta: float | None = None
     """target, in [0, 1); if None, 1e-6 with Gaussian noise, 0 with the others"""
     noise: NoiseLaw = "gaussian"
+    """its law"""
     tuning: Literal["certified", "paper", "general"] | float | None = None
     """lambda; if None, "certified" where the losses allow it, else "general" """
 

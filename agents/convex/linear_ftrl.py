@@ -64,6 +64,7 @@ class LinearFTRL:
     """target, in [0, 1); if None, 1e-6 with Gaussian noise, 0 with the others. Above 0 trees have
     the least noise whose loss distribution meets it"""
     noise: NoiseLaw = "k-norm"
+    """its law"""
     rate: float | None = None
     """eta; if None, R / (L sqrt T)"""
 

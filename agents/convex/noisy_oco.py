@@ -76,7 +76,9 @@ class NoisyOCO:
     """target, in [0, 1); if None, 1e-6 with Gaussian noise, 0 with the others. Above 0 trees have
     the least noise whose loss distribution meets it"""
     noise: NoiseLaw = "k-norm"
+    """its law"""
     map: Literal["euclidean", "entropic"] = "euclidean"
+    """the mirror map"""
     parameters: Literal["paper", "tuned"] = "paper"
     """how eta is chosen, as in the paper or with the noise in mind (public numbers only)"""
     gradient_bound: float | None = None

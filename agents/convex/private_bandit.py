@@ -76,7 +76,9 @@ class PrivateBandit(BatchSettings):
     the least noise whose loss distribution meets it; local noise meets epsilon at delta = 0
     always"""
     noise: Literal["gaussian", "laplace", "k-norm", "local"] = "gaussian"
+    """its law"""
     calibration: Literal["certified", "paper"] = "certified"
+    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

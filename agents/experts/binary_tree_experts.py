@@ -99,7 +99,9 @@ class BinaryTreeExperts:
     delta: float | None = None
     """target, in [0, 1); if None, 1e-6 with Gaussian noise, 0 with Laplace noise"""
     noise: NodeLaw = "gaussian"
+    """its law"""
     parameters: Literal["certified", "small"] = "certified"
+    """sizes for which the bound on the loss is proved, or small ones"""
     size: int | None = None
     """B"""
     threshold: float | None = None

@@ -93,9 +93,13 @@ class DPPOFW(FrankWolfeStream):
     delta: float = 1e-5
     """target, in (0, 1); 0 is possible if certified"""
     calibration: Literal["certified", "paper"] = "certified"
+    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
     noise: SelectionNoise | None = None
+    """its law"""
     profile: Profile | None = None
+    """how the budget is shared over rounds"""
     clip: Clip | None = None
+    """what is bounded, so that sensitivity is"""
     beyond_validity: bool = False
     """(paper) run at epsilon > 5 too; the certificate tells what that is worth"""
 

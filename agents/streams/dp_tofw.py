@@ -109,12 +109,19 @@ class DPTOFW(FrankWolfeStream):
     delta: float = 1e-5
     """target, in (0, 1)"""
     calibration: Literal["certified", "paper"] = "certified"
+    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
     noise: Literal["gaussian", "generalised-gaussian"] | None = None
+    """its law"""
     prefix_sums: Literal["tree", "blt", "square-root"] | None = None
+    """the mechanism that releases running sums"""
     clip: Clip | None = None
+    """what is bounded, so that sensitivity is"""
     norm_index: Reading = "corrected"
+    """r of the noise's norm, as corrected here, or as printed"""
     radius: Reading = "corrected"
+    """of the noise, as corrected here, or as printed"""
     direction: Reading = "corrected"
+    """of the noise, as corrected here, or as printed"""
     lipschitz: float | None = None
     """(paper) L; if None, the loss's own"""
     smoothness: float | None = None

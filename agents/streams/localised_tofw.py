@@ -77,6 +77,7 @@ class LocalisedTOFW:
     step: float = 0.4
     """c in (0, 1]"""
     prefix_sums: Literal["tree", "blt", "square-root"] = "blt"
+    """the mechanism that releases running sums"""
     clip: float | None = None
     """of a gradient in the first block; if None, 0.65 x `local_clip` for regressions on l_p balls,
     p > 1, else `usual_clip`"""

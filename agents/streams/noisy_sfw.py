@@ -103,14 +103,18 @@ class NoisySFW:
     delta: float = 1e-5
     """target, in (0, 1)"""
     calibration: Literal["certified", "paper"] = "certified"
+    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
     scale: float | None = None
     """of eta; if None, the paper's 1, which is too long a step, and 0.1 if certified"""
     clip: float | None = None
     """vectors are clipped to this part of their largest norm, in (0, 1]; if None, 1, but 0.2 for
     certified regressions, which seldom come near it"""
     norm_index: Reading = "corrected"
+    """r of the noise's norm, as corrected here, or as printed"""
     radius: Reading = "corrected"
+    """of the noise, as corrected here, or as printed"""
     direction: Reading = "corrected"
+    """of the noise, as corrected here, or as printed"""
     lipschitz: float | None = None
     """(paper) L of the noise; if None, the loss's own, in l_q"""
     smoothness: float | None = None

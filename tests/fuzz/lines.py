@@ -41,7 +41,7 @@ def line(seed: int, place: int) -> Line:
         "report": _report,
         "audit": _audit,
         "lab": _lab,
-        "listing": lambda dice: [dice.one(["envs", "agents", "--version", "--help"])],
+        "listing": _listing,
         "nothing": lambda dice: [str(dice.rng.choice(HOSTILE)) for _ in range(3)],
     }[kind](dice)
     if dice.maybe(dice.wrong / 8):
@@ -166,6 +166,13 @@ def _report(dice: Dice) -> list[str]:
         ["--baseline", dice.word(["Uniform", "BestFixed", "linucb"])] if dice.maybe(0.5) else []
     )
     return words + _targets(dice, "--out")
+
+
+def _listing(dice: Dice) -> list[str]:
+    words = [dice.one(["envs", "agents", "--version", "--help"])]
+    if words == ["agents"] and dice.maybe(0.5):
+        return [*words, dice.word(AGENTS)]
+    return [*words, _environment(dice)] if words == ["envs"] and dice.maybe(0.5) else words
 
 
 def _lab(dice: Dice) -> list[str]:
