@@ -135,14 +135,18 @@ class Watch:
 
 
 def scaled(
-    x: Floats, low: Floats, high: Floats, names: Sequence[str], *, most_outside: float
+    x: Floats, low: Floats, high: Floats, names: Sequence[str], *, most_outside: float | None
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Columns (n, d) from public ranges, (d,) each, to [-1, 1], clipped; which rows had to be.
+    """Columns (n, d) from public ranges, (d,) each, to [-1, 1], clipped; where they had to be.
 
-    Raises `InputError` where more than a share `most_outside` of rows had to be.
+    Raises `InputError` where more than a share `most_outside` of rows had to be, and warns of
+    fewer; with None neither.
     """
     room = _ROUNDING * (high - low)
     out = np.logical_or(x < low - room, x > high + room)
+    onto = 2 * ((x.clip(low, high) - low) / (high - low)) - 1
+    if most_outside is None:
+        return onto, out
     worst = int(out.sum(axis=0).argmax())
     tally = Tally(
         "rows",
@@ -152,9 +156,8 @@ def scaled(
         users=len(x),
         most_outside=most_outside,
     )
-    rows = np.asarray(out.any(axis=1))
-    tally.add(rows[:, None], np.where(out, x, 0.0)[:, [worst]])
-    return 2 * ((x.clip(low, high) - low) / (high - low)) - 1, rows
+    tally.add(np.asarray(out.any(axis=1))[:, None], np.where(out, x, 0.0)[:, [worst]])
+    return onto, out
 
 
 def _largest(values: Floats) -> float:

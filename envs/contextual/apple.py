@@ -12,8 +12,8 @@ from scipy.special import expit
 
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import InputError, at_least
-from dpbandit.base.random_streams import Streams
-from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.envs.contextual.problems import Users
+from dpbandit.envs.contextual.resampled import Resampled
 from dpbandit.offline.logs import Logged
 from dpbandit.specs.protocols import ContextualSpec
 
@@ -86,7 +86,7 @@ def _whole_pounds(pounds: Floats, most: int) -> Floats:
 
 
 @dataclass(kw_only=True, eq=False)
-class ApplePricing(ContextualProblem):
+class ApplePricing(Resampled):
     """Choose how much more ecolabelled apples cost than regular ones, family by family.
 
     Description:
@@ -126,6 +126,7 @@ class ApplePricing(ContextualProblem):
         * v0: first release.
     """
 
+    _random = ("families", "answers")
     unit_cost: float = 0.40
     horizon: int = 20_000
     delay: int = 0
@@ -133,6 +134,7 @@ class ApplePricing(ContextualProblem):
     def __post_init__(self) -> None:
         at_least("unit_cost", self.unit_cost, 0)
         self._survey = survey()
+        self._known = self._survey.context
         self._margins = self._survey.prices - self.unit_cost  # (660, 3)
         if not self._margins.min() > 0:
             raise InputError(f"Expected unit_cost={self.unit_cost} below the lowest price, 0.59.")
@@ -163,15 +165,10 @@ class ApplePricing(ContextualProblem):
             propensity=1 / self._margins.shape[1],
         )
 
-    def _start(self, streams: Streams) -> None:
-        self._rows = streams.uniforms("families")
-        self._luck = streams.uniforms("answers")
-
-    def _users(self, count: int) -> Users:
-        row = (self._rows.take(count) * len(self._margins)).astype(np.int64)
-        more = self._luck.take(count)[..., None, None] < self._survey.wants[row]  # (n, R, 3, 5)
+    def _answers(self, row: Ints, luck: Floats) -> Users:
+        more = luck[..., None, None] < self._survey.wants[row]  # (n, R, 3, 5)
         reward = self._margins[row] * more.sum(axis=-1)
-        return Users(self._survey.context[row], self._means[row], reward)
+        return Users(self._known[row], self._means[row], reward)
 
     def _values_per_user(self) -> int:
         return super()._values_per_user() + self._survey.wants[0].size

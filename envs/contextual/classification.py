@@ -73,7 +73,8 @@ class ClassificationBandit(ContextualProblem):
         x, labels, low, high = self._data()
         low, high = _range(x, low, high)
         names = [f"feature {j}" for j in range(x.shape[1])]
-        x, self._beyond = scaled(x, low, high, names, most_outside=self.most_outside)
+        x, beyond = scaled(x, low, high, names, most_outside=self.most_outside)
+        self._beyond = np.asarray(beyond.any(axis=1))
         self.outside = Outside(contexts=int(self._beyond.sum()), rewards=0, users=len(x))
         x = np.column_stack([np.ones(len(x)), x])
         self._examples = x / np.sqrt(x.shape[1])

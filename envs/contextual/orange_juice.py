@@ -14,7 +14,7 @@ from scipy.special import expit, lambertw
 
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.envs.contextual.resampled import ResampledChoices, row_of
 from dpbandit.envs.delay import Delay
 from dpbandit.specs.protocols import PriceListSpec, PriceSpec, Step
 
@@ -70,7 +70,7 @@ def _scaled(x: Floats) -> Floats:
 
 
 @dataclass(kw_only=True, eq=False)
-class OJPricing(ContextualProblem):
+class OJPricing(ResampledChoices):
     """Choose one of 12 prices for a carton of Minute Maid, customer by customer.
 
     Description:
@@ -110,35 +110,25 @@ class OJPricing(ContextualProblem):
 
     def __post_init__(self) -> None:
         self._demand = demand()
-        self._margins = self.prices - self._demand.cost
+        self._worth = self.prices - self._demand.cost
         self.spec = PriceListSpec(
             n_actions=len(self.prices),
             dim=self._demand.context.shape[1],
             horizon=self.horizon,
             prices=tuple(self.prices.tolist()),
             unit_cost=self._demand.cost,
-            reward_high=float(self._margins.max()),
+            reward_high=float(self._worth.max()),
             link="other",
             delay=self.delay,
             reward_unit="dollars",
         )
-        every = rows(len(self._demand.context))[:, None]
-        self._buys = self._demand.probability(every, self.prices)  # (1070, 12)
+        self._known = self._demand.context
+        self._chances = self._demand.probability(rows(len(self._known))[:, None], self.prices)
 
     @property
     def prices(self) -> Floats:
         """The price of each action in dollars, (12,)."""
         return self._demand.prices
-
-    def _start(self, streams: Streams) -> None:
-        self._rows = streams.uniforms("customers")
-        self._luck = streams.uniforms("purchases")
-
-    def _users(self, count: int) -> Users:
-        row = _row_of(self._rows.take(count), len(self._buys))
-        buys = self._buys[row]  # (n, R, 12)
-        bought = self._luck.take(count)[..., None] < buys
-        return Users(self._demand.context[row], self._margins * buys, self._margins * bought)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -206,7 +196,7 @@ class OJContinuousPricing:
     def context(self) -> Floats:
         """The current customers' contexts, (R, 3)."""
         if self._fresh:
-            self._row, self._fresh = _row_of(self._rows(), len(self._oracle)), False
+            self._row, self._fresh = row_of(self._rows(), len(self._oracle)), False
         return self._demand.context[self._row]
 
     def step(self, action: npt.NDArray[Any]) -> Step:
@@ -227,7 +217,3 @@ class OJContinuousPricing:
     def hindsight(self) -> float:
         """0: every customer has a best price of her own."""
         return 0.0
-
-
-def _row_of(uniforms: Floats, count: int) -> Ints:
-    return (uniforms * count).astype(np.int64)

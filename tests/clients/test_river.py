@@ -216,9 +216,9 @@ def test_what_cannot_be_recorded():
     ("played", "says"),
     [
         (["a", 1, "a", 1], "got 1 in row 1"),
-        (["a", "b", None, "b"], "got None in row 2"),
-        ([0, 1, np.nan, 1], "got nan in row 2"),
-        ([None] * 4, "got None in row 0"),
+        (["a", "b", None, "b"], "no missing entries in column 'a', got 1 of 4"),
+        ([0, 1, np.nan, 1], "no missing entries in column 'a', got 1 of 4"),
+        ([None] * 4, "no missing entries in column 'a', got 4 of 4"),
         ([[0], [0, 1], [1], [1]], r"got \[0\] in row 0"),
         ([[0], [1], [1], [1]], "column 'a' to hold one entry"),
     ],

@@ -19,7 +19,8 @@ from dpbandit import InputError, play
 from dpbandit.agents import BestFixed, Uniform
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJContinuousPricing, OJPricing
-from dpbandit.envs.contextual.orange_juice import _row_of, demand
+from dpbandit.envs.contextual.orange_juice import demand
+from dpbandit.envs.contextual.resampled import row_of
 
 DATA = Path(dpbandit.envs.__file__).parent / "data"
 FROZEN = json.loads((DATA / "oj_demand.json").read_text())
@@ -102,9 +103,9 @@ def test_the_same_numbers_from_playing():
 
 def test_every_customer_is_as_likely():
     """Uniforms on a grid of ten a customer find every row ten times, the ends of [0, 1) too."""
-    found = _row_of((np.arange(10_700) + 0.5) / 10_700, 1070)
+    found = row_of((np.arange(10_700) + 0.5) / 10_700, 1070)
     assert (np.bincount(found, minlength=1070) == 10).all()
-    assert _row_of(np.array([0.0, 1 - 2**-53]), 1070).tolist() == [0, 1069]
+    assert row_of(np.array([0.0, 1 - 2**-53]), 1070).tolist() == [0, 1069]
 
 
 def test_rewards_are_margins_of_purchases():

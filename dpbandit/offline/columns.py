@@ -1,0 +1,220 @@
+"""Named columns of a user's table, as numbers, words, or features with public bounds."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from math import sqrt
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from dpbandit.base.arrays import Floats
+from dpbandit.base.files import check_readable, named
+from dpbandit.base.inputs import InputError, reals, shown
+from dpbandit.offline.logs import one_kind
+from dpbandit.specs.outside import scaled
+
+Bounds: TypeAlias = Mapping[str, Sequence[Any]]
+"""Two numbers are a public range (low, high), words a public list of levels."""
+
+_READERS = {".csv": "read_csv", ".csv.gz": "read_csv", ".parquet": "read_parquet"}
+
+
+class Features(NamedTuple):
+    """Columns by public bounds, and nothing else."""
+
+    rows: Floats
+    """(n, d): ranges on [-1, 1], clipped; levels one-hot, 0 or 1, against the first"""
+    names: tuple[str, ...]
+    """of its columns, (d,): "age", "shop=B" """
+    outside: dict[str, int]
+    """rows that lie outside, by column; levels have none"""
+    any_outside: int
+    """rows of which anything does"""
+
+    @property
+    def context(self) -> Floats:
+        """(1, features) / sqrt(1 + d), of Euclidean norm at most 1, (n, 1 + d)."""
+        n, d = self.rows.shape
+        return np.column_stack([np.ones(n), self.rows]) / sqrt(1 + d)
+
+
+def table_of(frame: Any) -> Any:
+    """A DataFrame or a mapping of columns as it is, or what the file at a path holds.
+
+    Raises:
+        InputError: no path to a file that ends in .csv, .csv.gz or .parquet, or none of these.
+    """
+    if isinstance(frame, str | os.PathLike):
+        return _read(frame)
+    if isinstance(frame, Mapping) or hasattr(frame, "columns"):
+        return frame
+    raise InputError(
+        f"Expected a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet "
+        f"file, got {shown(frame)}."
+    )
+
+
+def _read(path: str | os.PathLike[str]) -> Any:
+    import pandas as pd  # not before: slow to import
+
+    name = next((end for end in _READERS if os.fspath(path).lower().endswith(end)), None)
+    if name is None:
+        raise InputError(f"Expected {named(path)} to end in {', '.join(_READERS)}.")
+    check_readable(path)
+    try:
+        return getattr(pd, _READERS[name])(path)
+    except (ValueError, OSError, UnicodeError) as error:  # pandas' own are ValueErrors
+        why = str(error).strip().splitlines()[0]
+        raise InputError(f"Expected {named(path)} to hold a table: {why}.") from None
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """The SHA-256 of a file."""
+    check_readable(path)
+    return sha256(Path(path).read_bytes()).hexdigest()
+
+
+def column(table: Any, name: str) -> Any:
+    """The column of that name.
+
+    Raises:
+        InputError: there is none, or something in it is missing.
+    """
+    if not isinstance(name, str) or name not in table:
+        raise InputError(f"Expected a column {name!r}, the table has {shown(list(table))}.")
+    entries = table[name]
+    if getattr(entries, "ndim", 1) != 1:
+        raise InputError(f"Expected one column {name!r}, the table has several.")
+    listed = entries.tolist() if hasattr(entries, "tolist") else list(entries)
+    missing = sum(map(_is_missing, listed))
+    if missing:
+        raise InputError(
+            f"Expected no missing entries in column {name!r}, got {missing} of {len(listed)}."
+        )
+    return entries
+
+
+def _is_missing(entry: Any) -> bool:
+    """None, NaN, NaT, or pandas' NA, which is not even unequal to itself."""
+    return (
+        entry is None or type(entry).__name__ == "NAType" or (np.isscalar(entry) and entry != entry)
+    )
+
+
+def numbers(table: Any, name: str) -> Floats:
+    """A column of numbers, none missing and none infinite."""
+    try:
+        values = reals(column(table, name))
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"Expected column {name!r} to hold numbers.") from None
+    if not np.isfinite(values).all():
+        raise InputError(f"Expected column {name!r} to hold finite numbers, got an infinite one.")
+    return values
+
+
+def answers(table: Any, name: str) -> Floats:
+    """A column of 0 and 1, or of False and True."""
+    listed = column(table, name)
+    try:
+        values = reals(listed)
+    except ValueError:
+        values = np.full(1, np.nan)
+    if values.ndim != 1 or not np.isin(values, (0, 1)).all():
+        odd = next(entry for entry in listed if not (np.isscalar(entry) and entry in (0, 1)))
+        raise InputError(f"Expected column {name!r} to hold 0 and 1 only, got {shown(odd)}.")
+    return values
+
+
+def is_range(bounds: Any) -> bool:
+    """Whether these are two numbers."""
+    return len(bounds) == 2 and not any(isinstance(end, str) for end in bounds)
+
+
+def features(
+    table: Any, bounds: Bounds, *, called: str, rows: int, most_outside: float | None = None
+) -> Features:
+    """Columns by their public `bounds`, which are `called` so in sentences.
+
+    More than a share `most_outside` of rows outside their ranges is refused, less is said in a
+    warning; with None both is left to the caller, who has the counts.
+    """
+    told = dict(_bounded(bounds, called))
+    low, high = (np.array([ends[i] for ends in told.values() if is_range(ends)]) for i in (0, 1))
+    ranged = [name for name, ends in told.items() if is_range(ends)]
+    listed = [_as_long(numbers(table, name), rows, name) for name in ranged]
+    values: Floats = np.stack(listed, axis=1) if ranged else np.zeros((rows, 0))
+    beyond = np.zeros(values.shape, dtype=bool)
+    if ranged:
+        words = [f"column {name!r}" for name in ranged]
+        values, beyond = scaled(values, low, high, words, most_outside=most_outside)
+    found: list[Floats] = [np.zeros((rows, 0))]
+    names: list[str] = []
+    for name, ends in told.items():
+        if is_range(ends):
+            found.append(values[:, [ranged.index(name)]])
+            names.append(name)
+        else:
+            found.append(_one_hot(table, name, ends, called, rows))
+            names += [f"{name}={level}" for level in ends[1:]]
+    outside = dict(zip(ranged, beyond.sum(axis=0).tolist(), strict=True))
+    return Features(np.hstack(found), tuple(names), outside, int(beyond.any(axis=1).sum()))
+
+
+def _bounded(bounds: Any, called: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Each column's bounds, looked at; names without any are refused."""
+    if not isinstance(bounds, Mapping):
+        words = [bounds] if isinstance(bounds, str) else list(bounds or ())
+        name = words[0] if words else "age"
+        raise InputError(
+            f"Expected bounds of feature {name!r}, as in {called}={{{name!r}: (18, 90)}}: a range "
+            "read off the log would be data that no certificate covers."
+        )
+    for name, ends in bounds.items():
+        if not isinstance(ends, list | tuple | np.ndarray) or len(ends) < 2:
+            raise InputError(
+                f"Expected bounds of feature {name!r}, such as (18, 90), or levels such as "
+                f"('A', 'B'), got {shown(ends)}: a range read off the log would be data that no "
+                "certificate covers."
+            )
+        listed = list(ends)
+        yield name, tuple(_ends(name, listed) if is_range(listed) else _levels(name, listed))
+
+
+def _ends(name: str, ends: list[Any]) -> list[float]:
+    try:
+        low, high = reals(ends).tolist()
+    except ValueError:
+        low, high = 0.0, 0.0
+    if not (low < high and np.isfinite(high - low)):
+        raise InputError(
+            f"Expected the range of {name!r} to be (low, high), low < high, got {shown(ends)}."
+        )
+    return [low, high]
+
+
+def _levels(name: str, levels: list[Any]) -> list[Any]:
+    one_kind(f"the levels of {name!r}", levels)
+    if twice := [level for k, level in enumerate(levels) if level in levels[:k]]:
+        raise InputError(f"Expected every level of {name!r} once, got {twice[0]!r} twice.")
+    return levels
+
+
+def _one_hot(table: Any, name: str, levels: Any, called: str, rows: int) -> Floats:
+    entries = _as_long(one_kind(f"column {name!r}", column(table, name)), rows, name)
+    if unknown := [entry for entry in entries if entry not in levels]:
+        raise InputError(
+            f"Expected column {name!r} to hold only the levels {shown(levels)} of {called}, got "
+            f"{unknown[0]!r} in {len(unknown)} rows: they are public, so say all there can be."
+        )
+    place = {level: j for j, level in enumerate(levels)}
+    return np.eye(len(levels))[[place[entry] for entry in entries]][:, 1:].reshape(rows, -1)
+
+
+def _as_long(values: Any, rows: int, name: str) -> Any:
+    if len(values) != rows or np.ndim(values) != 1:
+        raise InputError(f"Expected column {name!r} to hold one entry for each of {rows} rows.")
+    return values
