@@ -44,6 +44,7 @@ __all__ = [
 
 ENVIRONMENTS = {
     "dpbandit/ApplePricing-v0": "dpbandit.envs:ApplePricing",
+    "dpbandit/AssortmentBandit-v0": "dpbandit.envs:AssortmentBandit",
     "dpbandit/CameraOffer-v0": "dpbandit.envs:CameraOffer",
     "dpbandit/CameraPricing-v0": "dpbandit.envs:CameraPricing",
     "dpbandit/ClassificationBandit-v0": "dpbandit.envs:ClassificationBandit",

@@ -1,5 +1,6 @@
 """Environments: one problem per file, and the two Gymnasium adapters they share."""
 
+from dpbandit.envs.choice.assortments import AssortmentBandit
 from dpbandit.envs.contextual.apple import ApplePricing
 from dpbandit.envs.contextual.camera import CameraOffer, CameraPricing
 from dpbandit.envs.contextual.classification import ClassificationBandit
@@ -15,6 +16,7 @@ from dpbandit.envs.streams.streaming_regression import StreamingRegression
 
 __all__ = [
     "ApplePricing",
+    "AssortmentBandit",
     "CameraOffer",
     "CameraPricing",
     "ClassificationBandit",

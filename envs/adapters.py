@@ -25,7 +25,7 @@ from dpbandit.domains import nearest
 from dpbandit.specs.contract import checked_problem
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
-from dpbandit.specs.protocols import PriceSpec, Problem
+from dpbandit.specs.protocols import Problem
 
 _INFO = ("expected_reward", "oracle_reward", "regret")
 
@@ -60,16 +60,6 @@ def observation_space(spec: Any) -> gym.Space[Any]:
     return gym.spaces.Box(-bound, bound, spec.context_shape, np.float64)
 
 
-def action_space(spec: Any) -> gym.Space[Any]:
-    """Arms or experts, a price, or the box around a convex domain."""
-    if isinstance(spec, PriceSpec):
-        return gym.spaces.Box(spec.low, spec.high, (), np.float64)
-    if isinstance(spec, ConvexSpec):
-        axes, lowest = np.eye(spec.loss.domain.dim), spec.loss.domain.lowest
-        return gym.spaces.Box(lowest(axes).diagonal(), lowest(-axes).diagonal(), dtype=np.float64)
-    return gym.spaces.Discrete(spec.n_actions)
-
-
 class _Adapter:
     """What both adapters share. Public facts of the problem (`prices`, ...) read through."""
 
@@ -98,6 +88,8 @@ class _Adapter:
             info = {"expected_reward": step.expected}
             if self._left == 0:
                 info["regret"] = self._regret + self.problem.hindsight()
+        if spec.datum_shape == () and step.datum is not None:
+            info["choice"] = step.datum
         return self.problem.context().copy(), step.reward, info
 
     def __getattr__(self, name: str) -> Any:
@@ -110,7 +102,8 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
     """A lone environment: `gym.make("dpbandit/...")`.
 
     `info` holds `expected_reward`, `oracle_reward` and `regret` of the step just taken, for
-    evaluation; an agent must not read it. Where regret is measured in hindsight (convex losses)
+    evaluation; an agent must not read it, but for `choice`, which is what was bought of an
+    assortment. Where regret is measured in hindsight (convex losses)
     that of the whole episode comes with the last step. A point outside a convex domain is moved to
     the nearest one inside, so that any sample of the box is an action.
     """
@@ -121,7 +114,7 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
         self.problem = make_problem(problem, **arguments)
         self.render_mode = render_mode
         self.observation_space = observation_space(self.problem.spec)
-        self.action_space = action_space(self.problem.spec)
+        self.action_space = self.problem.spec.action_space()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -166,7 +159,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
         self.problem = make_problem(problem, **arguments)
         self.num_envs, self.render_mode = num_envs, render_mode
         self.single_observation_space = observation_space(self.problem.spec)
-        self.single_action_space = action_space(self.problem.spec)
+        self.single_action_space = self.problem.spec.action_space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._started = False

@@ -39,8 +39,8 @@ FLOORS = """
     __main__
 """
 """Rooms: a package with all below it, or a lone module. Imports go up, to floors above."""
-FAMILIES = ("contextual", "convex", "experts", "streams")
-MAY_USE = {"streams": {"convex"}}
+FAMILIES = ("choice", "contextual", "convex", "experts", "streams")
+MAY_USE = {"streams": {"convex"}, "choice": {"contextual"}}
 """Families are strangers but for these."""
 INITS = {package.partition(".")[2] for package in FOLDERS}
 TRACKED = subprocess.run(

@@ -24,18 +24,8 @@ class ContextUsers:
 
     def __init__(self, spec: BanditSpec) -> None:
         self._spec = spec
-        self._rows = isinstance(spec, ContextualSpec) and spec.shared
-        K = spec.n_actions if isinstance(spec, ContextualSpec) else 1
-        low, high = spec.reward_low, spec.reward_high
-        odd = np.arange(K) % 2 == 1
-        self._answers: dict[str, Answer] = {
-            "high": Always(np.array(high)),
-            "low": Always(np.array(low)),
-            "high and low by turns of the arms": ByArm(np.where(odd, low, high)),
-            "low and high by turns of the arms": ByArm(np.where(odd, high, low)),
-        }
-        if K == 1:  # numbers have no turns
-            self._answers = dict(list(self._answers.items())[:2])
+        self._rows = len(spec.context_shape) == 2
+        self._answers = self._extremes()
 
     def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
         """Her context goes from x to -x, her reward from the highest to the lowest, or both turn.
@@ -50,9 +40,10 @@ class ContextUsers:
         later, quiet = random_round(T, rng), self._quiet(x)
         high, low, *turns = self._answers.values()
         one, two = turns or (high, low)
-        width = self._spec.reward_high - self._spec.reward_low
-        far = Always(np.array(self._spec.reward_high + _EXTREME * width))
-        deep = Always(np.array(self._spec.reward_low - _EXTREME * width))
+        ends = self._spec.answers
+        width = ends[-1] - ends[0]
+        far = Always(np.array(ends[-1] + _EXTREME * width))
+        deep = Always(np.array(ends[0] - _EXTREME * width))
         for note, first, second in (
             ("context from x to -x", (x, high), (-x, high)),
             ("context from e_1 to -e_1", (edge, high), (-edge, high)),
@@ -102,18 +93,37 @@ class ContextUsers:
         return np.broadcast_to(x, self._spec.context_shape).copy()
 
     def _quiet(self, x: Floats) -> World:
-        T, reward = self._spec.horizon, min(max(0.0, self._spec.reward_low), self._spec.reward_high)
         context = _QUIET * (_by_turns(x) if self._rows else x)  # rows apart: actions show a sign
-        return World(np.broadcast_to(context, (T, *x.shape)), (Always(np.array(reward)),) * T)
+        T = self._spec.horizon
+        return World(np.broadcast_to(context, (T, *x.shape)), (Always(self._silence()),) * T)
 
     def _ordinary(self, rng: np.random.Generator) -> World:
         spec, T = self._spec, self._spec.horizon
         context = rng.standard_normal((T, *spec.context_shape))
         size = np.linalg.norm(context, ord=spec.context_order, axis=-1, keepdims=True)
-        arms = (spec.n_actions,) if isinstance(spec, ContextualSpec) else ()
-        rewards = rng.uniform(spec.reward_low, spec.reward_high, (T, *arms))
-        answer: type[ByArm | Always] = ByArm if arms else Always
-        return World(context * spec.context_bound / size, tuple(map(answer, rewards)))
+        answers = tuple(self._ordinary_answer(rng) for _ in range(T))
+        return World(context * spec.context_bound / size, answers)
+
+    def _extremes(self) -> dict[str, Answer]:
+        """What she may answer, highest and lowest first; where there are arms, by turns, too."""
+        spec = self._spec
+        low, high = spec.reward_low, spec.reward_high
+        found: dict[str, Answer] = {"high": Always(np.array(high)), "low": Always(np.array(low))}
+        if isinstance(spec, ContextualSpec):
+            odd = np.arange(spec.n_actions) % 2 == 1
+            found["high and low by turns of the arms"] = ByArm(np.where(odd, low, high))
+            found["low and high by turns of the arms"] = ByArm(np.where(odd, high, low))
+        return found
+
+    def _silence(self) -> Floats:
+        """What teaches least."""
+        return np.array(min(max(0.0, self._spec.reward_low), self._spec.reward_high))
+
+    def _ordinary_answer(self, rng: np.random.Generator) -> Answer:
+        spec = self._spec
+        if isinstance(spec, ContextualSpec):
+            return ByArm(rng.uniform(spec.reward_low, spec.reward_high, spec.n_actions))
+        return Always(rng.uniform(spec.reward_low, spec.reward_high, ()))
 
 
 def _directions(dim: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

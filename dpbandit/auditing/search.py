@@ -1,10 +1,12 @@
 """Which pairs of neighbouring streams an audit tries."""
 
 from contextlib import closing
+from functools import singledispatch
 
 import numpy as np
 
 from dpbandit.auditing.advice import AdviceUsers
+from dpbandit.auditing.buyers import Buyers
 from dpbandit.auditing.contexts import ContextUsers
 from dpbandit.auditing.data import DataUsers
 from dpbandit.auditing.views import all_see_actions, rounds
@@ -13,6 +15,7 @@ from dpbandit.auditing.worlds import Pair, Users
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Seed
+from dpbandit.specs.choice import ChoiceSpec
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import AgentConfig, BanditSpec, Spec
@@ -27,17 +30,18 @@ def pairs(config: AgentConfig, spec: Spec, seed: int) -> list[Pair]:
     return handful + list(most_moving_pairs(config, spec, users, seed))
 
 
+@singledispatch
 def users_of(spec: Spec) -> Users:
     """The users of a kind of problem."""
-    if isinstance(spec, ConvexSpec):
-        return DataUsers(spec)
-    if isinstance(spec, BanditSpec):
-        return ContextUsers(spec)
-    if isinstance(spec, ExpertsSpec):
-        return AdviceUsers(spec)
     raise InputError(
         f"Expected a bandit, a convex problem or experts to audit, got a {type(spec).__name__}."
     )
+
+
+users_of.register(ConvexSpec, DataUsers)
+users_of.register(BanditSpec, ContextUsers)
+users_of.register(ChoiceSpec, Buyers)
+users_of.register(ExpertsSpec, AdviceUsers)
 
 
 def most_moving_pairs(config: AgentConfig, spec: Spec, users: Users, seed: int) -> list[Pair]:

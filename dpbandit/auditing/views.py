@@ -32,7 +32,7 @@ from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import Mechanism, enrolled, witnessed
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
-from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Spec
+from dpbandit.specs.protocols import AgentConfig, Spec
 
 View: TypeAlias = Literal["released", "actions"]
 VIEWS: tuple[View, ...] = ("released", "actions")
@@ -140,7 +140,7 @@ def _norm(v: Floats, order: int) -> Floats:
 def _of_action(spec: Spec, action: Any, own: Any) -> list[Part]:
     """A choice, a number, or a point; of a point also the part along the differing user's own."""
     seen = np.asarray(action, dtype=float).reshape(len(action), -1).round(_DECIMALS)
-    found = [Part("actions", isinstance(spec, ContextualSpec | ExpertsSpec), seen)]
+    found = [Part("actions", spec.action_space().dtype != np.float64, seen)]
     if own is not None and isinstance(spec, ConvexSpec):
         centre = spec.loss.domain.centre
         found.append(_weight("turned", np.vecdot(seen - centre, own - centre)))

@@ -4,6 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
+import gymnasium as gym
+import numpy as np
+
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, one_of, whole
 from dpbandit.base.random_streams import Streams
@@ -68,6 +71,11 @@ class ConvexSpec(Spec):
     def uniform(self, streams: Streams) -> Callable[[], Floats]:
         """Draws points (R, N) of the domain."""
         return self.loss.domain.sampler(streams, "exploration")
+
+    def action_space(self) -> gym.Space[Any]:
+        """The box around the domain."""
+        axes, lowest = np.eye(self.loss.domain.dim), self.loss.domain.lowest
+        return gym.spaces.Box(lowest(axes).diagonal(), lowest(-axes).diagonal(), dtype=np.float64)
 
 
 def with_feedback(config: object, spec: Spec, feedback: Feedback) -> ConvexSpec:

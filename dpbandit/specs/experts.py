@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import gymnasium as gym
+
 from dpbandit.base.arrays import Ints
 from dpbandit.base.inputs import MOST_ACTIONS, whole
 from dpbandit.base.random_streams import Streams
@@ -57,3 +59,7 @@ class ExpertsSpec(Spec):
     def uniform(self, streams: Streams) -> Callable[[], Ints]:
         """Draws experts (R,)."""
         return uniform_arms(streams, self.n_actions)
+
+    def action_space(self) -> gym.Space[Any]:
+        """The experts."""
+        return gym.spaces.Discrete(self.n_actions)

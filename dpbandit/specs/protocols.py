@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
+import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import (
     MOST_ACTIONS,
     MOST_DIM,
@@ -84,6 +85,11 @@ class Spec:
         """What somebody plays who does nothing."""
         raise NotImplementedError
 
+    @property
+    def answers(self) -> tuple[float, ...]:
+        """The most extreme of what a user may say to an action."""
+        return (self.reward_low, self.reward_high)
+
     def validate(self, action: Any, replicas: int) -> npt.NDArray[Any]:
         """`action` as an array (R, ...); `InputError` in one sentence where it is not allowed."""
         raise NotImplementedError
@@ -91,6 +97,15 @@ class Spec:
     def uniform(self, streams: Streams) -> Callable[[], npt.NDArray[Any]]:
         """Draws uniformly random actions (R, ...), fresh ones at every call."""
         raise NotImplementedError
+
+    def action_space(self) -> gym.Space[Any]:
+        """Of one replica, for Gymnasium."""
+        raise NotImplementedError
+
+    def told(self, potential: Floats, action: npt.NDArray[Any]) -> Floats:
+        """Of what users would say, (R, ...), what they do to `action` (R, ...)."""
+        said: Floats = potential[:, 0]
+        return said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +191,15 @@ class ContextualSpec(BanditSpec):
         """Draws arms (R,)."""
         return uniform_arms(streams, self.n_actions)
 
+    def action_space(self) -> gym.Space[Any]:
+        """The arms."""
+        return gym.spaces.Discrete(self.n_actions)
+
+    def told(self, potential: Floats, action: npt.NDArray[Any]) -> Floats:
+        """What users (R, K) say of their arm."""
+        said: Floats = potential[rows(len(action)), action]
+        return said
+
 
 @dataclass(frozen=True, kw_only=True)
 class PriceListSpec(ContextualSpec):
@@ -230,6 +254,10 @@ class PriceSpec(BanditSpec):
     def uniform(self, streams: Streams) -> Callable[[], Floats]:
         """Draws prices (R,)."""
         return uniform_prices(streams, self.low, self.high)
+
+    def action_space(self) -> gym.Space[Any]:
+        """The prices."""
+        return gym.spaces.Box(self.low, self.high, (), np.float64)
 
 
 class Step(NamedTuple):

@@ -26,7 +26,7 @@ def check_replicas(config: AgentConfig, spec: Spec) -> None:
         users, played = world.of(first, last), []
         for t, x in enumerate(users.context):
             played.append(action_of(agent, spec, x))
-            agent.update(x, played[-1], users.answer(t, played[-1]))
+            agent.update(x, played[-1], users.answer(spec, t, played[-1]))
         return np.array(played)
 
     whole = actions(0, 6)
@@ -66,7 +66,7 @@ def check_copies(config: AgentConfig, spec: Spec) -> None:
         played = []
         for t in range(first, last):
             played.append(agent.act(world.context[t]))
-            agent.update(world.context[t], played[-1], world.answer(t, played[-1]))
+            agent.update(world.context[t], played[-1], world.answer(spec, t, played[-1]))
         return played
 
     agent = config.make(spec, Streams(range(3)))

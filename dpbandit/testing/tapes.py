@@ -65,7 +65,7 @@ def run(
             actions.append(action_of(agent, spec, context))
             if (user := t - spec.delay) >= 0:
                 action = actions[user]
-                agent.update(world.context[user], action, world.answer(user, action))
+                agent.update(world.context[user], action, world.answer(spec, user, action))
                 marks.append(len(calls.queries))
             if remember:
                 memories.append(memory(agent))

@@ -29,12 +29,11 @@ class World(NamedTuple):
         context[t + self.full, r] = (other.reward if self.full else other.context)[t, r]
         return World(context, reward, self.full)
 
-    def answer(self, t: int, action: Any) -> Any:
+    def answer(self, spec: Spec, t: int, action: Any) -> Any:
         """What an agent is told that played `action` (R, ...) for the users of round t."""
         if self.full:
             return self.reward[t]
-        everyone = np.arange(len(action))
-        return self.reward[t][everyone, action if action.dtype == np.int64 else 0]
+        return spec.told(self.reward[t], action)
 
     def of(self, first: int, last: int) -> "World":
         """Some of the replicas."""
@@ -60,7 +59,7 @@ def extreme_users(spec: Spec, replicas: int, seed: int) -> World:
     context = rng.standard_normal((T, R, *spec.context_shape))
     size = rng.choice([1e-200, 0.3, 1.0, 3.0, 1e9], size=(T, R, *[1] * len(spec.context_shape)))
     context *= size / np.linalg.norm(context, axis=-1, keepdims=True)
-    reward = rng.choice([spec.reward_low, spec.reward_high, -1e9, 1e9, 0.1], size=(T, R, K))
+    reward = rng.choice([*spec.answers, -1e9, 1e9, 0.1], size=(T, R, K))
     broken = rng.random((T, R)) < 0.05
     each = (broken.sum(), *[1] * len(spec.context_shape))
     context[broken] = rng.choice([np.nan, np.inf, -1e300], size=each)

@@ -133,7 +133,8 @@ def test_types_spaces_and_ranges(name):
         if spec.in_hindsight:
             assert set(info) == {"expected_reward", *(["regret"] if truncated else [])}
         else:
-            assert set(info) == {"expected_reward", "oracle_reward", "regret"}
+            choice = {"choice"} if spec.datum_shape == () else set()
+            assert set(info) == {"expected_reward", "oracle_reward", "regret"} | choice
             assert info["regret"] == info["oracle_reward"] - info["expected_reward"]
             assert info["regret"] >= 0 or isinstance(spec, StreamSpec)  # there, on average
     if spec.in_hindsight:
@@ -225,11 +226,12 @@ def test_bad_actions_are_refused(name, wrong):
 def test_fractions_are_no_arms(name):
     env = make(name).unwrapped
     env.reset(seed=5)
-    if isinstance(env.action_space, gym.spaces.Discrete):
+    space = env.action_space
+    if not isinstance(space, gym.spaces.Box):
         with pytest.raises(InputError):
-            env.step(1.5)
+            env.step(np.full(space.shape, 1.5))
     else:
-        assert np.isfinite(env.step(np.full(env.action_space.shape, 1.5))[1])
+        assert np.isfinite(env.step(np.full(space.shape, 1.5))[1])
 
 
 def test_points_outside_a_convex_domain_are_moved_inside():

@@ -1,0 +1,50 @@
+"""Users who are offered sets of products, and push mechanisms to their bounds."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.auditing.contexts import ContextUsers
+from dpbandit.auditing.worlds import Always, Answer
+from dpbandit.base.arrays import Floats
+from dpbandit.specs.choice import ChoiceSpec
+
+
+@dataclass(frozen=True, eq=False)
+class BuysFirst:
+    """Buys what she likes most of what is offered, and always something."""
+
+    order: npt.NDArray[np.int64]
+    """(N,), products, what is liked most first"""
+
+    def __call__(self, action: npt.NDArray[Any]) -> Floats:
+        """Assortments (R, N) -> (R,)."""
+        offered = np.asarray(action)[:, self.order] > 0
+        return self.order[offered.argmax(axis=1)].astype(float)
+
+
+class Buyers(ContextUsers):
+    """A user is a context and what she would buy of every set, nothing among it."""
+
+    _spec: ChoiceSpec
+
+    def __init__(self, spec: ChoiceSpec) -> None:
+        super().__init__(spec)
+
+    def _extremes(self) -> dict[str, Answer]:
+        N = self._spec.n_products
+        return {
+            "the first product offered": BuysFirst(np.arange(N)),
+            "nothing": Always(self._silence()),
+            "the last product offered": BuysFirst(np.arange(N)[::-1]),
+            "the first product, offered or not": Always(np.array(0.0)),
+        }
+
+    def _silence(self) -> Floats:
+        return np.array(float(self._spec.n_products))
+
+    def _ordinary_answer(self, rng: np.random.Generator) -> Answer:
+        N = self._spec.n_products
+        return BuysFirst(rng.permutation(N)) if rng.random() < 0.5 else Always(self._silence())

@@ -1,0 +1,283 @@
+"""The public facts of problems in which a set of products is offered, and one is bought or none."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import InputError, flag, reals, shaped, shown, whole
+from dpbandit.base.random_streams import Streams
+from dpbandit.specs.protocols import BanditSpec
+from dpbandit.specs.random_sets import (
+    FreelyPricedSubsets,
+    PricedSubsets,
+    RandomPrices,
+    RandomSets,
+    Subsets,
+)
+
+MOST_PRODUCTS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceSpec(BanditSpec):
+    """Offer at most S of N products to every user; she buys one of them, or none.
+
+    A round's datum is the user's context and what she would buy of every set. An agent is told her
+    choice y in {0, ..., N - 1}, or N for none, in place of the reward, which is the margin of what
+    she bought. An action has an entry for each product, 0 where it is not offered.
+    """
+
+    kind: ClassVar[str] = "assortments of products"
+    n_products: int
+    """N"""
+    at_most: int
+    """S, the most that are offered at a time"""
+    shared: bool = True
+    """products have rows of their own, (N, d), and share a parameter; else one context, (d,)"""
+    reward_low: float = field(init=False, default=0.0)
+    reward_high: float = field(init=False, default=1.0)
+
+    def __post_init__(self) -> None:
+        whole("n_products", self.n_products, 1, MOST_PRODUCTS)
+        whole("at_most", self.at_most, 1, self.n_products)
+        flag("shared", self.shared)
+        object.__setattr__(self, "reward_high", self.largest_margin)
+        super().__post_init__()
+
+    @property
+    def largest_margin(self) -> float:
+        """What a sale earns at most."""
+        raise NotImplementedError
+
+    @property
+    def context_shape(self) -> tuple[int, ...]:
+        """The shape of one replica's context."""
+        return (self.n_products, self.dim) if self.shared else (self.dim,)
+
+    @property
+    def datum_shape(self) -> tuple[int, ...]:
+        """(), a number: the choice."""
+        return ()
+
+    @property
+    def answers(self) -> tuple[float, ...]:
+        """All that may be bought, and nothing."""
+        return tuple(range(self.n_products + 1))
+
+    def told(self, potential: Any, action: Any) -> Any:
+        """An answer for each of a few classes of sets, (R, C)."""
+        offered = (np.asarray(action) > 0) * np.arange(1, self.n_products + 1)
+        return potential[np.arange(len(action)), offered.sum(axis=1) % potential.shape[1]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssortmentSpec(ChoiceSpec):
+    """Products at fixed prices: an action is a mask (R, N), 1 for what is offered."""
+
+    margins: tuple[float, ...]
+    """r_j > 0, what a sale of each product earns"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.margins) != self.n_products:
+            raise InputError(
+                f"Expected {len(self.margins)} margins to be as many as "
+                f"n_products={self.n_products}."
+            )
+        if not (min(self.margins) > 0 and max(self.margins) < np.inf):
+            raise InputError(f"Expected finite margins={self.margins} > 0.")
+
+    @property
+    def largest_margin(self) -> float:
+        """The margin of the dearest product."""
+        return max(map(float, self.margins), default=1.0)
+
+    @property
+    def levels(self) -> int:
+        """P, prices for each product."""
+        return 1
+
+    @property
+    def margin_table(self) -> Floats:
+        """What a sale earns of each product at each of its prices, (N, P)."""
+        return np.array(self.margins, np.float64)[:, None]
+
+    @property
+    def row_dim(self) -> int:
+        """D, the length of a product's row of features."""
+        return self.dim if self.shared else self.n_products * self.dim
+
+    def rows(self, context: Floats) -> Floats:
+        """Features of each product at each price, (..., N, P, D), no longer than `context_norm`.
+
+        Where products have no rows in common, these are the contexts in the product's own place.
+        """
+        if self.shared:
+            return context[..., None, :]
+        own = np.zeros((*context.shape[:-1], self.n_products, self.n_products, self.dim))
+        every = np.arange(self.n_products)
+        own[..., every, every, :] = context[..., None, :]
+        return own.reshape(*own.shape[:-3], self.n_products, 1, self.row_dim)
+
+    @property
+    def default_action(self) -> list[int]:
+        """What is offered where nothing else is known, the first product."""
+        return [1] + [0] * (self.n_products - 1)
+
+    def validate(self, action: Any, replicas: int) -> Ints:
+        """Levels (R, N), whole numbers from 0, not offered, to P, of 1 to S products."""
+        offered = _entries(self, action, replicas)
+        fine = np.isfinite(offered) & (offered == np.floor(offered))
+        fine &= (offered >= 0) & (offered <= self.levels)
+        if not fine.all():
+            raise InputError(
+                f"Expected an entry of an assortment to be one of 0 to {self.levels}, 0 for what "
+                f"is not offered, got {offered[~fine][0]:g}."
+            )
+        return _few(self, offered).astype(np.int64)
+
+    def uniform(self, streams: Streams) -> Callable[[], Ints]:
+        """Draws sets (R, N), each as likely as any other."""
+        return RandomSets(streams, self.n_products, self.at_most, self.levels)
+
+    def action_space(self) -> gym.Space[Any]:
+        """Masks of 1 to S products."""
+        return Subsets(self.n_products, self.at_most)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PricedAssortmentSpec(AssortmentSpec):
+    """Products at prices of a list: an action has the number of a price, 1 to P, or 0, (R, N).
+
+    The price enters the rows as one more feature beside the product's: (x, q) / sqrt(2), where q is
+    the price on a scale from -C to C, the bound of a context.
+    """
+
+    margins: tuple[float, ...] = field(init=False)
+    """at the highest price"""
+    prices: tuple[float, ...]
+    """the same for all products, increasing"""
+    unit_costs: tuple[float, ...]
+    """of each product; below every price"""
+
+    def __post_init__(self) -> None:
+        _check_prices(self.prices, self.unit_costs, self.n_products)
+        object.__setattr__(self, "margins", tuple(max(self.prices) - c for c in self.unit_costs))
+        super().__post_init__()
+
+    @property
+    def levels(self) -> int:
+        """P, the length of the list."""
+        return len(self.prices)
+
+    @property
+    def margin_table(self) -> Floats:
+        """Price minus unit cost, (N, P)."""
+        return np.array(self.prices) - np.array(self.unit_costs)[:, None]
+
+    @property
+    def row_dim(self) -> int:
+        """D, one more than without prices."""
+        return super().row_dim + 1
+
+    def rows(self, context: Floats) -> Floats:
+        """(x, q) / sqrt(2) of each product at each price, (..., N, P, D)."""
+        x = super().rows(context)
+        x = np.broadcast_to(x, (*x.shape[:-2], self.levels, x.shape[-1]))
+        low, high = min(self.prices), max(self.prices)
+        q = self.context_norm * (2 * (np.array(self.prices) - low) / (high - low) - 1)
+        price = np.broadcast_to(q[:, None], (*x.shape[:-1], 1))
+        return np.concatenate([x, price], axis=-1) / np.sqrt(2)
+
+    def action_space(self) -> gym.Space[Any]:
+        """The number of a price for each of 1 to S products, 0 for the others."""
+        return PricedSubsets(self.n_products, self.at_most, self.levels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreelyPricedSpec(ChoiceSpec):
+    """Products at any prices from `low` to `high`: an action has a price, or 0, (R, N)."""
+
+    kind: ClassVar[str] = "assortments of products at prices that are real numbers"
+    low: float
+    high: float
+    unit_costs: tuple[float, ...]
+    """of each product; below every price"""
+
+    def __post_init__(self) -> None:
+        _check_prices((self.low, self.high), self.unit_costs, self.n_products)
+        super().__post_init__()
+
+    @property
+    def largest_margin(self) -> float:
+        """The highest price minus the lowest cost."""
+        return self.high - min(self.unit_costs)
+
+    @property
+    def default_action(self) -> list[float]:
+        """What is offered where nothing else is known, the first product at the lowest price."""
+        return [self.low] + [0.0] * (self.n_products - 1)
+
+    def validate(self, action: Any, replicas: int) -> Floats:
+        """Prices (R, N) in [low, high] of 1 to S products, 0 for the others."""
+        price = _entries(self, action, replicas)
+        fine = (price == 0) | ((price >= self.low) & (price <= self.high))
+        if not fine.all():
+            raise InputError(
+                f"Expected prices in [{self.low}, {self.high}], or 0 for what is not offered, got "
+                f"{price[~fine][0]:g}."
+            )
+        return _few(self, price)
+
+    def uniform(self, streams: Streams) -> Callable[[], Floats]:
+        """Draws sets at uniform prices, (R, N), each set as likely as any other."""
+        return RandomPrices(streams, self.n_products, self.at_most, self.low, self.high)
+
+    def action_space(self) -> gym.Space[Any]:
+        """A price for each of 1 to S products, 0 for the others."""
+        return FreelyPricedSubsets(self.n_products, self.at_most, self.low, self.high)
+
+
+def _entries(spec: ChoiceSpec, action: Any, replicas: int) -> Floats:
+    """`action` as floats (R, N)."""
+    try:
+        entries = reals(action)
+    except ValueError:
+        raise InputError(
+            f"Expected an assortment to be {spec.n_products} numbers, got {type(action).__name__}."
+        ) from None
+    shaped("assortments", entries, (replicas, spec.n_products))
+    return entries
+
+
+def _few(spec: ChoiceSpec, entries: Floats) -> Floats:
+    sizes = np.count_nonzero(entries, axis=1)
+    wrong = (sizes < 1) | (sizes > spec.at_most)
+    if wrong.any():
+        raise InputError(
+            f"Expected assortments of 1 to at_most={spec.at_most} products, got one of "
+            f"{sizes[wrong][0]}."
+        )
+    return entries
+
+
+def _check_prices(
+    prices: tuple[float, ...], unit_costs: tuple[float, ...], n_products: int
+) -> None:
+    fine: npt.NDArray[np.bool_] = np.diff(prices) > 0
+    if len(prices) < 2 or not fine.all() or not 0 < prices[0] < prices[-1] < np.inf:
+        raise InputError(f"Expected prices={shown(prices)} to be positive and increasing.")
+    if len(unit_costs) != n_products:
+        raise InputError(
+            f"Expected {len(unit_costs)} unit costs to be as many as n_products={n_products}."
+        )
+    if not (min(unit_costs) >= 0 and max(unit_costs) < prices[0]):
+        raise InputError(
+            f"Expected unit_costs={shown(unit_costs)} from 0 to below the lowest price, "
+            f"{prices[0]:g}."
+        )

@@ -1,0 +1,1 @@
+"""Sets of products for users who buy one of them, or none."""
