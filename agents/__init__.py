@@ -8,6 +8,11 @@ from typing import Any as _Any
 
 from dpbandit.agents.baselines import BestFixed as BestFixed
 from dpbandit.agents.baselines import Uniform as Uniform
+from dpbandit.agents.choice.fade_mnl import FadeMNL as FadeMNL
+from dpbandit.agents.choice.mnl_bandit import MNLBandit as MNLBandit
+from dpbandit.agents.choice.mnl_counts import MNLCounts as MNLCounts
+from dpbandit.agents.choice.mnl_ts import MNLTS as MNLTS
+from dpbandit.agents.choice.mnl_ucb import MNLUCB as MNLUCB
 from dpbandit.agents.contextual.ada_c_oful import AdaCOFUL as AdaCOFUL
 from dpbandit.agents.contextual.ada_private_ts import AdaPrivateTS as AdaPrivateTS
 from dpbandit.agents.contextual.batch_moment import BatchMoment as BatchMoment
@@ -103,7 +108,10 @@ STOCHASTIC = {**_everywhere, "centre": Centre, **_family("streams")}
 EXPERTS = {**_everywhere, **{k: v for k, v in _family("experts").items() if k not in _on_points}}
 """Agents that follow experts, by command-line id."""
 
-AGENTS = {**CONTEXTUAL, **CONVEX, **STOCHASTIC, **EXPERTS}
+CHOICE = {**_everywhere, **_family("choice")}
+"""Agents that offer sets of products, by command-line id."""
+
+AGENTS = {**CONTEXTUAL, **CHOICE, **CONVEX, **STOCHASTIC, **EXPERTS}
 """Of every agent its id on the command line -> its config class."""
 
 _accept(AGENTS)

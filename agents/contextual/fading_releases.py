@@ -8,7 +8,7 @@ from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.ledger import Ledger, ledger_of
 from dpbandit.privacy.statistics.moments import Statistic
 from dpbandit.privacy.sums.fading import FadingSum, certified_fading_sum, growing_batches
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs.protocols import BanditSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,14 +30,14 @@ class FadingReleases:
         """Of all releases together."""
         return inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
 
-    def first(self, spec: ContextualSpec, units: float, least: float = 30.0) -> int:
+    def first(self, spec: BanditSpec, units: float, least: float = 30.0) -> int:
         """Rounds of uniform play: `units` in units of the noise, at least `least`, at most T/10."""
         if self.first_batch is not None:
             return self.first_batch
         return max(1, min(ceil(max(least, 2 * units / self.mu)), spec.horizon // 10))
 
     def sums(
-        self, statistic: Statistic, spec: ContextualSpec, streams: Streams, first: int
+        self, statistic: Statistic, spec: BanditSpec, streams: Streams, first: int
     ) -> FadingSum:
         """The mechanism, with a first batch of that length."""
         return certified_fading_sum(
@@ -50,7 +50,7 @@ class FadingReleases:
             delta=self.delta,
         )
 
-    def ends(self, spec: ContextualSpec, first: int) -> tuple[int, ...]:
+    def ends(self, spec: BanditSpec, first: int) -> tuple[int, ...]:
         """The last round of each batch."""
         return growing_batches(spec.horizon, first=first, growth=self.growth)
 

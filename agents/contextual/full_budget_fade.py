@@ -73,11 +73,11 @@ class FullBudgetFADE:
 
 
 class _WholeBudget(FadingReleases):
-    def first(self, spec: ContextualSpec, units: float, least: float = 30.0) -> int:
+    def first(self, spec: BanditSpec, units: float, least: float = 30.0) -> int:
         return max(1, round(_SHORTER * super().first(spec, units, least)))
 
     def sums(
-        self, statistic: Statistic, spec: ContextualSpec, streams: Streams, first: int
+        self, statistic: Statistic, spec: BanditSpec, streams: Streams, first: int
     ) -> FadingSum:
         return FadingSum(
             statistic,

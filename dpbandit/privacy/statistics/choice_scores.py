@@ -1,0 +1,95 @@
+"""Scores and information of choices among a few products, at a public reference point."""
+
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, clip_norm, norms, rows
+from dpbandit.base.inputs import positive, whole
+from dpbandit.losses.multinomial import chances, weights
+from dpbandit.privacy.statistics.moments import added_up
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceScores:
+    """A Newton step of a multinomial logit, one user's share of it.
+
+    A round is (theta, x, offered, y): of the reference point, released or public, the parameter
+    (R, D); then the rows of the products offered, (R, S, D), in which of these S places one is,
+    (R, S), and the place of what was bought, (R,), any other number for nothing. With rows in units
+    of `context_bound`, p_j the chances of the logit at theta, and nothing bought as a row of 0::
+
+        xbar = sum p_j x_j,     H = sum p_j x_j x_j' - xbar xbar',     q = x_y - xbar + H theta
+
+    it adds clip(H) and clip(q), shortened to Frobenius norm `information_clip` = h and to norm
+    `response_clip` = c, so that sum H theta = sum q is a Newton step. In `units` the first is
+    `information_weight` = w times as long, and its half-vectorisation isometric.
+
+    Guarantee:
+        Rows are clipped to norm `context_bound` (with a number that is none they become 0), what
+        was bought counts only where it was offered, and q becomes 0 where it is no number. So at
+        every reference point replacing one user moves the sum by at most `sensitivity` = S,
+        S^2 = 2 (w h)^2 + 4 c^2: H is a covariance matrix, so positive semi-definite, which
+        shortening keeps, and of two such <H, H'> = tr(H H') >= 0, hence
+        `|H - H'|^2 <= |H|^2 + |H'|^2 <= 2 h^2`; and `|q - q'| <= 2 c`. Without clips `|H|` is at
+        most 1, its trace, and `|x_y - xbar|` comes near 2.
+    """
+
+    dim: int
+    """D, the length of a row"""
+    at_most: int
+    """S, places of products"""
+    context_bound: float = 1.0
+    information_weight: float = 1.0
+    information_clip: float = 0.5
+    response_clip: float = 0.75
+    units: Floats = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, 1)
+        whole("at_most", self.at_most, 1)
+        for name in ("context_bound", "information_weight", "information_clip", "response_clip"):
+            positive(name, getattr(self, name))
+        i, j = np.triu_indices(self.dim)
+        information = np.where(i == j, 1.0, sqrt(0.5)) / self.information_weight
+        object.__setattr__(self, "units", np.concatenate([np.ones(self.dim), information]))
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(D + D (D + 1) / 2,)."""
+        return (self.dim + self.dim * (self.dim + 1) // 2,)
+
+    @property
+    def sensitivity(self) -> float:
+        """sqrt(2 (w h)^2 + 4 c^2)."""
+        w, h, c = self.information_weight, self.information_clip, self.response_clip
+        return sqrt(2 * (w * h) ** 2 + 4 * c**2)
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """(n, R, D), (n, R, S, D), (n, R, S), (n, R) -> (R, *shape)."""
+        theta, x, there, y = batch
+        offered = there > 0  # nor is what is no number
+        x = clip_norm(x, self.context_bound) / self.context_bound * offered[..., None]
+        with np.errstate(invalid="ignore", over="ignore"):
+            p = chances(weights(np.matvec(x, theta)), offered)
+            xbar = np.vecmat(p, x)
+            H = (x * p[..., None]).swapaxes(-1, -2) @ x - xbar[..., :, None] * xbar[..., None, :]
+            bought = 1.0 * ((y[..., None] == rows(self.at_most)) & offered)
+            q = np.vecmat(bought, x) - xbar + np.matvec(H, theta)
+        size = norms(H.reshape(*y.shape, -1))
+        H = H * np.minimum(1, self.information_clip / np.maximum(size, 1e-9))[..., None]
+        i, j = np.triu_indices(self.dim)
+        return np.concatenate(
+            [added_up(clip_norm(q, self.response_clip)), added_up(H[..., i, j])], axis=-1
+        )
+
+    def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:
+        """Sums (..., *shape) -> responses (..., D), information (..., D, D)."""
+        D = self.dim
+        i, j = np.triu_indices(D)
+        information = np.empty((*vectors.shape[:-1], D, D))
+        information[..., i, j] = information[..., j, i] = vectors[..., D:]
+        return vectors[..., :D], information
