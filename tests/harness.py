@@ -27,6 +27,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.losses import Linear, LinearRegression, Quadratic
+from dpbandit.specs.choice import AssortmentSpec, PricedAssortmentSpec
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
@@ -55,6 +56,17 @@ LATE_DATA = ConvexSpec(loss=Linear(Ball(2)), horizon=24, feedback="datum", delay
 STREAM = StreamSpec(loss=LinearRegression(LpBall(3, p=1.5, radius=2.0)), horizon=24)
 STREAM_L1 = StreamSpec(loss=LinearRegression(LpBall(2, p=1)), horizon=24)
 EXPERTS = ExpertsSpec(n_actions=3, horizon=24)
+CHOICE = AssortmentSpec(n_products=3, at_most=2, dim=2, horizon=24, margins=(0.3, 0.7, 1.0))
+OFFERS = PricedAssortmentSpec(
+    n_products=2,
+    at_most=2,
+    dim=2,
+    horizon=24,
+    shared=False,
+    prices=(1.0, 2.0),
+    unit_costs=(0.5, 0.7),
+    delay=3,
+)
 LATE_EXPERTS = ExpertsSpec(n_actions=2, horizon=24, delay=3)
 SPECS = {
     "disjoint": DISJOINT,
@@ -71,8 +83,10 @@ SPECS = {
     "stream-l1": STREAM_L1,
     "experts": EXPERTS,
     "late-experts": LATE_EXPERTS,
+    "choice": CHOICE,
+    "offers": OFFERS,
 }
-ONCE = (PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS)
+ONCE = (PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS, OFFERS)
 """For an agent's defaults only."""
 
 _RESTS: list[dict[str, Any]] = [

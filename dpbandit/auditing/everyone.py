@@ -13,6 +13,7 @@ from dpbandit.base.inputs import InputError, inside
 from dpbandit.domains.balls import Ball
 from dpbandit.losses.linear import Linear
 from dpbandit.running.certify import certify
+from dpbandit.specs.choice import AssortmentSpec
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Spec
@@ -31,6 +32,7 @@ SMALL: tuple[Spec, ...] = (
         ConvexSpec(loss=Linear(Ball(2)), horizon=24, feedback=feedback)
         for feedback in ("value", "datum")
     ),
+    AssortmentSpec(n_products=2, at_most=2, dim=2, horizon=24, margins=(0.5, 1.0)),
     ExpertsSpec(n_actions=2, horizon=60),
 )
 """Where all agents are audited, small, fast, and at the bounds of every clip. Sparse vectors need

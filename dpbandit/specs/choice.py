@@ -61,7 +61,7 @@ class ChoiceSpec(BanditSpec):
 
     @property
     def datum_shape(self) -> tuple[int, ...]:
-        """(), a number: the choice."""
+        """(), since a choice is a number."""
         return ()
 
     @property
@@ -122,7 +122,7 @@ class AssortmentSpec(ChoiceSpec):
         own = np.zeros((*context.shape[:-1], self.n_products, self.n_products, self.dim))
         every = np.arange(self.n_products)
         own[..., every, every, :] = context[..., None, :]
-        return own.reshape(*own.shape[:-3], self.n_products, 1, self.row_dim)
+        return own.reshape(*own.shape[:-2], 1, self.n_products * self.dim)
 
     @property
     def default_action(self) -> list[int]:

@@ -11,6 +11,7 @@ import dpbandit.running.blocks
 from dpbandit import ENVIRONMENTS, InputError, compare
 from dpbandit.agents import (
     AGENTS,
+    CHOICE,
     CONTEXTUAL,
     CONVEX,
     DPUCB,
@@ -28,6 +29,7 @@ from dpbandit.losses import Ridge, Squared
 from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
+from dpbandit.specs.choice import AssortmentSpec
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import ContextualSpec
@@ -171,7 +173,7 @@ def test_every_agent_plays_or_refuses_every_environment(name):
         else:
             with pytest.raises(InputError, match="choose"):
                 quick(env, agents, horizon=30, replicas=2, env_kwargs=settings)
-    few = {**CONVEX, **STOCHASTIC, **EXPERTS}
+    few = {**CONVEX, **STOCHASTIC, **EXPERTS, **CHOICE}
     rare = ("pqftl", "net-experts")
     assert played >= (name not in rare if name in few else FEW.get(name, 3))
 
@@ -195,6 +197,8 @@ def plays(name, spec):
             return isinstance(ball, Ball) and ball.dim <= most and spec.feedback == "datum"
         known = name in CONVEX or name in STOCHASTIC
         return known and (name not in FEEDBACK or FEEDBACK[name] == spec.feedback)
+    if isinstance(spec, AssortmentSpec):
+        return name in CHOICE
     if not isinstance(spec, ContextualSpec):  # a price
         return name in ("uniform", "best-fixed")
     return name in CONTEXTUAL and (name not in (("batch-moment",) if spec.shared else SHARING))
