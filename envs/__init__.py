@@ -1,6 +1,7 @@
 """Environments: one problem per file, and the two Gymnasium adapters they share."""
 
 from dpbandit.envs.choice.assortments import AssortmentBandit
+from dpbandit.envs.choice.camera_assortment import CameraAssortment
 from dpbandit.envs.contextual.apple import ApplePricing
 from dpbandit.envs.contextual.camera import CameraOffer, CameraPricing
 from dpbandit.envs.contextual.classification import ClassificationBandit
@@ -17,6 +18,7 @@ from dpbandit.envs.streams.streaming_regression import StreamingRegression
 __all__ = [
     "ApplePricing",
     "AssortmentBandit",
+    "CameraAssortment",
     "CameraOffer",
     "CameraPricing",
     "ClassificationBandit",

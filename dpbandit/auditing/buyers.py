@@ -1,5 +1,6 @@
 """Users who are offered sets of products, and push mechanisms to their bounds."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.auditing.contexts import ContextUsers
-from dpbandit.auditing.worlds import Always, Answer
+from dpbandit.auditing.worlds import Always, Answer, Pair, random_round
 from dpbandit.base.arrays import Floats
 from dpbandit.specs.choice import ChoiceSpec
 
@@ -30,8 +31,15 @@ class Buyers(ContextUsers):
 
     _spec: ChoiceSpec
 
-    def __init__(self, spec: ChoiceSpec) -> None:
-        super().__init__(spec)
+    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
+        """Those of every bandit, and somebody later who buys what she is offered, or nothing."""
+        yield from super().handful(rng)
+        buys, nothing, *_ = self._answers.values()
+        context = np.zeros(self._spec.context_shape)
+        t = random_round(self._spec.horizon, rng)
+        quiet = self._quiet(context)
+        worlds = (quiet.with_user(t, context, answer) for answer in (buys, nothing))
+        yield Pair(f"round {t + 1}, from buying to nothing", t, *worlds)
 
     def _extremes(self) -> dict[str, Answer]:
         N = self._spec.n_products

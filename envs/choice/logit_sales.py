@@ -10,10 +10,12 @@ from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError
 from dpbandit.losses.multinomial import chances, weights
 from dpbandit.specs.best_sets import best_levels, best_prices
-from dpbandit.specs.choice import AssortmentSpec, ChoiceSpec, FreelyPricedSpec
+from dpbandit.specs.choice import AssortmentSpec, FreelyPricedSpec
 
 MOST_SETS = 10_000
 """Among which the best fixed one is looked for."""
+_FINEST = 100
+"""Prices of that list, at most."""
 _AT_ONCE = 1 << 20
 """Products of rounds and sets. Changes speed and last bits of totals, never regret."""
 
@@ -28,7 +30,7 @@ class ListedSales:
 
     def __init__(self, spec: AssortmentSpec, lost: Floats) -> None:
         self._lost, self._margins, self._most = lost, spec.margin_table, spec.at_most
-        self.sets = every_set(spec, spec.levels)
+        self.sets = every_set(spec.n_products, spec.at_most, spec.levels)
         levels = np.arange(1, spec.levels + 1)
         chosen = self.sets[:, :, None] == levels  # (n_sets, N, P)
         self._chosen = np.ascontiguousarray(1.0 * chosen.reshape(len(self.sets), -1).T)
@@ -67,9 +69,11 @@ class FreeSales:
     def __init__(self, spec: FreelyPricedSpec, slope: float) -> None:
         self._spec, self._slope, self._middle = spec, slope, (spec.low + spec.high) / 2
         self._costs = np.array(spec.unit_costs)
-        fine = max((P for P in range(2, 102) if _count(spec, P) <= MOST_SETS), default=2)
+        N, S, fine = spec.n_products, spec.at_most, 2
+        while fine < _FINEST and _count(N, S, fine + 1) <= MOST_SETS:
+            fine += 1
         self._list = np.linspace(spec.low, spec.high, fine)
-        levels = every_set(spec, fine)
+        levels = every_set(N, S, fine)
         self.sets = np.where(levels > 0, self._list[np.maximum(levels - 1, 0)], 0.0)
 
     def best(self, appeal: Floats) -> Floats:
@@ -96,24 +100,24 @@ class FreeSales:
         return np.where(self.sets > 0, w, 0.0), self.sets - self._costs
 
 
-def every_set(spec: ChoiceSpec, levels: int) -> npt.NDArray[np.int64]:
+def every_set(n_products: int, at_most: int, levels: int = 1) -> npt.NDArray[np.int64]:
     """All sets of 1 to S products at each of so many prices, as levels (n_sets, N)."""
-    count = _count(spec, levels)
+    count = _count(n_products, at_most, levels)
     if count > MOST_SETS:
         raise InputError(
-            f"Expected n_products={spec.n_products}, at_most={spec.at_most} and {levels} prices to "
+            f"Expected n_products={n_products}, at_most={at_most} and {levels} prices to "
             f"leave at most {MOST_SETS} sets, for the best fixed one is looked for among all, got "
             f"{count}."
         )
-    found = np.zeros((count, spec.n_products), np.int64)
+    found = np.zeros((count, n_products), np.int64)
     place = 0
-    for size in range(1, spec.at_most + 1):
-        for members in combinations(range(spec.n_products), size):
+    for size in range(1, at_most + 1):
+        for members in combinations(range(n_products), size):
             for chosen in product(range(1, levels + 1), repeat=size):
                 found[place, list(members)] = chosen
                 place += 1
     return found
 
 
-def _count(spec: ChoiceSpec, levels: int) -> int:
-    return sum(comb(spec.n_products, k) * levels**k for k in range(1, spec.at_most + 1))
+def _count(n_products: int, at_most: int, levels: int) -> int:
+    return sum(comb(n_products, k) * levels**k for k in range(1, at_most + 1))
