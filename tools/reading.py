@@ -76,7 +76,7 @@ def files_read(agent: Any, rounds: int = ROUNDS) -> Iterator[Path]:
         for t in range(rounds - spec.delay):
             context = world.context[t]
             action = running.act(context)
-            running.update(context, action, world.answer(t, action))
+            running.update(context, action, world.answer(spec, t, action))
     finally:
         sys.setprofile(None)
     for name in seen:

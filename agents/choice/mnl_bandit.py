@@ -1,6 +1,6 @@
 """MNL-Bandit: a set is offered until somebody buys nothing."""
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from math import inf, sqrt
 from typing import Any
 
@@ -51,7 +51,7 @@ class MNLBandit:
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/AssortmentBandit-v0", {"epochs": MNLBandit(confidence=1.0)},
     ...                   horizon=2000, replicas=2, progress=False,
-    ...                   env_kwargs={"contexts": "none"})
+    ...                   env_kwargs={"contexts": "constant"})
     >>> mean = results.summary().set_index("agent")["mean"]
     >>> bool(mean["epochs"] < mean["Uniform"] / 4)
     True
@@ -59,14 +59,14 @@ class MNLBandit:
 
     confidence: float = 48.0
     """C, as printed; 1 learns much faster"""
-    epsilon: float = inf
-    """refused unless infinite: epochs are not private"""
+    epsilon: InitVar[float] = inf
+    """no setting; any other is refused, for epochs are not private"""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, epsilon: float) -> None:
         positive("confidence", self.confidence)
-        if self.epsilon != inf:
+        if epsilon != inf:
             raise InputError(
-                f"Expected epsilon={shown(self.epsilon)} of MNLBandit to be inf: {NOT_PRIVATE}. "
+                f"Expected epsilon={shown(epsilon)} of MNLBandit to be inf: {NOT_PRIVATE}. "
                 "Use MNLCounts."
             )
 

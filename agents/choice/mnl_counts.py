@@ -49,7 +49,7 @@ class MNLCounts:
 
     >>> from dpbandit import certify
     >>> from dpbandit.envs import AssortmentBandit
-    >>> round(certify(MNLCounts(epsilon=1.0), AssortmentBandit(contexts="none").spec).epsilon, 6)
+    >>> round(certify(MNLCounts(epsilon=1.0), AssortmentBandit().spec).epsilon, 6)
     1.0
     """
 

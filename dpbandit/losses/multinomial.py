@@ -6,7 +6,7 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats
 
 FARTHEST = 30.0
-"""Utilities are clipped to +-30: their exponentials are far from overflow, and nobody notices."""
+"""Utilities are clipped to +-30, so that their exponentials are far from overflow."""
 
 
 def weights(utility: Floats) -> Floats:

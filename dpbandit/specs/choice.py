@@ -83,19 +83,20 @@ class AssortmentSpec(ChoiceSpec):
     """r_j > 0, what a sale of each product earns"""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        whole("n_products", self.n_products, 1, MOST_PRODUCTS)
         if len(self.margins) != self.n_products:
             raise InputError(
                 f"Expected {len(self.margins)} margins to be as many as "
                 f"n_products={self.n_products}."
             )
         if not (min(self.margins) > 0 and max(self.margins) < np.inf):
-            raise InputError(f"Expected finite margins={self.margins} > 0.")
+            raise InputError(f"Expected finite margins={shown(self.margins)} > 0.")
+        super().__post_init__()
 
     @property
     def largest_margin(self) -> float:
         """The margin of the dearest product."""
-        return max(map(float, self.margins), default=1.0)
+        return float(max(self.margins))
 
     @property
     def levels(self) -> int:
@@ -230,7 +231,7 @@ class FreelyPricedSpec(ChoiceSpec):
         if not fine.all():
             raise InputError(
                 f"Expected prices in [{self.low}, {self.high}], or 0 for what is not offered, got "
-                f"{price[~fine][0]:g}."
+                f"{price[~fine][0]}."
             )
         return _few(self, price)
 

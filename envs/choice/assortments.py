@@ -1,5 +1,6 @@
 """Assortments under a multinomial logit, with contexts or without."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from dpbandit.base.inputs import (
     inside,
     one_of,
     positive,
+    shown,
     vector,
     whole,
 )
@@ -62,9 +64,9 @@ class AssortmentBandit(ChoiceProblem):
     Arguments:
         * `n_products`, `at_most`, `horizon`: N, S, rounds.
         * `contexts`: `"sphere"`, rows (u_j, 1) / sqrt(2) with u_j uniform on the unit sphere, and
-          utilities `signal` u_j . w + `appeal`, w a direction; `"none"`, rows are unit vectors, the
-          same for everybody, and utilities are normal, N(`appeal`, `signal`^2).
-        * `dim`: the length of a row of `"sphere"`, 5 if not said; of `"none"` it is n_products.
+          utilities `signal` u_j . w + `appeal`, w a direction; `"constant"`, rows are unit vectors,
+          the same for everybody, and utilities are normal, N(`appeal`, `signal`^2).
+        * `dim`: the length of a row of `"sphere"`, 5 if not said; else it is n_products.
         * `signal`: if not said, 3, without contexts 0.7. `appeal`: of an average product.
         * `margins`: what each product earns; if not said, equally spaced from 0.2 to 1.
         * `prices`: a list, the same for all products; or `price_range`, (lowest, highest).
@@ -83,19 +85,19 @@ class AssortmentBandit(ChoiceProblem):
     at_most: int = 4
     dim: int | None = None
     horizon: int = 10_000
-    contexts: Literal["sphere", "none"] = "sphere"
+    contexts: Literal["sphere", "constant"] = "sphere"
     signal: float | None = None
     appeal: float = -1.0
-    margins: tuple[float, ...] | None = None
-    prices: tuple[float, ...] | None = None
-    price_range: tuple[float, float] | None = None
-    unit_costs: tuple[float, ...] | None = None
+    margins: Sequence[float] | None = None
+    prices: Sequence[float] | None = None
+    price_range: Sequence[float] | None = None
+    unit_costs: Sequence[float] | None = None
     price_weight: float = 4.0
     delay: int = 0
 
     def __post_init__(self) -> None:
         whole("n_products", self.n_products, 1, MOST_PRODUCTS)
-        one_of("contexts", self.contexts, ("sphere", "none"))
+        one_of("contexts", self.contexts, ("sphere", "constant"))
         self._dim = self._features()
         usual = 3.0 if self.contexts == "sphere" else 0.7
         self._signal = usual if self.signal is None else self.signal
@@ -132,7 +134,9 @@ class AssortmentBandit(ChoiceProblem):
             self._products = FreeSales(free, self.price_weight / (high - low))
             return
         given: Any = self.prices
-        prices = vector("prices", given, np.size(given))
+        if not isinstance(given, list | tuple | np.ndarray):
+            raise InputError(f"Expected prices={shown(given)} to be a list of numbers.")
+        prices = vector("prices", given, len(given))
         costs = self._each("unit_costs", self.unit_costs, 0.0, float(prices.min(initial=0)) / 2)
         listed = PricedAssortmentSpec(prices=tuple(prices.tolist()), unit_costs=costs, **facts)
         self.spec = listed
@@ -140,7 +144,7 @@ class AssortmentBandit(ChoiceProblem):
         self._products = ListedSales(listed, self.price_weight * along)
 
     def _features(self) -> int:
-        if self.contexts == "none":
+        if self.contexts == "constant":
             if self.dim is not None:
                 raise InputError("Expected dim only with contexts='sphere'.")
             return self.n_products

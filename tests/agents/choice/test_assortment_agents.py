@@ -107,7 +107,7 @@ def test_counts_learn_where_there_are_no_contexts():
         horizon=2000,
         replicas=3,
         seed=1000,
-        env_kwargs={"contexts": "none"},
+        env_kwargs={"contexts": "constant"},
         progress=False,
     )
     mean = results.summary().set_index("agent")["mean"]
