@@ -43,10 +43,9 @@ class FadeMNL:
            margin under theta, exactly
 
     Code:
-        Step 1 is `ChoiceScores` (dpbandit/privacy/statistics/choice_scores.py) in a `FadingSum`
-        that `FadingReleases` makes (fading_releases.py), on what `offer_of` (offers.py) cuts out of
-        a round; steps 2 and 3 are `FadeMNLAgent.update`, step 4 `best_levels`
-        (dpbandit/specs/best_sets.py).
+        Step 1 is the statistic `ChoiceScores` in a `FadingSum` that `FadingReleases`
+        (fading_releases.py) makes, on what `offer_of` (offers.py) cuts out of a round; steps 2 and
+        3 are `FadeMNLAgent.update`, step 4 is `best_levels` of `dpbandit.specs.best_sets`.
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, and

@@ -38,7 +38,7 @@ class MNLBandit:
 
     Code:
         Steps 2 and 3 are `MNLBanditAgent.update`, with `items_of` and `item_bought` (offers.py);
-        step 1 is `best_levels` (dpbandit/specs/best_sets.py).
+        step 1 is `best_levels` of `dpbandit.specs.best_sets`.
 
     Guarantee:
         None, and no noise on counts would help. Say the next epoch's set differs from A_t with

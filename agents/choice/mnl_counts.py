@@ -37,10 +37,10 @@ class MNLCounts:
     v_j is right whatever else was offered: P(j) / P(nothing) = v_j in every set that has j.
 
     Code:
-        Step 2 is `Purchases` (dpbandit/privacy/statistics/purchases.py) in a `FadingSum` that
-        forgets at once and that `FadingReleases` makes (fading_releases.py), told what `items_of`
-        and `item_bought` (offers.py) say; step 3 is `MNLCountsAgent.update`, step 4 `best_levels`
-        (dpbandit/specs/best_sets.py).
+        Step 2 is the statistic `Purchases` in a `FadingSum` that forgets at once, which
+        `FadingReleases` (fading_releases.py) makes, told what `items_of` and `item_bought`
+        (offers.py) say; step 3 is `MNLCountsAgent.update`, step 4 `best_levels` of
+        `dpbandit.specs.best_sets`.
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, and

@@ -29,7 +29,8 @@ class MNLUCB:
 
     Code:
         Step 2 is `MNLRefits` (refits.py), on what `offer_of` (offers.py) cuts out of a round; steps
-        1 and 3 are `MNLUCBAgent.act`, step 4 `best_levels` (dpbandit/specs/best_sets.py).
+        1 and 3 are `MNLUCBAgent.act`, step 4 `best_levels` of
+        `dpbandit.specs.best_sets`.
 
     Guarantee:
         None: exact data reaches later actions.
