@@ -64,7 +64,7 @@ class MNLBandit:
 
     def __post_init__(self, epsilon: float) -> None:
         positive("confidence", self.confidence)
-        if epsilon != inf:
+        if not (isinstance(epsilon, float) and epsilon == inf):
             raise InputError(
                 f"Expected epsilon={shown(epsilon)} of MNLBandit to be inf: {NOT_PRIVATE}. "
                 "Use MNLCounts."
