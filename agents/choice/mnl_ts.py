@@ -52,6 +52,7 @@ class MNLTS:
     first_batch: int = 30
     """rounds of random sets"""
     regularization: float = 1.0
+    """ridge, > 0"""
 
     def __post_init__(self) -> None:
         at_least("alpha", self.alpha, 0)
