@@ -46,6 +46,8 @@ def make_problem(problem: str | Callable[..., Any], **arguments: Any) -> Problem
             f"Expected {name} of {called} among env_kwargs (--set {name}=VALUE): it has no default."
         )
     takes(called, creator, **arguments)
+    if lacks := sorted(getattr(creator, "__abstractmethods__", ())):
+        raise InputError(f"Expected {called} to write {', '.join(lacks)}, see ContextualProblem.")
     return checked_problem(called, creator(**arguments))
 
 

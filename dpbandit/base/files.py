@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbandit.base.inputs import InputError
+from dpbandit.base.inputs import InputError, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +70,13 @@ def parse_json(text: str | bytes) -> Any:
 def _levels_within(value: Any, most: int) -> bool:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return most > 0 and all(_levels_within(item, most - 1) for item in inner)
+
+
+def text_of(name: str, path: Any) -> str:
+    """A path as text; `InputError` for what is none."""
+    if isinstance(path, str | os.PathLike) and isinstance(text := os.fspath(path), str):
+        return text
+    raise InputError(f"Expected {name}={shown(path)} to be a path, such as 'results'.")
 
 
 def read_text(path: str | os.PathLike[str], *, errors: str = "strict", called: str = "{}") -> str:

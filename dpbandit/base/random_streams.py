@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, whole
+from dpbandit.base.inputs import InputError, shown, whole
 
 _VALUES_AHEAD = 2048
 """Values drawn at once for a replica and a call site, at most. Changes speed, never values."""
@@ -41,6 +41,8 @@ class Streams:
     """
 
     def __init__(self, seeds: Sequence[Seed], *, path: tuple[int, ...] = ()) -> None:
+        if not hasattr(seeds, "__len__"):
+            raise InputError(f"Expected seeds={shown(seeds)} to be several, such as range(20).")
         if len(seeds) < 1:
             raise InputError("Expected at least one seed, one for each replica.")
         for seed in () if path else seeds:  # a child's were looked at with its parent's

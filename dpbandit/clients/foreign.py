@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
+from dpbandit.base.calls import has_methods, takes
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
@@ -89,7 +90,16 @@ class ForeignAgent:
     def __init__(self, config: Foreign, spec: ContextualSpec, streams: Streams) -> None:
         self.ledger = no_privacy("foreign code, which claims nothing")
         seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
+        takes("policy", config.policy, "spec", "seed")
         self._policies = [config.policy(spec, seed) for seed in seeds]
+        for policy in self._policies[:1]:
+            if policy is None:
+                raise InputError("Expected policy to return a new policy, got None.")
+            if config.act is _act:
+                has_methods("what policy returns", policy, act=("context",))
+            if config.update is _update:
+                asked = ("context", "action", "reward")
+                has_methods("what policy returns", policy, update=asked)
         learners = [p.inner if isinstance(p, Wrapped) else p for p in self._policies]
         if len({id(learner) for learner in learners}) < len(seeds):
             raise InputError("Expected a new object from every call of policy, got one twice.")

@@ -94,6 +94,11 @@ class FromGymnasium:
                 "mean reward, or the best one, or 'info:KEY') and regret='info:KEY': an "
                 "environment's rewards alone do not tell its regret."
             )
+        if not (isinstance(self.env, str) or callable(self.env)):
+            raise InputError(
+                f"Expected env={shown(self.env)} to be an id or a function that makes a new "
+                "environment, such as lambda: gym.make(...): every replica has its own."
+            )
         for name, said in (("oracle", self.oracle), ("regret", self.regret)):
             asks = name == "oracle" and callable(said)
             if said is not None and not asks and not str(said).startswith(_INFO):

@@ -5,7 +5,8 @@ from functools import partial
 from typing import Any
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
+from dpbandit.base.calls import of_kind, takes
+from dpbandit.base.inputs import InputError, shown
 from dpbandit.clients.foreign import Foreign, Wrapped
 from dpbandit.specs.protocols import ContextualSpec
 
@@ -20,8 +21,15 @@ def mabwiser_policy(make: Callable[[list[int], int], Any]) -> Foreign:
     shown contexts, others are not.
 
     Raises:
-        InputError: once made for arms that have rows of features, if the bandit is contextual.
+        InputError: a bandit in place of a function; once made for arms that have rows of
+            features, if the bandit is contextual.
     """
+    if not callable(make):
+        raise InputError(
+            f"Expected make={shown(make)} to be a function that returns a new bandit: lambda arms, "
+            "seed: MAB(arms, ...)."
+        )
+    takes("make", make, "arms", "seed")
     return Foreign(policy=partial(MabwiserPolicy, make))
 
 
@@ -33,6 +41,8 @@ class MabwiserPolicy(Wrapped):
     ) -> None:
         self._n_actions, self._told = spec.n_actions, 0
         self.inner = make(list(range(spec.n_actions)), seed)
+        if not hasattr(self.inner, "is_contextual"):
+            raise InputError(f"Expected make to return a MAB, got {of_kind(self.inner)}.")
         if self.inner.is_contextual and spec.shared:
             raise InputError(
                 "Contextual bandits of mabwiser have a model for each arm and play one context for "

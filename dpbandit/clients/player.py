@@ -14,9 +14,11 @@ from dpbandit.privacy.books import Books
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.privacy.mechanism import Roll, enrolled
 from dpbandit.running.certify import certify
+from dpbandit.running.given import AnyAgent, agent_given
+from dpbandit.specs.contract import made_agent
 from dpbandit.specs.outside import Outside
 from dpbandit.specs.prior import Prior
-from dpbandit.specs.protocols import MOST_OUTSIDE, AgentConfig, Hindsight
+from dpbandit.specs.protocols import MOST_OUTSIDE, Hindsight
 
 
 class Player:
@@ -38,7 +40,7 @@ class Player:
     A new episode does not start a new agent: it goes on learning until `horizon` users are told.
 
     Args:
-        config: an agent for finitely many arms, such as `LinUCB()` or `DPUCB(epsilon=1.0)`.
+        config: an agent for finitely many arms, such as `LinUCB()` or "dp-ucb:epsilon=1".
         env: read for its two spaces only; actions have to be `Discrete`.
         horizon: users the agent may be told about, over all episodes.
         reward_range: (low, high), public bounds on every reward.
@@ -82,7 +84,7 @@ class Player:
 
     def __init__(
         self,
-        config: AgentConfig,
+        config: AnyAgent,
         env: gym.Env[Any, Any],
         *,
         horizon: int,
@@ -94,8 +96,7 @@ class Player:
         seed: int = 0,
     ) -> None:
         whole("seed", seed, 0)
-        if isinstance(config, type) or not callable(getattr(config, "make", None)):
-            raise InputError(f"Expected config={config!r} to be an agent, such as LinUCB().")
+        config = agent_given(config)
         if isinstance(config, Hindsight):
             raise InputError(
                 f"Expected an agent that learns, got {config}: there is no hindsight yet."
@@ -112,7 +113,7 @@ class Player:
         self.config, self.spec = config, self._bridge.spec
         self._roll = Roll()
         with enrolled(self._roll):
-            self._agent = config.make(self.spec, Streams([seed]).child("agent"))
+            self._agent = made_agent(config, self.spec, Streams([seed]).child("agent"))
         self._books = Books(type(config).__name__, self._agent.ledger, self._roll)
         self._left, self._watch = horizon, self._bridge.watch()
 

@@ -15,7 +15,8 @@ from inspect import signature
 from typing import Any, TypeAlias
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
+from dpbandit.base.calls import of_kind, takes
+from dpbandit.base.inputs import InputError, shown
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients.foreign import Foreign, Wrapped
 from dpbandit.offline.logs import Logged
@@ -33,8 +34,15 @@ def river_policy(make: Callable[[int], Any]) -> Foreign:
     A policy whose `pull` takes a context is shown {"x0": ..., "x1": ...}; others are shown none.
 
     Raises:
-        InputError: once made for arms that have rows of features, if the policy is contextual.
+        InputError: a policy in place of a function; once made for arms that have rows of
+            features, if the policy is contextual.
     """
+    if not callable(make):
+        raise InputError(
+            f"Expected make={shown(make)} to be a function that returns a new policy: lambda seed: "
+            f"{type(make).__name__}(..., seed=seed)."
+        )
+    takes("make", make, "seed")
     return Foreign(policy=partial(RiverPolicy, make))
 
 
@@ -43,6 +51,8 @@ class RiverPolicy(Wrapped):
 
     def __init__(self, make: Callable[[int], Any], spec: ContextualSpec, seed: int) -> None:
         self.inner, self._arms = make(seed), list(range(spec.n_actions))
+        if not hasattr(self.inner, "pull"):
+            raise InputError(f"Expected make to return a policy, got {of_kind(self.inner)}.")
         self._contextual = "context" in signature(self.inner.pull).parameters
         if self._contextual and spec.shared:
             raise InputError(

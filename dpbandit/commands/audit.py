@@ -49,7 +49,7 @@ def audit(
     ] = False,
     horizon: Horizon = 40,
     epsilon: Epsilon = 1.0,
-    delta: Delta = 1e-4,
+    delta: Delta = 1e-5,
     runs: Annotated[int, typer.Option(help="Runs of each of two worlds, >= 400.")] = 20_000,
     view: Annotated[
         str, typer.Option(help="released (white box) or actions (of everybody else).")

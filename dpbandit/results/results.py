@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from dpbandit.base.arrays import Ints
-from dpbandit.base.files import is_there, plain, write_atomically, write_csv, write_json
+from dpbandit.base.files import (
+    is_there,
+    plain,
+    text_of,
+    write_atomically,
+    write_csv,
+    write_json,
+)
 from dpbandit.base.inputs import InputError, one_of
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.results import shown
@@ -89,7 +96,7 @@ class Results:
             InputError: nothing can be read, or nothing of what the sweep asks for; pieces do not
                 belong together; the sweep's own file is damaged.
         """
-        text = os.fspath(path)
+        text = text_of("path", path)
         found = [text] if is_there(text) else glob(text, recursive=True)
         places = [Path(place) for place in found]
         files = {
@@ -268,7 +275,8 @@ class Results:
 
         frame.parquet is the tidy frame with every fact inside: `Results.load` takes it back.
         """
-        folder, names = Path(folder), Counter(run.name for run in self.runs)
+        folder = Path(text_of("folder", folder))
+        names = Counter(run.name for run in self.runs)
         document = {
             "environment": self.environment,
             "env_kwargs": dict(self.env_kwargs),
@@ -306,12 +314,14 @@ def _drawn(
     if path is not None:
         if ax is not None:
             raise InputError("Expected a path or ax, got both: a file has axes of its own.")
-        one_of("suffix of the plot", Path(path).suffix, FORMATS)
+        one_of("suffix of the plot", Path(text_of("path", path)).suffix, FORMATS)
         return write_atomically(Path(path), write)
     if ax is None:
         import matplotlib.pyplot as plt
 
         _, ax = plt.subplots(figsize=(9.5, 5.6), layout="constrained")
+    if not hasattr(ax, "plot"):
+        raise InputError(f"Expected ax={ax!r} to be Matplotlib axes, as plt.subplots() makes.")
     draw(ax)
     return ax
 

@@ -9,6 +9,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from dpbandit.base.inputs import InputError, shown
 from dpbandit.running.environments import ProblemMaker, arguments_of, problem_maker
+from dpbandit.specs.contract import checked_problem
 from dpbandit.specs.protocols import AgentConfig, Problem, Spec, check_config
 
 AnyAgent: TypeAlias = str | AgentConfig
@@ -61,6 +62,19 @@ def problem_given(
         make, name, own = problem_maker(kind), _id_of(kind), _arguments(problem)
     chosen = {} if horizon is None else {"horizon": horizon}
     return Given(name, make, arguments_of(make, {**own, **further, **chosen}))
+
+
+def problem_at_hand(
+    env: AnyProblem, horizon: int | None = None, env_kwargs: Mapping[str, Any] | None = None
+) -> Problem:
+    """A problem as it is, or one that is made, see `problem_given`."""
+    ready: Any = env
+    if isinstance(env, str | type | gym.Env | gym.vector.VectorEnv) or not hasattr(env, "step"):
+        given = problem_given(env, horizon=horizon, env_kwargs=env_kwargs)
+        return given.make(**given.arguments)
+    if horizon is not None or env_kwargs:
+        raise InputError("Expected horizon and env_kwargs with an environment, got a problem.")
+    return checked_problem(type(env).__name__, ready)
 
 
 def _unwrapped(env: Any) -> Any:

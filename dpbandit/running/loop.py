@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -15,6 +15,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Seed, Streams
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import enrolled
+from dpbandit.results.marks import checked_marks, log_marks
 from dpbandit.running.first_rounds import (
     FIRST_ROUNDS,
     check_action,
@@ -24,9 +25,10 @@ from dpbandit.running.first_rounds import (
     check_step,
     check_untouched,
 )
+from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_at_hand
 from dpbandit.specs.bounds import Bounds, Clips
 from dpbandit.specs.contract import made_agent
-from dpbandit.specs.protocols import Agent, AgentConfig, Hindsight, Problem, Step
+from dpbandit.specs.protocols import Agent, Hindsight, Problem, Step
 
 
 @dataclass(frozen=True)
@@ -44,26 +46,41 @@ class Log:
 
 
 def play(
-    problem: Problem,
-    config: AgentConfig,
-    seeds: Sequence[Seed],
+    env: AnyProblem,
+    agent: AnyAgent,
+    seeds: Sequence[Seed] = (0,),
     *,
-    marks: Ints,
+    horizon: int | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    marks: Ints | None = None,
     advance: Callable[[int], None] = lambda rounds: None,
 ) -> Log:
     """One agent, one replica for each seed, from the first round to the last mark.
 
-    `advance` is called with the rounds done since it was called last, at every mark.
+    Args:
+        env: a problem, which is played as it is, or what else `compare` takes.
+        agent: a config, or an id with settings.
+        seeds: one for each replica.
+        horizon: rounds of an environment that is made; its own by default, or 10,000.
+        env_kwargs: further arguments of an environment that is made.
+        marks: rounds that are logged, increasing; by default those of `compare`, up to the last.
+        advance: is called with the rounds done since it was called last, at every mark.
 
     Raises:
-        InputError: what an agent or a problem hands over in the first rounds has not the form that
-            the spec says, or later is no number; more than the spec's `most_outside` of the rounds
-            break its bounds; the agent calls a mechanism that its ledger does not name.
+        InputError: no environment, no agent, no seeds, no marks; what an agent or a problem hands
+            over in the first rounds has not the form that the spec says, or later is no number;
+            more than the spec's `most_outside` of the rounds break its bounds; the agent calls a
+            mechanism that its ledger does not name.
+
+    >>> play("GLMBandit", "fade:epsilon=2", range(3), horizon=40).regret.shape
+    (40, 3)
     """
+    config, problem = agent_given(agent), problem_at_hand(env, horizon, env_kwargs)
     if isinstance(config, Hindsight):
         raise InputError(f"{config} needs an answer to play: {type(config).__name__}.with_answer.")
     start = time.perf_counter()
-    streams, spec, R = Streams(seeds), problem.spec, len(seeds)
+    streams, spec = Streams(seeds), problem.spec
+    R, marks = len(streams), log_marks(spec.horizon) if marks is None else checked_marks(marks)
     problem.reset(streams.child("environment"))
     regret, reward = np.zeros((2, len(marks), R))
     total_regret, total_reward = np.zeros((2, R))
@@ -72,11 +89,11 @@ def play(
     waiting: deque[tuple[Floats, npt.NDArray[Any]]] = deque()
     bounds, delay, done = Bounds(spec, R, int(marks[-1])), spec.delay, 0
     with enrolled() as roll:
-        agent = made_agent(config, spec, streams.child("agent"))
-        books = Books(type(config).__name__, getattr(agent, "ledger", None), roll)
+        player = made_agent(config, spec, streams.child("agent"))
+        books = Books(type(config).__name__, getattr(player, "ledger", None), roll)
         for mark, until in enumerate(marks.tolist()):
             for t in range(done + 1, until + 1):
-                context, action, step = _meet(problem, agent, t, R)
+                context, action, step = _meet(problem, player, t, R)
                 bounds.see(context, step)
                 before = _count_switches(total_switches, before, action)
                 total_regret += step.regret
@@ -86,7 +103,7 @@ def play(
                     if t <= delay:
                         continue
                     context, action = waiting.popleft()
-                agent.update(context, action, step.reward if step.datum is None else step.datum)
+                player.update(context, action, step.reward if step.datum is None else step.datum)
             if not np.isfinite(total_regret).all():
                 raise InputError(
                     f"Expected finite expected rewards, got a NaN or infinity by round {t}."

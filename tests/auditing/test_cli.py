@@ -43,7 +43,7 @@ def test_one_agent_with_report_and_plot(run, tmp_path):
     report = json.loads((tmp_path / "report.json").read_text())
     assert (report["agent"], report["runs"], report["flagged"]) == ("DPUCB", 400, False)
     assert (report["environment"], report["horizon"]) == ("OJPricing", 8)
-    assert report["config"].startswith("DPUCB(epsilon=1.0, delta=0.0001, ")
+    assert report["config"].startswith("DPUCB(epsilon=1.0, delta=1e-05, ")
     assert out.count("Written to") == 2
     assert (tmp_path / "tradeoff.png").stat().st_size > 10_000
 

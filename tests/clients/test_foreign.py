@@ -107,6 +107,12 @@ def test_a_shared_policy_behind_a_wrapper_is_refused(wrap):
         def pull(self, arms):
             return 0
 
+        def act(self, context):
+            return 0
+
+        def update(self, *told):
+            pass
+
     same = Pulls([0, 1, 2], 0, False)
     with pytest.raises(InputError, match="a new object from every call of policy"):
         wrap(lambda *told: same).make(SPEC, Streams([1, 2]))
@@ -117,7 +123,11 @@ def test_a_shared_policy_behind_a_wrapper_is_refused(wrap):
 def test_one_answer_that_is_no_arm_among_good_ones_is_refused():
     """Ragged answers: no array could hold them."""
     answers = iter([0, 1, [0], 2, 0, 0])
-    config = Foreign(policy=lambda spec, seed: object(), act=lambda *asked: next(answers))
+    config = Foreign(
+        policy=lambda spec, seed: object(),
+        act=lambda *asked: next(answers),
+        update=lambda *told: None,
+    )
     agent = config.make(SPEC, Streams([1, 2]))
     assert agent.act(np.zeros((2, 2))).tolist() == [0, 1]
     with pytest.raises(InputError, match=r"In round 2: Expected an arm, .* got \[0\]"):

@@ -175,7 +175,7 @@ def test_no_user_beyond_the_horizon_and_no_agent_of_another_kind():
     with pytest.raises(InputError, match=f"horizon of {T} users is over"):
         one.update(0, 5, 1.0)
     for config in (DPUCB, 3, None):
-        with pytest.raises(InputError, match=r"config=.* to be an agent"):
+        with pytest.raises(InputError, match=r"Expected agent .* to be a config"):
             player(config, Coins())
     with pytest.raises(InputError, match="choose another agent"):
         player(Hedge(), Coins())

@@ -1,6 +1,7 @@
 """The loop: seeds, chunks, delays, baselines, and agents that must learn."""
 
 import tracemalloc
+from dataclasses import dataclass, field
 from math import sqrt
 
 import numpy as np
@@ -123,9 +124,9 @@ def test_all_agents_meet_the_same_users():
 def test_delayed_rewards_reach_the_triple_they_belong_to():
     """An agent that records what it is told sees, for every round, that round's own reward."""
 
+    @dataclass
     class Recorder:
-        def __init__(self):
-            self.told = []
+        told: list = field(default_factory=list)
 
         def make(self, spec, streams):
             self.ledger = Uniform().make(spec, streams).ledger
