@@ -8,7 +8,7 @@ import numpy as np
 from dpbandit.agents.choice.offers import item_bought, items_of
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import gaussian_target, inside, whole
+from dpbandit.base.inputs import at_least, gaussian_target, inside, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.statistics.purchases import Purchases
 from dpbandit.specs.best_sets import best_levels
@@ -31,7 +31,7 @@ class MNLCounts:
         1. public batches, each 1.3 times as long as the one before, the first of random sets
         2. at the end of one release, with noise, b_j, purchases of j, and z_j, how often nothing
            was bought while j was offered; add them to the earlier ones
-        3. v_j = b_j / z_j and a standard error, of chance and of noise
+        3. v_j = b_j / z_j and `bonus` standard errors, of chance and of noise
         4. offer the best set for v, exactly
 
     v_j is right whatever else was offered: P(j) / P(nothing) = v_j in every set that has j.
@@ -61,12 +61,15 @@ class MNLCounts:
     """rounds of random sets; if None, as many as the noise asks for, at most a tenth of T"""
     growth: float = 0.3
     """by how much each batch is longer than the one before"""
+    bonus: float = 1.0
+    """optimism, in standard errors of v"""
 
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)
         if self.first_batch is not None:
             whole("first_batch", self.first_batch, 1)
         inside("growth", self.growth, 0, 100, ends=True)
+        at_least("bonus", self.bonus, 0)
 
     def make(self, spec: Spec, streams: Streams) -> Agent:
         """A running agent; raises `InputError` for anything but assortments."""
@@ -78,6 +81,7 @@ class MNLCountsAgent:
 
     def __init__(self, config: MNLCounts, spec: AssortmentSpec, streams: Streams) -> None:
         self._spec, items = spec, spec.n_products * spec.levels
+        self._bonus = config.bonus
         self._counts = Purchases(n_items=items, at_most=spec.at_most)
         releases = FadingReleases(
             epsilon=config.epsilon,
@@ -112,5 +116,5 @@ class MNLCountsAgent:
         v = b / z
         error = np.sqrt(b + noise + v**2 * (z + noise * S)) / z
         table = self._spec.margin_table
-        hopeful = np.clip(v + error, _LEAST, _MOST).reshape(-1, *table.shape)
+        hopeful = np.clip(v + self._bonus * error, _LEAST, _MOST).reshape(-1, *table.shape)
         self._set = best_levels(hopeful, table, S)[0]

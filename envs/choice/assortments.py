@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, norms
+from dpbandit.base.arrays import Floats, Ints, norms
 from dpbandit.base.inputs import (
     MOST_DIM,
     InputError,
@@ -21,6 +21,7 @@ from dpbandit.base.inputs import (
     whole,
 )
 from dpbandit.base.random_streams import Streams
+from dpbandit.envs.choice.fixed_sets import Contest
 from dpbandit.envs.choice.logit_sales import FreeSales, ListedSales
 from dpbandit.envs.choice.problems import ChoiceProblem, Crowd
 from dpbandit.specs.choice import (
@@ -52,8 +53,9 @@ class AssortmentBandit(ChoiceProblem):
     Rewards:
         The margin of what was bought, 0 if nothing was; `info["choice"]` says what, n_products for
         nothing. The expected and the oracle reward in `info` are exact: the best set, and its
-        prices, by Dinkelbach's steps. The best fixed set is looked for among all sets; with
-        `price_range` among those at prices of a list as fine as 10,000 sets allow.
+        prices, by Dinkelbach's steps. The best fixed set is the best of all where there are at
+        most 10,000; else it is one that no exchange of a product improves for the first 500 users.
+        With `price_range` it is at prices of a list, of 5 to 100.
 
     Starting state:
         A new parameter and the first user's rows.
@@ -65,7 +67,7 @@ class AssortmentBandit(ChoiceProblem):
         * `n_products`, `at_most`, `horizon`: N, S, rounds.
         * `contexts`: `"sphere"`, rows (u_j, 1) / sqrt(2) with u_j uniform on the unit sphere, and
           utilities `signal` u_j . w + `appeal`, w a direction; `"constant"`, rows are unit vectors,
-          the same for everybody, and utilities are normal, N(`appeal`, `signal`^2).
+          the same for everybody, and utilities are normal of mean `appeal` and stddev `signal`.
         * `dim`: the length of a row of `"sphere"`, 5 if not said; else it is n_products.
         * `signal`: if not said, 3, without contexts 0.7. `appeal`: of an average product.
         * `margins`: what each product earns; if not said, equally spaced from 0.2 to 1.
@@ -118,10 +120,9 @@ class AssortmentBandit(ChoiceProblem):
                 raise InputError("Expected unit_costs only with prices or price_range.")
             margins = self._each("margins", self.margins, 0.2, 1.0)
             self.spec: AssortmentSpec | FreelyPricedSpec = AssortmentSpec(margins=margins, **facts)
-            self._products: ListedSales | FreeSales = ListedSales(self.spec, np.zeros(1))
+            self._products: ListedSales | FreeSales = ListedSales.of(self.spec, np.zeros(1))
         else:
             self._with_prices(facts)
-        self._sets = self._products.sets
 
     def _with_prices(self, facts: dict[str, Any]) -> None:
         if self.margins is not None:
@@ -141,7 +142,7 @@ class AssortmentBandit(ChoiceProblem):
         listed = PricedAssortmentSpec(prices=tuple(prices.tolist()), unit_costs=costs, **facts)
         self.spec = listed
         along = (prices - prices[0]) / (prices[-1] - prices[0]) - 0.5
-        self._products = ListedSales(listed, self.price_weight * along)
+        self._products = ListedSales.of(listed, self.price_weight * along)
 
     def _features(self) -> int:
         if self.contexts == "constant":
@@ -181,5 +182,8 @@ class AssortmentBandit(ChoiceProblem):
     def _sales(self, taste: Any, action: npt.NDArray[Any]) -> tuple[Floats, Floats]:
         return self._products.sales(taste, action)
 
-    def _worth(self, taste: Any) -> Floats:
-        return self._products.worth(taste)
+    def _contest(self, replicas: int) -> Contest:
+        return self._products.contest(replicas)
+
+    def _fixed(self, levels: Ints) -> npt.NDArray[Any]:
+        return self._products.fixed(levels)

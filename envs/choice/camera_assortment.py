@@ -11,7 +11,7 @@ from scipy.special import softmax
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.choice.logit_sales import every_set
+from dpbandit.envs.choice.fixed_sets import Contest, Enumerated, every_set
 from dpbandit.envs.choice.problems import ChoiceProblem, Crowd
 from dpbandit.envs.contextual.camera_people import CameraContext, camera, camera_people
 from dpbandit.losses.multinomial import chances
@@ -152,6 +152,9 @@ class CameraAssortment(ChoiceProblem):
         shown = (action[:, None] == self._sets).all(axis=2).argmax(axis=1)
         chance = self._buys[taste, shown]
         return chance, np.broadcast_to(self._margins, chance.shape)
+
+    def _contest(self, replicas: int) -> Contest:
+        return Enumerated(self._sets, self._worth, replicas)
 
     def _worth(self, taste: Ints) -> Floats:
         return np.asarray(self._values[taste].sum(axis=0))

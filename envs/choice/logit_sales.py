@@ -1,21 +1,22 @@
 """Who buys what under a multinomial logit: at prices of a list, one of them perhaps, or at any."""
 
-from itertools import combinations, product
-from math import comb
-
 import numpy as np
-import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError
+from dpbandit.envs.choice.fixed_sets import (
+    MOST_SETS,
+    Contest,
+    Enumerated,
+    Exchanged,
+    count_sets,
+    every_set,
+)
 from dpbandit.losses.multinomial import chances, weights
 from dpbandit.specs.best_sets import best_levels, best_prices
 from dpbandit.specs.choice import AssortmentSpec, FreelyPricedSpec
 
-MOST_SETS = 10_000
-"""Among which the best fixed one is looked for."""
-_FINEST = 100
-"""Prices of that list, at most."""
+_FINEST, _COARSEST = 100, 5
+"""Prices of the list from which the best fixed ones are taken where any may be asked."""
 _AT_ONCE = 1 << 20
 """Products of rounds and sets. Changes speed and last bits of totals, never regret."""
 
@@ -24,16 +25,24 @@ class ListedSales:
     """Utility of product j at level p is appeal_j - lost_p.
 
     Args:
-        spec: of the products.
+        margins: what sales earn, (N, P).
         lost: what each price takes of the utility, (P,); a single 0 where there are no prices.
+        at_most: S.
     """
 
-    def __init__(self, spec: AssortmentSpec, lost: Floats) -> None:
-        self._lost, self._margins, self._most = lost, spec.margin_table, spec.at_most
-        self.sets = every_set(spec.n_products, spec.at_most, spec.levels)
-        levels = np.arange(1, spec.levels + 1)
-        chosen = self.sets[:, :, None] == levels  # (n_sets, N, P)
-        self._chosen = np.ascontiguousarray(1.0 * chosen.reshape(len(self.sets), -1).T)
+    def __init__(self, margins: Floats, lost: Floats, at_most: int) -> None:
+        self._margins, self._lost, self._most = margins, lost, at_most
+        N, P = margins.shape
+        self._sets = None
+        if count_sets(N, at_most, P) <= MOST_SETS:
+            self._sets = every_set(N, at_most, P)
+            chosen = self._sets[:, :, None] == np.arange(1, P + 1)  # (n_sets, N, P)
+            self._chosen = np.ascontiguousarray(1.0 * chosen.reshape(len(self._sets), -1).T)
+
+    @classmethod
+    def of(cls, spec: AssortmentSpec, lost: Floats) -> "ListedSales":
+        """Of the products of a spec."""
+        return cls(spec.margin_table, lost, spec.at_most)
 
     def best(self, appeal: Floats) -> Floats:
         """The largest expected margin of users (..., N), (...)."""
@@ -46,9 +55,18 @@ class ListedSales:
         margin = np.take_along_axis(self._margins[None], level[..., None], axis=-1)[..., 0]
         return chance, margin
 
-    def worth(self, appeal: Floats) -> Floats:
-        """Of all `sets`, summed over n rounds (n, R, N): (R, n_sets)."""
-        total = np.zeros((appeal.shape[1], len(self.sets)))
+    def contest(self, replicas: int) -> Contest:
+        """Of fixed sets, in one episode."""
+        if self._sets is None:
+            return Exchanged(self._weights, self._margins, self._most, replicas)
+        return Enumerated(self._sets, self._worth, replicas)
+
+    def fixed(self, levels: Ints) -> Ints:
+        """Sets (R, N) of a contest as actions."""
+        return levels
+
+    def _worth(self, appeal: Floats) -> Floats:
+        total = np.zeros((appeal.shape[1], self._chosen.shape[1]))
         at_once = max(1, _AT_ONCE // total.size)
         for first in range(0, len(appeal), at_once):
             w = self._weights(appeal[first : first + at_once])
@@ -63,18 +81,19 @@ class ListedSales:
 class FreeSales:
     """Utility of product j at price p is appeal_j - slope (p - the middle of the range).
 
-    The best fixed set is looked for on a list of prices as fine as `MOST_SETS` allows.
+    The best fixed set is looked for on a list of 5 to 100 prices, as many as there may be sets.
     """
 
     def __init__(self, spec: FreelyPricedSpec, slope: float) -> None:
         self._spec, self._slope, self._middle = spec, slope, (spec.low + spec.high) / 2
         self._costs = np.array(spec.unit_costs)
-        N, S, fine = spec.n_products, spec.at_most, 2
-        while fine < _FINEST and _count(N, S, fine + 1) <= MOST_SETS:
+        N, S, fine = spec.n_products, spec.at_most, _COARSEST
+        while fine < _FINEST and count_sets(N, S, fine + 1) <= MOST_SETS:
             fine += 1
         self._list = np.linspace(spec.low, spec.high, fine)
-        levels = every_set(N, S, fine)
-        self.sets = np.where(levels > 0, self._list[np.maximum(levels - 1, 0)], 0.0)
+        self._listed = ListedSales(
+            self._list - self._costs[:, None], slope * (self._list - self._middle), S
+        )
 
     def best(self, appeal: Floats) -> Floats:
         """The largest expected margin of users (..., N), (...)."""
@@ -87,37 +106,10 @@ class FreeSales:
         w = weights(appeal - self._slope * (action - self._middle))
         return chances(w, action > 0), action - self._costs
 
-    def worth(self, appeal: Floats) -> Floats:
-        """Of all `sets`, summed over n rounds (n, R, N): (R, n_sets)."""
-        total = np.zeros((appeal.shape[1], len(self.sets)))
-        for users in appeal:
-            w, margin = self._at_sets(users)
-            total += (w * margin).sum(axis=-1) / (1 + w.sum(axis=-1))
-        return total
+    def contest(self, replicas: int) -> Contest:
+        """Of fixed sets at prices of the list, in one episode."""
+        return self._listed.contest(replicas)
 
-    def _at_sets(self, appeal: Floats) -> tuple[Floats, Floats]:
-        w = weights(appeal[:, None] - self._slope * (self.sets - self._middle))
-        return np.where(self.sets > 0, w, 0.0), self.sets - self._costs
-
-
-def every_set(n_products: int, at_most: int, levels: int = 1) -> npt.NDArray[np.int64]:
-    """All sets of 1 to S products at each of so many prices, as levels (n_sets, N)."""
-    count = _count(n_products, at_most, levels)
-    if count > MOST_SETS:
-        raise InputError(
-            f"Expected n_products={n_products}, at_most={at_most} and {levels} prices to "
-            f"leave at most {MOST_SETS} sets, for the best fixed one is looked for among all, got "
-            f"{count}."
-        )
-    found = np.zeros((count, n_products), np.int64)
-    place = 0
-    for size in range(1, at_most + 1):
-        for members in combinations(range(n_products), size):
-            for chosen in product(range(1, levels + 1), repeat=size):
-                found[place, list(members)] = chosen
-                place += 1
-    return found
-
-
-def _count(n_products: int, at_most: int, levels: int) -> int:
-    return sum(comb(n_products, k) * levels**k for k in range(1, at_most + 1))
+    def fixed(self, levels: Ints) -> Floats:
+        """Sets (R, N) of a contest as actions."""
+        return np.where(levels > 0, self._list[np.maximum(levels - 1, 0)], 0.0)

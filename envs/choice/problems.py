@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, rows
+from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.random_streams import Streams
+from dpbandit.envs.choice.fixed_sets import Contest
 from dpbandit.envs.delay import Delay
 from dpbandit.specs.choice import ChoiceSpec
 from dpbandit.specs.protocols import Step
@@ -33,13 +34,9 @@ class Crowd(NamedTuple):
 
 
 class ChoiceProblem(ABC):
-    """A `Problem` of assortments; a subclass says who comes, and what she buys.
-
-    Subclasses set `spec` and `_sets`, the sets (n_sets, N) among which the best fixed one is.
-    """
+    """A `Problem` of assortments; a subclass sets `spec`, says who comes, and what she buys."""
 
     spec: ChoiceSpec
-    _sets: npt.NDArray[Any]
 
     @abstractmethod
     def _start(self, streams: Streams) -> None: ...
@@ -52,8 +49,12 @@ class ChoiceProblem(ABC):
         """Chances of buying each product of sets (R, N), and its margins, both (R, N)."""
 
     @abstractmethod
-    def _worth(self, taste: npt.NDArray[Any]) -> Floats:
-        """Expected margins of all `_sets`, added up over users (n, R, ...): (R, n_sets)."""
+    def _contest(self, replicas: int) -> Contest:
+        """Of fixed sets, for one episode."""
+
+    def _fixed(self, levels: Ints) -> npt.NDArray[Any]:
+        """Sets (R, N) of a contest as actions."""
+        return levels
 
     def reset(self, streams: Streams) -> None:
         """Start an episode, one replica for each stream."""
@@ -61,7 +62,7 @@ class ChoiceProblem(ABC):
         self._start(streams)
         self._luck = streams.uniforms("purchases")
         self._ahead = max(1, _VALUES_AHEAD // (R * int(np.prod(self.spec.context_shape))))
-        self._totals = np.zeros((R, len(self._sets)))
+        self._sets_so_far, self._replicas = self._contest(R), R
         self._next = self._drawn = self._counted = 0
         self._late = [Delay(self.spec.delay, R) for _ in range(2)]
 
@@ -77,7 +78,7 @@ class ChoiceProblem(ABC):
 
     def step(self, action: npt.NDArray[Any]) -> Step:
         """Offer a set (R, N) to the current users and move on to the next."""
-        offered = self.spec.validate(action, len(self._totals))
+        offered = self.spec.validate(action, self._replicas)
         i = self._next
         self._next = i + 1
         chance, margin = self._sales(self._crowd.taste[i], offered)
@@ -95,14 +96,14 @@ class ChoiceProblem(ABC):
     def best_fixed(self) -> npt.NDArray[Any]:
         """The set (R, N) with the largest expected total over the rounds so far."""
         self._count()
-        return self._sets[self._totals.argmax(axis=1)]
+        return self._fixed(self._sets_so_far.best())
 
     def hindsight(self) -> float:
         """0: every user has a best set of her own."""
         return 0.0
 
     def _count(self) -> None:
-        """Add to the totals the rounds that are not in them yet."""
+        """Tell the contest of the rounds that it does not know yet."""
         if self._counted < self._next:
-            self._totals += self._worth(self._crowd.taste[self._counted : self._next])
+            self._sets_so_far.add(self._crowd.taste[self._counted : self._next])
             self._counted = self._next
