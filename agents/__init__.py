@@ -80,6 +80,7 @@ from dpbandit.agents.streams.noisy_sgd import NoisySGD as NoisySGD
 from dpbandit.agents.streams.phased_sgd import PhasedSGD as PhasedSGD
 from dpbandit.agents.streams.recursive_frank_wolfe import RecursiveFrankWolfe as RecursiveFrankWolfe
 from dpbandit.agents.streams.snowball_sgd import SnowballSGD as SnowballSGD
+from dpbandit.agents.tables import tabulate as _tabulate
 
 
 def _family(name: str) -> dict[str, _Any]:
@@ -115,3 +116,4 @@ AGENTS = {**CONTEXTUAL, **CHOICE, **CONVEX, **STOCHASTIC, **EXPERTS}
 """Of every agent its id on the command line -> its config class."""
 
 _accept(AGENTS)
+_tabulate([*AGENTS.values(), Guard, Priced])

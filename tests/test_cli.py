@@ -40,7 +40,7 @@ def run(monkeypatch, capsys):
     def command(*words, columns=200):
         monkeypatch.setattr(sys, "argv", ["dpbandit", *map(str, words)])
         monkeypatch.setenv("COLUMNS", str(columns))
-        monkeypatch.setattr("dpbandit.base.progress._PATIENCE", 1e9)  # no bar on a busy machine
+        monkeypatch.setattr("dpbandit.base.progress.PATIENCE", 1e9)  # no bar on a busy machine
         try:
             cli.main()
             code = 0

@@ -3,7 +3,6 @@
 import ast
 import inspect
 from dataclasses import MISSING, dataclass, fields
-from functools import cache
 from itertools import pairwise
 from textwrap import dedent
 from types import NoneType
@@ -25,8 +24,7 @@ class Described:
     """the docstring below the field"""
 
 
-@cache
-def described(kind: type) -> tuple[Described, ...]:
+def described(kind: Any) -> tuple[Described, ...]:
     """The fields of a dataclass that it is made from.
 
     >>> from dpbandit.specs.protocols import PriceSpec

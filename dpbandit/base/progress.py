@@ -5,7 +5,8 @@ import time
 from types import TracebackType
 from typing import Any
 
-_PATIENCE = 2.0
+PATIENCE = 2.0
+"""Seconds before there is a bar."""
 
 
 class Progress:
@@ -40,13 +41,13 @@ class Progress:
     def advance(self, rounds: int) -> None:
         """`rounds` more rounds are done."""
         self._done += rounds * self._rate
-        if self._bar is None and self._shown and time.perf_counter() - self._start > _PATIENCE:
-            self._bar = _bar(self._total)
+        if self._bar is None and self._shown and time.perf_counter() - self._start > PATIENCE:
+            self._bar = started_bar(self._total)
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=self._done, description=self._name)
 
 
-def _bar(total: int) -> Any:
+def started_bar(total: int) -> Any:
     """A visible bar; Rich is slow to import, and most runs end before they need one."""
     from rich import progress
     from rich.console import Console

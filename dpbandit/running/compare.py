@@ -9,6 +9,7 @@ import numpy as np
 from dpbandit.base.inputs import MOST_JOBS, MOST_REPLICAS, MOST_ROUNDS, named, whole
 from dpbandit.base.progress import Progress
 from dpbandit.base.provenance import provenance
+from dpbandit.base.workers import Board, Note
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.results.marks import log_marks
 from dpbandit.results.results import Results
@@ -48,7 +49,7 @@ def compare(
         seed: from 0 to 2^32 - 1.
         env_kwargs: further arguments of the environment.
         jobs: processes, 1 to 1,024, which share the replicas; no number depends on how many.
-        progress: show a bar once it takes longer than two seconds.
+        progress: show a bar once it takes longer than two seconds, with jobs one for each.
 
     Raises:
         InputError: an unknown id or argument, a number out of range, what is no config, an agent
@@ -70,11 +71,14 @@ def compare(
     certificates = {n: certify(config, spec, accountants=False) for n, config in configs.items()}
     size = min(replicas_at_once(spec), ceil(replicas / jobs))
     blocks = consecutive(range(replicas), size)
-    with Progress(len(configs) * replicas * spec.horizon, shown=progress) as bar:
-        if jobs == 1:
+    rounds = len(configs) * spec.horizon
+    if jobs == 1:
+        with Progress(rounds * replicas, shown=progress) as bar:
             met = [_meet(given, configs, seed, block, bar) for block in blocks]
-        else:
-            met = _meet_in_processes(given, configs, seed, blocks, bar, jobs)
+    else:
+        parts = {_called(block): rounds * (block[1] - block[0]) for block in blocks}
+        with Board(parts, shown=progress) as board:
+            met = _meet_in_processes(given, configs, seed, blocks, board, jobs)
     setup = Setup(
         environment=given.name,
         env_kwargs=given.arguments,
@@ -96,7 +100,7 @@ def _meet(
     configs: Mapping[str, AgentConfig],
     seed: int,
     block: tuple[int, int],
-    bar: Progress,
+    bar: Progress | Note,
 ) -> dict[str, Log]:
     """All agents on the users of some replicas; oracles last, who are told what was best."""
     logs: dict[str, Log] = {}
@@ -116,30 +120,37 @@ def _meet_in_processes(
     configs: Mapping[str, AgentConfig],
     seed: int,
     blocks: Sequence[tuple[int, int]],
-    bar: Progress,
+    board: Board,
     jobs: int,
 ) -> list[dict[str, Log]]:
-    """As `_meet`, of several blocks at once: the bar moves when one is done."""
+    """As `_meet`, of several blocks at once, whose workers say on the board how far they are."""
     from joblib import Parallel, delayed  # not before: slow to import
 
-    bar.working_on(f"{jobs} jobs", rate=len(configs) * given.arguments["horizon"])
     met = []
     parallel = Parallel(n_jobs=jobs, return_as="generator", batch_size=1)
-    tasks = (delayed(_meet_alone)(given, configs, seed, block) for block in blocks)
-    for (first, last), logs in zip(blocks, parallel(tasks), strict=True):
+    parts = [_called(block) for block in blocks]
+    tasks = (
+        delayed(_meet_alone)(given, configs, seed, block, board.note(part))
+        for part, block in zip(parts, blocks, strict=True)
+    )
+    for part, logs in zip(parts, parallel(tasks), strict=True):
         met.append(logs)
-        bar.advance(last - first)
+        board.finish(part)
     return met
 
 
+def _called(block: tuple[int, int]) -> str:
+    return f"replicas {block[0]} to {block[1] - 1}"
+
+
 def _meet_alone(
-    given: Given, configs: Mapping[str, AgentConfig], seed: int, block: tuple[int, int]
+    given: Given, configs: Mapping[str, AgentConfig], seed: int, block: tuple[int, int], note: Note
 ) -> dict[str, Log]:
-    """One block in a process: one thread, which is the fastest, and nobody to tell."""
+    """One block in a process, of one thread, which is the fastest."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        return _meet(given, configs, seed, block, Progress(0, shown=False))
+        return _meet(given, configs, seed, block, note)
 
 
 def as_run(

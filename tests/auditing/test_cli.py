@@ -17,7 +17,7 @@ def run(monkeypatch, capsys):
     def command(*words):
         monkeypatch.setattr(sys, "argv", ["dpbandit", *map(str, words)])
         monkeypatch.setenv("COLUMNS", "200")
-        monkeypatch.setattr("dpbandit.base.progress._PATIENCE", 1e9)  # no bar on a busy machine
+        monkeypatch.setattr("dpbandit.base.progress.PATIENCE", 1e9)  # no bar on a busy machine
         try:
             cli.main()
             code = 0

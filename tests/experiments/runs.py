@@ -47,7 +47,7 @@ def quick(command, sizes, folder, replicas):
     """What a study, the module `command`, prints with `--quick` on `sizes`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "QUICK", sizes)
-        patch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
+        patch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
         done = run_command(command.main, "--quick", "--out", folder, "--replicas", replicas)
     assert done.exit_code == 0, done.output
     return done.output

@@ -65,7 +65,7 @@ def test_lines_promise_what_the_paper_does(horizon):
 
 def test_quick_runs_write_everything_and_the_second_does_no_work(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "QUICK", {"horizon": 300})
-    monkeypatch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
+    monkeypatch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
     words = ["--quick", "--out", tmp_path, "--replicas", 3]
     done = run_command(command.main, *words)
     assert done.exit_code == 0, done.output

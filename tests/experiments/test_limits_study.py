@@ -13,7 +13,7 @@ def test_the_command_writes_everything_and_the_second_does_no_work(tmp_path, mon
     a second run plays nothing."""
     sizes = Sizes(horizon=60, noises=(0.5,), epsilons=(1.0, 10.0), replicas=2)
     monkeypatch.setattr(command, "QUICK", sizes)
-    monkeypatch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
+    monkeypatch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
     words = ["--quick", "--out", tmp_path]
     done = run_command(command.main, *words)
     assert done.exit_code == 0, done.output

@@ -94,7 +94,7 @@ def test_the_command(tmp_path, monkeypatch):
     """As documented: agents that do not fit are left out and named, figures are drawn, `--replicas`
     reaches the plan, a second run does no work, and standard errors need two replicas."""
     monkeypatch.setattr(command, "QUICK", {"horizons": [50], "epsilons": [1.0, inf]})
-    monkeypatch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
+    monkeypatch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
     words = ["--quick", "--out", tmp_path, "--replicas", 3]
     with pytest.warns(UserWarning, match="Left out where they do not fit: .*demand on Recommend"):
         done = run_command(command.main, *words)

@@ -269,7 +269,7 @@ def quick(folder):
         patch.setattr(readings, "_BATCH_SCALES", (0.1,))
         patch.setattr(readings, "_FRANK_WOLFE_SCALES", {1.5: (0.4, 1.0)})
         patch.setattr(readings, "_MORE_SCALES", (0.4, 1.0))
-        patch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
+        patch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
         patch.setenv("COLUMNS", "300")
         done = run_command(command.main, "--quick", "--out", folder)
     assert done.exit_code == 0, done.output
@@ -352,7 +352,7 @@ def run(monkeypatch, capsys):
     def words_of(*words):
         monkeypatch.setattr("sys.argv", ["dpbandit", *map(str, words)])
         monkeypatch.setenv("COLUMNS", "300")
-        monkeypatch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
+        monkeypatch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
         try:
             cli.main()
             code = 0

@@ -31,7 +31,7 @@ def count(built, tmp_path, monkeypatch):
     """Run lines, each in a folder of its own: faults, how often of which kind; and exit codes."""
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr("dpbandit.commands.lab.find_spec", lambda name: None)  # no JupyterLab
-    monkeypatch.setattr("dpbandit.base.progress._PATIENCE", 1e9)
+    monkeypatch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
     monkeypatch.chdir(tmp_path)
 
     def counted(lines, **how):

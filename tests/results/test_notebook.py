@@ -7,7 +7,9 @@ import pytest
 from matplotlib import pyplot as plt
 
 from dpbandit import InputError, Results
+from dpbandit.agents import FADE, Guard
 from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.accounting.spends import GaussianSpend
 from tests.experiments.runs import made_up
 
 RESULTS = Results(
@@ -75,6 +77,34 @@ def test_certificates_are_short():
     proof = RESULTS.runs[1].certificate
     assert repr(proof).startswith("Certificate(epsilon 2.5 at delta 1e-05, claimed 1, EXCEEDS")
     assert ["claimed", "epsilon 1 at delta 1e-05"] in cells(proof._repr_html_())
+
+
+def test_ledgers_name_their_mechanisms():
+    """Golden: 0.3 and 0.4 are 0.5 together; of thousands the first few are named."""
+    ledger = Ledger((GaussianSpend(0.3, "a <b>"), GaussianSpend(0.4, "c")))
+    rows = cells(ledger._repr_html_())
+    assert rows[1] == ["a <b>", "-", "0.045", "0.3"]
+    assert rows[-1] == ["all", "-", "0.125", "0.5"]
+    assert repr(ledger).startswith("Ledger('a <b>', 'c': joint DP under continual observation")
+    assert repr(Ledger()).startswith("Ledger(nothing: ")
+    many = Ledger(tuple(GaussianSpend(0.1, f"sum {n}") for n in range(5_000)))
+    assert len(repr(many)) < 300
+    assert len(cells(many._repr_html_())) == 23
+    assert cells(many._repr_html_())[-2] == ["and 4980 more"]
+
+
+def test_configs_are_tables_of_their_settings():
+    rows = cells(FADE(epsilon=2.0, fade=0.7)._repr_html_())
+    assert rows[0] == ["setting", "value, * not the default", "what it is"]
+    assert rows[1] == ["epsilon", "2.0 *", "target, > 0; inf plays without privacy"]
+    assert [
+        "anytime",
+        "false",
+        "play without the horizon; no default depends on it, and rounds beyond it are played on",
+    ] in rows
+    assert sum("*" in row[1] for row in rows[1:]) == 1
+    assert eval(repr(FADE(epsilon=2.0))) == FADE(epsilon=2.0)
+    assert "Guard: Any private agent" in Guard(FADE())._repr_html_()
 
 
 @pytest.mark.parametrize("what", ["plot", "frontier"])

@@ -155,7 +155,7 @@ def test_planning_certifies_nothing_and_playing_once(monkeypatch):
 
 
 def test_a_long_plan_shows_a_bar(monkeypatch, capsys):
-    monkeypatch.setattr("dpbandit.base.progress._PATIENCE", -1.0)
+    monkeypatch.setattr("dpbandit.base.progress.PATIENCE", -1.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     plan(Sweep.of(TINY), progress=True)
     assert "planning" in capsys.readouterr().err

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from dpbandit.base.html import html_table
 from dpbandit.base.inputs import InputError, whole
 from dpbandit.privacy.accounting import gdp, zcdp
 from dpbandit.privacy.accounting.composition import Composition
@@ -18,11 +19,13 @@ NO_PRIVACY = "none: exact data reaches later actions"
 
 LEAST = 5e-324
 """The smallest double above 0."""
+_SHOWN, _ROWS = 3, 20
+"""Mechanisms that a line names, and that a table has; an agent may have thousands"""
 _DENSE = 50.0
 """From this mu on (epsilon beyond 1,000) a grid of losses is not worth its memory; GDP is exact."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ledger:
     """The spends of one agent, composed, and the notion of privacy they are stated in.
 
@@ -55,6 +58,19 @@ class Ledger:
                     f"Expected window={self.window} of the ledger to be at most {lasts(spend)}, "
                     f"as long as this lasts: {spend.note}."
                 )
+
+    def __repr__(self) -> str:
+        notes = [spend.note for spend in self.spends[:_SHOWN]]
+        more = [f"and {len(self.spends) - _SHOWN} more"] if len(self.spends) > _SHOWN else []
+        return f"Ledger({', '.join([*map(repr, notes), *more]) or 'nothing'}: {self.notion})"
+
+    def _repr_html_(self) -> str:
+        head = ("mechanism", "pure epsilon", "rho (zCDP)", "mu (GDP)")
+        rows = [(s.note, *map(_number, (s.pure, s.rho, s.mu))) for s in self.spends[:_ROWS]]
+        more = len(self.spends) - len(rows)
+        rows += [(f"and {more} more", "", "", "")] if more else []
+        rows.append(("all", *map(_number, (self.pure, self.rho, self.mu))))
+        return html_table(head, rows, self.notion)
 
     @property
     def notion(self) -> str:
@@ -152,6 +168,10 @@ def _by_dp_accounting(mu: float, delta: float) -> dict[str, float]:
         )
         epsilon = float(curve.get_epsilon_for_delta(delta))
     return {"PLD": epsilon} if epsilon < inf else {}
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None or value == inf else f"{value:.4g}"
 
 
 def no_data() -> Ledger:

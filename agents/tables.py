@@ -1,0 +1,27 @@
+"""Configs as a notebook shows them: every setting, its value, and what it is."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from dpbandit.base.described import described, first_line
+from dpbandit.base.html import html_table
+from dpbandit.base.inputs import shown
+
+
+def tabulate(kinds: Iterable[Any]) -> None:
+    """Let these classes of configs be tables in a notebook; in text they stay what makes them."""
+    for kind in kinds:
+        kind._repr_html_ = _as_html
+
+
+def _as_html(config: Any) -> str:
+    """A row for each setting, a * where it is not the default."""
+    rows = []
+    for one in described(type(config)):
+        value = getattr(config, one.name)
+        plain = {True: "true", False: "false", None: "none"}
+        written = plain[value] if value is None or isinstance(value, bool) else shown(value)
+        usual = written.strip("'\"") == one.default
+        rows.append((one.name, written + ("" if usual else " *"), one.text))
+    head = ("setting", "value, * not the default", "what it is")
+    return html_table(head, rows, f"{type(config).__name__}: {first_line(type(config))}")
