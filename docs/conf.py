@@ -19,7 +19,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "algorithms",
-    "array_types",
+    "signatures",
     "contents",
     "elsewhere",
     "mathml",

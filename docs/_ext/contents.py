@@ -1,6 +1,14 @@
-"""Above all that a package shows, a list of it: name and first line.
+"""Above what a page of the API shows, a table of it: name and first line.
 
 Sphinx's own contents list every member of every class in the navigation of every page.
+
+a line of reStructuredText          what becomes of it
+.. automodule:: M, and below it
+   :imported-members:               as it is, below a table of all that M shows
+.. automodule:: M                   as it is
+.. modules::                        a table of the modules without `:imported-members:` on this page
+.. families:: FOLDER [FOLDER ...]   the agents of these folders: a table, and one by one
+.. names:: PACKAGE                  a table of what a package hands on, and where that is shown
 """
 
 import inspect
@@ -8,7 +16,14 @@ import re
 from importlib import import_module
 from typing import Any
 
+from dpbandit import agents
+
+_MODULE = re.compile(r"^\.\. automodule:: (\S+)\n(?!   :imported-members:)", re.MULTILINE)
 _PACKAGE = re.compile(r"^\.\. automodule:: (\S+)\n   :imported-members:\n", re.MULTILINE)
+_FAMILIES = re.compile(r"^\.\. families:: (.+)\n", re.MULTILINE)
+_NAMES = re.compile(r"^\.\. names:: (\S+)\n", re.MULTILINE)
+_IDS = {config: name for name, config in agents.AGENTS.items()}
+_TABLE = ".. list-table::\n   :widths: auto\n   :class: overview\n\n"
 
 
 def setup(app: Any) -> dict[str, bool]:
@@ -18,14 +33,58 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def _read(app: Any, docname: str, source: list[str]) -> None:
-    source[0] = _PACKAGE.sub(_listed, source[0])
+    for line, written in ((_PACKAGE, _package), (_FAMILIES, _families), (_NAMES, _names)):
+        source[0] = line.sub(written, source[0])
+    if ".. modules::\n" in source[0]:
+        names = _MODULE.findall(source[0])
+        rows = [(f":py:mod:`{_short(name)} <{name}>`", import_module(name)) for name in names]
+        source[0] = source[0].replace(".. modules::\n", _table(rows))
 
 
-def _listed(found: re.Match[str]) -> str:
-    package, lines = import_module(found[1]), ""
-    for name in getattr(package, "__all__", [n for n in vars(package) if n[0] != "_"]):
-        thing = getattr(package, name)
-        if inspect.isclass(thing) or inspect.isfunction(thing):
-            first = (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ")
-            lines += f"* :py:obj:`~{found[1]}.{name}`: {first.removesuffix('::')}\n"
-    return f"{lines}\n{found[0]}"
+def _package(found: re.Match[str]) -> str:
+    package = import_module(found[1])
+    public = getattr(package, "__all__", [name for name in vars(package) if name[0] != "_"])
+    things = {name: getattr(package, name) for name in public}
+    rows = [(f":py:obj:`~{found[1]}.{name}`", thing) for name, thing in things.items()]
+    return _table([row for row in rows if _documented(row[1])]) + found[0]
+
+
+def _families(found: re.Match[str]) -> str:
+    folders = tuple(f"dpbandit.agents.{folder}" for folder in found[1].split())
+    members = {n: c for n, c in vars(agents).items() if inspect.isclass(c) and n[0] != "_"}
+    mine = {n: c for n, c in members.items() if c.__module__.startswith(folders)}
+    rows = [(_with_id(f":py:obj:`~dpbandit.agents.{n}`", c), c) for n, c in mine.items()]
+    return _table(rows) + "".join(f".. autoclass:: dpbandit.agents.{name}\n" for name in mine)
+
+
+def _names(found: re.Match[str]) -> str:
+    package = import_module(found[1])
+    things = {name: getattr(package, name) for name in dir(package) if name[0] != "_"}
+    mine = {n: t for n, t in things.items() if getattr(t, "__module__", "").startswith(found[1])}
+    rows = [(f":py:obj:`{n} <{t.__module__}.{n}>`", t) for n, t in mine.items()]
+    return _table(rows)
+
+
+def _table(rows: list[tuple[str, Any]]) -> str:
+    return _TABLE + "".join(_row(name, _first_line(thing)) for name, thing in rows) + "\n"
+
+
+def _row(name: str, text: str) -> str:
+    return f"   * - {name}\n     - {text}\n"
+
+
+def _first_line(thing: Any) -> str:
+    text = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+    return f"{text.removesuffix('::').removesuffix(':')}"
+
+
+def _with_id(link: str, config: type) -> str:
+    return f"{link}, ``{_IDS[config]}``" if config in _IDS else link
+
+
+def _short(module: str) -> str:
+    return module.removeprefix("dpbandit.").removeprefix("privacy.")
+
+
+def _documented(thing: Any) -> bool:
+    return inspect.isclass(thing) or inspect.isfunction(thing)

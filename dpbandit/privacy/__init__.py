@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from dpbandit.privacy.accounting.spends import GaussianSpend as GaussianSpend
     from dpbandit.privacy.accounting.spends import Parallel as Parallel
     from dpbandit.privacy.certificate import Certificate as Certificate
-    from dpbandit.privacy.certificate import certificate as certificate
     from dpbandit.privacy.choices.hard_thresholding import (
         NoisyHardThresholding as NoisyHardThresholding,
     )
@@ -62,7 +61,7 @@ _HOMES = {
     "accounting.ledger": "Ledger ledger_of no_data no_privacy",
     "accounting.pure": "BoundedRangeSpend PureSpend",
     "accounting.spends": "GaussianSpend Parallel",
-    "certificate": "Certificate certificate",
+    "certificate": "Certificate",
     "choices.hard_thresholding": "NoisyHardThresholding",
     "choices.noisy_vertex": "NoisyVertex",
     "choices.selection": "OneShotTopK",
