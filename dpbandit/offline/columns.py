@@ -25,9 +25,9 @@ class Features(NamedTuple):
     """Columns by public bounds, and nothing else."""
 
     rows: Floats
-    """(n, d): ranges on [-1, 1], clipped; levels one-hot, 0 or 1, against the first"""
+    """(n, d), ranges on [-1, 1], clipped; levels one-hot, 0 or 1, against the first"""
     names: tuple[str, ...]
-    """of its columns, (d,): "age", "shop=B" """
+    """of its columns, (d,), such as "age" and "shop=B" """
     outside: dict[str, int]
     """rows that lie outside, by column; levels have none"""
     any_outside: int
