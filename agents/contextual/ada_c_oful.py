@@ -54,7 +54,7 @@ class AdaCOFUL(EpochSettings):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
     alpha: float | None = None
     """width in half ranges of the reward, 0 is greedy; if None, 1, "paper" 0.3"""
 

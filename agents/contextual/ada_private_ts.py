@@ -55,7 +55,7 @@ class AdaPrivateTS(EpochSettings):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
     scale: float = 0.1
     """v, the width of the posterior in half ranges of the reward"""
 

@@ -82,7 +82,7 @@ class DPHDBChoices(FrankWolfeSettings):
     delta: float = 1e-5
     """target, in (0, 1); 0 is possible if certified"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
     selection: Literal["gumbel", "laplace"] | None = None
     """law of the noise on the scores"""
     profile: Profile | None = None

@@ -94,7 +94,7 @@ class FLIPHAT:
     delta: float = 1e-5
     """target, in (0, 1)"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
     sparsity: int = 5
     """s, coordinates of each arm's parameter that are kept; all where there are fewer"""
     iterations: int | None = None

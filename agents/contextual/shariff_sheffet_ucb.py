@@ -65,11 +65,11 @@ class ShariffSheffetUCB(BatchedSettings):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
     noise: Literal["gaussian", "wishart"] = "gaussian"
     """its law"""
     arms: Literal["disjoint", "joint"] | None = None
-    """one model for each arm, or one of all in a row; None: "joint" if as printed"""
+    """one model for each arm, or one of all in a row; None is "joint" if as printed"""
     alpha: Alpha | None = None
     """width in ranges of the reward (2 sigma), 0 is greedy, or "theory" """
     regularization: float = 1.0

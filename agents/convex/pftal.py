@@ -97,7 +97,7 @@ class PFTAL:
     noise: NoiseLaw = "k-norm"
     """one of "k-norm" (also called "gamma"), "laplace" and "gaussian" noise"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
     anytime: bool = False
     """a hybrid tree in place of the tree; the same privacy at every horizon, some more noise"""
     curvature: float | None = None

@@ -78,7 +78,7 @@ class PrivateBandit(BatchSettings):
     noise: Literal["gaussian", "laplace", "k-norm", "local"] = "gaussian"
     """its law"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -87,7 +87,7 @@ class WDPCOCOL:
     parameters: Literal["certified", "paper"] | None = None
     """of the steps; if None, as the calibration"""
     step: Literal["fixed", "line-search"] = "fixed"
-    """length of a step: as proved, or to the least of the model"""
+    """length of a step, as proved or to the least of the model"""
     geometry: float | None = None
     """mu of a polytope, see `local_oracles`; as c in the printed rho, 1 if None"""
     failure: float = 0.05

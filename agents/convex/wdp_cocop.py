@@ -91,7 +91,7 @@ class WDPCOCOP:
     mode: Mode | None = None
     """"lazy" trees or, as in the paper, "exact" ones; if None, as the calibration"""
     calibration: Calibration = "certified"
-    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
     update: Literal["corrected", "printed"] = "corrected"
     """as corrected here, or as printed"""
     curvature: float | None = None

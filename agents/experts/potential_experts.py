@@ -82,7 +82,7 @@ class PotentialExperts:
     epsilon: float = 1.0
     """target, > 0, finite"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
     threshold_units: Literal["corrected", "literal"] = "corrected"
     """whether the threshold 2 alpha is in units of log phi or, as printed, of the query"""
     alpha: float = 1.0

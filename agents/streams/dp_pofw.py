@@ -93,7 +93,7 @@ class DPPOFW(FrankWolfeStream):
     delta: float = 1e-5
     """target, in (0, 1); 0 is possible if certified"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
     noise: SelectionNoise | None = None
     """its law"""
     profile: Profile | None = None

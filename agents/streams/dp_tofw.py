@@ -109,7 +109,7 @@ class DPTOFW(FrankWolfeStream):
     delta: float = 1e-5
     """target, in (0, 1)"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
     noise: Literal["gaussian", "generalised-gaussian"] | None = None
     """its law"""
     prefix_sums: Literal["tree", "blt", "square-root"] | None = None

@@ -77,7 +77,7 @@ class LocalMD:
     delta: float = 1e-5
     """target, in (0, 1)"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
     scale: float | None = None
     """of eta; if None, the paper's 1, and 16 if certified, so that phase 1 steps by eta"""
 

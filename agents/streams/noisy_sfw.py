@@ -103,7 +103,7 @@ class NoisySFW:
     delta: float = 1e-5
     """target, in (0, 1)"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
     scale: float | None = None
     """of eta; if None, the paper's 1, which is too long a step, and 0.1 if certified"""
     clip: float | None = None

@@ -79,7 +79,7 @@ class NoisySGD:
     delta: float = 1e-5
     """target, in (0, 1)"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified": noise for the claim; "paper": as printed, whatever that buys"""
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
     steps: int | Literal["auto", "paper"] | None = None
     """m; auto is min(10 n, n^2), paper n^2, None what the calibration says"""
     scale: float = 1.0
