@@ -57,6 +57,7 @@ ENVIRONMENTS = {
     "dpbandit/OJPricing-v0": "dpbandit.envs:OJPricing",
     "dpbandit/OJContinuousPricing-v0": "dpbandit.envs:OJContinuousPricing",
     "dpbandit/OnlineConvex-v0": "dpbandit.envs:OnlineConvex",
+    "dpbandit/PricingFromLog-v0": "dpbandit.envs:PricingFromLog",
     "dpbandit/RatingsBandit-v0": "dpbandit.envs:RatingsBandit",
     "dpbandit/Recommendation-v0": "dpbandit.envs:Recommendation",
     "dpbandit/StreamingRegression-v0": "dpbandit.envs:StreamingRegression",

@@ -8,6 +8,7 @@ from dpbandit.envs.contextual.classification import ClassificationBandit
 from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.envs.contextual.lock_in import Minority, TwoArms, TwoPhase
 from dpbandit.envs.contextual.orange_juice import OJContinuousPricing, OJPricing
+from dpbandit.envs.contextual.pricing_from_log import PricingFromLog
 from dpbandit.envs.contextual.ratings import RatingsBandit
 from dpbandit.envs.contextual.recommendation import Recommendation
 from dpbandit.envs.convex.online_losses import ConvexBandit, OnlineConvex
@@ -30,6 +31,7 @@ __all__ = [
     "OJContinuousPricing",
     "OJPricing",
     "OnlineConvex",
+    "PricingFromLog",
     "RatingsBandit",
     "Recommendation",
     "StreamingRegression",

@@ -17,7 +17,7 @@ from dpbandit.results.runs import AgentRun, Setup, describe
 from dpbandit.running.baselines import with_baselines
 from dpbandit.running.blocks import consecutive, replicas_at_once
 from dpbandit.running.certify import certify
-from dpbandit.running.environments import problem_label
+from dpbandit.running.environments import as_words
 from dpbandit.running.given import AnyAgents, AnyProblem, Given, agents_given, problem_given
 from dpbandit.running.loop import Log, play
 from dpbandit.specs.protocols import AgentConfig, Hindsight
@@ -81,11 +81,11 @@ def compare(
             met = _meet_in_processes(given, configs, seed, blocks, board, jobs)
     setup = Setup(
         environment=given.name,
-        env_kwargs=given.arguments,
+        env_kwargs={name: as_words(value) for name, value in given.arguments.items()},
         horizon=spec.horizon,
         seed=seed,
         reward_unit=spec.reward_unit,
-        problem=problem_label(given.name, given.arguments),
+        problem=given.label,
     )
     return Results(
         tuple(

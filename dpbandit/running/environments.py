@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import gymnasium as gym
@@ -11,6 +12,7 @@ from dpbandit.base.calls import imported
 from dpbandit.base.checked import with_floats
 from dpbandit.base.inputs import InputError, one_of, shown
 from dpbandit.envs.adapters import make_problem
+from dpbandit.running.environment_files import is_file, read_environment
 from dpbandit.specs.protocols import Problem
 
 ProblemMaker: TypeAlias = Callable[..., Problem]
@@ -19,6 +21,8 @@ ProblemMaker: TypeAlias = Callable[..., Problem]
 
 def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
     """What makes the problem behind an id, or of a class; "dpbandit/" and "-v0" may be left out.
+
+    A file that ends in .toml holds an id, and arguments.
 
     Raises:
         InputError: an unknown id, a module that cannot be imported, an environment of somebody
@@ -32,6 +36,9 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
                 + (" A log is read by dpbandit.clients.read_log." if table else "")
             )
         return partial(make_problem, problem=env)
+    if is_file(env):
+        told = read_environment(env)
+        return partial(problem_maker(told.id), **told.arguments)
     known = environment_id(env)
     name = known.rpartition(":")[2]
     if name not in gym.registry:  # MODULE:CLASS
@@ -40,19 +47,27 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
 
 
 def arguments_of(make: ProblemMaker, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments for what `problem_maker` made; as settings of agents, 1 and 1.0 are the same."""
-    problem = make.keywords["problem"] if isinstance(make, partial) else make
-    return with_floats(load_env_creator(problem) if isinstance(problem, str) else problem, given)
+    """Arguments for what `problem_maker` made, those that it has itself among them.
+
+    As settings of agents, 1 and 1.0 are the same.
+    """
+    own = dict(make.keywords) if isinstance(make, partial) else {"problem": make}
+    problem = own.pop("problem")
+    every = {**own, **given}
+    return with_floats(load_env_creator(problem) if isinstance(problem, str) else problem, every)
 
 
 def environment_id(env: str) -> str:
     """The whole id: "OJPricing" is "dpbandit/OJPricing-v0".
 
-    MODULE:ID imports MODULE first, MODULE:CLASS is a class of problems there.
+    MODULE:ID imports MODULE first, MODULE:CLASS is a class of problems there; of a file it is the
+    id in it.
 
     Raises:
         InputError: as `problem_maker`.
     """
+    if is_file(env):
+        return environment_id(read_environment(env).id)
     module, colon, name = env.rpartition(":")
     own = imported(module, f"environment {env!r}") if module or colon else None
     ids = [i for i, entry in gym.registry.items() if "problem" in entry.kwargs]
@@ -92,19 +107,44 @@ def _refuse_agent(name: str) -> None:
 
 
 def environment_label(environment: str) -> str:
-    """An id without ornament.
+    """An id without ornament; a file by its name.
 
-    >>> environment_label("dpbandit/OJPricing-v0")
-    'OJPricing'
+    >>> environment_label("dpbandit/OJPricing-v0"), environment_label("here/shop.toml")
+    ('OJPricing', 'shop')
     """
+    if is_file(environment):
+        return Path(environment).stem
     return environment.removeprefix("dpbandit/").removesuffix("-v0")
 
 
 def problem_label(environment: str, env_kwargs: Mapping[str, Any]) -> str:
     """What to call a problem: its id without ornament, and its arguments but for the horizon.
 
+    Tables, and what a file says itself, are left out.
+
     >>> problem_label("dpbandit/GLMBandit-v0", {"dim": 5, "horizon": 10})
     'GLMBandit dim=5'
     """
-    given = [f"{key}={value}" for key, value in env_kwargs.items() if key != "horizon"]
+    own = read_environment(environment).arguments if is_file(environment) else {}
+    given = [
+        f"{key}={value}"
+        for key, value in env_kwargs.items()
+        if key != "horizon" and not (is_table(value) or (key in own and own[key] == value))
+    ]
     return " ".join([environment_label(environment), *given])
+
+
+def is_table(value: Any) -> bool:
+    """Whether an argument is an array, a frame or a mapping of columns: too long for a line."""
+    return hasattr(value, "shape") or isinstance(value, Mapping)
+
+
+def as_words(value: Any) -> Any:
+    """An argument as results keep it: of arrays and frames their size and a hash."""
+    if isinstance(value, Mapping):
+        return {key: as_words(item) for key, item in value.items()}
+    if hasattr(value, "shape"):
+        from joblib import hash as digest  # not before: slow to import
+
+        return f"{type(value).__name__} {tuple(value.shape)} {digest(value)}"
+    return value

@@ -2,13 +2,21 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from types import NoneType
 from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium as gym
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from dpbandit.base.inputs import InputError, shown
-from dpbandit.running.environments import ProblemMaker, arguments_of, problem_maker
+from dpbandit.running.environment_files import is_file
+from dpbandit.running.environments import (
+    ProblemMaker,
+    arguments_of,
+    environment_id,
+    problem_label,
+    problem_maker,
+)
 from dpbandit.specs.contract import checked_problem
 from dpbandit.specs.protocols import AgentConfig, Problem, Spec, check_config
 
@@ -19,7 +27,7 @@ AnyAgents: TypeAlias = AnyAgent | Iterable[AnyAgent] | Mapping[str, AnyAgent]
 AnyProblem: TypeAlias = str | ProblemMaker | Problem | gym.Env[Any, Any] | gym.vector.VectorEnv
 """An id, a class or function that makes problems, a problem, or a Gymnasium environment of ours."""
 
-_PLAIN = (bool, int, float, str)
+_PLAIN = (bool, int, float, str, NoneType)
 """Kinds of arguments that are left out where they are the default"""
 _HORIZON = 10_000
 """Of what does not say its own"""
@@ -33,6 +41,8 @@ class Given(NamedTuple):
     make: ProblemMaker
     arguments: dict[str, Any]
     """`horizon` among them"""
+    label: str
+    """for titles"""
 
 
 def problem_given(
@@ -61,7 +71,9 @@ def problem_given(
         kind = type(problem)
         make, name, own = problem_maker(kind), _id_of(kind), _arguments(problem)
     chosen = {} if horizon is None else {"horizon": horizon}
-    return Given(name, make, arguments_of(make, {**own, **further, **chosen}))
+    arguments = arguments_of(make, {**own, **further, **chosen})
+    label = problem_label(name, arguments)
+    return Given(environment_id(name) if is_file(name) else name, make, arguments, label)
 
 
 def problem_at_hand(

@@ -102,7 +102,7 @@ def setup_of(
         InputError: an unknown id or argument, or a wrong value.
     """
     known = environment_id(environment)
-    make = problem_maker(known)
+    make = problem_maker(environment)
     given = arguments_of(make, {**arguments, "horizon": horizon})
     return Setup(
         environment=known,
@@ -110,7 +110,7 @@ def setup_of(
         horizon=horizon,
         seed=seed,
         reward_unit=make(**given).spec.reward_unit,
-        problem=label or problem_label(known, given),
+        problem=label or problem_label(environment, given),
     )
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.envs.contextual.logs import SHOP, shop
+
 FORMATS = {"ratings.csv": ",", "u.data": "\t", "ratings.dat": "::"}
 
 
@@ -49,5 +51,8 @@ def example():
     return write(folder / "ratings.csv", noisy, rng.random(stars.shape) < share)
 
 
-ARGUMENTS = {"dpbandit/RatingsBandit-v0": {"path": str(example())}}
+ARGUMENTS = {
+    "dpbandit/PricingFromLog-v0": {"frame": shop(n=1000), **SHOP},
+    "dpbandit/RatingsBandit-v0": {"path": str(example())},
+}
 """What environments need that have no default: for tests that try every one."""

@@ -1,0 +1,43 @@
+"""Logs of shops and of clicks, drawn from models that are known."""
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+SHOP = {
+    "features": {"age": (18, 90), "shop": ("A", "B", "C")},
+    "price_range": (1.0, 3.0),
+    "unit_cost": 0.8,
+}
+
+
+def shop(n=5000, *, slope=-2.0, seed=0, hidden=0.0):
+    """Offers at prices drawn at random, or moved by `hidden` times what nobody recorded, u.
+
+    The logit of a sale is 4.4 + .4 age + .5 [shop B] + u + slope price, ages on [-1, 1].
+    """
+    rng = np.random.default_rng(seed)
+    age, where = rng.integers(18, 91, n), rng.choice(list("ABC"), n)
+    u = 1.5 * rng.standard_normal(n) if hidden else np.zeros(n)
+    price = rng.choice(np.linspace(1, 3, 9), n) if not hidden else 2 + hidden * np.tanh(u)
+    if hidden:
+        price = (price + rng.uniform(-0.1, 0.1, n)).clip(1, 3)
+    logit = -2.2 * slope + 0.4 * (age - 54) / 36 + 0.5 * (where == "B") + u + slope * price
+    return pd.DataFrame(
+        {"price": price, "sold": 1 * (rng.random(n) < expit(logit)), "age": age, "shop": where}
+    )
+
+
+CLICKS = {
+    "features": {"age": (18, 90)},
+    "items": ("news", "sport", "games"),
+}
+
+
+def clicks(n=3000, *, seed=0, appeal=1.0):
+    """Items shown at random; sport appeals to the old, games to the young, `appeal` is how much."""
+    rng = np.random.default_rng(seed)
+    age, item = rng.integers(18, 91, n), rng.choice(CLICKS["items"], n)
+    taste = {"news": 0.0, "sport": 1.5, "games": -1.5}
+    logit = -1 + appeal * np.array([taste[i] for i in item]) * (age - 54) / 36
+    return pd.DataFrame({"item": item, "click": 1 * (rng.random(n) < expit(logit)), "age": age})

@@ -1,0 +1,206 @@
+"""A shop of one's own: the fit against published numbers, every refusal, and regret under it."""
+
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from dpbandit import InputError, certify, compare
+from dpbandit.envs import PricingFromLog
+from dpbandit.envs.contextual.log_fits import refuse_separated
+from tests.envs.contextual.logs import SHOP, shop
+
+OJ = {
+    "price": "SalePriceMM",
+    "features": {"SalePriceCH": (1.39, 2.09), "LoyalCH": (0, 1)},
+    "price_range": (1.19, 2.29),
+    "unit_cost": 0.8,
+    "clusters": "week",
+}
+
+
+def juice():
+    table = pd.read_csv("envs/data/oj.csv.gz")
+    table["sold"] = 1 * (table["Purchase"] == "MM")
+    table["week"] = [f"{s} {w}" for s, w in zip(table.StoreID, table.WeekofPurchase, strict=True)]
+    return table
+
+
+def quietly(*args, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return PricingFromLog(*args, **settings)
+
+
+def test_orange_juice_as_somebody_else_fitted_it():
+    """Golden, of an independent program: coefficients to 3 decimals, z by rows and by 250 store
+    weeks to 2, R2 to 3; held out by other folds -0.393 and, by weeks, -0.396 (0.003 apart over
+    five seeds of folds), slope 0.991 +- 0.058."""
+    found = quietly(juice(), **OJ, interactions=False).diagnostics
+    assert np.allclose([*found.coefficients.values()], [-0.038, 1.297, -3.213, -1.493], atol=5e-4)
+    assert found.slope == pytest.approx(-2.714, abs=5e-4)
+    assert (round(found.z, 2), round(found.z_clustered, 2)) == (-7.38, -6.09)
+    assert (round(found.r_squared, 3), found.rising) == (0.029, 0)
+    assert found.held_out.log_likelihood == pytest.approx(-0.396, abs=0.004)
+    assert found.held_out.constant == pytest.approx(-0.669, abs=0.006)
+    assert found.held_out.slope == pytest.approx(0.991, abs=0.02)
+    assert found.held_out.slope_error == pytest.approx(0.058, abs=0.005)
+    assert found.held_out.calibrated
+    both = quietly(juice(), **{**OJ, "clusters": None}).diagnostics
+    assert (both.rising, both.z_clustered) == (0, None)
+    assert both.held_out.log_likelihood == pytest.approx(-0.3937, abs=0.004)
+
+
+def test_prices_drawn_at_random_tell_the_truth():
+    """The truth is -2 and z about -26; |error| < 4 standard errors."""
+    found = quietly(shop(), **SHOP).diagnostics
+    error = abs(found.slope / found.z)
+    assert abs(found.slope + 2) < 4 * error < 0.4
+    assert found.z < -20
+    assert found.r_squared_p > 1e-4
+    assert found.held_out.calibrated
+
+
+def test_prices_that_follow_demand():
+    """Raised where demand was high: refused. Lowered where it was high: a slope several times
+    too steep, which nothing notices, as the environment says of itself."""
+    with pytest.raises(InputError, match=r"it rises in this log: .* confounded"):
+        PricingFromLog(shop(slope=-1.0, hidden=0.8), **SHOP)
+    wrong = quietly(shop(slope=-1.0, hidden=-0.8), **SHOP)
+    assert wrong.diagnostics.slope < -2
+    assert wrong.diagnostics.held_out.calibrated
+    assert all("extrapolates" in caution for caution in wrong.diagnostics.cautions)
+    assert "no diagnostic here can tell" in repr(wrong)
+    assert "never a row of your log" in repr(wrong).splitlines()[0]
+
+
+def test_chances_by_hand_and_what_a_clipped_slope_is():
+    """P(buy) is the logit of the printed coefficients; no slope is flatter than -0.05."""
+    frame = shop(slope=-0.5, n=3000)
+    plain = {**SHOP, "prices": (1.5, 2.5), "features": {"age": (18, 90)}}
+    problem, clipped = quietly(frame, **plain), quietly(frame, **plain, monotone="clip")
+    one, age, price, both = problem.diagnostics.coefficients.values()
+    x = (frame["age"].to_numpy() - 54) / 36
+    for q, chance in zip((-0.5, 0.5), problem._chances.T, strict=True):
+        assert np.allclose(chance, expit(one + age * x + (price + both * x) * q), atol=1e-12)
+        slope = np.minimum(price + both * x, -0.05)
+        index = 0 if q < 0 else 1
+        assert np.allclose(clipped._chances[:, index], expit(one + age * x + slope * q))
+    assert np.allclose(problem._known, np.column_stack([np.ones(3000), x]) / np.sqrt(2))
+
+
+def wrong(**columns):
+    return shop(n=400).assign(**columns)
+
+
+AGES = np.random.default_rng(1).integers(18, 91, 400)
+FEW, RARE = [1] * 39 + [0] * 361, [0] * 9 + [1, 0] * 195 + [1]
+REFUSED = [  # in this order; the first ones have the next fault, too
+    ("'age', got 3 of 400", wrong(age=[None] * 3 + [20] * 397, sold=7)),
+    ("'sold' to hold 0 and 1 only, got 7", wrong(sold=7).head(100)),
+    ("at least 200 rows, got 100", wrong(sold=1).head(100)),
+    ("sold is always 1", wrong(sold=1, price=2.0)),
+    ("at least 40 rows of either answer .* 8 coefficients, got 39", wrong(sold=FEW)),
+    ("all are 9", wrong(price=9.0)),
+    (r"in price_range=\(1, 3\), got 9 and 399 others", wrong(price=[9.0, 8.0] * 200)),
+    ("told exactly by .*price", wrong(price=[1.0, 3.0] * 200, sold=[1, 0] * 200)),
+    ("0 and 1 where shop is C, got 0", wrong(shop=["C"] * 9 + ["A"] * 391, sold=RARE)),
+    ("R2 = 1.00000", wrong(age=AGES, price=1 + (AGES - 18) / 36)),
+    ("it rises in this log", wrong(sold=1 * (shop(n=400)["price"] + AGES / 40 > 3.5))),
+    ("z at most -2, got", shop(n=400, slope=-0.1)),
+    ("nine in ten customers, it rises for", None),
+]
+
+
+@pytest.mark.parametrize(("says", "frame"), REFUSED, ids=[says for says, _ in REFUSED])
+def test_logs_that_cannot_tell_what_a_price_does(says, frame):
+    if frame is None:
+        age = np.random.default_rng(2).integers(18, 91, 4000)
+        price = np.random.default_rng(3).uniform(1, 3, 4000)
+        logit = -(price - 2) * (0.6 + (age - 54) / 36)
+        sold = 1 * (np.random.default_rng(4).random(4000) < expit(logit))
+        frame = pd.DataFrame({"price": price, "sold": sold, "age": age, "shop": "A"})
+        assert quietly(frame, **SHOP, monotone="clip").diagnostics.rising > 0.1
+    with pytest.raises(InputError, match=says) as caught:
+        PricingFromLog(frame, **SHOP)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"frame": None}, "Expected frame="),
+        ({"features": None}, "Expected features= with public bounds"),
+        ({"features": ["age"]}, r"bounds of feature 'age', .* no certificate covers"),
+        ({"features": {"age": None}}, r"bounds of feature 'age', such as \(18, 90\)"),
+        ({"features": {"wage": (0, 1)}}, "a column 'wage', the table has"),
+        ({"features": {"price": (0, 1)}}, "features without 'price'"),
+        ({"features": {"shop": ("A", "B")}}, "only the levels .* got 'C'"),
+        ({"price_range": None}, r"price_range=, such as \(1.0, 3.0\)"),
+        ({"price_range": (3, 1)}, r"price_range=\(3, 1\) to be \(low, high\)"),
+        ({"unit_cost": None}, "Expected unit_cost="),
+        ({"unit_cost": 1.2}, "every price above unit_cost=1.2, got 1.1"),
+        ({"prices": (1.5,)}, "two or more, each once"),
+        ({"ridge": -1}, "ridge=-1"),
+        ({"monotone": "yes"}, "monotone='yes'"),
+        ({"clusters": "day"}, "a column 'day'"),
+    ],
+    ids=str,
+)
+def test_arguments_in_one_sentence(change, says):
+    """Public facts come first: this table would be refused, too."""
+    with pytest.raises(InputError, match=says) as caught:
+        PricingFromLog(**{"frame": shop(n=250).assign(sold=7), **SHOP, **change})
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_warned_of():
+    frame = shop(n=2000).assign(day=[i % 20 for i in range(2000)])
+    frame.loc[:150, "age"] = 95
+    with pytest.warns(UserWarning, match="rows|clusters|prices") as caught:
+        problem = PricingFromLog(frame, **SHOP, clusters="day", prices=(0.9, 2.0))
+    said = [str(warning.message) for warning in caught]
+    assert problem.diagnostics.cautions == tuple(said)
+    for words in (
+        "151 of 2000 rows",
+        "20 clusters are few",
+        "Demand at 1 of 2 prices extrapolates",
+    ):
+        assert any(words in sentence for sentence in said)
+        assert words in repr(problem)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the second time nothing is fitted, and nothing said
+        PricingFromLog(frame, **SHOP, clusters="day", prices=(0.9, 2.0))
+    chosen = frame.assign(price=frame["price"].clip(1.0, np.where(frame["shop"] == "A", 2, 3)))
+    assert any("not randomised" in c for c in quietly(chosen, **SHOP).diagnostics.cautions)
+
+
+def test_separation_is_exact():
+    """Against arithmetic: four points on a line are separated wholly, in part, or not."""
+    x = np.column_stack([np.ones(4), [1.0, 2.0, 3.0, 4.0]])
+    for answers in ([0, 0, 1, 1], [1, 1, 0, 0], [0, 0, 0, 1]):
+        with pytest.raises(InputError, match="told exactly"):
+            refuse_separated(x, np.array(answers, float), ("1", "x"), name="y", lone={})
+    half = np.column_stack([np.ones(4), [1.0, 2.0, 2.0, 3.0]])  # 0 and 1 at 2: in part
+    with pytest.raises(InputError, match="told exactly"):
+        refuse_separated(half, np.array([0.0, 0, 1, 1]), ("1", "x"), name="y", lone={})
+    refuse_separated(x, np.array([0.0, 1, 0, 1]), ("1", "x"), name="y", lone={})
+
+
+def test_everything_works_on_it(tmp_path):
+    """A path, a frame, gym.make and a problem are one environment; results keep no rows."""
+    frame = shop(n=1000)
+    frame.to_csv(tmp_path / "prices.csv", index=False)
+    settings = {**SHOP, "frame": frame}
+    runs = [
+        compare("PricingFromLog", "fade", horizon=60, replicas=2, env_kwargs=settings),
+        compare(quietly(tmp_path / "prices.csv", **SHOP), "fade", horizon=60, replicas=2),
+        compare(gym.make("dpbandit/PricingFromLog-v0", **settings), "fade", horizon=60, replicas=2),
+    ]
+    for results in runs:
+        assert results.summary()["mean"].equals(runs[0].summary()["mean"])
+        assert len(str(results.env_kwargs)) < 400
+    assert certify("fade", "PricingFromLog", env_kwargs=settings, horizon=60).holds
