@@ -66,7 +66,7 @@ class PricingDiagnostics:
     r_squared: float
     """of the price on the features"""
     r_squared_p: float
-    """p-value of its F test: small where prices followed features"""
+    """p-value of its F test, small where prices followed features"""
     held_out: HeldOut
     outside: Mapping[str, float]
     """share of rows outside the bounds of each feature, and clipped"""

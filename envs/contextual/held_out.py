@@ -23,7 +23,7 @@ class HeldOut:
     constant: float
     """the same of a model that knows the mean alone"""
     slope: float
-    """of the answers' logit on the held-out logit: 1 where that is calibrated"""
+    """of the answers' logit on the held-out logit, 1 where that is calibrated"""
     slope_error: float
     """its standard error"""
     predicted: tuple[float, ...]
