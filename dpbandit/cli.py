@@ -20,6 +20,7 @@ from dpbandit.commands.options import Once
 from dpbandit.commands.report import report
 from dpbandit.commands.reproduce import reproduce
 from dpbandit.commands.sweep import sweep
+from dpbandit.commands.usage import UsageError, sentence
 from dpbandit.version import VERSION
 
 _INTERRUPTED = 130
@@ -74,7 +75,7 @@ def main() -> None:
         else usual(message, kind, *where)
     )
     try:
-        app()
+        sys.exit(_run())
     except InputError as mistake:
         _refuse(str(mistake))
     except MemoryError as error:
@@ -88,10 +89,22 @@ def main() -> None:
         _refuse(f"Cannot {where}: {error.strerror or error}.")
     except UnicodeError as error:
         _refuse(f"Cannot write what is no text: {error}.")
-    except SystemExit as stop:
-        if stop.code == _INTERRUPTED:  # Typer's answer to a KeyboardInterrupt, in silence
-            print("dpbandit: interrupted.", file=sys.stderr)
-        raise
+
+
+def _run() -> int:
+    """The exit code of the command that was asked for."""
+    try:
+        code = app(standalone_mode=False)
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()
+            return 2
+        _refuse(sentence(error, sys.argv[1:]))
+    except typer.Abort:
+        code = _INTERRUPTED
+    if code == _INTERRUPTED:  # Typer's answer to a KeyboardInterrupt, in silence
+        print("dpbandit: interrupted.", file=sys.stderr)
+    return int(code or 0)
 
 
 def _refuse(sentence: str) -> NoReturn:

@@ -45,7 +45,7 @@ def reproduce(
     Raises:
         InputError: an unknown case, agent or setting; whatever `compare` refuses.
     """
-    one_of("case", name, CASES)
+    one_of("case", name, CASES, see="dpbandit reproduce --list")
     case = CASES[name]
     one_of("agent", agent, case.agents)
     settings = _written_out(settings, _of_problem(case, agent))

@@ -164,7 +164,9 @@ def one_of(
     words = list(allowed)
     if not isinstance(value, str) or value not in words:
         called = {short(word).lower(): short(word) for word in words}
-        near = get_close_matches(short(str(value)).lower(), called, n=1, cutoff=0.5)
+        meant = short(str(value)).lower()
+        near = get_close_matches(meant, called, n=1, cutoff=0.5)
+        near = near or [word for word in called if meant and meant in word][:1]
         hint = f" (did you mean {called[near[0]]}?)" if near else ""
         right = f"an id that `{see}` lists" if see else f"one of {', '.join(words)}"
         raise InputError(f"Expected {name}={shown(value)}{hint} to be {right}.")

@@ -82,7 +82,7 @@ def reproduce(
     Example: `dpbandit reproduce sgd/table-5-1 --reading certified --rows p=inf,T=2000`
     """
     if case is not None:
-        one_of("case", case, [*CASES, *TABLES])
+        one_of("case", case, [*CASES, *TABLES], see="dpbandit reproduce --list")
     if list_cases:
         if more or given(context, [name for name in context.params if name != "list_cases"]):
             raise InputError("Expected --list alone: it shows every case.")

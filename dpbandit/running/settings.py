@@ -118,9 +118,19 @@ def agent_id(agent: str) -> str:
     known = _spelt(agent)
     if known in AGENTS:
         return known
+    if re.search(":.*=", agent):
+        raise InputError(f"Expected agent={agent!r} to be an id alone: settings stand beside it.")
     if ":" in agent:
         agent_kind(agent)
         return agent
+    if agent in ("", *(word.rstrip(":") for word in AROUND)):
+        raise InputError(f"Expected an agent behind {' and '.join(AROUND)}, such as guarded:fade.")
+    if "," in agent:
+        raise InputError(f"Expected agent={agent!r} to be one, got several.")
+    if "=" in agent.partition(" ")[0].partition("(")[0]:
+        raise InputError(
+            f"Expected an agent, got {agent!r}: arguments of an environment are --set {agent}."
+        )
     if meant := re.fullmatch(r"([\w-]+)[ (,](.*=.*?)\)?", agent):
         raise InputError(f"Expected agent={agent!r} to be {meant[1]}:KEY=VALUE, with colons.")
     if environment_label(agent) in map(environment_label, gym.registry):
@@ -155,6 +165,8 @@ def parse_setting(text: str) -> tuple[str, Any]:
     (('refresh_every', 50), ('alpha', 'theory'))
     """
     key, equals, value = text.partition("=")
+    if re.fullmatch(r"[^,=]+(,\w+=[^,=]+)+", value):
+        raise InputError(f"Expected one KEY=VALUE in each --set, got {text!r}.")
     if not (key and equals and value):
         raise InputError(f"Expected KEY=VALUE, got {text!r}.")
     words = {"true": True, "false": False, "none": None}

@@ -99,7 +99,8 @@ class Sweep(_Strict):
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
-            raise InputError(_sentence(error.errors()[0], source)) from None
+            unknown = [e for e in error.errors() if e["type"] == "extra_forbidden"]
+            raise InputError(_sentence([*unknown, *error.errors()][0], source)) from None
 
 
 _PARTS: dict[str, type[BaseModel]] = {
@@ -123,4 +124,19 @@ def _sentence(error: Any, source: str) -> str:
     if error["loc"][-1] in ("bool", "int", "float", "str"):  # of a union
         where = where.rpartition(".")[0]
         return f"Expected {where}={value} in {source} to be a number, text, true or false."
-    return f"Expected another {where}={value} in {source}: {error['msg'].lower()}."
+    return f"Expected {where}={value} in {source} to be {_right(error, value)}."
+
+
+def _right(error: Any, value: str) -> str:
+    """What would be right, from Pydantic's name of the mistake and its limits."""
+    kind, limits = error["type"], error.get("ctx", {})
+    bounds = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt"}
+    bounds |= {"less_than_equal": "le", "too_short": "min_length", "too_long": "max_length"}
+    signs = {"gt": "> {}", "ge": ">= {}", "lt": "< {}", "le": "<= {}"}
+    if kind in bounds:
+        limit = bounds[kind]
+        return signs.get(limit, "of {} or more items").format(limits[limit])
+    kinds = {"list_type": f"a list, such as [{value}]", "dict_type": "a table, { KEY = VALUE }"}
+    kinds |= {"model_type": "a table: [[agents]], and below it id = 'fade'", "string_type": "text"}
+    kinds |= {"int_type": "a whole number", "float_type": "a number", "bool_type": "true or false"}
+    return kinds.get(kind, f"right: {error['msg'].lower()}")

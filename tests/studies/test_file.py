@@ -30,7 +30,7 @@ def changed(**values):
         ({"epsilons": []}, "epsilons"),
         ({"deltas": [1.0]}, "deltas.0=1.0"),
         ({"horizons": [0]}, "horizons.0=0"),
-        ({"horizons": [10**22]}, "horizons.0=10000.* less than or equal to 1000000000"),
+        ({"horizons": [10**22]}, "horizons.0=10000.* <= 1000000000"),
         ({"audit": {"horizon": 10**10}}, "audit.horizon=10000000000"),
         ({"replicas": 0}, "replicas=0"),
         ({"replicas": 2.5}, "replicas=2.5"),

@@ -1,0 +1,281 @@
+"""Natural mistakes of a new user, each answered by one sentence: argument, value, what is right.
+
+In Python, on the command line, in a sweep file, in a notebook, and with other people's code. Those
+in one's own agents and problems are in tests/running/test_own_code.py.
+"""
+
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbandit import InputError, Results, audit, certify, cli, compare, play
+from dpbandit.agents import FADE, Guard
+from dpbandit.base.random_streams import Streams
+from dpbandit.clients import (
+    Foreign,
+    FromGymnasium,
+    Player,
+    mabwiser_policy,
+    read_log,
+    river_policy,
+)
+from dpbandit.envs import GLMBandit, OJPricing
+from tests.experiments.runs import made_up
+
+RESULTS = Results((made_up("fade", 10, 20, claimed=1.0), made_up("Uniform", 40, 50)))
+CARTS = "CartPole-v1"
+
+
+def compared(env="GLMBandit", agents="fade", **more):
+    how = {"horizon": 5, "replicas": 2, "progress": False}
+    return lambda: compare(env, agents, **{**how, **more})
+
+
+def stepped(action):
+    def step():
+        env = gym.make("dpbandit/OJPricing-v0").unwrapped
+        env.reset(seed=0)
+        env.step(action)
+
+    return step
+
+
+def logged(**more):
+    table = {"shown": ["a", "b"], "click": [0, 1], "age": [20, 30]}
+    how = {"action": "shown", "reward": "click", "reward_range": (0, 1), **more}
+    return lambda: read_log(table, **how)
+
+
+def asked_of(config):
+    return lambda: config.make(GLMBandit().spec, Streams([1, 2]))
+
+
+PYTHON = {
+    "env misspelt": (compared("OJPrice"), "environment='OJPrice' .did you mean OJPricing"),
+    "env shortened": (compared("OJ"), "environment='OJ' .did you mean OJPricing"),
+    "agent misspelt": (compared(agents="fad"), "agent='fad' .did you mean fade"),
+    "swapped": (compared("fade", "OJPricing"), "the agent 'fade': compare .* environment first"),
+    "swapped in certify": (lambda: certify("OJPricing", "fade"), "the environment 'OJPricing': c"),
+    "an unknown setting": (compared(agents="fade:epsilom=1"), "'epsilom' .did you mean epsilon"),
+    "settings in brackets": (compared(agents="fade(epsilon=1)"), "to be fade:KEY=VALUE, with col"),
+    "settings after a blank": (compared(agents="fade epsilon=1"), "to be fade:KEY=VALUE, with c"),
+    "settings by commas": (compared(agents="fade:epsilon=1,delta=0"), "'delta=0'"),
+    "epsilon 0": (compared(agents="fade:epsilon=0"), "epsilon=0.0 to be a number > 0"),
+    "a horizon that is a float": (compared(horizon=1e4), "horizon=10000.0 to be a whole number"),
+    "a horizon that is text": (compared(horizon="100"), "horizon='100' to be a whole number"),
+    "no replicas": (compared(replicas=0), "replicas=0 to be a whole number >= 1"),
+    "no seed": (compared(seed=None), "seed=None to be a whole number"),
+    "no jobs": (compared(jobs=0), "jobs=0 to be a whole number >= 1"),
+    "a class of agents": (compared(agents=FADE), r"to be a config, such as FADE\(\)"),
+    "classes of agents": (compared(agents=[FADE]), r"to be a config, such as FADE\(\)"),
+    "no agents": (compared(agents=None), r"agent None to be a config, such as LinUCB\("),
+    "a running agent": (
+        compared(agents=FADE().make(OJPricing().spec, Streams([0]))),
+        "to be a config, .* which returns it",
+    ),
+    "the same agent twice": (compared(agents=["fade", "fade"]), "every agent once: fade"),
+    "numbers for names": (compared(agents={1: "fade"}), "words for names, got 1"),
+    "a baseline's name": (compared(agents={"Uniform": FADE()}), "other than 'Uniform'"),
+    "another family": (compared("ConvexBandit"), "FADE plays finitely many arms, got a Convex"),
+    "no environment": (compared(None), "env=None to be an id .* or a class"),
+    "a spec": (compared(OJPricing().spec), "to be an id .* or a class"),
+    "a table": (compared(pd.DataFrame({"a": [1]})), "A log is read by dpbandit.clients.read_log"),
+    "somebody else's id": (compared(CARTS), "reports no regret: wrap it in .*FromGymnasium"),
+    "somebody else's environment": (compared(gym.make(CARTS)), "to be an id, a class, or a prob"),
+    "an unknown argument": (compared(env_kwargs={"n_arms": 3}), "'n_arms' .did you mean n_acti"),
+    "of a class, too": (compared(GLMBandit, env_kwargs={"n_arms": 3}), "'n_arms' .did you mean"),
+    "arguments in a list": (compared(env_kwargs=["dim"]), "env_kwargs=.'dim'. to be a diction"),
+    "a number in quotes": (compared(env_kwargs={"dim": "3"}), "dim='3' to be a whole number"),
+    "the horizon twice": (compared(env_kwargs={"horizon": 3}), "horizon by --horizon .horizon=."),
+    "a guard misspelt": (compared(agents="guarded:fad"), "agent='fad' .did you mean fade"),
+    "a guard of nobody": (compared(agents="guarded:"), "an agent behind guarded: and priced:"),
+    "two guards": (compared(agents="guarded:guarded:fade"), "once, in this order"),
+    "a guard of an id": (lambda: Guard("fade"), "agent 'fade' to be a config"),
+    "a guard of LinUCB": (compared(agents="guarded:linucb"), "one mechanism that is Gaussian"),
+    "too short an audit": (lambda: audit("fade", "GLMBandit", runs=9), "runs=9 to be a whole num"),
+    "an unknown view": (lambda: audit("fade", "GLMBandit", view="all"), "view='all' to be one of"),
+    "one seed": (lambda: play("GLMBandit", "fade", 5), "seeds=5 to be several, such as range"),
+    "a problem of gym": (lambda: gym.make("dpbandit/OJPricing-v0", horizon=0), "horizon=0 to be"),
+    "an argument of gym": (
+        lambda: gym.make("dpbandit/OJPricing-v0", n_arms=3),
+        "argument of OJPricing='n_arms' to be one of horizon, delay",
+    ),
+    "a step before reset": (
+        lambda: gym.make("dpbandit/OJPricing-v0").unwrapped.step(0),
+        r"call reset\(\) first",
+    ),
+    "an arm too many": (stepped(99), r"actions in \[0, 12\), got 99"),
+    "an arm that is a word": (stepped("a"), "Expected numbers as actions"),
+    "an arm that is no number": (stepped(np.nan), "whole numbers as actions, got nan"),
+}
+
+NOTEBOOK = {
+    "an agent that is not there": (lambda: RESULTS["fad"], "agent='fad' .did you mean fade"),
+    "a number in brackets": (lambda: RESULTS[0], "agent=0 to be one of fade, Uniform"),
+    "an unknown choice": (lambda: RESULTS.where(agents="fade"), "'agents' .did you mean agent"),
+    "no such runs": (lambda: RESULTS.where(epsilon=7.0), "runs with .'epsilon': 7.0., found none"),
+    "axes that are none": (lambda: RESULTS.plot(ax=3), "ax=3 to be Matplotlib axes"),
+    "a path that is none": (lambda: RESULTS.plot(3), "path=3 to be a path, such as"),
+    "a figure of another kind": (lambda: RESULTS.plot("x.gif"), "'.gif' .* one of .png, .svg"),
+    "a path and axes": (lambda: RESULTS.plot("x.png", ax=3), "a path or ax, got both"),
+    "no results": (lambda: Results.load("nowhere"), "path='nowhere' to hold results"),
+    "a number for a folder": (lambda: Results.load(3), "path=3 to be a path"),
+    "a folder that is a number": (lambda: RESULTS.save(3), "folder=3 to be a path"),
+}
+
+CLIENTS = {
+    "a policy, not a function": (lambda: Foreign(policy=3), "policy=3 to be a function"),
+    "a policy of one argument": (
+        asked_of(Foreign(policy=lambda spec: 0)),
+        r"policy to take \(spec, seed\), it takes \(spec\)",
+    ),
+    "a policy of nothing": (asked_of(Foreign(policy=lambda spec, seed: None)), "policy, got None"),
+    "a policy without act": (
+        asked_of(Foreign(policy=lambda spec, seed: object())),
+        r"what policy returns to have a method act\(context\)",
+    ),
+    "a bandit of mabwiser": (lambda: mabwiser_policy(3), "make=3 .* lambda arms, seed: MAB"),
+    "no bandit": (asked_of(mabwiser_policy(lambda arms, seed: 3)), "to return a MAB, got a int"),
+    "a policy of river": (lambda: river_policy(3), "make=3 to be a function .* lambda seed"),
+    "no policy": (asked_of(river_policy(lambda seed: None)), "to return a policy, got None"),
+    "no regret": (lambda: FromGymnasium(CARTS), "one of oracle= .* and regret='info:KEY'"),
+    "a made environment": (
+        lambda: FromGymnasium(gym.make(CARTS), regret="info:regret"),
+        "lambda: gym.make.*: every replica has its own",
+    ),
+    "a misspelt environment": (
+        compared(FromGymnasium("CartPol-v1", regret="info:r", reward_range=(0, 1))),
+        "Cannot make environment 'CartPol-v1'",
+    ),
+    "a player of a class": (
+        lambda: Player(FADE, gym.make(CARTS), horizon=5, reward_range=(0, 1), context_bound=1),
+        r"to be a config, such as FADE\(\)",
+    ),
+    "a player of an id": (
+        lambda: Player(FADE(), CARTS, horizon=5, reward_range=(0, 1), context_bound=1),
+        "env='CartPole-v1' to be a Gymnasium environment",
+    ),
+    "no public bound": (
+        lambda: Player("fade", gym.make(CARTS), horizon=5, reward_range=(0, 1)),
+        "context_bound=None to be a number > 0, a public bound",
+    ),
+    "no range of rewards": (logged(reward_range=None), "reward_range=None to be two finite num"),
+    "a column that is not there": (logged(reward="clicks"), "a column 'clicks', the table has"),
+    "an arm not on offer": (logged(arms=["a"]), "actions among arms=.'a'., got 'b'"),
+}
+
+
+@pytest.mark.parametrize("mistake", [*PYTHON, *NOTEBOOK, *CLIENTS])
+def test_in_python(mistake, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    call, sentence = {**PYTHON, **NOTEBOOK, **CLIENTS}[mistake]
+    with pytest.raises(InputError, match=sentence) as said:
+        call()
+    assert is_short(str(said.value))
+    assert not list(tmp_path.iterdir())
+
+
+def is_short(said):
+    return "\n" not in said and len(said) < 500
+
+
+LINES = {
+    "fade": "No such command 'fade'",
+    "compar OJPricing": "Did you mean 'compare'",
+    "compare": "Expected ENV after dpbandit compare",
+    "compare OJPricing --agent linucb": "Unknown option --agent (did you mean --agents?)",
+    "compare OJPricing --horizon 10k": "Expected --horizon=10k to be a whole number",
+    "compare OJPricing --horizon=1e4": "Expected --horizon=1e4 to be a whole number",
+    "compare OJPricing --epsilon one": "Expected --epsilon=one to be a number",
+    "compare OJPricing --horizon": "--horizon",
+    "compare OJPricing --epsilon -1": "epsilon=-1.0 to be a number > 0",
+    "compare OJPricing --delta 1": "delta=1.0 to be a number in [0, 1)",
+    "compare OJPricing --delta 0 --agents fade": "delta=0.0 > 0: this noise has no pure",
+    "compare GLMBandit --set dim": "Expected KEY=VALUE, got 'dim'",
+    "compare GLMBandit --set dim=2,n_actions=3": "one KEY=VALUE in each --set",
+    "compare GLMBandit dim=2": "arguments of an environment are --set dim=2",
+    "compare GLMBandit --set dim=two": "dim='two' to be a whole number",
+    "compare GLMBandit --set link=probitt": "'probitt' (did you mean probit?)",
+    "compare GLMBandit --agents fade,linucb,fade": "fade and fade are the same",
+    "compare GLMBandit --agents priced": "an agent behind guarded: and priced:",
+    "certify": "Expected AGENT after dpbandit certify",
+    "certify fade OJPricing": "an environment is --env OJPricing",
+    "certify fade,linucb": "agent='fade,linucb' to be one, got several",
+    "certify fade --plot curve": "suffix of the plot='' to be one of .png",
+    "audit": "either one AGENT",
+    "audit fade --all": "either one AGENT",
+    "envs OJ": "(did you mean OJPricing?)",
+    "agents OJPricing": "an agent, got the environment 'OJPricing'",
+    "agents --env fade": "an environment, got the agent 'fade'",
+    "agents fade --private": "either agent='fade' or --env and --private",
+    "report nowhere": "path='nowhere' to hold results",
+    "sweep": "Expected FILE and --out DIR",
+    "sweep nowhere.toml --out x": "Cannot read nowhere.toml",
+    "reproduce p1": "(did you mean contextual/p1?)",
+    "lab 12": "No such command '12'",
+}
+ENV, AGENT = '[[environments]]\nid="OJPricing"\n', '[[agents]]\nid="linucb"\n'
+FILES = {
+    ENV: "Expected agents in sweep.toml: it is missing",
+    ENV + '[[agent]]\nid="linucb"\n': "Unknown key agent in sweep.toml (did you mean agents?)",
+    ENV + 'agents=["linucb"]\n': "Unknown key environments.0.agents",
+    'agents=["linucb"]\n' + ENV: "agents.0='linucb' in sweep.toml to be a table: [[agents]]",
+    ENV + '[[agents]]\nname="fade"\n': "Unknown key agents.0.name",
+    ENV + '[[agents]]\nid="fad"\n': "agent='fad' (did you mean fade?)",
+    ENV + '[[agents]]\nid="fade:epsilon=2"\n': "to be an id alone: settings stand beside it",
+    ENV + '[[agents]]\nid="guarded:fad"\n': "agent='fad' (did you mean fade?)",
+    ENV + '[[agents]]\nid="guarded:linucb"\n': "guarded:linucb on OJPricing: Expected LinUCB",
+    ENV + '[[agents]]\nid="nowhere:Mine"\n': "Cannot import 'nowhere' of agent 'nowhere:Mine'",
+    ENV + AGENT + "alpha=2\n": "Unknown key agents.0.alpha",
+    ENV + AGENT + "settings={alfa=2}\n": "'alfa' (did you mean alpha?)",
+    ENV + AGENT + 'settings="alpha=2"\n': "to be a table, { KEY = VALUE }",
+    ENV + AGENT + "grid={alpha=2}\n": "grid.alpha=2 in sweep.toml to be a list, such as [2]",
+    ENV + AGENT + "grid={alpha=[]}\n": "grid.alpha=[] in sweep.toml to be of 1 or more items",
+    ENV + "arguments={horizon=9}\n" + AGENT: "the horizon among `horizons`",
+    ENV + "arguments={n_arms=9}\n" + AGENT: "argument of OJPricing='n_arms'",
+    "epsilons=1.0\n" + ENV + AGENT: "epsilons=1.0 in sweep.toml to be a list, such as [1.0]",
+    "epsilon=[1.0]\n" + ENV + AGENT: "Unknown key epsilon in sweep.toml (did you mean epsilons?)",
+    "epsilons=[0]\n" + ENV + AGENT: "epsilons.0=0 in sweep.toml to be > 0",
+    'deltas=["1e-5"]\n' + ENV + AGENT: "deltas.0='1e-5' in sweep.toml to be a number",
+    "horizons=[1e4]\n" + ENV + AGENT: "horizons.0=10000.0 in sweep.toml to be a whole number",
+    "replicas=0\n" + ENV + AGENT: "replicas=0 in sweep.toml to be >= 1",
+    "name=OJ\n" + ENV + AGENT: "sweep.toml to be TOML",
+}
+
+
+@pytest.fixture
+def refused(monkeypatch, capsys, tmp_path):
+    """What a command line says that is refused, in one sentence, with exit code 2."""
+    monkeypatch.chdir(tmp_path)
+
+    def said(words):
+        monkeypatch.setattr(sys, "argv", ["dpbandit", *words])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        out, error = capsys.readouterr()
+        assert (stop.value.code, out) == (2, "")
+        assert error.startswith("dpbandit: ")
+        assert error.endswith((".\n", ").\n"))
+        assert is_short(error.strip())
+        return error
+
+    return said
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_on_the_command_line(line, refused):
+    assert LINES[line] in refused(line.split())
+
+
+@pytest.mark.parametrize("text", FILES)
+def test_in_a_sweep_file(text, refused, tmp_path):
+    (tmp_path / "sweep.toml").write_text("" + text)
+    assert FILES[text] in refused(["sweep", "sweep.toml", "--out", "results"])
+    assert [file.name for file in tmp_path.iterdir()] == ["sweep.toml"]
+
+
+def test_there_are_enough_of_them():
+    assert len([*PYTHON, *NOTEBOOK, *CLIENTS, *LINES, *FILES]) >= 60
