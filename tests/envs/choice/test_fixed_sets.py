@@ -15,8 +15,8 @@ def test_every_set_is_there_once():
 
 
 def test_exchanges_find_the_best_set():
-    """Oracle: of 50 mixtures of 40 users, 7 products, 3 of them at 2 prices: exchanges end at the
-    set that enumeration finds in more than 90 %, and within 5 % of what it earns always."""
+    """Oracle: of 50 mixtures of 40 users, 7 products at 2 prices: exchanges end where enumeration
+    does; adding one product after the other does in 96 %."""
     rng, R = np.random.default_rng(0), 50
     v, margins = np.exp(rng.normal(-1, 2, (40, R, 7, 2))), rng.uniform(0.1, 1, (7, 2))
     sets = every_set(7, 3, 2)
@@ -34,8 +34,7 @@ def test_exchanges_find_the_best_set():
     earned = np.array(
         [totals[r][(sets == found).all(axis=1)][0] for r, found in enumerate(climbed.best())]
     )
-    assert (earned == totals.max(axis=1)).mean() > 0.9
-    assert (earned >= 0.95 * totals.max(axis=1)).all()
+    np.testing.assert_array_equal(earned, totals.max(axis=1))
 
 
 def test_many_products_have_a_best_fixed_set():
