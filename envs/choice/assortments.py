@@ -24,6 +24,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs.choice.fixed_sets import Contest
 from dpbandit.envs.choice.logit_sales import FreeSales, ListedSales
 from dpbandit.envs.choice.problems import ChoiceProblem, Crowd
+from dpbandit.envs.tides import Tides
 from dpbandit.specs.choice import (
     MOST_PRODUCTS,
     AssortmentSpec,
@@ -76,6 +77,9 @@ class AssortmentBandit(ChoiceProblem):
           lowest price.
         * `price_weight`: with prices, the utility that is lost from the lowest to the highest;
           `appeal` is that at the middle of the range.
+        * `season`, `drift`, `shock`: what is added to all utilities as time goes on: (amplitude,
+          period), amplitude sin(2 pi t / period); (step, range), a reflected random walk; (round,
+          size), from that round on. The oracle knows.
         * `delay`: rounds until a choice is seen; before there are any, product 0 and a reward of 0
           are handed out.
 
@@ -95,6 +99,9 @@ class AssortmentBandit(ChoiceProblem):
     price_range: Sequence[float] | None = None
     unit_costs: Sequence[float] | None = None
     price_weight: float = 4.0
+    season: Sequence[float] | None = None
+    drift: Sequence[float] | None = None
+    shock: Sequence[float] | None = None
     delay: int = 0
 
     def __post_init__(self) -> None:
@@ -106,6 +113,7 @@ class AssortmentBandit(ChoiceProblem):
         at_least("signal", self._signal, 0)
         inside("appeal", self.appeal, -20, 20, ends=True)
         positive("price_weight", self.price_weight)
+        self._tides = Tides(season=self.season, drift=self.drift, shock=self.shock)
         facts: dict[str, Any] = {
             "n_products": self.n_products,
             "at_most": self.at_most,
@@ -163,6 +171,7 @@ class AssortmentBandit(ChoiceProblem):
     def _start(self, streams: Streams) -> None:
         N, d = self.n_products, self._dim
         sphere = self.contexts == "sphere"
+        self._tide = self._tides.start(streams)
         self._directions = streams.normals("contexts", N, d - 1) if sphere else None
         theta = streams.normals("parameters", d - 1 if sphere else N)()
         self._theta = self._signal * (theta / norms(theta) if sphere else theta)  # (R, d - 1 or N)
@@ -177,6 +186,7 @@ class AssortmentBandit(ChoiceProblem):
             u = u / norms(u)
             context = np.concatenate([u, np.ones((count, R, N, 1))], axis=-1) / sqrt(2)
             appeal = self.appeal + np.vecdot(u, self._theta[:, None])
+        appeal = appeal + self._tide.take(count)[..., None]
         return Crowd(context, appeal, self._products.best(appeal))
 
     def _sales(self, taste: Any, action: npt.NDArray[Any]) -> tuple[Floats, Floats]:
