@@ -21,12 +21,14 @@ def panes(
     heading: str,
     size: tuple[float, float],
     titles: Mapping[str, str] | None = None,
+    *,
+    rows: int = 1,
 ) -> "AbstractContextManager[list[Axes]]":
-    """A panel for each of `found`, under a heading that says of how many replicas."""
+    """A panel for each of `found`, in rows, under a heading that says of how many replicas."""
     run = next(iter(next(iter(found.values())).values()))[0]
     sample = f"mean of {len(run.replicas)} replicas, 95 % intervals"
     names = [(titles or {}).get(name, name) for name in found]
-    return panels(path, names, heading=f"{heading}\n{sample}", size=size)
+    return panels(path, names, heading=f"{heading}\n{sample}", size=size, rows=rows)
 
 
 def draw_frontier(

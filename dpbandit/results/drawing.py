@@ -174,14 +174,21 @@ def drawn(path: Path, title: str) -> "Iterator[Axes]":
         _, labels = axes.get_legend_handles_labels()
         columns = 2 if max(map(len, labels), default=0) < _NARROW else 1
         figure.set_figheight(5.2 + 0.26 * line_count(labels) / columns)
-        how: dict[str, Any] = {"ncols": columns, "frameon": False, "handlelength": 3.2}
-        figure.legend(loc="outside lower left", **how)
+        legend_at_the_foot(axes, columns)
 
 
 def legend_beside(axes: "Axes", title: str | None = None) -> None:
     """To the right of the axes."""
     where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
     axes.legend(title=title, frameon=False, handlelength=3.5, alignment="left", **where)
+
+
+def legend_at_the_foot(axes: "Axes", columns: int = 2) -> None:
+    """Of one pair of axes, under all that the figure has."""
+    figure: Any = axes.figure
+    entries = axes.get_legend_handles_labels()
+    how: dict[str, Any] = {"ncols": columns, "frameon": False, "handlelength": 3.2}
+    figure.legend(*entries, loc="outside lower left", **how)
 
 
 def legend_below(axes: "Axes", title: str) -> None:

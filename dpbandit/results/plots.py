@@ -46,8 +46,9 @@ def draw_regret(
     title: str,
     unit: str,
     band: Band = student_band,
+    few: int = _FEW,
 ) -> None:
-    """What `regret_curves` writes, on axes that are there; many lines have their legend below."""
+    """What `regret_curves` writes, on axes; more than a few lines have their legend below."""
     worst_first = sorted(curves, key=lambda curve: -curve.regret[-1].mean())
     for place, curve in enumerate(worst_first):
         color, dashes = style(place if curve.look is None else curve.look)
@@ -61,7 +62,7 @@ def draw_regret(
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter("{x:,.6g}")
     heading = "agent, and the privacy it certifiably has"
-    if len(curves) <= _FEW:
+    if len(curves) <= few:
         axes.legend(title=heading, loc="upper left", framealpha=0.9, alignment="left")
     else:
         figure: Any = axes.figure
@@ -87,11 +88,9 @@ def regret_curves(
         unit: what a regret of 1 is.
         band: lower and upper ends for (marks, R); Student's if left out.
     """
-    with panels(path, [""], size=(9.5, 5.6)) as (axes,):
-        draw_regret(axes, marks, curves, title=title, unit=unit, band=band)
-        figure: Any = axes.figure
-        if len(curves) > _FEW:
-            figure.set_figheight(5.6 + 0.28 * line_count([curve.label for curve in curves]))
+    legend = 0.3 + 0.28 * line_count([curve.label for curve in curves])
+    with panels(path, [""], size=(7.6, 4.8 + legend)) as (axes,):
+        draw_regret(axes, marks, curves, title=title, unit=unit, band=band, few=0)
 
 
 def delta_curve(

@@ -12,7 +12,7 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.files import write_atomically
 from dpbandit.experiments.drawing import draw_frontier, draw_lines, panes
 from dpbandit.experiments.questions import Answers, RunLines, along, claim, horizon, mean, per_1000
-from dpbandit.results.drawing import legend_below, legend_beside
+from dpbandit.results.drawing import legend_at_the_foot, legend_below
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.slopes import Slope
 
@@ -26,6 +26,8 @@ _TITLES = {
     "sees the point": "losses that see the point of this round",
     "saw the point before": "losses that saw the point of the round before",
 }
+_WIDE = 7.6
+"""Inches, of which a telephone shows the letters, too"""
 _LOST = {"p-quad": "loss per 1,000 rounds", "pricing": "dollars lost per 1,000 customers"}
 
 
@@ -82,8 +84,8 @@ def _panels(answers: Answers) -> Iterator[tuple[str, str, RunLines]]:
 def _growth(path: Path, answers: Answers) -> None:
     found, exponents = answers.runs["growth"], slopes(answers)
     heading = "PrivateBandit at epsilon 1: how regret grows with the horizon"
-    with panes(path, found, heading, (13.5, 7.4), _TITLES) as row:
-        for axes, (problem, lines) in zip(row, found.items(), strict=True):
+    with panes(path, found, heading, (_WIDE, 13), _TITLES, rows=len(found)) as column:
+        for axes, (problem, lines) in zip(column, found.items(), strict=True):
             names = {label: f"{label}: {s}" for (p, label), s in exponents.items() if p == problem}
             draw_lines(axes, lines, horizon, names=names)
             line = lines["without noise"]
@@ -97,40 +99,43 @@ def _growth(path: Path, answers: Answers) -> None:
 
 
 def _rates(found: Mapping[str, RunLines], heading: str, path: Path) -> None:
-    with panes(path, found, heading, (5 + 4.5 * len(found), 5.6), _TITLES) as row:
-        for axes, lines in zip(row, found.values(), strict=True):
+    size = (_WIDE, 2 + 4.4 * len(found))
+    with panes(path, found, heading, size, _TITLES, rows=len(found)) as column:
+        for axes, lines in zip(column, found.values(), strict=True):
             draw_lines(axes, lines, horizon, lambda regret, rounds: regret / rounds)
             axes.set_ylim(-0.02, 2.02)
             _over_horizons(axes, "regret / T (loss per round)")
-        legend_beside(axes)
+        legend_at_the_foot(axes)
 
 
 def _over_horizons(axes: "Axes", ylabel: str) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xlabel("horizon T (rounds)")
+    axes.tick_params(labelbottom=True)  # of every panel
     axes.set_ylabel(ylabel)
 
 
 def _prices(problem: str, answers: Answers, path: Path) -> None:
     lines = answers.runs["prices"][problem]
     rounds = lines["centre"][0].setup.horizon
-    with panes(path, {problem: lines}, f"{rounds:,} rounds", (11, 5.6), _TITLES) as (axes,):
+    with panes(path, {problem: lines}, f"{rounds:,} rounds", (_WIDE, 7), _TITLES) as (axes,):
         draw_frontier(axes, lines, per_1000)
         axes.set_ylabel(_LOST[problem])
-        legend_beside(axes)
+        legend_at_the_foot(axes)
 
 
 def _excess(answers: Answers, path: Path) -> None:
     found = answers.runs["prices"]
     rounds = found["pricing"]["centre"][0].setup.horizon
     heading = f"Regret minus that of the same agent without privacy, {rounds:,} rounds"
-    with panes(path, found, heading, (14, 6), _TITLES) as row:
-        for axes, (problem, lines) in zip(row, found.items(), strict=True):
+    with panes(path, found, heading, (_WIDE, 11), _TITLES, rows=len(found)) as column:
+        for axes, (problem, lines) in zip(column, found.items(), strict=True):
             noisy = {label: line[:-1] for label, line in lines.items() if len(line) > 1}
             draw_frontier(axes, noisy, partial(_excess_per_1000, lines), log=True)
             unit = "dollars" if problem == "pricing" else "loss"
             axes.set_ylabel(f"price of privacy ({unit} per 1,000 rounds)")
-        legend_beside(axes)
+            axes.tick_params(labelbottom=True)
+        legend_at_the_foot(axes)
 
 
 def _excess_per_1000(lines: RunLines, run: AgentRun) -> Floats:
