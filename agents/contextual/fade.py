@@ -5,7 +5,7 @@ from math import sqrt
 from typing import Literal, TypeAlias, cast, get_args
 
 from dpbandit.agents.contextual.centring import PrivatelyCentred
-from dpbandit.agents.contextual.demand import ScoringConfig
+from dpbandit.agents.contextual.demand import Features, ScoringConfig
 from dpbandit.agents.contextual.fade_residuals import FadingArms, FadingPrices, FadingSlates
 from dpbandit.agents.contextual.fade_rewards import (
     FadingDemand,
@@ -38,6 +38,7 @@ _OWN: dict[str, tuple[Learner, ...]] = {
     "response": ("regression",),
     "shift": ("regression", "demand"),
     "bonus": ("regression", "demand"),
+    "features": ("prices", "demand"),
     "shrinkage": ("moments",),
     "debias": ("moments",),
     "centring": ("arms", "slates", "moments", "regression"),
@@ -111,12 +112,12 @@ class FADE:
         `FadingSlates` builds `ResidualSlates` (residual_slates.py), which imagines slates by
         `ImaginedSlates` (imagined_slates.py), and `FadingPrices` builds `ResidualPricing`
         (residual_pricing.py), which imagines customers by `ImaginedCustomers`
-        (imagined_customers.py); both fit by `ReleasedScores` (released_scores.py). Of
-        rewards (fade_rewards.py) `FadingMoments` builds `MomentPlayer` (moments.py), which shrinks
-        by `empirical_bayes` (shrinkage.py), `FadingRegression` builds `RegressionPlayer` or
-        `LogisticPlayer` (fading_regression.py), and `FadingDemand` puts the latter into
-        `DemandPricing` (demand.py). A private centre is `PrivatelyCentred` (centring.py), a
-        public prior `PublicPrior` (public_prior.py).
+        (imagined_customers.py) and aims scores by `AimedScores` (aimed_scores.py); both fit by
+        `ReleasedScores` (released_scores.py). Of rewards (fade_rewards.py) `FadingMoments` builds
+        `MomentPlayer` (moments.py), which shrinks by `empirical_bayes` (shrinkage.py),
+        `FadingRegression` builds `RegressionPlayer` or `LogisticPlayer` (fading_regression.py), and
+        `FadingDemand` puts the latter into `DemandPricing` (demand.py). A private centre is
+        `PrivatelyCentred` (centring.py), a public prior `PublicPrior` (public_prior.py).
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, and
@@ -124,12 +125,13 @@ class FADE:
         units of r x for regression, because `|xx' - yy'|^2 / 2 + |rx - sy|^2 <= 4` for `|x|`,
         `|y|`, `|r|`, `|s| <= 1`, so the Gram matrix at half the weight costs nothing on top;
         sqrt(5) times 0.75 in the logistic model; for residuals 2 sqrt(1 + 0.15^2), of slates
-        sqrt(4 (1 + 0.1^2) + 2 (0.5 0.55)^2) and of sales sqrt(4 + 4.5 0.35^2), at every released
-        reference point). A user of batch b appears in release k >= b with weight fade^(k - b), all
-        that with fresh Gaussian noise (`FadingSum`), and actions of others are functions of
-        releases, of their own contexts and of public coins. Batch ends, weights, fits and shrinkage
-        see public numbers and releases only. A `prior` has to be public, too: not made of the data
-        of these users, or else released under a budget that adds to this one.
+        sqrt(4 (1 + 0.1^2) + 2 (0.5 0.55)^2) and of sales sqrt(4 + 4.5 0.35^2), with interactions
+        sqrt(4 + 4.5 0.5^2), at every released reference point). A user of batch b appears in
+        release k >= b with weight fade^(k - b), all that with fresh Gaussian noise (`FadingSum`),
+        and actions of others are functions of releases, of their own contexts and of public coins.
+        Batch ends, weights, fits and shrinkage see public numbers and releases only. A `prior` has
+        to be public, too: not made of the data of these users, or else released under a budget that
+        adds to this one.
 
     **Why it wins.** One release a user (`BatchMoment`) wastes the early users later on, and prefix
     sums pay for every later release early on; fading sums lie between. Signs of rewards over
@@ -189,6 +191,8 @@ class FADE:
     """public, of another study, a `dpbandit.Prior` or the path of one that was saved"""
     anytime: bool = False
     """play without the horizon; no default depends on it, and rounds beyond it are played on"""
+    features: Features = "additive"
+    """of price lists: whether a price costs every customer the same utility, see `demand_rows`"""
     bonus: float | None = None
     """optimism of regressions, in standard deviations of what privacy adds to a prediction; if
     None, 2 for arms with parameters of their own, else 0"""
@@ -203,6 +207,7 @@ class FADE:
             )
         one_of("response", self.response, get_args(Response))
         one_of("shrinkage", self.shrinkage, SHRINKAGES)
+        one_of("features", self.features, get_args(Features))
         one_of("centring", self.centring, ("none", "private"))
         if self.first_batch is not None:
             whole("first_batch", self.first_batch, 1)
@@ -279,11 +284,17 @@ class FADE:
         if model == "slates":
             return FadingSlates(releases=releases, prior=cast(Prior | None, self.prior))
         if model == "prices":
-            return FadingPrices(releases=releases, prior=cast(Prior | None, self.prior))
+            return FadingPrices(
+                releases=releases,
+                prior=cast(Prior | None, self.prior),
+                features=self.features,
+            )
         if model == "moments":
             return FadingMoments(releases=releases, shrinkage=self.shrinkage, debias=self.debias)
         if model == "demand":
-            return FadingDemand(releases=releases, shift=self.shift, bonus=self.bonus)
+            return FadingDemand(
+                releases=releases, shift=self.shift, bonus=self.bonus, features=self.features
+            )
         return FadingRegression(
             releases=releases, response=self.response, shift=self.shift, bonus=self.bonus
         )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from math import sqrt
 
+from dpbandit.agents.contextual.demand import Features, demand_spec
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.agents.contextual.public_prior import prior_of
 from dpbandit.agents.contextual.residual_arms import ResidualArms
@@ -20,6 +21,8 @@ from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 _LEAST_WIDTH = 0.5
 """Of the draws of a model of demand, as a share of the posterior's: a draw costs as much as the
 posterior is wide, and under noise it is wide for long."""
+_CROSSED_WIDTH = 0.2
+"""The same with interactions, of which the posterior has twice the dimensions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,14 +83,24 @@ class FadingSlates:
 
 @dataclass(frozen=True, kw_only=True)
 class FadingPrices:
-    """Price lists: sums of scores of a model of sales, and of customers' moments."""
+    """Price lists: sums of scores of a model of sales, and of customers' moments.
+
+    With interactions customers matter more, since scores are aimed by them: their moments have more
+    weight.
+    """
 
     releases: FadingReleases
     prior: Prior | None = None
+    features: Features = "additive"
 
     def make(self, spec: PriceListSpec, streams: Streams) -> ResidualPricing:
         """A `ResidualPricing`."""
-        statistic = SaleResiduals(dim=spec.dim + 1, features=spec.dim)
+        additive = self.features == "additive"
+        statistic = SaleResiduals(
+            dim=demand_spec(spec, self.features).dim,
+            features=spec.dim,
+            moment_weight=0.35 if additive else 0.5,
+        )
         first = self.releases.first(spec, 5 * sqrt(statistic.dim), least=7.5)
         sums = self.releases.sums(statistic, spec, streams, first)
         return ResidualPricing(
@@ -100,7 +113,9 @@ class FadingPrices:
                 self.prior,
                 len(streams),
                 statistic.dim,
-                meaning=f"of {spec.dim} features of a customer and of the price",
+                meaning=f"of {spec.dim} features of a customer and of the price"
+                + ("" if additive else ", times each of them"),
             ),
-            width=max(_LEAST_WIDTH, min(1.0, self.releases.mu)),
+            width=max(_LEAST_WIDTH, min(1.0, self.releases.mu)) if additive else _CROSSED_WIDTH,
+            features=self.features,
         )

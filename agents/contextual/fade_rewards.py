@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Literal, TypeAlias
 
-from dpbandit.agents.contextual.demand import DemandPricing
+from dpbandit.agents.contextual.demand import DemandPricing, Features, demand_spec
 from dpbandit.agents.contextual.fading_regression import LogisticPlayer, RegressionPlayer
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.agents.contextual.moments import MomentPlayer
@@ -111,12 +111,14 @@ class FadingDemand:
     releases: FadingReleases
     shift: float | None
     bonus: float | None
+    features: Features = "additive"
 
     def make(self, spec: PriceListSpec, streams: Streams) -> DemandPricing:
         """A `DemandPricing`, its first batch at random prices."""
-        first = self.releases.first(spec, 20 * sqrt(spec.dim + 1))
+        dim = demand_spec(spec, self.features).dim
+        first = self.releases.first(spec, 20 * sqrt(dim))
         releases = replace(self.releases, first_batch=first)
         inner = FadingRegression(
             releases=releases, response="logistic", shift=self.shift, bonus=self.bonus
         )
-        return DemandPricing(inner, spec, streams, explore=first)
+        return DemandPricing(inner, spec, streams, features=self.features, explore=first)

@@ -5,7 +5,8 @@ from math import sqrt
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.base.arrays import Floats, Ints, norms, pick
+from dpbandit.agents.contextual.released_scores import BALL, LONGEST_STEP
+from dpbandit.base.arrays import Floats, Ints, clip_norm, norms, pick
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.statistics.moments import SecondMoments
@@ -131,7 +132,9 @@ class LogisticPlayer(RegressionPlayer):
 
     make linear regression a Newton step, and their moments are bounded: `|r - p + h z / 4| <= 1`.
     The ridge pulls towards the parameter before, not towards 0, and what was linearised at
-    parameters of long ago is forgotten by a factor a release.
+    parameters of long ago is forgotten by a factor a release. Steps are at most 3 long and end in a
+    public ball: where demand is steep, whole Newton steps diverge, the more the less noise there is
+    to shorten them. That is post-processing of releases.
     """
 
     _forgetting = 0.8
@@ -156,4 +159,6 @@ class LogisticPlayer(RegressionPlayer):
     def _fit(self, Gamma: float, user: float) -> tuple[Floats, Floats]:
         ridge = (self._shift * Gamma + user) / 4
         moment = self._moment + ridge * self._theta
-        return self._solve(ridge, Gamma / 4, self._gram / 4, moment)
+        theta, inverse = self._solve(ridge, Gamma / 4, self._gram / 4, moment)
+        step = clip_norm(theta - self._theta, LONGEST_STEP)
+        return clip_norm(self._theta + step, BALL), inverse

@@ -11,7 +11,9 @@ from dpbandit.base.arrays import Floats, Ints, clip_norm, rows
 
 BALL = 40.0
 """No parameter is longer."""
-_HALVINGS, _LONGEST_STEP = 4, 3.0
+LONGEST_STEP = 3.0
+"""Of Newton's method, from one parameter to the next."""
+_HALVINGS = 4
 
 
 class ReleasedScores:
@@ -62,7 +64,7 @@ class ReleasedScores:
         value = self._objective(theta)
         for _ in range(steps):
             precision, gradient = self._posterior(theta)
-            step = clip_norm(np.linalg.solve(precision, gradient[..., None])[..., 0], _LONGEST_STEP)
+            step = clip_norm(np.linalg.solve(precision, gradient[..., None])[..., 0], LONGEST_STEP)
             moving = np.ones(len(theta), bool)
             for _ in range(_HALVINGS):
                 candidate = self._admissible(theta + np.where(moving[:, None], step, 0.0))

@@ -3,12 +3,14 @@
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.agents.contextual.demand import demand_rows
+from dpbandit.agents.contextual.aimed_scores import AimedScores
+from dpbandit.agents.contextual.demand import Features, demand_rows
 from dpbandit.agents.contextual.imagined_customers import CUSTOMER_SPREAD, ImaginedCustomers
 from dpbandit.agents.contextual.policies import in_force
 from dpbandit.agents.contextual.public_prior import NoPrior
 from dpbandit.agents.contextual.released_scores import (
     BALL,
+    Faded,
     ReleasedScores,
     Scores,
     faded,
@@ -24,6 +26,8 @@ from dpbandit.specs.protocols import PriceListSpec
 
 PRIOR = 4.0
 """Standard deviation of each coordinate of the parameter, a normal prior."""
+_CROSSED_PRIOR = 8.0, 4.0
+"""The same with interactions: of what features do to the utility, and to the slope in the price."""
 _LEAST_SLOPE = 0.05
 """By which the utility falls from the middle of the prices to the highest, at least."""
 _STEPS = 8
@@ -46,6 +50,9 @@ class ResidualPricing:
                             mirrored if demand would rise in the price
         play                argmax_a margin_a logistic(phi_a . played)
 
+    With interactions every customer has a price slope of her own, nothing is mirrored, and scores
+    point where they say most (`AimedScores`). Parameters stay in a public ball.
+
     The first batch is priced at random. A residual is compared with the theta in force when it
     arrives, so with delayed rewards the prices of a batch are those of older policies, round by
     round: a share of the imagined customers for each.
@@ -64,27 +71,31 @@ class ResidualPricing:
         ledger: Ledger,
         *,
         width: float,
+        features: Features = "additive",
         prior: NoPrior | None = None,
     ) -> None:
         self.ledger = ledger
         self._spec, self._sums, self._statistic, self._width = spec, sums, statistic, width
-        self._margins = spec.margins
+        self._margins, self._features = spec.margins, features
         self._luck = streams.uniforms("exploration")
         self._normals = streams.normals("posterior", statistic.dim)
         self._customers = ImaginedCustomers(streams, spec.dim)
         R, D = len(streams), statistic.dim
+        self._ridge = prior_stddev(spec.dim, features) ** -2.0
+        self._aimed = AimedScores(R, D) if features == "interactions" else None
+        self._admissible = falling if features == "additive" else in_ball
         self._round, self._ends = 0, np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, D))
         self._played: Floats = np.zeros((R, D))
         self._references: Floats = np.zeros((R, 0, D))  # theta of each batch
         self._policies: Floats = np.zeros((R, 0, D))  # what was played after releases
         self._releases: Floats = np.zeros((R, 0, *statistic.shape))
-        self._precision: Floats = np.tile(np.eye(D) / PRIOR**2, (R, 1, 1))
+        self._precision: Floats = np.tile(np.diag(self._ridge), (R, 1, 1))
         self._prior = prior or NoPrior()
         if self._prior.informed:
             self._precision = self._precision + self._prior.precision
             weighted = np.asarray(self._prior.weighted_mean)[..., None]
-            self._theta = falling(np.linalg.solve(self._precision, weighted)[..., 0])
+            self._theta = self._admissible(np.linalg.solve(self._precision, weighted)[..., 0])
             self._draw()
 
     def act(self, context: Floats) -> Ints:
@@ -94,7 +105,7 @@ class ResidualPricing:
 
     def scores(self, context: Floats) -> Floats:
         """Margin x P(sale), in dollars, (R, K)."""
-        sale = expit(np.matvec(demand_rows(self._spec, context), self._played))
+        sale = expit(np.matvec(self._rows(context), self._played))
         return np.asarray(self._margins * sale)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -102,20 +113,33 @@ class ResidualPricing:
         self._round += 1
         dollars = clip_range(feedback, 0.0, float(self._margins.max()))  # overflow; NaN
         sold = dollars / self._margins[action]  # clipped to 1 by the statistic
-        release = self._sums(self._theta, pick(demand_rows(self._spec, context), action), sold)
+        phi = pick(self._rows(context), action)
+        aimed = () if self._aimed is None else (self._aimed.along(phi),)
+        release = self._sums(self._theta, phi, sold, *aimed)
         if release is None:
             return
+        if self._aimed is not None:
+            self._aimed.batch_ends()
         self._ends = np.append(self._ends, self._round)
         self._references = with_latest(self._references, self._theta)
         self._releases = with_latest(self._releases, release)
         self._theta, self._precision = self._posterior()
         self._draw()
+        if self._aimed is not None:
+            every = self._every_price(self._imagined(self._faded()))
+            asked = self._best(every, self._played)
+            self._aimed.aim(np.take_along_axis(every, asked[..., None, None], axis=2)[:, :, 0])
+
+    def _rows(self, context: Floats) -> Floats:
+        return demand_rows(self._spec, context, self._features)
 
     def _draw(self) -> None:
         root = np.linalg.cholesky(np.linalg.inv(self._precision))
         draw = self._width * np.matvec(root, self._normals())
-        rises = self._theta[:, -1:] + draw[:, -1:] > 0
-        self._played = falling(self._theta + np.where(rises, -draw, draw))
+        if self._features == "additive":
+            rises = self._theta[:, -1:] + draw[:, -1:] > 0
+            draw = np.where(rises, -draw, draw)
+        self._played = self._admissible(self._theta + draw)
         self._policies = with_latest(self._policies, self._played)
 
     def learned(self, replica: int = 0) -> Prior:
@@ -124,40 +148,65 @@ class ResidualPricing:
 
     def _posterior(self) -> tuple[Floats, Floats]:
         statistic = self._statistic
-        stddev = max(self._sums.stddev, _LEAST_NOISE)
-        users, noise, sampling = faded(self._ends, self._sums.fade, stddev)
-        released, first, second = statistic.unpack(self._releases)
-        customers = self._customers(
-            first,
-            second,
-            users.sum(axis=1),
-            noise / statistic.moment_weight**2 + CUSTOMER_SPREAD * sampling,
-        )
-        phi = self._shown(customers)
+        users, noise, sampling = past = self._faded()
+        released, _, _ = statistic.unpack(self._releases)
+        phi = self._shown(self._imagined(past))
         p = np.asarray(expit(np.matvec(phi, self._references)))
+        directions = phi if self._aimed is None else self._aimed.of_batches(phi)
         whiten = np.linalg.inv(np.linalg.cholesky(noise + 0.5 / statistic.dim * sampling))
         return ReleasedScores(
-            Scores(phi, p, score_lengths(phi, p), phi),
+            Scores(phi, p, score_lengths(directions, p), directions),
             whiten @ users,
             whiten @ released,
-            ridge=np.full(statistic.dim, PRIOR**-2),
-            admissible=falling,
+            ridge=self._ridge,
+            admissible=self._admissible,
             prior=self._prior,
         ).maximise(self._theta, _STEPS)
 
+    def _faded(self) -> Faded:
+        return faded(self._ends, self._sums.fade, max(self._sums.stddev, _LEAST_NOISE))
+
+    def _imagined(self, past: Faded) -> Floats:
+        """Customers with the released moments, (R, N, d)."""
+        users, noise, sampling = past
+        _, first, second = self._statistic.unpack(self._releases)
+        covariance = noise / self._statistic.moment_weight**2 + CUSTOMER_SPREAD * sampling
+        return self._customers(first, second, users.sum(axis=1), covariance)
+
+    def _every_price(self, customers: Floats) -> Floats:
+        """Customers' rows at all prices: (R, N, d) -> (R, N, K, D)."""
+        spec, (R, N, d) = self._spec, customers.shape
+        every = self._rows(customers.reshape(R * N, d) * spec.context_norm)
+        return every.reshape(R, N, spec.n_actions, -1)
+
     def _shown(self, customers: Floats) -> Floats:
         """The rows of the prices that past batches showed to customers (R, N, d): (R, m, N, D)."""
-        spec, (R, N, d), m = self._spec, customers.shape, len(self._ends)
-        every = demand_rows(spec, customers.reshape(R * N, d) * spec.context_norm)
-        every = every.reshape(R, N, spec.n_actions, -1)
+        spec, (R, N, _), m = self._spec, customers.shape, len(self._ends)
+        every = self._every_price(customers)
         prices = np.empty((R, m, N), np.int64)  # of each policy, of which a prior has one more
         prices[:, 0] = rows(N) * _GOLDEN % 1 * spec.n_actions
         random = 0 if self._prior.informed else 1
         for j in range(random, m):
-            sale = expit(np.matvec(every, self._policies[:, j - random, None]))
-            prices[:, j] = (self._margins * sale).argmax(axis=-1)
+            prices[:, j] = self._best(every, self._policies[:, j - random])
         shown = prices[:, in_force(self._ends, spec.delay, N), rows(N)]  # (R, m, N)
         return every[rows(R)[:, None, None], rows(N), shown]
+
+    def _best(self, every: Floats, policy: Floats) -> Ints:
+        """The prices of a policy (R, D) for customers' rows (R, N, K, D): (R, N)."""
+        sale = expit(np.matvec(every, policy[:, None]))
+        return np.asarray((self._margins * sale).argmax(axis=-1))
+
+
+def prior_stddev(dim: int, features: Features) -> Floats:
+    """Of each coordinate of a parameter of rows of `dim` features, (D,)."""
+    if features == "additive":
+        return np.full(dim + 1, PRIOR)
+    return np.repeat(_CROSSED_PRIOR, dim)
+
+
+def in_ball(theta: Floats) -> Floats:
+    """No longer than is allowed: (R, D) -> (R, D)."""
+    return clip_norm(theta, BALL)
 
 
 def falling(theta: Floats) -> Floats:

@@ -27,7 +27,8 @@ class SaleResiduals:
 
     where phi_1..d is what `demand_rows` makes of the customer alone. At the true parameter v is 0
     in expectation, whatever prices were asked; the moments say who the customers are. In `units`
-    the second line is `moment_weight` = w times as long, and its half-vectorisation isometric.
+    the second line is `moment_weight` = w times as long, and its half-vectorisation isometric. A
+    round may bring a direction (R, D), along which v then lies in place of phi.
 
     Guarantee:
         Rows and x are clipped to norm 1, y to [0, 1] (no numbers become 0), residuals to [-1, 1],
@@ -65,8 +66,8 @@ class SaleResiduals:
         return sqrt(4 + 4.5 * self.moment_weight**2)
 
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
-        """theta (n, R, D), phi (n, R, D), y (n, R) -> `(R, *shape)`."""
-        theta, phi, y = batch
+        """theta (n, R, D), phi (n, R, D), y (n, R), perhaps directions -> `(R, *shape)`."""
+        theta, phi, y, *aimed = batch
         phi = clip_norm(phi, 1.0)
         with np.errstate(over="ignore", invalid="ignore"):
             p = expit(np.vecdot(phi, theta))
@@ -76,7 +77,7 @@ class SaleResiduals:
         by_replica = np.ascontiguousarray(x.transpose(1, 0, 2))
         second = by_replica.transpose(0, 2, 1) @ by_replica  # (R, d, d)
         i, j = np.triu_indices(self.features)
-        scores = added_up(residual[..., None] * unit(phi))
+        scores = added_up(residual[..., None] * unit(aimed[0] if aimed else phi))
         return np.concatenate([scores, added_up(x), second[:, i, j]], axis=-1)
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats, Floats]:

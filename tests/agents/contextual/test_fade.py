@@ -53,6 +53,7 @@ VARIANTS = {
     "logistic": (FADE(model="regression", response="logistic"), SHARED),
     "demand": (FADE(), PRICES),
     "demand of rewards": (REWARDS, PRICES),
+    "interactions": (FADE(features="interactions"), PRICES),
     "other batches": (FADE(model="moments", first_batch=70, growth=0.0, fade=0.9), DISJOINT),
     "delayed": (FADE(), replace(PRICES, delay=20)),
     "centred": (FADE(model="moments", centring="private"), DISJOINT),
@@ -188,7 +189,7 @@ def test_noise_in_units_of_what_a_user_moves(variant):
         LogisticPlayer: sqrt(5),
         ResidualArms: 2 * sqrt(1 + 0.15**2),
         ResidualSlates: sqrt(4 * 1.01 + 2 * 0.275**2),
-        ResidualPricing: sqrt(4 + 4.5 * 0.35**2),
+        ResidualPricing: sqrt(4 + 4.5 * (0.5 if variant == "interactions" else 0.35) ** 2),
     }
     seen = sqrt(sum(config.fade ** (2 * k) for k in range(len(sums._ends))))
     share = 0.96 if config.centring == "private" else 1.0
@@ -270,7 +271,7 @@ def adversaries(spec, count, seed):
 
 
 SIZES = [(name, 1.0) for name in VARIANTS]
-STEEP = ("arms", "slates", "logistic", "demand", "demand of rewards")
+STEEP = ("arms", "slates", "logistic", "demand", "demand of rewards", "interactions")
 SIZES += [(name, size) for name in STEEP for size in (0.0, 30.0, 1e3, 1e6, 1e300)]
 
 
@@ -317,6 +318,21 @@ def test_logistic_rows_are_newton_steps():
         gradient = response[0] * y - np.outer(y, y) @ theta / 4
         np.testing.assert_allclose(gradient, (reward[0] - p) * x, atol=1e-14)
         assert abs(reward[0] - p + p * (1 - p) * (x @ theta)) <= 1
+
+
+@pytest.mark.parametrize("release", [0.0, 1e3, 1e12])
+def test_newton_steps_are_short_and_end_in_a_public_ball(release):
+    """Whatever is released: no step of the logistic model is longer than 3, and 60 of them end in
+    the ball of radius 40; a release that says nothing moves nothing."""
+    agent = REWARDS.make(replace(PRICES, horizon=100_000), Streams([0]))._inner
+    noise, norms = np.random.default_rng(2).standard_normal(agent._moment.shape), [0.0]
+    for _ in range(60):
+        agent._gram, agent._moment = 1e-3 * np.ones_like(agent._gram), release * noise
+        before = agent._theta
+        agent._theta, _ = agent._fit(1e-6, 1e-6)
+        assert np.linalg.norm(agent._theta - before) <= 3 * (1 + 1e-12)
+        norms.append(np.linalg.norm(agent._theta))
+    assert norms[-1] == (pytest.approx(40.0) if release else 0.0)
 
 
 def test_regression_recovers_the_parameter_without_privacy():
@@ -527,6 +543,11 @@ def test_bad_input_gets_one_sentence(fields, sentence):
             "not for a logistic response",
         ),
         (FADE(model="slates"), DISJOINT, "only where arms share one parameter"),
+        (
+            FADE(features="interactions"),
+            PAIR,
+            "features='interactions' only with model=prices or demand: here it is arms",
+        ),
         (FADE(response="linear"), SHARED, "response='linear' only with model=regression"),
         (FADE(model="arms"), SHARED, "only where each arm has its own parameter"),
         (FADE(model="prices"), DISJOINT, "got a ContextualSpec: use model"),

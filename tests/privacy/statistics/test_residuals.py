@@ -46,6 +46,8 @@ def test_no_two_users_are_further_apart_at_any_reference_point(size):
     with np.errstate(invalid="ignore"):
         theta = np.broadcast_to(size * rng.standard_normal(3), (900, 3))
     assert furthest(queries(SALES, theta, phi, y)) <= SALES.sensitivity * (1 + 1e-9)
+    aimed = anybody(rng, 900, 3)[0]
+    assert furthest(queries(SALES, theta, phi, y, aimed)) <= SALES.sensitivity * (1 + 1e-9)
     weights, arm = np.abs(theta) if size > 1 else np.ones_like(theta), rng.integers(0, 3, 900)
     for threshold in (0.2, size):
         users = theta, weights, np.full(900, threshold), phi, arm, y
@@ -162,6 +164,10 @@ def test_sums_are_scores_and_moments():
     p = expit((phi * theta).sum(-1))
     expected = (score_lengths(phi, p) * (y - p))[..., None] * phi
     np.testing.assert_allclose(scores, expected.sum(axis=0), atol=1e-14)
+    along = phi * np.array([1.0, 2.0, -3.0])
+    aimed, *_ = SALES.unpack(SALES.total(theta, phi, y, along))
+    expected = (score_lengths(along, p) * (y - p))[..., None] * along
+    np.testing.assert_allclose(aimed, expected.sum(axis=0), atol=1e-14)
     np.testing.assert_allclose(first, x.sum(axis=0), atol=1e-14)
     np.testing.assert_allclose(second, np.einsum("nri,nrj->rij", x, x), atol=1e-14)
 
