@@ -1,5 +1,6 @@
 """What agents reach at the privacy they certifiably have."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +19,8 @@ _SMALLEST, _LARGEST = 1e-9, 1e9
 """Epsilons that have a place on an axis; less is none at all, and more is no privacy"""
 _STEPS = 25
 """Of an overlay"""
+_EPSILON = re.compile(r":epsilon=[^:]*")
+"""In the name of an agent that is an id with settings"""
 
 
 class Front(NamedTuple):
@@ -51,10 +54,13 @@ def placed(run: AgentRun) -> bool:
 
 
 def fronts_of(runs: Iterable[AgentRun]) -> tuple[list[Front], list[tuple[str, Floats]]]:
-    """A line for each name that claims an epsilon, with what restricts it; all others as levels."""
+    """A line for each name that claims an epsilon, with what restricts it; all others as levels.
+
+    Names of ids that differ in epsilon alone, fade:epsilon=1 and fade:epsilon=3, are one line.
+    """
     lines: dict[str, list[AgentRun]] = {}
     for run in runs:
-        lines.setdefault(run.name, []).append(run)
+        lines.setdefault(_EPSILON.sub("", run.name), []).append(run)
     private = {name: line for name, line in lines.items() if any(map(claims, line))}
     levels = [
         (name, final(run)) for name, line in lines.items() if name not in private for run in line

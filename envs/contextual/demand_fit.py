@@ -185,7 +185,7 @@ def _refuse_prices(prices: Prices) -> None:
     if beyond.any():
         raise InputError(
             f"Expected every price in price_range=({prices.low:g}, {prices.high:g}), got "
-            f"{asked[beyond][0]:g} and {int(beyond.sum()) - 1} others outside."
+            f"{asked[beyond][0]:g}, and {int(beyond.sum())} rows outside."
         )
 
 

@@ -242,6 +242,7 @@ def lively():
             yield pytest.param(name, marks=marks)
 
 
+@pytest.mark.filterwarnings("ignore:Prices were not randomised")
 @pytest.mark.parametrize("name", [*lively()])
 def test_blocks_run(name, alone):
     run_page((ROOT / name).read_text(), alone)

@@ -105,7 +105,7 @@ REFUSED = [  # in this order; the first ones have the next fault, too
     ("sold is always 1", wrong(sold=1, price=2.0)),
     ("at least 40 rows of either answer .* 8 coefficients, got 39", wrong(sold=FEW)),
     ("all are 9", wrong(price=9.0)),
-    (r"in price_range=\(1, 3\), got 9 and 399 others", wrong(price=[9.0, 8.0] * 200)),
+    (r"in price_range=\(1, 3\), got 9, and 400 rows", wrong(price=[9.0, 8.0] * 200)),
     ("told exactly by .*price", wrong(price=[1.0, 3.0] * 200, sold=[1, 0] * 200)),
     ("0 and 1 where shop is C, got 0", wrong(shop=["C"] * 9 + ["A"] * 391, sold=RARE)),
     ("R2 = 1.00000", wrong(age=AGES, price=1 + (AGES - 18) / 36)),

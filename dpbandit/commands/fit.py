@@ -1,0 +1,142 @@
+"""`dpbandit fit`: an environment from a log of your own."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpbandit.base.files import check_writable, write_atomically
+from dpbandit.base.inputs import InputError, one_of
+from dpbandit.commands.options import say, warnings_said
+from dpbandit.envs import PricingFromLog
+from dpbandit.offline.columns import file_digest
+from dpbandit.results.results import FORMATS
+from dpbandit.running.environment_files import ENDING, write_environment
+
+_SWEEP = """\
+name = {name}
+horizons = [20000]
+replicas = 20
+epsilons = [0.3, 1.0, 3.0, 10.0]
+deltas = [1e-5]
+
+[[environments]]
+id = {id}
+
+[[agents]]
+id = "fade"
+
+[[agents]]
+id = "dp-ucb"
+
+[[agents]]
+id = "linucb"
+"""
+
+
+def fit(
+    table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")],
+    price: Annotated[str, typer.Option(help="Column of the price that was asked.")] = "price",
+    sold: Annotated[str, typer.Option(help="Column of 1 for a sale, else 0.")] = "sold",
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=LOW:HIGH or NAME=LEVEL,LEVEL,...; public bounds, as often as needed."
+        ),
+    ] = None,
+    price_range: Annotated[
+        str | None, typer.Option(help="LOW:HIGH, public; every price lies inside.")
+    ] = None,
+    unit_cost: Annotated[float | None, typer.Option(help="Dollars that a sale costs.")] = None,
+    prices: Annotated[
+        str | None, typer.Option(help="PRICE,PRICE,... to choose from; nine of the range.")
+    ] = None,
+    clusters: Annotated[
+        str | None, typer.Option(help="Column of what shares a price, for errors.")
+    ] = None,
+    interactions: Annotated[
+        bool, typer.Option(help="A price slope for each feature, or one for all.")
+    ] = True,
+    ridge: Annotated[float, typer.Option(help="Penalty of all but the constant.")] = 1e-6,
+    monotone: Annotated[
+        str | None, typer.Option(help="clip: demand falls with the price for everybody.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="File to write, for ENV, --env and sweeps.")] = Path(
+        "shop.toml"
+    ),
+    sweep: Annotated[
+        Path | None, typer.Option(help="Also write a sweep of agents and epsilons here.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the calibration here.")] = None,
+) -> None:
+    """Fit demand to a log of prices, say how well, and write an environment for other commands.
+
+    Bounds are public and are told, never read off the log. What is printed is a function of the
+    log, which no certificate covers.
+
+    Example: `dpbandit fit prices.csv --feature age=18:90 --feature shop=A,B,C --price-range 1:3
+    --unit-cost 0.8 --out shop.toml`
+    """
+    if out.suffix != ENDING:
+        raise InputError(f"Expected --out={out} to end in {ENDING}.")
+    if plot is not None:
+        one_of("suffix of the plot", plot.suffix, FORMATS)
+    check_writable(out, sweep, plot)
+    arguments: dict[str, Any] = {
+        "frame": str(table),
+        "sha256": file_digest(table),
+        "price": price,
+        "sold": sold,
+        "price_range": None if price_range is None else _range("--price-range", price_range),
+        "unit_cost": unit_cost,
+        "prices": None if prices is None else [_number("--prices", p) for p in prices.split(",")],
+        "clusters": clusters,
+        "interactions": interactions,
+        "ridge": ridge,
+        "monotone": monotone,
+        "features": dict(_feature(text) for text in feature or ()),
+    }
+    with warnings_said():
+        problem = PricingFromLog(**arguments)
+    say(repr(problem))
+    if plot is not None:
+        problem.diagnostics.held_out.plot(path=plot)
+        say(f"Written to {plot}.")
+    write_environment(out, "PricingFromLog", arguments)
+    say(f"Written to {out}. Next: dpbandit compare {out} --agents fade,linucb")
+    if sweep is not None:
+        text = _SWEEP.format(name=json.dumps(out.stem), id=json.dumps(str(out)))
+        write_atomically(sweep, lambda partial: partial.write_text(text, encoding="utf-8"))
+        say(f"Written to {sweep}. Next: dpbandit sweep {sweep} --out results")
+
+
+def _feature(text: str) -> tuple[str, list[Any]]:
+    """NAME=LOW:HIGH, or NAME=LEVEL,LEVEL,...; levels are numbers where all are."""
+    name, equals, bounds = text.partition("=")
+    if not (name and equals and bounds):
+        raise InputError(
+            f"Expected --feature {text!r} to be NAME=LOW:HIGH or NAME=LEVEL,LEVEL,...: a range "
+            "read off the log would be data that no certificate covers."
+        )
+    if ":" in bounds and "," not in bounds:
+        return name, _range(f"--feature {name}", bounds)
+    words = [word.strip() for word in bounds.split(",")]
+    try:
+        return name, [float(word) for word in words]
+    except ValueError:
+        return name, words
+
+
+def _range(option: str, text: str) -> list[float]:
+    low, colon, high = text.partition(":")
+    if not colon:
+        raise InputError(f"Expected {option}={text!r} to be LOW:HIGH, such as 1:3.")
+    return [_number(option, low), _number(option, high)]
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"Expected {option} to have numbers, got {text!r}.") from None

@@ -1,0 +1,84 @@
+"""From a table nobody has seen to a frontier: five commands, or ten lines."""
+
+import re
+
+import matplotlib.image
+import pytest
+from typer.testing import CliRunner
+
+import dpbandit
+from dpbandit import InputError, cli
+from dpbandit.envs import PricingFromLog
+from tests.envs.contextual.logs import SHOP, shop
+
+FIT = "fit prices.csv --feature age=18:90 --feature shop=A,B,C --price-range 1:3 --unit-cost 0.8"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shop(n=1500, seed=7).to_csv("prices.csv", index=False)
+    return tmp_path
+
+
+def run(line):
+    result = CliRunner().invoke(cli.app, line.split(), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_five_commands(here):
+    said = run(f"{FIT} --out conf/shop.toml --sweep sweep.toml --plot calibration.png")
+    assert "1500 offers" in said
+    assert "never a row of your log" in said
+    assert "no diagnostic here can tell" in said
+    assert matplotlib.image.imread("calibration.png").std() > 0
+    assert "fade" in run("compare conf/shop.toml --agents fade --horizon 40 --replicas 2")
+    assert "certified   epsilon 0.5" in run("certify fade --env conf/shop.toml --epsilon 0.5")
+    small = (here / "sweep.toml").read_text().replace("20000", "40").replace("= 20\n", "= 2\n")
+    small = small.replace(", 3.0, 10.0", "").replace('"linucb"', '"greedy"')
+    (here / "sweep.toml").write_text(small)
+    run("sweep sweep.toml --out results")
+    results = dpbandit.Results.load("results")  # of which `dpbandit report` makes a page
+    assert results.frontier("frontier.png").exists()
+    assert {r.setup.problem for r in results} == {"shop"}
+    assert {r.setup.environment for r in results} == {"dpbandit/PricingFromLog-v0"}
+    shop(n=1500, seed=8).to_csv("prices.csv", index=False)
+    with pytest.raises(InputError, match=r"prices.csv to be as it was, with sha256="):
+        run("compare conf/shop.toml --agents fade --horizon 40 --replicas 2")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_ten_lines():
+    """Epsilons of one agent are one line of the frontier."""
+    problem = PricingFromLog("prices.csv", **SHOP)
+    agents = ["linucb", *(f"fade:epsilon={epsilon}" for epsilon in (0.5, 2))]
+    axes = dpbandit.compare(problem, agents, horizon=60, replicas=2).frontier()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert [label for label in labels if "fade" in label] == ["fade"]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("fit prices.csv --feature age --price-range 1:3", "'age' to be NAME=LOW:HIGH or NAME="),
+        ("fit prices.csv --feature age=1:x --price-range 1:3", "--feature age to have numbers"),
+        ("fit prices.csv --price-range 3", "--price-range='3' to be LOW:HIGH"),
+        ("fit prices.csv --unit-cost 1", "Expected price_range="),
+        (FIT.replace("A,B,C", "A,B"), "only the levels .* got 'C'"),
+        (FIT + " --sold bought", "a column 'bought', the table has"),
+        (FIT + " --out shop.json", "--out=shop.json to end in .toml"),
+        (FIT + " --monotone yes", "monotone='yes'"),
+        ("fit other.csv --price-range 1:3", "Cannot read other.csv"),
+        ("compare none.toml --agents fade", "Cannot read none.toml"),
+        ("compare bad.toml --agents fade", "bad.toml to hold id and .arguments. .* got 'agents'"),
+        ("compare odd.toml --agents fade", "argument of PricingFromLog='cost'"),
+    ],
+)
+def test_one_sentence_each(here, line, says):
+    (here / "bad.toml").write_text('agents = ["fade"]')
+    (here / "odd.toml").write_text('id = "PricingFromLog"\n[arguments]\ncost = 1')
+    with pytest.raises(InputError, match=re.compile(says)) as caught:
+        run(line)
+    assert "\n" not in str(caught.value)
