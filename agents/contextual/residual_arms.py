@@ -21,6 +21,8 @@ _FLOOR = 0.8
 """Least squared weight of a coordinate, where the mean is 1."""
 _LEAST_NOISE = 1.0
 """Releases are taken to be at least as noisy as one user: she may be an exception."""
+_LEAST_VARIANCE = 1e-12
+"""Of a parameter, in units of half the range of rewards, squared."""
 _GOLDEN = 0.6180339887498949
 
 
@@ -107,6 +109,7 @@ class ResidualArms:
         variance = self._fit()
         self._moments.append(self._selected(self._theta))
         per_user = (kappa / variance[0].size)[:, None, None]
+        variance = np.maximum(variance, _LEAST_VARIANCE * self._spec.half_range**2)
         self._weights = _focus(variance, per_user * n, self._sums.stddev)
 
     def _likelihood(self) -> tuple[Floats, Floats]:
@@ -176,7 +179,7 @@ def _focus(variance: Floats, slope: Floats, stddev: float) -> Floats:
     A squared weight w of a coordinate, of mean 1, makes the next batch tell w slope^2 / stddev^2 of
     it, so that variance v is worth max(0, level - stddev^2 / (slope^2 v)) of it.
     """
-    needed = stddev**2 / slope**2 / np.maximum(variance, 1e-12)
+    needed = stddev**2 / slope**2 / variance
     low = needed.min(axis=-1, keepdims=True)
     high = low + needed.shape[-1]
     for _ in range(50):

@@ -7,6 +7,8 @@ from dpbandit.base.arrays import Floats
 _SCALES = np.concatenate([[0.0], np.geomspace(0.1, 1000.0, 13)])
 """Prior variances, in units of the median variance of a coordinate given all others."""
 _SWEEPS, _EM_STEPS = 5, 4
+_LEAST = 1e-20
+"""Of what is known of a coordinate, in units of what is known of the best one."""
 
 
 class ScaleMixture:
@@ -27,7 +29,9 @@ class ScaleMixture:
     def fit(self, b: Floats, precision: Floats) -> tuple[Floats, Floats]:
         """b (R, n), L (R, n, n) -> posterior means and variances, (R, n)."""
         R, n = b.shape
-        diagonal = np.maximum(np.diagonal(precision, axis1=1, axis2=2), 1e-12)
+        diagonal = np.diagonal(precision, axis1=1, axis2=2)
+        least = _LEAST * diagonal.max(axis=1, keepdims=True)
+        diagonal = np.maximum(diagonal, np.where(least > 0, least, 1.0))
         s2 = 1 / diagonal
         prior = (_SCALES / np.median(diagonal, axis=1)[:, None])[:, None]  # (R, 1, k)
         total = prior + s2[..., None]

@@ -55,7 +55,7 @@ PUBLIC = list(
 )
 PRIVATE = [
     (config, spec)
-    for config in (DPUCB(), DPUCB(alpha="theory"), FADE(), BatchMoment())
+    for config in (DPUCB(), DPUCB(alpha="theory"), FADE(), FullBudgetFADE(), BatchMoment())
     for spec in (DISJOINT, SHARED)
     if not (isinstance(config, BatchMoment) and spec.shared)
 ]
@@ -106,6 +106,16 @@ def test_cents_in_place_of_dollars_change_no_action(pair):
     """Every agent without privacy, as discovered, and private ones whose noise follows the range. A
     width, a penalty or a ball in units of nothing plays other arms at 100 times the rewards."""
     np.testing.assert_array_equal(actions(*pair), actions(*pair, factor=100.0))
+
+
+@pytest.mark.parametrize("config", [FADE(), FullBudgetFADE()], ids=["FADE", "full budget"])
+@pytest.mark.parametrize("factor", [2.0**30, 2.0**-30], ids=["large", "small"])
+@pytest.mark.parametrize("spec", [DISJOINT, SHARED], ids=["disjoint", "shared"])
+def test_units_of_a_thousand_millionth_change_no_action(config, factor, spec):
+    """A power of two, so that nothing is rounded: what differs has a constant in units of nothing,
+    as the least variance and the least precision had."""
+    found = actions(config, spec), actions(config, spec, factor=factor)
+    np.testing.assert_array_equal(*found)
 
 
 SHIFTED = [
