@@ -1,0 +1,151 @@
+"""Check `camera_population.json` against the answers it was made of, and fit it again::
+
+    python envs/data/fit_camera.py camera.RData           # the data, and one logit for everybody
+    python envs/data/fit_camera.py camera.RData --refit   # the population, too: a minute
+
+Exits with 1 if the data are others, or if an estimate is further from the frozen one than 3
+posterior standard deviations. Nothing here runs when dpbandit does, and nothing is written.
+
+The answers are the data set `camera` of the R package bayesm 3.1-5 (GPL-2 or later), which is not
+part of dpbandit. R is not needed, but a download is, of Debian's package (or of CRAN's), and the
+Python package rdata reads the file in it::
+
+    apt-get download r-cran-bayesm && dpkg-deb -x r-cran-bayesm_*.deb bayesm
+    find bayesm -name camera.RData
+    pip install rdata
+
+The estimator is Metropolis within Gibbs: of 332 people theta_i ~ N(m, C) in R^10, utility
+theta_1..9 . x - exp(theta_10) price, none 0, logit errors; random walks of theta_i with covariance
+s_i^2 (H_i + C^-1)^-1, all tuned while burning in only; m | . normal, prior N(0, 100 I); C | .
+inverse Wishart, prior of 13 degrees and scale 13 diag(1, ..., 1, 0.25).
+"""
+
+import hashlib
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, softmax
+from scipy.stats import invwishart
+
+Array = NDArray[np.float64]
+
+FROZEN = json.loads(Path(__file__).with_name("camera_population.json").read_text())
+PEOPLE, TASKS, D = 332, 16, 10
+SWEEPS, BURN_IN, THIN, CHAINS = 16_000, 4_000, 10, 2
+ACCEPTED = 0.28
+
+
+def load(path: str) -> tuple[Array, NDArray[np.int64]]:
+    """What was shown, (332, 16, 5, 10) with none last, and what was chosen, (332, 16)."""
+    people: Any = import_module("rdata").read_rda(path)["camera"]
+    shown = np.array([np.asarray(one["X"], float).reshape(TASKS, 5, D) for one in people])
+    chosen = np.array([np.asarray(one["y"], int) - 1 for one in people])
+    rows = np.concatenate([shown.reshape(PEOPLE, -1), chosen], axis=1)
+    if hashlib.sha256(np.round(rows, 2).tobytes()).hexdigest() != FROZEN["data_sha256"]:
+        sys.exit(f"Expected {path} to hold the data set camera of bayesm 3.1-5, got another.")
+    return shown, chosen
+
+
+def pooled(shown: Array, chosen: NDArray[np.int64]) -> tuple[Array, float]:
+    """One logit for everybody by Newton's method, and its log-likelihood a task."""
+    x, theta = shown.reshape(-1, 5, D), np.zeros(D)
+    taken = x[np.arange(len(x)), chosen.ravel()]
+    for _ in range(30):
+        p = softmax(x @ theta, axis=1)
+        mean = np.einsum("nj,njd->nd", p, x)
+        H = np.einsum("nj,nja,njb->ab", p, x, x) - mean.T @ mean
+        theta = theta + np.linalg.solve(H, (taken - mean).sum(axis=0))
+    return theta, float(np.mean(taken @ theta - logsumexp(x @ theta, axis=1)))
+
+
+def part_worths(theta: Array) -> Array:
+    """theta with its last entry made the price coefficient, -exp(theta_10)."""
+    return np.concatenate([theta[..., :-1], -np.exp(theta[..., -1:])], axis=-1)
+
+
+def chain(shown: Array, chosen: NDArray[np.int64], seed: int) -> tuple[Array, Array]:
+    """Kept draws of m, (n, 10), and of C, (n, 10, 10)."""
+    rng = np.random.default_rng(seed)
+    person, task = np.indices(chosen.shape)
+    flat = shown.reshape(PEOPLE, -1, D)
+
+    def utilities(theta: Array) -> Array:
+        return (flat @ part_worths(theta)[..., None]).reshape(PEOPLE, TASKS, 5)
+
+    def log_likelihood(theta: Array) -> Array:
+        u = utilities(theta)
+        return np.asarray((u[person, task, chosen] - logsumexp(u, axis=2)).sum(axis=1))
+
+    m, C = np.zeros(D), np.diag(np.r_[np.full(D - 1, 4.0), 0.5])
+    theta = np.zeros((PEOPLE, D))
+    fit, running, log_s = log_likelihood(theta), theta, np.zeros(PEOPLE)
+    roots, kept_m, kept_C = np.zeros((PEOPLE, D, D)), [], []
+    for sweep in range(SWEEPS):
+        P = np.linalg.inv(C)
+        burning = sweep < BURN_IN
+        if burning and sweep % 100 == 0:
+            x = shown * np.append(np.ones(D - 1), 0.0)  # derivatives of the utility
+            x[..., -1] = shown[..., -1] * -np.exp(running[:, -1])[:, None, None]
+            p = softmax(utilities(running), axis=2)
+            mean = np.einsum("itj,itjd->itd", p, x)
+            H = np.einsum("itj,itja,itjb->iab", p, x, x) - np.einsum("ita,itb->iab", mean, mean)
+            roots = np.linalg.cholesky(np.linalg.inv(H + P))
+        walk = (roots @ rng.standard_normal((PEOPLE, D, 1)))[..., 0]
+        tried = theta + np.exp(log_s)[:, None] * walk
+        new = log_likelihood(tried)
+        prior = np.einsum("ia,ab,ib->i", tried - m, P, tried - m)
+        prior -= np.einsum("ia,ab,ib->i", theta - m, P, theta - m)
+        won = np.log(rng.random(PEOPLE)) < new - fit - prior / 2
+        theta, fit = np.where(won[:, None], tried, theta), np.where(won, new, fit)
+        if burning:
+            log_s += 0.05 * (won - ACCEPTED)
+            running = running + (theta - running) / min(sweep + 1, 500)
+        inside = np.linalg.inv(PEOPLE * P + np.eye(D) / 100)
+        m = rng.multivariate_normal(inside @ P @ theta.sum(axis=0), inside)
+        scatter = (D + 3) * np.diag(np.r_[np.ones(D - 1), 0.25]) + (theta - m).T @ (theta - m)
+        C = np.asarray(invwishart.rvs(D + 3 + PEOPLE, scatter, random_state=rng))
+        if not burning and sweep % THIN == 0:
+            kept_m.append(m)
+            kept_C.append(C)
+    return np.array(kept_m), np.array(kept_C)
+
+
+def compare(name: str, found: Array, frozen: Array, posterior_sd: Array) -> bool:
+    """Print both, and say whether all agree within 3 posterior standard deviations."""
+    z = (found - frozen) / posterior_sd
+    print(f"{name:>8}  now {np.round(found, 2)}")
+    print(f"{'':>8}  frozen {frozen}, off by at most {np.abs(z).max():.1f} posterior sd")
+    return bool(np.abs(z).max() <= 3)
+
+
+def main(*words: str) -> None:
+    """Check, refit if asked for, and exit with 1 where numbers disagree."""
+    paths = [word for word in words if word != "--refit"]
+    if len(paths) != 1:
+        sys.exit(__doc__)
+    shown, chosen = load(paths[0])
+    theta, fit = pooled(shown, chosen)
+    print(f"332 people, 16 tasks; none chosen in {100 * (chosen == 4).mean():.1f} %")
+    print(f"one logit for everybody: price {theta[-1]:.3f}, log-likelihood a task {fit:.4f}")
+    if "--refit" not in words:
+        return
+    chains = [chain(shown, chosen, seed) for seed in range(CHAINS)]
+    m = np.concatenate([one for one, _ in chains])
+    sd = np.sqrt(np.diagonal(np.concatenate([one for _, one in chains]), axis1=1, axis2=2))
+    agree = [
+        compare(name, draws.mean(axis=0), *(np.array(FROZEN[key]) for key in keys))
+        for name, draws, keys in (
+            ("mean", m, ("mean", "mean_posterior_sd")),
+            ("sd", sd, ("sd", "sd_posterior_sd")),
+        )
+    ]
+    sys.exit(0 if all(agree) else 1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
