@@ -2,13 +2,21 @@
 
 import ast
 import inspect
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from itertools import pairwise
 from textwrap import dedent
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+_KINDS: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a word",
+    Sequence[float]: "numbers such as [1,2]",
+    Sequence[str]: "words such as [a,b]",
+}
 
 
 @dataclass(frozen=True)
