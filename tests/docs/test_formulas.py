@@ -8,7 +8,7 @@ from latex2mathml.converter import convert
 
 from tests.docs.markdown import ROOT, pages
 
-_FORMULA = re.compile(r"(?<!\\)\$([^$\n]+(?:\n[^$\n]+)?)\$")
+_FORMULA = re.compile(r"(?s)\$\$(.+?)\$\$|(?<!\\)\$([^$\n]+(?:\n[^$\n]+)?)\$")
 
 
 def font():
@@ -24,7 +24,7 @@ def test_every_letter_of_a_formula_is_in_the_font():
     letters, covers = set(), font().covers
     for name in pages():
         text = re.sub(r"(?s)```.*?```|`[^`]*`", "", (ROOT / name).read_text())
-        for formula in _FORMULA.findall(text):
+        for formula in map("".join, _FORMULA.findall(text)):
             drawn = re.sub(r"<[^>]*>", "", convert(formula))
             letters |= set(html.unescape(drawn))
     assert {"ε", "λ", "⟨"} <= letters  # formulas are found
