@@ -69,6 +69,12 @@ from dpbandit.agents.experts.noisy_ftrl import NoisyFTRL as NoisyFTRL
 from dpbandit.agents.experts.potential_experts import PotentialExperts as PotentialExperts
 from dpbandit.agents.experts.shrinking_dartboard import ShrinkingDartboard as ShrinkingDartboard
 from dpbandit.agents.experts.sparse_vector_experts import SparseVectorExperts as SparseVectorExperts
+from dpbandit.agents.lists.cascade_ucb import CascadeUCB as CascadeUCB
+from dpbandit.agents.lists.list_fade import ListFADE as ListFADE
+from dpbandit.agents.lists.private_cascade import PrivateCascade as PrivateCascade
+from dpbandit.agents.lists.ranked_epsilon_greedy import RankedEpsilonGreedy as RankedEpsilonGreedy
+from dpbandit.agents.lists.ranked_lints import RankedLinTS as RankedLinTS
+from dpbandit.agents.lists.ranked_linucb import RankedLinUCB as RankedLinUCB
 from dpbandit.agents.old_spellings import accept as _accept
 from dpbandit.agents.streams.dp_pofw import DPPOFW as DPPOFW
 from dpbandit.agents.streams.dp_tofw import DPTOFW as DPTOFW
@@ -112,7 +118,10 @@ EXPERTS = {**_everywhere, **{k: v for k, v in _family("experts").items() if k no
 CHOICE = {**_everywhere, **_family("choice")}
 """Agents that offer sets of products, by command-line id."""
 
-AGENTS = {**CONTEXTUAL, **CHOICE, **CONVEX, **STOCHASTIC, **EXPERTS}
+LISTS = {**_everywhere, **_family("lists")}
+"""Agents that show ordered lists, by command-line id."""
+
+AGENTS = {**CONTEXTUAL, **CHOICE, **LISTS, **CONVEX, **STOCHASTIC, **EXPERTS}
 """Of every agent its id on the command line -> its config class."""
 
 _accept(AGENTS)

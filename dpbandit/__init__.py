@@ -53,6 +53,7 @@ ENVIRONMENTS = {
     "dpbandit/ConvexPricing-v0": "dpbandit.envs:ConvexPricing",
     "dpbandit/Experts-v0": "dpbandit.envs:Experts",
     "dpbandit/GLMBandit-v0": "dpbandit.envs:GLMBandit",
+    "dpbandit/ListRecommendation-v0": "dpbandit.envs:ListRecommendation",
     "dpbandit/Minority-v0": "dpbandit.envs:Minority",
     "dpbandit/OJPricing-v0": "dpbandit.envs:OJPricing",
     "dpbandit/OJContinuousPricing-v0": "dpbandit.envs:OJContinuousPricing",

@@ -14,6 +14,7 @@ from dpbandit.envs.contextual.recommendation import Recommendation
 from dpbandit.envs.convex.online_losses import ConvexBandit, OnlineConvex
 from dpbandit.envs.convex.pricing import ConvexPricing
 from dpbandit.envs.experts.advice import Experts
+from dpbandit.envs.lists.list_recommendation import ListRecommendation
 from dpbandit.envs.streams.streaming_regression import StreamingRegression
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "ConvexPricing",
     "Experts",
     "GLMBandit",
+    "ListRecommendation",
     "Minority",
     "OJContinuousPricing",
     "OJPricing",

@@ -19,9 +19,8 @@ from gymnasium.vector.utils import batch_space
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.calls import takes, unsaid
-from dpbandit.base.inputs import MOST_REPLICAS, InputError, one_of, reals, whole
+from dpbandit.base.inputs import MOST_REPLICAS, InputError, one_of, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.domains import nearest
 from dpbandit.specs.contract import checked_problem
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
@@ -82,7 +81,7 @@ class _Adapter:
         if self._left == 0:
             raise InputError("The episode is over (or was never started): call reset() first.")
         spec = self.problem.spec
-        step = self.problem.step(_inside(spec, action))
+        step = self.problem.step(spec.repaired(action))
         self._left -= 1
         info = dict(zip(_INFO, (step.expected, step.oracle, step.regret), strict=True))
         if spec.in_hindsight:
@@ -90,8 +89,8 @@ class _Adapter:
             info = {"expected_reward": step.expected}
             if self._left == 0:
                 info["regret"] = self._regret + self.problem.hindsight()
-        if spec.datum_shape == () and step.datum is not None:
-            info["choice"] = step.datum
+        if spec.told_as is not None and step.datum is not None:
+            info[spec.told_as] = step.datum
         return self.problem.context().copy(), step.reward, info
 
     def __getattr__(self, name: str) -> Any:
@@ -128,7 +127,10 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
     def step(self, action: Any) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
         """Serve one user."""
         observation, reward, facts = self._serve(np.asarray(action)[None])
-        info = {name: float(value[0]) for name, value in facts.items()}
+        info = {
+            name: value[0].copy() if value.ndim > 1 else float(value[0])
+            for name, value in facts.items()
+        }
         return observation[0], float(reward[0]), False, self._left == 0, info
 
 
@@ -222,22 +224,6 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
 
 def _episode_seed(random: np.random.Generator) -> int:
     return int(random.integers(2**63))
-
-
-def _inside(spec: Any, action: Any) -> Any:
-    """Points of the box around a convex domain moved into it; the problem refuses what is none."""
-    if not isinstance(spec, ConvexSpec):
-        return action
-    try:
-        points = reals(action)
-    except ValueError:
-        return action
-    domain = spec.loss.domain
-    fits = points.ndim == 2 and points.shape[1] == domain.dim and np.isfinite(points).all()
-    if not fits:
-        return action
-    centres = np.broadcast_to(domain.centre, points.shape)
-    return nearest(domain, points, centres).point
 
 
 def _vector_info(facts: dict[str, Floats], replicas: int) -> dict[str, Any]:

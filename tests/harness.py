@@ -27,9 +27,12 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.losses import Linear, LinearRegression, Quadratic
+from dpbandit.losses.click_models import Cascade, PositionBased
+from dpbandit.specs.catalogues import Catalogue
 from dpbandit.specs.choice import AssortmentSpec, PricedAssortmentSpec
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
 from dpbandit.specs.streams import StreamSpec
 
@@ -67,6 +70,8 @@ OFFERS = PricedAssortmentSpec(
     unit_costs=(0.5, 0.7),
     delay=3,
 )
+LISTS = ListSpec(catalogue=Catalogue(12, 2), clicks=Cascade(3), horizon=24)
+PLACES = ListSpec(catalogue=Catalogue(9, 2), clicks=PositionBased((1.0, 0.5)), horizon=24)
 LATE_EXPERTS = ExpertsSpec(n_actions=2, horizon=24, delay=3)
 SPECS = {
     "disjoint": DISJOINT,
@@ -85,8 +90,10 @@ SPECS = {
     "late-experts": LATE_EXPERTS,
     "choice": CHOICE,
     "offers": OFFERS,
+    "lists": LISTS,
+    "places": PLACES,
 }
-ONCE = (PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS, OFFERS)
+ONCE = (PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS, OFFERS, PLACES)
 """For an agent's defaults only."""
 
 _RESTS: list[dict[str, Any]] = [

@@ -192,7 +192,7 @@ class FADE:
     anytime: bool = False
     """play without the horizon; no default depends on it, and rounds beyond it are played on"""
     features: Features = "additive"
-    """of price lists: whether a price costs every customer the same utility, see `demand_rows`"""
+    """of price lists, whether a price costs every customer the same utility, see `demand_rows`"""
     bonus: float | None = None
     """optimism of regressions, in standard deviations of what privacy adds to a prediction; if
     None, 2 for arms with parameters of their own, else 0"""

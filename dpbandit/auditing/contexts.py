@@ -42,8 +42,8 @@ class ContextUsers:
         one, two = turns or (high, low)
         ends = self._spec.answers
         width = ends[-1] - ends[0]
-        far = Always(np.array(ends[-1] + _EXTREME * width))
-        deep = Always(np.array(ends[0] - _EXTREME * width))
+        far = Always(self._said(ends[-1] + _EXTREME * width))
+        deep = Always(self._said(ends[0] - _EXTREME * width))
         for note, first, second in (
             ("context from x to -x", (x, high), (-x, high)),
             ("context from e_1 to -e_1", (edge, high), (-edge, high)),
@@ -114,6 +114,10 @@ class ContextUsers:
             found["high and low by turns of the arms"] = ByArm(np.where(odd, low, high))
             found["low and high by turns of the arms"] = ByArm(np.where(odd, high, low))
         return found
+
+    def _said(self, value: float) -> Floats:
+        """An answer of that size."""
+        return np.full(self._spec.datum_shape or (), value)
 
     def _silence(self) -> Floats:
         """What teaches least."""

@@ -11,11 +11,14 @@ from dpbandit.auditing.report import AuditReport
 from dpbandit.auditing.views import View
 from dpbandit.base.inputs import InputError, inside
 from dpbandit.domains.balls import Ball
+from dpbandit.losses.click_models import Cascade
 from dpbandit.losses.linear import Linear
 from dpbandit.running.certify import certify
+from dpbandit.specs.catalogues import Catalogue
 from dpbandit.specs.choice import AssortmentSpec
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Spec
 
 PRINTED = ":calibration=paper"
@@ -33,6 +36,7 @@ SMALL: tuple[Spec, ...] = (
         for feedback in ("value", "datum")
     ),
     AssortmentSpec(n_products=2, at_most=2, dim=2, horizon=24, margins=(0.5, 1.0)),
+    ListSpec(catalogue=Catalogue(5, 2), clicks=Cascade(2), horizon=24),
     ExpertsSpec(n_actions=2, horizon=60),
 )
 """Where all agents are audited, small, fast, and at the bounds of every clip. Sparse vectors need

@@ -9,6 +9,7 @@ from dpbandit.auditing.advice import AdviceUsers
 from dpbandit.auditing.buyers import Buyers
 from dpbandit.auditing.contexts import ContextUsers
 from dpbandit.auditing.data import DataUsers
+from dpbandit.auditing.readers import Readers
 from dpbandit.auditing.views import all_see_actions, rounds
 from dpbandit.auditing.witness import Witness
 from dpbandit.auditing.worlds import Pair, Users
@@ -18,6 +19,7 @@ from dpbandit.base.random_streams import Seed
 from dpbandit.specs.choice import ChoiceSpec
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import AgentConfig, BanditSpec, Spec
 
 _RUNS = 16
@@ -41,6 +43,7 @@ def users_of(spec: Spec) -> Users:
 users_of.register(ConvexSpec, DataUsers)
 users_of.register(BanditSpec, ContextUsers)
 users_of.register(ChoiceSpec, Buyers)
+users_of.register(ListSpec, Readers)
 users_of.register(ExpertsSpec, AdviceUsers)
 
 

@@ -33,6 +33,7 @@ class ChoiceSpec(BanditSpec):
     """
 
     kind: ClassVar[str] = "assortments of products"
+    told_as: ClassVar[str] = "choice"
     n_products: int
     """N"""
     at_most: int

@@ -8,8 +8,9 @@ import gymnasium as gym
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, one_of, whole
+from dpbandit.base.inputs import InputError, one_of, reals, whole
 from dpbandit.base.random_streams import Streams
+from dpbandit.domains import nearest
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.accounting.ledger import ALL_ACTIONS
 from dpbandit.specs.actions import finite_array
@@ -76,6 +77,19 @@ class ConvexSpec(Spec):
         """The box around the domain."""
         axes, lowest = np.eye(self.loss.domain.dim), self.loss.domain.lowest
         return gym.spaces.Box(lowest(axes).diagonal(), lowest(-axes).diagonal(), dtype=np.float64)
+
+    def repaired(self, action: Any) -> Any:
+        """Points of the box moved into the domain; the problem refuses what is none."""
+        try:
+            points = reals(action)
+        except ValueError:
+            return action
+        domain = self.loss.domain
+        fits = points.ndim == 2 and points.shape[1] == domain.dim and np.isfinite(points).all()
+        if not fits:
+            return action
+        centres = np.broadcast_to(domain.centre, points.shape)
+        return nearest(domain, points, centres).point
 
 
 def with_feedback(config: object, spec: Spec, feedback: Feedback) -> ConvexSpec:

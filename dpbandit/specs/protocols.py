@@ -56,6 +56,8 @@ class Spec:
     kind: ClassVar[str] = "any problem"
     scope: ClassVar[str] = JOINT_DP
     """what privacy means here, in words; a user's own action may fit her own context"""
+    told_as: ClassVar[str | None] = None
+    """the name under which `info` shows what is told in place of a reward, if it does"""
     in_hindsight: ClassVar[bool] = False
     """regret is measured against the best fixed action, not round by round"""
 
@@ -101,6 +103,10 @@ class Spec:
     def action_space(self) -> gym.Space[Any]:
         """Of one replica, for Gymnasium."""
         raise NotImplementedError
+
+    def repaired(self, action: Any) -> Any:
+        """The nearest action (R, ...), of samples of `action_space` that are none."""
+        return action
 
     def told(self, potential: Floats, action: npt.NDArray[Any]) -> Floats:
         """Of what users would say, (R, ...), what they do to `action` (R, ...)."""

@@ -38,7 +38,8 @@ def first_stddev(sums: Any) -> float:
     if isinstance(spend, GeneralisedGaussianSpend):
         return (drawn * GeneralisedGaussian(S / spend.ratio, spend.r).variance(spend.dim)) ** 0.5
     if isinstance(spend, HEAVY):
-        law = Laplace(k**0.5) if "laplace" in spend.note else KNorm(1.0)
+        l1 = getattr(getattr(sums, "_statistic", None), "l1_sensitivity", S * k**0.5)
+        law = Laplace(l1 / S) if "laplace" in spend.note else KNorm(1.0)
         return S / (spend.pure / nodes) * (drawn * law.variance(k)) ** 0.5
     if isinstance(spend, WishartSpend):
         rows = sums._statistic

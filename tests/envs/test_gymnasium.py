@@ -133,8 +133,8 @@ def test_types_spaces_and_ranges(name):
         if spec.in_hindsight:
             assert set(info) == {"expected_reward", *(["regret"] if truncated else [])}
         else:
-            choice = {"choice"} if spec.datum_shape == () else set()
-            assert set(info) == {"expected_reward", "oracle_reward", "regret"} | choice
+            told = {spec.told_as} if spec.told_as else set()
+            assert set(info) == {"expected_reward", "oracle_reward", "regret"} | told
             assert info["regret"] == info["oracle_reward"] - info["expected_reward"]
             assert info["regret"] >= 0 or isinstance(spec, StreamSpec)  # there, on average
     if spec.in_hindsight:

@@ -17,6 +17,7 @@ from dpbandit.agents import (
     CONVEX,
     DPUCB,
     EXPERTS,
+    LISTS,
     STOCHASTIC,
     BestFixed,
     EpsilonGreedy,
@@ -33,6 +34,7 @@ from dpbandit.running.loop import play
 from dpbandit.specs.choice import AssortmentSpec
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import ContextualSpec
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
@@ -174,7 +176,7 @@ def test_every_agent_plays_or_refuses_every_environment(name):
         else:
             with pytest.raises(InputError, match="choose"):
                 quick(env, agents, horizon=30, replicas=2, env_kwargs=settings)
-    few = {**CONVEX, **STOCHASTIC, **EXPERTS, **CHOICE}
+    few = {**CONVEX, **STOCHASTIC, **EXPERTS, **CHOICE, **LISTS}
     rare = ("pqftl", "net-experts")
     assert played >= (name not in rare if name in few else FEW.get(name, 3))
 
@@ -200,6 +202,8 @@ def plays(name, spec):
         return known and (name not in FEEDBACK or FEEDBACK[name] == spec.feedback)
     if isinstance(spec, AssortmentSpec):
         return name in CHOICE
+    if isinstance(spec, ListSpec):
+        return name in LISTS
     if not isinstance(spec, ContextualSpec):  # a price
         return name in ("uniform", "best-fixed")
     return name in CONTEXTUAL and (name not in (("batch-moment",) if spec.shared else SHARING))

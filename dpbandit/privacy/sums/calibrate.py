@@ -79,8 +79,8 @@ def noisy_prefix_sum(
 ) -> PrefixSum:
     """A running sum of `statistic` with noise of that process and law.
 
-    The spend of a `Window` is `Expiring`, and a ledger must say so. The L1 sensitivity is
-    sqrt(coordinates) x the L2 one.
+    The spend of a `Window` is `Expiring`, and a ledger must say so. The L1 sensitivity is the
+    statistic's `l1_sensitivity` if it has one, else sqrt(coordinates) x the L2 one.
     """
     _check(process, law)
     m, shape = leaves(horizon, refresh_every), statistic.shape
@@ -94,7 +94,8 @@ def noisy_prefix_sum(
         spend = GaussianSpend(mu, note.replace("gaussian", "Gaussian"))
     else:
         spend = _spend(law, noise_multiplier, process.nodes(m) or 0, size, note)
-        drawn = Laplace(scale * sqrt(size)) if law == "laplace" else KNorm(scale)
+        l1 = getattr(statistic, "l1_sensitivity", statistic.sensitivity * sqrt(size))
+        drawn = Laplace(noise_multiplier * l1) if law == "laplace" else KNorm(scale)
     if isinstance(process, Window):
         spend = Expiring(spend, process.window * refresh_every)
     noise = process.noise(drawn, streams, shape, m)

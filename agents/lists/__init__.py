@@ -1,0 +1,1 @@
+"""Agents that show every user an ordered list."""

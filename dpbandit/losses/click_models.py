@@ -1,0 +1,273 @@
+"""How users look at a list and click: what is seen of them, what they earn, what list is best.
+
+Positions are counted from 0 in the code; a_k is the attraction of the item at position k, the
+probability that somebody who looks at it clicks::
+
+    model      P(click at k)                        reward        expected, exactly
+    position   chi_k a_k, independent               clicks        sum chi_k a_k
+    cascade    a_k prod over j < k of (1 - a_j)     any click     1 - prod (1 - a_k)
+    dependent  looked at: a_k; leaves after a       satisfied     1 - prod (1 - v_k a_k)
+               click with probability v_k
+    browsing   gamma(k, k - l) a_k, l the last      clicks        a recursion over l
+               position that was clicked
+
+Position: the best list has the largest a at the largest chi (rearrangement inequality). Cascade:
+symmetric in the a, increasing in each. Dependent: for v >= v', a >= a' is (1 - v a)(1 - v' a') <=
+(1 - v a')(1 - v' a), so that the largest a belongs at the largest v. For browsing no oracle is
+known; where gamma decreases in both its arguments, no list was found that beats the sorted one.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import InputError, whole
+
+MOST_LENGTH = 100
+"""Of a list."""
+
+
+class ClickModel(ABC):
+    """What users do with a list of m items, public knowledge."""
+
+    length: int
+    """m"""
+    reward_unit: ClassVar[str] = "clicks"
+    exact: ClassVar[bool] = True
+    """the sorted list is proved to be the best"""
+
+    @property
+    def most(self) -> float:
+        """The largest reward of a list."""
+        return 1.0
+
+    @property
+    def weights(self) -> Floats:
+        """(m,), the largest where the best item belongs."""
+        return np.ones(self.length)
+
+    @property
+    def order(self) -> Ints:
+        """(m,), positions by falling weight, the first of equal ones before the others."""
+        return np.argsort(-self.weights, kind="stable")
+
+    @property
+    def square_total(self) -> float:
+        """A public bound on the sum of f^2 over a list, f as in `looked_at`."""
+        return float(self.length)
+
+    @abstractmethod
+    def expected(self, attraction: Floats) -> Floats:
+        """The expected reward of lists with such attractions in order, (..., m) -> (...)."""
+
+    @abstractmethod
+    def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
+        """Clicks (R, m) and rewards (R,) of lists (R, m); `luck` (R, 2, m) is uniform on [0, 1).
+
+        The first of each pair decides a click, the second whether who clicked leaves.
+        """
+
+    @abstractmethod
+    def looked_at(self, clicks: Floats) -> Floats:
+        """f (..., m), what is known to have been looked at: 0 if it is not, else the weight with
+        which attraction becomes a click; a public function of clicks (..., m) in {0, 1}."""
+
+    def possible(self, clicks: Floats) -> Floats:
+        """Clicks (..., m) in {0, 1} without those that cannot be, which are dropped."""
+        return clicks
+
+
+@dataclass(frozen=True)
+class PositionBased(ClickModel):
+    """A user looks at position k with probability chi_k, whatever she clicked.
+
+    The reward is the number of clicks. Richardson, Dominowska and Ragno, WWW 2007. chi_k = k^-eta
+    is how Joachims, Swaminathan and Schnabel, WSDM 2017, simulate: an assumption, not a fit.
+    """
+
+    chances: tuple[float, ...]
+    """chi, each in (0, 1]"""
+    length: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", len(self.chances))
+        _check_chances("chances", self.chances)
+
+    @property
+    def most(self) -> float:
+        """m, all are clicked."""
+        return float(self.length)
+
+    @property
+    def weights(self) -> Floats:
+        """chi."""
+        return np.array(self.chances)
+
+    @property
+    def square_total(self) -> float:
+        """Sum of chi^2, a constant."""
+        return float(np.square(self.chances).sum())
+
+    def expected(self, attraction: Floats) -> Floats:
+        """sum chi_k a_k."""
+        return attraction @ self.weights
+
+    def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
+        """Independent clicks."""
+        clicks = 1.0 * (luck[:, 0] < self.weights * attraction)
+        return clicks, clicks.sum(axis=1)
+
+    def looked_at(self, clicks: Floats) -> Floats:
+        """chi, whatever was clicked."""
+        return np.broadcast_to(self.weights, clicks.shape)
+
+
+@dataclass(frozen=True)
+class Cascade(ClickModel):
+    """A user looks from the top down and leaves with the first click.
+
+    The reward is whether she clicked. Craswell, Zoeter, Taylor and Ramsey, WSDM 2008.
+    """
+
+    length: int
+    reward_unit: ClassVar[str] = "lists with a click"
+
+    def __post_init__(self) -> None:
+        whole("length", self.length, 1, MOST_LENGTH)
+
+    def expected(self, attraction: Floats) -> Floats:
+        """1 - prod (1 - a_k)."""
+        return np.asarray(1 - (1 - attraction).prod(axis=-1))
+
+    def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
+        """The first of independent clicks."""
+        clicks = self.possible(1.0 * (luck[:, 0] < attraction))
+        return clicks, clicks.sum(axis=1)
+
+    def looked_at(self, clicks: Floats) -> Floats:
+        """1 down to the first click, all the way if there is none."""
+        return _none_before(clicks)
+
+    def possible(self, clicks: Floats) -> Floats:
+        """The first click alone."""
+        return clicks * _none_before(clicks)
+
+
+@dataclass(frozen=True)
+class DependentClicks(ClickModel):
+    """A cascade that goes on: who clicked at k leaves, satisfied, with probability v_k.
+
+    The reward is whether she was satisfied, which is not seen. Guo, Liu and Wang, WSDM 2009.
+    """
+
+    stops: tuple[float, ...]
+    """v, each in (0, 1]"""
+    length: int = field(init=False)
+    reward_unit: ClassVar[str] = "satisfied users"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", len(self.stops))
+        _check_chances("stops", self.stops)
+
+    @property
+    def weights(self) -> Floats:
+        """v."""
+        return np.array(self.stops)
+
+    def expected(self, attraction: Floats) -> Floats:
+        """1 - prod (1 - v_k a_k)."""
+        return np.asarray(1 - (1 - self.weights * attraction).prod(axis=-1))
+
+    def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
+        """Clicks down to the one after which she leaves."""
+        would = 1.0 * (luck[:, 0] < attraction)
+        leaves = would * (luck[:, 1] < self.weights)
+        return would * _none_before(leaves), leaves.max(axis=1)
+
+    def looked_at(self, clicks: Floats) -> Floats:
+        """1 down to the last click, all the way if there is none: what comes next is not known."""
+        later = np.flip(np.maximum.accumulate(np.flip(clicks, -1), axis=-1), -1)
+        return np.where(clicks.any(axis=-1, keepdims=True), later, 1.0)
+
+
+@dataclass(frozen=True)
+class Browsing(ClickModel):
+    """A user looks at position k with probability gamma(k, distance to the click before).
+
+    The distance is k + 1 if there was none. The reward is the number of clicks. Dupret and
+    Piwowarski, SIGIR 2008.
+    """
+
+    length: int
+    by_position: float = 0.9
+    by_distance: float = 0.8
+    """gamma(k, d) = by_position^k by_distance^(d - 1), k from 0 and d from 1"""
+    exact: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        whole("length", self.length, 1, MOST_LENGTH)
+        _check_chances("by_position and by_distance", (self.by_position, self.by_distance))
+
+    @property
+    def most(self) -> float:
+        """m, all are clicked."""
+        return float(self.length)
+
+    @property
+    def weights(self) -> Floats:
+        """Of who never clicked."""
+        return self._gamma(np.arange(self.length), np.arange(self.length) + 1)
+
+    def _gamma(self, k: npt.NDArray[np.int64] | int, distance: npt.NDArray[np.int64]) -> Floats:
+        return np.asarray(self.by_position**k * self.by_distance ** (distance - 1.0))
+
+    def expected(self, attraction: Floats) -> Floats:
+        """The sum over k of P(click at k), by the position l of the last click, 0 for none::
+
+        c = P_k(l) gamma(k, k - l) a_k;     P_{k+1}(k) += c;     P_{k+1}(l) += P_k(l) - c.
+        """
+        m = self.length
+        last = np.zeros((*attraction.shape[:-1], m + 1))  # of l = 0, .., m, positions from 1
+        last[..., 0] = 1.0
+        clicks = np.zeros(attraction.shape[:-1])
+        for k in range(m):
+            looked = self._gamma(k, k + 1 - np.arange(k + 1))
+            c = last[..., : k + 1] * looked * attraction[..., k, None]
+            last[..., : k + 1] -= c
+            last[..., k + 1] = c.sum(axis=-1)
+            clicks += last[..., k + 1]
+        return clicks
+
+    def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
+        """From the top down, each click changing what is looked at below it."""
+        clicks = np.zeros(attraction.shape)
+        last = np.zeros(len(attraction), np.int64)
+        for k in range(self.length):
+            clicks[:, k] = luck[:, 0, k] < self._gamma(k, k + 1 - last) * attraction[:, k]
+            last = np.where(clicks[:, k] > 0, k + 1, last)
+        return clicks, clicks.sum(axis=1)
+
+    def looked_at(self, clicks: Floats) -> Floats:
+        """gamma(k, k - l), from her own clicks."""
+        places = np.arange(1, self.length + 1)
+        last = np.maximum.accumulate(clicks * places, axis=-1)
+        before = np.concatenate([np.zeros((*clicks.shape[:-1], 1)), last[..., :-1]], axis=-1)
+        return self._gamma(places - 1, places - before.astype(np.int64))
+
+
+def _none_before(clicks: Floats) -> Floats:
+    """1 where nothing was clicked above, the first click included, else 0."""
+    above = np.maximum.accumulate(clicks, axis=-1)
+    return 1.0 - np.concatenate([np.zeros((*clicks.shape[:-1], 1)), above[..., :-1]], axis=-1)
+
+
+def _check_chances(name: str, chances: Sequence[float]) -> None:
+    whole(f"the number of {name}", len(chances), 1, MOST_LENGTH)
+    for chance in chances:
+        if not 0 < chance <= 1:
+            raise InputError(f"Expected {name}={tuple(chances)} to be in (0, 1].")

@@ -1,0 +1,1 @@
+"""Ordered lists of items for users who click some of them."""

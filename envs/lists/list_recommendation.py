@@ -1,0 +1,204 @@
+"""Recommendation of ordered lists: a catalogue, users with tastes, four models of their clicks."""
+
+from dataclasses import dataclass
+from math import cos, pi, sin, sqrt
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, logit
+
+from dpbandit.base.arrays import Floats, Ints, norms, rows
+from dpbandit.base.inputs import MOST_DIM, InputError, at_least, inside, one_of, positive, whole
+from dpbandit.base.random_streams import Streams
+from dpbandit.envs.lists.best_lists import best_fixed_list, best_value, user_types
+from dpbandit.losses.click_models import (
+    Browsing,
+    Cascade,
+    ClickModel,
+    DependentClicks,
+    PositionBased,
+)
+from dpbandit.specs.catalogues import Catalogue
+from dpbandit.specs.lists import MOST_ITEMS, ListSpec
+from dpbandit.specs.protocols import Step
+
+_USERS_AHEAD = 1 << 13
+"""Drawn at once for all replicas. Changes speed, never values."""
+_MOST_COINS = 10
+"""That tell users apart, for then there are 1,024 kinds of them to look at."""
+
+
+@dataclass(kw_only=True, eq=False)
+class ListRecommendation:
+    """Show every user an ordered list of m items out of N; she clicks as a click model says.
+
+    Description:
+        The catalogue is public: vectors v_i uniform on the unit sphere of R^taste. A user has
+        u in {-1, 1}^taste, 1 in the first `common` places and fair coins in the others. The
+        features of item i for her are phi = (1, u * v_i) / sqrt(2), and who looks at it clicks with
+        probability logistic(logit(base_rate) + appeal sqrt(taste) v_i . (u * theta)), theta uniform
+        on the unit sphere for every episode. Where she looks is said in
+        `dpbandit.losses.click_models`. Memory and time are O(n_items taste) a replica.
+        Synthetic: no public log of lists supports a position curve or a cascade.
+
+    Action space:
+        `MultiDiscrete([n_items] * length)`: an ordered list. Where a sample names an item twice,
+        the Gymnasium environments keep the first and put the lowest unlisted items in the others'
+        places; the problem refuses it.
+
+    Observation space:
+        `Box`, shape (taste,): u. The catalogue is `env.unwrapped.spec.catalogue.items`.
+
+    Rewards:
+        `"position"`, `"browsing"`: the number of clicks. `"cascade"`: whether there is one.
+        `"dependent"`: whether she leaves satisfied. `info["clicks"]` has the clicks. The expected
+        and the oracle reward in `info` are exact, but for `"browsing"`, where the sorted list
+        stands for the best, for which no oracle is known (or what is played, if that is better).
+
+    Starting state:
+        A new catalogue (unless shared), a new theta and the first user.
+
+    Episode end:
+        Truncation after `horizon` rounds; never terminates.
+
+    Arguments:
+        * `n_items`, `length`, `horizon`: N, m, rounds.
+        * `taste`, `common`: places of u, and how many of them all users share (by default half);
+          at most 10 may be coins.
+        * `clicks`: `"position"`, with weights k^-decay; `"cascade"`; `"dependent"`, who clicks at
+          k leaves with probability k^-(1/2); `"browsing"`.
+        * `base_rate`, `appeal`: clicks at a logit of 0, and the spread of logits.
+        * `decay`: of position weights; an assumption, not a fit.
+        * `churn`: every so many rounds a random place of the catalogue gets a new item, a public
+          event; 0 is never. `drift`: everybody's theta turns by `drift` quarters of a circle.
+        * `catalogue`: `"own"`, one for each replica, or `"shared"`, the same for all.
+
+    Version history:
+        * v0: first release.
+    """
+
+    n_items: int = 1000
+    length: int = 5
+    taste: int = 9
+    common: int | None = None
+    clicks: Literal["position", "cascade", "dependent", "browsing"] = "cascade"
+    base_rate: float = 0.05
+    appeal: float = 0.7
+    decay: float = 1.0
+    churn: int = 0
+    drift: float = 0.0
+    catalogue: Literal["own", "shared"] = "own"
+    horizon: int = 20_000
+
+    def __post_init__(self) -> None:
+        whole("n_items", self.n_items, 2, MOST_ITEMS)
+        whole("taste", self.taste, 1, MOST_DIM)
+        self._common = self.taste // 2 if self.common is None else self.common
+        whole("common", self._common, 0, self.taste)
+        if self.taste - self._common > _MOST_COINS:
+            raise InputError(
+                f"Expected common={self._common} to be at least taste - {_MOST_COINS} = "
+                f"{self.taste - _MOST_COINS}: all kinds of users are looked at."
+            )
+        inside("base_rate", self.base_rate, 0, 1, ends=False)
+        positive("appeal", self.appeal)
+        at_least("decay", self.decay, 0)
+        whole("churn", self.churn, 0)
+        at_least("drift", self.drift, 0)
+        one_of("catalogue", self.catalogue, ("own", "shared"))
+        seed = 0 if self.catalogue == "shared" else None
+        model = self._click_model()
+        self.spec = ListSpec(
+            catalogue=Catalogue(self.n_items, self.taste, seed=seed),
+            clicks=model,
+            horizon=self.horizon,
+            reward_unit=model.reward_unit,
+        )
+
+    def _click_model(self) -> ClickModel:
+        one_of("clicks", self.clicks, ("position", "cascade", "dependent", "browsing"))
+        whole("length", self.length, 1, self.n_items - 1)
+        places = np.arange(1, self.length + 1)
+        if self.clicks == "position":
+            return PositionBased(tuple((1.0 * places**-self.decay).tolist()))
+        if self.clicks == "dependent":
+            return DependentClicks(tuple((places**-0.5).tolist()))
+        return Cascade(self.length) if self.clicks == "cascade" else Browsing(self.length)
+
+    def reset(self, streams: Streams) -> None:
+        """Start an episode, one replica for each stream."""
+        R = len(streams)
+        self.spec.catalogue.start(streams, churn=self.churn > 0)
+        start = streams.normals("theta", 2, self.taste)()  # (R, 2, q)
+        self._theta = start[:, 0] / norms(start[:, 0])
+        aside = start[:, 1] - np.vecdot(start[:, 1], self._theta)[:, None] * self._theta
+        self._aside = aside / np.maximum(norms(aside), 1e-300)
+        self._coins = streams.uniforms("users", self.taste - self._common)
+        self._luck = streams.uniforms("clicks", 2, self.length)
+        if self.churn:
+            self._places = streams.uniforms("churned places")
+            self._new = streams.normals("churned items", self.taste)
+        self._ahead = max(1, _USERS_AHEAD // R)
+        self._round, self._due, self._users = 0, False, np.empty((0, R, self.taste))
+
+    def context(self) -> Floats:
+        """The current users' tastes u, (R, taste)."""
+        if self._due:  # after everybody has learned from the round before
+            self._due = False
+            self._refill()
+        i = self._round % self._ahead
+        if i == 0:
+            coins = self._coins.take(self._ahead)
+            shared = np.ones((*coins.shape[:2], self._common))
+            self._users = np.concatenate([shared, np.where(coins < 0.5, -1.0, 1.0)], axis=-1)
+        u: Floats = self._users[i]
+        return u
+
+    def step(self, action: npt.NDArray[np.int64]) -> Step:
+        """Show the current users a list (R, m) and move on to the next."""
+        R, model = self._users.shape[1], self.spec.clicks
+        lists = self.spec.validate(action, R)
+        attraction = self._attraction(self._users[self._round % self._ahead], self._tastes())
+        shown = attraction[rows(R)[:, None], lists]
+        expected = model.expected(shown)
+        oracle = np.maximum(best_value(model, attraction), expected)  # but for rounding it is
+        clicks, reward = model.clicked(shown, self._luck())
+        self._round += 1
+        self._due = self.churn > 0 and self._round % self.churn == 0
+        return Step(reward, expected, oracle, oracle - expected, clicks)
+
+    def best_fixed(self) -> Ints:
+        """The list (R, m) for everybody, over all kinds of users, each as likely as any other.
+
+        Exact for `"position"`; for `"cascade"` at least 1 - 1/e of the best; for the others a
+        heuristic. Under drift and churn that of the tastes and items of the round just played.
+        """
+        types, tastes = user_types(self.taste, self._common), self._tastes()
+        items, found = self.spec.catalogue.items, []
+        for r, theta in enumerate(tastes):
+            vectors = items[r if len(items) > 1 else 0]
+            logits = sqrt(self.taste) * (types * theta) @ vectors.T
+            found.append(best_fixed_list(self.spec.clicks, self._chance(logits)))
+        return np.array(found)
+
+    def hindsight(self) -> float:
+        """0: every user has a best list of her own."""
+        return 0.0
+
+    def _tastes(self) -> Floats:
+        """theta now, (R, q)."""
+        turn = self.drift * pi / 2 * self._round / self.horizon
+        return cos(turn) * self._theta + sin(turn) * self._aside if self.drift else self._theta
+
+    def _attraction(self, u: Floats, theta: Floats) -> Floats:
+        """Of every item, (R, N): one product, no features of items for users."""
+        return self._chance(self.spec.catalogue.products(sqrt(self.taste) * u * theta))
+
+    def _chance(self, logits: Floats) -> Floats:
+        return np.asarray(expit(logit(self.base_rate) + self.appeal * logits))
+
+    def _refill(self) -> None:
+        place = (self._places() * self.n_items).astype(np.int64)
+        z = self._new()
+        self.spec.catalogue.refill(place, z / norms(z))

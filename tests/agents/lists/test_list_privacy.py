@@ -1,0 +1,81 @@
+"""What a user's clicks move: sensitivities against brute force, and three that are broken."""
+
+from itertools import product
+from math import sqrt
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+
+from dpbandit import InputError
+from dpbandit.losses.click_models import Browsing, Cascade, DependentClicks, PositionBased
+from dpbandit.privacy.statistics.list_clicks import ListClicks
+from dpbandit.privacy.statistics.list_counts import ListCounts
+
+MODELS = [PositionBased((1.0,)), PositionBased((1.0, 0.5, 0.3)), Cascade(3)]
+MODELS += [DependentClicks((1.0, 0.7)), Browsing(3)]
+
+
+def users(model, rng, n=1200):
+    """At the bounds and beyond: u of any signs and sizes, vectors of any length, all answers."""
+    u = np.sign(rng.normal(size=(1, n, 2))) * rng.choice([1.0, 0.3, 1e9], size=(1, n, 1))
+    v = rng.normal(size=(1, n, model.length, 2))
+    v[:, ::2] = v[:, :1, :1]  # half of them are shown the same item everywhere
+    v *= rng.choice([1.0, 1e200], size=(1, n, 1, 1)) / np.linalg.norm(v, axis=-1, keepdims=True)
+    clicks = rng.choice([0.0, 1.0, 1e9, -1.0, np.nan], size=(1, n, model.length))
+    return u, v, clicks
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("counted", ["clicks", "mean"])
+def test_a_user_moves_clicks_by_their_sensitivity_at_most(model, counted):
+    """Brute force over 1,200 users; with one item it is attained."""
+    if counted == "mean" and isinstance(model, Browsing):
+        with pytest.raises(InputError, match="browse"):
+            ListClicks(model=model, taste=2, counted=counted)
+        return
+    weight = 0.5 if counted == "clicks" else sqrt(0.5)
+    statistic = ListClicks(model=model, taste=2, counted=counted, gram_weight=weight)
+    u, v, clicks = users(model, np.random.default_rng(0))
+    found = statistic.total(u, v, clicks) / statistic.units
+    farthest = pdist(found).max() / statistic.sensitivity
+    assert farthest <= 1 + 1e-12
+    assert farthest > (0.97 if model.length == 1 else 0.6)
+
+
+def test_sums_are_moments_and_gram_matrices():
+    """By hand, in a cascade: nothing below the first click counts, nor a click that cannot be."""
+    statistic = ListClicks(model=Cascade(3), taste=1, gram_weight=0.5)
+    v = np.array([[[[1.0], [-1.0], [1.0]]]])
+    total = statistic.total(np.array([[[1.0]]]), v, np.array([[[0.0, 1.0, 1.0]]]))
+    z, G = statistic.unpack(total)
+    phi = np.array([[1, 1], [1, -1]]) / sqrt(2)
+    np.testing.assert_allclose(z[0], phi[1])
+    np.testing.assert_allclose(3 * G[0], phi.T @ phi, atol=1e-15)
+    unit = total / statistic.units
+    assert np.linalg.norm(unit[0, 2:]) == pytest.approx(0.5 * np.linalg.norm(G[0]))
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 10])
+def test_a_user_moves_counts_by_root_m_plus_one(length):
+    """All clicks on a list, enumerated: sqrt(m + 1) in L2 and m + 1 in L1, both attained."""
+    statistic = ListCounts(length, length)
+    patterns = np.array([*np.eye(length), np.zeros(length)])
+    if length == 3:
+        patterns = np.array(list(product([0, 1], repeat=3)), float)
+    lists = np.broadcast_to(np.arange(length), (1, len(patterns), length))
+    found = statistic.total(lists, patterns[None]).reshape(len(patterns), -1)
+    assert pdist(found).max() == pytest.approx(statistic.sensitivity)
+    assert pdist(found, "cityblock").max() == pytest.approx(statistic.l1_sensitivity)
+
+
+def test_broken_sensitivities_are_exceeded():
+    """Broken on purpose: sums of signs claimed at 2, counters claimed at sqrt(m) in a cascade, and
+    features that are not made of the public catalogue, whose cone is gone."""
+    signs = np.array([[1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]])
+    same = np.ones((2, 3, 2)) / sqrt(2)
+    assert pdist(np.einsum("nm,nmd->nd", signs, same)).max() > 2
+    counts = ListCounts(3, 3).total(np.tile(np.arange(3), (1, 2, 1)), np.eye(3)[None, [0, 2]])
+    assert pdist(counts.reshape(2, -1)).max() > sqrt(3)
+    sent = np.array([[1.0, 0.0], [-1.0, 0.0]])  # opposite features, both clicked
+    assert pdist(sent).max() > sqrt(2)
