@@ -11,6 +11,7 @@ from dpbandit.envs.contextual.orange_juice import OJContinuousPricing, OJPricing
 from dpbandit.envs.contextual.pricing_from_log import PricingFromLog
 from dpbandit.envs.contextual.ratings import RatingsBandit
 from dpbandit.envs.contextual.recommendation import Recommendation
+from dpbandit.envs.contextual.recommendation_from_log import RecommendationFromLog
 from dpbandit.envs.convex.online_losses import ConvexBandit, OnlineConvex
 from dpbandit.envs.convex.pricing import ConvexPricing
 from dpbandit.envs.experts.advice import Experts
@@ -36,6 +37,7 @@ __all__ = [
     "PricingFromLog",
     "RatingsBandit",
     "Recommendation",
+    "RecommendationFromLog",
     "StreamingRegression",
     "TwoArms",
     "TwoPhase",

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import dpbandit
 from dpbandit import InputError, cli
 from dpbandit.envs import PricingFromLog
-from tests.envs.contextual.logs import SHOP, shop
+from tests.envs.contextual.logs import SHOP, clicks, shop
 
 FIT = "fit prices.csv --feature age=18:90 --feature shop=A,B,C --price-range 1:3 --unit-cost 0.8"
 
@@ -59,6 +59,14 @@ def test_ten_lines():
     assert [label for label in labels if "fade" in label] == ["fade"]
 
 
+def test_clicks(here):
+    clicks(n=900).to_csv("clicks.csv", index=False)
+    said = run("fit clicks.csv --items news,sport,games --feature age=18:90 --out news.toml")
+    assert "900 rows" in said
+    assert "no diagnostic here can tell" in said
+    assert "fade" in run("compare news.toml --agents fade --horizon 40 --replicas 2")
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
@@ -66,6 +74,8 @@ def test_ten_lines():
         ("fit prices.csv --feature age=1:x --price-range 1:3", "--feature age to have numbers"),
         ("fit prices.csv --price-range 3", "--price-range='3' to be LOW:HIGH"),
         ("fit prices.csv --unit-cost 1", "Expected price_range="),
+        ("fit prices.csv --items a,b --unit-cost 1", "--items without --price, "),
+        ("fit prices.csv --items a,b", "a column 'click', the table has"),
         (FIT.replace("A,B,C", "A,B"), "only the levels .* got 'C'"),
         (FIT + " --sold bought", "a column 'bought', the table has"),
         (FIT + " --out shop.json", "--out=shop.json to end in .toml"),

@@ -8,12 +8,13 @@ import typer
 
 from dpbandit.base.files import check_writable, write_atomically
 from dpbandit.base.inputs import InputError, one_of
-from dpbandit.commands.options import say, warnings_said
-from dpbandit.envs import PricingFromLog
+from dpbandit.commands.options import given, say, warnings_said
+from dpbandit.envs import PricingFromLog, RecommendationFromLog
 from dpbandit.offline.columns import file_digest
 from dpbandit.results.results import FORMATS
 from dpbandit.running.environment_files import ENDING, write_environment
 
+_OF_PRICES = ("price", "sold", "price_range", "unit_cost", "prices", "monotone")
 _SWEEP = """\
 name = {name}
 horizons = [20000]
@@ -36,6 +37,7 @@ id = "linucb"
 
 
 def fit(
+    context: typer.Context,
     table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")],
     price: Annotated[str, typer.Option(help="Column of the price that was asked.")] = "price",
     sold: Annotated[str, typer.Option(help="Column of 1 for a sale, else 0.")] = "sold",
@@ -45,6 +47,13 @@ def fit(
             help="NAME=LOW:HIGH or NAME=LEVEL,LEVEL,...; public bounds, as often as needed."
         ),
     ] = None,
+    items: Annotated[
+        str | None, typer.Option(help="ITEM,ITEM,...: fit clicks on these, in place of sales.")
+    ] = None,
+    item: Annotated[str, typer.Option(help="With --items: column of what was shown.")] = "item",
+    click: Annotated[
+        str, typer.Option(help="With --items: column of 1 for a click, else 0.")
+    ] = "click",
     price_range: Annotated[
         str | None, typer.Option(help="LOW:HIGH, public; every price lies inside.")
     ] = None,
@@ -70,7 +79,9 @@ def fit(
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the calibration here.")] = None,
 ) -> None:
-    """Fit demand to a log of prices, say how well, and write an environment for other commands.
+    """Fit sales to a log of prices, or clicks to one of items, and write an environment.
+
+    The file stands wherever the id of an environment does.
 
     Bounds are public and are told, never read off the log. What is printed is a function of the
     log, which no certificate covers.
@@ -83,27 +94,37 @@ def fit(
     if plot is not None:
         one_of("suffix of the plot", plot.suffix, FORMATS)
     check_writable(out, sweep, plot)
-    arguments: dict[str, Any] = {
+    shared: dict[str, Any] = {
         "frame": str(table),
         "sha256": file_digest(table),
-        "price": price,
-        "sold": sold,
-        "price_range": None if price_range is None else _range("--price-range", price_range),
-        "unit_cost": unit_cost,
-        "prices": None if prices is None else [_number("--prices", p) for p in prices.split(",")],
         "clusters": clusters,
         "interactions": interactions,
         "ridge": ridge,
-        "monotone": monotone,
         "features": dict(_feature(text) for text in feature or ()),
     }
+    kind: Any = PricingFromLog if items is None else RecommendationFromLog
+    arguments: dict[str, Any]
+    if items is not None:
+        if given(context, _OF_PRICES):
+            raise InputError(f"Expected --items without {', '.join(map(_option, _OF_PRICES))}.")
+        arguments = {"item": item, "click": click, "items": _words(items), **shared}
+    else:
+        arguments = {
+            "price": price,
+            "sold": sold,
+            "price_range": None if price_range is None else _range("--price-range", price_range),
+            "unit_cost": unit_cost,
+            "prices": None if prices is None else _words(prices),
+            "monotone": monotone,
+            **shared,
+        }
     with warnings_said():
-        problem = PricingFromLog(**arguments)
+        problem = kind(**arguments)
     say(repr(problem))
     if plot is not None:
         problem.diagnostics.held_out.plot(path=plot)
         say(f"Written to {plot}.")
-    write_environment(out, "PricingFromLog", arguments)
+    write_environment(out, kind.__name__, arguments)
     say(f"Written to {out}. Next: dpbandit compare {out} --agents fade,linucb")
     if sweep is not None:
         text = _SWEEP.format(name=json.dumps(out.stem), id=json.dumps(str(out)))
@@ -121,11 +142,20 @@ def _feature(text: str) -> tuple[str, list[Any]]:
         )
     if ":" in bounds and "," not in bounds:
         return name, _range(f"--feature {name}", bounds)
-    words = [word.strip() for word in bounds.split(",")]
+    return name, _words(bounds)
+
+
+def _words(text: str) -> list[Any]:
+    """What commas part; numbers where all are."""
+    words = [word.strip() for word in text.split(",")]
     try:
-        return name, [float(word) for word in words]
+        return [float(word) for word in words]
     except ValueError:
-        return name, words
+        return list(words)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _range(option: str, text: str) -> list[float]:

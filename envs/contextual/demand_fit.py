@@ -225,8 +225,5 @@ def _cautions(
     if rising > 0:
         said.append(f"Demand rises with the price in {100 * rising:.2g} % of rows.")
     if not held.calibrated:
-        said.append(
-            f"The held-out calibration slope {held.slope:.3f} +- {held.slope_error:.3f} is more "
-            "than three standard errors from 1."
-        )
+        said.append(held.caution)
     return said

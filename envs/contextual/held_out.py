@@ -36,6 +36,14 @@ class HeldOut:
         """Whether the slope is within three standard errors of 1."""
         return abs(self.slope - 1) <= _ERRORS * self.slope_error
 
+    @property
+    def caution(self) -> str:
+        """What is to be said where it is not."""
+        return (
+            f"The held-out calibration slope {self.slope:.3f} +- {self.slope_error:.3f} is more "
+            "than three standard errors from 1."
+        )
+
     def __str__(self) -> str:
         return (
             f"held-out log-likelihood {self.log_likelihood:.4f} a row (a constant: "

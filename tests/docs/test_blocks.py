@@ -162,7 +162,8 @@ def parse(module, words):
 def run(words):
     """A command of ours, in this process: exit code 0."""
     for word in words:
-        if word.endswith(".toml") and not Path(word).exists():  # one of the repository
+        ours = word.endswith(".toml") and (ROOT / word).exists()
+        if ours and not Path(word).exists():
             Path(word).parent.mkdir(parents=True, exist_ok=True)
             Path(word).write_text(reduced_sweep((ROOT / word).read_text()))
     if len(words) < 2 and not any(word.startswith("-") for word in words):

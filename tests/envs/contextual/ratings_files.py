@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.envs.contextual.logs import SHOP, shop
+from tests.envs.contextual.logs import CLICKS, SHOP, clicks, shop
 
 FORMATS = {"ratings.csv": ",", "u.data": "\t", "ratings.dat": "::"}
 
@@ -53,6 +53,7 @@ def example():
 
 ARGUMENTS = {
     "dpbandit/PricingFromLog-v0": {"frame": shop(n=1000), **SHOP},
+    "dpbandit/RecommendationFromLog-v0": {"frame": clicks(n=1000), **CLICKS},
     "dpbandit/RatingsBandit-v0": {"path": str(example())},
 }
 """What environments need that have no default: for tests that try every one."""
