@@ -90,7 +90,7 @@ def test_epochs_are_not_private_whatever_noise_is_added_to_counts():
 def test_an_audit_flags_epochs():
     """In the set that is remembered a purchase shows at once."""
     spec = AssortmentSpec(n_products=2, at_most=1, dim=2, horizon=24, margins=(0.5, 1.0))
-    quick = {"runs": 2000, "progress": False}
+    quick = {"runs": 1000, "progress": False}
     assert audit(EpochsOfNoisyCounts(epsilon=1.0), spec, **quick).flagged
     assert not audit(MNLCounts(epsilon=1.0), spec, **quick).flagged
 
