@@ -82,7 +82,7 @@ PYTHON = {
     "another family": (compared("ConvexBandit"), "FADE plays finitely many arms, got a Convex"),
     "no environment": (compared(None), "env=None to be an id .* or a class"),
     "a spec": (compared(OJPricing().spec), "to be an id .* or a class"),
-    "a table": (compared(pd.DataFrame({"a": [1]})), "A log is read by dpbandit.clients.read_log"),
+    "a table": (compared(pd.DataFrame({"a": [1]})), "Of a table of prices PricingFromLog"),
     "somebody else's id": (compared(CARTS), "reports no regret: wrap it in .*FromGymnasium"),
     "somebody else's environment": (compared(gym.make(CARTS)), "to be an id, a class, or a prob"),
     "an unknown argument": (compared(env_kwargs={"n_arms": 3}), "'n_arms' .did you mean n_acti"),

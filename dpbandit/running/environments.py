@@ -33,7 +33,7 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
             table = hasattr(env, "columns")
             raise InputError(
                 f"Expected env={shown(env)} to be an id (see `dpbandit envs`) or a class."
-                + (" A log is read by dpbandit.clients.read_log." if table else "")
+                + (" Of a table of prices PricingFromLog makes one." if table else "")
             )
         return partial(make_problem, problem=env)
     if is_file(env):

@@ -129,7 +129,10 @@ MISTAKES = {
     "no hindsight": (on(shop(hindsight=None)), r"Kiosk to have a method hindsight\(\)"),
     "step of nothing": (on(shop(step=lambda self: 0)), r"step of Kiosk to take \(action\)"),
     "step returns nothing": (on(shop(step=lambda self, a: None)), "step to return a Step, got"),
-    "a table": (on(pd.DataFrame({"price": [1.0]})), "to be an id .* or a class. A log is read by"),
+    "a table": (
+        on(pd.DataFrame({"price": [1.0]})),
+        "to be an id .* or a class. Of a table of prices",
+    ),
     "_users of nothing": (on(shop(_users=lambda self: 0)), r"_users of Kiosk to take \(count\)"),
     "_users returns nothing": (draws(None), r"_users of Kiosk to return Users\(.* got None"),
     "_users returns a tuple": (draws((HALVES, HALVES)), "_users of Kiosk to return .* got a tuple"),

@@ -140,8 +140,8 @@ class Percent(Coins):
 @pytest.mark.parametrize(
     ("problem", "sentence"),
     [
-        (FlatUsers, r"mean of Users of shape \(\d+, 2, 2\), got \(\d+, 2\)"),
-        (MoreArms, r"reward of Users of shape \(\d+, 2, 2\), got \(\d+, 2, 4\)"),
+        (FlatUsers, r"mean of Users of FlatUsers of shape \(\d+, 2, 2\), got \(\d+, 2\)"),
+        (MoreArms, r"reward of Users of MoreArms of shape \(\d+, 2, 2\), got \(\d+, 2, 4\)"),
         (Percent, r"mean rewards in \[0, 1\], as rewards are, got 30"),
         (LaterColumns, r"In round 13: Expected reward of shape \(2,\), got \(2, 1\)"),
         (NegativeHindsight, "hindsight=-5.0 to be 0"),

@@ -1,5 +1,6 @@
 """Convex agents with full information and no privacy, linear leaders, and the baselines."""
 
+from dataclasses import dataclass
 from math import inf, log, sqrt
 
 import numpy as np
@@ -261,6 +262,7 @@ def test_late_data_reach_the_round_they_belong_to(config):
     for delay in (0, 3):
         path = paths[delay] = []
 
+        @dataclass(frozen=True)
         class Watched:
             def make(self, spec, streams, path=path):
                 agent = config.make(spec, streams)
