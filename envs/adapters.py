@@ -7,7 +7,7 @@ a lone environment seeded with seed + i, which is what `SyncVectorEnv` promises 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -21,7 +21,8 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.calls import takes, unsaid
 from dpbandit.base.inputs import MOST_REPLICAS, InputError, one_of, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.specs.contract import checked_problem
+from dpbandit.envs.pictures import MODES, Pictures
+from dpbandit.specs.contract import begin, checked_problem
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import Problem
@@ -29,8 +30,13 @@ from dpbandit.specs.protocols import Problem
 _INFO = ("expected_reward", "oracle_reward", "regret")
 
 
-def make_problem(problem: str | Callable[..., Any], **arguments: Any) -> Problem:
+def make_problem(
+    problem: str | Callable[..., Any], *, world_seed: int | None = None, **arguments: Any
+) -> Problem:
     """The problem of a class, or `module:Class`, or a function, made with `arguments`.
+
+    With a `world_seed` what it draws from `streams.world`, its parameters, is the same in every
+    episode and every replica, whatever the seed of users.
 
     Raises `InputError` for misspelt ones, and for what is no problem.
     """
@@ -47,7 +53,11 @@ def make_problem(problem: str | Callable[..., Any], **arguments: Any) -> Problem
     takes(called, creator, **arguments)
     if lacks := sorted(getattr(creator, "__abstractmethods__", ())):
         raise InputError(f"Expected {called} to write {', '.join(lacks)}, see ContextualProblem.")
-    return checked_problem(called, creator(**arguments))
+    made: Any = checked_problem(called, creator(**arguments))
+    if world_seed is not None:
+        whole("world_seed", world_seed, 0)
+        made.world_seed = world_seed
+    return cast(Problem, made)
 
 
 def observation_space(spec: Any) -> gym.Space[Any]:
@@ -69,11 +79,32 @@ class _Adapter:
     """rounds until the episode ends"""
     _regret: Floats | float = 0.0
     """of the episode so far, where it is measured in hindsight"""
+    _pictures: tuple[Pictures, ...] = ()
+    """of each replica, where something is to be rendered"""
+
+    def _will_render(self, mode: str | None, replicas: int) -> None:
+        if mode is not None:
+            one_of("render_mode", mode, MODES)
+            spec = self.problem.spec
+            about = {"horizon": spec.horizon, "hindsight": spec.in_hindsight}
+            self._pictures = tuple(
+                Pictures(mode, actions=spec.action_space(), **about) for _ in range(replicas)
+            )
+
+    def _drawn(self) -> tuple[Any, ...]:
+        if not self._pictures:
+            raise InputError(
+                "Expected render_mode='ansi' or 'rgb_array' in gym.make, got none: "
+                "what is to be rendered is kept from the first round on."
+            )
+        return tuple(picture.draw() for picture in self._pictures)
 
     def _begin(self, seeds: list[int]) -> Floats:
         """Start an episode, a replica for each seed: the first observation, (R, ...)."""
-        self.problem.reset(Streams(seeds).child("environment"))
+        begin(self.problem, Streams(seeds))
         self._left, self._regret = self.problem.spec.horizon, 0.0
+        for picture in self._pictures:
+            picture.clear()
         return self.problem.context().copy()
 
     def _serve(self, action: npt.NDArray[Any]) -> tuple[Floats, Floats, dict[str, Floats]]:
@@ -81,7 +112,10 @@ class _Adapter:
         if self._left == 0:
             raise InputError("The episode is over (or was never started): call reset() first.")
         spec = self.problem.spec
-        step = self.problem.step(spec.repaired(action))
+        action = spec.repaired(action)
+        step = self.problem.step(action)
+        for r, picture in enumerate(self._pictures):
+            picture.see(action[r], float(step.reward[r]), float(step.regret[r]))
         self._left -= 1
         info = dict(zip(_INFO, (step.expected, step.oracle, step.regret), strict=True))
         if spec.in_hindsight:
@@ -109,11 +143,12 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
     the nearest one inside, so that any sample of the box is an action.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}
+    metadata: dict[str, Any] = {"render_modes": list(MODES), "render_fps": 10}
 
-    def __init__(self, *, problem: str, render_mode: None = None, **arguments: Any) -> None:
+    def __init__(self, *, problem: str, render_mode: str | None = None, **arguments: Any) -> None:
         self.problem = make_problem(problem, **arguments)
         self.render_mode = render_mode
+        self._will_render(render_mode, 1)
         self.observation_space = observation_space(self.problem.spec)
         self.action_space = self.problem.spec.action_space()
 
@@ -133,6 +168,10 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
         }
         return observation[0], float(reward[0]), False, self._left == 0, info
 
+    def render(self) -> Any:
+        """Regret so far and the last actions: a text, or a picture (360, 480, 3)."""
+        return self._drawn()[0]
+
 
 class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
     """R environments at once: `gym.make_vec("dpbandit/...", num_envs=R)`, the fast path.
@@ -142,7 +181,8 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
     """
 
     metadata: dict[str, Any] = {
-        "render_modes": [],
+        "render_modes": list(MODES),
+        "render_fps": 10,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
@@ -152,7 +192,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
         problem: str,
         num_envs: int = 1,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        render_mode: None = None,
+        render_mode: str | None = None,
         **arguments: Any,
     ) -> None:
         whole("num_envs", num_envs, 1, MOST_REPLICAS)
@@ -162,6 +202,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
         self.metadata = {**self.metadata, "autoreset_mode": self._mode}
         self.problem = make_problem(problem, **arguments)
         self.num_envs, self.render_mode = num_envs, render_mode
+        self._will_render(render_mode, num_envs)
         self.single_observation_space = observation_space(self.problem.spec)
         self.single_action_space = self.problem.spec.action_space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -216,6 +257,10 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
             }
             observation = self._start()
         return observation, reward.copy(), never, over, info
+
+    def render(self) -> tuple[Any, ...]:
+        """What `BanditEnv.render` shows, of every replica."""
+        return self._drawn()
 
     def _start(self) -> Floats:
         self._started = True

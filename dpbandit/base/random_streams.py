@@ -30,6 +30,7 @@ class Streams:
 
     Args:
         seeds: one seed (an int or a tuple of ints >= 0) for each replica.
+        world_seed: of `world`; without one that is the streams themselves.
 
     >>> streams = Streams([7, 8])
     >>> noise = streams.normals("noise", 3)
@@ -40,7 +41,13 @@ class Streams:
     True
     """
 
-    def __init__(self, seeds: Sequence[Seed], *, path: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        seeds: Sequence[Seed],
+        *,
+        path: tuple[int, ...] = (),
+        world_seed: int | None = None,
+    ) -> None:
         if not hasattr(seeds, "__len__"):
             raise InputError(f"Expected seeds={shown(seeds)} to be several, such as range(20).")
         if len(seeds) < 1:
@@ -50,6 +57,11 @@ class Streams:
                 whole("seed", part, 0)
         self._seeds, self._path = tuple(seeds), path
         self._taken: dict[int, str] = {}
+        self._world_seed = world_seed
+        self.world = self
+        """where a problem draws its parameters: with a world seed the same in every replica"""
+        if world_seed is not None:
+            self.world = Streams([world_seed] * len(self._seeds), path=self._path)
 
     def __len__(self) -> int:
         """The number of replicas R."""
@@ -57,7 +69,12 @@ class Streams:
 
     def child(self, name: str) -> "Streams":
         """An independent family of streams, e.g. the environment's and the agent's."""
-        return Streams(self._seeds, path=(*self._path, self._take(name)))
+        path = (*self._path, self._take(name))
+        return Streams(self._seeds, path=path, world_seed=self._world_seed)
+
+    def in_world(self, seed: int | None) -> "Streams":
+        """These streams, before any is taken, with a `world` of this seed, or of none."""
+        return Streams(self._seeds, path=self._path, world_seed=seed)
 
     def normals(self, name: str, *shape: int) -> "Draws":
         """Standard normals for the call site `name`, `(R, *shape)` a call."""

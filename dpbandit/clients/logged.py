@@ -14,6 +14,7 @@ from dpbandit.clients.answers import two_numbers
 from dpbandit.offline.columns import Bounds, answers, column, features, numbers, table_of
 from dpbandit.offline.logs import Logged, one_kind
 from dpbandit.running.environments import ProblemMaker, problem_maker
+from dpbandit.specs.contract import begin
 from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec, PriceListSpec, fits
 
 
@@ -203,7 +204,7 @@ def record(
     spec = fits(player, problem.spec, ContextualSpec)
     if spec.delay:
         raise InputError(f"Expected delay={spec.delay} to be 0: a log has every reward in its row.")
-    problem.reset(streams.child("environment"))
+    begin(problem, streams)
     agent = player.make(spec, streams.child("agent"))
     rounds = []
     for _ in range(horizon):

@@ -27,7 +27,7 @@ from dpbandit.running.first_rounds import (
 )
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_at_hand
 from dpbandit.specs.bounds import Bounds, Clips
-from dpbandit.specs.contract import made_agent
+from dpbandit.specs.contract import begin, made_agent
 from dpbandit.specs.protocols import Agent, Hindsight, Problem, Step
 
 
@@ -81,7 +81,7 @@ def play(
     start = time.perf_counter()
     streams, spec = Streams(seeds), problem.spec
     R, marks = len(streams), log_marks(spec.horizon) if marks is None else checked_marks(marks)
-    problem.reset(streams.child("environment"))
+    begin(problem, streams)
     regret, reward = np.zeros((2, len(marks), R))
     total_regret, total_reward = np.zeros((2, R))
     switches, total_switches = np.zeros((len(marks), R), np.int64), np.zeros(R, np.int64)

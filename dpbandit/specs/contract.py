@@ -46,3 +46,9 @@ def checked_problem(name: str, problem: Any) -> Problem:
     )
     made: Problem = problem
     return made
+
+
+def begin(problem: Problem, streams: Streams) -> None:
+    """Start an episode: in the world of the `world_seed` that `make_problem` was told, if any."""
+    world_seed = getattr(problem, "world_seed", None)
+    problem.reset(streams.child("environment").in_world(world_seed))

@@ -173,7 +173,7 @@ class AssortmentBandit(ChoiceProblem):
         sphere = self.contexts == "sphere"
         self._tide = self._tides.start(streams)
         self._directions = streams.normals("contexts", N, d - 1) if sphere else None
-        theta = streams.normals("parameters", d - 1 if sphere else N)()
+        theta = streams.world.normals("parameters", d - 1 if sphere else N)()
         self._theta = self._signal * (theta / norms(theta) if sphere else theta)  # (R, d - 1 or N)
 
     def _users(self, count: int) -> Crowd:

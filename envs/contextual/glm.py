@@ -149,9 +149,9 @@ class GLMBandit(ContextualProblem):
         blocks = 1 if self.shared else self.n_actions
         self._context_normals = streams.normals("contexts", *self.spec.context_shape)
         self._context_uniforms = streams.uniforms("context shape", *self.spec.context_shape)
-        self._parameter_normals = streams.normals("parameters", blocks, self.dim)
-        self._parameter_uniforms = streams.uniforms("parameter support", blocks, self.dim)
-        self._drift_normals = streams.normals("drift", blocks, self.dim)
+        self._parameter_normals = streams.world.normals("parameters", blocks, self.dim)
+        self._parameter_uniforms = streams.world.uniforms("parameter support", blocks, self.dim)
+        self._drift_normals = streams.world.normals("drift", blocks, self.dim)
         self._luck = streams.uniforms("rewards")
         self._theta = self._draw_parameters()  # (R, G, d)
         self._round = 0

@@ -46,7 +46,7 @@ class _Kinds(ContextualProblem):
 
     def _start(self, streams: Streams) -> None:
         means = np.array(self._means())
-        swapped = streams.uniforms("which arm is better", len(means))() < 0.5  # (R, kinds)
+        swapped = streams.world.uniforms("which arm is better", len(means))() < 0.5  # (R, kinds)
         self._of_kinds: Floats = np.where(swapped[..., None], means[:, ::-1], means)
         self._luck = streams.uniforms("rewards")
 

@@ -77,8 +77,8 @@ class Recommendation(ContextualProblem):
         whole("n_items", self.n_items, self.n_actions, MOST_ACTIONS)
 
     def _start(self, streams: Streams) -> None:
-        self._items = _unit(streams.normals("catalogue", self.n_items, self.taste)())
-        self._theta = _unit(streams.normals("theta", self.spec.dim)())  # (R, d)
+        self._items = _unit(streams.world.normals("catalogue", self.n_items, self.taste)())
+        self._theta = _unit(streams.world.normals("theta", self.spec.dim)())  # (R, d)
         self._tastes = streams.normals("tastes", self.taste)
         self._slates = streams.uniforms("slates", self.n_items)
         self._luck = streams.uniforms("clicks")

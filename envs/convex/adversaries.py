@@ -137,7 +137,7 @@ class Switching:
     def __init__(
         self, domain: Domain, direction: Floats, streams: Streams, horizon: int, switches: int
     ) -> None:
-        fresh = sphere(domain, streams.normals("switches", domain.affine_dim).take(switches))
+        fresh = sphere(domain, streams.world.normals("switches", domain.affine_dim).take(switches))
         self._directions = np.concatenate([direction[None], fresh])
         self._horizon = horizon
 
@@ -154,7 +154,7 @@ class Drifting:
     def __init__(
         self, domain: Domain, direction: Floats, streams: Streams, horizon: int, turns: float
     ) -> None:
-        other = domain.embedded(streams.normals("drift", domain.affine_dim)())
+        other = domain.embedded(streams.world.normals("drift", domain.affine_dim)())
         other = other - np.vecdot(other, direction)[:, None] * direction
         length = norms(other)
         # in one dimension there is no other direction: then a swing through 0

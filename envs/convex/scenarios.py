@@ -82,7 +82,7 @@ class Scenario:
         domain = loss.domain
         if isinstance(self.direction, str | Integral):
             if self.direction == "random":
-                return sphere(domain, streams.normals("direction", domain.affine_dim)())
+                return sphere(domain, streams.world.normals("direction", domain.affine_dim)())
             number = 1 if isinstance(self.direction, str) else self.direction
             whole("direction", number, 1, domain.dim)
             against = (self.direction == "minus-first") != isinstance(loss, Experts)

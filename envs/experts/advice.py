@@ -179,7 +179,7 @@ class Experts(ExpertsProblem):
             return Switching(luck, d, low, high, switches=self.switches, horizon=T)
         best = np.zeros((1, 1), dtype=np.int64)
         if not self.shared_table:
-            best = (luck.uniforms("best").take(1)[0] * d).astype(np.int64)[:, None]
+            best = (luck.world.uniforms("best").take(1)[0] * d).astype(np.int64)[:, None]
         means = np.where(best == np.arange(d), self.best_loss, self.other_loss)
         return Coins(luck, means, fractions=self.kind == "small-loss")
 

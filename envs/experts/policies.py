@@ -29,10 +29,10 @@ class Policies:
 
     def __init__(self, luck: Luck, n: int, *, whims: float) -> None:
         self.values = luck.replicas * (n + _ITEMS + _SLATE * 2 * _TASTE)
-        self._items = _unit(luck.normals("catalogue", _ITEMS, _TASTE).take(1)[0])
-        theta = _unit(luck.normals("theta", 1, 2 * _TASTE).take(1)[0])
-        ignorance = _unit(luck.normals("ignorance", n, 2 * _TASTE).take(1)[0])
-        ranks = luck.order(n)[..., None]  # (replicas, d, 1)
+        self._items = _unit(luck.world.normals("catalogue", _ITEMS, _TASTE).take(1)[0])
+        theta = _unit(luck.world.normals("theta", 1, 2 * _TASTE).take(1)[0])
+        ignorance = _unit(luck.world.normals("ignorance", n, 2 * _TASTE).take(1)[0])
+        ranks = luck.world.order(n)[..., None]  # (replicas, d, 1)
         steps = np.concatenate([[0.0], np.geomspace(0.2, 3.0, n)[: n - 1]])
         self._theta, self._whims = theta, whims
         self._rankers = np.swapaxes(theta + steps[ranks] * ignorance, 1, 2)  # (replicas, 8, d)

@@ -33,6 +33,11 @@ class Luck:
         self._streams, self._seed = streams, shared_seed
         self.replicas = len(streams) if shared_seed is None else 1
 
+    @property
+    def world(self) -> "Luck":
+        """Where it is decided which experts are good."""
+        return Luck(self._streams.world, self._seed)
+
     def uniforms(self, name: str, *shape: int) -> Draws:
         """Uniforms on [0, 1): `take` gives `(count, replicas, *shape)`."""
         if self._seed is None:
@@ -78,7 +83,7 @@ class Switching:
     def __init__(
         self, luck: Luck, n: int, low: float, high: float, *, switches: int, horizon: int
     ) -> None:
-        moves = luck.uniforms("switches", switches + 1).take(1)[0]  # (replicas, segments)
+        moves = luck.world.uniforms("switches", switches + 1).take(1)[0]  # (replicas, segments)
         best = (moves[:, :1] * n).astype(np.int64)
         further = 1 + (moves[:, 1:] * max(1, n - 1)).astype(np.int64)  # 1 .. n - 1
         self._best = np.concatenate([best, further], axis=1).cumsum(axis=1) % n
@@ -102,7 +107,7 @@ class Halving:
     """
 
     def __init__(self, luck: Luck, n: int, *, horizon: int) -> None:
-        self._place = luck.order(n).argsort(axis=1)  # of each expert in the order
+        self._place = luck.world.order(n).argsort(axis=1)  # of each expert in the order
         self._stages = max(1, n.bit_length() - 1)
         self._rounds = max(1, horizon // self._stages)
         self.values = luck.replicas * n
@@ -118,7 +123,7 @@ class Tail:
     """T - k rounds of zeros; then k rounds in which only expert j, uniform, loses nothing."""
 
     def __init__(self, luck: Luck, n: int, *, horizon: int, tail: int) -> None:
-        good = (luck.uniforms("good expert").take(1)[0] * n).astype(np.int64)
+        good = (luck.world.uniforms("good expert").take(1)[0] * n).astype(np.int64)
         self._good = good[:, None] == rows(n)  # (replicas, d)
         self._start = horizon - tail
         self.values = luck.replicas * n

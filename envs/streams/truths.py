@@ -54,13 +54,13 @@ class Truth:
         if not isinstance(self.theta, str):
             return np.tile(self._vector(), (R, 1))
         if self.theta == "gaussian":
-            direction = streams.normals("truth", N)()
+            direction = streams.world.normals("truth", N)()
         elif self.theta == "dense":
             direction = np.ones((R, N))
         else:
             place = np.tile(np.arange(N), (R, 1))
             if self.theta == "random-sparse":
-                place = streams.uniforms("truth", N)().argsort(axis=1)
+                place = streams.world.uniforms("truth", N)().argsort(axis=1)
             direction = 1.0 * (place < self.sparsity)
         return self.norm * direction / norms(direction, self.domain.p)
 
