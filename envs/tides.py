@@ -54,7 +54,7 @@ class RunningTides:
 
     def __init__(self, tides: Tides, streams: Streams) -> None:
         self._tides, self._round, self._replicas = tides, 0, len(streams)
-        self._steps = None if tides.drift is None else streams.normals("drift")
+        self._steps = None if tides.drift is None else streams.world.normals("drift")
         self._walk = np.zeros(len(streams))
 
     def take(self, count: int) -> Floats:

@@ -130,15 +130,15 @@ class ListRecommendation:
         """Start an episode, one replica for each stream."""
         R = len(streams)
         self.spec.catalogue.start(streams, churn=self.churn > 0)
-        start = streams.normals("theta", 2, self.taste)()  # (R, 2, q)
+        start = streams.world.normals("theta", 2, self.taste)()  # (R, 2, q)
         self._theta = start[:, 0] / norms(start[:, 0])
         aside = start[:, 1] - np.vecdot(start[:, 1], self._theta)[:, None] * self._theta
         self._aside = aside / np.maximum(norms(aside), 1e-300)
         self._coins = streams.uniforms("users", self.taste - self._common)
         self._luck = streams.uniforms("clicks", 2, self.length)
         if self.churn:
-            self._places = streams.uniforms("churned places")
-            self._new = streams.normals("churned items", self.taste)
+            self._places = streams.world.uniforms("churned places")
+            self._new = streams.world.normals("churned items", self.taste)
         self._ahead = max(1, _USERS_AHEAD // R)
         self._round, self._due, self._users = 0, False, np.empty((0, R, self.taste))
 

@@ -11,6 +11,7 @@ from dpbandit.envs import GLMBandit
 PARAMETERS = {
     "AssortmentBandit": ("_theta",),
     "GLMBandit": ("_theta",),
+    "ListRecommendation": ("_theta",),
     "Minority": ("_of_kinds",),
     "Recommendation": ("_items",),
     "StreamingRegression": ("population_minimiser",),
