@@ -48,7 +48,7 @@ def exercises(lab):
         if is_solution(cell):
             found[-1][1] = True
         else:
-            headings = r"^(?:\*\*(Exercise \d\.\d)\.\*\*|## )"
+            headings = r"^(?:\*\*(Exercise \d+\.\d)\.\*\*|## )"
             names = re.findall(headings, cell.source, re.MULTILINE)
             found += [[name, False] for name in names if cell.cell_type == "markdown"]
     return [(name, solved) for name, solved in found if name]

@@ -1,0 +1,223 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Lab 10: Your shop
+#
+# **Goal.** Turn a table of offers into a shop that can be played, say what its fit can and cannot
+# know, and draw what privacy costs there in dollars.
+#
+# **Time.** 75 minutes.
+#
+# **You need.** Labs 1, 2 and 4. A table of your own, if you have one.
+#
+# One row of such a table is one offer to one customer: the price, whether she bought, and what was
+# known of her. Ours are 1,070 purchases of orange juice, of which we sell one brand.
+
+# %%
+import warnings
+from importlib.resources import files
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+
+from dpbandit import InputError, compare
+from dpbandit.envs import PricingFromLog
+
+sns.set_theme(style="ticks", palette="colorblind")
+
+juice = pd.read_csv(files("dpbandit.envs") / "data" / "oj.csv.gz")
+table = pd.DataFrame(
+    {
+        "price": juice["SalePriceMM"],
+        "sold": (juice["Purchase"] == "MM").astype(int),
+        "rival": juice["SalePriceCH"],
+        "loyalty": juice["LoyalCH"],
+        "week": juice["StoreID"].astype(str) + "/" + juice["WeekofPurchase"].astype(str),
+    }
+)
+table.head()
+
+# %% [markdown]
+# ## 1. From a table to a shop
+#
+# `PricingFromLog` fits a logit of sales once and freezes it. All bounds are told and public: none
+# is read off the data, because contexts are scaled by them.
+
+# %%
+PUBLIC = {
+    "features": {"rival": (1.39, 2.09), "loyalty": (0, 1)},
+    "price_range": (1.19, 2.29),
+    "unit_cost": 0.8,
+}
+
+
+def shop_of(log: pd.DataFrame, **settings) -> PricingFromLog:
+    """The shop of a log; what it cautions of stands in `print(shop)`, too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return PricingFromLog(log, **{**PUBLIC, **settings})
+
+
+shop = shop_of(table)
+print(shop)
+assert -3.2 < shop.diagnostics.slope < -2.2  # dollars; three standard errors either way
+
+# %% [markdown]
+# **Exercise 10.1.** Many shops keep a table of their sales only. What happens if you hand one over,
+# and why could no program do better? Try it, and catch the `InputError`.
+#
+# *Hint.* `table[table["sold"] == 1]`. How many customers did *not* buy at 1.99?
+#
+# *Check yourself.* The sentence contains "always 1".
+
+# %% tags=["solution"]
+try:
+    shop_of(table[table["sold"] == 1])
+except InputError as refusal:
+    print(refusal)
+
+# %% [markdown] tags=["solution"]
+# Sales at a price are customers at that price times the probability of buying. Who never bought is
+# in no row, so the probability is anybody's guess: 100 sales at 1.99 may be all of 100 customers or
+# one in ten of 1,000.
+
+# %% [markdown]
+# ## 2. What the fit knows
+#
+# Held out: five fits, each without a fifth of the rows, say how likely a sale was in that fifth. If
+# they are calibrated, tenths of the log lie on the diagonal.
+
+# %%
+held = shop.diagnostics.held_out
+print(held)
+axes = held.plot(ax=plt.subplots(figsize=(4.5, 4.5))[1])
+assert held.calibrated
+assert held.log_likelihood > held.constant + 0.2  # nats a row; folds move it by 0.01
+
+# %% [markdown]
+# **Exercise 10.2.** The z of the slope takes rows for independent. But a store has one price for a
+# whole week, and whatever else happened that week happened to all its customers. Fit again with
+# `clusters="week"` and compare `z` with `z_clustered`. Would you still believe the slope?
+#
+# *Hint.* `shop_of(table, clusters="week").diagnostics`.
+#
+# *Check yourself.* The smaller z, in size, is between -6 and -7; anything above -2 is refused.
+
+# %% tags=["solution"]
+clustered = shop_of(table, clusters="week").diagnostics
+print(f"by rows {clustered.z:.2f}, by {table['week'].nunique()} weeks {clustered.z_clustered:.2f}")
+
+# %% [markdown] tags=["solution"]
+# By weeks there are 250 experiments and not 1,070, so the error is larger and z nearer to 0. It is
+# still far from 0. What both leave out: whether prices were lowered *because* of demand.
+
+# %% [markdown]
+# ## 3. What nobody can know
+#
+# A world of ours, so that we know the truth: a dollar costs 1 in the logit. Somebody runs
+# promotions whenever demand is high, and writes down neither.
+
+# %%
+TRUE = -1.0
+
+
+def offers(n: int, promoted: bool, seed: int) -> pd.DataFrame:
+    """A log; prices follow a demand that is in no column, or are drawn at random."""
+    rng = np.random.default_rng(seed)
+    demand = 1.5 * rng.standard_normal(n)
+    price = 2 - 0.8 * np.tanh(demand) if promoted else rng.uniform(1, 3, n)
+    price = (price + rng.uniform(-0.2, 0.2, n)).clip(1, 3)
+    bought = rng.random(n) < 1 / (1 + np.exp(-(2 + demand + TRUE * price)))
+    return pd.DataFrame({"price": price, "sold": bought.astype(int)})
+
+
+OURS = {"features": {}, "price_range": (1, 3)}
+promotions = shop_of(offers(5_000, promoted=True, seed=0), **OURS).diagnostics
+print(f"truth {TRUE}, fitted {promotions.slope:.2f}, z {promotions.z:.0f}")
+print(promotions.held_out)
+assert promotions.slope < 2 * TRUE  # an error of more than 100 %, with z beyond -20
+assert promotions.z < -20
+assert promotions.held_out.calibrated
+
+# %% [markdown]
+# The held-out rows were promoted in the same way, so they confirm the wrong slope. No test on such
+# a log can tell.
+#
+# **Exercise 10.3.** What can tell is chance. Take 1,000 offers at prices drawn at random and fit
+# them. How far is the slope from the truth, in standard errors? Why is it not exactly on it, even
+# with endless data?
+#
+# *Hint.* The standard error is the slope over z. For the last question: what does averaging over a
+# hidden demand do to a logistic curve?
+#
+# *Check yourself.* Your slope lies between -0.9 and -0.4.
+
+# %% tags=["solution"]
+random_prices = shop_of(offers(1_000, promoted=False, seed=1), **OURS).diagnostics
+error = random_prices.slope / random_prices.z
+print(f"{random_prices.slope:.2f} +- {error:.2f}")
+
+# %% [markdown] tags=["solution"]
+# The truth is about what *one* customer does. The average of logistic curves that are shifted
+# against each other is flatter than each, so the slope of the average customer is nearer to 0; and
+# that is the slope a shop needs that cannot see the hidden demand. A thousand random prices tell it
+# better than five thousand that were chosen.
+
+# %% [markdown]
+# ## 4. Dollars lost against epsilon
+#
+# Now play in the shop of section 1. FADE learns demand privately, at four epsilons; LinUCB learns
+# without privacy, each price by itself.
+
+# %%
+EPSILONS = (0.1, 0.3, 1.0, 3.0)
+agents = ["linucb", *(f"fade:epsilon={epsilon}" for epsilon in EPSILONS)]
+results = compare(shop, agents, horizon=8_000, replicas=8, seed=10, progress=False)
+results.summary()[["agent", "mean", "se", "certified_epsilon"]]
+
+# %% tags=["picture"]
+axes = results.frontier(ax=plt.subplots(figsize=(7, 4))[1])
+axes.legend(frameon=False)
+axes.set_title("Orange juice: what privacy costs in dollars")
+end = results.summary().set_index("agent")["mean"]
+assert end["fade:epsilon=0.1"] > end["fade:epsilon=1.0"]  # by more than 4 standard errors
+assert end["fade:epsilon=1.0"] < end["BestFixed"]
+
+# %% [markdown]
+# **Exercise 10.4.** Somebody wants to publish this figure and writes "epsilon 1 protects the 1,070
+# buyers in our log". What is wrong? In how many of 8,000 rounds does one row of the log occur, on
+# average? And what else in this notebook is a function of the log?
+#
+# *Hint.* Customers are rows drawn with replacement.
+#
+# *Check yourself.* Your number is between 7 and 8, and your list has at least three entries.
+
+# %% tags=["solution"]
+print(f"{8_000 / len(table):.1f} rounds a row")
+
+# %% [markdown] tags=["solution"]
+# The certificate is about one simulated customer of one round. A row is several of them, and above
+# all it is in the demand curve itself, which was fitted without any noise. So are the diagnostics,
+# the calibration plot, the contexts and the regret in the figure. What the figure answers is
+# another question: if *future* customers are like these, and are served by such an agent, what does
+# their privacy cost?
+
+# %% [markdown]
+# ## What to remember
+#
+# * A log of offers, sold or not, with **public bounds**, becomes a shop in one call; one that
+#   cannot tell what a price does is refused.
+# * Held-out tests find a bad fit. They **do not find a wrong cause**: randomise a few prices.
+# * Regret is under the fitted model, and a certificate protects **future** customers, not the log.
