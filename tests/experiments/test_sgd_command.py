@@ -1,0 +1,133 @@
+"""Table 5.1 on the command line: rows, lists, mistakes, cases."""
+
+import json
+import re
+
+import pandas as pd
+import pytest
+
+from dpbandit import cli
+from dpbandit.agents import DPTOFW
+from dpbandit.experiments.sgd import readings
+from dpbandit.experiments.sgd.printed import Setting
+from dpbandit.experiments.sgd.questions import on
+from dpbandit.studies import play_all
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a command line in-process: exit code, stdout, stderr."""
+
+    def words_of(*words):
+        monkeypatch.setattr("sys.argv", ["dpbandit", *map(str, words)])
+        monkeypatch.setenv("COLUMNS", "300")
+        monkeypatch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        return code, *capsys.readouterr()
+
+    return words_of
+
+
+TABLE = ["reproduce", "sgd/table-5-1"]
+
+
+def test_the_command_measures_the_rows_chosen(run, tmp_path, monkeypatch):
+    """With --out cells and summary are kept and nothing is drawn; --json says the same."""
+    monkeypatch.setattr(readings, "_FRANK_WOLFE_SCALES", {1.5: (0.4,)})
+    words = [*TABLE, "--rows", "2", "--reading", "public", "--replicas", "2"]
+    code, printed, errors = run(*words, "--out", tmp_path / "out", "--json", tmp_path / "x.json")
+    assert code == 0
+    assert all(" of 4 replicas: " in line for line in errors.splitlines())  # progress in a log
+    records = json.loads((tmp_path / "x.json").read_text())
+    assert [record["line"] for record in records] == ["online Frank-Wolfe", "least squares"]
+    assert {record["certified_epsilon"] for record in records} == {"inf"}
+    summary = pd.read_csv(tmp_path / "out" / "summary.csv")
+    assert summary["suboptimality"].tolist() == [record["suboptimality"] for record in records]
+    assert "0.0172" in printed
+    assert "summary.csv" in printed
+    assert not list(tmp_path.rglob("*.png"))
+    again = run(*words)
+    assert again[0] == 0
+    assert "Written" not in again[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ([*TABLE, "--rows", "99"], ("'99'", "1 to 47")),
+        ([*TABLE, "--rows", "p=7"], ("chooses none",)),
+        ([*TABLE, "--reading", "state"], ("did you mean stated?",)),
+        ([*TABLE, "--replicas", "1"], ("replicas=1",)),
+        ([*TABLE, "--seed", "-1"], ("seed=-1",)),
+        ([*TABLE, "--agent", "dp-tofw"], ("without --agent", "--reading")),
+        ([*TABLE, "--set", "p=1.5"], ("--set", "it is a table")),
+        ([*TABLE, "--horizon", "10"], ("--horizon", "it is a table")),
+        ([*TABLE, "--out", "/proc/nope"], ("Cannot write",)),
+        ([*TABLE, "--json", "/proc/nope/x.json"], ("Cannot write",)),
+        (["reproduce", "sco/linear", "--agent", "dp-tofw", "--rows", "1"], ("only with a table",)),
+        (["reproduce", "contextual/p1", "--out", "x"], ("only with a table", "sgd/table-5-1")),
+        (["reproduce", "sgd/table-5-2", "--agent", "dp-tofw"], ("sgd/table-5-2", "sgd/table-5-1")),
+        (["reproduce", "sco/linear", "--agent", "dp-tofw", "--set", "p=0.5"], ("p=0.5",)),
+    ],
+    ids=lambda words: " ".join(map(str, words)),
+)
+def test_mistakes_get_one_sentence(run, words, parts):
+    code, _, errors = run(*words)
+    assert code == 2
+    assert errors.startswith("dpbandit: Expected") or "Cannot write" in errors
+    assert errors.count("\n") == 1
+    assert all(part in errors for part in parts), errors
+
+
+def test_lists_show_the_table_and_how_to_choose(run):
+    printed = run("reproduce", "--list")[1]
+    for words in ("sgd/table-5-1", "--reading", "stated", "p=inf,T=2000", "sco/linear"):
+        assert words in printed
+
+
+def test_the_case_measures_suboptimality_at_delta_one_over_users(run, tmp_path):
+    """Oracle: the study's own cell, the same seeds; delta is 1/T unless it is set."""
+    words = ["reproduce", "sco/linear", "--agent", "dp-tofw", "--set", "d=5", "--horizon", "50"]
+    code, printed, _ = run(*words, "--replicas", "3", "--json", tmp_path / "x.json")
+    assert code == 0
+    assert "sco/linear dp-tofw: suboptimality" in printed
+    record = json.loads((tmp_path / "x.json").read_text())
+    assert (record["measure"], record["config"]["delta"]) == ("suboptimality", 1 / 50)
+    own = play_all(on(Setting(1.5, 5, 50), "a", DPTOFW(delta=1 / 50), seed=0), 3, progress=False)
+    assert record["mean"] == own.measures["suboptimality"].mean()
+    assert run(*words, "--delta", "0.25", "--replicas", "2", "--json", tmp_path / "y.json")[0] == 0
+    assert json.loads((tmp_path / "y.json").read_text())["config"]["delta"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("words", "reference"),
+    [
+        (["recursive-frank-wolfe", "--set", "p=1.5", "d=5", "step=0.4"], 0.003),
+        (["recursive-frank-wolfe", "--set", "p=inf", "d=20", "step=0.6"], 0.022),
+        (
+            [
+                "dp-tofw",
+                "--set",
+                "p=inf",
+                "d=10",
+                "step=0.4",
+                "prefix_sums=tree",
+                "clip_bound=0.35",
+            ],
+            0.289,
+        ),
+    ],
+    ids=["p = 1.5", "p = inf", "certified"],
+)
+def test_the_case_knows_numbers_of_an_independent_program(run, words, reference):
+    """Golden, 30 replicas: within 4 combined standard errors, as printed."""
+    words = ["reproduce", "sco/linear", "--horizon", "1000", "--replicas", "30", "--agent", *words]
+    code, printed, errors = run(*words)
+    assert (code, errors) == (0, "")
+    found = re.search(r"reference (\S+) .*z = (\S+)", printed)
+    assert float(found[1]) == reference
+    assert abs(float(found[2])) <= 4
