@@ -155,7 +155,7 @@ gain = per_shop[5] - per_shop[3]
 assert gain.mean() > 5 * gain.std() / SHOPS**0.5  # 0.1 beats always exploring
 assert per_shop[0].std() > 2 * per_shop[3].std()  # never exploring: luck decides
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # A shop that never explores settles on whatever looked good after a few customers. Some are lucky.
 # The others never find out.
 
@@ -222,7 +222,7 @@ print(f"it loses {fixed[best].mean():.0f} dollars, because customers differ")
 print(f"the learner loses {learning.mean():.0f} more, because it has to find it")
 assert learning.mean() < fixed[best].mean() / 2  # most of the loss is no fault of the learning
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # The larger part of the regret never goes away, however well the shop learns: one price cannot suit
 # everybody. Only an agent that **reads the context** can do better. And so a regret curve has to
 # say what it is measured against.

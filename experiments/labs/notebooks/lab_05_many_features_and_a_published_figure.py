@@ -288,12 +288,13 @@ print(f"rewards are {ratio:.1f} times smaller on contexts of l_1 norm 1")
 print(f"published end points: {PUBLISHED[0].regret / PUBLISHED[1].regret:.1f} times")
 assert abs(ratio / (uniform[-1].mean() / uniform_l1[-1].mean()) - 1) < 0.1
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # That is an **inference from the picture**, not a proof of what the authors ran. The programs of
 # theirs that could be seen scale contexts to max-norm 1 for both agents. What we can say is:
 # neither curve can be told from random play, each in its own units. A difference of units is not
 # a difference of algorithms.
-#
+
+# %% [markdown]
 # ## 4. What is possible with the same privacy?
 #
 # A figure that fails does not make the question go away. With exact accounting the same

@@ -51,11 +51,11 @@ from dpbandit.agents import (
     Uniform,
 )
 from dpbandit.domains import Box
+from dpbandit.envs import ConvexBandit, Experts
 from dpbandit.experiments.releases import release, stream_problem
 from dpbandit.experiments.sgd.printed import rows
 from dpbandit.experiments.sgd.readings import STATED
 from dpbandit.losses import Linear
-from dpbandit.running.environments import problem_maker
 from dpbandit.specs.convex import ConvexSpec
 
 sns.set_theme(style="ticks", palette="colorblind")
@@ -175,7 +175,7 @@ assert log_phi.min() >= -log(2) - 1e-12
 # %%
 ROUNDS, RUNS = 10_000, [(0, run) for run in range(40)]
 MARKS = np.unique(np.geomspace(1, ROUNDS, 40).astype(int))
-experts = problem_maker("dpbandit/Experts-v0")(kind="counterexample", horizon=ROUNDS)
+experts = Experts(kind="counterexample", horizon=ROUNDS)
 lost = {
     name: play(experts, config, RUNS, marks=MARKS).regret
     for name, config in {
@@ -204,7 +204,7 @@ assert lost["Algorithm 1, certified, epsilon 10"].max() < 100
 # Algorithm 1 at epsilon 10, 20 runs. Look at the single runs and not only at the mean.
 
 # %% tags=["solution"]
-coins = problem_maker("dpbandit/Experts-v0")(kind="bernoulli", n_actions=16, horizon=ROUNDS)
+coins = Experts(kind="bernoulli", n_actions=16, horizon=ROUNDS)
 for name, config in {
     "Algorithm 5": PotentialExperts(epsilon=10.0),
     "Algorithm 1": SparseVectorExperts(epsilon=10.0),
@@ -380,12 +380,12 @@ sns.despine()
 # **Exercise 6.6.** A fourth kind, smaller than a lemma: a sign. The private bandit of Ene, Nguyen
 # and Vladu (AAAI 2021) adds noise to a one-point method, which estimates a gradient and moves
 # against it. Their Algorithm 1, line 14, moves along it. Make the problem with
-# `problem_maker("dpbandit/ConvexBandit-v0")(instance="p-lin", horizon=10_000)` and play
+# `ConvexBandit(instance="p-lin", horizon=10_000)` and play
 # `GarberKretzu(sign="corrected")`, `GarberKretzu(sign="printed")` and `Uniform()`. Could a plot
 # *without* uniform play have told you which of the two curves is wrong?
 
 # %% tags=["solution"]
-linear = problem_maker("dpbandit/ConvexBandit-v0")(instance="p-lin", horizon=10_000)
+linear = ConvexBandit(instance="p-lin", horizon=10_000)
 steps = {
     name: play(linear, config, RUNS[:5], marks=np.array([10_000])).regret[-1].mean()
     for name, config in {

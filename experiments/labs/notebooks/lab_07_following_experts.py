@@ -41,9 +41,9 @@ from dpbandit.agents import (
     SparseVectorExperts,
     Uniform,
 )
+from dpbandit.envs import Experts
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend
-from dpbandit.running.environments import problem_maker
 from dpbandit.specs.experts import ExpertsSpec
 
 sns.set_theme(style="ticks", palette="colorblind")
@@ -243,7 +243,7 @@ for name, guess in guesses.items():
 # %%
 RUNS = [(0, run) for run in range(16)]
 MARKS = np.unique(np.geomspace(1, T, 60).astype(int))
-problem = problem_maker("dpbandit/Experts-v0")(n_actions=d, horizon=T, shared_table=True)
+problem = Experts(n_actions=d, horizon=T, shared_table=True)
 curves = {
     name: play(problem, config, RUNS, marks=MARKS).regret
     for name, config in {
@@ -265,7 +265,7 @@ assert finals[0] > 1.5 * finals[1] > 3 * finals[2] > 30 * finals[3]
 # those above. Which grew with T, and how fast?
 
 # %% tags=["solution"]
-quarter = problem_maker("dpbandit/Experts-v0")(n_actions=d, horizon=2_500, shared_table=True)
+quarter = Experts(n_actions=d, horizon=2_500, shared_table=True)
 for name, config in {
     "a draw a round, epsilon 1": ExponentialLeader(epsilon=1.0, delta=DELTA),
     "sparse vector, epsilon 1": SparseVectorExperts(epsilon=1.0, delta=DELTA),
@@ -286,7 +286,7 @@ assert before > after / 1.5  # the sparse vector; sqrt(4) = 2 is what the other 
 EPSILONS, SIZES, SHORT = (0.3, 1.0, 3.0, 10.0), (16, 256, 4096), 4_000
 prices = {}
 for size in SIZES:
-    made = problem_maker("dpbandit/Experts-v0")(n_actions=size, horizon=SHORT, shared_table=True)
+    made = Experts(n_actions=size, horizon=SHORT, shared_table=True)
     for epsilon in EPSILONS:
         config = SparseVectorExperts(epsilon=epsilon)
         prices[size, epsilon] = play(made, config, RUNS, marks=np.array([SHORT])).regret[-1]
@@ -355,12 +355,10 @@ sns.despine()
 # that.
 
 # %% tags=["solution"]
-erring = problem_maker("dpbandit/Experts-v0")(
-    n_actions=16, best_loss=0.1, horizon=SHORT, shared_table=True
-)
+erring = Experts(n_actions=16, best_loss=0.1, horizon=SHORT, shared_table=True)
 table = np.full((SHORT, 16), 0.5)  # nothing can be learned from the first 2,400 rounds ...
 table[2_400:, 0] = 0.0  # ... and then expert 0 stops losing
-nasty = problem_maker("dpbandit/Experts-v0")(kind="table", table=table, horizon=SHORT)
+nasty = Experts(kind="table", table=table, horizon=SHORT)
 players = {
     "sparse vector, L* = 0": SparseVectorExperts(epsilon=1.0, delta=DELTA),
     "sparse vector, L* = 400": SparseVectorExperts(epsilon=1.0, delta=DELTA, best_loss=400),

@@ -39,12 +39,12 @@ from dpbandit import audit, certify, play
 from dpbandit.agents import FTAL, PFTAL, WDPCOCOP, Centre
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
+from dpbandit.envs import ConvexPricing
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.processes import Tree, Window
 from dpbandit.privacy.sums.window_tree import WindowTreeNoise
-from dpbandit.running.environments import problem_maker
 
 sns.set_theme(style="ticks", palette="colorblind")
 BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]
@@ -245,9 +245,7 @@ assert first == 2 * W
 # ledger carries the window, and everything that shows the number shows it.
 
 # %%
-spec = problem_maker("dpbandit/ConvexPricing-v0")(
-    feedback="datum", retention=100, horizon=5_000
-).spec
+spec = ConvexPricing(feedback="datum", retention=100, horizon=5_000).spec
 proof = certify(WDPCOCOP(epsilon=1.0, window=None), spec, accountants=False)
 print("in words:", proof.notion)
 print("in short:", proof.ledger.brief)
@@ -290,9 +288,7 @@ WINDOWS, CUSTOMERS, RUNS = (1, 10, 100, 1_000, 5_000), 5_000, [(0, run) for run 
 
 def lost(config, retention: int | None) -> np.ndarray:
     """Dollars lost against the best fixed prices, one number for each replica."""
-    problem = problem_maker("dpbandit/ConvexPricing-v0")(
-        feedback="datum", retention=retention, horizon=CUSTOMERS
-    )
+    problem = ConvexPricing(feedback="datum", retention=retention, horizon=CUSTOMERS)
     return play(problem, config, RUNS, marks=np.array([CUSTOMERS])).regret[-1]
 
 

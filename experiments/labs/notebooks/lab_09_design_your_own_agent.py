@@ -45,10 +45,10 @@ from dpbandit import audit, certify, play
 from dpbandit.agents import FADE, Uniform
 from dpbandit.base.arrays import clip_range
 from dpbandit.base.random_streams import Streams
+from dpbandit.envs import OJPricing
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.sums.fading import certified_fading_sum
-from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import ContextualSpec, fits
 
 sns.set_theme(style="ticks", palette="colorblind")
@@ -174,7 +174,7 @@ class Committed:
 
 # %%
 T, RUNS = 10_000, [(0, run) for run in range(12)]
-prices = problem_maker("dpbandit/OJPricing-v0")(horizon=T)
+prices = OJPricing(horizon=T)
 print(certify(ExploreThenCommit(), prices.spec, accountants=False))
 assert certify(ExploreThenCommit(), prices.spec, accountants=False).holds
 
@@ -515,7 +515,9 @@ for place, (*tests, report) in enumerate(verdicts.values()):
 right.barh(9, 1, color="0.3", label="from two frequencies")  # outside, for the legend
 right.barh(9, 1, color="0.3", alpha=0.3, label="if noise is Gaussian")
 right.axvline(1, color="0.3", ls="--", lw=2, label="certified, all five")
-right.legend(frameon=False, loc="lower right", fontsize="small", bbox_to_anchor=(1.0, 0.3))
+right.legend(
+    frameon=False, loc="upper center", fontsize="small", ncols=3, bbox_to_anchor=(0.5, -0.15)
+)
 right.set_yticks(range(len(ZOO)), list(ZOO))
 right.set(xscale="log", xlim=(0.1, 50), ylim=(len(ZOO) - 0.4, -0.6))
 right.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
