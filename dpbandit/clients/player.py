@@ -1,6 +1,7 @@
 """An agent for a plain `for` loop over anybody's Gymnasium bandit."""
 
-from typing import Any
+from os import PathLike
+from typing import Any, Self
 
 import gymnasium as gym
 import numpy as np
@@ -10,6 +11,7 @@ from dpbandit.base.inputs import InputError, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
+from dpbandit.clients.states import read_state, write_state
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.privacy.mechanism import Roll, enrolled
@@ -116,6 +118,46 @@ class Player:
             self._agent = made_agent(config, self.spec, Streams([seed]).child("agent"))
         self._books = Books(type(config).__name__, self._agent.ledger, self._roll)
         self._left, self._watch = horizon, self._bridge.watch()
+        self._saved: str | None = None
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Hand over to a file, to go on with `load`; this player serves nobody any more.
+
+        Two players that go on from one state would add the same noise to different users' data,
+        which no certificate covers. The file holds exact sums of users' data and the noise to
+        come: guard it as you guard the data.
+        """
+        self._check_not_saved()
+        parts = [self._agent, self._roll, self._books, self._left, self._watch]
+        self._saved = write_state(path, parts, config=self.config, spec=self.spec)
+
+    @classmethod
+    def load(
+        cls, path: str | PathLike[str], config: AnyAgent, env: gym.Env[Any, Any], **arguments: Any
+    ) -> Self:
+        """The player that was saved, bit for bit; arguments as for a new one, but for the seed.
+
+        A state goes on once: what has been loaded is remembered in a folder of this user
+        (`$XDG_STATE_HOME/dpbandit/loaded`), and refused from then on, copies of the file, too.
+        On other machines, for other users, or without that folder it cannot be told.
+
+        Raises:
+            InputError: as `Player`; a file that is no state, of another format, program, config or
+                environment, damaged, or loaded before.
+        """
+        player = cls(config, env, **arguments)
+        ledger = player._agent.ledger
+        player._agent, player._roll, player._books, player._left, player._watch = read_state(
+            path, config=player.config, spec=player.spec, ledger=ledger
+        )
+        return player
+
+    def _check_not_saved(self) -> None:
+        if self._saved is not None:
+            raise InputError(
+                f"Expected a player that goes on, got one that was saved to {self._saved}: "
+                "go on with Player.load."
+            )
 
     @property
     def certificate(self) -> Certificate:
@@ -142,6 +184,7 @@ class Player:
 
     def act(self, observation: Any) -> int:
         """The action for this user. Remembers nothing of her."""
+        self._check_not_saved()
         context = self._bridge.context(observation)[None]
         with enrolled(self._roll):
             arm = self.spec.validate(self._agent.act(context), 1)
@@ -149,6 +192,7 @@ class Player:
 
     def update(self, observation: Any, action: Any, reward: float) -> None:
         """Learn from one user: what she showed, what was played and what she gave."""
+        self._check_not_saved()
         if self._left == 0:
             raise InputError(
                 f"The horizon of {self.spec.horizon} users is over: make a new Player."

@@ -89,5 +89,5 @@ class Catalogue:
 
 def drawn(streams: Streams, n_items: int, taste: int) -> Floats:
     """Vectors uniform on the unit sphere, (R, N, q)."""
-    z = streams.normals("catalogue", n_items, taste)()
+    z = streams.world.normals("catalogue", n_items, taste)()
     return z / norms(z)
