@@ -1,0 +1,167 @@
+"""FADE keeps what it promises: certificates, noise, sensitivities, replays."""
+
+from dataclasses import replace
+from math import inf, sqrt
+
+import numpy as np
+import pytest
+
+from dpbandit import certify
+from dpbandit.agents import FADE
+from dpbandit.agents.contextual.fading_regression import LogisticPlayer, RegressionPlayer
+from dpbandit.agents.contextual.moments import MomentPlayer
+from dpbandit.agents.contextual.residual_arms import ResidualArms
+from dpbandit.agents.contextual.residual_pricing import ResidualPricing
+from dpbandit.agents.contextual.residual_slates import ResidualSlates
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.sums.fading import FadingSum
+from dpbandit.testing.joint_dp import check_joint_dp
+from tests.agents.contextual.fade_variants import VARIANTS, contextual, every_variant, sums_of
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("delta", [1e-8, 1e-4])
+@every_variant
+def test_certificate_is_exactly_the_claim(variant, epsilon, delta):
+    config, spec = VARIANTS[variant]
+    proof = certify(replace(config, epsilon=epsilon, delta=delta), spec, accountants=False)
+    assert proof.holds
+    assert proof.mu == pytest.approx(mu_of(epsilon, delta), rel=2e-6)
+    assert epsilon * (1 - 1e-5) < proof.epsilon <= epsilon
+    assert certify(replace(config, epsilon=inf), spec, accountants=False).epsilon == inf
+
+
+def test_nothing_released_is_nothing_spent():
+    assert certify(FADE(), contextual(horizon=1)).epsilon == 0.0
+    assert certify(FADE(first_batch=100), contextual(horizon=100)).epsilon == 0.0
+
+
+@every_variant
+def test_noise_in_units_of_what_a_user_moves(variant):
+    """Golden: mu-GDP of a first user seen with weights 1, f, f^2, .. needs noise of stddev
+    sensitivity sqrt(1 + f^2 + ...) / mu; sensitivities 2, sqrt(8), clipped apart sqrt(5), and of
+    residuals 2 sqrt(1 + c^2), sqrt(4 (1 + c^2) + 2 w^2) and sqrt(4 + 4.5 w^2)."""
+    config, spec = VARIANTS[variant]
+    agent = config.make(spec, Streams([0]))
+    sums, inner = sums_of(agent), getattr(agent, "_inner", agent)
+    sensitivity = {
+        MomentPlayer: 2.0,
+        RegressionPlayer: sqrt(8),
+        LogisticPlayer: sqrt(5),
+        ResidualArms: 2 * sqrt(1 + 0.15**2),
+        ResidualSlates: sqrt(4 * 1.01 + 2 * 0.275**2),
+        ResidualPricing: sqrt(4 + 4.5 * (0.5 if variant == "interactions" else 0.35) ** 2),
+    }
+    seen = sqrt(sum(config.fade ** (2 * k) for k in range(len(sums._ends))))
+    share = 0.96 if config.centring == "private" else 1.0
+    stddev = sensitivity[type(inner)] * seen / (mu_of(1.0, 1e-5) * sqrt(share))
+    assert len(sums._ends) >= 2
+    assert sums.sensitivity == pytest.approx(sensitivity[type(inner)], rel=1e-12)
+    assert sums.stddev == pytest.approx(stddev, rel=2e-6)
+
+
+@every_variant
+def test_joint_dp(variant):
+    """At lengths where sums are made in blocks and many releases shape the policy, for variants
+    that no registered test meets."""
+    _, first = check_joint_dp(*VARIANTS[variant], (0, 65), replicas=6)
+    assert sum(release is not None for release in first.releases) >= 2
+
+
+class CountsArms(RegressionPlayer):
+    """Broken on purpose: keeps how often each arm was played."""
+
+    def update(self, context, action, feedback):
+        super().update(context, action, feedback)
+        self._pulls = getattr(self, "_pulls", 0) + (action[:, None] == np.arange(3))
+
+
+class KeepsTheRow(LogisticPlayer):
+    """Broken on purpose: keeps the last row, to save a computation."""
+
+    def _row(self, *datum):
+        self._last = super()._row(*datum)
+        return self._last
+
+
+@pytest.mark.parametrize(
+    ("broken", "name", "variant"),
+    [
+        (CountsArms, "RegressionPlayer", "regression of signs"),
+        (KeepsTheRow, "LogisticPlayer", "demand of rewards"),
+    ],
+)
+def test_billboard_catches_players_that_remember(broken, name, variant, monkeypatch):
+    monkeypatch.setattr(f"dpbandit.agents.contextual.fade_rewards.{name}", broken)
+    with pytest.raises(AssertionError, match="what the agent remembers"):
+        check_joint_dp(*VARIANTS[variant], (65,), replicas=6)
+
+
+def adversaries(spec, count, seed):
+    """Users of all sizes from 1e-320 to 1e300, sparse and dense, with all sorts of rewards."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((count, *spec.context_shape))
+    x *= rng.random(x.shape) < rng.choice([0.3, 1.0], size=(count, *[1] * (x.ndim - 1)))
+    powers = [0, 0, 0, -1, 1, 9, -9, -100, -155, -161, -162, -200, -307, -320, 150, 160, 300]
+    with np.errstate(all="ignore"):
+        x *= 10.0 ** rng.choice(powers, size=(count, *[1] * (x.ndim - 1)))
+    low, high = spec.reward_low, spec.reward_high
+    odd = [low, high, (low + high) / 2, 0.3, 5e-324, 1e9, -1e9, 1e308, np.nan, np.inf, -np.inf]
+    return x, rng.integers(0, spec.n_actions, count), rng.choice(odd, count)
+
+
+SIZES = [(name, 1.0) for name in VARIANTS]
+STEEP = ("arms", "slates", "logistic", "demand", "demand of rewards", "interactions")
+SIZES += [(name, size) for name in STEEP for size in (0.0, 30.0, 1e3, 1e6, 1e300)]
+
+
+@pytest.mark.parametrize(("variant", "size"), SIZES)
+def test_no_two_adversaries_are_further_apart_than_the_sensitivity(variant, size, monkeypatch):
+    """Every pair of 600 users, all meeting the same released parameter, also one so large that the
+    logistic weights h reach their floor. The mechanism would see any of them, and no other."""
+    config, spec = VARIANTS[variant]
+    users = adversaries(spec, 600, seed=3)
+    agent, seen = config.make(spec, Streams(range(600))), []
+    inner = getattr(agent, "_inner", agent)
+    theta = size * np.cos(np.arange(inner._theta[0].size)).reshape(inner._theta.shape[1:])
+    inner._theta = np.zeros_like(inner._theta) + theta
+
+    def watched(self, *datum):
+        seen.append((self.sensitivity, self.query(*datum)))
+
+    monkeypatch.setattr(FadingSum, "__call__", watched)
+    with np.errstate(all="ignore"):
+        agent.update(*users)
+    assert len(seen) == (2 if config.centring == "private" else 1)
+    for sensitivity, query in seen:
+        query = query.reshape(600, -1)
+        assert np.isfinite(query).all()
+        furthest = max(np.linalg.norm(query - one, axis=1).max() for one in query)
+        assert 0.7 * sensitivity <= furthest <= sensitivity * (1 + 1e-9)  # nor is the bound idle
+
+
+@every_variant
+def test_replicas_do_not_know_each_other(variant):
+    """Four replicas equal two runs of two and four lone ones, difference exactly 0.0, at lengths
+    and dimensions where BLAS has choices."""
+    config, spec = VARIANTS[variant]
+    spec = replace(spec, dim=17)
+    rng = np.random.default_rng(5)
+    contexts = rng.standard_normal((150, 4, *spec.context_shape))
+    contexts /= np.linalg.norm(contexts, axis=-1, keepdims=True)
+    luck = rng.random((150, 4))
+
+    def scores(first, last):
+        agent, seen = config.make(spec, Streams(range(first, last))), []
+        for x, u in zip(contexts[:, first:last], luck[:, first:last], strict=True):
+            action = agent.act(x)
+            low, high = spec.reward_low, spec.reward_high
+            agent.update(x, action, np.where(u < 0.5, low, high))
+            seen.append(agent.scores(x))
+        return np.array(seen)
+
+    together = scores(0, 4)
+    for size in (1, 2):
+        parts = [scores(i, i + size) for i in range(0, 4, size)]
+        np.testing.assert_array_equal(together, np.concatenate(parts, axis=1))
