@@ -188,8 +188,8 @@ results = compare(shop, agents, horizon=8_000, replicas=8, seed=10, progress=Fal
 results.summary()[["agent", "mean", "se", "certified_epsilon"]]
 
 # %% tags=["picture"]
-axes = results.frontier(ax=plt.subplots(figsize=(7, 4))[1])
-axes.legend(frameon=False)
+axes = results.frontier(ax=plt.subplots(figsize=(8, 4), layout="constrained")[1])
+axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 axes.set_title("Orange juice: what privacy costs in dollars")
 end = results.summary().set_index("agent")["mean"]
 assert end["fade:epsilon=0.1"] > end["fade:epsilon=1.0"]  # by more than 4 standard errors
