@@ -12,22 +12,27 @@ from dpbandit.experiments.command import Out, Quick, Replicas, measured, sized, 
 from dpbandit.experiments.pricing.figure import best_public, called, figures, table
 from dpbandit.studies import Sweep
 
-STUDY = Path(__file__).with_name("study.toml")
+STUDIES = {"study.toml": "", "cameras.toml": "cameras"}
+"""Files of sweeps, and the folders of their runs in `out`."""
 QUICK = {"horizons": [2_000], "replicas": 3, "epsilons": [0.5, 5.0, inf]}
 
 
 def main(quick: Quick = False, out: Out = Path("out/pricing"), replicas: Replicas = None) -> None:
-    """Regret against epsilon, pricing orange juice and recommending. Resumes where it stopped."""
-    study = Sweep.read(STUDY).model_copy(update=sized(QUICK if quick else {}, replicas))
+    """Regret against epsilon: orange juice, cameras, recommendation. Resumes where it stopped."""
+    update, tables = sized(QUICK if quick else {}, replicas), []
     check_writable(out / "summary.csv")
-    results, tables = measured(study, out), []
-    for problem in dict.fromkeys(run.setup.problem for run in results.runs):
-        found = results.where(problem=problem)
-        tables.append(table(found))
-        best = called(best_public(found), found)
-        _print(tables[-1], f"{problem}: lost to {best}, the best agent without privacy")
-        for path in figures(found, out):
-            print(f"Written to {path}.")
+    studies = {
+        folder: Sweep.read(Path(__file__).with_name(name)).model_copy(update=update)
+        for name, folder in STUDIES.items()
+    }
+    for results in [measured(study, out / folder) for folder, study in studies.items()]:
+        for problem in dict.fromkeys(run.setup.problem for run in results.runs):
+            found = results.where(problem=problem)
+            tables.append(table(found))
+            best = called(best_public(found), found)
+            _print(tables[-1], f"{problem}: lost to {best}, the best agent without privacy")
+            for path in figures(found, out):
+                print(f"Written to {path}.")
     print(f"Written to {write_csv(out / 'summary.csv', pd.concat(tables))}.")
 
 
