@@ -1,12 +1,14 @@
 """Comparisons: agents on the same users, with certificates and baselines."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from math import ceil
 from typing import Any
 
 import numpy as np
 
-from dpbandit.base.inputs import MOST_JOBS, MOST_REPLICAS, MOST_ROUNDS, named, whole
+from dpbandit.base.inputs import MOST_JOBS, MOST_REPLICAS, MOST_ROUNDS, InputError, named, whole
 from dpbandit.base.progress import Progress
 from dpbandit.base.provenance import provenance
 from dpbandit.base.workers import Board, Note
@@ -19,7 +21,7 @@ from dpbandit.running.blocks import consecutive, replicas_at_once
 from dpbandit.running.certify import certify
 from dpbandit.running.environments import as_words
 from dpbandit.running.given import AnyAgents, AnyProblem, Given, agents_given, problem_given
-from dpbandit.running.loop import Log, play
+from dpbandit.running.loop import Log, Mark, check_callback, play
 from dpbandit.specs.protocols import AgentConfig, Hindsight
 
 
@@ -33,6 +35,7 @@ def compare(
     env_kwargs: Mapping[str, Any] | None = None,
     jobs: int = 1,
     progress: bool = True,
+    on_mark: Callable[[Mark], None] | None = None,
 ) -> Results:
     """Cumulative regret of every agent on the same users, with certificates.
 
@@ -49,6 +52,8 @@ def compare(
         seed: from 0 to 2^32 - 1.
         env_kwargs: further arguments of the environment.
         jobs: processes, 1 to 1,024, which share the replicas; no number depends on how many.
+        on_mark: is called with a `Mark` at every mark of every agent, about 500 of each; with one
+            job only.
         progress: show a bar once it takes longer than two seconds, with jobs one for each.
 
     Raises:
@@ -64,6 +69,9 @@ def compare(
     whole("replicas", replicas, 1, MOST_REPLICAS)
     whole("seed", seed, 0, 2**32 - 1)
     whole("jobs", jobs, 1, MOST_JOBS)
+    check_callback(on_mark)
+    if on_mark is not None and jobs > 1:
+        raise InputError(f"Expected jobs={jobs} to be 1: on_mark is called in this process.")
     named("env_kwargs", {} if env_kwargs is None else env_kwargs)
     given = problem_given(env, horizon=horizon, env_kwargs=env_kwargs)
     spec = given.make(**given.arguments).spec
@@ -74,7 +82,7 @@ def compare(
     rounds = len(configs) * spec.horizon
     if jobs == 1:
         with Progress(rounds * replicas, shown=progress) as bar:
-            met = [_meet(given, configs, seed, block, bar) for block in blocks]
+            met = [_meet(given, configs, seed, block, bar, on_mark) for block in blocks]
     else:
         parts = {_called(block): rounds * (block[1] - block[0]) for block in blocks}
         with Board(parts, shown=progress) as board:
@@ -101,6 +109,7 @@ def _meet(
     seed: int,
     block: tuple[int, int],
     bar: Progress | Note,
+    on_mark: Callable[[Mark], None] | None = None,
 ) -> dict[str, Log]:
     """All agents on the users of some replicas; oracles last, who are told what was best."""
     logs: dict[str, Log] = {}
@@ -111,8 +120,13 @@ def _meet(
             config = config.with_answer(next(iter(logs.values())).best_fixed)
         bar.working_on(name, rate=len(seeds))
         problem = given.make(**given.arguments)
-        logs[name] = play(problem, config, seeds, marks=marks, advance=bar.advance)
+        told = None if on_mark is None else partial(_tell, on_mark, name, block[0])
+        logs[name] = play(problem, config, seeds, marks=marks, advance=bar.advance, on_mark=told)
     return logs
+
+
+def _tell(on_mark: Callable[[Mark], None], name: str, first: int, mark: Mark) -> None:
+    on_mark(replace(mark, agent=name, first_replica=first))
 
 
 def _meet_in_processes(

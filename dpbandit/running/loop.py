@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError
+from dpbandit.base.inputs import InputError, shown
 from dpbandit.base.random_streams import Seed, Streams
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import enrolled
@@ -45,6 +45,20 @@ class Log:
     """share of the rounds (R,) that broke the problem's spec, see `dpbandit.specs.bounds`"""
 
 
+@dataclass(frozen=True)
+class Mark:
+    """What a callback is told at a mark: totals so far, each (R,), copies."""
+
+    agent: str
+    """its name in a comparison"""
+    round: int
+    regret: Floats
+    reward: Floats
+    switches: Ints
+    first_replica: int = 0
+    """of these R; more than fit the cache come in several blocks"""
+
+
 def play(
     env: AnyProblem,
     agent: AnyAgent,
@@ -54,6 +68,7 @@ def play(
     env_kwargs: Mapping[str, Any] | None = None,
     marks: Ints | None = None,
     advance: Callable[[int], None] = lambda rounds: None,
+    on_mark: Callable[[Mark], None] | None = None,
 ) -> Log:
     """One agent, one replica for each seed, from the first round to the last mark.
 
@@ -65,6 +80,7 @@ def play(
         env_kwargs: further arguments of an environment that is made.
         marks: rounds that are logged, increasing; by default those of `compare`, up to the last.
         advance: is called with the rounds done since it was called last, at every mark.
+        on_mark: is called with a `Mark`, at every mark.
 
     Raises:
         InputError: no environment, no agent, no seeds, no marks; what an agent or a problem hands
@@ -78,6 +94,7 @@ def play(
     config, problem = agent_given(agent), problem_at_hand(env, horizon, env_kwargs)
     if isinstance(config, Hindsight):
         raise InputError(f"{config} needs an answer to play: {type(config).__name__}.with_answer.")
+    check_callback(on_mark)
     start = time.perf_counter()
     streams, spec = Streams(seeds), problem.spec
     R, marks = len(streams), log_marks(spec.horizon) if marks is None else checked_marks(marks)
@@ -113,6 +130,9 @@ def play(
             check_hindsight(problem.spec, lacks, R)
             regret[mark], reward[mark] = total_regret + lacks, total_reward
             switches[mark] = total_switches
+            if on_mark is not None:
+                totals = (regret[mark].copy(), reward[mark].copy(), switches[mark].copy())
+                on_mark(Mark(type(config).__name__, until, *totals))
             advance(until - done)
             done = until
     seconds, best, clipped = time.perf_counter() - start, problem.best_fixed(), bounds.share()
@@ -120,6 +140,12 @@ def play(
     if isinstance(problem, Clips):
         clipped = np.maximum(clipped, problem.clipped())
     return Log(regret, reward, switches, seconds, best, clipped)
+
+
+def check_callback(on_mark: Any) -> None:
+    """Raise `InputError` unless it is a function, or None."""
+    if on_mark is not None and not callable(on_mark):
+        raise InputError(f"Expected on_mark={shown(on_mark)} to be a function of a Mark.")
 
 
 def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, npt.NDArray[Any], Step]:
