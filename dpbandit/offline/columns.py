@@ -211,7 +211,8 @@ def _one_hot(table: Any, name: str, levels: Any, called: str, rows: int) -> Floa
             f"{unknown[0]!r} in {len(unknown)} rows: they are public, so say all there can be."
         )
     place = {level: j for j, level in enumerate(levels)}
-    return np.eye(len(levels))[[place[entry] for entry in entries]][:, 1:].reshape(rows, -1)
+    taken = np.array([place[entry] for entry in entries], dtype=np.int64)
+    return np.eye(len(levels))[taken, 1:]
 
 
 def _as_long(values: Any, rows: int, name: str) -> Any:

@@ -3,12 +3,13 @@
 import warnings
 from collections.abc import Callable
 from hashlib import sha256
+from os import PathLike
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, at_least
+from dpbandit.base.inputs import InputError, at_least, shown
 from dpbandit.offline.columns import (
     Bounds,
     Features,
@@ -23,7 +24,7 @@ from dpbandit.offline.columns import (
 _LEAST_ROWS = 200
 _A_COEFFICIENT = 5
 """So many of the rarer answer for each coefficient"""
-_FEW_CLUSTERS = 30
+_FEW_CLUSTERS, _LEAST_CLUSTERS = 30, 5
 _MUCH_OUTSIDE = 0.05
 _MOST_KEPT = 8
 """Fits in memory"""
@@ -86,13 +87,18 @@ def read(
             "('A', 'B')}, or {} for none: a range read off the log would be data that no "
             "certificate covers."
         )
+    if digest is not None and not isinstance(frame, str | PathLike):
+        raise InputError("Expected sha256 with the path of a file only, got a table.")
     if digest is not None and (found_digest := file_digest(frame)) != digest:
         raise InputError(
             f"Expected the file {frame} to be as it was, with sha256={digest[:12]}..., got "
             f"{found_digest[:12]}...: fit it again."
         )
     table = table_of(frame)
-    n = max(len(column(table, name)) for name in modelled)
+    lengths = [len(column(table, name)) for name in modelled]
+    n = lengths[0]
+    if set(lengths) != {n}:
+        raise InputError(f"Expected columns {shown(modelled)} of one length, got {lengths}.")
     found = features(table, bounds, called="features", rows=n)
     for name in modelled:
         if name in bounds:
@@ -101,6 +107,11 @@ def read(
     if clusters is not None:
         words = np.asarray(column(table, clusters)).astype(str)
         groups = np.unique(words, return_inverse=True)[1].astype(np.int64)
+        if n and len(groups) == n and groups.max() + 1 < _LEAST_CLUSTERS:
+            raise InputError(
+                f"Expected at least {_LEAST_CLUSTERS} clusters in {clusters!r}, one for each fold "
+                f"that is held out, got {int(groups.max()) + 1}."
+            )
     return Log(table, found, groups, dict(_level_masks(table, bounds)))
 
 

@@ -147,6 +147,10 @@ def test_logs_that_cannot_tell_what_a_price_does(says, frame):
         ({"ridge": -1}, "ridge=-1"),
         ({"monotone": "yes"}, "monotone='yes'"),
         ({"clusters": "day"}, "a column 'day'"),
+        ({"clusters": "shop"}, "at least 5 clusters in 'shop', .* got 3"),
+        ({"sha256": "ab"}, "sha256 with the path of a file only"),
+        ({"frame": shop(n=250).head(0)}, "at least 200 rows, got 0"),
+        ({"frame": {**shop(n=250), "sold": [1, 0]}}, "of one length, got .2, 250."),
     ],
     ids=str,
 )
