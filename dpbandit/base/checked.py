@@ -47,13 +47,23 @@ def with_floats(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not (isinstance(kind, type) and is_dataclass(kind)):
         return dict(settings)
-    hints = get_type_hints(kind)
+    hints = hints_of(kind)
     return {
         name: float(value)
         if type(value) is int and _takes_floats(hints.get(name)) and abs(value) <= 2**53
         else value
         for name, value in settings.items()
     }
+
+
+def hints_of(kind: Any) -> dict[str, Any]:
+    """Types of its fields; none where a name among them cannot be found, as in somebody's module
+    that imports it for type checkers only.
+    """
+    try:
+        return get_type_hints(kind)
+    except NameError:
+        return {}
 
 
 def _takes_floats(hint: Any) -> bool:

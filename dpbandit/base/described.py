@@ -7,7 +7,9 @@ from dataclasses import MISSING, dataclass, fields
 from itertools import pairwise
 from textwrap import dedent
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin
+
+from dpbandit.base.checked import hints_of
 
 _KINDS: dict[Any, str] = {
     int: "a whole number",
@@ -39,10 +41,11 @@ def described(kind: Any) -> tuple[Described, ...]:
     >>> described(PriceSpec)[0]
     Described(name='horizon', default='', values='a whole number', text='rounds T')
     """
-    hints, texts = get_type_hints(kind), _texts(kind)
-    found: list[Any] = [field for field in fields(kind) if field.init]
+    hints, texts = hints_of(kind), _texts(kind)
     return tuple(
-        Described(f.name, _default(f), _values(hints[f.name]), texts.get(f.name, "")) for f in found
+        Described(f.name, _default(f), _values(hints.get(f.name)), texts.get(f.name, ""))
+        for f in fields(kind)
+        if f.init
     )
 
 

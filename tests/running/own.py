@@ -36,6 +36,13 @@ class WithoutDefault(Mine):
     path: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class ForTypeCheckers(Mine):
+    """One of its annotations is nothing at run time."""
+
+    law: "Law | None" = None  # noqa: F821
+
+
 class NoDataclass:
     def make(self, spec, streams):
         return Running(0, len(streams))

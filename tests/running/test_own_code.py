@@ -9,6 +9,7 @@ import pytest
 
 from dpbandit import InputError, certify, cli, compare
 from dpbandit.agents import FADE, Guard
+from dpbandit.base.described import described
 from dpbandit.envs.contextual.problems import Users
 from dpbandit.running.given import agents_given, problem_given
 from dpbandit.studies import Sweep
@@ -27,6 +28,12 @@ def test_an_agent_of_one_s_own_by_its_class():
     }
     assert problem_given(f"{OWN}:Shop").make(horizon=7).spec == Shop(horizon=7).spec
     assert certify(f"{OWN}:Mine", f"{OWN}:Shop", accountants=False).epsilon == np.inf
+
+
+def test_annotations_that_only_type_checkers_know():
+    (config,) = agents_given(f"{OWN}:ForTypeCheckers:arm=1").values()
+    assert compare(Shop, config, horizon=4, replicas=1, progress=False).runs[0].config["arm"] == 1
+    assert [one.name for one in described(type(config))] == ["arm", "law"]
 
 
 def test_on_the_command_line(monkeypatch, capsys):
