@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -16,6 +17,7 @@ from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.resampled import ResampledChoices, row_of
 from dpbandit.envs.delay import Delay
+from dpbandit.envs.tides import Tides
 from dpbandit.specs.protocols import PriceListSpec, PriceSpec, Step
 
 
@@ -37,9 +39,9 @@ class Demand(NamedTuple):
         """Expected margin in dollars, (price - cost) P(buy)."""
         return (price - self.cost) * self.probability(row, price)
 
-    def probability(self, row: Ints, price: Floats) -> Floats:
-        """P(the customer of `row` buys at `price`)."""
-        return np.asarray(expit(self.utility[row] - self.slope * price))
+    def probability(self, row: Ints, price: Floats, tide: Floats | float = 0.0) -> Floats:
+        """P(the customer of `row` buys at `price`), where all utilities have moved by `tide`."""
+        return np.asarray(expit(self.utility[row] + tide - self.slope * price))
 
 
 @cache
@@ -100,15 +102,23 @@ class OJPricing(ResampledChoices):
 
     Arguments:
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
+        * `season`, `drift`, `shock`: what is added to everybody's utility of a purchase as time
+          goes on: (amplitude, period), amplitude sin(2 pi t / period) in round t; (step, range), a
+          reflected random walk; (round, size), from that round on. The oracle knows them, and is
+          exact; agents see no clock.
 
     Version history:
         * v0: first release.
     """
 
     horizon: int = 20_000
+    season: Sequence[float] | None = None
+    drift: Sequence[float] | None = None
+    shock: Sequence[float] | None = None
     delay: int = 0
 
     def __post_init__(self) -> None:
+        self._tides = Tides(season=self.season, drift=self.drift, shock=self.shock)
         self._demand = demand()
         self._worth = self.prices - self._demand.cost
         self.spec = PriceListSpec(
@@ -129,6 +139,16 @@ class OJPricing(ResampledChoices):
     def prices(self) -> Floats:
         """The price of each action in dollars, (12,)."""
         return self._demand.prices
+
+    def _start(self, streams: Streams) -> None:
+        super()._start(streams)
+        self._tide = self._tides.start(streams)
+
+    def _says_yes(self, row: Ints) -> Floats:
+        if self._tides == Tides():
+            return super()._says_yes(row)
+        tide = self._tide.take(len(row))[..., None]
+        return self._demand.probability(row[..., None], self.prices, tide)
 
 
 @dataclass(kw_only=True, eq=False)

@@ -49,6 +49,10 @@ class ResampledChoices(Resampled):
     _worth: Floats
 
     def _answers(self, row: Ints, luck: Floats) -> Users:
-        chance = self._chances[row]  # (n, R, K)
+        chance = self._says_yes(row)  # (n, R, K)
         yes = luck[..., None] < chance
         return Users(self._known[row], self._worth * chance, self._worth * yes)
+
+    def _says_yes(self, row: Ints) -> Floats:
+        """P(yes) of the people of the next rounds, (n, R, K)."""
+        return self._chances[row]

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from dpbandit import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs import AssortmentBandit
+from dpbandit.envs import AssortmentBandit, OJPricing
 from dpbandit.envs.tides import Tides
 from dpbandit.testing import check_problem
 
@@ -43,9 +44,33 @@ def test_assortments_move_with_them():
     assert oracles[0][1] < oracles[1][1]
 
 
+def test_prices_of_orange_juice_move_with_them():
+    """Margins of a round by the frozen coefficients; catches a tide that is left out, or late."""
+    tides = {"season": (1.0, 7), "drift": (0.2, 1.0), "shock": (4, -1.5)}
+    assert len(check_problem(OJPricing(horizon=30, **tides))) == 9
+    still, moved, nothing = OJPricing(), OJPricing(**tides), OJPricing(season=(0.0, 7))
+    for one in (still, moved, nothing):
+        one.reset(Streams([0, 1]))
+    tide = Tides(**tides).start(Streams([0, 1])).take(9)  # (9, 2)
+    margin = still.prices - still.spec.unit_cost
+    for t in range(9):
+        for one in (still, moved, nothing):
+            one.context()
+        arms = [np.full(2, k) for k in range(12)]
+        mean = still._table.mean[t]
+        logit = np.log(mean / (margin - mean)) + tide[t][:, None]
+        step = moved.step(arms[t])
+        expected = margin * expit(logit)
+        np.testing.assert_allclose(step.expected, expected[:, t], rtol=1e-9)
+        np.testing.assert_allclose(step.oracle, expected.max(axis=1), rtol=1e-9)
+        for found, same in zip(nothing.step(arms[t]), still.step(arms[t]), strict=True):
+            np.testing.assert_array_equal(found, same)
+
+
+@pytest.mark.parametrize("problem", [AssortmentBandit, OJPricing])
 @pytest.mark.parametrize(
     "wrong", [{"season": (1, 0)}, {"drift": (0, 1)}, {"drift": 3}, {"shock": (1.5, 1)}]
 )
-def test_what_is_no_tide_is_refused(wrong):
+def test_what_is_no_tide_is_refused(wrong, problem):
     with pytest.raises(InputError, match=next(iter(wrong))):
-        AssortmentBandit(**wrong)
+        problem(**wrong)
