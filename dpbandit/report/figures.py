@@ -68,6 +68,8 @@ class ProblemRuns(NamedTuple):
     number: int
     name: str
     results: Results
+    looks: Looks
+    """of all problems of a report: an agent looks alike in each"""
 
     @property
     def longest(self) -> Results:
@@ -75,17 +77,26 @@ class ProblemRuns(NamedTuple):
         return self.results.where(horizon=max(run.setup.horizon for run in self.results.runs))
 
 
-def problems(results: Results) -> list[ProblemRuns]:
-    """The results, problem by problem, in the order of their names."""
-    names = sorted({run.setup.problem for run in results.runs})
-    return [ProblemRuns(n, name, results.where(problem=name)) for n, name in enumerate(names, 1)]
+def problems(results: Results, order: Sequence[str] = ()) -> list[ProblemRuns]:
+    """The results, problem by problem, as the first of their runs come in `order`, a list of keys;
+    the others by name."""
+    places = {key: place for place, key in enumerate(order)}
+    first: dict[str, int] = {}
+    for run in results.runs:
+        name = run.setup.problem
+        first[name] = min(first.get(name, len(places)), places.get(run.key, len(places)))
+    looks = {look: n for n, look in enumerate(sorted(set(map(Look.of, results.runs))))}
+    names = sorted(first, key=lambda name: (first[name], name))
+    return [
+        ProblemRuns(n, name, results.where(problem=name), looks) for n, name in enumerate(names, 1)
+    ]
 
 
 def pictures(problem: ProblemRuns) -> Iterator[Picture]:
     """All figures of one problem that its runs allow."""
     longest = problem.longest
     T = longest.runs[0].setup.horizon
-    looks = {look: n for n, look in enumerate(sorted(set(map(Look.of, problem.results.runs))))}
+    looks = problem.looks
     yield from _curves(problem, looks)
     if len(_targets(longest)) > 1 and any(map(placed, longest.runs)):
         yield Picture(

@@ -16,6 +16,7 @@ from dpbandit.base.files import is_there, write_atomically
 from dpbandit.base.inputs import one_of
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.report.figures import ProblemRuns, pictures, problems
+from dpbandit.report.headline import headline, write_table
 from dpbandit.results.comparisons import differences
 from dpbandit.results.layout import audit_file
 from dpbandit.results.planned import AuditFile, Planned, planned, read_audit
@@ -26,7 +27,7 @@ from dpbandit.specs.bounds import CLIPPED
 if TYPE_CHECKING:
     import pandas as pd
 
-_ENDINGS = (".svg", ".png")
+_ENDINGS = (".svg", ".png", ".pdf")
 _USUAL = "Uniform"
 """The baseline unless told otherwise, which may be missing"""
 
@@ -36,6 +37,8 @@ class Report(NamedTuple):
 
     page: Path
     figures: list[Path]
+    tables: list[Path]
+    """headline and differences, as CSV and as LaTeX"""
 
 
 def write_report(
@@ -44,7 +47,7 @@ def write_report(
     out: str | os.PathLike[str] | None = None,
     baseline: str = _USUAL,
 ) -> Report:
-    """Write index.html and its figures (PNG and SVG) from the results below `folder`.
+    """Write index.html, its figures (PNG, SVG, PDF) and tables (CSV, LaTeX) from `folder`.
 
     Args:
         folder: of a sweep, or of `Results.save`.
@@ -64,20 +67,27 @@ def write_report(
     names = sorted({run.name for run in results.runs})
     one_of("baseline", baseline, sorted({_USUAL, *names}))
     audits = _audits(folder, plan)
-    sections, written = [], []
-    for problem in problems(results):
+    sections, written, heads = [], [], []
+    for problem in problems(results, plan.configurations if plan else ()):
         shown = []
         for picture in pictures(problem):
-            vector, bitmap = (picture.save(target, ending) for ending in _ENDINGS)
-            written += [vector, bitmap]
-            shown.append({"caption": picture.caption, "source": _inlined(vector)})
-        sections.append(_section(problem, shown))
+            saved = [picture.save(target, ending) for ending in _ENDINGS]
+            written += saved
+            shown.append({"caption": picture.caption, "source": _inlined(saved[0])})
+        heads.append(headline(problem))
+        sections.append(_section(problem, shown, heads[-1]))
+    import pandas as pd
+
+    tables = write_table(pd.concat(heads), target, "headline")
+    compared = differences(results, baseline) if baseline in names else None
+    if compared is not None:
+        tables += write_table(compared, target, "differences")
     page = _template().render(
         title=(plan and plan.name) or folder.resolve().name or "results",
         unfinished=_unfinished(plan, results, audits) if plan else "",
         facts=_facts(results),
         sections=sections,
-        differences=_differences(results, baseline) if baseline in names else None,
+        differences=None if compared is None else _rows(compared),
         baseline=baseline,
         certificates=_certificates(results.runs),
         audits=audits,
@@ -85,9 +95,8 @@ def write_report(
         honesty=HONESTY,
         clipped=CLIPPED,
     )
-    return Report(
-        write_atomically(target / "index.html", lambda p: p.write_text(page, "utf-8")), written
-    )
+    there = write_atomically(target / "index.html", lambda p: p.write_text(page, "utf-8"))
+    return Report(there, written, tables)
 
 
 def _template() -> Any:
@@ -129,14 +138,20 @@ def _facts(results: Results) -> dict[str, str]:
     }
 
 
-def _section(problem: ProblemRuns, shown: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+def _section(
+    problem: ProblemRuns, shown: Sequence[Mapping[str, str]], head: "pd.DataFrame"
+) -> dict[str, Any]:
     rows = _rows(problem.results.summary())
     clips = any(row["clipped"] for row in rows)
-    return {"name": problem.name, "figures": shown, "rows": rows, "clips": clips}
-
-
-def _differences(results: Results, baseline: str) -> list[dict[str, Any]]:
-    return _rows(differences(results, baseline))
+    unit = problem.longest.runs[0].setup.reward_unit
+    return {
+        "name": problem.name,
+        "figures": shown,
+        "rows": rows,
+        "clips": clips,
+        "head": _rows(head),
+        "unit": unit,
+    }
 
 
 def _rows(table: "pd.DataFrame") -> list[dict[str, Any]]:

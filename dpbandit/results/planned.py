@@ -24,8 +24,8 @@ class Planned(NamedTuple):
     """A sweep as it was run last."""
 
     name: str
-    configurations: frozenset[str]
-    """keys of the runs"""
+    configurations: tuple[str, ...]
+    """keys of the runs, in the order of the file"""
     replicas: int
     """of each"""
     audits: tuple[str, ...]
@@ -100,7 +100,7 @@ def planned(folder: Path) -> Planned | None:
         return None
     found = _read(file, _Plan, "resume the sweep (--resume), which writes it anew")
     check_format(file, found.format)
-    return Planned(found.name, frozenset(found.configurations), found.replicas, found.audits)
+    return Planned(found.name, found.configurations, found.replicas, found.audits)
 
 
 def read_audit(file: Path) -> AuditFile:

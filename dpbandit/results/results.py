@@ -328,7 +328,8 @@ def _drawn(
 
 def _as_planned(runs: list[AgentRun], plan: Planned) -> list[AgentRun]:
     """What the sweep asks for; a warning tells how much else there is."""
-    asked = [run for run in runs if run.key in plan.configurations]
+    wanted = frozenset(plan.configurations)
+    asked = [run for run in runs if run.key in wanted]
     if len(asked) < len(runs):
         warnings.warn(
             f"Left out: {len(runs) - len(asked)} runs that the sweep does not ask for (any more).",

@@ -5,6 +5,7 @@ import shutil
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
+from math import inf
 
 import pytest
 from matplotlib.image import imread
@@ -13,6 +14,7 @@ from dpbandit import InputError, Results, cli, compare
 from dpbandit.agents import WDPCOCOP
 from dpbandit.report import write_report
 from dpbandit.report.figures import pictures, problems
+from dpbandit.report.headline import headline
 from dpbandit.studies import Sweep, run_sweep
 
 SWEEP = {
@@ -54,9 +56,9 @@ def test_the_page_of_a_sweep(swept):
     page = Page(text)
     names = [tag for tag, _ in page.tags]
     assert "script" not in names
-    assert names.count("img") == len(report.figures) / 2 == 2 + 1 + 1 + 1
+    assert names.count("img") == len(report.figures) / 3 == 2 + 1 + 1 + 1
     assert all(file.stat().st_size > 10_000 for file in report.figures)
-    assert {file.suffix for file in report.figures} == {".png", ".svg"}
+    assert {file.suffix for file in report.figures} == {".png", ".svg", ".pdf"}
     every = [pair for _, attrs in page.tags for pair in attrs.items()]
     links = [value for key, value in every if key in ("href", "src")]
     assert all(link.startswith(("#", "data:")) for link in links)
@@ -70,7 +72,43 @@ def test_the_page_of_a_sweep(swept):
         assert f"{run.regret[-1].mean():.4g}" in page.texts
     configs = "".join(page.texts)
     assert "calibration=paper" in configs
-    assert names.count("table") == 1 + 4
+    assert names.count("table") == 1 + 1 + 4
+    assert [file.name for file in report.tables] == [
+        f"{name}{ending}" for name in ("headline", "differences") for ending in (".csv", ".tex")
+    ]
+
+
+def test_the_headline_is_of_the_largest_horizon_beside_the_best_baseline(swept):
+    """By hand: paired on the same users, against the better of the two baselines."""
+    (problem,) = problems(Results.load(swept))
+    table, final = headline(problem), {}
+    for run in problem.longest.runs:
+        final[run.name, run.certificate.claimed_epsilon] = run.regret[-1]
+    best = min("Uniform", "BestFixed", key=lambda name: final[name, table_claim(name)].mean())
+    assert set(table["baseline"]) == {best}
+    assert set(table["horizon"]) == {40}
+    assert table["regret"].is_monotonic_increasing
+    assert len(table) == len(final)
+    for row in table.itertuples():
+        gap = final[row.agent, row.claimed_epsilon] - final[best, table_claim(best)]
+        assert row.regret == pytest.approx(final[row.agent, row.claimed_epsilon].mean())
+        assert row.agent == best or row.difference == pytest.approx(gap.mean())
+
+
+def table_claim(baseline):
+    return 0.0 if baseline == "Uniform" else inf
+
+
+def test_problems_come_in_the_order_of_the_file_and_agents_keep_their_colours(tmp_path):
+    sweep = {**SWEEP, "horizons": [8], "epsilons": [1.0]}
+    del sweep["audit"]
+    sweep["environments"] = [{"id": "OJPricing"}, {"id": "GLMBandit"}]
+    sweep["agents"] = [{"id": "dp-ucb"}, {"id": "fade"}]
+    run_sweep(Sweep.of(sweep), tmp_path, backend="threading", progress=False)
+    text = write_report(tmp_path).page.read_text()
+    assert text.index('id="problem-1">OJPricing') < text.index('id="problem-2">GLMBandit')
+    one, two = problems(Results.load(tmp_path))
+    assert one.looks == two.looks
 
 
 def test_a_comparison_has_a_report_too(tmp_path):
