@@ -1,4 +1,4 @@
-"""The rules of Stable-Baselines3's `check_env`, as code: it needs torch, too heavy for tests."""
+"""The rules of Stable-Baselines3's `check_env`, as code: torch is too heavy for most tests."""
 
 import gymnasium as gym
 import numpy as np
@@ -107,3 +107,27 @@ def put(place, value):
 )
 def test_the_rules_have_teeth(change, rule):
     assert rule in broken_rules(Breaker(gym.make("dpbandit/GLMBandit-v0", horizon=4), change))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_dqn_learns_in_a_world_that_stays():
+    """Where it is installed: less than a tenth of the best fixed arm's regret (measured: 0.2 %)."""
+    stable_baselines3 = pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.env_util import make_vec_env
+
+    world = {"n_actions": 3, "dim": 3, "horizon": 500, "world_seed": 11}
+    envs = make_vec_env("dpbandit/GLMBandit-v0", n_envs=4, seed=0, env_kwargs=world)
+    model = stable_baselines3.DQN("MlpPolicy", envs, gamma=0.0, seed=0).learn(10_000)
+    env = gym.make("dpbandit/GLMBandit-v0", **world)
+
+    def regret(act):
+        observation, _ = env.reset(seed=1)
+        total = 0.0
+        for _ in range(500):
+            observation, *_, info = env.step(act(observation))
+            total += info["regret"]
+        return total
+
+    learned = regret(lambda seen: int(model.predict(seen, deterministic=True)[0]))
+    assert learned < 0.1 * min(regret(lambda _, arm=arm: arm) for arm in range(3))
