@@ -23,12 +23,13 @@ def broken_rules(env):
     rule(isinstance(env, gym.Env), "a gymnasium.Env")
     rule(not hasattr(env.unwrapped, "compute_reward"), "no goal environment")
     rule(isinstance(seen, spaces.Box | spaces.Discrete), "one array or number is observed")
-    rule(isinstance(arms, spaces.Box | spaces.Discrete), "one array or number is an action")
+    several = spaces.MultiBinary | spaces.MultiDiscrete
+    rule(isinstance(arms, spaces.Box | spaces.Discrete | several), "one array or number is played")
     for name, space in (("observation", seen), ("action", arms)):
         if isinstance(space, spaces.Box):
             rule(np.isfinite([space.low, space.high]).all(), f"finite box: {name}")
-        else:
-            rule(space.start == 0, f"counts from 0: {name}")
+        elif not isinstance(space, spaces.MultiBinary):
+            rule(np.all(space.start == 0), f"counts from 0: {name}")
     started = env.reset(seed=0)
     rule(isinstance(started, tuple) and len(started) == 2, "reset returns two things")
     observation, info = started
