@@ -59,6 +59,8 @@ class Encoder:
         return number
 
     def _node(self, value: Any) -> list[Any]:
+        if self._facts and type(value) is int and abs(value) < 2**53:
+            value = float(value)  # epsilon=1 is epsilon=1.0
         if value is None or type(value) in (bool, int, float, str):
             return ["plain", value]
         if isinstance(value, np.ndarray | np.generic):

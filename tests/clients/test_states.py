@@ -77,7 +77,7 @@ def test_a_player_goes_on_where_it_was(tmp_path):
     whole, _ = serve(Player(DPUCB(), env, **ARGUMENTS), env, env.reset(seed=0)[0], 40)
     old, env, observation = saved(tmp_path / "state.npz")
     assert stat.S_IMODE((tmp_path / "state.npz").stat().st_mode) == 0o600
-    player = Player.load(tmp_path / "state.npz", DPUCB(), env, **ARGUMENTS)
+    player = Player.load(tmp_path / "state.npz", DPUCB(epsilon=1), env, **ARGUMENTS)
     assert player.certificate == old.certificate
     assert serve(player, env, observation, 23)[0] == whole[17:]
     with pytest.raises(InputError, match="horizon of 40 users is over"):
