@@ -70,6 +70,19 @@ class ChoiceSpec(BanditSpec):
         """All that may be bought, and nothing."""
         return tuple(range(self.n_products + 1))
 
+    def repaired(self, action: Any) -> Any:
+        """Sets of at most S products, of masks with more the first S; of none the default. What is
+        no assortment is handed back as it is."""
+        try:
+            entries = reals(action)
+        except ValueError:
+            return action
+        if entries.ndim != 2 or entries.shape[1] != self.n_products:
+            return action
+        many = np.cumsum(entries != 0, axis=1) > self.at_most
+        fixed = np.where(many, 0.0, entries)
+        return np.where(fixed.any(axis=1, keepdims=True), fixed, self.default_action)
+
     def told(self, potential: Any, action: Any) -> Any:
         """An answer for each of a few classes of sets, (R, C)."""
         offered = (np.asarray(action) > 0) * np.arange(1, self.n_products + 1)

@@ -46,7 +46,9 @@ class AssortmentBandit(ChoiceProblem):
     Action space:
         `MultiBinary(n_products)`: 1 for what is offered; 1 to `at_most` products. With `prices`
         `MultiDiscrete`: the number of a price from 1 on, or 0. With `price_range` a `Box`: a price,
-        or 0. Samples of the space are such sets, each as likely as any other.
+        or 0. Samples of the space are such sets, each as likely as any other. Of a mask with more
+        products the Gymnasium environments offer the first `at_most`, and product 0 for an empty
+        one; the problem refuses both.
 
     Observation space:
         `Box`, shape (n_products, dim): the rows, of Euclidean norm at most 1.

@@ -82,6 +82,19 @@ class Breaker(gym.Wrapper):
         return self.change([observation, 0.0, False, False, info])[0], info
 
 
+@pytest.mark.parametrize("offered", [0, 1])
+def test_masks_that_are_no_assortments_are_repaired(offered):
+    """What a policy of Stable-Baselines3 may send: every product, or none."""
+    env = gym.make("dpbandit/AssortmentBandit-v0", horizon=4, n_products=5, at_most=2)
+    env.reset(seed=0)
+    spec = env.unwrapped.problem.spec
+    _, _, _, _, info = env.unwrapped.step(np.full(5, offered))
+    assert info["choice"] in ((0, 1, 5) if offered else (0, 5))
+    repaired = spec.repaired(np.full((1, 5), offered))
+    assert repaired.tolist() == [[1, 1 * offered, 0, 0, 0]]
+    assert spec.repaired("x") == "x"
+
+
 def put(place, value):
     def change(answer):
         answer[place] = value(answer[place]) if callable(value) else value
