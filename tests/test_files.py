@@ -139,7 +139,7 @@ def test_toml_beyond_reason_is_one_sentence(tmp_path, text):
 def test_every_failure_is_one_line(monkeypatch, capsys, error, sentence):
     """Whatever a command runs into; what is a mistake of ours keeps its traceback."""
 
-    def fails():
+    def fails(**how):
         raise error
 
     monkeypatch.setattr(cli, "app", fails)
@@ -155,7 +155,8 @@ def test_output_that_is_no_text_is_escaped(monkeypatch, capfdbinary):
     """A path whose bytes are no UTF-8, printed to a terminal that is strict."""
     strict = open(os.dup(1), "w", encoding="ascii")  # noqa: SIM115
     monkeypatch.setattr(sys, "stdout", strict)
-    monkeypatch.setattr(cli, "app", lambda: print("Written to \udcff ε.", flush=True))
-    cli.main()
+    monkeypatch.setattr(cli, "app", lambda **how: print("Written to \udcff ε.", flush=True))
+    with pytest.raises(SystemExit):
+        cli.main()
     assert capfdbinary.readouterr().out == b"Written to \\udcff \\u03b5.\n"
     strict.close()

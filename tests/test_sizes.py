@@ -10,6 +10,7 @@ from dpbandit import InputError, audit, compare
 from dpbandit.agents import AGENTS, LinUCB
 from dpbandit.envs import GLMBandit
 from dpbandit.studies import Sweep, plan, run_sweep
+from tests.envs.contextual.ratings_files import ARGUMENTS
 from tests.studies.studies import TINY
 
 CREATORS = [
@@ -24,14 +25,17 @@ SIZES &= {field.name for creator in CREATORS for field in fields(creator)}
 @pytest.mark.parametrize("creator", CREATORS, ids=lambda creator: creator.__name__)
 def test_environments_say_how_large_they_can_be(creator):
     """Every size of every environment, and with 400 digits every argument: a sentence at once."""
+    needed = next(
+        (given for name, given in ARGUMENTS.items() if f"/{creator.__name__}-" in name), {}
+    )
     for field in fields(creator):
         if field.init and field.name in SIZES:
             for size in (10**10, 10**22):
                 with pytest.raises(InputError, match=r"<= \d|at most|=None|agents|none of|only"):
-                    creator(**{field.name: size})
+                    creator(**{**needed, field.name: size})
         if field.init and field.name not in ("prices", "n_actions"):
             with pytest.raises(InputError) as told:
-                creator(**{field.name: 10**400})
+                creator(**{**needed, field.name: 10**400})
             assert len(str(told.value)) < 500
 
 

@@ -179,7 +179,8 @@ def _focus(variance: Floats, slope: Floats, stddev: float) -> Floats:
     A squared weight w of a coordinate, of mean 1, makes the next batch tell w slope^2 / stddev^2 of
     it, so that variance v is worth max(0, level - stddev^2 / (slope^2 v)) of it.
     """
-    needed = stddev**2 / slope**2 / variance
+    with np.errstate(divide="ignore"):  # what is certain needs infinitely much
+        needed = stddev**2 / slope**2 / variance
     low = needed.min(axis=-1, keepdims=True)
     high = low + needed.shape[-1]
     for _ in range(50):

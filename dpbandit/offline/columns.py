@@ -167,7 +167,8 @@ def features(
 def _bounded(bounds: Any, called: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Each column's bounds, looked at; names without any are refused."""
     if not isinstance(bounds, Mapping):
-        words = [bounds] if isinstance(bounds, str) else list(bounds or ())
+        words = list(bounds) if isinstance(bounds, list | tuple) else []
+        words = [bounds] if isinstance(bounds, str) else words
         name = words[0] if words else "age"
         raise InputError(
             f"Expected bounds of feature {name!r}, as in {called}={{{name!r}: (18, 90)}}: a range "

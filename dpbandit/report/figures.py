@@ -69,7 +69,7 @@ class ProblemRuns(NamedTuple):
     name: str
     results: Results
     looks: Looks
-    """of all problems of a report: an agent looks alike in each"""
+    """of all problems of a report, in each of which an agent looks alike"""
 
     @property
     def longest(self) -> Results:

@@ -18,7 +18,7 @@ from dpbandit.losses import Linear, Quadratic
 from dpbandit.specs.convex import ConvexSpec
 from tests.broken.convex import BROKEN
 
-_, _, VALUES, DATA, _ = SMALL
+VALUES, DATA = (spec for spec in SMALL if isinstance(spec, ConvexSpec))
 SHORT = ConvexSpec(loss=Linear(Ball(1)), horizon=8, feedback="datum")
 SEEDS = [(0, r) for r in range(6)]
 

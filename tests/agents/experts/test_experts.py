@@ -1,5 +1,6 @@
 """Agents that follow experts: exact identities, and the reference numbers of the specification."""
 
+from dataclasses import dataclass
 from math import ceil, expm1, inf, log, sqrt
 
 import numpy as np
@@ -50,20 +51,30 @@ def hedge_expects(T, d, rate, best_loss=0.0):
     return float((weights * losses).sum() - losses.sum(axis=0).min())
 
 
+@dataclass
 class BunSteinkeLeader:
     """`ExponentialLeader` with the specification's rate, h = sqrt(2 rho / T) by BS."""
 
-    def __init__(self, epsilon, T):
-        self.rate = sqrt(2 * zcdp.loose_rho(epsilon, DELTA) / T)
-        rho = self.rate**2 / 2 * (T - 1)
+    epsilon: float
+    T: int
+
+    def __post_init__(self):
+        self.rate = sqrt(2 * zcdp.loose_rho(self.epsilon, DELTA) / self.T)
+        rho = self.rate**2 / 2 * (self.T - 1)
         self.make = ExponentialLeader(epsilon=zcdp.epsilon_of(rho, DELTA), delta=DELTA).make
 
 
+@dataclass
 class BunSteinkeDartboard:
     """The dartboard with the specification's plan: the largest h of a grid of shares, by BS."""
 
-    def __init__(self, epsilon, T, d):
-        self.plan = max((largest(T, d, f * epsilon, epsilon) for f in SHARES), key=lambda x: x.rate)
+    epsilon: float
+    T: int
+    d: int
+
+    def __post_init__(self):
+        plans = (largest(self.T, self.d, f * self.epsilon, self.epsilon) for f in SHARES)
+        self.plan = max(plans, key=lambda x: x.rate)
 
     def make(self, spec, streams):
         return ShrinkingDartboardAgent(self.plan, spec, streams)
