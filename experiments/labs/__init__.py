@@ -2,5 +2,6 @@
 
 from dpbandit.experiments.labs.catalogue import Lab, find, labs
 from dpbandit.experiments.labs.notebook import notebook, write
+from dpbandit.experiments.labs.selfcheck import check
 
-__all__ = ["Lab", "find", "labs", "notebook", "write"]
+__all__ = ["Lab", "check", "find", "labs", "notebook", "write"]

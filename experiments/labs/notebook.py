@@ -1,4 +1,4 @@
-"""From a lab's text to a notebook for Jupyter, with its solutions folded or left out."""
+"""From a lab's text to a notebook for Jupyter: hints folded, solutions folded or left out."""
 
 from importlib import import_module
 from os.path import exists
@@ -13,7 +13,8 @@ INSTALL = "pip install '.[labs]' in a checkout"
 """What brings jupytext and JupyterLab to where dpbandit is installed."""
 _HINT = "\n\nSolutions are folded: click the three dots, or the triangle, below an exercise."
 _FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}}
-_DETAILS = "<details>\n<summary>Solution</summary>\n\n{}\n\n</details>"
+_DETAILS = "<details>\n<summary>{}</summary>\n\n{}\n\n</details>"
+_SUMMARIES = {"hint": "Hint", "check": "Check yourself", "solution": "Solution"}
 
 
 def notebook(lab: Lab, *, solutions: bool = True) -> Any:
@@ -22,7 +23,8 @@ def notebook(lab: Lab, *, solutions: bool = True) -> Any:
     1. Every run of cells tagged `solution` gets an empty code cell before it, for one's own.
     2. Solutions stay, folded: code by `source_hidden` (JupyterLab) and the tag `hide-cell`
        (myst-nb), text by an HTML `details` element; or they are left out.
-    3. Cells are numbered in place of random ids.
+    3. Text tagged `hint` or `check` is folded, too, and always stays; so does a check in code.
+    4. Cells are numbered in place of random ids.
 
     Raises `InputError` without jupytext.
     """
@@ -39,12 +41,10 @@ def notebook(lab: Lab, *, solutions: bool = True) -> Any:
     cells: list[Any] = []
     solving = False
     for cell in made.cells:
-        begun, solving = solving, "solution" in cell.metadata.get("tags", [])
+        begun, solving = solving, _tagged(cell, "solution")
         if solving and not begun:
             cells.append(_own_attempt())
-        if not solving:
-            cells.append(cell)
-        elif solutions:
+        if solutions or not solving:
             cells.append(_folded(cell))
     for place, cell in enumerate(cells):
         cell["id"] = f"lab-{lab.number}-{place}"
@@ -82,10 +82,16 @@ def _own_attempt() -> Any:
     return import_module("nbformat").v4.new_code_cell("# your own attempt\n")
 
 
+def _tagged(cell: Any, tag: str) -> bool:
+    return tag in cell.metadata.get("tags", [])
+
+
 def _folded(cell: Any) -> Any:
     if cell.cell_type == "markdown":
-        cell.source = _DETAILS.format(cell.source)
-    else:
+        for tag, summary in _SUMMARIES.items():
+            if _tagged(cell, tag):
+                cell.source = _DETAILS.format(summary, cell.source)
+    elif _tagged(cell, "solution"):
         cell.source = f"# solution\n{cell.source}"  # JupyterLab shows the first line of a fold
         cell.metadata.update(_FOLDED)
         cell.metadata["tags"] = [*cell.metadata["tags"], "hide-cell"]

@@ -7,6 +7,7 @@ import ast
 import os
 import re
 import subprocess
+import symtable
 import sys
 from functools import cache
 from itertools import pairwise
@@ -15,13 +16,14 @@ from types import SimpleNamespace
 
 import jupytext
 import nbformat
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from dpbandit import InputError
 from dpbandit.commands import lab as command
 from dpbandit.experiments.labs import __main__ as build
-from dpbandit.experiments.labs import catalogue, find, labs, notebook, write
+from dpbandit.experiments.labs import catalogue, check, find, labs, notebook, write
 
 LABS = labs()
 every_lab = pytest.mark.parametrize("lab", LABS, ids=lambda lab: f"lab-{lab.number}")
@@ -42,16 +44,22 @@ def is_solution(cell):
 
 
 def exercises(lab):
-    """[name, whether a solution follows before anything else does] of each, in order."""
+    """(name, what follows it up to the next exercise or section: tags, in order) of each."""
     found = []
     for cell in cells(lab):
-        if is_solution(cell):
-            found[-1][1] = True
-        else:
-            headings = r"^(?:\*\*(Exercise \d+\.\d)\.\*\*|## )"
-            names = re.findall(headings, cell.source, re.MULTILINE)
-            found += [[name, False] for name in names if cell.cell_type == "markdown"]
-    return [(name, solved) for name, solved in found if name]
+        headings = r"^(?:\*\*(Exercise \d+\.\d)\.\*\*|## )"
+        names = re.findall(headings, cell.source, re.MULTILINE)
+        if cell.cell_type == "markdown" and names:
+            found += [(name, []) for name in names]
+        elif found:
+            found[-1][1].extend(cell.metadata.get("tags", ["untagged"]))
+    return [(name, tags) for name, tags in found if name]
+
+
+def asked(lab):
+    """The names that the checks of a lab ask for."""
+    calls = (n for n in nodes(tagged(lab, "check")) if isinstance(n, ast.Call))
+    return [call.args[0].value for call in calls if getattr(call.func, "id", "") == "check"]
 
 
 def test_labs_are_numbered_from_one():
@@ -61,14 +69,19 @@ def test_labs_are_numbered_from_one():
 
 @every_lab
 def test_a_lab_says_what_it_is(lab):
-    """Goal, time, exercises with solutions, one picture, and what to remember."""
+    """Goal, time, exercises with hint, solution and check, one picture, and what to remember."""
     assert lab.goal
     assert lab.needs
     assert 45 <= lab.minutes <= 90
     names = [name for name, _ in exercises(lab)]
     assert len(names) >= 3
     assert names == [f"Exercise {lab.number}.{k}" for k in range(1, len(names) + 1)]
-    assert [name for name, solved in exercises(lab) if not solved] == []
+    for name, tags in exercises(lab):
+        if lab.number > 5:
+            continue
+        assert tags[0] == "hint", name
+        begin, end = tags.index("solution"), tags.index("check")
+        assert set(tags[begin:end]) == {"solution"}, name
     assert len(tagged(lab, "picture")) == 1
     headings = re.findall(r"^# ## (.+)", lab.text, re.MULTILINE)
     assert headings[-1] == "What to remember"
@@ -104,6 +117,17 @@ def test_nothing_rests_on_a_solution(lab):
 
 
 @every_lab
+def test_a_check_asks_for_a_name_of_ones_own(lab):
+    """One that the lab itself assigns would be checked in place of the answer."""
+    outside = "\n".join(
+        c.source for c in cells(lab) if c.cell_type == "code" and not is_solution(c)
+    )
+    table = symtable.symtable(outside, "lab", "exec")
+    assigned = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned()}
+    assert assigned & set(asked(lab)) == set()
+
+
+@every_lab
 def test_a_lab_becomes_a_valid_notebook_twice_the_same(lab):
     folded, bare = notebook(lab), notebook(lab, solutions=False)
     for made in (folded, bare):
@@ -116,12 +140,27 @@ def test_a_lab_becomes_a_valid_notebook_twice_the_same(lab):
             assert cell.source.startswith("# solution\n")
         else:
             assert cell.source.startswith("<details>")
+    for made, tag in ((folded, "hint"), (bare, "hint"), (folded, "check"), (bare, "check")):
+        kept = [cell for cell in made.cells if tag in cell.metadata.get("tags", [])]
+        assert len(kept) == len(tagged(lab, tag))
+        texts = [cell.source for cell in kept if cell.cell_type == "markdown"]
+        assert all(text.startswith("<details>\n<summary>") for text in texts)
     own = [cell for cell in bare.cells if cell.source == "# your own attempt\n"]
     assert len(own) == len(exercises(lab))
     assert not any(map(is_solution, bare.cells))
     for one, other in pairwise(folded.cells):
         if is_solution(other) and not is_solution(one):
             assert one.source == "# your own attempt\n"
+
+
+def test_a_check_never_raises(capsys):
+    for answer in ("four", None, np.array([3, 4]), [], float("nan")):
+        check("mine", {"mine": answer}, lambda mine: mine + 0 == 4, "It is even.")
+        assert capsys.readouterr().out == "mine: not yet. It is even.\n"
+    check("mine", {"mine": 4}, lambda mine: mine == 4, "It is even.")
+    check("mine", {}, lambda mine: mine == 4, "It is even.")
+    said = ["mine: right.", "mine: not there yet; call your result `mine`."]
+    assert capsys.readouterr().out.splitlines() == said
 
 
 def test_a_lab_without_a_goal_is_one_sentence(tmp_path):
@@ -248,3 +287,6 @@ def test_a_lab_runs_from_beginning_to_end(lab, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert children() - before < SECONDS
     assert list(tmp_path.iterdir()) == []
+    said = done.stdout.splitlines()
+    assert [name for name in asked(lab) if f"{name}: right." not in said] == []
+    assert sum(line.endswith(": right.") for line in said) == len(asked(lab))

@@ -28,6 +28,7 @@ import seaborn as sns
 
 import dpbandit
 from dpbandit.agents import LinUCB
+from dpbandit.experiments.labs import check
 from dpbandit.results.drawing import half_band
 
 sns.set_theme(style="ticks", palette="colorblind")
@@ -69,7 +70,12 @@ print({name: round(value, 3) for name, value in info.items()})
 # An agent must never look at it.
 #
 # **Exercise 1.1.** `env.reset(seed=0)` brings back the same first customer. Show her each of the
-# twelve prices in turn. Which price has regret 0? Is it the highest price, or the lowest?
+# twelve prices in turn. Which price has regret 0? Is it the highest price, or the lowest? Call the
+# price, in dollars, `best_price`.
+
+# %% [markdown] tags=["hint"]
+# `env.reset(seed=0)` before every `env.step(k)`, and `step` returns `info` last. Collect its
+# `regret` for k = 0, ..., 11.
 
 # %% tags=["solution"]
 first_customer = []
@@ -80,10 +86,19 @@ for price, facts in zip(env.unwrapped.prices, first_customer, strict=True):
     print(f"{price:.2f}  earns {facts['expected_reward']:.3f}  regret {facts['regret']:.3f}")
 
 best = int(np.argmin([facts["regret"] for facts in first_customer]))
-print(f"The best price for her is {env.unwrapped.prices[best]:.2f} dollars.")
+best_price = env.unwrapped.prices[best]
+print(f"The best price for her is {best_price:.2f} dollars.")
 # the oracle is the best of these twelve prices, no more: its regret is exactly zero
 assert first_customer[best]["regret"] == 0
 assert 0 < best < 11  # neither the lowest price nor the highest
+
+# %% tags=["check"]
+check(
+    "best_price",
+    globals(),
+    lambda price: abs(price - 1.29) < 0.001,
+    "Expected a price in dollars, near the low end.",
+)
 
 # %% [markdown]
 # ## 2. Explore or exploit
@@ -129,7 +144,13 @@ for name, table in (("oracle", oracle), ("expected", expected), ("received", rec
 # %% [markdown]
 # **Exercise 1.2.** Play with `exploration` equal to 0, 0.01, 0.03, 0.1, 0.3 and 1. Draw the mean
 # regret per customer against it, with an error bar for each mean. Which is best? Look at the spread
-# between shops, too: what happens to a shop that never explores?
+# between shops, too: what happens to a shop that never explores? Call the mean regrets, in this
+# order, `mean_regrets`.
+
+# %% [markdown] tags=["hint"]
+# One call of `one_price_for_all` for each value; regret is what the oracle expects minus what is
+# expected of the played price. Take the mean over rounds first: that leaves one number for each
+# shop.
 
 # %% tags=["solution"]
 tried = [0, 0.01, 0.03, 0.1, 0.3, 1]
@@ -138,6 +159,7 @@ for exploration in tried:
     o, e, _ = one_price_for_all(exploration)
     per_shop.append((o - e).mean(axis=0))
 per_shop = np.array(per_shop)
+mean_regrets = per_shop.mean(axis=1)
 
 figure, axes = plt.subplots(figsize=(6.5, 3.8))
 axes.errorbar(range(6), per_shop.mean(axis=1), half_band(per_shop), fmt="o-", capsize=3)
@@ -158,6 +180,20 @@ assert per_shop[0].std() > 2 * per_shop[3].std()  # never exploring: luck decide
 # %% [markdown] tags=["solution"]
 # A shop that never explores settles on whatever looked good after a few customers. Some are lucky.
 # The others never find out.
+
+# %% tags=["check"]
+check(
+    "mean_regrets",
+    globals(),
+    lambda means: np.shape(means) == (6,),
+    "Expected six numbers, one for each value.",
+)
+check(
+    "mean_regrets",
+    globals(),
+    lambda means: 1 <= np.argmin(means) <= 3 and 0.08 < np.min(means) < 0.095,
+    "The least is 8 to 9 cents a customer, neither at 0 nor at 0.3 or more.",
+)
 
 # %% [markdown]
 # ## 3. What is lost, counted in three ways
@@ -204,7 +240,12 @@ assert (expected <= oracle).all()  # nobody expects more than the oracle
 #
 # **Exercise 1.3.** Let twelve groups of shops play one price each, for ever (`exploration=0` will
 # not do: write a small loop). Which single price is best? Subtract its regret from the learner's.
-# How much of the learner's regret is left?
+# How much of the learner's regret is left? Call that difference at the end, its mean over shops in
+# dollars, `learning_cost`.
+
+# %% [markdown] tags=["hint"]
+# `info["regret"]` of a step is what every shop lost in it. Keep the seed 1, so that the customers
+# are those of `regret`.
 
 # %% tags=["solution"]
 fixed = np.zeros((12, SHOPS))  # regret of each price after all rounds
@@ -217,15 +258,24 @@ for k in range(12):
 
 best = fixed.mean(axis=1).argmin()
 learning = regret[-1] - fixed[best]
+learning_cost = learning.mean()
 print(f"best single price: {env.unwrapped.prices[best]:.2f} dollars")
 print(f"it loses {fixed[best].mean():.0f} dollars, because customers differ")
-print(f"the learner loses {learning.mean():.0f} more, because it has to find it")
-assert learning.mean() < fixed[best].mean() / 2  # most of the loss is no fault of the learning
+print(f"the learner loses {learning_cost:.0f} more, because it has to find it")
+assert learning_cost < fixed[best].mean() / 2  # most of the loss is no fault of the learning
 
 # %% [markdown] tags=["solution"]
 # The larger part of the regret never goes away, however well the shop learns: one price cannot suit
 # everybody. Only an agent that **reads the context** can do better. And so a regret curve has to
 # say what it is measured against.
+
+# %% tags=["check"]
+check(
+    "learning_cost",
+    globals(),
+    lambda dollars: 70 < dollars < 105,
+    "It is about a sixth of the learner's regret.",
+)
 
 # %% [markdown]
 # ## 4. Linear or square root
@@ -320,20 +370,39 @@ assert slope(curves[r"explores less and less, $t^{-1/2}$"]) < 0.6
 
 # %% [markdown]
 # **Exercise 1.4.** What exponent do you expect if exploration falls like $t^{-1/3}$? Guess first:
-# add up $t^{-1/3}$ from 1 to $T$. Then measure it.
+# add up $t^{-1/3}$ from 1 to $T$. Then measure it. Call the measured exponent `measured_exponent`.
+
+# %% [markdown] tags=["hint"]
+# A sum over t is nearly an integral: what is the integral of $t^{-1/3}$? To measure, use
+# `ridge_greedy` and `slope` as above.
 
 # %% tags=["solution"]
 third = ridge_greedy(lambda t: t ** (-1 / 3))
-print(f"exponent {slope(third):.2f}: the sum of t^(-1/3) grows like T^(2/3)")
-assert abs(slope(third) - 2 / 3) < 0.08  # three to four times the spread from seed to seed
+measured_exponent = slope(third)
+print(f"exponent {measured_exponent:.2f}: the sum of t^(-1/3) grows like T^(2/3)")
+assert abs(measured_exponent - 2 / 3) < 0.08  # three to four times the spread from seed to seed
+
+# %% tags=["check"]
+check(
+    "measured_exponent",
+    globals(),
+    lambda p: abs(p - 2 / 3) < 0.08,
+    "It lies between that of exploring by $t^{-1/2}$ and 1.",
+)
 
 # %% [markdown]
 # **Exercise 1.5.** In this world even `exploration=0` does well: contexts differ, so a greedy agent
 # tries different arms by itself. Compare it with $t^{-1/2}$ twice: by the **mean** regret over
-# runs, and by the **worst** run. Which would you choose for your own shop?
+# runs, and by the **worst** run. Which would you choose for your own shop? Call the greedy agent's
+# regret at the end, one number for each run, `greedy_end`.
+
+# %% [markdown] tags=["hint"]
+# The careful agent is in `curves` already. Runs are columns: the last row has the regret of every
+# run at the end.
 
 # %% tags=["solution"]
 greedy = ridge_greedy(lambda t: 0.0)
+greedy_end = greedy[-1]
 careful = curves[r"explores less and less, $t^{-1/2}$"]
 for name, curve in (("greedy", greedy), ("careful", careful)):
     final = curve[-1]
@@ -346,6 +415,20 @@ assert greedy[-1].max() / np.median(greedy[-1]) > 3 * careful[-1].max() / np.med
 # In most runs greedy wins: it wastes nothing. In a few it never looks again at an arm that was
 # unlucky at first, and pays for that in every round from then on. A mean over runs hides this, a
 # quantile does not. Exploring is an insurance, and regret bounds are about what is insured.
+
+# %% tags=["check"]
+check(
+    "greedy_end",
+    globals(),
+    lambda end: np.shape(end) == (RUNS,),
+    "Expected one number for each run.",
+)
+check(
+    "greedy_end",
+    globals(),
+    lambda end: np.median(end) < 50 and np.max(end) > 150,
+    "Most runs lose little, the worst loses several times as much.",
+)
 
 # %% [markdown]
 # ## 5. The same in one call

@@ -31,6 +31,7 @@ from scipy.stats import binom
 
 from dpbandit.auditing.bounds import Claim, clopper_pearson
 from dpbandit.auditing.exact import exact_epsilon
+from dpbandit.experiments.labs import check
 from dpbandit.privacy.accounting import zcdp
 
 sns.set_theme(style="ticks", palette="colorblind")
@@ -75,6 +76,11 @@ assert abs(log(p / (1 - p)) - 1) < 1e-12  # the ratio is e^1, by construction
 # **Exercise 2.1.** The share of yes that is said is $q = p s + (1 - p)(1 - s)$, where $s$ is the
 # true share. Solve for $s$ to get an estimate without bias. Then repeat it 500 times for epsilon
 # 0.1, 0.3, 1 and 3, and print the standard deviation of the estimate. What does privacy cost?
+# Collect the deviations in a dict `spread`, with epsilon as its key.
+
+# %% [markdown] tags=["hint"]
+# The share of yes that is said, $q$, is linear in $s$: bring $1 - p$ to the other side. All 500
+# repetitions are one call of `rng.binomial` with `size=500`.
 
 # %% tags=["solution"]
 plain = (people.mean() * (1 - people.mean()) / len(people)) ** 0.5  # of a poll without lies
@@ -89,6 +95,14 @@ for epsilon in (0.1, 0.3, 1, 3):
 print(f"asking without privacy: {plain:.4f}")
 # (2p - 1) is about epsilon / 2, so the error grows like 1 / epsilon; 10 % for 500 repetitions
 assert abs(spread[0.1] / spread[0.3] - 3) < 0.4
+
+# %% tags=["check"]
+check(
+    "spread",
+    globals(),
+    lambda s: abs(s[0.1] - 0.10) < 0.02 and abs(s[1] - 0.0103) < 0.002,
+    "At epsilon 1 it is about 0.01, at 0.1 ten times that.",
+)
 
 # %% [markdown]
 # ## 2. The game
@@ -127,17 +141,37 @@ sns.despine()
 #
 # **Exercise 2.2.** Before looking, the attacker thinks that she is a yes with probability 1/2. How
 # sure can he be after he has heard a yes, for epsilon 0.1, 1 and 3? Use Bayes' rule. What if he had
-# thought 1/100?
+# thought 1/100? Collect the answers in a dict `surest`, with (prior, epsilon) as its key.
+
+# %% [markdown] tags=["hint"]
+# Work with odds: Bayes' rule multiplies the odds before by how much more likely the answer is from
+# a yes than from a no.
 
 # %% tags=["solution"]
+surest = {}
 for prior in (0.5, 0.01):
     for epsilon in (0.1, 1, 3):
         odds = exp(epsilon) * prior / (1 - prior)  # a yes is e^epsilon times as likely
-        print(f"prior {prior}: epsilon {epsilon} -> at most {odds / (1 + odds):.3f}")
+        surest[prior, epsilon] = odds / (1 + odds)
+        print(f"prior {prior}: epsilon {epsilon} -> at most {surest[prior, epsilon]:.3f}")
 
 # %% [markdown] tags=["solution"]
 # Epsilon bounds how far the *odds* may move: by a factor of $e^{\varepsilon}$ at most, from
 # wherever they were.
+
+# %% tags=["check"]
+check(
+    "surest",
+    globals(),
+    lambda s: abs(s[0.5, 1] - exp(1) / (1 + exp(1))) < 1e-3,
+    "From 1/2, at epsilon 1, it is between 0.7 and 0.75.",
+)
+check(
+    "surest",
+    globals(),
+    lambda s: abs(s[0.01, 3] - exp(3) / (99 + exp(3))) < 1e-3,
+    "From 1/100, at epsilon 3, it is between 0.1 and 0.2.",
+)
 
 # %% [markdown]
 # ## 3. An audit by hand
@@ -188,7 +222,12 @@ assert 0.9 < bounds.mean() < 1  # and yet it is not far below the truth
 #
 # **Exercise 2.3.** How many runs does an audit take? Draw the mean lower bound for the correct
 # mechanism against the number of runs, from 100 to a million. (`rng.binomial` saves you the loop
-# over runs.) How many do you need to prove an epsilon of 0.9?
+# over runs.) How many do you need to prove an epsilon of 0.9? Call the first such number of runs
+# `enough`.
+
+# %% [markdown] tags=["hint"]
+# With two binomials the audit of n runs is two numbers. Draw 2,000 of each at once, give both to
+# `epsilon_at_least`, and take the mean.
 
 # %% tags=["solution"]
 sizes = [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000]
@@ -211,6 +250,14 @@ axes.legend(loc="lower right")
 sns.despine()
 enough = next(n for n, mean in zip(sizes, proved.mean(axis=1), strict=True) if mean > 0.9)
 print(f"of these sizes, {enough:,} runs are the first to prove 0.9 on average")
+
+# %% tags=["check"]
+check(
+    "enough",
+    globals(),
+    lambda runs: 1_000 < runs <= 3_000,
+    "It is more than one thousand and at most three.",
+)
 
 # %% [markdown]
 # ## 4. Two broken programs
@@ -307,19 +354,44 @@ sns.despine()
 # limited by its runs: no false positive in $N$ runs only shows that the rate is below about $4/N$.
 #
 # **Exercise 2.4.** With how many runs does the audit catch `rounded` in 9 of 10 cases? Try 1,000,
-# 5,000, 10,000 and 20,000, with 100 audits each.
+# 5,000, 10,000 and 20,000, with 100 audits each. Collect the share of audits that catch it in a
+# dict `caught_share`, with the runs as its key.
+
+# %% [markdown] tags=["hint"]
+# `audit` returns the bound last; `rounded` is caught if that is above the claim of 1. Every audit
+# needs a seed of its own.
 
 # %% tags=["solution"]
+caught_share = {}
 for runs in (1_000, 5_000, 10_000, 20_000):
     caught = [audit(rounded, runs, np.random.default_rng((runs, i)))[2] > 1 for i in range(100)]
-    print(f"{runs:6,} runs: caught in {np.mean(caught):.0%}")
-assert np.mean(caught) > 0.9
+    caught_share[runs] = np.mean(caught)
+    print(f"{runs:6,} runs: caught in {caught_share[runs]:.0%}")
+assert caught_share[20_000] > 0.9
+
+# %% tags=["check"]
+check(
+    "caught_share",
+    globals(),
+    lambda share: 0.1 < share[1_000] < 0.5,
+    "With 1,000 runs it is caught in about three of ten.",
+)
+check(
+    "caught_share",
+    globals(),
+    lambda share: share[10_000] > 0.9,
+    "With 10,000 runs it is nearly always caught.",
+)
 
 # %% [markdown]
 # **Exercise 2.5.** What goes wrong if one half does both? Take a program that ignores the truth and
 # says a random number from 0 to 49. Its epsilon is 0. Choose the best set of answers, then compute
 # the bound **on the same runs**, with 400 runs of each world. How often does this "prove" an
-# epsilon above 0? And on fresh runs?
+# epsilon above 0? And on fresh runs? Call the shares of false alarms `same` and `fresh`.
+
+# %% [markdown] tags=["hint"]
+# The best set has the answers that came more often in one world than in the other (`np.bincount`).
+# Count how often each world hits the set, and give the counts to `epsilon_at_least`.
 
 # %% tags=["solution"]
 false_alarms = np.zeros(2)
@@ -332,6 +404,20 @@ same, fresh = false_alarms / 500
 print(f"false alarms: same runs {same:.0%}, fresh runs {fresh:.1%}, allowed 5 %")
 assert same > 0.5
 assert fresh < 0.05
+
+# %% tags=["check"]
+check(
+    "same",
+    globals(),
+    lambda share: 0.9 < share <= 1,
+    "On the same runs the false alarm is the rule.",
+)
+check(
+    "fresh",
+    globals(),
+    lambda share: 0 <= share <= 0.05,
+    "On fresh runs it is rarer than the audit's error allows.",
+)
 
 # %% [markdown]
 # ## 5. Asking again
@@ -377,12 +463,27 @@ assert concentrated[-1] < 50 / 4  # 500 answers: far below the plain sum of 50
 
 # %% [markdown]
 # **Exercise 2.6.** For few answers the zCDP bound is the worse of the two. From how many on is it
-# better? What happens to that number if epsilon of each answer is 0.5?
+# better? What happens to that number if epsilon of each answer is 0.5? Call the two numbers
+# `from_on`, as a list.
+
+# %% [markdown] tags=["hint"]
+# Basic composition of k answers has k times epsilon of each. zCDP has rho = k epsilon^2 / 2;
+# `zcdp.epsilon_of(rho, DELTA)` turns that into epsilon. Try k = 1, 2, ...
 
 # %% tags=["solution"]
+from_on = []
 for each in (0.1, 0.5):
     k = next(k for k in range(1, 10_000) if zcdp.epsilon_of(k * each**2 / 2, DELTA) < k * each)
+    from_on.append(k)
     print(f"epsilon {each} each: zCDP is better from {k} answers on")
+
+# %% tags=["check"]
+check(
+    "from_on",
+    globals(),
+    lambda k: list(k) == [19, 35],
+    "The first is just below 20, the second larger.",
+)
 
 # %% [markdown]
 # ## 6. Joint privacy, in one drawing
@@ -440,6 +541,10 @@ axes.set_title("Joint DP: replace user 2; the blue boxes together hardly change"
 # * (c) It learns through a noisy sum, and also greets every user with the previous user's action.
 # * (d) It learns through a noisy sum, but it updates the sum only if the user clicked.
 
+# %% [markdown] tags=["hint"]
+# Joint privacy of a user is about what *all others* are served, and whether it can depend on her.
+# Ask of each: by which way does her data reach another user, and is there noise on that way?
+
 # %% [markdown] tags=["solution"]
 # * (a) **Yes, epsilon 0.** Her own action reveals her context completely, but to her alone.
 # * (b) **No.** Later actions are a function of exact data. One user can tip the choice between two
@@ -448,6 +553,12 @@ axes.set_title("Joint DP: replace user 2; the blue boxes together hardly change"
 #   else.
 # * (d) **It depends on where the noise is.** If the *number* of updates can be seen, the tick
 #   itself reveals a click. The sum has to move on in every round, whatever the user did.
+
+# %% [markdown] tags=["check"]
+# A good answer
+# * separates what a user is shown herself from what others are shown,
+# * finds the exact data that reach others in two of the four,
+# * asks for one of them whether the *number* of updates can be seen.
 
 # %% [markdown]
 # ## What to remember

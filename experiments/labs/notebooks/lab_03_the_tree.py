@@ -31,6 +31,7 @@ from matplotlib.patches import Rectangle
 import dpbandit
 from dpbandit.agents import DPUCB, ShariffSheffetUCB
 from dpbandit.base.random_streams import Streams
+from dpbandit.experiments.labs import check
 from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
 from dpbandit.privacy.noise.laws import Gaussian
 from dpbandit.privacy.sums.calibrate import least_multiplier
@@ -67,11 +68,21 @@ assert abs(epsilon_of(mu, DELTA) - EPSILON) < 1e-6  # the two functions are inve
 # Add noise to every $x_t$ once, and publish sums of the noisy $x_t$. How large must the noise be in
 # each, and how large is the error of the last count? Which customer is the worst in (a)?
 
+# %% [markdown] tags=["hint"]
+# How far does one customer move the whole list of $T$ published numbers, in Euclidean length? In
+# (b) ask instead how many noises are in the last sum.
+
 # %% [markdown] tags=["solution"]
 # (a) The first customer is in all $T$ counts. She changes the vector $(S_1, \dots, S_T)$ by $\sqrt
 # T$ in length. So every count gets noise $\sqrt T / \mu$. (b) A customer changes one entry, by 1,
 # so the noise is $1 / \mu$ each. But $S_t$ adds up $t$ of them: its error is $\sqrt t / \mu$, at
 # the end $\sqrt T / \mu$ as well. Both are hopeless for large $T$.
+
+# %% [markdown] tags=["check"]
+# A good answer
+# * counts in how many published numbers one customer is, in (a) and in (b),
+# * finds errors of the last count that grow with the same power of $T$ in both,
+# * names the customer of (a) by the number of counts she is in.
 
 # %% [markdown]
 # ## 2. The binary tree
@@ -126,7 +137,13 @@ def tree_noise(T, scale, runs, rng):
 # %% [markdown]
 # **Exercise 3.2.** (a) How many noises are in count $t$? Which $t \le 1023$ has most? (b) How many
 # nodes is customer 1 in, if there are $T$ counts? So how large is `scale`? (c) Check the size of
-# the noise: draw 4,000 runs with $T = 255$ and compare with your formula.
+# the noise: draw 4,000 runs with $T = 255$ and compare with your formula. Call the numbers of
+# noises of `t` below `noises`, the nodes `nodes` and the noise of a node `scale`.
+
+# %% [markdown] tags=["hint"]
+# Follow `t & (t - 1)` down to 0 for a few `t`, with `bin(t)` beside it. For (b): of each length 1,
+# 2, 4, ..., up to T, customer 1 is in one block; her move of all nodes together has length
+# sqrt(nodes).
 
 # %%
 T = 255
@@ -144,6 +161,20 @@ print(f"measured / theory: from {(measured / theory).min():.3f} to {(measured / 
 assert np.abs(measured / theory - 1).max() < 0.056
 assert abs(scale - least_multiplier(Tree(), horizon=T + 1, refresh_every=1, epsilon=EPSILON,
                                     delta=DELTA)) < 1e-6  # fmt: skip
+
+# %% tags=["check"]
+check(
+    "noises",
+    globals(),
+    lambda n: list(n) == [int(i).bit_count() for i in range(1, 256)],
+    "The first seven are 1, 1, 2, 1, 2, 2, 3.",
+)
+check(
+    "scale",
+    globals(),
+    lambda s: abs(s - sqrt(8) / mu) < 1e-6,
+    "Customer 1 is in 8 nodes; the noise is their square root over mu.",
+)
 
 # %% [markdown]
 # ## 3. Sums are a matrix
@@ -167,7 +198,11 @@ assert abs(scale - least_multiplier(Tree(), horizon=T + 1, refresh_every=1, epsi
 #
 # **Exercise 3.3.** Build the 64 x 64 square root from these $c_k$. Check that its square is $A$.
 # Compute the error of the last count for $C = A$, for $B = A$ and for the square root, with $\mu =
-# 1$.
+# 1$. Call the matrix `root` and the errors, in this order, `last_errors`.
+
+# %% [markdown] tags=["hint"]
+# `c` is a cumulative product. Entry (i, j) is `c[i - j]` on and below the diagonal. An error is
+# the longest column of C times the last row of B.
 
 # %% tags=["solution"]
 n = 64
@@ -175,9 +210,25 @@ c = np.cumprod([1.0] + [(2 * k - 1) / (2 * k) for k in range(1, n)])
 root = np.array([[c[i - j] if i >= j else 0.0 for j in range(n)] for i in range(n)])
 A = np.tril(np.ones((n, n)))
 assert np.abs(root @ root - A).max() < 1e-12  # rounding of 64 products of size 1
+last_errors = []
 for name, B, C in (("C = A", np.eye(n), A), ("B = A", A, np.eye(n)), ("square root", root, root)):
     column, row = np.linalg.norm(C, axis=0).max(), np.linalg.norm(B, axis=1)
-    print(f"{name:12s} column {column:5.2f}, last row {row[-1]:5.2f}: error {column * row[-1]:.2f}")
+    last_errors.append(column * row[-1])
+    print(f"{name:12s} column {column:5.2f}, last row {row[-1]:5.2f}: error {last_errors[-1]:.2f}")
+
+# %% tags=["check"]
+check(
+    "root",
+    globals(),
+    lambda m: np.allclose(m @ m, np.tril(np.ones((64, 64)))),
+    "Its square is not A.",
+)
+check(
+    "last_errors",
+    globals(),
+    lambda e: np.allclose(e, [8, 8, 2.39], atol=0.01),
+    "The first two are equal; the third is more than three times smaller.",
+)
 
 # %% [markdown]
 # Two more names. **Honaker** (2015) keeps the tree, but reads it better: a node and the sum of its
@@ -259,19 +310,34 @@ sns.despine()
 #
 # **Exercise 3.4.** A count that nobody acts on need not be published. Publish only after every
 # $k$-th customer: then there are $T / k$ counts. For $T = 10{,}000$, how large is the last error of
-# the BLT with $k = 1, 10, 100$? What do you lose instead?
+# the BLT with $k = 1, 10, 100$? What do you lose instead? Collect the last errors in a dict
+# `last_error`, with k as its key.
+
+# %% [markdown] tags=["hint"]
+# `scale_of(BLT(), counts)` is the noise for that many counts. A `BLTNoise`, as in
+# `dpbandit.privacy.sums.prefix_sums`, says in `stddev` how large its noise is after every call.
 
 # %% tags=["solution"]
+last_error = {}
 for k in (1, 10, 100):
     counts = 10_000 // k
     blt = BLTNoise(Streams([0]).normals("one"), stddev=scale_of(BLT(), counts))
     for _ in range(counts):
         blt()
-    print(f"every {k:3d}: {counts:6,} counts, last error {blt.stddev:.2f}")
+    last_error[k] = blt.stddev
+    print(f"every {k:3d}: {counts:6,} counts, last error {last_error[k]:.2f}")
 
 # %% [markdown] tags=["solution"]
 # Fewer counts, less noise, but only a little: it grows with the logarithm of their number. What you
 # lose is time: between counts the shop acts on an old one. DP-UCB publishes 100 times by default.
+
+# %% tags=["check"]
+check(
+    "last_error",
+    globals(),
+    lambda e: np.allclose([e[1], e[10], e[100]], [12.78, 10.44, 8.09], rtol=0.02),
+    "A hundredth of the counts saves about a third of the error.",
+)
 
 # %% [markdown]
 # ## 4. What "twelve times less noise" means
@@ -325,7 +391,11 @@ assert 12 < sizes[0] / sizes[-1] < 12.5
 #
 # **Exercise 3.5.** Compute the factor, with and without step 4, for $T = 10^2, 10^4, 10^6$ and for
 # $(\varepsilon, \delta)$ equal to $(1, 10^{-4})$, $(0.1, 10^{-4})$ and $(1, 10^{-6})$. When is it
-# large?
+# large? Collect them in a list `factors` of nine pairs (with, without), T by T.
+
+# %% [markdown] tags=["hint"]
+# The least noise of a node is that of the fifth bar, sqrt(T.bit_length()) / mu_of(epsilon, delta).
+# With step 4 the printed noise is that of the first bar, without it that of the second.
 
 # %% tags=["solution"]
 factors = []
@@ -348,10 +418,26 @@ assert with_2.max() < 19
 # It grows with $T$, because basic composition pays $m$ where $\sqrt m$ is enough. It is larger for
 # small $\varepsilon$ and for large $\delta$, where the tail bound is at its worst.
 
+# %% tags=["check"]
+check(
+    "factors",
+    globals(),
+    lambda f: (
+        np.shape(f) == (9, 2) and np.allclose([f[0], f[7]], [[9.0, 4.6], [19.0, 9.6]], atol=0.1)
+    ),
+    "At epsilon 1, delta 1e-4 and T = 100 they are 9.0 and 4.6.",
+)
+
 # %% [markdown]
 # **Exercise 3.6.** A real case: DP-UCB of Shariff and Sheffet (2018) adds noise to a tree of
 # matrices. Certify it with `calibration="paper"` and with the tree at its least noise. The ratio of
-# the two `ledger.mu` is the ratio of the noises. (Clips and units are the same.)
+# the two `ledger.mu` is the ratio of the noises. (Clips and units are the same.) Call it
+# `printed_over_least`.
+
+# %% [markdown] tags=["hint"]
+# `ShariffSheffetUCB(calibration="paper", ...)` and `DPUCB(prefix_sums="tree", refresh_every=1,
+# ...)`, both with EPSILON and DELTA; `dpbandit.certify(config, spec).ledger.mu`. More noise has
+# the smaller mu.
 
 # %%
 spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
@@ -360,9 +446,18 @@ spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
 target = {"epsilon": EPSILON, "delta": DELTA}
 printed = dpbandit.certify(ShariffSheffetUCB(calibration="paper", **target), spec)
 least = dpbandit.certify(DPUCB(prefix_sums="tree", refresh_every=1, **target), spec)
-ratio = least.ledger.mu / printed.ledger.mu
-print(f"claimed {EPSILON:g}, certified {printed.epsilon:.3f}: {ratio:.1f} times the least noise")
-assert 13 < ratio < 14.5
+printed_over_least = least.ledger.mu / printed.ledger.mu
+print(f"claimed {EPSILON:g}, certified {printed.epsilon:.3f}:", end=" ")
+print(f"{printed_over_least:.1f} times the least noise")
+assert 13 < printed_over_least < 14.5
+
+# %% tags=["check"]
+check(
+    "printed_over_least",
+    globals(),
+    lambda ratio: 13 < ratio < 14.5,
+    "It is somewhat above the factor of the bars; is yours upside down?",
+)
 
 # %% [markdown]
 # ## 5. And the tree itself

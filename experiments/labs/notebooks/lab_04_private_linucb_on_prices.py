@@ -31,6 +31,7 @@ import seaborn as sns
 import dpbandit
 from dpbandit.agents import DPUCB, LinUCB, Priced, ShariffSheffetUCB
 from dpbandit.base.random_streams import Streams
+from dpbandit.experiments.labs import check
 from dpbandit.privacy.sums.calibrate import least_multiplier
 from dpbandit.privacy.sums.prefix_sums import BLTNoise
 from dpbandit.privacy.sums.processes import BLT
@@ -102,8 +103,12 @@ sns.despine()
 
 # %% [markdown]
 # **Exercise 4.1.** The printed agent pays for far more privacy than it claims. Which epsilon would
-# it have to *claim*, so that its certificate says about 1? Use `certify(config).epsilon` with the
-# function below, and search.
+# it have to *claim*, so that its certificate says about 1? Call it `claim`. Use
+# `certify(config).epsilon` with the function below, and search.
+
+# %% [markdown] tags=["hint"]
+# The certificate grows with the claim, so try 1 and 100 and halve the interval.
+# `replace(agents["DP-UCB as printed"], epsilon=...)` is the same agent with another claim.
 
 
 # %%
@@ -125,6 +130,16 @@ assert 10 < claim < 25  # Lab 3 had 13 to 14.5 at another horizon and delta
 # %% [markdown] tags=["solution"]
 # It is the factor by which printed noise exceeds the least noise of a tree, as in Lab 3, for this
 # horizon and this delta: printed noise is a constant over the claim.
+
+# %% tags=["check"]
+check(
+    "claim",
+    globals(),
+    lambda claim: (
+        abs(certify(replace(agents["DP-UCB as printed"], epsilon=claim)).epsilon - 1) < 0.01
+    ),
+    "It is between 10 and 25.",
+)
 
 # %% [markdown]
 # ## 2. How many customers is the noise worth?
@@ -154,7 +169,12 @@ assert noise[-1] < 3 * noise[0]  # a hundred times the customers, hardly more no
 # **Exercise 4.2.** So learn fewer quantities. Twelve prices are not twelve unknown things: demand
 # falls with the price. `Priced(agent)` learns one model of P(sale | customer, price). Compare
 # LinUCB and DP-UCB with and without it, at epsilon 1, on the same customers as above. What matters
-# more here, privacy or the model?
+# more here, privacy or the model? Call the mean regret of the private agent with the model
+# `private`.
+
+# %% [markdown] tags=["hint"]
+# The comparison of section 1 once more, with the same horizon, replicas and seed, and each agent
+# wrapped in `Priced(...)`. Means stand in the column `mean` of `summary()`.
 
 # %% tags=["solution"]
 with_model = dpbandit.compare(
@@ -174,6 +194,14 @@ private, public = better.loc["DP-UCB, demand", "mean"], table.loc["LinUCB, not p
 print(f"private with the model loses {private:.0f} dollars, public without it {public:.0f}")
 assert private < certified["mean"]  # the model helps the private agent by hundreds of dollars
 assert better.loc["LinUCB, demand", "mean"] < public
+
+# %% tags=["check"]
+check(
+    "private",
+    globals(),
+    lambda dollars: 170 < dollars < 245,
+    "It is near to LinUCB without the model, far below the DP-UCB above.",
+)
 
 # %% [markdown]
 # ## 3. Regret against epsilon
@@ -242,11 +270,21 @@ assert abs((final["arms 0.3"] - final["arms 10.0"]).mean()) < gain.mean() / 2  #
 # regret, and publishes the curve together with the epsilon. What does the certificate of that
 # epsilon not cover?
 
+# %% [markdown] tags=["hint"]
+# A certificate is about one run whose epsilon was fixed before any data were seen. What else here
+# was computed from her customers?
+
 # %% [markdown] tags=["solution"]
 # The choice. The certificate holds for one run with an epsilon fixed beforehand. The curve is a
 # function of all customers' data, at all epsilons, one of them infinity; the choice made after
 # looking at it is, too. Regret itself is computed from exact data. In research with a simulator
 # nobody is harmed. A shop has to fix epsilon first, or pay for the choice.
+
+# %% [markdown] tags=["check"]
+# A good answer
+# * says that epsilon itself was chosen by looking at data,
+# * notes that the curve shows runs at all epsilons, one of them without privacy,
+# * says what could be done instead.
 
 # %% [markdown]
 # ## 4. Sliders: epsilon, horizon, dimension
@@ -313,7 +351,12 @@ else:
 # **Exercise 4.4.** Turn one slider at a time and write down how the private share moves. Then make
 # a figure of three panels: the share at the end against epsilon (0.1 to 10), the horizon (500 to
 # 8,000) and the dimension (2 to 16), with the other two at 1, 2,000 and 4. Which of the three would
-# you change in practice?
+# you change in practice? Collect the private shares at the end in a dict `private_ends`:
+# "epsilon", "horizon" and "dim" with a list each.
+
+# %% [markdown] tags=["hint"]
+# `shares(**{**base, what: value})` with `base` the three settings; the last row of `["private"]`
+# has the shares at the end, one for each replica.
 
 # %% tags=["solution"]
 base = {"epsilon": 1.0, "horizon": 2_000, "dim": 4}
@@ -324,7 +367,7 @@ turned = {
 }
 titles = {"epsilon": "epsilon", "horizon": "horizon (users)", "dim": "dimension (features)"}
 figure, panels = plt.subplots(1, 3, figsize=(11, 3.8), sharey=True)
-ends = {}
+ends, private_ends = {}, {}
 for axes, (what, values) in zip(panels, turned.items(), strict=True):
     found = [shares(**{**base, what: value})[0] for value in values]
     for name, dashes in (("private", "-"), ("public", "--")):
@@ -334,6 +377,7 @@ for axes, (what, values) in zip(panels, turned.items(), strict=True):
         half = half_band(last)
         axes.fill_between(values, ends[what, name] - half, ends[what, name] + half,
                           color=line.get_color(), alpha=0.2, lw=0)  # fmt: skip
+    private_ends[what] = ends[what, "private"]
     axes.set_xscale("log")
     axes.set_xticks(values, [f"{value:,g}" for value in values])
     axes.minorticks_off()
@@ -347,10 +391,28 @@ for what, grows in (("epsilon", -1), ("horizon", -1), ("dim", 1)):
     # ends differ by factors of 3 and more, their standard errors are a few hundredths
     assert grows * (ends[what, "private"][-1] - ends[what, "private"][0]) > 0.2
 
+# %% tags=["check"]
+check(
+    "private_ends",
+    globals(),
+    lambda e: e["epsilon"][0] - e["epsilon"][-1] > 0.2 and e["horizon"][0] - e["horizon"][-1] > 0.2,
+    "The share falls with epsilon, and with the horizon.",
+)
+check(
+    "private_ends",
+    globals(),
+    lambda e: e["dim"][-1] - e["dim"][0] > 0.2,
+    "The share grows with the dimension.",
+)
+
 # %% [markdown]
 # **Exercise 4.5.** The noise is proportional to $1 / \varepsilon$, and the sums to the number of
 # users. So what should happen if you halve epsilon and double the horizon? Try $(4, 1000)$, $(2,
-# 2000)$, $(1, 4000)$ and $(0.5, 8000)$.
+# 2000)$, $(1, 4000)$ and $(0.5, 8000)$. Call the four private shares at the end `kept`.
+
+# %% [markdown] tags=["hint"]
+# `shares(epsilon, horizon, 4)[0]["private"][-1]` is the share of every replica at the end; take
+# its mean.
 
 # %% tags=["solution"]
 pairs = [(4.0, 1_000), (2.0, 2_000), (1.0, 4_000), (0.5, 8_000)]
@@ -362,6 +424,14 @@ assert max(kept) < 1.7 * min(kept)  # nearly the same, while each alone changes 
 # %% [markdown] tags=["solution"]
 # Nearly nothing happens: the *share* depends on $\varepsilon T$. Twice the users buy twice the
 # privacy. (The regret in total still grows: it is this share of a larger loss.)
+
+# %% tags=["check"]
+check(
+    "kept",
+    globals(),
+    lambda kept: len(kept) == 4 and min(kept) > 0.1 and max(kept) < 1.7 * min(kept) < 0.5,
+    "All four are between 0.1 and 0.3, and near to each other.",
+)
 
 # %% [markdown]
 # ## What to remember

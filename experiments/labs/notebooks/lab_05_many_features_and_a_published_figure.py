@@ -42,6 +42,7 @@ from dpbandit.agents import (
 )
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments.figure_5_1.study import PUBLISHED, ROUNDS
+from dpbandit.experiments.labs import check
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.choices.selection import ExponentialMechanism, GivenScores
 
@@ -75,12 +76,27 @@ for d in (5, 50, 500, 5000):
 # From d = 5 to d = 5,000 the length grows as sqrt(1000), the largest noise by a few units only.
 #
 # **Exercise 5.1.** A mean of Gumbel noises is log(d) + 0.577 before we scale it. Predict the last
-# column for d = 5,000 and for d = 5,000,000 without drawing anything.
+# column for d = 5,000 and for d = 5,000,000 without drawing anything. Call the two predictions
+# `predicted`, as a list.
+
+# %% [markdown] tags=["hint"]
+# A column is in noises of standard deviation 1; that of a standard Gumbel variable is pi /
+# sqrt(6).
 
 # %% tags=["solution"]
+predicted = []
 for d in (5_000, 5_000_000):
-    print(f"d = {d:9,}: {(log(d) + 0.5772) * sqrt(6) / np.pi:.1f}")
-assert abs(largest - (log(5_000) + 0.5772) * sqrt(6) / np.pi) < 0.3  # spread 1, 200 draws: 0.07
+    predicted.append((log(d) + 0.5772) * sqrt(6) / np.pi)
+    print(f"d = {d:9,}: {predicted[-1]:.1f}")
+assert abs(largest - predicted[0]) < 0.3  # spread 1, 200 draws: 0.07
+
+# %% tags=["check"]
+check(
+    "predicted",
+    globals(),
+    lambda p: np.allclose(p, [7.09, 12.48], atol=0.05),
+    "A thousand times as many noises do not even double it.",
+)
 
 # %% [markdown]
 # ## 2. Frank and Wolfe release choices
@@ -139,7 +155,12 @@ assert set(np.flatnonzero(TRUTH)) <= set(np.flatnonzero(exact))
 # [-1, 1]. How far can *replacing* one user move one score, which is an average over n users? Then
 # fill it in: `ExponentialMechanism(GivenScores(2 * FEATURES, sensitivity=...), Streams([0]),
 # "corner", epsilon=..., uses=STEPS)`, call it with an array of shape (1, 2d), and find an epsilon
-# for one step such that `Ledger((mechanism.spend,)).epsilon(1e-6)` is about 1.
+# for one step such that `Ledger((mechanism.spend,)).epsilon(1e-6)` is about 1. Call the epsilon of
+# one step `EACH`.
+
+# %% [markdown] tags=["hint"]
+# A user's term is `x_j * residual * 2 / n` up to its sign: between which two numbers? Forty steps
+# compose to far less than forty times one, so begin a little above 1/40 and look at the ledger.
 
 # %% [markdown] tags=["solution"]
 # One user adds -2 x_j residual / n to coordinate j, a number between -2/n and 2/n. Replacing her
@@ -165,6 +186,14 @@ for n in (4_000, 16_000, 64_000):
 assert 0.95 < epsilon < 1
 assert np.abs(theta - TRUTH).sum() < 0.4
 
+# %% tags=["check"]
+check(
+    "EACH",
+    globals(),
+    lambda each: 0.06 < each < 0.0685,
+    "It is between 0.06 and 0.0685, more than twice 1/40.",
+)
+
 # %% [markdown]
 # A bandit repeats that while users keep coming: one step for every arm in every round. This is
 # **DP-HDB** of Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization:
@@ -188,10 +217,19 @@ print(f"ratio: {PUBLISHED[0].regret / PUBLISHED[1].regret:.0f}")
 # **Exercise 5.3.** What does the regret curve of an agent that learns look like? And of one that
 # does not? What would you plot beside these two lines before you believe the figure?
 
+# %% [markdown] tags=["hint"]
+# Regret is a sum over rounds: what is its slope if every round loses the same? And which agent
+# learns nothing by construction?
+
 # %% [markdown] tags=["solution"]
 # Who learns loses less and less per round, so the curve bends towards the horizontal. Who does not
 # learn loses the same in every round: a straight line. The line to plot is *uniform play*, which
 # knows nothing and is perfectly private. If a curve lies on it, its agent has not learned.
+
+# %% [markdown] tags=["check"]
+# A good answer
+# * says how the slope changes with an agent that learns, and with one that does not,
+# * names a baseline that cannot have learned anything, and is private at no cost.
 
 # %% [markdown]
 # We rebuild the problem. Contexts are normal vectors, scaled so that the largest of the 50 numbers
@@ -277,22 +315,35 @@ assert abs(straight - 0.5) < 0.01
 # smaller: contexts, rewards, and every regret.
 #
 # **Exercise 5.4.** How much smaller? Draw normal vectors of 50 features, and compare the size of
-# `<x, theta>` under the two scalings. Compare with the ratio of the two published end points.
+# `<x, theta>` under the two scalings. Compare with the ratio of the two published end points. Call
+# the ratio of the two standard deviations `size_ratio`.
+
+# %% [markdown] tags=["hint"]
+# Divide each vector once by its largest entry in size and once by the sum of the sizes. Take the
+# standard deviation of the products with `TRUTH`.
 
 # %% tags=["solution"]
 z = rng.standard_normal((20_000, 50))
 by_max = (z @ TRUTH) / np.abs(z).max(axis=1)
 by_sum = (z @ TRUTH) / np.abs(z).sum(axis=1)
-ratio = by_max.std() / by_sum.std()
-print(f"rewards are {ratio:.1f} times smaller on contexts of l_1 norm 1")
+size_ratio = by_max.std() / by_sum.std()
+print(f"rewards are {size_ratio:.1f} times smaller on contexts of l_1 norm 1")
 print(f"published end points: {PUBLISHED[0].regret / PUBLISHED[1].regret:.1f} times")
-assert abs(ratio / (uniform[-1].mean() / uniform_l1[-1].mean()) - 1) < 0.1
+assert abs(size_ratio / (uniform[-1].mean() / uniform_l1[-1].mean()) - 1) < 0.1
 
 # %% [markdown] tags=["solution"]
 # That is an **inference from the picture**, not a proof of what the authors ran. The programs of
 # theirs that could be seen scale contexts to max-norm 1 for both agents. What we can say is:
 # neither curve can be told from random play, each in its own units. A difference of units is not
 # a difference of algorithms.
+
+# %% tags=["check"]
+check(
+    "size_ratio",
+    globals(),
+    lambda ratio: 14 < ratio < 20,
+    "It is between 14 and 20: some 50 features, but not all are large.",
+)
 
 # %% [markdown]
 # ## 4. What is possible with the same privacy?
@@ -376,7 +427,12 @@ assert all(certified.summary().query("agent == 'FADE'")["certified_epsilon"] < 1
 # %% [markdown]
 # **Exercise 5.5.** Privately learning 50 features is possible, if rounds are many. Play the same
 # problem with `horizon=2_000` rounds (use `dpbandit.compare` directly). Which agents still beat
-# uniform play? Why does a shorter horizon hurt, although less noise per release is needed?
+# uniform play? Why does a shorter horizon hurt, although less noise per release is needed? Collect
+# the shares of uniform play's regret in a dict `short_share`, with the agent as its key.
+
+# %% [markdown] tags=["hint"]
+# The agents and settings are those above, only the horizon changes. `summary()` has a column
+# `mean` for every agent, "Uniform" among them.
 
 # %% tags=["solution"]
 short = dpbandit.compare(
@@ -392,11 +448,20 @@ table["share of uniform play's"] = table["mean"] / table.loc["Uniform", "mean"]
 assert table.loc["FADE", "mean"] < table.loc["DP-HDB", "mean"] < table.loc["Uniform", "mean"]
 assert table.loc["FADE"].iloc[-1] > 2 * final["FADE"] / uniform[-1].mean()
 table
+short_share = table["share of uniform play's"].to_dict()
 
 # %% [markdown] tags=["solution"]
 # Both still beat uniform play, but they keep a much larger share of its regret than before. The
 # sum of what users tell grows with the number of users, the noise hardly does. So the first users
 # are always drowned, and in a short run most users are among the first.
+
+# %% tags=["check"]
+check(
+    "short_share",
+    globals(),
+    lambda s: s["FADE"] < s["DP-HDB"] < 1,
+    "Both are below 1, FADE is the lower one.",
+)
 
 # %% [markdown]
 # ## What to remember
