@@ -77,8 +77,6 @@ def test_a_lab_says_what_it_is(lab):
     assert len(names) >= 3
     assert names == [f"Exercise {lab.number}.{k}" for k in range(1, len(names) + 1)]
     for name, tags in exercises(lab):
-        if lab.number > 5:
-            continue
         assert tags[0] == "hint", name
         begin, end = tags.index("solution"), tags.index("check")
         assert set(tags[begin:end]) == {"solution"}, name

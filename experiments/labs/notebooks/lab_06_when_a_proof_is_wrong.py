@@ -52,6 +52,7 @@ from dpbandit.agents import (
 )
 from dpbandit.domains import Box
 from dpbandit.envs import ConvexBandit, Experts
+from dpbandit.experiments.labs import check
 from dpbandit.experiments.releases import release, stream_problem
 from dpbandit.experiments.sgd.printed import rows
 from dpbandit.experiments.sgd.readings import STATED
@@ -78,7 +79,11 @@ BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]
 # **Exercise 6.1.** Take L = 1, epsilon = 1. Draw the release 200,000 times in the world z = +1, and
 # 200,000 times in the world z = -1. Count how often it exceeds 1. The log of the ratio of both
 # frequencies bounds epsilon from below. What do you get, and what would you get for z = 1 and
-# z = 0?
+# z = 0? Call the first `turned` and the second `appeared`.
+
+# %% [markdown] tags=["hint"]
+# `rng.laplace(size=200_000)` draws noise of scale 1; the release is z plus that. `np.mean(release
+# > 1)` is a frequency.
 
 # %% tags=["solution"]
 rng = np.random.default_rng(6)
@@ -88,6 +93,15 @@ appeared = log(exceeds[1] / exceeds[0])
 print(f"replaced: epsilon of about {turned:.2f}; appeared: {appeared:.2f}")
 assert abs(turned - 2) < 0.05  # frequency exp(-2)/2 in 200,000 draws: a standard error of 0.008
 assert abs(appeared - 1) < 0.05
+
+# %% tags=["check"]
+check(
+    "turned",
+    globals(),
+    lambda e: abs(e - 2) < 0.06,
+    "Replaced, z moves by 2, twice what the noise of scale 1 was made for.",
+)
+check("appeared", globals(), lambda e: abs(e - 1) < 0.06, "From 0 to 1, z moves by 1.")
 
 # %% [markdown]
 # Now the whole algorithm. `PFTAL` follows the leader of noisy gradient sums, which come from the
@@ -118,20 +132,41 @@ assert abs(reports["paper"].certified_epsilon - 2) < 1e-6
 #
 # **Exercise 6.2.** (a) Which `epsilon` do you have to ask of the printed version to get what you
 # want, epsilon 1? Check it with `certify`. (b) Do the same at `horizon=1000` and at `horizon=1024`.
-# Why does the shorter stream cost more?
+# Why does the shorter stream cost more? Call the epsilon to ask for `asked_for`, and the certified
+# epsilons of (b) `by_length`, with the horizon as the key of the dict.
+
+# %% [markdown] tags=["hint"]
+# The printed version is worth twice what it claims on this stream of 8. For (b) compare log2(T),
+# which need not be whole, with the number of levels of a tree, which is.
 
 # %% tags=["solution"]
-half = certify(PFTAL(epsilon=0.5, calibration="paper"), interval, accountants=False)
-print(f"asking for 0.5 gives {half.epsilon:.3f}")
+asked_for, by_length = 0.5, {}
+half = certify(PFTAL(epsilon=asked_for, calibration="paper"), interval, accountants=False)
+print(f"asking for {asked_for} gives {half.epsilon:.3f}")
 assert abs(half.epsilon - 1) < 1e-6
 for T in (1000, 1024):
     longer = ConvexSpec(loss=Linear(Box(1)), feedback="datum", horizon=T)
     proof = certify(PFTAL(epsilon=1.0, calibration="paper"), longer, accountants=False)
+    by_length[T] = proof.epsilon
     print(f"T = {T}: log2(T) = {np.log2(T):.3f}, certified {proof.epsilon:.4f}")
 
 # %% [markdown] tags=["solution"]
 # The printed scale has log2(T). The number of tree nodes that hold a user is a whole number, here
 # 10 in both cases. At T = 1000 the noise pays for fewer than ten.
+
+# %% tags=["check"]
+check(
+    "asked_for",
+    globals(),
+    lambda e: abs(e - 0.5) < 0.01,
+    "Certify it: the certificate should say 1.",
+)
+check(
+    "by_length",
+    globals(),
+    lambda e: abs(e[1000] - 2.0069) < 0.001 and abs(e[1024] - 2) < 0.001,
+    "Both are near 2, and not equal.",
+)
 
 # %% [markdown]
 # ## 2. A lemma that is false
@@ -158,6 +193,9 @@ print(f"{log_phi[1000]:.3f}   (needed: -2)")
 # **Exercise 6.3.** Prove in one line that log phi never falls by more than ln 2 here, whatever eta
 # and whatever epsilon. Then say in words what the potential forgets.
 
+# %% [markdown] tags=["hint"]
+# The potential is a mean of positive numbers, and one of the two never changes. What is phi(0)?
+
 # %% [markdown] tags=["solution"]
 # The first expert never loses, so phi(t) >= (1 + 0) / 2 = 1/2 always, and phi(0) = 1. The fall is
 # at most ln 2 = 0.69, and a fall of 2 is needed. The potential looks at *all* experts. Once the
@@ -166,6 +204,11 @@ print(f"{log_phi[1000]:.3f}   (needed: -2)")
 
 # %% tags=["solution"]
 assert log_phi.min() >= -log(2) - 1e-12
+
+# %% [markdown] tags=["check"]
+# A good answer
+# * bounds phi(t) from below by the term of the first expert, and so uses neither eta nor epsilon,
+# * says whose losses the potential is about, and whose we suffer.
 
 # %% [markdown]
 # We play it: 10,000 rounds, 40 runs. The first expert of a run is drawn at random. Beside it
@@ -201,7 +244,12 @@ assert lost["Algorithm 1, certified, epsilon 10"].max() < 100
 #
 # **Exercise 6.4.** What does this failure cost if losses are random? Make the problem with
 # `kind="bernoulli", n_actions=16, horizon=ROUNDS` and play Algorithm 5 (corrected noise) and
-# Algorithm 1 at epsilon 10, 20 runs. Look at the single runs and not only at the mean.
+# Algorithm 1 at epsilon 10, 20 runs. Look at the single runs and not only at the mean. Call the
+# regret of Algorithm 5, one number for each run, `single_runs`.
+
+# %% [markdown] tags=["hint"]
+# `play(problem, config, RUNS[:20], marks=np.array([ROUNDS])).regret[-1]` has one number for each
+# run. Sort them. A coin costs 1 every second round.
 
 # %% tags=["solution"]
 coins = Experts(kind="bernoulli", n_actions=16, horizon=ROUNDS)
@@ -211,6 +259,8 @@ for name, config in {
 }.items():
     regret = play(coins, config, RUNS[:20], marks=np.array([ROUNDS])).regret[-1]
     print(f"{name}: mean {regret.mean():6.0f}; runs, sorted:", np.sort(regret).astype(int))
+    if name == "Algorithm 5":
+        single_runs = regret
     stuck = regret > 0.4 * ROUNDS
     assert ((regret < 0.05 * ROUNDS) | stuck).all()
     assert stuck.any() == (name == "Algorithm 5")
@@ -218,6 +268,20 @@ for name, config in {
 # %% [markdown] tags=["solution"]
 # Many runs of Algorithm 5 sit on an expert that loses every second round, to the end. The others
 # are fine. There is nothing in between, and the mean describes neither kind.
+
+# %% tags=["check"]
+check(
+    "single_runs",
+    globals(),
+    lambda lost: np.shape(lost) == (20,),
+    "Expected one number for each of 20 runs.",
+)
+check(
+    "single_runs",
+    globals(),
+    lambda lost: np.min(lost) < 500 and np.max(lost) > 4_000,
+    "Some runs lose little, some lose every second round, none is between.",
+)
 
 # %% [markdown]
 # ## 3. A square that got lost
@@ -233,7 +297,13 @@ for name, config in {
 #
 # **Exercise 6.5.** By which factor does the root mean square length of the noise shrink, if the
 # square is lost? The paper claims epsilon 1 at delta = 1/T. Certify both versions (cell below) and
-# read sigma off the two `mu`: the privacy of normal noise is mu = sensitivity / standard deviation.
+# read sigma off the two `mu`: the privacy of normal noise is mu = sensitivity / standard
+# deviation. Call the factor `shrinks_by`.
+
+# %% [markdown] tags=["hint"]
+# The mean of |z|^2 is (d/2) times the second parameter: compare the two. For the numbers,
+# `certify(as_stated(10_000, ...), stream(...).spec, accountants=False).mu`; less noise has the
+# larger mu.
 
 # %%
 DIM, CLAIMED = 10, 1.0
@@ -262,10 +332,18 @@ printed, derived = (
     certify(config, stream(config, 10_000).spec, accountants=False)
     for config in (as_stated(10_000, "printed"), as_stated(10_000, "corrected"))
 )
-factor = printed.mu / derived.mu
-print(f"noise is {factor:.1f} times smaller, so sigma is its square, {factor**2:.0f}")
+shrinks_by = printed.mu / derived.mu
+print(f"noise is {shrinks_by:.1f} times smaller, so sigma is its square, {shrinks_by**2:.0f}")
 print(f"certified epsilon: as printed {printed.epsilon:.2f}, as derived {derived.epsilon:.3f}")
-assert factor > 20
+assert shrinks_by > 20
+
+# %% tags=["check"]
+check(
+    "shrinks_by",
+    globals(),
+    lambda factor: 33 < factor < 36,
+    "It is the square root of sigma, between 30 and 40; is yours its square, or upside down?",
+)
 
 # %% [markdown]
 # One of the two is what Table 5.1 of the paper was made with. Which? We play both, for the rows
@@ -382,11 +460,17 @@ sns.despine()
 # against it. Their Algorithm 1, line 14, moves along it. Make the problem with
 # `ConvexBandit(instance="p-lin", horizon=10_000)` and play
 # `GarberKretzu(sign="corrected")`, `GarberKretzu(sign="printed")` and `Uniform()`. Could a plot
-# *without* uniform play have told you which of the two curves is wrong?
+# *without* uniform play have told you which of the two curves is wrong? Collect the mean regrets
+# in a dict `mean_regret`, with "corrected", "printed" and "uniform play" as its keys.
+
+# %% [markdown] tags=["hint"]
+# A few runs and one mark at the end are enough, `play(linear, config, RUNS[:5],
+# marks=np.array([10_000]))`. Put the two curves in mind on one figure without a third: which is
+# *wrong*?
 
 # %% tags=["solution"]
 linear = ConvexBandit(instance="p-lin", horizon=10_000)
-steps = {
+mean_regret = {
     name: play(linear, config, RUNS[:5], marks=np.array([10_000])).regret[-1].mean()
     for name, config in {
         "corrected": GarberKretzu(sign="corrected"),
@@ -394,13 +478,21 @@ steps = {
         "printed": GarberKretzu(sign="printed"),
     }.items()
 }
-for name, regret in steps.items():
+for name, regret in mean_regret.items():
     print(f"{name:13} {regret:7.0f}")
-assert steps["corrected"] < steps["uniform play"] < steps["printed"]
+assert mean_regret["corrected"] < mean_regret["uniform play"] < mean_regret["printed"]
 
 # %% [markdown] tags=["solution"]
 # No. The lower of two curves may be worse than chance, too. Only random play says on which side of
 # nothing you are.
+
+# %% tags=["check"]
+check(
+    "mean_regret",
+    globals(),
+    lambda r: r["corrected"] < r["uniform play"] < r["printed"],
+    "Uniform play lies between the two.",
+)
 
 # %% [markdown]
 # ## What to remember

@@ -42,6 +42,7 @@ from dpbandit.agents import (
     Uniform,
 )
 from dpbandit.envs import Experts
+from dpbandit.experiments.labs import check
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend
 from dpbandit.specs.experts import ExpertsSpec
@@ -93,7 +94,12 @@ for d in (4, 16, 64, 256, 1024):
 #
 # **Exercise 7.1.** Why does it stop losing? After how many rounds is the weight of all wrong
 # experts together below 1 percent, for d = 256 and eta = 1? (A wrong expert has lost t/2 after t
-# rounds, more or less.) Check with losses of exactly 1/2 for all of them.
+# rounds, more or less.) Check with losses of exactly 1/2 for all of them. Call the first such
+# round `first_round`.
+
+# %% [markdown] tags=["hint"]
+# The right expert keeps weight 1, each of the others has exp(-t/2) after t rounds. Write down the
+# share of the 255 and solve for t, or try t = 0, 1, 2, ...
 
 # %% [markdown] tags=["solution"]
 # The 255 wrong experts have weight exp(-t/2) each, the right one has 1. So 255 exp(-t/2) < 0.01
@@ -104,10 +110,12 @@ needed = 2 * log(255 * 99)  # weight w of the wrong with w / (1 + w) = 1 percent
 fair = np.full((50, 256), 0.5)
 fair[:, 0] = 0
 wrong = [1 - 1 / (1 + 255 * exp(-0.5 * t)) for t in range(50)]
-print(
-    f"predicted {needed:.1f}; first round below 1 percent: {int(np.argmax(np.less(wrong, 0.01)))}"
-)
-assert np.argmax(np.less(wrong, 0.01)) == np.ceil(needed)
+first_round = int(np.argmax(np.less(wrong, 0.01)))
+print(f"predicted {needed:.1f}; first round below 1 percent: {first_round}")
+assert first_round == np.ceil(needed)
+
+# %% tags=["check"]
+check("first_round", globals(), lambda t: t == 21, "It is a whole number, between 15 and 25.")
 
 # %% [markdown]
 # ## 2. Privacy, the obvious way
@@ -193,6 +201,10 @@ for n in (1, 10, 100, 1_000, 10_000):
 #
 # **Exercise 7.2.** The price stays below epsilon/2, in fact. Why? And who pays for the other half?
 
+# %% [markdown] tags=["hint"]
+# Read the scales off the two lines of the drawing: what does a Laplace noise of scale 2 / epsilon
+# pay for a shift by 1? And which round has an answer that is not no?
+
 # %% [markdown] tags=["solution"]
 # rho has scale 2 / epsilon, and a shift by 1 costs (epsilon/2). The other half is spent when a
 # question *does* fire: that round's own noise, of scale 4 / epsilon, has to hide a shift of 2, the
@@ -200,6 +212,12 @@ for n in (1, 10, 100, 1_000, 10_000):
 
 # %% tags=["solution"]
 assert ratios[0] < 0.5 + 1e-4  # the integral is a sum over a grid of steps of 0.0008
+
+# %% [markdown] tags=["check"]
+# A good answer
+# * says which noise hides the shift in *all* no's, and at what price,
+# * says what happens in the round that fires, and by how much both sides of its test may move,
+# * adds the two up to epsilon.
 
 # %% [markdown]
 # ## 4. Sparse vector experts
@@ -224,7 +242,13 @@ assert plan.eta / 2 > 5 * ExponentialLeader().rate(T - 1)
 # **Exercise 7.3.** We are about to play four agents for 10,000 rounds with 256 experts: uniform
 # play, Hedge at rate 1, a draw a round, and the sparse vector, the private ones at (1, 1e-6). Write
 # down what you expect each to lose, from the theorem of section 1 (a draw a round is Hedge at rate
-# h) and from `plan.bound`.
+# h) and from `plan.bound`. Collect them in a dict `guesses`, with the names "uniform play", "a
+# draw a round, epsilon 1", "sparse vector, epsilon 1" and "Hedge, not private".
+
+# %% [markdown] tags=["hint"]
+# Uniform play errs in every second round. The theorem is log(d) / (1 - exp(-rate));
+# `ExponentialLeader().rate(T - 1)` is the rate of a draw a round. The plan for delta 1e-6 is
+# `SparseVectorExperts(epsilon=1.0, delta=DELTA).plan(spec)`.
 
 # %% tags=["solution"]
 guesses = {
@@ -235,6 +259,32 @@ guesses = {
 }
 for name, guess in guesses.items():
     print(f"{name:27} {guess:6.0f}" + ("" if name == "uniform play" else " at most"))
+
+# %% tags=["check"]
+check(
+    "guesses",
+    globals(),
+    lambda g: abs(g["uniform play"] - 5_000) < 50,
+    "Uniform play loses half of the rounds.",
+)
+check(
+    "guesses",
+    globals(),
+    lambda g: abs(g["a draw a round, epsilon 1"] - 2_515) < 60,
+    "A draw a round is Hedge at rate h, some 0.002.",
+)
+check(
+    "guesses",
+    globals(),
+    lambda g: abs(g["sparse vector, epsilon 1"] - 1_010) < 30,
+    "The sparse vector's plan has a `bound`.",
+)
+check(
+    "guesses",
+    globals(),
+    lambda g: abs(g["Hedge, not private"] - 8.8) < 0.7,
+    "Hedge loses about as little as in section 1.",
+)
 
 # %% [markdown]
 # Now play. (`shared_table=True`: all replicas meet the same public coins, so that runs differ by
@@ -262,9 +312,15 @@ assert finals[0] > 1.5 * finals[1] > 3 * finals[2] > 30 * finals[3]
 # %% [markdown]
 # **Exercise 7.4.** Play a quarter of the rounds, 2,500: make a new problem (both agents read the
 # horizon and set themselves accordingly) and compare the losses of the two private agents with
-# those above. Which grew with T, and how fast?
+# those above. Which grew with T, and how fast? Collect the factors, after over before, in a dict
+# `grew_by`, with the names of the two agents as its keys.
+
+# %% [markdown] tags=["hint"]
+# `Experts(n_actions=d, horizon=2_500, shared_table=True)` and one mark at 2,500. The losses at
+# 10,000 are in `curves[name][-1]`.
 
 # %% tags=["solution"]
+grew_by = {}
 quarter = Experts(n_actions=d, horizon=2_500, shared_table=True)
 for name, config in {
     "a draw a round, epsilon 1": ExponentialLeader(epsilon=1.0, delta=DELTA),
@@ -272,8 +328,23 @@ for name, config in {
 }.items():
     before = play(quarter, config, RUNS, marks=np.array([2_500])).regret[-1].mean()
     after = curves[name][-1].mean()
-    print(f"{name:27} {before:6.0f} -> {after:6.0f}, a factor of {after / before:.2f}")
+    grew_by[name] = after / before
+    print(f"{name:27} {before:6.0f} -> {after:6.0f}, a factor of {grew_by[name]:.2f}")
 assert before > after / 1.5  # the sparse vector; sqrt(4) = 2 is what the other one is near to
+
+# %% tags=["check"]
+check(
+    "grew_by",
+    globals(),
+    lambda g: 1.7 < g["a draw a round, epsilon 1"] < 2.6,
+    "A draw a round: about the square root of 4.",
+)
+check(
+    "grew_by",
+    globals(),
+    lambda g: 0.8 < g["sparse vector, epsilon 1"] < 1.5,
+    "The sparse vector: next to nothing.",
+)
 
 # %% [markdown]
 # ## 5. The price of privacy
@@ -352,7 +423,12 @@ sns.despine()
 # `best_loss=400`, which is true, and with `ShrinkingDartboard(epsilon=1.0)`. Regret is now your
 # loss minus the best expert's. Who wins? (b) The winner of (a) stands on an assumption that is
 # false. Make a table of losses (`kind="table", table=...`, shape (4000, 16)) on which it pays for
-# that.
+# that. Collect the mean regrets in dicts, `friendly` for (a) and `fierce` for (b), with the keys
+# "sparse vector, L* = 0", "sparse vector, L* = 400" and "shrinking dartboard".
+
+# %% [markdown] tags=["hint"]
+# L* = 0 means that draws are planned for few firings. Build a table on which they are all spent
+# before there is anything to learn.
 
 # %% tags=["solution"]
 erring = Experts(n_actions=16, best_loss=0.1, horizon=SHORT, shared_table=True)
@@ -381,6 +457,22 @@ assert fierce["sparse vector, L* = 0"] > 2 * fierce["shrinking dartboard"]
 # and then the expert stays for good. The dartboard, a lazy Hedge whose customers decide one bit
 # each, has a guarantee for any losses. To be better on one problem is not to be better. (And L*
 # has to be public. One that is read off the data voids the guarantee.)
+
+# %% tags=["check"]
+check(
+    "friendly",
+    globals(),
+    lambda r: (
+        r["sparse vector, L* = 0"] < min(r["shrinking dartboard"], r["sparse vector, L* = 400"])
+    ),
+    "On coins the false belief does not hurt.",
+)
+check(
+    "fierce",
+    globals(),
+    lambda r: r["sparse vector, L* = 0"] > 1.5 * r["shrinking dartboard"],
+    "On your table it should lose far more than the dartboard.",
+)
 
 # %% [markdown]
 # ## What to remember

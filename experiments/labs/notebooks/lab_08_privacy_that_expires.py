@@ -40,6 +40,7 @@ from dpbandit.agents import FTAL, PFTAL, WDPCOCOP, Centre
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ConvexPricing
+from dpbandit.experiments.labs import check
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
@@ -82,7 +83,12 @@ for t in range(1, 13):
 # %% [markdown]
 # **Exercise 8.1.** At t = 7, which users are still protected? Which of them would *have* to be,
 # with W = 4? At which t does user 1 lose her noise? Compare with `mode="exact"`, the trees of the
-# paper. Why might one prefer the lazy ones?
+# paper. Why might one prefer the lazy ones? Call the first t at which user 1 is exact, with lazy
+# trees, `exact_from`.
+
+# %% [markdown] tags=["hint"]
+# `picture(4, t, "lazy")` for t from 5 to 9: who is in brackets has noise. Count the brackets, too:
+# each is a noise in the release.
 
 # %% tags=["solution"]
 for t in range(5, 10):
@@ -97,11 +103,20 @@ lazy, exact = (
 )
 print(f"W = 64: noisy nodes in a release, on average: lazy {lazy:.2f}, exact {exact:.2f}")
 assert lazy < exact
+exact_from = next(t for t in range(1, 20) if picture(4, t, "lazy").startswith("1 "))
 
 # %% [markdown] tags=["solution"]
 # At t = 7 users 1 to 7 are protected; 4 to 7 have to be. User 1 becomes exact at t = 8. Lazy trees
 # keep the root of the block before, so that they protect up to 2 W - 1 rounds. And they are made of
 # fewer nodes: less noise, for the same cost.
+
+# %% tags=["check"]
+check(
+    "exact_from",
+    globals(),
+    lambda t: t == 8,
+    "It is the first t whose picture begins without a bracket.",
+)
 
 # %% [markdown]
 # ## 2. Watching somebody expire
@@ -224,19 +239,39 @@ assert right["window"][-1] > allowed + 0.1
 # %% [markdown]
 # **Exercise 8.2.** Find the first release after which the guess is better than the promise of
 # `allowed`. It is not W = 16. Why not? Then let W be 1 (only the last user is protected). How long
-# does it take until the guess is right in 80 percent of cases?
+# does it take until the guess is right in 80 percent of cases? Call the first release
+# `first_better`, and the number of releases for W = 1 `until_80`.
+
+# %% [markdown] tags=["hint"]
+# `chance["window"]` has the probability after 1, 2, ... releases, so index 0 is release 1;
+# `np.argmax` of a condition is the first place where it holds. For W = 1 there is `best_guess(1)`.
 
 # %% tags=["solution"]
-first = int(np.argmax(chance["window"] > allowed + 1e-9)) + 1
-print(f"W = 16: better than promised from release {first} on")
+first_better = int(np.argmax(chance["window"] > allowed + 1e-9)) + 1
+until_80 = int(np.argmax(best_guess(1) > 0.8)) + 1
+print(f"W = 16: better than promised from release {first_better} on")
 for window, values in ((1, best_guess(1)), (W, chance["window"])):
     print(f"W = {window}: right in 80 percent of cases after {int(np.argmax(values > 0.8)) + 1}")
-assert first == 2 * W
+assert first_better == 2 * W
 
 # %% [markdown] tags=["solution"]
 # Lazy trees keep their noise for up to 2 W - 1 rounds, and user 1, the first of her block, has all
 # of them. With W = 1 every release is another look at her; with W = 16 nearly all releases of one
 # block share the noise of the block before, and a new look comes every 16 rounds or so.
+
+# %% tags=["check"]
+check(
+    "first_better",
+    globals(),
+    lambda t: t == 32,
+    "It is not before 2 W - 1; is yours an index that begins with 0?",
+)
+check(
+    "until_80",
+    globals(),
+    lambda t: t == 6,
+    "It is fewer than ten; is yours an index that begins with 0?",
+)
 
 # %% [markdown]
 # ## 3. The restriction travels with the number
@@ -254,7 +289,11 @@ assert proof.ledger.window == 100
 # %% [markdown]
 # **Exercise 8.3.** Try to get around it. (a) Build `Ledger((expiring.spend,))`, without a window.
 # (b) Audit `WDPCOCOP(epsilon=1.0, window=100)` on this problem. Both should fail. Why is it right
-# that the audit refuses?
+# that the audit refuses? Catch the `InputError` of both and call the number of refusals `refused`.
+
+# %% [markdown] tags=["hint"]
+# `try: ... except InputError as mistake: print(mistake)`, once for each. For the reason: about
+# which user does an audit guess, and when?
 
 # %% tags=["solution"]
 attempts = {
@@ -273,6 +312,9 @@ assert refused == 2
 # %% [markdown] tags=["solution"]
 # An audit looks at *all* releases of a run and guesses about one user. After she has expired it may
 # guess right, and that refutes nothing: nobody promised otherwise.
+
+# %% tags=["check"]
+check("refused", globals(), lambda n: n == 2, "Both are refused.")
 
 # %% [markdown]
 # ## 4. What it saves
@@ -352,7 +394,12 @@ sns.despine()
 
 # %% [markdown]
 # **Exercise 8.4.** Repeat the right-hand side with K-norm noise (`noise="k-norm"`), which is
-# private with delta = 0. Is the saving larger or smaller? Why?
+# private with delta = 0. Is the saving larger or smaller? Why? Call what W = 10 loses, as a share
+# of what W = 5,000 loses, `pure_share`.
+
+# %% [markdown] tags=["hint"]
+# `lost(WDPCOCOP(epsilon=1.0, window=None, noise="k-norm"), window)` for the two windows. How does
+# noise of each kind grow with the number of nodes that one user is in?
 
 # %% tags=["solution"]
 pure = {window: lost(WDPCOCOP(epsilon=1.0, window=None), window) for window in (10, 5_000)}
@@ -360,21 +407,40 @@ for name, found in (("gaussian", by_window), ("k-norm", pure)):
     share = found[10].mean() / found[5_000].mean()
     print(f"{name:9} W = 10 loses {share:.2f} of what W = 5,000 loses")
 assert pure[10].mean() / pure[5_000].mean() < by_window[10].mean() / by_window[5_000].mean()
+pure_share = pure[10].mean() / pure[5_000].mean()
 
 # %% [markdown] tags=["solution"]
 # Larger. Gaussian noise grows like the square root of the number of nodes a user is in, pure noise
 # like the number itself.
+
+# %% tags=["check"]
+check(
+    "pure_share",
+    globals(),
+    lambda share: 0.2 < share < 0.4,
+    "It is less than for Gaussian noise, 0.49.",
+)
 
 # %% [markdown]
 # **Exercise 8.5.** A shop has 200 customers a day and promises that "data are protected for 30
 # days". Which W is that? What does the shop have to tell its customers, in one honest sentence? And
 # what if an attacker simply *keeps* all old prices?
 
+# %% [markdown] tags=["hint"]
+# W counts rounds, here customers. In the sentence say what holds during the 30 days *and* what may
+# happen afterwards.
+
 # %% [markdown] tags=["solution"]
 # W = 6,000, if days are always that busy; W counts rounds, so take the busiest 30 days. Honest:
 # "For 30 days nobody can learn much from our prices about what you told us; after that somebody may
 # find out exactly." Keeping old prices does not help while the promise lasts, since it covers
 # everything released up to today. But he only has to wait, and to keep the newer ones as well.
+
+# %% [markdown] tags=["check"]
+# A good answer
+# * turns days into customers, and notes that days are not equally busy,
+# * tells customers that somebody may find out exactly after the window,
+# * separates prices that were released during the window from those released after it.
 
 # %% [markdown]
 # ## What to remember

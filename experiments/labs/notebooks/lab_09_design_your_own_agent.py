@@ -46,6 +46,7 @@ from dpbandit.agents import FADE, Uniform
 from dpbandit.base.arrays import clip_range
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
+from dpbandit.experiments.labs import check
 from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.sums.fading import certified_fading_sum
@@ -68,11 +69,21 @@ BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]
 # comes. By how much can replacing one user move this vector, in Euclidean length? And if her arm
 # could change, too? Why do we measure from the middle?
 
+# %% [markdown] tags=["hint"]
+# Which entries of the vector change, if the arm is given? If the arm may change, two entries do:
+# how large is each, measured from the middle?
+
 # %% [markdown] tags=["solution"]
 # Her arm is fixed, so only one entry moves, by at most high - low. If her arm could change, two
 # entries would move, each by at most (high - low) / 2 thanks to the middle: together that times
 # sqrt(2), which is less than high - low. Without the middle it would be sqrt(2) times the largest
 # |reward|, which is more when, say, rewards lie in [5, 6].
+
+# %% [markdown] tags=["check"]
+# A good answer
+# * gives a length for a fixed arm, in terms of high and low,
+# * gives one for an arm that may change, by Pythagoras,
+# * says for which ranges of rewards the middle makes a difference.
 
 # %%
 
@@ -206,12 +217,18 @@ assert regret["FADE, epsilon 1"][-1].mean() < regret["explore-commit, no privacy
 #
 # **Exercise 9.2.** How long to explore? Measure the loss for `share` in 0.02, 0.05, 0.1, 0.2, 0.4
 # at epsilon 1. What pulls the best share up, what down? Is the choice you make now covered by the
-# certificate?
+# certificate? Collect the mean losses in a dict `loss_of`, with the share as its key.
+
+# %% [markdown] tags=["hint"]
+# `ExploreThenCommit(share=share)`, played like the agents above with one mark at T. For the last
+# question: which data have you looked at to choose?
 
 # %% tags=["solution"]
+loss_of = {}
 for share in (0.02, 0.05, 0.1, 0.2, 0.4):
     config = ExploreThenCommit(share=share)
     end = play(prices, config, RUNS, marks=np.array([T])).regret[-1]
+    loss_of[share] = end.mean()
     print(f"share {share:4}: {end.mean():5.0f} +- {end.std(ddof=1) / sqrt(len(RUNS)):.0f}")
 
 # %% [markdown] tags=["solution"]
@@ -219,6 +236,20 @@ for share in (0.02, 0.05, 0.1, 0.2, 0.4):
 # is rather flat. With less epsilon the noise is larger and the sums have to grow further, so expect
 # a longer exploration. The certificate does not cover the choice: we looked at regret on these
 # customers to make it. On synthetic ones, or on a part of the data that is not used again, fine.
+
+# %% tags=["check"]
+check(
+    "loss_of",
+    globals(),
+    lambda loss: sorted(loss) == [0.02, 0.05, 0.1, 0.2, 0.4],
+    "Expected the five shares as keys.",
+)
+check(
+    "loss_of",
+    globals(),
+    lambda loss: all(850 < dollars < 1_050 for dollars in loss.values()),
+    "The loss is rather flat: between 850 and 1,050 dollars for all five.",
+)
 
 # %% [markdown]
 # ## 3. Two tests of honesty
@@ -342,10 +373,20 @@ assert not report.flagged
 # **Exercise 9.3.** Read the report. With `epsilon >=` at delta the audit proves much less than
 # `as Gaussian noise epsilon >=`. Where does the difference come from? (Lab 2.)
 
+# %% [markdown] tags=["hint"]
+# One of the two looks at how often an event happens in 4,000 runs. What has the other one assumed
+# about the noise, and what follows from one point then?
+
 # %% [markdown] tags=["solution"]
 # The first compares two frequencies and needs no assumption about the noise, at a delta that 4,000
 # runs can hardly see. The second uses that noise is Gaussian: then one point of the trade-off curve
 # gives the whole curve. It refutes certificates of Gaussian noise only.
+
+# %% [markdown] tags=["check"]
+# A good answer
+# * says what 4,000 runs can see at so small a delta,
+# * names the assumption of the second number,
+# * says which certificates the second number can refute, and which not.
 
 # %% [markdown]
 # ## 5. Broken on purpose
@@ -433,11 +474,20 @@ assert all(certify(config, SMALL, accountants=False).holds for config in ZOO.val
 # **Exercise 9.4.** Before you go on: which of the three tests (sensitivity, billboard, audit)
 # catches which of the four?
 
+# %% [markdown] tags=["hint"]
+# The sensitivity test compares what goes *into* the mechanism with what was paid for. The
+# billboard finds what goes *around* it. Which mistake is neither?
+
 # %% [markdown] tags=["solution"]
 # The sensitivity test sees what goes into the mechanism, next to what was paid for: the missing
 # clip and the halved sensitivity. The billboard sees what goes around it: the kept context.
 # Neither looks at noise, so half the noise is left to the audit. That one looks at everything,
 # releases and memory, but only at some users and with the power of its runs.
+
+# %% [markdown] tags=["check"]
+# A good answer
+# * sends two of the four to the sensitivity test and one to the billboard,
+# * finds one that neither can see, and says why.
 
 # %%
 verdicts = {}
@@ -469,7 +519,12 @@ assert caught["half the noise"] == (False, False, True)
 # 2,000 replicas and two worlds that differ in the reward of user 1, and look only at what the
 # *last* user is served. If an event has frequency p in one world and never happens in n runs of the
 # other, its probability there is below 3 / n (95 percent), and epsilon is at least
-# ln((p - delta) n / 3), give or take the error of p.
+# ln((p - delta) n / 3), give or take the error of p. Call your lower bound `proved`.
+
+# %% [markdown] tags=["hint"]
+# Rewards of 50 and of -50 are as far apart as one likes, without the clip. Everybody else says 0;
+# contexts may be 0. `record(...).actions[-1]` is what the last user is served in each of 2,000
+# runs.
 
 # %% tags=["solution"]
 quiet = np.zeros((SMALL.horizon, 2_000, SMALL.dim))
@@ -481,7 +536,16 @@ for reward in (50.0, -50.0):  # of arm 0, which user 1 is served
 often, never = np.mean(served[0] == 0), np.sum(served[1] == 0)
 assert never == 0
 print(f"arm 0 is served in {often:.3f} and {never} of 2,000 runs:", end=" ")
-print(f"epsilon >= {np.log((often - 1e-4) * 2_000 / 3):.1f}")
+proved = np.log((often - 1e-4) * 2_000 / 3)
+print(f"epsilon >= {proved:.1f}")
+
+# %% tags=["check"]
+check(
+    "proved",
+    globals(),
+    lambda epsilon: 5 < epsilon < 6.6,
+    "It is far above the certificate, and at most ln(2,000 / 3) = 6.5.",
+)
 
 # %% tags=["picture"]
 figure, (left, right) = plt.subplots(
@@ -530,6 +594,11 @@ sns.despine()
 # **Exercise 9.6.** Write a worse one. It should pass the sensitivity test and hold the same
 # certificate, and yet let exact data choose the arm. For example: keep exact sums beside the
 # mechanism and use them to choose between the two best arms of the release. Which tests catch it?
+# Call the class of its config `Peeking`, and what the billboard test finds `billboard_found`.
+
+# %% [markdown] tags=["hint"]
+# Subclass `Committed` and let its `update` add up the raw feedback for itself, before it calls
+# `super().update(...)`. A subclass of `ExploreThenCommit` makes it.
 
 # %% tags=["solution"]
 
@@ -558,19 +627,40 @@ class Peeking(ExploreThenCommit):
         return agent
 
 
-move, found = two_tests(Peeking(**settings))
+move, billboard_found = two_tests(Peeking(**settings))
 white = audit(Peeking(**settings), SMALL, runs=2_000, progress=False)
 black = audit(Peeking(**settings), SMALL, runs=2_000, view="actions", progress=False)
-print(f"move {move:.2f}, billboard {found}, audit {white.verdict}; actions alone: {black.verdict}")
+print(f"move {move:.2f}, billboard {billboard_found},", end=" ")
+print(f"audit {white.verdict}; actions alone: {black.verdict}")
 assert move <= 1 + 1e-9
-assert "memory" in found
+assert "memory" in billboard_found
 assert white.flagged
+
+# %% tags=["check"]
+check(
+    "Peeking",
+    globals(),
+    lambda config: two_tests(config(**settings))[0] <= 1 + 1e-9,
+    "It should pass the sensitivity test.",
+)
+check(
+    "billboard_found",
+    globals(),
+    lambda found: "memory" in found,
+    "Exact sums that are kept are found in its memory.",
+)
 
 # %% [markdown]
 # **Exercise 9.7.** A better agent for the same price. Explore in *stages*: play all arms, release
 # the sums, keep the better half, and so on. A user is in one stage only. What does that do to the
 # ledger? Write it, with `ends=[..]` for the ends of the stages, and compare at epsilon 0.1 and 1.
-# (Which arms are kept differs from replica to replica, so `_kept` is an array (R, k).)
+# (Which arms are kept differs from replica to replica, so `_kept` is an array (R, k).) Call the
+# class of the config `Halving`.
+
+# %% [markdown] tags=["hint"]
+# The lengths of stages depend on public numbers only, so they can be fixed in `make`:
+# `ends=np.cumsum(lengths).tolist()`. `update` gets a release at the end of each stage and None
+# otherwise; sort the kept arms by their sums.
 
 # %% tags=["solution"]
 
@@ -652,6 +742,25 @@ assert not found
 # Users of different stages are different users: nobody pays twice, and the ledger does not change.
 # At epsilon 1 the rounds that are saved on bad prices pay. At epsilon 0.1 it is the noise that
 # decides, and noise does not shrink with a stage: cutting the sum into stages then gains nothing.
+
+# %% tags=["check"]
+check(
+    "Halving",
+    globals(),
+    lambda config: (
+        certify(config(), prices.spec, accountants=False).mu
+        <= certify(ExploreThenCommit(), prices.spec, accountants=False).mu + 1e-9
+    ),
+    "A user is in one stage only: nobody pays twice.",
+)
+check(
+    "Halving",
+    globals(),
+    lambda config: (
+        two_tests(config(**settings))[0] <= 1 + 1e-9 and not two_tests(config(**settings))[1]
+    ),
+    "It should pass both tests of honesty.",
+)
 
 # %% [markdown]
 # ## What to remember

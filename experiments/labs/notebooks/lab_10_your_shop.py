@@ -34,6 +34,7 @@ import seaborn as sns
 
 from dpbandit import InputError, compare
 from dpbandit.envs import PricingFromLog
+from dpbandit.experiments.labs import check
 
 sns.set_theme(style="ticks", palette="colorblind")
 
@@ -76,22 +77,27 @@ assert -3.2 < shop.diagnostics.slope < -2.2  # dollars; three standard errors ei
 
 # %% [markdown]
 # **Exercise 10.1.** Many shops keep a table of their sales only. What happens if you hand one over,
-# and why could no program do better? Try it, and catch the `InputError`.
-#
-# *Hint.* `table[table["sold"] == 1]`. How many customers did *not* buy at 1.99?
-#
-# *Check yourself.* The sentence contains "always 1".
+# and why could no program do better? Try it, and catch the `InputError`. Call its text `refused`.
+
+# %% [markdown] tags=["hint"]
+# `table[table["sold"] == 1]`. How many customers did *not* buy at 1.99?
 
 # %% tags=["solution"]
 try:
     shop_of(table[table["sold"] == 1])
 except InputError as refusal:
-    print(refusal)
+    refused = str(refusal)
+    print(refused)
 
 # %% [markdown] tags=["solution"]
 # Sales at a price are customers at that price times the probability of buying. Who never bought is
 # in no row, so the probability is anybody's guess: 100 sales at 1.99 may be all of 100 customers or
 # one in ten of 1,000.
+
+# %% tags=["check"]
+check(
+    "refused", globals(), lambda text: "always 1" in str(text), 'The sentence contains "always 1".'
+)
 
 # %% [markdown]
 # ## 2. What the fit knows
@@ -109,11 +115,11 @@ assert held.log_likelihood > held.constant + 0.2  # nats a row; folds move it by
 # %% [markdown]
 # **Exercise 10.2.** The z of the slope takes rows for independent. But a store has one price for a
 # whole week, and whatever else happened that week happened to all its customers. Fit again with
-# `clusters="week"` and compare `z` with `z_clustered`. Would you still believe the slope?
-#
-# *Hint.* `shop_of(table, clusters="week").diagnostics`.
-#
-# *Check yourself.* The smaller z, in size, is between -6 and -7; anything above -2 is refused.
+# `clusters="week"` and compare `z` with `z_clustered`. Would you still believe the slope? Call the
+# diagnostics of that fit `clustered`.
+
+# %% [markdown] tags=["hint"]
+# `shop_of(table, clusters="week").diagnostics`.
 
 # %% tags=["solution"]
 clustered = shop_of(table, clusters="week").diagnostics
@@ -122,6 +128,14 @@ print(f"by rows {clustered.z:.2f}, by {table['week'].nunique()} weeks {clustered
 # %% [markdown] tags=["solution"]
 # By weeks there are 250 experiments and not 1,070, so the error is larger and z nearer to 0. It is
 # still far from 0. What both leave out: whether prices were lowered *because* of demand.
+
+# %% tags=["check"]
+check(
+    "clustered",
+    globals(),
+    lambda found: -7 < found.z_clustered < -6,
+    "Expected diagnostics whose `z_clustered` is between -6 and -7; above -2 is refused.",
+)
 
 # %% [markdown]
 # ## 3. What nobody can know
@@ -157,23 +171,28 @@ assert promotions.held_out.calibrated
 #
 # **Exercise 10.3.** What can tell is chance. Take 1,000 offers at prices drawn at random and fit
 # them. How far is the slope from the truth, in standard errors? Why is it not exactly on it, even
-# with endless data?
-#
-# *Hint.* The standard error is the slope over z. For the last question: what does averaging over a
-# hidden demand do to a logistic curve?
-#
-# *Check yourself.* Your slope lies between -0.9 and -0.4.
+# with endless data? Call the slope `random_slope`.
+
+# %% [markdown] tags=["hint"]
+# The standard error is the slope over z. For the last question: what does averaging over a hidden
+# demand do to a logistic curve?
 
 # %% tags=["solution"]
 random_prices = shop_of(offers(1_000, promoted=False, seed=1), **OURS).diagnostics
 error = random_prices.slope / random_prices.z
 print(f"{random_prices.slope:.2f} +- {error:.2f}")
+random_slope = random_prices.slope
 
 # %% [markdown] tags=["solution"]
 # The truth is about what *one* customer does. The average of logistic curves that are shifted
 # against each other is flatter than each, so the slope of the average customer is nearer to 0; and
 # that is the slope a shop needs that cannot see the hidden demand. A thousand random prices tell it
 # better than five thousand that were chosen.
+
+# %% tags=["check"]
+check(
+    "random_slope", globals(), lambda slope: -0.95 < slope < -0.4, "It lies between -0.95 and -0.4."
+)
 
 # %% [markdown]
 # ## 4. Dollars lost against epsilon
@@ -198,14 +217,15 @@ assert end["fade:epsilon=1.0"] < end["BestFixed"]
 # %% [markdown]
 # **Exercise 10.4.** Somebody wants to publish this figure and writes "epsilon 1 protects the 1,070
 # buyers in our log". What is wrong? In how many of 8,000 rounds does one row of the log occur, on
-# average? And what else in this notebook is a function of the log?
-#
-# *Hint.* Customers are rows drawn with replacement.
-#
-# *Check yourself.* Your number is between 7 and 8, and your list has at least three entries.
+# average? And what else in this notebook is a function of the log? Call the number `rounds_a_row`.
+
+# %% [markdown] tags=["hint"]
+# Customers are rows drawn with replacement. For the list: go through the notebook from above, and
+# ask of every output whether another log would have changed it.
 
 # %% tags=["solution"]
-print(f"{8_000 / len(table):.1f} rounds a row")
+rounds_a_row = 8_000 / len(table)
+print(f"{rounds_a_row:.1f} rounds a row")
 
 # %% [markdown] tags=["solution"]
 # The certificate is about one simulated customer of one round. A row is several of them, and above
@@ -213,6 +233,14 @@ print(f"{8_000 / len(table):.1f} rounds a row")
 # the calibration plot, the contexts and the regret in the figure. What the figure answers is
 # another question: if *future* customers are like these, and are served by such an agent, what does
 # their privacy cost?
+
+# %% tags=["check"]
+check(
+    "rounds_a_row",
+    globals(),
+    lambda n: 7 < n < 8,
+    "It is between 7 and 8; and your list has at least three entries.",
+)
 
 # %% [markdown]
 # ## What to remember
