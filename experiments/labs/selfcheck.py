@@ -3,11 +3,21 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+Test = Callable[[Any], Any]
+"""Of an answer: whether it is right."""
 
-def check(name: str, scope: Mapping[str, Any], right: Callable[[Any], Any], otherwise: str) -> None:
+
+def check(
+    name: str,
+    scope: Mapping[str, Any],
+    right: Test,
+    otherwise: str,
+    *further: tuple[Test, str],
+) -> None:
     """Print whether the result called `name` in `scope` is right; whatever it is, never raise.
 
-    A test `right` that raises, or that has no single yes or no, counts as a no.
+    Of several tests the first that fails is told. One that raises, or that has no single yes or
+    no, counts as a no.
 
     >>> check("claim", {"claim": 13}, lambda claim: 10 < claim < 25, "It is between 10 and 25.")
     claim: right.
@@ -19,8 +29,15 @@ def check(name: str, scope: Mapping[str, Any], right: Callable[[Any], Any], othe
     if name not in scope:
         print(f"{name}: not there yet; call your result `{name}`.")
         return
+    for test, sentence in ((right, otherwise), *further):
+        if not _holds(test, scope[name]):
+            print(f"{name}: not yet. {sentence}")
+            return
+    print(f"{name}: right.")
+
+
+def _holds(test: Test, answer: Any) -> bool:
     try:
-        holds = bool(right(scope[name]))
+        return bool(test(answer))
     except Exception:  # an answer may be anything
-        holds = False
-    print(f"{name}: right." if holds else f"{name}: not yet. {otherwise}")
+        return False

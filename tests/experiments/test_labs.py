@@ -155,6 +155,10 @@ def test_a_check_never_raises(capsys):
     for answer in ("four", None, np.array([3, 4]), [], float("nan")):
         check("mine", {"mine": answer}, lambda mine: mine + 0 == 4, "It is even.")
         assert capsys.readouterr().out == "mine: not yet. It is even.\n"
+    check(
+        "mine", {"mine": 2}, lambda mine: mine > 1, "More.", (lambda mine: mine > 2, "Still more.")
+    )
+    assert capsys.readouterr().out == "mine: not yet. Still more.\n"
     check("mine", {"mine": 4}, lambda mine: mine == 4, "It is even.")
     check("mine", {}, lambda mine: mine == 4, "It is even.")
     said = ["mine: right.", "mine: not there yet; call your result `mine`."]

@@ -187,12 +187,10 @@ check(
     globals(),
     lambda means: np.shape(means) == (6,),
     "Expected six numbers, one for each value.",
-)
-check(
-    "mean_regrets",
-    globals(),
-    lambda means: 1 <= np.argmin(means) <= 3 and 0.08 < np.min(means) < 0.095,
-    "The least is 8 to 9 cents a customer, neither at 0 nor at 0.3 or more.",
+    (
+        lambda means: 1 <= np.argmin(means) <= 3 and 0.08 < np.min(means) < 0.095,
+        "The least is 8 to 9 cents a customer, neither at 0 nor at 0.3 or more.",
+    ),
 )
 
 # %% [markdown]
@@ -422,12 +420,10 @@ check(
     globals(),
     lambda end: np.shape(end) == (RUNS,),
     "Expected one number for each run.",
-)
-check(
-    "greedy_end",
-    globals(),
-    lambda end: np.median(end) < 50 and np.max(end) > 150,
-    "Most runs lose little, the worst loses several times as much.",
+    (
+        lambda end: np.median(end) < 50 and np.max(end) > 150,
+        "Most runs lose little, the worst loses several times as much.",
+    ),
 )
 
 # %% [markdown]

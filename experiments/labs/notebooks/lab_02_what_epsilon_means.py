@@ -165,12 +165,10 @@ check(
     globals(),
     lambda s: abs(s[0.5, 1] - exp(1) / (1 + exp(1))) < 1e-3,
     "From 1/2, at epsilon 1, it is between 0.7 and 0.75.",
-)
-check(
-    "surest",
-    globals(),
-    lambda s: abs(s[0.01, 3] - exp(3) / (99 + exp(3))) < 1e-3,
-    "From 1/100, at epsilon 3, it is between 0.1 and 0.2.",
+    (
+        lambda s: abs(s[0.01, 3] - exp(3) / (99 + exp(3))) < 1e-3,
+        "From 1/100, at epsilon 3, it is between 0.1 and 0.2.",
+    ),
 )
 
 # %% [markdown]
@@ -375,12 +373,7 @@ check(
     globals(),
     lambda share: 0.1 < share[1_000] < 0.5,
     "With 1,000 runs it is caught in about three of ten.",
-)
-check(
-    "caught_share",
-    globals(),
-    lambda share: share[10_000] > 0.9,
-    "With 10,000 runs it is nearly always caught.",
+    (lambda share: share[10_000] > 0.9, "With 10,000 runs it is nearly always caught."),
 )
 
 # %% [markdown]

@@ -397,12 +397,7 @@ check(
     globals(),
     lambda e: e["epsilon"][0] - e["epsilon"][-1] > 0.2 and e["horizon"][0] - e["horizon"][-1] > 0.2,
     "The share falls with epsilon, and with the horizon.",
-)
-check(
-    "private_ends",
-    globals(),
-    lambda e: e["dim"][-1] - e["dim"][0] > 0.2,
-    "The share grows with the dimension.",
+    (lambda e: e["dim"][-1] - e["dim"][0] > 0.2, "The share grows with the dimension."),
 )
 
 # %% [markdown]

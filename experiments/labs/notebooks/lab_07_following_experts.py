@@ -266,24 +266,18 @@ check(
     globals(),
     lambda g: abs(g["uniform play"] - 5_000) < 50,
     "Uniform play loses half of the rounds.",
-)
-check(
-    "guesses",
-    globals(),
-    lambda g: abs(g["a draw a round, epsilon 1"] - 2_515) < 60,
-    "A draw a round is Hedge at rate h, some 0.002.",
-)
-check(
-    "guesses",
-    globals(),
-    lambda g: abs(g["sparse vector, epsilon 1"] - 1_010) < 30,
-    "The sparse vector's plan has a `bound`.",
-)
-check(
-    "guesses",
-    globals(),
-    lambda g: abs(g["Hedge, not private"] - 8.8) < 0.7,
-    "Hedge loses about as little as in section 1.",
+    (
+        lambda g: abs(g["a draw a round, epsilon 1"] - 2_515) < 60,
+        "A draw a round is Hedge at rate h, some 0.002.",
+    ),
+    (
+        lambda g: abs(g["sparse vector, epsilon 1"] - 1_010) < 30,
+        "The sparse vector's plan has a `bound`.",
+    ),
+    (
+        lambda g: abs(g["Hedge, not private"] - 8.8) < 0.7,
+        "Hedge loses about as little as in section 1.",
+    ),
 )
 
 # %% [markdown]
@@ -338,12 +332,7 @@ check(
     globals(),
     lambda g: 1.7 < g["a draw a round, epsilon 1"] < 2.6,
     "A draw a round: about the square root of 4.",
-)
-check(
-    "grew_by",
-    globals(),
-    lambda g: 0.8 < g["sparse vector, epsilon 1"] < 1.5,
-    "The sparse vector: next to nothing.",
+    (lambda g: 0.8 < g["sparse vector, epsilon 1"] < 1.5, "The sparse vector: next to nothing."),
 )
 
 # %% [markdown]

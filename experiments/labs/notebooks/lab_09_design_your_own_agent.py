@@ -243,12 +243,10 @@ check(
     globals(),
     lambda loss: sorted(loss) == [0.02, 0.05, 0.1, 0.2, 0.4],
     "Expected the five shares as keys.",
-)
-check(
-    "loss_of",
-    globals(),
-    lambda loss: all(850 < dollars < 1_050 for dollars in loss.values()),
-    "The loss is rather flat: between 850 and 1,050 dollars for all five.",
+    (
+        lambda loss: all(850 < dollars < 1_050 for dollars in loss.values()),
+        "The loss is rather flat: between 850 and 1,050 dollars for all five.",
+    ),
 )
 
 # %% [markdown]
@@ -752,14 +750,12 @@ check(
         <= certify(ExploreThenCommit(), prices.spec, accountants=False).mu + 1e-9
     ),
     "A user is in one stage only: nobody pays twice.",
-)
-check(
-    "Halving",
-    globals(),
-    lambda config: (
-        two_tests(config(**settings))[0] <= 1 + 1e-9 and not two_tests(config(**settings))[1]
+    (
+        lambda config: (
+            two_tests(config(**settings))[0] <= 1 + 1e-9 and not two_tests(config(**settings))[1]
+        ),
+        "It should pass both tests of honesty.",
     ),
-    "It should pass both tests of honesty.",
 )
 
 # %% [markdown]
