@@ -70,6 +70,7 @@ def test_clicks(here):
 @pytest.mark.parametrize(
     ("line", "says"),
     [
+        ("fit prices.csv --feature age=1:2 --feature age=18:90", "Expected --feature age once"),
         ("fit prices.csv --feature age --price-range 1:3", "'age' to be NAME=LOW:HIGH or NAME="),
         ("fit prices.csv --feature age=1:x --price-range 1:3", "--feature age to have numbers"),
         ("fit prices.csv --price-range 3", "--price-range='3' to be LOW:HIGH"),

@@ -1,6 +1,7 @@
 """`dpbandit fit`: an environment from a log of your own."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -100,7 +101,7 @@ def fit(
         "clusters": clusters,
         "interactions": interactions,
         "ridge": ridge,
-        "features": dict(_feature(text) for text in feature or ()),
+        "features": _features(feature or ()),
     }
     kind: Any = PricingFromLog if items is None else RecommendationFromLog
     arguments: dict[str, Any]
@@ -130,6 +131,16 @@ def fit(
         text = _SWEEP.format(name=json.dumps(out.stem), id=json.dumps(str(out)))
         write_atomically(sweep, lambda partial: partial.write_text(text, encoding="utf-8"))
         say(f"Written to {sweep}. Next: dpbandit sweep {sweep} --out results")
+
+
+def _features(texts: Iterable[str]) -> dict[str, list[Any]]:
+    """Bounds of each feature, which is named once."""
+    features: dict[str, list[Any]] = {}
+    for name, bounds in map(_feature, texts):
+        if name in features:
+            raise InputError(f"Expected --feature {name} once, got it twice.")
+        features[name] = bounds
+    return features
 
 
 def _feature(text: str) -> tuple[str, list[Any]]:
