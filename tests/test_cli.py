@@ -240,7 +240,9 @@ def test_reproduce_says_what_an_agent_does_not_have(run):
 
 
 @pytest.mark.parametrize(
-    "words", [["certify"], ["audit", "--runs", "400", "--horizon", "4"], [*GLM, "--agents"]], ids=lambda w: w[0]
+    "words",
+    [["certify"], ["audit", "--runs", "400", "--horizon", "4"], [*GLM, "--agents"]],
+    ids=lambda w: w[0],
 )
 def test_an_epsilon_that_is_not_used_is_said(run, words):
     """Where it was given; the default is nobody's wish."""
