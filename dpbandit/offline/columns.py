@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from math import sqrt
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -105,12 +106,14 @@ def _is_missing(entry: Any) -> bool:
 
 def numbers(table: Any, name: str) -> Floats:
     """A column of numbers, none missing and none infinite."""
+    listed = column(table, name)
     try:
-        values = reals(column(table, name))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"Expected column {name!r} to hold numbers.") from None
+        values = reals(listed)
+    except ValueError:
+        odd = next((entry for entry in listed if not isinstance(entry, Real)), None)
+        raise InputError(
+            f"Expected column {name!r} to hold numbers, such as 2.5, got {shown(odd)}."
+        ) from None
     if not np.isfinite(values).all():
         raise InputError(f"Expected column {name!r} to hold finite numbers, got an infinite one.")
     return values

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 Test = Callable[[Any], Any]
-"""Of an answer: whether it is right."""
+"""Whether an answer is right."""
 
 
 def check(
