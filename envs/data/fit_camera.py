@@ -57,7 +57,7 @@ def pooled(shown: Array, chosen: NDArray[np.int64]) -> tuple[Array, float]:
     taken = x[np.arange(len(x)), chosen.ravel()]
     for _ in range(30):
         p = softmax(x @ theta, axis=1)
-        mean = np.einsum("nj,njd->nd", p, x)
+        mean = np.einsum("uj,ujd->ud", p, x)
         H = np.einsum("nj,nja,njb->ab", p, x, x) - mean.T @ mean
         theta = theta + np.linalg.solve(H, (taken - mean).sum(axis=0))
     return theta, float(np.mean(taken @ theta - logsumexp(x @ theta, axis=1)))

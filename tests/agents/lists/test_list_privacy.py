@@ -74,7 +74,7 @@ def test_broken_sensitivities_are_exceeded():
     features that are not made of the public catalogue, whose cone is gone."""
     signs = np.array([[1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]])
     same = np.ones((2, 3, 2)) / sqrt(2)
-    assert pdist(np.einsum("nm,nmd->nd", signs, same)).max() > 2
+    assert pdist(np.einsum("um,umd->ud", signs, same)).max() > 2
     counts = ListCounts(3, 3).total(np.tile(np.arange(3), (1, 2, 1)), np.eye(3)[None, [0, 2]])
     assert pdist(counts.reshape(2, -1)).max() > sqrt(3)
     sent = np.array([[1.0, 0.0], [-1.0, 0.0]])  # opposite features, both clicked

@@ -133,7 +133,7 @@ def test_one_logit_for_everybody_is_fitted():
     chosen = (rng.random((332, 16, 1)) > chance.cumsum(axis=2)).sum(axis=2)
     theta, per_task = fit.pooled(shown, chosen)
     x = shown.reshape(-1, 5, 10)
-    centred = x - np.einsum("nj,njd->nd", chance.reshape(-1, 5), x)[:, None]
+    centred = x - np.einsum("uj,ujd->ud", chance.reshape(-1, 5), x)[:, None]
     H = np.einsum("nj,nja,njb->ab", chance.reshape(-1, 5), centred, centred)
     assert (np.abs(theta - truth) < 5 * np.sqrt(np.diag(np.linalg.inv(H)))).all()
     assert per_task < 0
