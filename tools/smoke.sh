@@ -46,7 +46,7 @@ for interpreter in "${@:-python3}"; do
         pip install --quiet --disable-pip-version-check "$package"
         dpbandit --version
         python -m dpbandit envs >envs.txt
-        grep -q dpbandit/OJPricing-v0 envs.txt
+        grep -q "^OJPricing " envs.txt
         dpbandit compare OJPricing --agents linucb,dp-ucb --horizon 300 --replicas 2 --out out
         test -s out/regret.png -a -s out/results.json
         echo "$study" >study.toml
