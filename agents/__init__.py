@@ -34,6 +34,7 @@ from dpbandit.agents.contextual.lints import LinTS as LinTS
 from dpbandit.agents.contextual.linucb import LinUCB as LinUCB
 from dpbandit.agents.contextual.logistic_ts import LogisticTS as LogisticTS
 from dpbandit.agents.contextual.online_frank_wolfe import OnlineFrankWolfe as OnlineFrankWolfe
+from dpbandit.agents.contextual.price_cells import PriceCells as PriceCells
 from dpbandit.agents.contextual.private_glm import PrivateGLM as PrivateGLM
 from dpbandit.agents.contextual.private_glm_as_coded import PrivateGLMAsCoded as PrivateGLMAsCoded
 from dpbandit.agents.contextual.shariff_sheffet_ucb import ShariffSheffetUCB as ShariffSheffetUCB

@@ -16,6 +16,7 @@ _KINDS: dict[Any, str] = {
     float: "a number",
     bool: "true or false",
     str: "a word",
+    Sequence[int]: "whole numbers such as [1,2]",
     Sequence[float]: "numbers such as [1,2]",
     Sequence[str]: "words such as [a,b]",
 }

@@ -24,7 +24,7 @@ from dpbandit.commands.options import (
 from dpbandit.commands.tables import print_results
 from dpbandit.results.results import FILES
 from dpbandit.running.compare import compare as run_comparison
-from dpbandit.running.settings import parse_agent, parse_settings
+from dpbandit.running.settings import listed, parse_agent, parse_settings
 from dpbandit.specs.protocols import AgentConfig
 
 
@@ -67,7 +67,7 @@ def compare(
     --out out`
     """
     privacy_target(epsilon, delta)
-    ids = [name for part in [*(agents or []), *(more or [])] for name in part.split(",") if name]
+    ids = [name for part in [*(agents or []), *(more or [])] for name in listed(part)]
     configs = _different(ids, epsilon=epsilon, delta=delta)
     files = [] if out is None else [out / name for name in FILES]
     check_writable(json, *files)

@@ -139,7 +139,9 @@ def agents_given(agents: AnyAgents) -> dict[str, AgentConfig]:
                 raise InputError(f"Expected agents to have words for names, got {shown(name)}.")
         return {name: agent_given(agent) for name, agent in agents.items()}
     if isinstance(agents, str):
-        several: list[AnyAgent] = [part.strip() for part in agents.split(",") if part.strip()]
+        from dpbandit.running.settings import listed  # not before, as in `agent_given`
+
+        several: list[AnyAgent] = [*listed(agents)]
     elif isinstance(agents, Iterable):
         several = list(agents)
     else:

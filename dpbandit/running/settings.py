@@ -35,6 +35,16 @@ def around(agent: str) -> tuple[str, str]:
     return agent.removesuffix(bare) if bare else agent, bare
 
 
+def listed(text: str) -> list[str]:
+    """Agents between commas; those within brackets are a setting's.
+
+    >>> listed("linucb, price-cells:coordinates=[1,10]:depth=1,")
+    ['linucb', 'price-cells:coordinates=[1,10]:depth=1']
+    """
+    parts = re.split(r",(?![^\[]*\])", text)
+    return [part.strip() for part in parts if part.strip()]
+
+
 def parse_agent(text: str, **targets: float) -> AgentConfig:
     """ID[:KEY=VALUE...] as a config, with words before it if wanted, see `agent_config`."""
     words, bare = around(text)
