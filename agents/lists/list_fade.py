@@ -9,9 +9,11 @@ import numpy as np
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.agents.lists.ranking import ListPlayer, diverse_lists, products
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import at_least, gaussian_target, inside, positive, whole
+from dpbandit.base.inputs import at_least, gaussian_target, inside, one_of, positive, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.statistics.list_clicks import ListClicks
+from dpbandit.losses.click_models import Cascade, DependentClicks
+from dpbandit.privacy.statistics.list_clicks import ListClicks, ListStatistic
+from dpbandit.privacy.statistics.list_residuals import ListResiduals
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import Spec, fits
 
@@ -24,27 +26,34 @@ class ListFADE:
 
     1. Batch 1, of max(30, 16 sqrt(d) / mu) rounds and at most T / 10: uniformly random lists. The
        next ones are longer by `growth` each.
-    2. A user's clicks become a moment z of length at most 1 and a Gram matrix G (`ListClicks`); at
-       the end of a batch the sums, faded, are released with noise (`FadingSum`).
-    3. Releases k, of N_k users (faded ones count less), are added up with the public weights w_k =
+    2. A user's clicks become a moment z of length at most 1 and a Gram matrix G. In z is what she
+       clicked beyond p_k = phi_k . theta, what the release before predicted (`ListResiduals`), or
+       what she clicked (`ListClicks`).
+    3. At the end of a batch the sums, faded, are released with noise (`FadingSum`).
+    4. Releases k, of N_k users (faded ones count less), are added up with the public weights w_k =
        N_k / (s_z^2 + N_k / d), s_z the noise of z, and forgotten by `forgetting` at each. With F
-       the sum of squared position weights, F G = Q diag(lambda) Q' belongs to z, and::
+       the sum of squared position weights, F G = Q diag(lambda) Q' belongs to z; s is `shift` times
+       the spectral norm of the noise in F G, V what noise and luck add to a coordinate of z, and
+       theta_0 the mean of the predictions that z was counted against. Of residuals::
 
-           theta = Q diag(1 / max(lambda + s, s / 2)) Q' z,
+           theta = theta_0 + Q diag(l / (l^2 + V / step^2)) Q' z,      l = max(lambda, s),
 
-       s `shift` times the spectral norm of the noise in F G.
-    4. Show the m items with the largest phi . theta, the largest where most look.
+       and of clicks, theta = Q diag(1 / max(lambda + s, s / 2)) Q' z.
+    5. Show the m items with the largest phi . theta, the largest where most look.
 
     Why clicks are counted and not lists: with five positions the mean over the list has the signal
-    of one position for the same sensitivity, the clicked items that of up to five, because features
-    of two items never point apart, so that replacing a user moves the sum by sqrt(2) and not by 2.
+    of one position for the same sensitivity, the clicked items that of up to five. Why residuals:
+    the noise of G meets theta - theta_0, which becomes small, and not theta. Where few look far
+    down a list that noise is small already, and clicks are less sensitive.
 
     Guarantee:
         (epsilon, delta)-joint DP: lists are functions of releases, public facts and the current
-        user's tastes; a user enters one mechanism, mu-GDP exactly. Position weights are public.
+        user's tastes; a user enters one mechanism, mu-GDP exactly. Predictions are functions of
+        earlier releases. Position weights are public.
 
     Code:
-        Played by `ListFADEAgent` with `diverse_lists` (ranking.py); the statistic is
+        Played by `ListFADEAgent` with `diverse_lists` (ranking.py); the statistics are
+        `dpbandit.privacy.statistics.list_residuals.ListResiduals` and
         `dpbandit.privacy.statistics.list_clicks.ListClicks`, the noise `FadingSum`.
 
     Differs from the paper:
@@ -56,12 +65,15 @@ class ListFADE:
     """> 0; inf adds no noise"""
     delta: float = 1e-5
     """in (0, 1)"""
-    counted: Literal["clicks", "mean"] = "clicks"
-    """what a user adds, her clicked items or the mean over her list"""
+    counted: Literal["auto", "residuals", "clicks", "mean"] = "auto"
+    """what a user adds, clicks beyond predictions, her clicked items, or the mean over her list;
+    "auto" is residuals where a click ends the looking (cascade, dependent), else clicks"""
     gram_weight: float = 0.5
     """g, of the Gram matrix beside the moment; with "mean" at most sqrt(1/2)"""
     shift: float = 1.0
-    """of eigenvalues, in spectral norms of their noise"""
+    """least eigenvalue, or what is added to all, in spectral norms of their noise"""
+    step: float = 0.25
+    """how far theta is expected to be from the predictions, in clicks; for residuals"""
     fade: float = 0.85
     """what is left of a batch at the next release, in [0, 1)"""
     growth: float = 0.1
@@ -76,7 +88,9 @@ class ListFADE:
 
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)
+        one_of("counted", self.counted, ("auto", "residuals", "clicks", "mean"))
         positive("shift", self.shift)
+        positive("step", self.step)
         inside("fade", self.fade, 0, 1, ends=True)
         inside("growth", self.growth, 0, 100, ends=True)
         at_least("diversity", self.diversity, 0)
@@ -84,6 +98,17 @@ class ListFADE:
         positive("gram_weight", self.gram_weight)
         if self.first_batch is not None:
             whole("first_batch", self.first_batch, 1)
+
+    def statistic(self, spec: ListSpec) -> ListStatistic:
+        """What a user adds."""
+        model, taste, weight = spec.clicks, spec.dim, self.gram_weight
+        counted = self.counted
+        if counted == "auto":
+            ends = isinstance(model, Cascade | DependentClicks)
+            counted = "residuals" if ends else "clicks"
+        if counted == "residuals":
+            return ListResiduals(model=model, taste=taste, gram_weight=weight)
+        return ListClicks(model=model, taste=taste, gram_weight=weight, counted=counted)
 
     def make(self, spec: Spec, streams: Streams) -> "ListFADEAgent":
         """A running agent; raises `InputError` for anything but lists."""
@@ -94,12 +119,8 @@ class ListFADEAgent(ListPlayer):
     """See `ListFADE`."""
 
     def __init__(self, config: ListFADE, spec: ListSpec, streams: Streams) -> None:
-        statistic = ListClicks(
-            model=spec.clicks,
-            taste=spec.dim,
-            counted=config.counted,
-            gram_weight=config.gram_weight,
-        )
+        self._statistic, self._config = config.statistic(spec), config
+        d = self._statistic.dim
         releases = FadingReleases(
             epsilon=config.epsilon,
             delta=config.delta,
@@ -107,45 +128,55 @@ class ListFADEAgent(ListPlayer):
             growth=config.growth,
             fade=config.fade,
         )
-        first = releases.first(spec, units=8 * sqrt(statistic.dim))
-        self._sums = releases.sums(statistic, spec, streams, first)
+        first = releases.first(spec, units=8 * sqrt(d))
+        self._sums = releases.sums(self._statistic, spec, streams, first)
         super().__init__(spec, releases.ledger(self._sums))
-        self._statistic, self._config = statistic, config
         self._random = spec.uniform(streams)
         self._round, self._end, self._users = 0, 0, 0.0
-        R, d = len(streams), statistic.dim
-        self._moment, self._gram, self._variance = np.zeros((R, d)), np.zeros((R, d, d)), 0.0
-        self._theta: Floats | None = None
+        R = len(streams)
+        self._moment, self._gram = np.zeros((R, d)), np.zeros((R, d, d))
+        self._noise, self._luck = 0.0, 0.0
+        self._theta: Floats = np.zeros((R, d))
+        self._faded, self._points, self._total = np.zeros((R, d)), np.zeros((R, d)), 0.0
 
     def _choose(self, u: Floats) -> Ints:
         random = self._random()
-        if self._theta is None:
+        if not self._end:
             return random
-        scores = products(self._spec, u, self._theta)
+        scores = products(self._spec, u, self._statistic.plain(self._theta))
         return diverse_lists(scores, self._spec, self._config.diversity)
 
     def _learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
         self._round += 1
-        release = self._sums(u, vectors, clicks)
+        release = self._sums(*self._statistic.datum(self._theta, u, vectors, clicks))
         if release is not None:
             self._add(*self._statistic.unpack(release))
             self._theta = self._fit()
 
     def _add(self, z: Floats, G: Floats) -> None:
-        """Step 3's sums, and the variance of the noise in z."""
+        """Step 4's sums: of z, G, the predictions met and the variances of noise and luck in z."""
         count, self._end = self._round - self._end, self._round
-        self._users = self._sums.fade * self._users + count
-        noise = self._sums.stddev**2
-        weight = self._users / (noise + self._users / self._statistic.dim)
-        left = self._config.forgetting
+        fade, left, noise = self._sums.fade, self._config.forgetting, self._sums.stddev**2
+        self._users = fade * self._users + count
+        self._faded = fade * self._faded + count * self._theta
+        luck = self._users / self._statistic.dim
+        weight = self._users / (noise + luck)
         self._moment = left * self._moment + weight * z
         self._gram = left * self._gram + weight * self._statistic.gram_total * G
-        self._variance = left**2 * self._variance + weight**2 * noise
+        self._points = left * self._points + weight * self._faded
+        self._total = left * self._total + weight * self._users
+        self._noise = left**2 * self._noise + weight**2 * noise
+        self._luck = left**2 * self._luck + weight**2 * luck
 
     def _fit(self) -> Floats:
+        """Step 4's theta."""
         d, config = self._statistic.dim, self._config
-        noise = sqrt(self._variance) / config.gram_weight * self._statistic.gram_total
+        noise = sqrt(self._noise) / config.gram_weight * self._statistic.gram_total
         s = config.shift * sqrt(2 * d) * noise
         eigenvalues, Q = np.linalg.eigh(self._gram)
-        positive = np.maximum(eigenvalues + s, max(s / 2, _LEAST_EIGENVALUE))
-        return np.matvec(Q, np.vecmat(self._moment, Q) / positive)
+        z = np.vecmat(self._moment, Q)
+        if isinstance(self._statistic, ListClicks):
+            return np.matvec(Q, z / np.maximum(eigenvalues + s, max(s / 2, _LEAST_EIGENVALUE)))
+        least = np.maximum(eigenvalues, max(s, _LEAST_EIGENVALUE))
+        steps = z * least / (least**2 + (self._noise + self._luck) / config.step**2)
+        return self._points / self._total + np.matvec(Q, steps)

@@ -77,15 +77,17 @@ def test_kl_bounds_by_their_equation():
 def test_noise_is_that_of_the_reference(horizon, taste, sigma):
     """Golden: an independent program's, epsilon 1; and the claim is met exactly."""
     spec = ListSpec(catalogue=Catalogue(20, taste), clicks=Cascade(5), horizon=horizon)
-    agent = ListFADE().make(spec, Streams([0]))
+    agent = ListFADE(counted="clicks").make(spec, Streams([0]))
     assert agent._sums.stddev == pytest.approx(sigma, abs=2e-5)
     assert agent.ledger.spends[0].mu == pytest.approx(mu_of(1.0, 1e-5))
-    assert certify(ListFADE(), spec).epsilon == pytest.approx(1.0, abs=1e-9)
+    assert certify(ListFADE(counted="clicks"), spec).epsilon == pytest.approx(1.0, abs=1e-9)
 
 
 def test_without_privacy_it_is_a_regression():
     """Oracle: least squares on faded sums, floored at 1e-3; exposures by positions are public."""
-    agent = ListFADE(epsilon=inf, first_batch=20, forgetting=0.0).make(PLACES, Streams([0]))
+    agent = ListFADE(counted="clicks", epsilon=inf, first_batch=20, forgetting=0.0).make(
+        PLACES, Streams([0])
+    )
     rng, rounds = np.random.default_rng(3), []
     for _ in range(20):
         u, clicks = rng.choice([-1.0, 1.0], size=(1, 2)), 1.0 * (rng.random((1, 2)) < 0.5)
