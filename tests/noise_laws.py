@@ -13,6 +13,7 @@ from dpbandit.agents.streams.phased_sgd import PhaseMechanism
 from dpbandit.agents.streams.snowball_sgd import SnowballMechanism
 from dpbandit.privacy.choices.epochs import EpochSelection
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding
+from dpbandit.privacy.choices.local_directions import LocalDirections
 from dpbandit.privacy.choices.noisy_total import NoisyTotal
 from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
 from dpbandit.privacy.choices.redraw_bits import RedrawBit
@@ -31,6 +32,7 @@ TESTED = {
     EpisodeMoments: _ARMS + "epochs.py::test_episodes_are_as_noisy_as_they_pay_for",
     EpochSelection: _CHOICES + "epochs.py::test_law",
     ExponentialMechanism: _CHOICES + "selection.py::test_law",
+    LocalDirections: _CHOICES + "local_directions.py::test_messages_have_the_law_they_are_paid_for",
     MirrorMechanism: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
     NeighbourTree: _ARMS + _CODED + "test_the_wrong_tree_is_as_noisy_as_it_pays_for",
     NewtonRefits: _ARMS + "private_glm.py::test_refits_are_as_noisy_as_they_pay_for",

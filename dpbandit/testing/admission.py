@@ -14,6 +14,7 @@ from dpbandit.agents.experts.potential_experts import PotentialDraws
 from dpbandit.agents.streams.blocks import BlockMechanism
 from dpbandit.base.arrays import clip_norm, clip_range
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding
+from dpbandit.privacy.choices.local_directions import LocalDirections
 from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
 from dpbandit.privacy.choices.redraw_bits import RedrawBit
 from dpbandit.privacy.choices.selection import OneShotTopK
@@ -60,6 +61,11 @@ def _(mechanism: NoisyHardThresholding, context: Any, action: Any, reward: Any) 
     rows = mechanism._spec
     x = clip_norm(context, rows.norm_bound).clip(-rows.entry_bound, rows.entry_bound)
     return x, action, clip_range(reward, rows.reward_low, rows.reward_high)
+
+
+@admitted.register
+def _(mechanism: LocalDirections, g: Any) -> tuple[Any, ...]:
+    return (clip_norm(g, 1.0),)
 
 
 @admitted.register
