@@ -1,0 +1,111 @@
+"""Agents of lists whose users move sums further than they claim, which the door must see."""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from dpbandit.agents import ListFADE, PrivateCascade
+from dpbandit.base.arrays import clip_norm
+from dpbandit.privacy.statistics.list_clicks import ListClicks, ListStatistic
+from dpbandit.privacy.statistics.list_counts import ListCounts
+from dpbandit.privacy.statistics.list_residuals import ListResiduals
+
+_STATISTICS = "dpbandit.privacy.statistics"
+
+
+class SumsOfSigns(ListClicks):
+    """1 or -1 times the features of every position that was looked at, claimed at 2: it is 2 m."""
+
+    sensitivity = 2.0
+
+    def _weights(self, clicks: Any) -> Any:
+        f = self.model.looked_at(clicks)
+        return f * (2 * clicks - 1), f / self.model.length
+
+    def total(self, *batch: Any) -> Any:
+        with patch(f"{_STATISTICS}.list_clicks.clip_norm", lambda x, bound: x):
+            return super().total(*batch)
+
+
+class FeaturesAsSent(ListClicks):
+    """Features of unclipped tastes, at most 1 long but in no cone: they may be opposite."""
+
+    def total(self, *batch: Any) -> Any:
+        with patch(f"{_STATISTICS}.list_clicks.features", sent):
+            return super().total(*batch)
+
+
+def sent(u: Any, v: Any) -> Any:
+    """(1, u * v) / sqrt(2), clipped to length 1, as contexts are."""
+    products = u[..., None, :] * v
+    return clip_norm(
+        np.concatenate([np.ones((*products.shape[:-1], 1)), products], -1) / sqrt(2), 1.0
+    )
+
+
+class CountsAtRootM(ListCounts):
+    """Clicks alone cost sqrt(m) where looks are public; in a cascade looks tell as much."""
+
+    @property
+    def sensitivity(self) -> float:
+        return sqrt(self.length)
+
+
+class ImpossibleClicks(ListCounts):
+    """Counts clicks below the first: of all clicks and of none they are 2 m - 1 ones apart."""
+
+    def total(self, *batch: Any) -> Any:
+        with patch(f"{_STATISTICS}.list_counts.Cascade.possible", lambda self, clicks: clicks):
+            return super().total(*batch)
+
+
+class EachForItsItem(ListCounts):
+    """Pays for one counter, though a user moves those of all her items: m + 1 times as much."""
+
+    l1_sensitivity = 1.0
+
+
+class ResidualsInTheCone(ListResiduals):
+    """Claimed as clicks are, though what is below its prediction points the other way."""
+
+    @property
+    def sensitivity(self) -> float:
+        return sqrt(2 + 2 * self.gram_weight**2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fades(ListFADE):
+    """FADE for lists that sums another statistic."""
+
+    summed: Any
+
+    def statistic(self, spec: Any) -> Any:
+        return self.summed(model=spec.clicks, taste=spec.dim)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts(PrivateCascade):
+    """Counters of another statistic."""
+
+    summed: Any
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        with patch("dpbandit.agents.lists.private_cascade.ListCounts", self.summed):
+            return super().make(spec, streams)
+
+
+BROKEN = {
+    kind.__name__: (Fades if issubclass(kind, ListStatistic) else Counts)(summed=kind)
+    for kind in (
+        SumsOfSigns,
+        FeaturesAsSent,
+        ResidualsInTheCone,
+        CountsAtRootM,
+        ImpossibleClicks,
+        EachForItsItem,
+    )
+}
+"""By name of what each sums."""
