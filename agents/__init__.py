@@ -29,6 +29,7 @@ from dpbandit.agents.contextual.full_budget_fade import FullBudgetFADE as FullBu
 from dpbandit.agents.contextual.glm_ucb import GLMUCB as GLMUCB
 from dpbandit.agents.contextual.greedy import Greedy as Greedy
 from dpbandit.agents.contextual.guard import Guard as Guard
+from dpbandit.agents.contextual.jdp_glm_ucb import JDPGLMUCB as JDPGLMUCB
 from dpbandit.agents.contextual.lasso_bandit import LassoBandit as LassoBandit
 from dpbandit.agents.contextual.ldp_etc import LDPETC as LDPETC
 from dpbandit.agents.contextual.lints import LinTS as LinTS

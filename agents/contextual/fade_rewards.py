@@ -61,12 +61,16 @@ class FadingMoments:
 
 @dataclass(frozen=True, kw_only=True)
 class FadingRegression:
-    """Sums of x x' and r x, played by ridge regression. Fields are those of `FADE`."""
+    """Sums of x x' and r x, played by ridge regression. Fields are those of `FADE`.
+
+    `player` is who plays clicks.
+    """
 
     releases: FadingReleases
     response: Response
     shift: float | None
     bonus: float | None
+    player: type[LogisticPlayer] = LogisticPlayer
 
     def make(self, spec: ContextualSpec, streams: Streams) -> RegressionPlayer:
         """A `RegressionPlayer`, or a `LogisticPlayer` for clicks, else `InputError`."""
@@ -91,7 +95,7 @@ class FadingRegression:
         bonus = (0.0 if spec.shared else _BONUS) if self.bonus is None else self.bonus
         first = self.releases.first(spec, 4 * sqrt(spec.dim) * blocks)
         sums = self.releases.sums(statistic, spec, streams, first)
-        player = LogisticPlayer if logistic else RegressionPlayer
+        player = self.player if logistic else RegressionPlayer
         return player(
             spec,
             sums,
@@ -112,6 +116,7 @@ class FadingDemand:
     shift: float | None
     bonus: float | None
     features: Features = "additive"
+    player: type[LogisticPlayer] = LogisticPlayer
 
     def make(self, spec: PriceListSpec, streams: Streams) -> DemandPricing:
         """A `DemandPricing`, its first batch at random prices."""
@@ -119,6 +124,10 @@ class FadingDemand:
         first = self.releases.first(spec, 20 * sqrt(dim))
         releases = replace(self.releases, first_batch=first)
         inner = FadingRegression(
-            releases=releases, response="logistic", shift=self.shift, bonus=self.bonus
+            releases=releases,
+            response="logistic",
+            shift=self.shift,
+            bonus=self.bonus,
+            player=self.player,
         )
         return DemandPricing(inner, spec, streams, features=self.features, explore=first)

@@ -80,8 +80,7 @@ class RegressionPlayer:
         self._users = self._sums.fade * self._users + count
         statistic, D = self._statistic, self._statistic.block_dim
         moment_unit = statistic.moment_bound / statistic.moment_weight
-        noise = (moment_unit * self._sums.stddev) ** 2
-        weight = self._users / (noise + self._users * statistic.context_bound**2 / D)
+        weight = self._weight((moment_unit * self._sums.stddev) ** 2)
         gram, moment = statistic.unpack(release)
         self._forget()
         self._gram += weight * gram
@@ -89,7 +88,17 @@ class RegressionPlayer:
         self._variance += (weight * self._sums.stddev) ** 2
         Gamma = 2 * sqrt(D) * statistic.context_bound**2 * sqrt(self._variance / 2)
         self._theta, inverse = self._fit(Gamma, weight * statistic.context_bound**2)
-        self._width = self._bonus * moment_unit * sqrt(self._variance) * inverse
+        self._width = self._wide(self._bonus * moment_unit * sqrt(self._variance), inverse)
+
+    def _weight(self, noise: float) -> float:
+        """Of a release, whose moment has noise of that variance."""
+        statistic = self._statistic
+        sampling = self._users * statistic.context_bound**2 / statistic.block_dim
+        return self._users / (noise + sampling)
+
+    def _wide(self, s: float, inverse: Floats) -> Floats:
+        """What a row of features is multiplied with for its bonus, from `bonus` s and A^-1."""
+        return s * inverse
 
     def _predictors(self, context: Floats) -> Floats:
         """x . theta_a and the bonus, (R, K)."""
@@ -138,6 +147,8 @@ class LogisticPlayer(RegressionPlayer):
     """
 
     _forgetting = 0.8
+    _longest_step = LONGEST_STEP
+    _ball = BALL
 
     def scores(self, context: Floats) -> Floats:
         """Probabilities of reward 1, (R, K)."""
@@ -160,5 +171,5 @@ class LogisticPlayer(RegressionPlayer):
         ridge = (self._shift * Gamma + user) / 4
         moment = self._moment + ridge * self._theta
         theta, inverse = self._solve(ridge, Gamma / 4, self._gram / 4, moment)
-        step = clip_norm(theta - self._theta, LONGEST_STEP)
-        return clip_norm(self._theta + step, BALL), inverse
+        step = clip_norm(theta - self._theta, self._longest_step)
+        return clip_norm(self._theta + step, self._ball), inverse

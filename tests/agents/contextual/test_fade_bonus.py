@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbandit.agents import FADE
-from dpbandit.agents.contextual import fading_regression
+from dpbandit.agents.contextual.fading_regression import LogisticPlayer
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.specs.protocols import ContextualSpec
@@ -44,8 +44,8 @@ def test_a_bonus_is_as_many_standard_deviations_of_a_prediction(config, spec, ro
     alone, and bonus s A^-1 turns theta into that in units of bonus s: of variance 1, whatever A is.
     False alarm 6e-7 a coordinate, 16 % off are caught. Newton steps are left as long as they are:
     those that are cut short scatter less."""
-    monkeypatch.setattr(fading_regression, "LONGEST_STEP", inf)
-    monkeypatch.setattr(fading_regression, "BALL", inf)
+    monkeypatch.setattr(LogisticPlayer, "_longest_step", inf)
+    monkeypatch.setattr(LogisticPlayer, "_ball", inf)
     agent = taught(config, spec, rounds)
     moment = np.linalg.solve(agent._width / BONUS, agent._theta[..., None])[..., 0]
     assert np.abs(moment.var(axis=0) - 1).max() < 5 * (2 / REPLICAS) ** 0.5 < 0.16
