@@ -62,6 +62,7 @@ ENVIRONMENTS = {
     "dpbandit/RatingsBandit-v0": "dpbandit.envs:RatingsBandit",
     "dpbandit/Recommendation-v0": "dpbandit.envs:Recommendation",
     "dpbandit/RecommendationFromLog-v0": "dpbandit.envs:RecommendationFromLog",
+    "dpbandit/StockPricing-v0": "dpbandit.envs:StockPricing",
     "dpbandit/StreamingRegression-v0": "dpbandit.envs:StreamingRegression",
     "dpbandit/TwoArms-v0": "dpbandit.envs:TwoArms",
     "dpbandit/TwoPhase-v0": "dpbandit.envs:TwoPhase",

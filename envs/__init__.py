@@ -12,6 +12,7 @@ from dpbandit.envs.contextual.pricing_from_log import PricingFromLog
 from dpbandit.envs.contextual.ratings import RatingsBandit
 from dpbandit.envs.contextual.recommendation import Recommendation
 from dpbandit.envs.contextual.recommendation_from_log import RecommendationFromLog
+from dpbandit.envs.contextual.stock import StockPricing
 from dpbandit.envs.convex.online_losses import ConvexBandit, OnlineConvex
 from dpbandit.envs.convex.pricing import ConvexPricing
 from dpbandit.envs.experts.advice import Experts
@@ -38,6 +39,7 @@ __all__ = [
     "RatingsBandit",
     "Recommendation",
     "RecommendationFromLog",
+    "StockPricing",
     "StreamingRegression",
     "TwoArms",
     "TwoPhase",

@@ -15,6 +15,7 @@ from dpbandit.agents import (
     DPUCB,
     GLMUCB,
     STOCHASTIC,
+    CountedShelf,
     DPHDBChoices,
     Greedy,
     Guard,
@@ -34,6 +35,7 @@ from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
+from dpbandit.specs.stock import PublicDemand, StockSpec
 from dpbandit.specs.streams import StreamSpec
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=24, reward_low=-0.5, reward_high=1.0)
@@ -73,6 +75,17 @@ OFFERS = PricedAssortmentSpec(
 LISTS = ListSpec(catalogue=Catalogue(12, 2), clicks=Cascade(3), horizon=24)
 PLACES = ListSpec(catalogue=Catalogue(9, 2), clicks=PositionBased((1.0, 0.5)), horizon=24)
 LATE_EXPERTS = ExpertsSpec(n_actions=2, horizon=24, delay=3)
+STOCK = StockSpec(
+    n_actions=4,
+    dim=3,
+    horizon=24,
+    prices=(1.0, 1.5, 2.0, 3.0),
+    unit_cost=0.5,
+    reward_high=2.5,
+    stock=400,
+    public_demand=PublicDemand((1.0, 0.0, 0.5), 1.0, ((0.5, 0.0, 0.5), (0.0, 0.6, 0.8))),
+)
+"""So much that the noise does not keep it closed throughout."""
 SPECS = {
     "disjoint": DISJOINT,
     "shared": SHARED,
@@ -92,6 +105,7 @@ SPECS = {
     "offers": OFFERS,
     "lists": LISTS,
     "places": PLACES,
+    "stock": STOCK,
 }
 ONCE = (PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS, OFFERS, PLACES)
 """For an agent's defaults only."""
@@ -161,7 +175,7 @@ def discovered() -> list[tuple[Any, Spec]]:
 
     A list of prices is one more set of arms to most; it is for defaults and for models of demand.
     Late rewards of two arms with one feature, and values on a simplex, are for defaults, too.
-    Streams of users are for the agents that were made for them.
+    Streams of users are for the agents that were made for them, and so is a stock.
     """
     found: dict[Any, tuple[Any, Spec]] = {}
     for config in [*(v for agent in AGENTS.values() for v in variants(agent)), *sellers(), *GUARDS]:
@@ -170,6 +184,8 @@ def discovered() -> list[tuple[Any, Spec]]:
             once = spec in ONCE and not demand
             if isinstance(spec, StreamSpec):
                 once = type(config) not in STOCHASTIC.values()
+            if isinstance(spec, StockSpec) != isinstance(config, CountedShelf):
+                continue
             if once and not is_default(config):
                 continue
             with suppress(InputError):

@@ -1,6 +1,5 @@
 """FADE's learners that sum rewards: what is summed does not depend on earlier releases."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Literal, TypeAlias
@@ -71,7 +70,7 @@ class FadingRegression:
     response: Response
     shift: float | None
     bonus: float | None
-    player: Callable[..., LogisticPlayer] = LogisticPlayer
+    player: type[LogisticPlayer] = LogisticPlayer
 
     def make(self, spec: ContextualSpec, streams: Streams) -> RegressionPlayer:
         """A `RegressionPlayer`, or a `LogisticPlayer` for clicks, else `InputError`."""
@@ -96,7 +95,7 @@ class FadingRegression:
         bonus = (0.0 if spec.shared else _BONUS) if self.bonus is None else self.bonus
         first = self.releases.first(spec, 4 * sqrt(spec.dim) * blocks)
         sums = self.releases.sums(statistic, spec, streams, first)
-        player: Callable[..., RegressionPlayer] = self.player if logistic else RegressionPlayer
+        player = self.player if logistic else RegressionPlayer
         return player(
             spec,
             sums,
@@ -117,7 +116,7 @@ class FadingDemand:
     shift: float | None
     bonus: float | None
     features: Features = "additive"
-    player: Callable[..., LogisticPlayer] = LogisticPlayer
+    player: type[LogisticPlayer] = LogisticPlayer
 
     def make(self, spec: PriceListSpec, streams: Streams) -> DemandPricing:
         """A `DemandPricing`, its first batch at random prices."""

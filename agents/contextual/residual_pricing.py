@@ -142,6 +142,16 @@ class ResidualPricing:
         self._played = self._admissible(self._theta + draw)
         self._policies = with_latest(self._policies, self._played)
 
+    @property
+    def releases(self) -> int:
+        """So far."""
+        return len(self._ends)
+
+    def imagined_sales(self) -> Floats:
+        """P(sale) of imagined customers at every price, (R, N, K), as played after a release."""
+        every = self._every_price(self._imagined(self._faded()))
+        return np.asarray(expit(np.matvec(every, self._played[:, None])))
+
     def learned(self, replica: int = 0) -> Prior:
         """What all releases say of demand, as the prior of another study."""
         return posterior(self._theta[replica], self._precision[replica])

@@ -11,7 +11,7 @@ def label(run: AgentRun) -> str:
     """A run's name and the privacy it certifiably has, for legends."""
     proof, name = run.certificate, as_text(run.name)
     if isinf(proof.epsilon):
-        return f"{name} (not private)"
+        return f"{name} ({proof.ledger.brief or 'not private'})"
     if proof.pure == 0:  # epsilon is 0 at delta = 0 too, so no law of an action depends on data
         return f"{name} (no data used)"
     brief = f"{proof.ledger.brief}: " if proof.ledger.brief else ""

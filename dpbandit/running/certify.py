@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import JOINT_DP
+from dpbandit.privacy.accounting.ledger import JOINT_DP, NO_DATA, not_covered
 from dpbandit.privacy.books import checked_ledger
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, spec_given
@@ -24,7 +24,9 @@ def certify(
     """What the noise of `config` on `spec` really buys, beside what it claims.
 
     The claim is the config's `epsilon` and `delta`, where it has them; the notion of privacy is the
-    problem's. The ledger is believed: that nothing is missing there is seen by playing.
+    problem's. Where the world itself tells users of others (`Spec.carries`), agents whose ledger
+    does not say that they stand between are not covered: epsilon is infinite. The ledger is
+    believed: that nothing is missing there is seen by playing.
 
     Args:
         config: an agent's config, or its id with settings, "fade:epsilon=2".
@@ -43,6 +45,8 @@ def certify(
     spec = spec_given(spec, horizon=horizon, env_kwargs=env_kwargs)
     agent = made_agent(config, spec, Streams([0]))
     ledger = checked_ledger(type(config).__name__, getattr(agent, "ledger", None))
+    if spec.carries and ledger.scope in (JOINT_DP, NO_DATA):
+        ledger = not_covered(ledger)
     if ledger.scope == JOINT_DP:  # the words of a ledger that has not met its problem
         ledger = replace(ledger, scope=spec.scope)
     epsilon = getattr(config, "epsilon", None)

@@ -83,6 +83,12 @@ class Spec:
         return None
 
     @property
+    def carries(self) -> bool:
+        """Whether what one user does changes what the world answers later ones, so that privacy of
+        actions alone protects nobody."""
+        return False
+
+    @property
     def default_action(self) -> Any:
         """What somebody plays who does nothing."""
         raise NotImplementedError

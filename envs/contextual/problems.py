@@ -89,7 +89,7 @@ class ContextualProblem(ABC):
         best: Ints = self._totals.argmax(axis=1)
         return best
 
-    def hindsight(self) -> float:
+    def hindsight(self) -> float | Floats:
         """0: every context has a best arm of its own."""
         return 0.0
 

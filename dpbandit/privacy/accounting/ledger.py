@@ -1,7 +1,7 @@
 """What was promised: a value without data and without a replica axis, complete before round 1."""
 
-from dataclasses import dataclass
-from math import inf, log, sqrt
+from dataclasses import dataclass, replace
+from math import exp, inf, log, sqrt
 from typing import Literal
 
 import numpy as np
@@ -13,7 +13,12 @@ from dpbandit.privacy.accounting.composition import Composition
 from dpbandit.privacy.accounting.spends import GaussianSpend, Spend, composed, lasts
 
 JOINT_DP = "joint DP under continual observation, {} one user's round"
+COUNTED = f"{JOINT_DP}, of actions and of refusals"
 ALL_ACTIONS = "DP of all actions under continual observation, {} one user's round"
+NOT_COVERED = (
+    "not covered: what one user does changes what the world answers later ones, and no mechanism "
+    "stands between"
+)
 NO_DATA = "plays without looking at any user's data"
 NO_PRIVACY = "none: exact data reaches later actions"
 
@@ -21,6 +26,7 @@ LEAST = 5e-324
 """The smallest double above 0."""
 _SHOWN, _ROWS = 3, 20
 """Mechanisms that a line names, and that a table has; an agent may have thousands"""
+_ROUNDS = 100
 _DENSE = 50.0
 """From this mu on (epsilon beyond 1,000) a grid of losses is not worth its memory; GDP is exact."""
 
@@ -48,6 +54,8 @@ class Ledger:
     condition: str = ""
     public_contexts: bool = False
     """promised for a user's answers alone; neighbours agree in her context, which all may see"""
+    slip: float = 0.0
+    """a bound on the probability, for any users, that the world says what no mechanism released"""
 
     def __post_init__(self) -> None:
         if self.window is not None:
@@ -88,11 +96,15 @@ class Ledger:
         """What restricts the promise, for legends and cells; empty where nothing does."""
         window = [] if self.window is None else [f"window-DP, last {self.window}"]
         public = ["contexts public"] if self.public_contexts else []
-        return ", ".join([*window, *public, *(["conditional"] if self.condition else [])])
+        uncovered = ["not covered"] if self.scope == NOT_COVERED else []
+        conditional = ["conditional"] if self.condition else []
+        return ", ".join([*window, *public, *uncovered, *conditional])
 
     @property
     def mu(self) -> float | None:
-        """The GDP parameter of the composition, None when a spend is not Gaussian."""
+        """The GDP parameter of the composition, None with slips or a spend that is not Gaussian."""
+        if self.slip:
+            return None
         mus = [spend.mu for spend in self.spends]
         return None if None in mus else sqrt(sum(mu * mu for mu in mus if mu is not None))
 
@@ -111,6 +123,9 @@ class Ledger:
 
         It is 0 from the pure epsilon on and nowhere else, even where no double is small enough.
         """
+        if self.slip:  # within this total variation of private actions, for both neighbours
+            private = replace(self, slip=0.0).delta(epsilon)
+            return min(1.0, private + self.slip * (1 + exp(min(epsilon, _DENSE))))
         if epsilon >= self.pure:
             return 0.0
         if self.mu is not None:
@@ -120,6 +135,16 @@ class Ledger:
 
     def epsilon(self, delta: float) -> float:
         """The certified epsilon at `delta`, rounded up; infinity where none can be given."""
+        if self.slip:
+            private, epsilon = replace(self, slip=0.0), 0.0
+            for _ in range(_ROUNDS):  # to the least fixed point, from below
+                left = delta - self.slip * (1 + exp(min(epsilon, _DENSE)))
+                if left <= 0:
+                    return inf
+                before, epsilon = epsilon, private.epsilon(left)
+                if epsilon <= before * (1 + 1e-12):
+                    return epsilon * (1 + 1e-12)
+            return inf
         if self.mu is not None:
             return gdp.epsilon_of(self.mu, delta)
         if delta <= 0:
@@ -138,6 +163,10 @@ class Ledger:
 
     def accountants(self, delta: float) -> dict[str, float]:
         """The epsilon at `delta` by every accountant that applies, by its name."""
+        if self.slip:
+            epsilon = self.epsilon(delta)
+            left = delta - self.slip * (1 + exp(min(epsilon, _DENSE)))
+            return replace(self, slip=0.0).accountants(left) if left > 0 else {"curve": inf}
         found = {"pure": self.pure} if self.pure < inf else {}
         if delta > 0:
             if self.rho < inf:
@@ -182,6 +211,12 @@ def no_data() -> Ledger:
 def no_privacy(what: str) -> Ledger:
     """The ledger of an agent that lets exact data through: epsilon infinity."""
     return Ledger((GaussianSpend(inf, what),), NO_PRIVACY)
+
+
+def not_covered(ledger: Ledger) -> Ledger:
+    """What `ledger` promises where the world itself tells users of others: nothing."""
+    told = GaussianSpend(inf, "the world's answers")
+    return replace(ledger, spends=(*ledger.spends, told), scope=NOT_COVERED)
 
 
 def ledger_of(
