@@ -1,7 +1,7 @@
 """LDP-ETC: random prices, messages that no server has to be trusted with, and then one model."""
 
 from dataclasses import dataclass
-from math import ceil, inf, sqrt
+from math import ceil, sqrt
 from typing import cast
 
 import numpy as np
@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from dpbandit.agents.contextual.demand import Features, demand_rows, demand_spec
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick
-from dpbandit.base.inputs import one_of, positive, whole
+from dpbandit.base.inputs import one_of, positive, privacy_target, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.choices.local_directions import LocalDirections
@@ -75,8 +75,7 @@ class LDPETC:
     """whether a price costs every customer the same utility; see `demand_rows`"""
 
     def __post_init__(self) -> None:
-        if self.epsilon != inf:
-            positive("epsilon", self.epsilon)
+        privacy_target(self.epsilon, 0.0)
         if self.explore is not None:
             whole("explore", self.explore, 1)
         positive("parameter_norm", self.parameter_norm)

@@ -220,6 +220,7 @@ class PriceListSpec(ContextualSpec):
     An agent may ignore that and treat prices as unrelated arms; one that uses it learns demand.
     """
 
+    kind: ClassVar[str] = "a list of prices"
     prices: tuple[float, ...]
     """dollars, one for each arm"""
     unit_cost: float = 0.0

@@ -35,7 +35,7 @@ from dpbandit.specs.choice import AssortmentSpec
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.lists import ListSpec
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
 
@@ -209,12 +209,16 @@ def plays(name, spec):
         return name in LISTS
     if not isinstance(spec, ContextualSpec):  # a price
         return name in ("uniform", "best-fixed")
+    if name in PRICING:
+        return isinstance(spec, PriceListSpec)
     return name in CONTEXTUAL and (name not in (("batch-moment",) if spec.shared else SHARING))
 
 
 SHARING = ("private-glm", "private-glm-as-coded")
 """They play arms that share a parameter, and nothing else."""
-FEW = {"batch-moment": 2, **dict.fromkeys(SHARING, 1)}
+PRICING = ("jdp-glm-ucb", "ldp-etc", "price-cells")
+"""They play lists of prices, and nothing else."""
+FEW = {"batch-moment": 2, **dict.fromkeys(SHARING, 1), **dict.fromkeys(PRICING, 2)}
 """Environments that are played, where they are fewer than three."""
 
 

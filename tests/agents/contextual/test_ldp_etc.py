@@ -29,7 +29,7 @@ def test_rounds_of_exploration_and_what_they_cost():
         (100_000, 4.0, 1265),
         (20_000, inf, 283),
         (1, 1.0, 1),
-        (3, 1e-300, 2),
+        (3, 1e-50, 2),
     ):
         config, spec = LDPETC(epsilon=epsilon), OJPricing(horizon=T).spec
         assert config.rounds(spec) == rounds
