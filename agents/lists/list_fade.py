@@ -75,7 +75,7 @@ class ListFADE:
     step: float = 0.25
     """how far theta is expected to be from the predictions, in clicks; for residuals"""
     fade: float = 0.85
-    """what is left of a batch at the next release, in [0, 1)"""
+    """what is left of a batch at the next release, in [0, 1]"""
     growth: float = 0.1
     """how much longer each batch is"""
     first_batch: int | None = None

@@ -20,13 +20,14 @@ known; where gamma decreases in both its arguments, no list was found that beats
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, whole
+from dpbandit.base.inputs import InputError, shown, whole
 
 MOST_LENGTH = 100
 """Of a list."""
@@ -95,6 +96,7 @@ class PositionBased(ClickModel):
     length: int = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "chances", tuple(self.chances))
         object.__setattr__(self, "length", len(self.chances))
         _check_chances("chances", self.chances)
 
@@ -171,6 +173,7 @@ class DependentClicks(ClickModel):
     reward_unit: ClassVar[str] = "satisfied users"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "stops", tuple(self.stops))
         object.__setattr__(self, "length", len(self.stops))
         _check_chances("stops", self.stops)
 
@@ -269,5 +272,5 @@ def _none_before(clicks: Floats) -> Floats:
 def _check_chances(name: str, chances: Sequence[float]) -> None:
     whole(f"the number of {name}", len(chances), 1, MOST_LENGTH)
     for chance in chances:
-        if not 0 < chance <= 1:
-            raise InputError(f"Expected {name}={tuple(chances)} to be in (0, 1].")
+        if not (isinstance(chance, Real) and 0 < chance <= 1):
+            raise InputError(f"Expected {name} to be in (0, 1], got {shown(chance)}.")

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import InputError, reals, shaped, whole
+from dpbandit.base.inputs import InputError, reals, shaped, shown, whole
 from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.losses.click_models import ClickModel
 from dpbandit.specs.catalogues import Catalogue
@@ -154,7 +154,7 @@ def _numbers(spec: ListSpec, action: Any, replicas: int) -> Floats:
         numbers = reals(action)
     except ValueError:
         raise InputError(
-            f"Expected a list to be {spec.length} item numbers, got {type(action).__name__}."
+            f"Expected a list to be {spec.length} item numbers, got {shown(action)}."
         ) from None
     shaped("lists", numbers, (replicas, spec.length))
     return numbers

@@ -103,7 +103,7 @@ class ListRecommendation:
             )
         inside("base_rate", self.base_rate, 0, 1, ends=False)
         positive("appeal", self.appeal)
-        at_least("decay", self.decay, 0)
+        inside("decay", self.decay, 0, 100, ends=True)
         whole("churn", self.churn, 0)
         at_least("drift", self.drift, 0)
         one_of("catalogue", self.catalogue, ("own", "shared"))

@@ -137,7 +137,7 @@ class ListClicks(ListStatistic):
                 "its sensitivity is more than 2."
             )
         if self.counted == "mean" and isinstance(self.model, Browsing):
-            raise InputError("Expected 'clicks', not 'mean', where users browse.")
+            raise InputError("Expected counted='mean' to be 'clicks' where users browse.")
 
     @property
     def sensitivity(self) -> float:

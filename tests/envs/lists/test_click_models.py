@@ -54,6 +54,10 @@ def test_expectations_and_best_lists_are_those_of_enumeration(model):
         assert best_value(model, a[None])[0] == pytest.approx(values.max(), abs=1e-12)
 
 
+def test_chances_in_a_list_are_as_good_as_in_a_tuple():
+    assert hash(PositionBased([1, 0.5])) == hash(PositionBased((1, 0.5)))
+
+
 def test_browsing_by_hand():
     """Golden, of an independent program."""
     a = np.array([0.3, 0.5, 0.2, 0.4])
@@ -104,12 +108,26 @@ def test_lists_are_refused_or_repaired():
         ([[0, 1, 5]], r"in \[0, 5\), got 5"),
         ([[0, 1, 1.5]], "whole numbers"),
         ([[0, 1]], "shape"),
-        (["abc"], "3 item numbers"),
+        (["abc"], r"3 item numbers, got \['abc'\]"),
     ):
         with pytest.raises(InputError, match=sentence):
             spec.validate(wrong, 1)
     repaired = spec.repaired([[4, 4, 4], [0, 2, 0], [1, 0, 3]])
     np.testing.assert_array_equal(repaired, [[4, 0, 1], [0, 2, 1], [1, 0, 3]])
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: PositionBased([1, 0.0]), r"chances to be in \(0, 1\], got 0.0"),
+        (lambda: PositionBased((1, "a")), r"chances to be in \(0, 1\], got 'a'"),
+        (lambda: DependentClicks((1.0, np.nan)), "stops to be in .*, got nan"),
+        (lambda: ListRecommendation(decay=200.0), r"decay=200.0 to be a number in \[0, 100\]"),
+    ],
+)
+def test_what_is_no_chance_is_refused_in_a_sentence(make, sentence):
+    with pytest.raises(InputError, match=sentence):
+        make()
 
 
 def test_new_items_take_a_place_after_everybody_has_learned():
