@@ -1,5 +1,6 @@
 """FADE's learners that sum rewards: what is summed does not depend on earlier releases."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Literal, TypeAlias
@@ -70,7 +71,7 @@ class FadingRegression:
     response: Response
     shift: float | None
     bonus: float | None
-    player: type[LogisticPlayer] = LogisticPlayer
+    player: Callable[..., LogisticPlayer] = LogisticPlayer
 
     def make(self, spec: ContextualSpec, streams: Streams) -> RegressionPlayer:
         """A `RegressionPlayer`, or a `LogisticPlayer` for clicks, else `InputError`."""
@@ -95,7 +96,7 @@ class FadingRegression:
         bonus = (0.0 if spec.shared else _BONUS) if self.bonus is None else self.bonus
         first = self.releases.first(spec, 4 * sqrt(spec.dim) * blocks)
         sums = self.releases.sums(statistic, spec, streams, first)
-        player = self.player if logistic else RegressionPlayer
+        player: Callable[..., RegressionPlayer] = self.player if logistic else RegressionPlayer
         return player(
             spec,
             sums,
@@ -116,7 +117,7 @@ class FadingDemand:
     shift: float | None
     bonus: float | None
     features: Features = "additive"
-    player: type[LogisticPlayer] = LogisticPlayer
+    player: Callable[..., LogisticPlayer] = LogisticPlayer
 
     def make(self, spec: PriceListSpec, streams: Streams) -> DemandPricing:
         """A `DemandPricing`, its first batch at random prices."""

@@ -1,8 +1,9 @@
 """JDP-GLM-UCB: optimism on a logistic model of demand, of which each user is in one release."""
 
 from dataclasses import dataclass
+from functools import partial
 from math import inf
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from dpbandit.agents.contextual.fade_rewards import FadingDemand
 from dpbandit.agents.contextual.fading_regression import LogisticPlayer
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import at_least, gaussian_target, inside, one_of, whole
+from dpbandit.base.inputs import at_least, gaussian_target, inside, one_of, positive, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.specs.protocols import BanditSpec, PriceListSpec, fits
 
@@ -29,7 +30,7 @@ class JDPGLMUCB:
            40 sqrt(D) / mu customers, at least 30 and at most T / 10
         2. at the end of one release, with noise, the Gram matrix of sqrt(h) z and the moment of the
            working responses, as in FADE's model of demand; add them to 0.8 times the earlier ones
-        3. theta is a Newton step from the last one, moved into the ball of radius 20;
+        3. theta is a Newton step from the last one, moved into a ball (`parameter_norm`);
            A = G/4 + ridge
         4. ask the price with the largest margin x logistic(z . theta + alpha |z|_{A^-1})
 
@@ -71,6 +72,8 @@ class JDPGLMUCB:
     """rounds of uniform play; if None, as many as the noise asks for, at most a tenth of T"""
     growth: float = 0.5
     """by how much each batch is longer than the one before"""
+    parameter_norm: float = 20.0
+    """a bound on `|theta|`, for contexts of norm 1"""
     features: Features = "additive"
     """whether a price costs every customer the same utility; see `demand_rows`"""
 
@@ -80,6 +83,7 @@ class JDPGLMUCB:
         if self.first_batch is not None:
             whole("first_batch", self.first_batch, 1)
         inside("growth", self.growth, 0, 100, ends=True)
+        positive("parameter_norm", self.parameter_norm)
         one_of("features", self.features, get_args(Features))
 
     def make(self, spec: BanditSpec, streams: Streams) -> DemandPricing:
@@ -96,7 +100,7 @@ class JDPGLMUCB:
             shift=None,
             bonus=self.alpha,
             features=self.features,
-            player=OptimisticPlayer,
+            player=partial(OptimisticPlayer, ball=self.parameter_norm),
         ).make(fits(self, spec, PriceListSpec), streams)
 
 
@@ -104,7 +108,10 @@ class OptimisticPlayer(LogisticPlayer):
     """Whole Newton steps on plain sums of releases, and a bonus alpha `|x|_{A^-1}`."""
 
     _longest_step = inf
-    _ball = 20.0
+
+    def __init__(self, *given: Any, ball: float, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._ball = ball
 
     def _weight(self, noise: float) -> float:
         return 1.0

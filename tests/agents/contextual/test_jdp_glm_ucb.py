@@ -46,6 +46,21 @@ def test_a_price_is_worth_what_it_may_earn():
     np.testing.assert_allclose(agent.scores(context)[0], SPEC.margins * expit(utility))
 
 
+def test_parameters_stay_in_the_ball():
+    """A small ball is kept to; a large one is not needed here, and left alone."""
+    for norm, longest in ((0.5, 0.5), (20.0, 20.0)):
+        agent = JDPGLMUCB(epsilon=4.0, parameter_norm=norm).make(SPEC, Streams([0]))
+        problem = OJPricing()
+        problem.reset(Streams([1]))
+        for _ in range(500):
+            context = problem.context()
+            action = agent.act(context)
+            agent.update(context, action, problem.step(action).reward)
+        length = np.linalg.norm(agent._inner._theta)
+        assert length <= longest + 1e-12
+        assert (length > 0.6) == (norm > 1)
+
+
 def test_it_earns_more_than_one_price():
     """On orange juice, 4 replicas of 10,000 customers at epsilon 4; the best fixed price loses 728,
     uniform play 1,220, both +- 5 (20 replicas)."""

@@ -1,0 +1,31 @@
+"""`python -m dpbandit.experiments.private_pricing [--quick] [--out DIR] [--replicas R]`."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from dpbandit.base.files import check_writable, write_csv
+from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
+from dpbandit.experiments.private_pricing.figure import figures, slopes, tables
+from dpbandit.experiments.private_pricing.questions import QUICK, Sizes, questions
+from dpbandit.experiments.questions import answers, slopes_table
+
+
+def main(
+    quick: Quick = False, out: Out = Path("out/private_pricing"), replicas: Replicas = None
+) -> None:
+    """Regret of private pricing against T, beside proved rates. Resumes where it stopped."""
+    sizes: Sizes = chosen(QUICK if quick else Sizes(), replicas)
+    check_writable(out / "summary.csv")
+    found = answers("Private pricing", questions(sizes), out, replicas=sizes.replicas)
+    write_csv(out / "summary.csv", found.table())
+    write_csv(out / "slopes.csv", slopes_table(slopes(found)))
+    for table in tables(found):
+        Console().print(table)
+    for path in figures(found, out):
+        print(f"Written to {path}.")
+    print(f"Written to {out / 'summary.csv'} and {out / 'slopes.csv'}.")
+
+
+if __name__ == "__main__":
+    start(main)
