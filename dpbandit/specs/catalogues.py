@@ -3,6 +3,7 @@
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints, norms, rows
+from dpbandit.base.inputs import whole
 from dpbandit.base.random_streams import Streams
 
 
@@ -18,6 +19,8 @@ class Catalogue:
     """
 
     def __init__(self, n_items: int, taste: int, *, seed: int | None = 0) -> None:
+        whole("n_items", n_items, 1)
+        whole("taste", taste, 1)
         self.n_items, self.taste, self.seed = n_items, taste, seed
         self._items: Floats | None = None
         self._refilled = np.zeros((1, n_items), np.int64)

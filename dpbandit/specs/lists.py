@@ -39,6 +39,10 @@ class ListSpec(BanditSpec):
     reward_high: float = field(init=False)
 
     def __post_init__(self) -> None:
+        for name, kind in (("catalogue", Catalogue), ("clicks", ClickModel)):
+            given = getattr(self, name)
+            if not isinstance(given, kind):
+                raise InputError(f"Expected {name} to be a {kind.__name__}, got {shown(given)}.")
         whole("n_items", self.n_items, 2, MOST_ITEMS)
         whole("length", self.length, 1, self.n_items - 1)
         whole("delay", self.delay, 0, 0)

@@ -9,6 +9,8 @@ from dpbandit import InputError
 from dpbandit.envs import ListRecommendation
 from dpbandit.envs.lists.best_lists import best_fixed_list, best_value
 from dpbandit.losses.click_models import Browsing, Cascade, DependentClicks, PositionBased
+from dpbandit.specs.catalogues import Catalogue
+from dpbandit.specs.lists import ListSpec
 
 MODELS = {
     "position": PositionBased((1.0, 0.5, 1 / 3)),
@@ -116,6 +118,10 @@ def test_lists_are_refused_or_repaired():
     np.testing.assert_array_equal(repaired, [[4, 0, 1], [0, 2, 1], [1, 0, 3]])
 
 
+def spec(catalogue, clicks):
+    return ListSpec(catalogue=catalogue, clicks=clicks, horizon=9)
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
@@ -123,9 +129,12 @@ def test_lists_are_refused_or_repaired():
         (lambda: PositionBased((1, "a")), r"chances to be in \(0, 1\], got 'a'"),
         (lambda: DependentClicks((1.0, np.nan)), "stops to be in .*, got nan"),
         (lambda: ListRecommendation(decay=200.0), r"decay=200.0 to be a number in \[0, 100\]"),
+        (lambda: Catalogue(2.5, 2), "n_items=2.5 to be a whole number"),
+        (lambda: spec(np.eye(3), Cascade(2)), r"catalogue to be a Catalogue, got array\("),
+        (lambda: spec(Catalogue(5, 2), "cascade"), "clicks to be a ClickModel, got 'cascade'"),
     ],
 )
-def test_what_is_no_chance_is_refused_in_a_sentence(make, sentence):
+def test_mistakes_are_sentences(make, sentence):
     with pytest.raises(InputError, match=sentence):
         make()
 
