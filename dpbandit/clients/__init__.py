@@ -5,7 +5,10 @@ from dpbandit.clients.foreign import Foreign
 from dpbandit.clients.from_gymnasium import FromGymnasium
 from dpbandit.clients.logged import read_log, record
 from dpbandit.clients.mabwiser import mabwiser_policy
+from dpbandit.clients.open_bandit import read_open_bandit
 from dpbandit.clients.player import Player
+from dpbandit.clients.read_lists import read_lists
+from dpbandit.clients.read_prices import read_prices
 from dpbandit.clients.river import river_history, river_policy
 
 __all__ = [
@@ -14,7 +17,10 @@ __all__ = [
     "FromGymnasium",
     "Player",
     "mabwiser_policy",
+    "read_lists",
     "read_log",
+    "read_open_bandit",
+    "read_prices",
     "record",
     "river_history",
     "river_policy",

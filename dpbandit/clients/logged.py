@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, at_least, vector
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients.answers import two_numbers
-from dpbandit.offline.columns import Bounds, answers, column, features, numbers, table_of
+from dpbandit.clients.log_contexts import contexts_in, stacked
+from dpbandit.offline.columns import Bounds, answers, column, numbers, table_of
 from dpbandit.offline.logs import Logged, one_kind
 from dpbandit.running.environments import ProblemMaker, problem_maker
 from dpbandit.specs.contract import begin
@@ -32,6 +33,8 @@ def read_log(
     reward_range: tuple[float, float] | None = None,
     context_bound: float | None = None,
     lowest: float | None = None,
+    probabilities: Sequence[str] | None = None,
+    adaptive: bool = False,
     most_outside: float = MOST_OUTSIDE,
 ) -> Logged:
     """Named columns of a table as `Logged`; `print` it for how many rows lay outside the bounds.
@@ -57,7 +60,9 @@ def read_log(
         reward_range: (low, high), public bounds on rewards.
         context_bound: a public bound on the Euclidean norm of the columns in `context`, taken as
             they are.
-        lowest: see `Logged`.
+        lowest, adaptive: see `Logged`.
+        probabilities: names of columns, one for each arm in order, the probability with which that
+            arm could have been drawn.
         most_outside: the share of contexts, and of rewards, that may lie outside their bounds.
 
     Bounds, ranges and levels have to be told because they have to be public: known before the log
@@ -93,7 +98,7 @@ def read_log(
     if priced and reward_range is None:
         reward_range = (0.0, max(price - priced["unit_cost"] for price in priced["prices"]))
     low, high = two_numbers("reward_range", reward_range)
-    shown = _contexts(table, context, context_bound, len(played), most_outside)
+    shown = contexts_in(table, context, context_bound, len(played), most_outside)
     spec = (PriceListSpec if priced else ContextualSpec)(
         n_actions=len(offered),
         dim=shown.rows.shape[1],
@@ -116,6 +121,8 @@ def read_log(
         reward=rewards,
         propensity=chance,
         lowest=lowest,
+        probabilities=None if probabilities is None else stacked(table, probabilities),
+        adaptive=adaptive,
     )
     if shown.clipped:  # by its columns' ranges, so that nothing is left to clip
         logged.outside = replace(logged.outside, contexts=shown.clipped)
@@ -146,42 +153,6 @@ def _rewards(
         raise InputError(f"Expected prices= and unit_cost= with sold={sold!r}.")
     margins = np.array(priced["prices"]) - priced["unit_cost"]
     return np.asarray(margins[arm] * answers(table, str(sold)))
-
-
-class _Contexts(NamedTuple):
-    """Contexts, and a public bound on their norm."""
-
-    rows: Floats
-    """(n, dim)"""
-    bound: float
-    clipped: int
-    """rows that lay outside the ranges of their columns"""
-
-
-def _contexts(
-    table: Any,
-    context: Sequence[str] | Bounds,
-    bound: float | None,
-    n: int,
-    most_outside: float,
-) -> _Contexts:
-    if not context:
-        return _Contexts(np.ones((n, 1)), 1.0 if bound is None else bound, 0)
-    if isinstance(context, Mapping):
-        if bound is not None:
-            raise InputError(
-                f"Expected no context_bound={bound} beside ranges, which have a bound."
-            )
-        found = features(table, context, called="context", rows=n, most_outside=most_outside)
-        return _Contexts(found.context, 1.0, found.any_outside)
-    columns = np.stack([numbers(table, name) for name in context], axis=1)
-    if bound is None:
-        raise InputError(
-            f"Expected context={list(context)} to come with public ranges, as in context="
-            f"{{{context[0]!r}: (low, high)}}, or context_bound=None to be a number > 0, a "
-            "public bound on the norm of these columns."
-        )
-    return _Contexts(columns, bound, 0)
 
 
 def record(

@@ -1,1 +1,23 @@
-"""Offline evaluation: logs of a known random policy, and replay on them."""
+"""Offline evaluation: logs of a known random policy, replay on them, and what others would earn."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpbandit.offline.logged_lists import LoggedLists as LoggedLists
+    from dpbandit.offline.logged_prices import LoggedPrices as LoggedPrices
+    from dpbandit.offline.logs import Logged as Logged
+
+_HOMES = {"logged_lists": "LoggedLists", "logged_prices": "LoggedPrices", "logs": "Logged"}
+_FACE = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    """Each name when it is asked for: its own modules import one another, not this face."""
+    if name in _FACE:
+        return getattr(import_module(f"{__name__}.{_FACE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_FACE])

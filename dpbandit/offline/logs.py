@@ -1,16 +1,15 @@
 """What a known random policy did and what came of it: the data of offline evaluation."""
 
 from dataclasses import dataclass, field
-from math import sqrt
 from numbers import Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, clip_norm
-from dpbandit.base.inputs import InputError, inside, positive, reals, shaped
-from dpbandit.specs.outside import Outside, Watch
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import InputError, flag, inside, positive, shaped
+from dpbandit.offline.rows import is_law, numbers_in, refuse_row, within
+from dpbandit.specs.outside import Outside
 from dpbandit.specs.protocols import ContextualSpec
 
 _RARE = 18.0
@@ -28,7 +27,7 @@ class Logged:
     outside the bounds of the spec than its `most_outside` allows (less is said in a warning), where
     the actions were not randomised (a propensity of 1), and where some arm was logged far more or
     less often than the propensities say (a true log is refused with probability at most 4e-8 for
-    each arm, by Bernstein).
+    each arm, by Bernstein). `probabilities` say where an arm could not be drawn at all.
     """
 
     spec: ContextualSpec
@@ -43,17 +42,23 @@ class Logged:
     propensity: Floats | float
     """(n,) or one for all; the probability with which `action` was drawn, given the context"""
     lowest: float | None = None
-    """a lower bound on the probability of every arm, logged or not; if None, the least propensity,
-    read off the log, hence not public unless `propensity` is one number for all"""
+    """a lower bound on the probability of every arm, logged or not; if None, the least of
+    `probabilities` or else the least propensity, read off the log, hence not public unless
+    `propensity` is one number for all"""
     lowest_is_public: bool = field(init=False)
     """whether `lowest` was given, or `propensity` was one number"""
+    adaptive: bool = False
+    """rows are in order of collection, and propensities may depend on earlier rows"""
+    probabilities: Floats | None = None
+    """(n, K), of every arm; known, they show which arms could not be drawn"""
     outside: Outside = field(init=False)
     """how much did lie outside"""
 
     def __post_init__(self) -> None:
-        action, chance = _floats("actions", self.action), _floats("propensities", self.propensity)
-        self.context = _floats("contexts", self.context)
-        self.reward = _floats("rewards", self.reward)
+        action = numbers_in("actions", self.action)
+        chance = numbers_in("propensities", self.propensity)
+        self.context = numbers_in("contexts", self.context)
+        self.reward = numbers_in("rewards", self.reward)
         self.lowest_is_public = self.lowest is not None or not chance.ndim
         if self.lowest is not None:
             positive("lowest", self.lowest)
@@ -64,13 +69,17 @@ class Logged:
         shaped("logged actions", action, (n,))
         shaped("logged rewards", self.reward, (n,))
         shaped("propensities", chance, (n,) if chance.ndim else ())
-        _refuse("whole numbers below n_actions", np.isin(action, np.arange(spec.n_actions)))
-        _refuse("finite contexts", np.isfinite(self.context.reshape(n, -1)).all(axis=1))
-        _refuse("finite rewards", np.isfinite(self.reward))
+        refuse_row("whole numbers below n_actions", np.isin(action, np.arange(spec.n_actions)))
+        refuse_row("finite contexts", np.isfinite(self.context.reshape(n, -1)).all(axis=1))
+        refuse_row("finite rewards", np.isfinite(self.reward))
         chance = np.broadcast_to(chance, n)
-        _refuse("propensities in (0, 1]", (chance > 0) & (chance <= 1))
+        refuse_row("propensities in (0, 1]", (chance > 0) & (chance <= 1))
         self.action, self.propensity = action.astype(np.int64), chance
+        flag("adaptive", self.adaptive)
         least = float(chance.min())
+        if self.probabilities is not None:
+            self.probabilities = self._checked(self.probabilities)
+            least = float(self.probabilities.min())
         self.lowest = least if self.lowest is None else self.lowest
         most = min(1 / spec.n_actions, least)
         if not self.lowest <= most * (1 + 1e-9):
@@ -78,35 +87,46 @@ class Logged:
                 f"Expected lowest={self.lowest:.4g} to be at most {most:.4g}, 1 / n_actions and "
                 "every propensity: were these actions drawn at random?"
             )
-        inside("lowest", self.lowest, 0, 1, ends=False)
-        self._refuse_false_propensities(self.lowest)
-        self._clip()
+        inside("lowest", self.lowest or float(chance.min()), 0, 1, ends=False)
+        self._refuse_false_propensities(self.lowest or float(chance.min()))
+        self.context, self.outside = within(spec, self.context, self.reward)
 
     def __str__(self) -> str:
         return f"{len(self.action)} rounds with {self.spec.n_actions} arms, {self.outside}"
 
-    def _clip(self) -> None:
-        """Count what is outside the bounds, and clip contexts where they are."""
-        watch = Watch(self.spec, len(self.action))
-        beyond = watch.see(self.context[:, None], self.reward[:, None])[:, 0]
-        if beyond.any():
-            bound, order = self.spec.context_bound, self.spec.context_order
-            self.context = self.context.copy()  # the caller's stays as it is
-            self.context[beyond] = clip_norm(self.context[beyond], bound, order)
-        self.outside = watch.outside
+    @property
+    def uniform_share(self) -> float:
+        """`lowest`, the share of rounds that is left where arms are thinned to equally likely ones.
+
+        Raises:
+            InputError: some arm could not be drawn in some row.
+        """
+        if not self.lowest:
+            raise InputError("Expected a log in which every arm could be drawn in every row.")
+        return self.lowest
+
+    def _checked(self, probabilities: Any) -> Floats:
+        law = numbers_in("probabilities", probabilities)
+        shaped("probabilities", law, (len(self.action), self.spec.n_actions))
+        refuse_row("probabilities that sum to 1", is_law(law))
+        logged = np.take_along_axis(law, self.action[:, None], axis=1)[:, 0]
+        fine = np.abs(logged - self.propensity) <= 1e-6 * logged
+        refuse_row("propensities that are the logged arm's entry of `probabilities`", fine)
+        return law
 
     def _refuse_false_propensities(self, lowest: float) -> None:
-        """Sums of 1 / propensity over an arm's rounds have mean n, variance n (1 / lowest - 1) or
-        less and terms up to 1 / lowest; Bernstein's inequality at exp(-18)."""
-        n = len(self.action)
-        found = np.bincount(self.action, 1 / self.propensity, minlength=self.spec.n_actions)
-        slack = sqrt(2 * _RARE * n * (1 / lowest - 1)) + _RARE / (3 * lowest)
-        for arm, total in enumerate(found.tolist()):
-            if abs(total - n) > slack:
-                raise InputError(
-                    f"Expected the propensities to be true: by them arm {arm} was logged as in "
-                    f"{total:.0f} of n={n} rounds, more than {slack:.0f} away."
-                )
+        """Sums of 1 / propensity over an arm's rounds have as mean the number n of rounds in which
+        it could be drawn, variance n (1 / lowest - 1) or less and terms up to 1 / lowest;
+        Bernstein's inequality at exp(-18)."""
+        n, K = len(self.action), self.spec.n_actions
+        found = np.bincount(self.action, 1 / self.propensity, minlength=K)
+        possible = np.full(K, n) if self.probabilities is None else (self.probabilities > 0).sum(0)
+        slack = np.sqrt(2 * _RARE * possible * (1 / lowest - 1)) + _RARE / (3 * lowest)
+        for arm in np.flatnonzero(np.abs(found - possible) > slack)[:1].tolist():
+            raise InputError(
+                f"Expected the propensities to be true: by them arm {arm} was logged as in "
+                f"{found[arm]:.0f} of n={possible[arm]} rounds, more than {slack[arm]:.0f} away."
+            )
 
 
 def one_kind(name: str, names: Any) -> list[Any]:
@@ -136,16 +156,3 @@ def _kind(entry: Any) -> str:
     if isinstance(entry, Real | np.bool_):
         return "number"
     return "text" if isinstance(entry, str) else ""
-
-
-def _floats(name: str, values: Any) -> Floats:
-    try:
-        return reals(values)
-    except ValueError:
-        raise InputError(f"Expected {name} to be an array of numbers.") from None
-
-
-def _refuse(what: str, fine: npt.ArrayLike) -> None:
-    fine = np.asarray(fine)
-    if not fine.all():
-        raise InputError(f"Expected a log of {what}, got another in row {int((~fine).argmax())}.")

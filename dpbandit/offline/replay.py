@@ -151,7 +151,7 @@ def replay(
             )
         horizon = n
     elif horizon is None:
-        horizon = _reached(n, logged.lowest or 0.0)
+        horizon = _reached(n, logged.uniform_share)
     whole("horizon", horizon, 1, n)
     spec = replace(logged.spec, horizon=horizon, delay=0)
     rows = [_one_pass(config, spec, logged, Streams([(seed, i)]), discarded) for i in range(passes)]
@@ -183,7 +183,7 @@ def _one_pass(
     """The rows kept, in the order in which they were."""
     n = len(logged.action)
     order = streams.uniforms("order", n)()[0].argsort(kind="stable") if shuffled else np.arange(n)
-    accepted = streams.uniforms("acceptance", n)()[0] * logged.propensity < logged.lowest
+    accepted = streams.uniforms("acceptance", n)()[0] * logged.propensity < logged.uniform_share
     nothing = np.zeros((1, *spec.context_shape))
     kept: list[int] = []
     with enrolled() as roll:
