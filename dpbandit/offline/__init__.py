@@ -4,11 +4,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpbandit.offline.adaptive_weights import TypeLaw as TypeLaw
+    from dpbandit.offline.evaluation import evaluate as evaluate
+    from dpbandit.offline.list_policies import ListLaw as ListLaw
     from dpbandit.offline.logged_lists import LoggedLists as LoggedLists
     from dpbandit.offline.logged_prices import LoggedPrices as LoggedPrices
     from dpbandit.offline.logs import Logged as Logged
 
-_HOMES = {"logged_lists": "LoggedLists", "logged_prices": "LoggedPrices", "logs": "Logged"}
+_HOMES = {
+    "adaptive_weights": "TypeLaw",
+    "evaluation": "evaluate",
+    "list_policies": "ListLaw",
+    "logged_lists": "LoggedLists",
+    "logged_prices": "LoggedPrices",
+    "logs": "Logged",
+}
 _FACE = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
