@@ -19,7 +19,7 @@ from dpbandit.specs.choice import AssortmentSpec
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.lists import ListSpec
-from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Spec
+from dpbandit.specs.protocols import AgentConfig, ContextualSpec, PriceListSpec, Spec
 
 PRINTED = ":calibration=paper"
 """What follows the name of an agent with printed constants."""
@@ -38,6 +38,7 @@ SMALL: tuple[Spec, ...] = (
     AssortmentSpec(n_products=2, at_most=2, dim=2, horizon=24, margins=(0.5, 1.0)),
     ListSpec(catalogue=Catalogue(5, 2), clicks=Cascade(2), horizon=24),
     ExpertsSpec(n_actions=2, horizon=60),
+    PriceListSpec(n_actions=2, dim=2, horizon=24, prices=(1.0, 2.0), reward_high=2.0),
 )
 """Where all agents are audited, small, fast, and at the bounds of every clip. Sparse vectors need
 more rounds: their tests fire after some 30 losses."""

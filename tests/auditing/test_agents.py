@@ -59,7 +59,7 @@ def test_private_agents_are_not_flagged_by_their_actions():
     configs = {name: config() for name, config in AGENTS.items()}
     reports = audit_all(configs, view="actions", failure=0.05, runs=400, progress=False)
     assert {"dp-ucb", "dp-hdb", "fliphat", "batch-moment", "fade"} <= set(reports)
-    assert {"pftal", "private-bandit", "sparse-vector-experts"} <= set(reports)
+    assert {"pftal", "private-bandit", "sparse-vector-experts", "ldp-etc"} <= set(reports)
     assert not [name for name, report in reports.items() if report.flagged]
 
 
