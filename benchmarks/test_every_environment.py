@@ -12,9 +12,11 @@ from tests.envs.contextual.ratings_files import truth, write
 def test_environment(against_floor, name, tmp_path):
     """Contexts and steps for one action, again and again."""
     arguments = {}
-    if name == "dpbandit/RatingsBandit-v0":  # comes without data
+    if name in ("dpbandit/RatingsBandit-v0", "dpbandit/RatingsLists-v0"):  # come without data
         stars = truth()[1]
         arguments["path"] = write(tmp_path / "u.data", stars, np.ones_like(stars))
+    if name == "dpbandit/RatingsLists-v0":
+        arguments["n_items"] = 20
     spec = problem(name, **arguments).spec
     action = any_action(spec)
 

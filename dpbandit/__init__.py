@@ -60,6 +60,7 @@ ENVIRONMENTS = {
     "dpbandit/OnlineConvex-v0": "dpbandit.envs:OnlineConvex",
     "dpbandit/PricingFromLog-v0": "dpbandit.envs:PricingFromLog",
     "dpbandit/RatingsBandit-v0": "dpbandit.envs:RatingsBandit",
+    "dpbandit/RatingsLists-v0": "dpbandit.envs:RatingsLists",
     "dpbandit/Recommendation-v0": "dpbandit.envs:Recommendation",
     "dpbandit/RecommendationFromLog-v0": "dpbandit.envs:RecommendationFromLog",
     "dpbandit/StockPricing-v0": "dpbandit.envs:StockPricing",

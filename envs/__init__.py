@@ -17,6 +17,7 @@ from dpbandit.envs.convex.online_losses import ConvexBandit, OnlineConvex
 from dpbandit.envs.convex.pricing import ConvexPricing
 from dpbandit.envs.experts.advice import Experts
 from dpbandit.envs.lists.list_recommendation import ListRecommendation
+from dpbandit.envs.lists.ratings_lists import RatingsLists
 from dpbandit.envs.streams.streaming_regression import StreamingRegression
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "OnlineConvex",
     "PricingFromLog",
     "RatingsBandit",
+    "RatingsLists",
     "Recommendation",
     "RecommendationFromLog",
     "StockPricing",

@@ -23,6 +23,7 @@ from tests.harness import variants  # noqa: E402
 
 ARGUMENTS = {
     "dpbandit/RatingsBandit-v0": None,  # it needs a file
+    "dpbandit/RatingsLists-v0": None,
     "dpbandit/OnlineConvex-v0": {"loss": "linear"},
 }
 

@@ -1,9 +1,11 @@
 """What is on offer now: a public board that a problem writes on and everybody reads."""
 
+from hashlib import sha256
+
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints, norms, rows
-from dpbandit.base.inputs import whole
+from dpbandit.base.inputs import InputError, whole
 from dpbandit.base.random_streams import Streams
 
 
@@ -11,7 +13,7 @@ class Catalogue:
     """N items with vectors of length 1 in R^q, the same for all replicas or one for each.
 
     It is public: no user is in it, and whoever is on the board is known to all. Two are equal if
-    they are of one size and one seed, whatever is on them.
+    they are of one size and one seed, whatever is on them; made `of` vectors, if these are equal.
 
     Args:
         n_items, taste: N and q.
@@ -22,11 +24,24 @@ class Catalogue:
         whole("n_items", n_items, 1)
         whole("taste", taste, 1)
         self.n_items, self.taste, self.seed = n_items, taste, seed
+        self._given: Floats | None = None
         self._items: Floats | None = None
         self._refilled = np.zeros((1, n_items), np.int64)
         self.clock = 0
         """refills so far"""
         self._last: tuple[Ints, Floats] | None = None
+
+    @classmethod
+    def of(cls, vectors: Floats) -> "Catalogue":
+        """Of items whose vectors (N, q) are known, none longer than 1, for all replicas."""
+        if vectors.ndim != 2 or not (norms(vectors) <= 1 + 1e-9).all():
+            raise InputError(
+                "Expected vectors of items (N, q), none longer than 1, got an array of shape "
+                f"{vectors.shape} with norms up to {np.max(np.linalg.norm(vectors, axis=-1)):g}."
+            )
+        made = cls(*vectors.shape, seed=0)
+        made._given = vectors[None].copy()
+        return made
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Catalogue) and self._facts() == other._facts()
@@ -35,14 +50,22 @@ class Catalogue:
         return hash(self._facts())
 
     def __repr__(self) -> str:
+        if self._given is not None:
+            return f"Catalogue.of({self._print()}: {self.n_items} x {self.taste})"
         return f"Catalogue({self.n_items}, {self.taste}, seed={self.seed})"
 
-    def _facts(self) -> tuple[int, int, int | None]:
-        return self.n_items, self.taste, self.seed
+    def _facts(self) -> tuple[int, int, int | None, str]:
+        return self.n_items, self.taste, self.seed, self._print()
+
+    def _print(self) -> str:
+        """Of the vectors that were given."""
+        return "" if self._given is None else sha256(self._given.tobytes()).hexdigest()[:12]
 
     @property
     def items(self) -> Floats:
         """The vectors, (R, N, q), or (1, N, q) where all replicas share them."""
+        if self._items is None and self._given is not None:
+            self._items = self._given.copy()
         if self._items is None:
             seed = 0 if self.seed is None else self.seed
             self._items = drawn(Streams([seed]), self.n_items, self.taste)
@@ -66,10 +89,7 @@ class Catalogue:
 
     def products(self, directions: Floats) -> Floats:
         """v_i . w_r of every item and every replica's direction w, (R, q) -> (R, N)."""
-        items = self.items
-        if len(items) == 1:
-            return directions @ items[0].T
-        return np.matvec(items, directions)
+        return np.matvec(self.items, directions)  # replica by replica, shared or not
 
     def start(self, streams: Streams, churn: bool) -> None:
         """Empty the board, and fill it anew for an episode."""

@@ -23,6 +23,8 @@ class Fitted(NamedTuple):
     """(users, 1 + rank), (1, taste) / sqrt(2)"""
     like: Floats
     """(users, K), the probability that a user likes an item"""
+    model: Floats
+    """(K, 1 + rank), an item's stars without any taste, and what each feature of one adds"""
     items: tuple[str, ...]
     """the file's names of the K items"""
     rmse: float
@@ -35,7 +37,8 @@ class Fitted(NamedTuple):
 def _fitted(
     path: str,
     stamp: int,
-    n_actions: int,
+    called: str,
+    n_items: int,
     rank: int,
     told_low: float | None,
     told_high: float | None,
@@ -46,23 +49,55 @@ def _fitted(
     low, high = ratings.low, ratings.high
     taste = tastes(ratings, rank)
     count = np.bincount(ratings.item)
-    if n_actions > len(count):
-        raise InputError(f"Expected n_actions={n_actions} <= {len(count)}, the items in {path}.")
-    top = (-count).argsort(kind="stable")[:n_actions]  # ties: first in the file
+    if n_items > len(count):
+        raise InputError(f"Expected {called}={n_items} <= {len(count)}, the items in {path}.")
+    top = (-count).argsort(kind="stable")[:n_items]  # ties: first in the file
     x = np.column_stack([np.ones(len(taste)), taste])
-    stars = np.column_stack([x @ item_model(ratings, taste, item, ridge) for item in top])
-    stars = stars.clip(low, high)
+    model = np.stack([item_model(ratings, taste, item, ridge) for item in top])
+    stars = np.column_stack([x @ item for item in model]).clip(low, high)
     arm = np.full(len(count), -1)
-    arm[top] = np.arange(n_actions)
+    arm[top] = np.arange(n_items)
     among = arm[ratings.item] >= 0
     error = stars[ratings.user[among], arm[ratings.item[among]]] - ratings.rating[among]
     return Fitted(
         context=x / np.sqrt(2),
         like=(stars - low) / (high - low),
+        model=model,
         items=tuple(ratings.items[item] for item in top),
         rmse=float(np.sqrt(np.square(error).mean())),
         scale=(low, high),
     )
+
+
+def fitted(
+    path: str | Path | None,
+    *,
+    rank: int,
+    ridge: float,
+    low: float | None,
+    high: float | None,
+    **n_items: int,
+) -> Fitted:
+    """The model of a file's most rated items; `n_items` is their number, by its argument's name.
+
+    Raises `InputError` for a file that cannot be read, and for arguments that are none.
+    """
+    whole("rank", rank, 1, MOST_DIM)
+    positive("ridge", ridge)
+    for name, end in (("low", low), ("high", high)):
+        if end is not None:
+            inside(name, end, -inf, inf, ends=False)
+    if path is None:
+        raise InputError(
+            "Expected path=None to be a ratings file of yours in MovieLens format "
+            "(ratings.csv, u.data or ratings.dat): none is shipped."
+        )
+    if not isinstance(path, str | Path):
+        raise InputError(f"Expected path={shown(path)} to be the name of a file.")
+    file = Path(path)
+    stamp = file.stat().st_mtime_ns if file.is_file() else 0
+    ((called, count),) = n_items.items()
+    return _fitted(str(file), stamp, called, count, rank, low, high, ridge)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -118,22 +153,14 @@ class RatingsBandit(ContextualProblem):
 
     def __post_init__(self) -> None:
         whole("n_actions", self.n_actions, 2, MOST_ACTIONS)
-        whole("rank", self.rank, 1, MOST_DIM)
-        positive("ridge", self.ridge)
-        for name, end in (("low", self.low), ("high", self.high)):
-            if end is not None:
-                inside(name, end, -inf, inf, ends=False)
-        if self.path is None:
-            raise InputError(
-                "Expected path=None to be a ratings file of yours in MovieLens format "
-                "(ratings.csv, u.data or ratings.dat): none is shipped."
-            )
-        if not isinstance(self.path, str | Path):
-            raise InputError(f"Expected path={shown(self.path)} to be the name of a file.")
-        path = Path(self.path)
-        stamp = path.stat().st_mtime_ns if path.is_file() else 0
-        model = (self.n_actions, self.rank, self.low, self.high, self.ridge)
-        self._fitted = _fitted(str(path), stamp, *model)
+        self._fitted = fitted(
+            self.path,
+            n_actions=self.n_actions,
+            rank=self.rank,
+            ridge=self.ridge,
+            low=self.low,
+            high=self.high,
+        )
         self.spec = ContextualSpec(
             n_actions=self.n_actions,
             dim=1 + self.rank,

@@ -8,29 +8,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
-from dpbandit.base.arrays import Floats, Ints, norms, rows
+from dpbandit.base.arrays import Floats, Ints, norms
 from dpbandit.base.inputs import MOST_DIM, InputError, at_least, inside, one_of, positive, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.lists.best_lists import best_fixed_list, best_value, user_types
-from dpbandit.losses.click_models import (
-    Browsing,
-    Cascade,
-    ClickModel,
-    DependentClicks,
-    PositionBased,
-)
+from dpbandit.envs.lists.best_lists import best_fixed_list, user_types
+from dpbandit.envs.lists.list_problem import ListProblem, click_model
 from dpbandit.specs.catalogues import Catalogue
 from dpbandit.specs.lists import MOST_ITEMS, ListSpec
 from dpbandit.specs.protocols import Step
 
-_USERS_AHEAD = 1 << 13
-"""Drawn at once for all replicas. Changes speed, never values."""
 _MOST_COINS = 10
 """That tell users apart, for then there are 1,024 kinds of them to look at."""
 
 
 @dataclass(kw_only=True, eq=False)
-class ListRecommendation:
+class ListRecommendation(ListProblem):
     """Show every user an ordered list of m items out of N; she clicks as a click model says.
 
     Description:
@@ -103,12 +95,11 @@ class ListRecommendation:
             )
         inside("base_rate", self.base_rate, 0, 1, ends=False)
         positive("appeal", self.appeal)
-        inside("decay", self.decay, 0, 100, ends=True)
         whole("churn", self.churn, 0)
         at_least("drift", self.drift, 0)
         one_of("catalogue", self.catalogue, ("own", "shared"))
         seed = 0 if self.catalogue == "shared" else None
-        model = self._click_model()
+        model = click_model(self.clicks, self.length, self.n_items, self.decay)
         self.spec = ListSpec(
             catalogue=Catalogue(self.n_items, self.taste, seed=seed),
             clicks=model,
@@ -116,57 +107,32 @@ class ListRecommendation:
             reward_unit=model.reward_unit,
         )
 
-    def _click_model(self) -> ClickModel:
-        one_of("clicks", self.clicks, ("position", "cascade", "dependent", "browsing"))
-        whole("length", self.length, 1, self.n_items - 1)
-        places = np.arange(1, self.length + 1)
-        if self.clicks == "position":
-            return PositionBased(tuple((1.0 * places**-self.decay).tolist()))
-        if self.clicks == "dependent":
-            return DependentClicks(tuple((places**-0.5).tolist()))
-        return Cascade(self.length) if self.clicks == "cascade" else Browsing(self.length)
-
     def reset(self, streams: Streams) -> None:
         """Start an episode, one replica for each stream."""
-        R = len(streams)
         self.spec.catalogue.start(streams, churn=self.churn > 0)
         start = streams.world.normals("theta", 2, self.taste)()  # (R, 2, q)
         self._theta = start[:, 0] / norms(start[:, 0])
         aside = start[:, 1] - np.vecdot(start[:, 1], self._theta)[:, None] * self._theta
         self._aside = aside / np.maximum(norms(aside), 1e-300)
         self._coins = streams.uniforms("users", self.taste - self._common)
-        self._luck = streams.uniforms("clicks", 2, self.length)
         if self.churn:
             self._places = streams.world.uniforms("churned places")
             self._new = streams.world.normals("churned items", self.taste)
-        self._ahead = max(1, _USERS_AHEAD // R)
-        self._round, self._due, self._users = 0, False, np.empty((0, R, self.taste))
+        self._due = False
+        self._start(streams)
 
     def context(self) -> Floats:
         """The current users' tastes u, (R, taste)."""
         if self._due:  # after everybody has learned from the round before
             self._due = False
             self._refill()
-        i = self._round % self._ahead
-        if i == 0:
-            coins = self._coins.take(self._ahead)
-            shared = np.ones((*coins.shape[:2], self._common))
-            self._users = np.concatenate([shared, np.where(coins < 0.5, -1.0, 1.0)], axis=-1)
-        u: Floats = self._users[i]
-        return u
+        return super().context()
 
     def step(self, action: npt.NDArray[np.int64]) -> Step:
         """Show the current users a list (R, m) and move on to the next."""
-        R, model = self._users.shape[1], self.spec.clicks
-        lists = self.spec.validate(action, R)
-        attraction = self._attraction(self._users[self._round % self._ahead], self._tastes())
-        shown = attraction[rows(R)[:, None], lists]
-        expected = model.expected(shown)
-        oracle = np.maximum(best_value(model, attraction), expected)  # but for rounding it is
-        clicks, reward = model.clicked(shown, self._luck())
-        self._round += 1
+        step = super().step(action)
         self._due = self.churn > 0 and self._round % self.churn == 0
-        return Step(reward, expected, oracle, oracle - expected, clicks)
+        return step
 
     def best_fixed(self) -> Ints:
         """The list (R, m) for everybody, over all kinds of users, each as likely as any other.
@@ -182,18 +148,20 @@ class ListRecommendation:
             found.append(best_fixed_list(self.spec.clicks, self._chance(logits)))
         return np.array(found)
 
-    def hindsight(self) -> float:
-        """0: every user has a best list of her own."""
-        return 0.0
+    def _users(self, count: int) -> Floats:
+        coins = self._coins.take(count)
+        shared = np.ones((*coins.shape[:2], self._common))
+        return np.concatenate([shared, np.where(coins < 0.5, -1.0, 1.0)], axis=-1)
 
     def _tastes(self) -> Floats:
         """theta now, (R, q)."""
         turn = self.drift * pi / 2 * self._round / self.horizon
         return cos(turn) * self._theta + sin(turn) * self._aside if self.drift else self._theta
 
-    def _attraction(self, u: Floats, theta: Floats) -> Floats:
-        """Of every item, (R, N): one product, no features of items for users."""
-        return self._chance(self.spec.catalogue.products(sqrt(self.taste) * u * theta))
+    def _attraction(self, u: Floats) -> Floats:
+        """One product, no features of items for users."""
+        logits = self.spec.catalogue.products(sqrt(self.taste) * u * self._tastes())
+        return self._chance(logits)
 
     def _chance(self, logits: Floats) -> Floats:
         return np.asarray(expit(logit(self.base_rate) + self.appeal * logits))

@@ -55,5 +55,6 @@ ARGUMENTS = {
     "dpbandit/PricingFromLog-v0": {"frame": shop(n=1000), **SHOP},
     "dpbandit/RecommendationFromLog-v0": {"frame": clicks(n=1000), **CLICKS},
     "dpbandit/RatingsBandit-v0": {"path": str(example())},
+    "dpbandit/RatingsLists-v0": {"path": str(example()), "n_items": 20, "length": 3},
 }
 """What environments need that have no default: for tests that try every one."""

@@ -1,0 +1,88 @@
+"""What problems of lists share: users drawn ahead, who look at a list and click."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.base.inputs import inside, one_of, whole
+from dpbandit.base.random_streams import Streams
+from dpbandit.envs.lists.best_lists import best_value
+from dpbandit.losses.click_models import (
+    Browsing,
+    Cascade,
+    ClickModel,
+    DependentClicks,
+    PositionBased,
+)
+from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.protocols import Step
+
+_USERS_AHEAD = 1 << 13
+"""Drawn at once for all replicas. Changes speed, never values."""
+
+
+class ListProblem(ABC):
+    """A problem of lists; a subclass says who the users are and what attracts them."""
+
+    spec: ListSpec
+
+    @abstractmethod
+    def _users(self, count: int) -> Floats:
+        """What the next users say of themselves, (count, R, q)."""
+
+    @abstractmethod
+    def _attraction(self, u: Floats) -> Floats:
+        """Of every item for users (R, q), (R, N)."""
+
+    @abstractmethod
+    def best_fixed(self) -> Ints:
+        """The list (R, m) for everybody."""
+
+    def _start(self, streams: Streams) -> None:
+        R = len(streams)
+        self._luck = streams.uniforms("clicks", 2, self.spec.length)
+        self._many = max(1, _USERS_AHEAD // R)
+        self._round = 0
+        self._ahead: Floats = np.empty((0, R, self.spec.dim))
+
+    def context(self) -> Floats:
+        """The current users' tastes u, (R, q)."""
+        i = self._round % self._many
+        if i == 0:
+            self._ahead = self._users(self._many)
+        u: Floats = self._ahead[i]
+        return u
+
+    def step(self, action: npt.NDArray[np.int64]) -> Step:
+        """Show the current users a list (R, m) and move on to the next."""
+        R, model = self._ahead.shape[1], self.spec.clicks
+        lists = self.spec.validate(action, R)
+        attraction = self._attraction(self._ahead[self._round % self._many])
+        shown = attraction[rows(R)[:, None], lists]
+        expected = model.expected(shown)
+        oracle = np.maximum(best_value(model, attraction), expected)  # but for rounding it is
+        clicks, reward = model.clicked(shown, self._luck())
+        self._round += 1
+        return Step(reward, expected, oracle, oracle - expected, clicks)
+
+    def hindsight(self) -> float:
+        """0: every user has a best list of her own."""
+        return 0.0
+
+
+def click_model(clicks: str, length: int, n_items: int, decay: float) -> ClickModel:
+    """The model of that name for lists of so many out of `n_items`.
+
+    "position" has weights k^-decay, k from 1; "dependent" has v_k = k^-(1/2).
+    """
+    one_of("clicks", clicks, ("position", "cascade", "dependent", "browsing"))
+    inside("decay", decay, 0, 100, ends=True)
+    whole("length", length, 1, n_items - 1)
+    places = np.arange(1, length + 1)
+    if clicks == "position":
+        return PositionBased(tuple((1.0 * places**-decay).tolist()))
+    if clicks == "dependent":
+        return DependentClicks(tuple((places**-0.5).tolist()))
+    return Cascade(length) if clicks == "cascade" else Browsing(length)

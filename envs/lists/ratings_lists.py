@@ -1,0 +1,133 @@
+"""Lists of real items: tastes and items fitted once to a ratings file of your own."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from dpbandit.base.arrays import Floats, Ints, norms
+from dpbandit.base.inputs import inside, whole
+from dpbandit.base.random_streams import Streams
+from dpbandit.envs.contextual.ratings import fitted
+from dpbandit.envs.lists.best_lists import best_fixed_list
+from dpbandit.envs.lists.list_problem import ListProblem, click_model
+from dpbandit.specs.catalogues import Catalogue
+from dpbandit.specs.lists import MOST_ITEMS, ListSpec
+
+
+@dataclass(kw_only=True, eq=False)
+class RatingsLists(ListProblem):
+    """Show every user an ordered list of the most rated items of a ratings file.
+
+    Description:
+        The file becomes a simulator as it does for `RatingsBandit`: item i has stars b_i + w_i .
+        taste for a user, clipped to the scale of ratings. The catalogue is public: vectors v_i =
+        (b_i - the mean of b, w_i), divided by the longest. A user, drawn with replacement, says u =
+        (1, taste). Who looks at item i clicks with probability click_rate (stars - low) / (high -
+        low), which is linear in phi = (1, u * v_i) / sqrt(2), but for the clipping. What is to be
+        learned is how clicks follow from vectors. Rewards come from that model always; the whole
+        fit counts as public, and what a certificate protects are the simulated users. Ratings
+        show no positions: how users look at a list is an assumption. No file is shipped.
+
+    Action space:
+        `MultiDiscrete([n_items] * length)`: an ordered list, as in `ListRecommendation`.
+        `env.unwrapped.items` has the file's names of the items.
+
+    Observation space:
+        `Box`, shape (1 + rank,): u. The catalogue is `env.unwrapped.spec.catalogue.items`.
+
+    Rewards:
+        As in `ListRecommendation`, with the clicks in `info["clicks"]`.
+
+    Starting state:
+        The first user.
+
+    Episode end:
+        Truncation after `horizon` users; never terminates.
+
+    Arguments:
+        * `path`: the file, required. `low`, `high`: the public scale of ratings. `rank`, `ridge`:
+          features of a taste, penalty of an item's. All as for `RatingsBandit`.
+        * `n_items`, `length`, `horizon`: N, m, rounds.
+        * `clicks`: `"position"`, `"cascade"`, `"dependent"` or `"browsing"`, with `decay` as for
+          `ListRecommendation`.
+        * `click_rate`: of an item with the highest rating there may be.
+
+    Version history:
+        * v0: first release.
+    """
+
+    path: str | Path | None = None
+    n_items: int = 100
+    length: int = 5
+    rank: int = 5
+    ridge: float = 5.0
+    low: float | None = None
+    high: float | None = None
+    clicks: Literal["position", "cascade", "dependent", "browsing"] = "cascade"
+    click_rate: float = 0.2
+    decay: float = 1.0
+    horizon: int = 20_000
+
+    def __post_init__(self) -> None:
+        whole("n_items", self.n_items, 2, MOST_ITEMS)
+        inside("click_rate", self.click_rate, 0, 1, ends=True)
+        model = click_model(self.clicks, self.length, self.n_items, self.decay)
+        self._fitted = fitted(
+            self.path,
+            n_items=self.n_items,
+            rank=self.rank,
+            ridge=self.ridge,
+            low=self.low,
+            high=self.high,
+        )
+        stars = self._fitted.model
+        self._mean = float(stars[:, 0].mean())
+        centred = np.column_stack([stars[:, 0] - self._mean, stars[:, 1:]])
+        self._longest = float(norms(centred).max())
+        self.spec = ListSpec(
+            catalogue=Catalogue.of(centred / self._longest),
+            clicks=model,
+            horizon=self.horizon,
+            reward_unit=model.reward_unit,
+        )
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The file's name of each item."""
+        return self._fitted.items
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """The lowest and the highest rating there may be, by the format or as told."""
+        return self._fitted.scale
+
+    @property
+    def rmse(self) -> float:
+        """Root mean square error of the model on these items' ratings, in stars, in sample."""
+        return self._fitted.rmse
+
+    def reset(self, streams: Streams) -> None:
+        """Start an episode, one replica for each stream."""
+        self.spec.catalogue.start(streams, churn=False)
+        self._rows = streams.uniforms("users")
+        self._start(streams)
+
+    def best_fixed(self) -> Ints:
+        """The list (R, m) for everybody, over all users of the file, each as likely as any other.
+
+        Exact for `"position"`; for `"cascade"` at least 1 - 1/e of the best; for the others a
+        heuristic.
+        """
+        best = best_fixed_list(self.spec.clicks, self.click_rate * self._fitted.like)
+        return np.tile(best, (self._ahead.shape[1], 1))
+
+    def _users(self, count: int) -> Floats:
+        row = (self._rows.take(count) * len(self._fitted.context)).astype(np.int64)
+        return self._fitted.context[row] * np.sqrt(2)
+
+    def _attraction(self, u: Floats) -> Floats:
+        low, high = self.scale
+        stars = self._mean + self._longest * self.spec.catalogue.products(u)
+        return np.asarray(self.click_rate * (stars.clip(low, high) - low) / (high - low))
