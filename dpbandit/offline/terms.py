@@ -37,7 +37,7 @@ class Terms:
         """(n,) of mean 0, the estimate's error to first order in 1 / sqrt(n)."""
         if not self.normalised:
             return self.values - self.estimate
-        ratio = self.excess.sum() / self.weight.sum()
+        ratio = self.excess.sum() / (self.weight.sum() or np.nan)
         drift = (self.excess - self.weight * ratio) / self._normaliser
         return np.asarray(self.base - self.base.mean() + drift)
 

@@ -1,0 +1,265 @@
+"""`evaluate`: who is unbiased and who is not, what is refused in one sentence, what is said."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from dpbandit import InputError
+from dpbandit.agents import BestFixed, LinUCB
+from dpbandit.base.random_streams import Streams
+from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, evaluate
+from dpbandit.offline.reward_models import arm_model, blocks_of, folds_of
+from dpbandit.specs.protocols import ContextualSpec, PriceSpec
+
+LIMIT = 4.0
+"""Standard errors; each estimator is off by more with probability 6e-5."""
+ATTRACTION = np.array([0.55, 0.1, 0.3, 0.2, 0.45])
+LOGGING = np.exp([0.5, 0.2, -0.3, 0.0, -0.5])
+TARGET = ATTRACTION**1.5
+
+
+def arms(n=2000, *, adaptive=False, lowest_arm=0.2, seed=1000, **changed):
+    """Three arms, two types of users, means that depend on both; a policy that knows the type."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 2, n)
+    pb = np.tile([0.8 - lowest_arm, 0.2, lowest_arm], (n, 1))
+    mean = np.array([[0.2, 0.5, 0.7], [0.6, 0.3, 0.4]])[kind]
+    action = (pb.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    rows = np.arange(n)
+    rows = {
+        "spec": ContextualSpec(n_actions=3, dim=2, horizon=n, reward_low=0.0),
+        "context": np.eye(2)[kind],
+        "action": action,
+        "reward": (rng.random(n) < mean[rows, action]) * 1.0,
+        "propensity": pb[rows, action],
+        "probabilities": pb,
+        "adaptive": adaptive,
+    }
+    policy = np.where(kind[:, None] == 0, [0.1, 0.1, 0.8], [0.7, 0.2, 0.1])
+    return Logged(**rows | changed), policy, 0.5 * (0.1 * 0.7 + 0.8 * 0.7 + 0.42 + 0.06 + 0.04)
+
+
+def off(found, name, truth):
+    """In standard errors."""
+    row = found.set_index("estimator").loc[name]
+    return abs(row["estimate"] - truth) / row["se"]
+
+
+def test_arms_are_unbiased_and_a_wrong_model_alone_is_not():
+    """Every estimator but dm, which has only its q; mips with arms 1 and 2 as one is wrong here,
+    and right with a feature of their own. Each is a mean of terms, so one long log is many."""
+    log, policy, truth = arms(100_000)
+    more = {"clip": 5.0, "shrinkage": 1e4, "features": log.action, "feature_law": np.eye(3)}
+    names = ["ips", "snips", "dr", "sndr", "switch-dr", "mips", "dm"]
+    found = evaluate(policy, log, names, q=np.full((100_000, 3), 0.9), q_is_honest=True, **more)
+    assert all(off(found, name, truth) < LIMIT for name in names[:-1])
+    assert found["estimate"].iloc[-1] == pytest.approx(0.9)
+    more |= {"features": log.action.clip(0, 1), "feature_law": np.eye(2)[[0, 1, 1]]}
+    assert off(evaluate(policy, log, "mips", **more), "mips", truth) > LIMIT
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_the_default_model_is_as_good_as_knowing_and_sees_no_row_it_is_used_on(adaptive):
+    """dr's standard error is that of the true means. A reward that changes moves other predictions,
+    never that of its own row, nor of earlier ones where the log is adaptive."""
+    log, policy, truth = arms(4000, adaptive=adaptive)
+    found = evaluate(policy, log, intervals="t")
+    assert off(found, "dr", truth) < LIMIT
+    means = np.where(log.context[:, :1] > 0, [0.2, 0.5, 0.7], [0.6, 0.3, 0.4])
+    known = evaluate(policy, log, "dr", q=means, q_is_honest=True, intervals="t")
+    se = found.set_index("estimator")["se"]
+    assert se["dr"] == pytest.approx(known["se"].item(), rel=0.03)
+    moved = log.reward.copy()
+    moved[2000] = 1 - moved[2000]
+    parts = blocks_of(4000) if adaptive else folds_of(4000, 5, seed=0)
+    a, b = (arm_model(log.context, log.action, r, 3, parts) for r in (log.reward, moved))
+    changed = np.flatnonzero((a != b).any(axis=1))
+    assert len(changed) > 100
+    assert (changed > 2000).all() if adaptive else 2000 not in changed
+
+
+def plackett_luce(weights, items):
+    """The probability of items 1..k, (n, m), and the marginals (N, m) of items at positions."""
+
+    def prefix(lists):
+        w = weights[lists]
+        gone = np.cumsum(w, axis=1) - w
+        return np.cumprod(w / (weights.sum() - gone), axis=1)
+
+    every = np.array(list(permutations(range(len(weights)), items.shape[1])))
+    chance = prefix(every)[:, -1]
+    marginal = np.zeros((len(weights), items.shape[1]))
+    for k, column in enumerate(every.T):
+        np.add.at(marginal[:, k], column, chance)
+    return prefix(items), marginal[items, np.arange(items.shape[1])], every, chance
+
+
+def lists(n, *, cascade, seed=1000):
+    rng = np.random.default_rng(seed)
+    items = (np.log(LOGGING) + rng.gumbel(size=(n, 5))).argsort(axis=1)[:, ::-1][:, :3]
+    a = ATTRACTION[items]
+    clicks = rng.random((n, 3)) < a / (1 if cascade else np.arange(1, 4))
+    if cascade:
+        clicks &= clicks.cumsum(axis=1) == 1
+    prefix, marginal, _, _ = plackett_luce(LOGGING, items)
+    log = LoggedLists(n_items=5, items=items, clicks=clicks, prefix=prefix, marginal=marginal)
+    wanted, alone, every, chance = plackett_luce(TARGET, items)
+    b = ATTRACTION[every]
+    value = 1 - (1 - b).prod(axis=1) if cascade else (b / np.arange(1, 4)).sum(axis=1)
+    left = 1 - np.cumsum(np.eye(5)[items], axis=1) + np.eye(5)[items]  # not above
+    conditional = TARGET * left / (TARGET * left).sum(axis=2, keepdims=True)
+    return log, ListLaw(wanted, alone, conditional), float(chance @ value)
+
+
+def test_lists_are_unbiased_but_for_independent_ips_on_a_cascade():
+    """60,000 lists; that one is right where positions do not look at each other, and its bias on
+    the cascade is caught (power). Wrong q for cascade-dr."""
+    q = np.broadcast_to(0.3 / np.arange(1, 4)[:, None], (60_000, 3, 5))
+    names = ["ips", "interaction-ips", "cascade-dr", "independent-ips"]
+    for cascade in (False, True):
+        log, law, truth = lists(60_000, cascade=cascade)
+        found = evaluate(law, log, names, q=q, q_is_honest=True)
+        assert all(off(found, name, truth) < LIMIT for name in names[:3])
+        assert (off(found, "independent-ips", truth) > 2 * LIMIT) == cascade
+    assert "nothing but its own item" in found["note"].iloc[-1]
+    assert found["interval"].tolist() == ["t"] * 4
+
+
+class Says:
+    """A frozen policy, by a method."""
+
+    def __init__(self, **answers):
+        for name, answer in answers.items():
+            setattr(self, name, lambda context, answer=answer: answer)
+
+
+def test_policies_are_objects_or_arrays():
+    log, policy, _ = arms(200)
+    found = [
+        evaluate(given, log, "ips")
+        for given in (policy, policy.tolist(), Says(probabilities=policy))
+    ]
+    assert found[0].equals(found[1])
+    assert found[0].equals(found[2])
+
+
+@pytest.mark.parametrize(
+    ("policy", "options", "sentence"),
+    [
+        (LinUCB(), {}, "frozen policy, got the learner LinUCB.*replay"),
+        (BestFixed(), {}, "hindsight needs all rewards"),
+        ("fade", {}, "policy='fade' to have probabilities"),
+        (lambda x: x, {}, r"to have probabilities\(contexts\)"),
+        (np.zeros(60), {}, r"shape \(60, 3\), got \(60,\)"),
+        (np.full((60, 3), 0.5), {}, "sum to 1, got another in row 0"),
+        (np.tile([1.5, -0.5, 0], (60, 1)), {}, "sum to 1, got another in row 0"),
+        (np.full((60, 3), np.nan), {}, "sum to 1, got another in row 0"),
+        (None, {"estimators": "mips"}, "features=, feature_law= and a log with `probabilities`"),
+        (None, {"estimators": "mips", "features": np.zeros(60)}, "together"),
+        (None, {"estimators": ["clipped-ips"]}, "clip=None to be a number"),
+        (None, {"estimators": ["dros"]}, "shrinkage=None"),
+        (None, {"estimators": ["dr", "tmle"]}, "estimators='tmle'"),
+        (None, {"estimators": []}, "to name one of"),
+        (None, {"q": np.zeros((60, 3))}, "q_is_honest=True beside q="),
+        (None, {"q": np.zeros((60, 2)), "q_is_honest": True}, r"q of shape \(60, 3\)"),
+        (None, {"intervals": "betting-cv"}, "w_max=, a public bound"),
+        (None, {"intervals": "betting-cv", "w_max": 1.5}, "w_max=1.5 to be at least every weight"),
+        (None, {"intervals": "weighted"}, "law=, the logging policy"),
+        (None, {"intervals": "weighted", "law": lambda i, x: x}, r"estimators=\['dr'\]"),
+        (None, {"intervals": "z"}, "intervals='z'"),
+        (None, {"level": 95}, "level=95"),
+        (None, {"support": "ignore"}, "support='ignore'"),
+        (None, {"folds": 1}, "folds=1"),
+    ],
+)
+def test_mistakes(policy, options, sentence):
+    log, fine, _ = arms(60)
+    with pytest.raises(InputError, match=sentence):
+        evaluate(fine if policy is None else policy, log, **options)
+
+
+def test_running_agents_and_rewards_beyond_their_bounds_are_refused():
+    log, policy, _ = arms(60)
+    agent = LinUCB().make(log.spec, Streams([0]))
+    with pytest.raises(InputError, match=r"the running agent .* trained on other rows"):
+        evaluate(agent, log)
+    loud = log.reward.copy()
+    loud[7] = 1.5
+    spec = ContextualSpec(n_actions=3, dim=2, horizon=60, reward_low=0.0, most_outside=0.1)
+    with pytest.warns(UserWarning, match="outside"):
+        log = arms(60, reward=loud, spec=spec)[0]
+    with pytest.raises(InputError, match="rewards from 0 to 1, the spec's, got another in row 7"):
+        evaluate(policy, log)
+    with pytest.raises(InputError, match="to be Logged, LoggedPrices or LoggedLists"):
+        evaluate(policy, {"action": [1]})
+
+
+def test_arms_that_were_impossible_are_named_or_dropped_and_then_only_bets_hold():
+    """A policy that plays arm 2 with .8 for half the users: refused; dropped, .45 is left out."""
+    log, policy, truth = arms(3000, lowest_arm=0.0)
+    with pytest.raises(
+        InputError, match=r"rows, the first of them row 0, .* 4[3-7].* % of the policy"
+    ):
+        evaluate(policy, log)
+    found = evaluate(policy, log, ["ips"], support="drop", intervals="t")
+    assert (found["interval"].item(), found["refused"].item()[:2]) == ("betting", "t:")
+    assert found["low"].item() < found["estimate"].item() < truth < found["high"].item()
+
+
+def test_false_propensities_leave_bets_alone():
+    """Arm 1 is logged at a third of what is said, an arm too rare for `Logged` to see."""
+    log, policy, _ = arms(600, probabilities=None)
+    log.propensity = np.where(log.action == 2, 0.1, log.propensity)
+    found = evaluate(policy, log, "ips")
+    assert found["interval"].item() == "betting"
+    assert "propensities or support wrong: mean weight" in found["note"].item()
+
+
+def test_few_rows_leave_bets_alone_and_none_leave_everything_open():
+    """9 rows of a policy, and a policy whose only arm was never logged."""
+    log, policy, _ = arms(9)
+    found = evaluate(policy, log, ["ips", "dr"], intervals="bootstrap")
+    assert found["interval"].tolist() == ["betting"] * 2
+    assert found["refused"].str.startswith("bootstrap: effective sample size").all()
+    assert found["note"].tolist() == ["", "interval of ips: the estimate may lie outside"]
+    never = np.eye(3)[(log.action + 1) % 3]
+    found = evaluate(never, log, ["ips", "snips", "sndr"])
+    assert found[["low", "high"]].values.tolist() == [[0.0, 1.0]] * 3
+    assert found["estimate"].tolist() == pytest.approx([0, np.nan, np.nan], nan_ok=True)
+
+
+def test_a_control_variate_is_taken_where_weights_are_small_and_public():
+    log, policy, truth = arms(2000, adaptive=True)
+    plain, varied, large = (evaluate(policy, log, "ips", w_max=w) for w in (None, 5.0, 80.0))
+    assert [f["interval"].item() for f in (plain, varied, large)] == [
+        "betting",
+        "betting-cv",
+        "betting",
+    ]
+    widths = [(f["high"] - f["low"]).item() for f in (plain, varied)]
+    assert widths[1] < widths[0]
+    assert plain["low"].item() < truth < plain["high"].item()
+
+
+def test_prices_bet_on_nothing_and_say_what_half_the_bandwidth_says():
+    """A steep demand: half the bandwidth is further off than a standard error, which is said."""
+    rng = np.random.default_rng(1000)
+    price, n = rng.uniform(0.5, 1.5, 4000), 4000
+    spec = PriceSpec(dim=1, low=0.5, high=1.5, horizon=n, reward_low=0.0)
+    rows = {"context": np.ones((n, 1)), "price": price, "density": np.ones(n)}
+    log = LoggedPrices(spec=spec, reward=(price < 1) * 1.0, **rows)
+    found = evaluate(np.full(n, 0.9), log, bandwidth=0.2)
+    assert found["interval"].tolist() == ["t"] * 3
+    assert found["note"].str.contains("the kernel's bias is in no interval").all()
+    few = evaluate(np.full(n, 0.9), log, "ips", bandwidth=0.001, kernel="epanechnikov")
+    assert (few["interval"].item(), "no mean of 1" in few["refused"].item()) == ("none", True)
+    for options, sentence in (
+        ({}, "bandwidth=None"),
+        ({"bandwidth": 0.0}, "bandwidth=0.0 to be"),
+        ({"bandwidth": 0.1, "kernel": "box"}, "kernel='box'"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            evaluate(np.full(n, 0.9), log, **options)
+    with pytest.raises(InputError, match=r"prices from 0\.5 to 1\.5, got another in row 0"):
+        evaluate(np.full(n, 2.0), log, bandwidth=0.1)
