@@ -64,14 +64,14 @@ class FadingMoments:
 class FadingRegression:
     """Sums of x x' and r x, played by ridge regression. Fields are those of `FADE`.
 
-    `player` is who plays clicks.
+    `player` is who plays clicks, a `LogisticPlayer` if None.
     """
 
     releases: FadingReleases
     response: Response
     shift: float | None
     bonus: float | None
-    player: Callable[..., LogisticPlayer] = LogisticPlayer
+    player: Callable[..., LogisticPlayer] | None = None
 
     def make(self, spec: ContextualSpec, streams: Streams) -> RegressionPlayer:
         """A `RegressionPlayer`, or a `LogisticPlayer` for clicks, else `InputError`."""
@@ -96,7 +96,8 @@ class FadingRegression:
         bonus = (0.0 if spec.shared else _BONUS) if self.bonus is None else self.bonus
         first = self.releases.first(spec, 4 * sqrt(spec.dim) * blocks)
         sums = self.releases.sums(statistic, spec, streams, first)
-        player: Callable[..., RegressionPlayer] = self.player if logistic else RegressionPlayer
+        clicks = self.player or LogisticPlayer
+        player: Callable[..., RegressionPlayer] = clicks if logistic else RegressionPlayer
         return player(
             spec,
             sums,
@@ -117,7 +118,7 @@ class FadingDemand:
     shift: float | None
     bonus: float | None
     features: Features = "additive"
-    player: Callable[..., LogisticPlayer] = LogisticPlayer
+    player: Callable[..., LogisticPlayer] | None = None
 
     def make(self, spec: PriceListSpec, streams: Streams) -> DemandPricing:
         """A `DemandPricing`, its first batch at random prices."""
