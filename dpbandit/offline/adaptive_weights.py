@@ -32,7 +32,7 @@ class TypeLaw(NamedTuple):
 
 
 Law: TypeAlias = TypeLaw | Callable[[int, Floats], Floats]
-"""Types, or a function of i and contexts (s, d) that gives (s, K): the law of row i at them."""
+"""Types, or a function of i and contexts (s, d) that gives (s, K), the law of row i at them."""
 
 
 class Weighted(NamedTuple):

@@ -15,7 +15,7 @@ _ENOUGH, _MANY, _MATCHES = 30, 100, 10
 _ROWS_FOR_A_WEIGHT = 30
 """A control variate is narrower up to w_max = n / 30 and useless beyond."""
 _OF_IPS = "interval of ips: the estimate may lie outside"
-_EMPTY = "empty: users were not of one law, or the log's probabilities are wrong"
+_EMPTY = "empty, which is rare where users are of one law and the log's probabilities true"
 _NO_BOUND = "a kernel's weights have no mean of 1 to bet on"
 
 
