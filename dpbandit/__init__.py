@@ -45,6 +45,7 @@ __all__ = [
 ENVIRONMENTS = {
     "dpbandit/ApplePricing-v0": "dpbandit.envs:ApplePricing",
     "dpbandit/AssortmentBandit-v0": "dpbandit.envs:AssortmentBandit",
+    "dpbandit/AssortmentFromLog-v0": "dpbandit.envs:AssortmentFromLog",
     "dpbandit/CameraAssortment-v0": "dpbandit.envs:CameraAssortment",
     "dpbandit/CameraOffer-v0": "dpbandit.envs:CameraOffer",
     "dpbandit/CameraPricing-v0": "dpbandit.envs:CameraPricing",

@@ -1,5 +1,6 @@
 """Environments: one problem per file, and the two Gymnasium adapters they share."""
 
+from dpbandit.envs.choice.assortment_from_log import AssortmentFromLog
 from dpbandit.envs.choice.assortments import AssortmentBandit
 from dpbandit.envs.choice.camera_assortment import CameraAssortment
 from dpbandit.envs.contextual.apple import ApplePricing
@@ -23,6 +24,7 @@ from dpbandit.envs.streams.streaming_regression import StreamingRegression
 __all__ = [
     "ApplePricing",
     "AssortmentBandit",
+    "AssortmentFromLog",
     "CameraAssortment",
     "CameraOffer",
     "CameraPricing",

@@ -10,7 +10,7 @@ import typer
 from dpbandit.base.files import check_writable, write_atomically
 from dpbandit.base.inputs import InputError, one_of
 from dpbandit.commands.options import given, say, warnings_said
-from dpbandit.envs import PricingFromLog, RecommendationFromLog
+from dpbandit.envs import AssortmentFromLog, PricingFromLog, RecommendationFromLog
 from dpbandit.offline.columns import file_digest
 from dpbandit.results.results import FORMATS
 from dpbandit.running.environment_files import ENDING, write_environment
@@ -25,15 +25,6 @@ deltas = [1e-5]
 
 [[environments]]
 id = {id}
-
-[[agents]]
-id = "fade"
-
-[[agents]]
-id = "dp-ucb"
-
-[[agents]]
-id = "linucb"
 """
 
 
@@ -55,6 +46,18 @@ def fit(
     click: Annotated[
         str, typer.Option(help="With --items: column of 1 for a click, else 0.")
     ] = "click",
+    product: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=COLUMN of its price, empty where it was not shown: fit choices among these."
+        ),
+    ] = None,
+    bought: Annotated[
+        str, typer.Option(help="With --product: column of what was taken, or none.")
+    ] = "bought",
+    at_most: Annotated[
+        int | None, typer.Option(help="With --product: so many can be offered at a time.")
+    ] = None,
     price_range: Annotated[
         str | None, typer.Option(help="LOW:HIGH, public; every price lies inside.")
     ] = None,
@@ -80,7 +83,8 @@ def fit(
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the calibration here.")] = None,
 ) -> None:
-    """Fit sales to a log of prices, or clicks to one of items, and write an environment.
+    """Fit sales to a log of prices, clicks to one of items, or choices to one of products, and
+    write an environment.
 
     The file stands wherever the id of an environment does.
 
@@ -105,7 +109,20 @@ def fit(
     }
     kind: Any = PricingFromLog if items is None else RecommendationFromLog
     arguments: dict[str, Any]
-    if items is not None:
+    if product:
+        if given(context, ("price", "sold", "items", "item", "click", "interactions", "monotone")):
+            raise InputError("Expected --product without options of sales or clicks.")
+        kind = AssortmentFromLog
+        arguments = {
+            "products": dict(map(_product, product)),
+            "bought": bought,
+            "price_range": None if price_range is None else _range("--price-range", price_range),
+            "unit_cost": unit_cost,
+            "prices": None if prices is None else _words(prices),
+            "at_most": at_most,
+            **{name: value for name, value in shared.items() if name != "interactions"},
+        }
+    elif items is not None:
         if given(context, _OF_PRICES):
             raise InputError(f"Expected --items without {', '.join(map(_option, _OF_PRICES))}.")
         arguments = {"item": item, "click": click, "items": _words(items), **shared}
@@ -122,15 +139,26 @@ def fit(
     with warnings_said():
         problem = kind(**arguments)
     say(repr(problem))
+    if plot is not None and product:
+        raise InputError("Expected --plot without --product: there is no such plot of choices.")
     if plot is not None:
         problem.diagnostics.held_out.plot(path=plot)
         say(f"Written to {plot}.")
     write_environment(out, kind.__name__, arguments)
-    say(f"Written to {out}. Next: dpbandit compare {out} --agents fade,linucb")
+    agents = ("fade-mnl", "mnl-ucb") if product else ("fade", "linucb", "dp-ucb")
+    say(f"Written to {out}. Next: dpbandit compare {out} --agents {','.join(agents[:2])}")
     if sweep is not None:
         text = _SWEEP.format(name=json.dumps(out.stem), id=json.dumps(str(out)))
+        text += "".join(f'\n[[agents]]\nid = "{agent}"\n' for agent in agents)
         write_atomically(sweep, lambda partial: partial.write_text(text, encoding="utf-8"))
         say(f"Written to {sweep}. Next: dpbandit sweep {sweep} --out results")
+
+
+def _product(text: str) -> tuple[str, str]:
+    name, found, column = text.partition("=")
+    if not (name and found and column):
+        raise InputError(f"Expected --product={text} to be NAME=COLUMN of its price.")
+    return name, column
 
 
 def _features(texts: Iterable[str]) -> dict[str, list[Any]]:

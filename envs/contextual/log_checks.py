@@ -72,12 +72,18 @@ class Log(NamedTuple):
 
 
 def read(
-    frame: Any, modelled: tuple[str, ...], bounds: Any, clusters: str | None, digest: str | None
+    frame: Any,
+    modelled: tuple[str, ...],
+    bounds: Any,
+    clusters: str | None,
+    digest: str | None,
+    *,
+    filled: Callable[[Any], Any] = lambda table: table,
 ) -> Log:
     """A DataFrame, a mapping of columns or a path, with `bounds` of its features.
 
     `modelled` are columns that cannot be features: of answers, and of what was offered. A file
-    whose SHA-256 is not `digest` is refused.
+    whose SHA-256 is not `digest` is refused. `filled` says what missing entries mean.
     """
     if frame is None:
         raise InputError("Expected frame=, a DataFrame or the path of a .csv or .parquet file.")
@@ -94,7 +100,7 @@ def read(
             f"Expected the file {frame} to be as it was, with sha256={digest[:12]}..., got "
             f"{found_digest[:12]}...: fit it again."
         )
-    table = table_of(frame)
+    table = filled(table_of(frame))
     lengths = [len(column(table, name)) for name in modelled]
     n = lengths[0]
     if set(lengths) != {n}:

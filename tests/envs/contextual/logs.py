@@ -28,6 +28,32 @@ def shop(n=5000, *, slope=-2.0, seed=0, hidden=0.0):
     )
 
 
+DRINKS = {
+    "products": {"cola": "price_cola", "water": "price_water", "juice": "price_juice"},
+    "features": {"age": (18, 90)},
+    "price_range": (1.0, 3.0),
+    "unit_cost": 0.5,
+}
+
+
+def drinks(n=2000, *, slope=-1.5, seed=0):
+    """Visits to two or three drinks at random prices; cola appeals to the young.
+
+    Utility is -5/3 slope + (-.8, 0, .4) age + slope price, ages on [-1, 1], none is 0.
+    """
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 91, n)
+    price = rng.choice(np.linspace(1, 3, 9), (n, 3))
+    price[np.arange(n), rng.integers(4, size=n) % 3] = np.where(rng.random(n) < 0.5, np.nan, 2.0)
+    utility = -5 / 3 * slope + np.array([-0.8, 0, 0.4]) * (age[:, None] - 54) / 36 + slope * price
+    utility = np.where(np.isnan(price), -np.inf, utility)
+    luck = rng.gumbel(size=(n, 4))
+    choice = np.hstack([utility, np.zeros((n, 1))]) + luck
+    names = np.array([*DRINKS["products"], "none"])
+    table = {name: price[:, j] for j, name in enumerate(DRINKS["products"].values())}
+    return pd.DataFrame({**table, "bought": names[choice.argmax(axis=1)], "age": age})
+
+
 CLICKS = {
     "features": {"age": (18, 90)},
     "items": ("news", "sport", "games"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.envs.contextual.logs import CLICKS, SHOP, clicks, shop
+from tests.envs.contextual.logs import CLICKS, DRINKS, SHOP, clicks, drinks, shop
 
 FORMATS = {"ratings.csv": ",", "u.data": "\t", "ratings.dat": "::"}
 
@@ -52,6 +52,7 @@ def example():
 
 
 ARGUMENTS = {
+    "dpbandit/AssortmentFromLog-v0": {"frame": drinks(n=1000), **DRINKS},
     "dpbandit/PricingFromLog-v0": {"frame": shop(n=1000), **SHOP},
     "dpbandit/RecommendationFromLog-v0": {"frame": clicks(n=1000), **CLICKS},
     "dpbandit/RatingsBandit-v0": {"path": str(example())},

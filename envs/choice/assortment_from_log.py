@@ -1,0 +1,299 @@
+"""A shop of one's own with several products: choices are fitted once to a log, then frozen."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import InputError, at_least, reals, shown, vector
+from dpbandit.base.random_streams import Streams
+from dpbandit.envs.choice.choice_fit import (
+    ChoiceDiagnostics,
+    ChoiceFit,
+    Visits,
+    check_fit,
+    fit_choice,
+    hold_out,
+    price_z,
+)
+from dpbandit.envs.choice.fixed_sets import Contest
+from dpbandit.envs.choice.logit_sales import ListedSales
+from dpbandit.envs.choice.problems import ChoiceProblem, Crowd
+from dpbandit.envs.contextual.log_checks import Log, fitted_once, read
+from dpbandit.envs.contextual.resampled import row_of
+from dpbandit.specs.choice import PricedAssortmentSpec
+
+_PRICES = 5
+_LEAST_VISITS = 200
+_A_COEFFICIENT = 5
+"""So many purchases of a product for each coefficient of its own"""
+_NONE = "none"
+
+
+class _Fitted:
+    """What a log became."""
+
+    def __init__(self, fit: ChoiceFit, diagnostics: ChoiceDiagnostics) -> None:
+        self.fit, self.diagnostics = fit, diagnostics
+
+
+@dataclass(eq=False, repr=False)
+class AssortmentFromLog(ChoiceProblem):
+    """Offer sets of your products at prices, to visitors of a log of choices that is fitted once.
+
+    Description:
+        One row of the log is one visit, also when nothing was bought: the price of every product
+        that was shown, nothing where it was not, and what was taken. A multinomial logit with
+        tastes of each product in the features and one price slope is fitted once and frozen;
+        customers are rows drawn with replacement. Regret is under the model, never in the world.
+        `diagnostics` says how well it fits, and `print(problem)` all that should be known. A
+        certificate protects one simulated customer of one round, never a row of the log. See
+        `docs/howto/shop.md`.
+
+    Action space:
+        For each product 0, not offered, or the number of its price, from 1 on; 1 to `at_most`
+        products. Samples of the space are such sets.
+
+    Observation space:
+        `Box`, shape (1 + d,): (1, features) / sqrt(1 + d), ranges scaled to [-1, 1] and clipped,
+        levels one-hot (0 or 1) against the first; Euclidean norm at most 1.
+
+    Rewards:
+        Dollars: price - unit cost of what she buys, else 0. `info["choice"]` is what, N for none.
+
+    Starting state:
+        The first customer.
+
+    Episode end:
+        Truncation after `horizon` customers; never terminates.
+
+    Arguments:
+        * `frame`: a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet
+          file. Required.
+        * `products`: `{"cola": "price_cola", ...}`, each product and the column of its price, empty
+          where it was not shown. Required. `bought`: the column of what was taken, the name of a
+          product, or "none" or nothing.
+        * `features`: names of columns and their public bounds, or `{}`. Required.
+        * `price_range`: (low, high), public; every price of the log lies inside. Required.
+        * `unit_cost`: dollars, one for all or one for each product. Required. `prices`: the list;
+          None: five in equal steps over the range.
+        * `at_most`: products that can be offered at a time; all by default.
+        * `ridge`: penalty of all coefficients but the constants.
+        * `clusters`: a column, such as the week whose prices these were, for errors.
+        * `sha256`: of the file at the path `frame`, which is refused if it is another.
+        * `horizon`: rounds. `delay`: rounds until a choice is seen; before there are any, product 0
+          and a reward of 0 are handed out.
+
+    Version history:
+        * v0: first release.
+    """
+
+    frame: Any = None
+    _: KW_ONLY
+    products: Mapping[str, str] | None = None
+    bought: str = "bought"
+    features: Mapping[str, Sequence[Any]] | None = None
+    price_range: Sequence[float] | None = None
+    unit_cost: float | Mapping[str, float] | None = None
+    prices: Sequence[float] | None = None
+    at_most: int | None = None
+    ridge: float = 1e-6
+    clusters: str | None = None
+    sha256: str | None = None
+    horizon: int = 20_000
+    delay: int = 0
+
+    def __post_init__(self) -> None:
+        names = self._names()
+        low, high, grid = self._price_list()
+        log = read(
+            self.frame,
+            (self.bought,),
+            self.features,
+            self.clusters,
+            self.sha256,
+            filled=self._with_none,
+        )
+        visits = self._visits(log, names, low, high)
+        at_least("ridge", self.ridge, 0)
+        ridge, groups = float(self.ridge), log.groups
+        found = fitted_once(
+            lambda: _fitted(visits, ridge, log, names, (high - low) / 2),
+            *visits,
+            groups,
+            (names, ridge, low, high, log.features.names, log.features.outside),
+        )
+        self.diagnostics, self._known = found.diagnostics, log.features.context
+        self._appeal = visits.design @ found.fit.tastes.T  # (n, N)
+        self.spec = PricedAssortmentSpec(
+            n_products=len(names),
+            at_most=len(names) if self.at_most is None else self.at_most,
+            dim=self._known.shape[1],
+            shared=False,
+            horizon=self.horizon,
+            prices=tuple(grid.tolist()),
+            unit_costs=self._costs(names),
+            delay=self.delay,
+            reward_unit="dollars",
+        )
+        lost = -found.fit.slope * ((grid - low) / ((high - low) / 2) - 1)
+        self._listed = ListedSales(self.spec.margin_table, lost, self.spec.at_most)
+        self._best = self._listed.best(self._appeal)
+
+    def __repr__(self) -> str:
+        return f"AssortmentFromLog: {self.diagnostics}"
+
+    def _names(self) -> tuple[str, ...]:
+        if not isinstance(self.products, Mapping) or len(self.products) < 1:
+            raise InputError(
+                "Expected products=, each with the column of its price, such as "
+                f"{{'cola': 'price_cola'}}, got {shown(self.products)}."
+            )
+        return tuple(map(str, self.products))
+
+    def _price_list(self) -> tuple[float, float, Floats]:
+        if self.price_range is None:
+            raise InputError(
+                "Expected price_range=, such as (1.0, 3.0): a range read off the log would be data "
+                "that no certificate covers."
+            )
+        low, high = vector("price_range", self.price_range, 2).tolist()
+        if not low < high:
+            raise InputError(f"Expected price_range={shown(self.price_range)} to be (low, high).")
+        if self.prices is None:
+            return low, high, np.linspace(low, high, _PRICES)
+        return low, high, vector("prices", self.prices, np.size(self.prices))
+
+    def _costs(self, names: tuple[str, ...]) -> tuple[float, ...]:
+        cost = self.unit_cost
+        if cost is None:
+            raise InputError("Expected unit_cost=, dollars that a sale costs you, such as 0.8.")
+        if not isinstance(cost, Mapping):
+            at_least("unit_cost", cost, 0)
+            return (float(cost),) * len(names)
+        if set(cost) != set(names):
+            raise InputError(
+                f"Expected unit_cost={shown(dict(cost))} to have a cost for each of {names}."
+            )
+        return tuple(float(cost[name]) for name in names)
+
+    def _with_none(self, table: Any) -> Any:
+        """The table, with a word where nothing was bought."""
+        if not isinstance(self.bought, str) or self.bought not in table:
+            return table
+        said = [_NONE if _is_nothing(entry) else str(entry) for entry in table[self.bought]]
+        return {**{name: table[name] for name in table}, self.bought: said}
+
+    def _visits(self, log: Log, names: tuple[str, ...], low: float, high: float) -> Visits:
+        asked = np.stack([_prices(log.table, self.products[name]) for name in names], axis=1)  # type: ignore[index]
+        offered = np.isfinite(asked)
+        outside = offered & ((asked < low) | (asked > high))
+        if outside.any():
+            raise InputError(
+                f"Expected every price in price_range=({low:g}, {high:g}), got "
+                f"{asked[outside][0]:g}, and {int(outside.any(axis=1).sum())} rows outside."
+            )
+        choice = _choices(log.table, self.bought, names)
+        taken = choice < len(names)
+        hers = np.minimum(choice, len(names) - 1)
+        shown_to_her = offered[np.arange(len(choice)), hers]
+        if (taken & ~shown_to_her).any():
+            row = int(np.flatnonzero(taken & ~shown_to_her)[0])
+            raise InputError(
+                f"Expected {self.bought!r} to be a product that was shown, row {row} bought "
+                f"{names[hers[row]]!r}, which has no price there."
+            )
+        scaled = np.where(offered, (asked - low) / ((high - low) / 2) - 1, 0.0)
+        return Visits(log.design, scaled, offered, choice)
+
+    def _start(self, streams: Streams) -> None:
+        self._who = streams.uniforms("customers")
+
+    def _users(self, count: int) -> Crowd:
+        row = row_of(self._who.take(count), len(self._known))
+        return Crowd(self._known[row], self._appeal[row], self._best[row])
+
+    def _sales(self, taste: Floats, action: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+        return self._listed.sales(taste, action)
+
+    def _contest(self, replicas: int) -> Contest:
+        return self._listed.contest(replicas)
+
+
+def _fitted(visits: Visits, ridge: float, log: Log, names: tuple[str, ...], half: float) -> _Fitted:
+    n, N = visits.offered.shape
+    counts = np.bincount(visits.choice, minlength=N + 1)
+    _refuse_few(visits, counts, names)
+    fit = fit_choice(visits, ridge)
+    z = price_z(visits, fit, ridge, log.groups)
+    check_fit(fit, z, names)
+    held = hold_out(visits, ridge, log.groups)
+    said = [*log.cautions(), *filter(None, [held.caution])]
+    return _Fitted(
+        fit,
+        ChoiceDiagnostics(
+            visits=n,
+            bought=dict(zip([*names, "none"], counts.tolist(), strict=True)),
+            offered=dict(zip(names, visits.offered.sum(axis=0).tolist(), strict=True)),
+            slope=fit.slope / half,
+            z=z,
+            log_likelihood=held.log_likelihood,
+            constant=held.constant,
+            calibration=held.scale,
+            calibration_error=held.error,
+            cautions=tuple(said),
+        ),
+    )
+
+
+def _refuse_few(visits: Visits, counts: npt.NDArray[Any], names: tuple[str, ...]) -> None:
+    n, k = visits.design.shape
+    if n < _LEAST_VISITS:
+        raise InputError(f"Expected at least {_LEAST_VISITS} rows, got {n}.")
+    prices = visits.price[visits.offered]
+    if len(prices) == 0 or np.ptp(prices) == 0:
+        raise InputError(
+            "Expected more than one price in the log: it says nothing about any other."
+        )
+    needed = _A_COEFFICIENT * k
+    for name, count in zip([*names, "none"], counts.tolist(), strict=True):
+        if count < needed:
+            raise InputError(
+                f"Expected {name!r} to be taken in at least {needed} visits, {_A_COEFFICIENT} for "
+                f"each of {k} coefficients, got {count}: leave out features, or the product."
+            )
+
+
+def _prices(table: Any, name: Any) -> Floats:
+    """A column of prices, NaN where there is none."""
+    if not isinstance(name, str) or name not in table:
+        raise InputError(f"Expected a column {name!r}, the table has {shown(list(table))}.")
+    listed = [np.nan if entry is None or entry == "" else entry for entry in table[name]]
+    try:
+        values = reals(listed)
+    except ValueError:
+        odd = next(entry for entry in listed if isinstance(entry, str))
+        raise InputError(
+            f"Expected column {name!r} to hold prices, and nothing where the product was not "
+            f"shown, got {shown(odd)}."
+        ) from None
+    if np.isinf(values).any():
+        raise InputError(f"Expected column {name!r} to hold finite prices, got an infinite one.")
+    return values
+
+
+def _choices(table: Any, name: str, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
+    places = {product: j for j, product in enumerate([*names, _NONE])}
+    for entry in table[name]:
+        if entry not in places:
+            raise InputError(
+                f"Expected {name!r} to be one of {shown(list(names))}, or none, got {shown(entry)}."
+            )
+    return np.array([places[entry] for entry in table[name]], np.int64)
+
+
+def _is_nothing(entry: Any) -> bool:
+    return entry is None or entry == "" or entry != entry  # NaN
