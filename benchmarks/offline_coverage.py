@@ -1,6 +1,6 @@
 """How often intervals of off-policy evaluation hold, and how wide they are.
 
-    python benchmarks/coverage.py 4000              # logs of each problem; half an hour of a core
+    python benchmarks/offline_coverage.py 4000  # logs of each problem; half an hour of a core
 
 Problems: `easy`, weights up to 3, and `hard`, weights of 50 or 0, are five arms with three normal
 features; in `adaptive` somebody greedy logs, who explores with probability t^-decay.
