@@ -110,6 +110,12 @@ CONTEXTUAL = {**_everywhere, **_family("contextual")}
 """Agents that choose arms or prices, by command-line id."""
 del CONTEXTUAL["demand"], CONTEXTUAL["guard"]  # `Priced` and `Guard` wrap agents, and have no ids
 
+PRICING = {
+    name: CONTEXTUAL.pop(name)
+    for name in ("counted-shelf", "jdp-glm-ucb", "ldp-etc", "price-cells")
+}
+"""Agents that play lists of prices and nothing else, by command-line id."""
+
 CONVEX = {**_everywhere, **_family("convex"), **_on_points}
 """Agents that choose points of a convex domain, by command-line id."""
 
@@ -125,7 +131,7 @@ CHOICE = {**_everywhere, **_family("choice")}
 LISTS = {**_everywhere, **_family("lists")}
 """Agents that show ordered lists, by command-line id."""
 
-AGENTS = {**CONTEXTUAL, **CHOICE, **LISTS, **CONVEX, **STOCHASTIC, **EXPERTS}
+AGENTS = {**CONTEXTUAL, **PRICING, **CHOICE, **LISTS, **CONVEX, **STOCHASTIC, **EXPERTS}
 """Of every agent its id on the command line -> its config class."""
 
 _accept(AGENTS)

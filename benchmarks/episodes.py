@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.agents import AGENTS, CONTEXTUAL, CONVEX, EXPERTS, STOCHASTIC
+from dpbandit.agents import AGENTS, CONTEXTUAL, CONVEX, EXPERTS, PRICING, STOCHASTIC
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.running.environments import problem_maker
@@ -22,6 +22,7 @@ from dpbandit.specs.protocols import AgentConfig, ContextualSpec, PriceSpec, Pro
 ROUNDS, REPLICAS = 1000, 50
 FAMILIES: tuple[tuple[dict[str, Any], tuple[tuple[str, dict[str, Any]], ...]], ...] = (
     (CONTEXTUAL, (("GLMBandit", {}),)),
+    (PRICING, (("OJPricing", {}), ("StockPricing", {}))),
     (
         CONVEX,
         (

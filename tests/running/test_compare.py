@@ -18,6 +18,7 @@ from dpbandit.agents import (
     DPUCB,
     EXPERTS,
     LISTS,
+    PRICING,
     STOCHASTIC,
     BestFixed,
     EpsilonGreedy,
@@ -36,6 +37,7 @@ from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from dpbandit.specs.stock import StockSpec
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
 
@@ -209,6 +211,8 @@ def plays(name, spec):
         return name in LISTS
     if not isinstance(spec, ContextualSpec):  # a price
         return name in ("uniform", "best-fixed")
+    if name == "counted-shelf":
+        return isinstance(spec, StockSpec)
     if name in PRICING:
         return isinstance(spec, PriceListSpec)
     return name in CONTEXTUAL and (name not in (("batch-moment",) if spec.shared else SHARING))
@@ -216,9 +220,8 @@ def plays(name, spec):
 
 SHARING = ("private-glm", "private-glm-as-coded")
 """They play arms that share a parameter, and nothing else."""
-PRICING = ("jdp-glm-ucb", "ldp-etc", "price-cells")
-"""They play lists of prices, and nothing else."""
 FEW = {"batch-moment": 2, **dict.fromkeys(SHARING, 1), **dict.fromkeys(PRICING, 2)}
+FEW["counted-shelf"] = 1
 """Environments that are played, where they are fewer than three."""
 
 
