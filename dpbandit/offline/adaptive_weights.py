@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, shaped
+from dpbandit.base.inputs import InputError, shaped, shown
 from dpbandit.offline.rows import is_law, numbers_in, refuse_row
 
 
@@ -48,6 +48,10 @@ def stable(law: Law, context: Floats, policy: Floats) -> Floats:
     """h, (n,), each from the contexts of earlier rows; without any 1 / sqrt(K)."""
     if isinstance(law, TypeLaw):
         return _of_types(law, policy.shape)
+    if not callable(law):
+        raise InputError(
+            f"Expected law={shown(law)} to be a function of i and contexts, or a TypeLaw."
+        )
     n, K = policy.shape
     h = np.full(n, K**-0.5)
     for i in range(1, n):

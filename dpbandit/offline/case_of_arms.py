@@ -16,6 +16,16 @@ from dpbandit.offline.reward_models import Parts, arm_model
 from dpbandit.offline.rows import is_law, numbers_in, refuse_row
 from dpbandit.offline.settings import Settings
 
+_CUT = "the bias of weights that are cut off is in no interval"
+_NOTES = {
+    "clipped-ips": _CUT,
+    "clipped-dr": _CUT,
+    "switch-dr": _CUT,
+    "dros": _CUT,
+    "dm": "the model's error is in no interval",
+    "mips": "holds only where the reward depends on the arm through its feature alone",
+}
+
 
 def case_of_arms(policy: Any, log: Logged, settings: Settings) -> tuple[Case, ArmRows]:
     """What can be said of a policy of arms."""
@@ -38,6 +48,7 @@ def case_of_arms(policy: Any, log: Logged, settings: Settings) -> tuple[Case, Ar
         bounds=bounds,
         adaptive=log.adaptive,
         stakes={"ips": lambda: scaled(log.reward, rows.weight, bounds)},
+        notes=_NOTES,
         dropped=_dropped(pi, log, settings.support),
     )
     return case, rows

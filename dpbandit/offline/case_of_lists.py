@@ -16,7 +16,12 @@ from dpbandit.offline.policies import asked
 from dpbandit.offline.rows import numbers_in, refuse_row
 from dpbandit.offline.settings import Settings
 
-_INDEPENDENT = "holds only where a click depends on nothing but its own item and position"
+_ABOVE = "holds only where a click depends on nothing below it"
+_NOTES = {
+    "independent-ips": "holds only where a click depends on nothing but its own item and position",
+    "interaction-ips": _ABOVE,
+    "cascade-dr": _ABOVE,
+}
 
 
 def case_of_lists(policy: Any, log: LoggedLists, settings: Settings) -> Case:
@@ -37,7 +42,7 @@ def case_of_lists(policy: Any, log: LoggedLists, settings: Settings) -> Case:
             name: partial(_stakes, name, rows)
             for name in ("ips", "independent-ips", "interaction-ips")
         },
-        notes={"independent-ips": lambda terms: _INDEPENDENT},
+        notes=_NOTES,
     )
 
 

@@ -50,7 +50,7 @@ def _half(name: str, rows: PriceRows, terms: Terms) -> str:
     fine = replace(rows, bandwidth=rows.bandwidth / 2, model=lambda: rows.q)
     estimate, se = PRICES[name](fine).estimate, standard_error(terms)
     note = f"{estimate:.4g} at bandwidth {fine.bandwidth:.3g}"
-    if abs(estimate - terms.estimate) > se:
+    if abs(estimate - terms.estimate) > se + 1e-9 * abs(estimate):
         note += ", more than a standard error away: the kernel's bias is in no interval"
     return note
 

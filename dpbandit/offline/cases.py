@@ -22,8 +22,8 @@ class Case:
     adaptive: bool
     stakes: Mapping[str, Callable[[], Stakes]] = field(default_factory=dict)
     """of the estimators that can bet on themselves; for the others "ips" does; without it nobody"""
-    notes: Mapping[str, Callable[[Terms], str]] = field(default_factory=dict)
-    """what is to be said of an estimator"""
+    notes: Mapping[str, str | Callable[[Terms], str]] = field(default_factory=dict)
+    """what is to be said of an estimator, perhaps by its terms"""
     dropped: float = 0.0
     """the share of the policy's choices that could not be logged"""
 

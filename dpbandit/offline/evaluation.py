@@ -1,6 +1,6 @@
 """What a frozen policy would have earned on the users of a log, with intervals that hold."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpbandit.base.inputs import InputError, one_of, shown
@@ -141,9 +141,11 @@ def evaluate(
 def _names(estimators: str | Sequence[str] | None, case: Case) -> list[str]:
     if estimators is None:
         return [name for name in _USUAL if name in case.estimators]
-    names = [estimators] if isinstance(estimators, str) else list(estimators)
-    if not names:
-        raise InputError(f"Expected estimators to name one of {', '.join(case.estimators)}.")
+    names = [estimators] if isinstance(estimators, str) else estimators
+    if not isinstance(names, Iterable) or not (names := list(names)):
+        raise InputError(
+            f"Expected estimators={shown(estimators)} to name some of {', '.join(case.estimators)}."
+        )
     for name in names:
         one_of("estimators", name, case.estimators)
     return names
@@ -152,7 +154,8 @@ def _names(estimators: str | Sequence[str] | None, case: Case) -> list[str]:
 def _answer(name: str, case: Case, settings: Settings) -> dict[str, Any]:
     terms = case.estimators[name]()
     found = interval_of(name, terms, case, settings)
-    said = [case.notes[name](terms)] if name in case.notes else []
+    note = case.notes.get(name, "")
+    said = note(terms) if callable(note) else note
     return _row(name, terms, terms.estimate, standard_error(terms), found, said)
 
 
@@ -162,11 +165,11 @@ def _weighted_answer(case: Case, rows: ArmRows, log: Any, settings: Settings) ->
     h = h**2 if settings.intervals == "weighted-minvar" else h
     v = weighted(terms.values, h, settings.alpha)
     found = Interval(v.low, v.high, settings.intervals, "", ())
-    return _row("dr", terms, v.estimate, v.se, found, ["the weighted mean of dr's terms"])
+    return _row("dr", terms, v.estimate, v.se, found, "the weighted mean of dr's terms")
 
 
 def _row(
-    name: str, terms: Terms, estimate: float, se: float, found: Interval, said: list[str]
+    name: str, terms: Terms, estimate: float, se: float, found: Interval, said: str
 ) -> dict[str, Any]:
     return {
         "estimator": name,
@@ -179,5 +182,5 @@ def _row(
         "max_weight": float(terms.weight.max()),
         "mean_weight": float(terms.weight.mean()),
         "refused": found.refused,
-        "note": "; ".join([*found.notes, *said]),
+        "note": "; ".join(filter(None, (*found.notes, said))),
     }

@@ -34,9 +34,9 @@ def list_law(policy: Any, log: LoggedLists) -> ListLaw:
         )
     draws = lists.reshape(-1, n, m)
     fine = (draws >= 0) & (draws < log.n_items) & (draws == np.floor(draws))
-    refuse_row(f"a policy's items below n_items={log.n_items}", fine.all(axis=(0, 2)))
+    refuse_row(f"items below n_items={log.n_items}", fine.all(axis=(0, 2)), "a policy")
     ordered = np.sort(draws, axis=2)
-    refuse_row("a policy's different items", (np.diff(ordered) > 0).all(axis=(0, 2)))
+    refuse_row("different items", (np.diff(ordered) > 0).all(axis=(0, 2)), "a policy")
     agree = draws == log.items
     prefix = np.logical_and.accumulate(agree, axis=2).mean(axis=0)
     sure = len(draws) == 1  # a law of its own only where nothing is drawn
@@ -55,14 +55,14 @@ def _checked(policy: ListLaw, log: LoggedLists) -> ListLaw:
     n, m = log.items.shape
     prefix = _chances("prefix", policy.prefix, (n, m))
     falling = prefix[:, 1:] <= prefix[:, :-1] * (1 + 1e-9)
-    refuse_row("a policy's prefix probabilities that do not rise", falling.all(axis=1))
+    refuse_row("prefix probabilities that do not rise", falling.all(axis=1), "a policy")
     marginal, conditional = policy.marginal, policy.conditional
     if marginal is not None:
         marginal = _chances("marginal", marginal, (n, m))
     if conditional is not None:
         conditional = _chances("conditional", conditional, (n, m, log.n_items))
         fine = is_law(conditional.reshape(n * m, -1)).reshape(n, m)
-        refuse_row("a policy's conditional laws that sum to 1", fine.all(axis=1))
+        refuse_row("conditional laws that sum to 1", fine.all(axis=1), "a policy")
     return ListLaw(prefix, marginal, conditional)
 
 
@@ -70,5 +70,5 @@ def _chances(name: str, values: Any, shape: tuple[int, ...]) -> Floats:
     chance = numbers_in(f"the policy's {name}", values)
     shaped(f"the policy's {name}", chance, shape)
     fine = ((chance >= 0) & (chance <= 1)).reshape(len(chance), -1).all(axis=1)
-    refuse_row(f"a policy's {name} probabilities in [0, 1]", fine)
+    refuse_row(f"{name} probabilities in [0, 1]", fine, "a policy")
     return chance

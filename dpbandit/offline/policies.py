@@ -45,7 +45,7 @@ def arm_policy(policy: Any, log: Logged) -> Floats:
     """Probabilities (n, K) of arms."""
     law = numbers_in("policy", asked(policy, "probabilities", log.context))
     shaped("the policy's probabilities", law, (len(log.action), log.spec.n_actions))
-    refuse_row("a policy's probabilities that sum to 1", is_law(law))
+    refuse_row("probabilities that sum to 1", is_law(law), "a policy")
     return law
 
 
@@ -57,5 +57,5 @@ def price_policy(policy: Any, log: LoggedPrices) -> Floats:
         raise InputError(f"Expected prices of shape ({n},) or (draws, {n}), got {prices.shape}.")
     prices = np.atleast_2d(prices)
     fine = (prices >= spec.low) & (prices <= spec.high)
-    refuse_row(f"a policy's prices from {spec.low:g} to {spec.high:g}", fine.all(axis=0))
+    refuse_row(f"prices from {spec.low:g} to {spec.high:g}", fine.all(axis=0), "a policy")
     return prices

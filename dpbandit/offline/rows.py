@@ -22,11 +22,11 @@ def numbers_in(name: str, values: Any) -> Floats:
         raise InputError(f"Expected {name} to be an array of numbers.") from None
 
 
-def refuse_row(what: str, fine: npt.ArrayLike) -> None:
+def refuse_row(what: str, fine: npt.ArrayLike, of: str = "a log") -> None:
     """Raise `InputError` with the first row that is not `fine` (n,)."""
     fine = np.asarray(fine)
     if not fine.all():
-        raise InputError(f"Expected a log of {what}, got another in row {int((~fine).argmax())}.")
+        raise InputError(f"Expected {of} of {what}, got another in row {int((~fine).argmax())}.")
 
 
 def is_law(probabilities: Floats) -> npt.NDArray[np.bool_]:
