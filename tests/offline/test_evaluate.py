@@ -9,6 +9,7 @@ from dpbandit import InputError
 from dpbandit.agents import BestFixed, LinUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, evaluate
+from dpbandit.offline.betting import Stakes, betting
 from dpbandit.offline.reward_models import arm_model, blocks_of, folds_of
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 
@@ -270,3 +271,36 @@ def test_prices_bet_on_nothing_and_say_what_half_the_bandwidth_says():
             evaluate(np.full(n, 0.9), log, **options)
     with pytest.raises(InputError, match=r"prices from 0\.5 to 1\.5, got another in row 0"):
         evaluate(np.full(n, 2.0), log, bandwidth=0.1)
+
+
+def test_bets_are_scaled_by_public_bounds():
+    """Oracle: rewards 5 r - 2 between -2 and 3 have the interval of r, moved along."""
+    log, policy, _ = arms(300, reward=np.tile([0.25, 0.5, 0.75], 100))
+    spec = ContextualSpec(n_actions=3, dim=2, horizon=300, reward_low=-2.0, reward_high=3.0)
+    moved, _, _ = arms(300, spec=spec, reward=5 * log.reward - 2)
+    plain, wide = (evaluate(policy, rows, "ips", intervals="betting") for rows in (log, moved))
+    for end in ("low", "high"):
+        assert wide[end].item() == pytest.approx(5 * plain[end].item() - 2, abs=1e-12)
+
+
+def test_lists_bet_on_clicks_and_on_their_absence():
+    """Oracle: a list of one item is an arm; where two positions are alike, clicks are twice that;
+    the other policy's probability is half the log's in half of the rows."""
+    rng = np.random.default_rng(1000)
+    clicks = rng.random((300, 1)) < 0.3
+    alone = np.tile([0.25, 0.75], 150)[:, None]
+    one = LoggedLists(
+        n_items=2, items=np.zeros((300, 1)), clicks=clicks, prefix=np.full((300, 1), 0.5)
+    )
+    two = LoggedLists(
+        n_items=2,
+        items=np.tile([0, 1], (300, 1)),
+        clicks=np.tile(clicks, (1, 2)),
+        prefix=np.full((300, 2), 0.5),
+    )
+    w = (2 * alone)[:, 0]
+    low, high = betting(Stakes(w * clicks[:, 0], w * ~clicks[:, 0]), 0.05, "betting")
+    for log, m in ((one, 1), (two, 2)):
+        law = ListLaw(np.tile(alone, (1, m)))
+        found = evaluate(law, log, "interaction-ips", intervals="betting")
+        assert found[["low", "high"]].values[0] == pytest.approx([m * low, m * high], abs=1e-12)
