@@ -16,9 +16,10 @@ from dpbandit.agents import (
 )
 from dpbandit.auditing.everyone import SMALL
 from dpbandit.auditing.search import pairs
+from dpbandit.specs.experts import ExpertsSpec
 from tests.broken.audited import SpendsMore
 
-*_, EXPERTS = SMALL
+(EXPERTS,) = [spec for spec in SMALL if isinstance(spec, ExpertsSpec)]
 AGENTS = {
     "sparse vector": (SparseVectorExperts(epsilon=1.0), 20, 2000),
     "trees": (BinaryTreeExperts(epsilon=1.0, delta=1e-4), 20, 2000),

@@ -26,6 +26,7 @@ from dpbandit.domains import Ball
 from dpbandit.losses import Linear
 from dpbandit.privacy.choices.epochs import EpochSelection
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, SparseRows
+from dpbandit.privacy.choices.local_directions import LocalDirections
 from dpbandit.privacy.choices.noisy_total import NoisyTotal
 from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
 from dpbandit.privacy.choices.peeling import GumbelPeeling, LaplacePeeling
@@ -54,9 +55,10 @@ ALONE = {
     RedrawBit,
     NoisyTotal,
     BallDraws,
+    LocalDirections,
     PotentialDraws,
 }
-"""They release one number, or a draw made of one number."""
+"""They release one number, or one draw."""
 
 
 def hits(choice, candidates=N):
