@@ -1,5 +1,6 @@
 """`python -m dpbandit.experiments.pricing [--quick] [--out DIR] [--replicas R]`."""
 
+from functools import partial
 from math import inf
 from pathlib import Path
 
@@ -7,9 +8,10 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from dpbandit.base.files import check_writable, write_csv
+from dpbandit.base.files import check_writable, write_atomically, write_csv
 from dpbandit.experiments.command import Out, Quick, Replicas, measured, sized, start
 from dpbandit.experiments.pricing.figure import best_public, called, figures, table
+from dpbandit.experiments.pricing.money import MARKETS, draw_money, money
 from dpbandit.studies import Sweep
 
 STUDIES = {"study.toml": "", "cameras.toml": "cameras"}
@@ -18,7 +20,10 @@ QUICK = {"horizons": [2_000], "replicas": 3, "epsilons": [0.5, 5.0, inf]}
 
 
 def main(quick: Quick = False, out: Out = Path("out/pricing"), replicas: Replicas = None) -> None:
-    """Regret against epsilon: orange juice, cameras, recommendation. Resumes where it stopped."""
+    """Regret against epsilon: orange juice, cameras, recommendation; dollars lost on four markets.
+
+    Resumes where it stopped.
+    """
     update, tables = sized(QUICK if quick else {}, replicas), []
     check_writable(out / "summary.csv")
     studies = {
@@ -34,6 +39,14 @@ def main(quick: Quick = False, out: Out = Path("out/pricing"), replicas: Replica
             for path in figures(found, out):
                 print(f"Written to {path}.")
     print(f"Written to {write_csv(out / 'summary.csv', pd.concat(tables))}.")
+    study = Sweep.read(Path(__file__).with_name("money.toml")).model_copy(update=update)
+    found = measured(study, out / "money")
+    markets = {problem: found.where(problem=problem) for problem in MARKETS}
+    lost = {problem: money(results) for problem, results in markets.items()}
+    ideal = {problem: one["dollars_at_best"].iloc[0] for problem, one in lost.items()}
+    drawn = partial(draw_money, found=markets, best=ideal)
+    print(f"Written to {write_atomically(out / 'money.png', drawn)}.")
+    print(f"Written to {write_csv(out / 'money.csv', pd.concat(lost.values()))}.")
 
 
 def _print(found: pd.DataFrame, title: str) -> None:

@@ -10,7 +10,9 @@ from dpbandit import Results
 from dpbandit.agents import LinUCB
 from dpbandit.experiments.command import measured
 from dpbandit.experiments.pricing import __main__ as command
+from dpbandit.experiments.pricing import money as money_file
 from dpbandit.experiments.pricing.figure import best_public, called, figures, lead_from, lost, table
+from dpbandit.experiments.pricing.money import MARKETS, Market, money
 from dpbandit.studies import Configuration, Study, setup_of
 from tests.drawings import points
 from tests.experiments.runs import made_up, run_command
@@ -62,6 +64,17 @@ def test_figures_show_the_regret_in_the_end_and_what_is_lost(tmp_path, monkeypat
         assert {name: shown[name] for name in levels} == pytest.approx(levels)
 
 
+def test_money_is_lost_to_the_best_action_and_shares_are_of_it(monkeypatch):
+    """Golden, by hand: of 500 users' dollars, 15 and 30 lost are 30 and 60 for every 1,000, 45 +-
+    15, a tenth of 450 at best, which is 0.45 a round."""
+    monkeypatch.setitem(MARKETS, "made up", Market("made up", 1))
+    monkeypatch.setattr(money_file, "at_best", lambda setup, replicas: 0.45)
+    monkeypatch.setattr(money_file, "_PRIVATE", {"certified": "dp"})
+    found = money(RESULTS).set_index(["role", "certified_epsilon"]).loc[("certified", 0.25)]
+    assert tuple(found[["dollars_lost", "dollars_lost_se"]]) == pytest.approx((45, 15))
+    assert found["share_lost"] == pytest.approx(0.1)
+
+
 @pytest.mark.parametrize(
     ("gains", "start"),
     [
@@ -90,13 +103,18 @@ def test_half_a_block_is_told_and_run_anew(tmp_path):
     np.testing.assert_array_equal(run.regret, again.regret)
 
 
+@pytest.mark.filterwarnings("ignore:Prices were not randomised")  # the shop says so of its log
 def test_the_command(tmp_path, monkeypatch):
     """As documented: agents that do not fit are left out and named, figures are drawn, `--replicas`
     reaches the plan, a second run does no work, and standard errors need two replicas."""
     monkeypatch.setattr(command, "QUICK", {"horizons": [50], "epsilons": [1.0, inf]})
     monkeypatch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
     words = ["--quick", "--out", tmp_path, "--replicas", 3]
-    with pytest.warns(UserWarning, match="Left out where they do not fit: .*demand on Recommend"):
+    left_out = "Left out where they do not fit: .*demand on "
+    with (
+        pytest.warns(UserWarning, match=left_out + "ApplePricing"),
+        pytest.warns(UserWarning, match=left_out + "Recommend"),
+    ):
         done = run_command(command.main, *words)
     assert done.exit_code == 0
     assert "dollars lost per" in done.output
@@ -109,7 +127,8 @@ def test_the_command(tmp_path, monkeypatch):
     for path in tmp_path.glob("*.png"):
         assert path.read_bytes()[:4] == b"\x89PNG"
     assert {path.stem for path in tmp_path.glob("*.png")} == {
-        f"{what}-{problem}" for what in ("regret", "lost") for problem in on
+        "money",
+        *(f"{what}-{problem}" for what in ("regret", "lost") for problem in on),
     }
     monkeypatch.setattr("dpbandit.studies.configuration.play_any", None)  # would not be callable
     with pytest.warns(UserWarning, match="Left out"):
