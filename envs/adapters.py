@@ -115,7 +115,8 @@ class _Adapter:
         action = spec.repaired(action)
         step = self.problem.step(action)
         for r, picture in enumerate(self._pictures):
-            picture.see(action[r], float(step.reward[r]), float(step.regret[r]))
+            clicks = step.datum[r] if spec.told_as == "clicks" and step.datum is not None else None
+            picture.see(action[r], float(step.reward[r]), float(step.regret[r]), clicks)
         self._left -= 1
         info = dict(zip(_INFO, (step.expected, step.oracle, step.regret), strict=True))
         if spec.in_hindsight:

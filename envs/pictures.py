@@ -22,6 +22,8 @@ class Pictures:
         horizon: rounds of an episode.
         actions: the space of one action.
         hindsight: regret is known at the end of an episode only, so rewards are shown instead.
+
+    Of lists what was clicked is shown, too: a star behind an item, or a dot on its position.
     """
 
     def __init__(
@@ -35,18 +37,20 @@ class Pictures:
         """A new episode begins."""
         self._total: list[float] = [0.0]
         self._last: deque[Any] = deque(maxlen=_LAST)
+        self._clicks: deque[Any] = deque(maxlen=_LAST)
 
-    def see(self, action: Any, reward: float, regret: float) -> None:
-        """One round."""
+    def see(self, action: Any, reward: float, regret: float, clicks: Floats | None = None) -> None:
+        """One round, with the clicks on each position of a list."""
         self._total.append(self._total[-1] + (reward if self._what == "reward" else regret))
         self._last.append(np.array(action))
+        self._clicks.append(clicks)
 
     def draw(self) -> str | npt.NDArray[np.uint8]:
         """The text, or the picture (360, 480, 3)."""
         return self._text() if self._mode == "ansi" else self._picture()
 
     def _text(self) -> str:
-        played = " ".join(np.array2string(a, precision=2, separator=" ") for a in self._last)
+        played = " ".join(map(_said, self._last, self._clicks))
         return (
             f"round {self._round} of {self._horizon}\n"
             f"total {self._what} {self._total[-1]:.6g}\n"
@@ -77,6 +81,14 @@ class Pictures:
         else:
             below.imshow(self._points(), aspect="auto", extent=self._extent(first), origin="lower")
             below.set_ylabel("coordinate")
+        if any(clicks is not None for clicks in self._clicks):
+            marks = [np.flatnonzero(clicks) for clicks in self._clicks]
+            rounds = np.repeat(np.arange(first, first + count), [len(mark) for mark in marks])
+            below.plot(rounds, np.concatenate(marks) + 1, "o", color="white", mec="black", ms=4)
+            below.yaxis.get_major_locator().set_params(integer=True)
+            below.invert_yaxis()
+            below.set_ylabel("position")
+            below.set_title("Items (colours) and clicks (dots)", loc="left", fontsize=9)
         below.set_xlabel(f"round, the last {_LAST}")
         canvas.draw()
         return np.asarray(canvas.buffer_rgba())[..., :3].copy()
@@ -92,3 +104,12 @@ class Pictures:
     def _extent(self, first: int) -> tuple[float, float, float, float]:
         coordinates = int(np.prod(self._actions.shape or (1,)))
         return first - 0.5, first + _LAST - 0.5, 0.5, coordinates + 0.5
+
+
+def _said(action: Any, clicks: Floats | None) -> str:
+    """An action in words; of a list, with a star behind what was clicked."""
+    if clicks is None:
+        return np.array2string(action, precision=2, separator=" ")
+    return (
+        f"[{' '.join(f'{a:g}*' if c else f'{a:g}' for a, c in zip(action, clicks, strict=True))}]"
+    )

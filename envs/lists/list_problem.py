@@ -9,6 +9,7 @@ from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import inside, one_of, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.lists.best_lists import best_value
+from dpbandit.envs.lists.shown import Shown
 from dpbandit.losses.click_models import (
     Browsing,
     Cascade,
@@ -46,6 +47,7 @@ class ListProblem(ABC):
         self._many = max(1, _USERS_AHEAD // R)
         self._round = 0
         self._ahead: Floats = np.empty((0, R, self.spec.dim))
+        self._shown = Shown(self.spec.catalogue, R)
 
     def context(self) -> Floats:
         """The current users' tastes u, (R, q)."""
@@ -60,12 +62,27 @@ class ListProblem(ABC):
         R, model = self._ahead.shape[1], self.spec.clicks
         lists = self.spec.validate(action, R)
         attraction = self._attraction(self._ahead[self._round % self._many])
+        self._shown.see(lists)
         shown = attraction[rows(R)[:, None], lists]
         expected = model.expected(shown)
         oracle = np.maximum(best_value(model, attraction), expected)  # but for rounding it is
         clicks, reward = model.clicked(shown, self._luck())
         self._round += 1
         return Step(reward, expected, oracle, oracle - expected, clicks)
+
+    @property
+    def coverage(self) -> Floats:
+        """The share (R,) of the items there were in this episode that somebody was shown."""
+        return self._shown.coverage
+
+    @property
+    def intra_list_distance(self) -> Floats:
+        """How unlike the items of a list were, (R,), in the mean over lists and pairs of items.
+
+        (1 - v_i . v_j) / 2: 1/2 of lists at random where vectors are uniform on a sphere; NaN of
+        lists of one item, or before the first.
+        """
+        return self._shown.intra_list_distance
 
     def hindsight(self) -> float:
         """0: every user has a best list of her own."""

@@ -34,6 +34,9 @@ class ListRecommendation(ListProblem):
         `dpbandit.losses.click_models`. Memory and time are O(n_items taste) a replica.
         Synthetic: no public log of lists supports a position curve or a cascade.
 
+        `env.unwrapped.problem.coverage` is the share of items that were shown, and
+        `intra_list_distance` how unlike the items of a list were, so far in the episode.
+
     Action space:
         `MultiDiscrete([n_items] * length)`: an ordered list. Where a sample names an item twice,
         the Gymnasium environments keep the first and put the lowest unlisted items in the others'

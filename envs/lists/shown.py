@@ -1,0 +1,47 @@
+"""What was shown in an episode: how much of a catalogue, and how unlike the items of a list are."""
+
+import numpy as np
+
+from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.specs.catalogues import Catalogue
+
+
+class Shown:
+    """Diagnostics of lists, for R replicas: nobody learns from them."""
+
+    def __init__(self, catalogue: Catalogue, replicas: int) -> None:
+        self._catalogue, self._clock = catalogue, catalogue.clock
+        self._seen = np.zeros((replicas, catalogue.n_items), np.bool_)
+        self._gone = np.zeros(replicas, np.int64)
+        self._distance, self._lists = np.zeros(replicas), 0
+        self._refilled = catalogue.refilled.copy()
+
+    def see(self, lists: Ints) -> None:
+        """One round, lists (R, m)."""
+        if self._catalogue.clock != self._clock:
+            self._forget()
+        self._seen[rows(len(lists))[:, None], lists] = True
+        v = self._catalogue.vectors(lists)
+        total, m = v.sum(axis=1), lists.shape[1]
+        alike = np.vecdot(total, total) - np.square(v).sum(axis=(1, 2))  # twice every pair
+        with np.errstate(invalid="ignore"):
+            self._distance += (1 - alike / np.float64(m * (m - 1))) / 2
+        self._lists += 1
+
+    @property
+    def coverage(self) -> Floats:
+        """See `ListProblem.coverage`."""
+        there = self._seen.shape[1] + self._catalogue.clock
+        return np.asarray((self._gone + self._seen.sum(axis=1)) / there)
+
+    @property
+    def intra_list_distance(self) -> Floats:
+        """See `ListProblem.intra_list_distance`."""
+        return self._distance / self._lists if self._lists else np.full(len(self._gone), np.nan)
+
+    def _forget(self) -> None:
+        """Places with new items have not been shown; what was there has, or has not."""
+        new = self._catalogue.refilled != self._refilled
+        self._gone += (self._seen & new).sum(axis=1)
+        self._seen &= ~new
+        self._clock, self._refilled = self._catalogue.clock, self._catalogue.refilled.copy()
