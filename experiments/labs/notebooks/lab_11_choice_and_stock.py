@@ -1,0 +1,223 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Lab 11: Choice and stock
+#
+# **Goal.** Say which set of products to offer and why it is not the set of the best products,
+# learn it privately, and sell a limited stock without telling anybody who bought the last unit.
+#
+# **Time.** 75 minutes.
+#
+# **You need.** Labs 1, 2 and 4.
+#
+# Two things that one price cannot show: a customer who chooses among products, and a shelf that
+# runs empty.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+
+from dpbandit import certify, compare
+from dpbandit.agents import CountedShelf
+from dpbandit.envs import StockPricing
+from dpbandit.experiments.labs import check
+from dpbandit.specs.best_sets import best_levels
+
+sns.set_theme(style="ticks", palette="colorblind")
+
+# %% [markdown]
+# ## 1. Which set?
+#
+# In a multinomial logit a customer who is offered a set buys product j with probability v_j / (1
+# + sum of v over the set), v_j = exp(utility). What is offered takes customers from the rest of
+# the set.
+
+# %%
+v = np.array([1.0, 0.8, 0.6, 2.0])
+margin = np.array([10.0, 9.0, 7.0, 3.0])  # dollars
+
+
+def earned(offered) -> float:
+    """Expected dollars of a customer who is offered these products."""
+    offered = list(offered)
+    return float((v[offered] * margin[offered]).sum() / (1 + v[offered].sum()))
+
+
+for offered in ([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]):
+    print(offered, round(earned(offered), 2))
+best, value = best_levels(v[:, None], margin[:, None], 4)
+best_set = np.flatnonzero(best)
+print("the best set:", best_set, round(float(value), 2))
+assert best_set.tolist() == [0, 1, 2]  # the bestseller is not in it
+
+# %% [markdown]
+# **Exercise 11.1.** The product that sells most, number 3, is not in the best set, and product 2
+# is. What separates them? Find the smallest margin at which product 3 would belong into the set,
+# to a tenth of a dollar. Call it `least_margin`.
+
+# %% [markdown] tags=["hint"]
+# Adding a product helps exactly if its margin is larger than what a customer brings without it.
+# Compare `earned([0, 1, 2])` with the margins.
+
+# %% tags=["solution"]
+least_margin = earned([0, 1, 2])
+print(f"{least_margin:.2f} dollars: what a customer brings without it")
+
+# %% [markdown] tags=["solution"]
+# R(A with j) is an average of R(A) and margin j, weighted by 1 + sum of v and v_j. So j belongs
+# into the set if and only if its margin is above R, and the best set is "all margins above R":
+# ordered by revenue, not by sales. With at most S products that is no longer so, but one number
+# still decides: the S largest v_j (margin_j - R), R such that they add up to R.
+
+# %% tags=["check"]
+check("least_margin", globals(), lambda x: abs(x - 6.3) < 0.1, "It is between 6.2 and 6.4 dollars.")
+
+# %% [markdown]
+# ## 2. Learn it privately
+#
+# `fade-mnl` takes private Newton steps of that logit. Ten products, four at a time, 3,000
+# customers.
+
+# %%
+sets = compare(
+    "AssortmentBandit",
+    ["mnl-ucb", "fade-mnl:epsilon=4", "fade-mnl:epsilon=1"],
+    horizon=3_000,
+    replicas=4,
+    seed=11,
+    progress=False,
+)
+lost = sets.summary().set_index("agent")["mean"]
+print(lost.round(1))
+assert lost["fade-mnl:epsilon=4"] < lost["Uniform"] / 10  # measured at a fiftieth
+assert lost["mnl-ucb"] < lost["fade-mnl:epsilon=1"]
+
+# %% [markdown]
+# **Exercise 11.2.** `mnl-bandit` offers a set until somebody buys nothing, and then counts.
+# Certify it: `certify("mnl-bandit", "AssortmentBandit", ...)` has no epsilon. Would noise on its
+# counts help? Think of customer t + 1, who sees the same set again or another one.
+
+# %% [markdown] tags=["hint"]
+# The set changes exactly if customer t bought nothing. Who has to see a count for that?
+
+# %% [markdown] tags=["solution"]
+# No. That the set stayed the same says that customer t bought; with another answer it would have
+# changed for sure. The *end* of an epoch tells it, not what is counted in it. So no epsilon holds
+# with a delta below 1 less the chance that the next set happens to be the same. `mnl-counts`
+# counts in batches whose ends are public.
+
+# %% [markdown] tags=["check"]
+# A good answer says that the length of an epoch depends on single answers, that the next customer
+# sees it, and that noise on sums inside epochs changes neither.
+
+# %% [markdown]
+# ## 3. A shelf that runs empty
+#
+# The same orange juice as in lab 4, but 900 cartons for 3,000 customers. No policy can earn more
+# than the fluid bound: there is a price of a unit of stock, the *bid price*, and nobody earns
+# more from a customer than margin less bid price, plus what the stock is worth.
+
+# %%
+shop = StockPricing(horizon=3_000, stock=900)
+print(f"no policy earns more than {shop.fluid:.0f} dollars")
+for config in ("fade", "uniform"):
+    proof = certify(config, shop, accountants=False)
+    print(f"{config}: epsilon {proof.epsilon}, {proof.ledger.brief}")
+assert np.isinf(certify("uniform", shop, accountants=False).epsilon)
+
+# %% [markdown]
+# Even random prices, which look at nobody, are **not covered**: the shop itself says "sold out".
+#
+# **Exercise 11.3.** Let 899 of the 900 cartons be sold. Customer i wants a carton at any price,
+# or at none. What does customer i + 1 read in each case, with which probability? Let `told` be
+# the smallest delta that a promise of any epsilon could have.
+
+# %% [markdown] tags=["hint"]
+# delta >= P(event) - e^epsilon P'(event), whichever event you choose. Choose one that never
+# happens in the other world.
+
+# %% tags=["solution"]
+told = 1.0 - 0.0  # "sold out" for sure, and never: e^epsilon times 0 is 0
+
+# %% [markdown] tags=["solution"]
+# "Sold out" has probability 1 if customer i bought and 0 if not, whatever prices did before. So
+# delta = 1: nothing is promised. The same for "only three left", and for a price that follows the
+# stock one to one.
+
+# %% tags=["check"]
+check("told", globals(), lambda delta: delta == 1, "It is 1: the sign tells everything.")
+
+# %% [markdown]
+# ## 4. Count privately
+#
+# `counted-shelf` knows its stock by a private count, keeps a margin against the noise in it, and
+# opens every batch for as many customers as are left for sure. With demand known we see what the
+# count alone costs.
+
+# %%
+EPSILONS = (0.25, 0.5, 1.0, 4.0)
+agents = {f"epsilon {e:g}": CountedShelf(demand="known", epsilon=e) for e in EPSILONS}
+agents["exact"] = CountedShelf(demand="known", epsilon=np.inf)
+results = compare(shop, agents, replicas=6, seed=11, progress=False)
+dollars = results.summary().set_index("agent")["mean"]
+errors = results.summary().set_index("agent")["se"]
+print(dollars.round(0))
+assert dollars["epsilon 0.25"] > dollars["epsilon 4"]  # by more than four standard errors
+assert dollars["epsilon 1"] < dollars["Uniform"] / 2
+
+# %% tags=["picture"]
+figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+names = [f"epsilon {e:g}" for e in EPSILONS]
+axes.errorbar(
+    EPSILONS, dollars[names], yerr=2 * errors[names], marker="o", capsize=3, label="counted shelf"
+)
+axes.axhline(dollars["exact"], color="0.3", label="an exact count")
+axes.axhline(dollars["BestFixed"], color="0.3", linestyle="--", label="best fixed price")
+axes.set_xscale("log")
+axes.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])
+axes.minorticks_off()
+axes.set(xlabel="epsilon, delta = 1e-5", ylabel="dollars lost against the fluid bound")
+axes.set_title("What it costs to know one's stock privately (bands: 2 standard errors)")
+axes.legend(frameon=False)
+axes.grid(alpha=0.3)
+sns.despine(figure)
+
+# %% [markdown]
+# **Exercise 11.4.** The margin m of the count at epsilon 1 is about 50 cartons here. A plan that
+# looks at no count sells q = 0.3 cartons a round and has to keep back 4.75 standard deviations of
+# its own sales. Is counting worth it at epsilon 1? Call that plan's margin `blind`.
+
+# %% [markdown] tags=["hint"]
+# Sales of T independent customers vary by sqrt(T q (1 - q)).
+
+# %% tags=["solution"]
+blind = 4.75 * np.sqrt(3_000 * 0.3 * 0.7)
+print(f"{blind:.0f} cartons kept back without a count")
+
+# %% [markdown] tags=["solution"]
+# About 119 cartons, more than twice the counter's margin. The counter's margin grows as 1 /
+# epsilon: at small epsilons it is better not to count at all.
+
+# %% tags=["check"]
+check("blind", globals(), lambda cartons: 110 < cartons < 130, "It is about 120 cartons.")
+
+# %% [markdown]
+# ## What to remember
+#
+# * The best set is ordered by revenue: a product belongs into it if its margin is above what a
+#   customer brings without it.
+# * When something ends, who sees it end? Lengths of epochs and empty shelves tell single answers,
+#   and no noise elsewhere helps.
+# * Quotas from a private count do: they are functions of releases, and the world says nothing
+#   that they do not.
