@@ -24,8 +24,7 @@ class Shown:
         v = self._catalogue.vectors(lists)
         total, m = v.sum(axis=1), lists.shape[1]
         alike = np.vecdot(total, total) - np.square(v).sum(axis=(1, 2))  # twice every pair
-        with np.errstate(invalid="ignore"):
-            self._distance += (1 - alike / np.float64(m * (m - 1))) / 2
+        self._distance += (1 - alike / (m * (m - 1))) / 2 if m > 1 else np.nan
         self._lists += 1
 
     @property

@@ -82,6 +82,7 @@ FOUND = [
     "certify hedge --env Experts --set epsilon=5e-324 --horizon 8",
     "compare GLMBandit --agents fliphat:iterations=1000000 --replicas 1 --horizon 8",
     "compare ConvexPricing --set variety=1e49 --replicas 1 --horizon 8",
+    "compare ListRecommendation --set length=1 --replicas 1 --horizon 8",
     "compare OnlineConvex --agents ball-experts:epsilon=1e49 --replicas 1 --horizon 8",
     "compare ConvexBandit --agents garber-kretzu:offset=1e308 --replicas 1 --horizon 8",
     "certify dp-tofw --env StreamingRegression --horizon 1 --plot x.png",
