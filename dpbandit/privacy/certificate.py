@@ -128,7 +128,9 @@ _KINDS: dict[str, Any] = {
 
 def ledger_as_dict(ledger: Ledger) -> dict[str, Any]:
     """A ledger as plain values, which `ledger_from_dict` takes back unchanged."""
-    return {**vars(ledger), "spends": [_spend_as_dict(spend) for spend in ledger.spends]}
+    visits = None if ledger.visits is None else vars(ledger.visits)
+    spends = [_spend_as_dict(spend) for spend in ledger.spends]
+    return {**vars(ledger), "visits": visits, "spends": spends}
 
 
 def ledger_from_dict(values: dict[str, Any]) -> Ledger:

@@ -7,18 +7,27 @@ from typing import Literal
 import numpy as np
 
 from dpbandit.base.html import html_table
-from dpbandit.base.inputs import InputError, whole
+from dpbandit.base.inputs import InputError, inside, whole
 from dpbandit.privacy.accounting import gdp, zcdp
 from dpbandit.privacy.accounting.composition import Composition
 from dpbandit.privacy.accounting.spends import GaussianSpend, Spend, composed, lasts
+from dpbandit.privacy.accounting.visits import Visits
 
-JOINT_DP = "joint DP under continual observation, {} one user's round"
+_ROUND = "one user's round"
+JOINT_DP = f"joint DP under continual observation, {{}} {_ROUND}"
 COUNTED = f"{JOINT_DP}, of actions and of refusals"
-ALL_ACTIONS = "DP of all actions under continual observation, {} one user's round"
+ALL_ACTIONS = f"DP of all actions under continual observation, {{}} {_ROUND}"
 NOT_COVERED = (
     "not covered: what one user does changes what the world answers later ones, and no mechanism "
     "stands between"
 )
+TRUSTED = {
+    "central": "",
+    "aggregated": "the server sees noisy sums of batches alone",
+    "shuffled": "the server sees the messages of a batch in random order",
+    "local": "the server sees private messages alone",
+}
+"""What the server sees, by who is trusted (itself, whoever adds up or mixes, nobody)"""
 NO_DATA = "plays without looking at any user's data"
 NO_PRIVACY = "none: exact data reaches later actions"
 
@@ -56,10 +65,17 @@ class Ledger:
     """promised for a user's answers alone; neighbours agree in her context, which all may see"""
     slip: float = 0.0
     """a bound on the probability, for any users, that the world says what no mechanism released"""
+    visits: Visits | None = None
+    """what is protected is a PERSON, who comes so often; None is one user's round"""
+    trust: Literal["central", "aggregated", "shuffled", "local"] = "central"
+    """who sees exact data, see `TRUSTED`: the server, or no more than her own device"""
+    honest: float = 1.0
+    """the fraction of devices that add the noise they should; of the others nothing is expected"""
 
     def __post_init__(self) -> None:
         if self.window is not None:
             whole("window", self.window, 1)
+        inside("honest", self.honest, 0, 1, ends=True)
         for spend in self.spends:
             if not (self.window or inf) <= lasts(spend):
                 raise InputError(
@@ -84,11 +100,16 @@ class Ledger:
     def notion(self) -> str:
         """The notion of privacy in words."""
         words = self.scope.format(self.adjacency)
+        if self.visits is not None:
+            words = words.replace(_ROUND, str(self.visits))
         if self.window is not None:
             words = f"window DP ({words}) for the last {self.window} rounds only "
             words += "(older data may be revealed completely)"
         if self.public_contexts:
             words += ", for her answers alone: contexts are public"
+        if self.trust != "central":
+            words += f"; {TRUSTED[self.trust]}"
+            words += f", if {100 * self.honest:g} % of devices are honest" * (self.honest < 1)
         return words + (f"; CONDITIONAL: {self.condition}" if self.condition else "")
 
     @property
@@ -98,7 +119,10 @@ class Ledger:
         public = ["contexts public"] if self.public_contexts else []
         uncovered = ["not covered"] if self.scope == NOT_COVERED else []
         conditional = ["conditional"] if self.condition else []
-        return ", ".join([*window, *public, *uncovered, *conditional])
+        person = [f"person, {self.visits.cap} rounds"] if self.visits else []
+        trust = [] if self.trust == "central" else [self.trust]
+        trust += [f"{100 * self.honest:g} % honest"] if self.honest < 1 else []
+        return ", ".join([*window, *public, *uncovered, *conditional, *person, *trust])
 
     @property
     def mu(self) -> float | None:

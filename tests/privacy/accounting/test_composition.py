@@ -19,6 +19,7 @@ from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.accounting.spends import Expiring, GaussianSpend, Parallel
+from dpbandit.privacy.accounting.visits import Visits
 from dpbandit.privacy.accounting.wishart import WishartSpend
 from dpbandit.privacy.certificate import certificate, ledger_as_dict, ledger_from_dict
 
@@ -137,6 +138,14 @@ def test_notions_in_words():
     answers = Ledger(public_contexts=True)
     assert answers.notion.endswith("one user's round, for her answers alone: contexts are public")
     assert answers.brief == "contexts public"
+    person = Ledger(visits=Visits(20, 5), trust="aggregated", honest=0.5)
+    assert person.notion == (
+        "joint DP under continual observation, replace one person, of at most 20 rounds, 5 or more "
+        "apart, which may move; the server sees noisy sums of batches alone, if 50 % of devices "
+        "are honest"
+    )
+    assert person.brief == "person, 20 rounds, aggregated, 50 % honest"
+    assert ledger_from_dict(json.loads(json.dumps(ledger_as_dict(person)))) == person
 
 
 def test_what_expires_cannot_be_promised_for_ever():
