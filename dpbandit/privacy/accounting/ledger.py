@@ -120,7 +120,7 @@ class Ledger:
         uncovered = ["not covered"] if self.scope == NOT_COVERED else []
         conditional = ["conditional"] if self.condition else []
         person = [f"person, {self.visits.cap} rounds"] if self.visits else []
-        trust = [] if self.trust == "central" else [self.trust]
+        trust: list[str] = [] if self.trust == "central" else [self.trust]
         trust += [f"{100 * self.honest:g} % honest"] if self.honest < 1 else []
         return ", ".join([*window, *public, *uncovered, *conditional, *person, *trust])
 
