@@ -68,7 +68,7 @@ class Ledger:
     visits: Visits | None = None
     """what is protected is a PERSON, who comes so often; None is one user's round"""
     trust: Literal["central", "aggregated", "shuffled", "local"] = "central"
-    """who sees exact data, see `TRUSTED`: the server, or no more than her own device"""
+    """who sees exact data (the server, or no more than her own device), see `TRUSTED`"""
     honest: float = 1.0
     """the fraction of devices that add the noise they should; of the others nothing is expected"""
 
