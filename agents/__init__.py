@@ -80,6 +80,10 @@ from dpbandit.agents.lists.ranked_epsilon_greedy import RankedEpsilonGreedy as R
 from dpbandit.agents.lists.ranked_lints import RankedLinTS as RankedLinTS
 from dpbandit.agents.lists.ranked_linucb import RankedLinUCB as RankedLinUCB
 from dpbandit.agents.old_spellings import accept as _accept
+from dpbandit.agents.people.memory_alone import MemoryAlone as MemoryAlone
+from dpbandit.agents.people.mixed_effects import MixedEffects as MixedEffects
+from dpbandit.agents.people.per_person import PerPerson as PerPerson
+from dpbandit.agents.people.personal_fade import PersonalFADE as PersonalFADE
 from dpbandit.agents.streams.dp_pofw import DPPOFW as DPPOFW
 from dpbandit.agents.streams.dp_tofw import DPTOFW as DPTOFW
 from dpbandit.agents.streams.least_squares import LeastSquares as LeastSquares
@@ -131,8 +135,12 @@ CHOICE = {**_everywhere, **_family("choice")}
 LISTS = {**_everywhere, **_family("lists")}
 """Agents that show ordered lists, by command-line id."""
 
-AGENTS = {**CONTEXTUAL, **PRICING, **CHOICE, **LISTS, **CONVEX, **STOCHASTIC, **EXPERTS}
+PEOPLE = {**_everywhere, **_family("people")}
+"""Agents for people who return, by command-line id."""
+del PEOPLE["per-person"]  # which wraps an agent, as `Priced` and `Guard` do
+
+AGENTS = {**CONTEXTUAL, **PRICING, **CHOICE, **LISTS, **PEOPLE, **CONVEX, **STOCHASTIC, **EXPERTS}
 """Of every agent its id on the command line -> its config class."""
 
 _accept(AGENTS)
-_tabulate([*AGENTS.values(), Guard, Priced])
+_tabulate([*AGENTS.values(), Guard, PerPerson, Priced])

@@ -26,6 +26,7 @@ from dpbandit.specs.contract import begin, checked_problem
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import Problem
+from dpbandit.specs.returning import NOBODY, ReturningSpec
 
 _INFO = ("expected_reward", "oracle_reward", "regret")
 
@@ -62,6 +63,11 @@ def make_problem(
 
 def observation_space(spec: Any) -> gym.Space[Any]:
     """Contexts, or the last datum or losses: every coordinate within its bound, float64."""
+    if isinstance(spec, ReturningSpec):
+        high = np.full(spec.context_shape, spec.visit.context_bound)
+        low = -high
+        low[0], high[0] = NOBODY, spec.people - 1
+        return gym.spaces.Box(low, high, dtype=np.float64)
     if isinstance(spec, ExpertsSpec):
         return gym.spaces.Box(0.0, 1.0, spec.context_shape, np.float64)
     if isinstance(spec, ConvexSpec):

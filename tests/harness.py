@@ -13,6 +13,7 @@ from dpbandit.agents import (
     AGENTS,
     DPHDB,
     DPUCB,
+    FADE,
     GLMUCB,
     STOCHASTIC,
     CountedShelf,
@@ -22,6 +23,7 @@ from dpbandit.agents import (
     LinTS,
     LinUCB,
     LogisticTS,
+    PerPerson,
     Priced,
 )
 from dpbandit.base.inputs import InputError
@@ -29,12 +31,14 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.losses import Linear, LinearRegression, Quadratic
 from dpbandit.losses.click_models import Cascade, PositionBased
+from dpbandit.privacy.accounting.visits import Visits
 from dpbandit.specs.catalogues import Catalogue
 from dpbandit.specs.choice import AssortmentSpec, PricedAssortmentSpec
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
+from dpbandit.specs.returning import ReturningSpec
 from dpbandit.specs.stock import PublicDemand, StockSpec
 from dpbandit.specs.streams import StreamSpec
 
@@ -86,6 +90,13 @@ STOCK = StockSpec(
     public_demand=PublicDemand((1.0, 0.0, 0.5), 1.0, ((0.5, 0.0, 0.5), (0.0, 0.6, 0.8))),
 )
 """So much that the noise does not keep it closed throughout."""
+PEOPLE = ReturningSpec(
+    visit=ContextualSpec(n_actions=3, dim=2, horizon=24, shared=True, reward_low=-0.5),
+    people=3,
+    visits=Visits(3, 2),
+    horizon=24,
+)
+"""Some come more often than the cap, or sooner."""
 SPECS = {
     "disjoint": DISJOINT,
     "shared": SHARED,
@@ -106,6 +117,7 @@ SPECS = {
     "lists": LISTS,
     "places": PLACES,
     "stock": STOCK,
+    "people": PEOPLE,
 }
 ONCE = (PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS, OFFERS, PLACES)
 """For an agent's defaults only."""
@@ -141,7 +153,7 @@ def variants(config: Any) -> list[Any]:
 
 def is_default(config: Any) -> bool:
     """Whether nothing was told to it that it needs not be told."""
-    return not isinstance(config, Priced | Guard) and bool(config == type(config)())
+    return not isinstance(config, Priced | Guard | PerPerson) and bool(config == type(config)())
 
 
 def sellers() -> list[Priced]:
@@ -156,6 +168,8 @@ def sellers() -> list[Priced]:
     return found
 
 
+PERSONS = [PerPerson(FADE(first_batch=2)), PerPerson(DPUCB(refresh_every=3))]
+"""Agents for single rounds that play people who return."""
 GUARDS = [Guard(DPUCB(refresh_every=3), rate=1.0)]
 """Agents with a safety net, so many explorers that both are heard from in a short run."""
 
@@ -178,7 +192,12 @@ def discovered() -> list[tuple[Any, Spec]]:
     Streams of users are for the agents that were made for them, and so is a stock.
     """
     found: dict[Any, tuple[Any, Spec]] = {}
-    for config in [*(v for agent in AGENTS.values() for v in variants(agent)), *sellers(), *GUARDS]:
+    for config in [
+        *(v for agent in AGENTS.values() for v in variants(agent)),
+        *sellers(),
+        *GUARDS,
+        *PERSONS,
+    ]:
         for name, spec in SPECS.items():
             demand = isinstance(config, Priced) or getattr(config, "model", None) == "demand"
             once = spec in ONCE and not demand
@@ -196,7 +215,7 @@ def discovered() -> list[tuple[Any, Spec]]:
 
 def label(pair: tuple[Any, Spec]) -> str:
     config, spec = pair
-    if isinstance(config, Priced | Guard):
+    if isinstance(config, Priced | Guard | PerPerson):
         return f"{type(config).__name__} {label((config.agent, spec))}"
     name = next(name for name, known in SPECS.items() if known is spec)
     changed = [

@@ -39,7 +39,7 @@ FLOORS = """
     __main__
 """
 """Rooms: a package with all below it, or a lone module. Imports go up, to floors above."""
-FAMILIES = ("choice", "contextual", "convex", "experts", "lists", "streams")
+FAMILIES = ("choice", "contextual", "convex", "experts", "lists", "people", "streams")
 MAY_USE = {"streams": {"convex"}, "choice": {"contextual"}, "lists": {"contextual"}}
 """Families are strangers but for these."""
 INITS = {package.partition(".")[2] for package in FOLDERS}

@@ -6,7 +6,7 @@ from math import inf
 from dpbandit.base.inputs import InputError, shown
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.sequential import Sequential
-from dpbandit.privacy.accounting.spends import Parallel, Spend
+from dpbandit.privacy.accounting.spends import Parallel, Repeated, Spend
 from dpbandit.privacy.mechanism import Mechanism, Roll
 
 
@@ -90,7 +90,9 @@ class Books:
 
 
 def _parts(spend: Spend) -> tuple[Spend, ...]:
-    """The spends that add up to this one."""
+    """The spends that add up to this one, each as its mechanism knows it."""
+    if isinstance(spend, Repeated):
+        return _parts(spend.part)
     if not isinstance(spend, Sequential):
         return (spend,)
     return tuple(part for one in spend.parts for part in _parts(one))

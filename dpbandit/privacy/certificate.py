@@ -9,7 +9,7 @@ from dpbandit.base.inputs import inside
 from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
-from dpbandit.privacy.accounting.spends import Expiring, GaussianSpend, Parallel, Spend
+from dpbandit.privacy.accounting.spends import Expiring, GaussianSpend, Parallel, Repeated, Spend
 from dpbandit.privacy.accounting.subsampling import SampledGaussianSpend
 from dpbandit.privacy.accounting.wishart import WishartSpend
 from dpbandit.privacy.noise.generalised_gaussian import GeneralisedGaussianSpend
@@ -122,6 +122,7 @@ _KINDS: dict[str, Any] = {
         SampledGaussianSpend,
         Parallel,
         Expiring,
+        Repeated,
     )
 }
 
@@ -142,7 +143,7 @@ def _spend_as_dict(spend: Spend) -> dict[str, Any]:
     values: dict[str, Any] = {"kind": type(spend).__name__, **vars(spend)}
     if isinstance(spend, Parallel):
         values["parts"] = [_spend_as_dict(part) for part in spend.parts]
-    if isinstance(spend, Expiring):
+    if isinstance(spend, Expiring | Repeated):
         values["part"] = _spend_as_dict(spend.part)
     return values
 
@@ -152,6 +153,6 @@ def _spend_from_dict(values: dict[str, Any]) -> Any:
     kind = _KINDS[given.pop("kind")]
     if kind is Parallel:
         given["parts"] = tuple(map(_spend_from_dict, given["parts"]))
-    if kind is Expiring:
+    if kind in (Expiring, Repeated):
         given["part"] = _spend_from_dict(given["part"])
     return made(kind, given)

@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from dpbandit.agents import AGENTS, Guard, Priced
+from dpbandit.agents import AGENTS, Guard, PerPerson, Priced
 from dpbandit.agents.contextual.demand import PRICED
 from dpbandit.agents.old_spellings import renewed, warn
 from dpbandit.base.calls import unsaid
@@ -19,7 +19,9 @@ from dpbandit.specs.protocols import AgentConfig
 
 GUARDED = "guarded:"
 """What stands before the id of an agent with a safety net."""
-AROUND: dict[str, Any] = {GUARDED: Guard, PRICED: Priced}
+PER_PERSON = "per-person:"
+"""What stands before the id of an agent for single rounds that plays people who return."""
+AROUND: dict[str, Any] = {PER_PERSON: PerPerson, GUARDED: Guard, PRICED: Priced}
 """Words before an id, the first on the outside, and the configs that they put around it."""
 
 
@@ -60,7 +62,8 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
 
     MODULE:CLASS is a class of somebody's own, which is imported.
     Behind "priced:" it prices through a model of demand, with the settings of `Priced` as well;
-    behind "guarded:" it has a safety net, with those of `Guard`.
+    behind "guarded:" it has a safety net, with those of `Guard`; behind "per-person:" it plays
+    people who return.
 
     Args:
         agent: id of an agent, see `dpbandit agents`.

@@ -5,7 +5,7 @@ count is a diagnostic of the simulator: made of raw data, not private, outside e
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,6 +16,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import BanditSpec, Spec, Step
+from dpbandit.specs.returning import ReturningSpec
 
 CLIPPED = (
     "clipped: the share of rounds whose context, datum or reward lay beyond the bounds that agents "
@@ -135,6 +136,10 @@ def bounds_of(spec: Spec) -> list[Bound]:
     ]
     if isinstance(spec, BanditSpec):
         found.append(_contexts(spec))
+    elif isinstance(spec, ReturningSpec):
+        visit = _contexts(spec.visit)
+        shown = replace(visit, array=lambda context, step: spec.shown(context))
+        found.append(shown)
     elif isinstance(spec, ExpertsSpec):
         found.append(_losses(spec))
     elif isinstance(spec, ConvexSpec) and spec.feedback == "datum":

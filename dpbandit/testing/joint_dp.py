@@ -1,7 +1,8 @@
 """Joint DP, executed: sensitivity at the mechanism, and billboard replay.
 
 Both compare two tapes: of one world, and of another in which one user is somebody else and all
-releases are those of the first.
+releases are those of the first. Where people return, a user is a person with all her visits, which
+are at other times in the other world.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +12,9 @@ import numpy as np
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.random_streams import Streams
 from dpbandit.specs.protocols import AgentConfig, Spec
+from dpbandit.specs.returning import ReturningSpec
 from dpbandit.testing.expectations import expect, same
+from dpbandit.testing.people import rounds_of, with_other_people
 from dpbandit.testing.tapes import Tape, run
 from dpbandit.testing.worlds import extreme_users
 
@@ -29,7 +32,8 @@ def two_worlds(
     swapped: Iterable[int | str] = SWAPPED,
     replicas: int = REPLICAS,
 ) -> Iterator[tuple[Tape, Tape, Ints]]:
-    """For each of `swapped`: the tape of one world, always the same, of the other, who (R,).
+    """For each of `swapped`: the tape of one world, always the same, of the other, who (R,), in
+    which round, or, where people return, in which rounds she comes in either world, (T, R).
 
     Where the ledger says that contexts are public, she has the same one in both.
     """
@@ -40,7 +44,10 @@ def two_worlds(
         first = run(config, spec, world)
         for user in swapped:
             t = every if user == EVERYBODY else np.full(replicas, user, np.int64)
-            changed = world.swapped(t, other, answers_only=public)
+            if isinstance(spec, ReturningSpec):
+                changed, t = with_other_people(spec, world, other, t)
+            else:
+                changed = world.swapped(t, other, answers_only=public)
             yield first, run(config, spec, changed, replay=first), t
 
 
@@ -54,36 +61,58 @@ def check_joint_dp(
     largest = []
     for one, two, t in two_worlds(config, spec, swapped, replicas):
         largest.append(check_sensitivity(one, two, t))
+        check_visits(spec, one, two, t)
         check_billboard(one, two, t)
     return max(largest), one
 
 
 def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
-    """How far the differing users of rounds t (R,) move mechanisms' inputs, over sensitivity: (R,).
+    """How far the differing users of rounds t move mechanisms' inputs, over sensitivity: (R,).
 
-    What one user adds in several calls of a mechanism adds up. All other calls must be fed exactly
-    the same in both worlds.
+    What one user adds in several calls of a mechanism in one round adds up. All other calls must be
+    fed exactly the same in both worlds.
     """
     expect(one.marks == two.marks, f"Expected {_who(t)} not to decide how many calls are made.")
-    first, last = (np.take(one.marks, t + after, mode="clip") for after in (0, 1))
-    moves: dict[int | None, Floats] = {None: np.zeros(len(t))}
+    theirs = rounds_of(one, t)
+    moves: dict[tuple[int, int] | None, Floats] = {None: np.zeros(t.shape[-1])}
     for i, (a, b) in enumerate(zip(one.queries, two.queries, strict=True)):
-        mechanism, hers = one.mechanisms[i], (first <= i) & (i < last)
+        mechanism, round = one.mechanisms[i], int(np.searchsorted(one.marks, i, "right")) - 1
+        hers = theirs[round]
         expect(
             same(a[~hers], b[~hers]),
             f"Expected {_who(t)} to enter {_name(mechanism)} in no other round.",
         )
         if hers.any():
             gap = (a - b).reshape(len(a), -1)[hers]
-            move = moves.setdefault(id(mechanism), np.zeros(len(t)))
+            move = moves.setdefault((id(mechanism), round), np.zeros(t.shape[-1]))
             move[hers] += np.linalg.norm(gap, ord=mechanism.order, axis=1) / mechanism.sensitivity
     return np.max(list(moves.values()), axis=0)
+
+
+def check_visits(spec: Spec, one: Tape, two: Tape, t: Ints) -> None:
+    """A person who returns enters no mechanism more often than it, or the spec, says."""
+    if not isinstance(spec, ReturningSpec):
+        return
+    theirs = rounds_of(one, t)
+    for tape in (one, two):
+        entered: dict[int, Floats] = {}
+        for i, (query, mechanism) in enumerate(zip(tape.queries, tape.mechanisms, strict=True)):
+            hers = theirs[int(np.searchsorted(tape.marks, i, "right")) - 1]
+            told = query.reshape(len(query), -1).any(axis=1) & hers
+            entered[id(mechanism)] = entered.get(id(mechanism), 0) + told
+        for mechanism in tape.mechanisms:
+            most = getattr(mechanism, "most", spec.visits.cap)
+            found = entered[id(mechanism)].max()
+            expect(
+                found <= most,
+                f"Expected a person to enter {_name(mechanism)} at most {most} times, got {found}.",
+            )
 
 
 def check_sensitivity(one: Tape, two: Tape, t: Ints) -> float:
     """No input moves by more than its sensitivity; how far the largest does, in that unit."""
     largest = float(largest_move(one, two, t).max())
-    names = sorted({_name(m) for m in one.mechanisms[one.marks[t.min()] : one.marks[-1]]})
+    names = sorted({_name(m) for m in one.mechanisms})
     expect(
         largest <= 1 + 1e-9,
         f"Expected replacing {_who(t)} to move the inputs of {', '.join(names)} by no more than "
@@ -106,15 +135,29 @@ def check_billboard(one: Tape, two: Tape, t: Ints) -> None:
 def billboard_differences(one: Tape, two: Tape, t: Ints) -> list[str]:
     """What the differing users of rounds t changed although every release was the same."""
     found = []
-    others = np.arange(len(one.actions))[:, None] != t
+    others = ~rounds_of(one, t)
     if not same(one.actions[others], two.actions[others]):
         found.append("other users' actions")
     if one.memories != two.memories:
         found.append("what the agent remembers")
+    if not same_but_for_hers(one, two):
+        found.append("what is remembered of other people")
     return found
 
 
+def same_but_for_hers(one: Tape, two: Tape) -> bool:
+    """Whether personal memories differ in at most one person's rows, in every replica."""
+    for a, b in zip(one.personal, two.personal, strict=True):
+        for x, y in zip(a, b, strict=True):
+            other = (x != y).reshape(*x.shape[:2], -1).any(axis=2)  # finite numbers alone
+            if (other.sum(axis=1) > 1).any():
+                return False
+    return True
+
+
 def _who(t: Ints) -> str:
+    if t.ndim == 2:
+        return "a person"
     return f"user {t[0]}" if (t == t[0]).all() else "one user of each replica"
 
 

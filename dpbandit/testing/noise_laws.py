@@ -15,6 +15,7 @@ from dpbandit.privacy.sums.batch_sums import BatchSum
 from dpbandit.privacy.sums.fading import FadingSum, column_norm
 from dpbandit.privacy.sums.one_point import LocalValues
 from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
+from dpbandit.privacy.sums.person_sums import PersonSum
 from dpbandit.privacy.sums.prefix_sums import BLTNoise, PrefixSum
 from dpbandit.privacy.sums.staggered import StaggeredNoise
 from dpbandit.privacy.sums.window_tree import WindowTreeNoise
@@ -29,6 +30,8 @@ HEAVY = (LaplaceSpend, KNormSpend, PureSpend)
 def first_stddev(sums: Any) -> float:
     """Of the first release of one of `SUMS`, in units: what its spend promises, computed anew."""
     spend, S = getattr(sums.spend, "part", sums.spend), sums.sensitivity
+    if isinstance(sums, PersonSum):
+        return float(S * sums.person_norm / spend.mu)
     if isinstance(sums, FadingSum):
         return float(S * column_norm(len(sums._ends), sums.fade) / spend.mu)
     nodes, drawn = nodes_of(sums)

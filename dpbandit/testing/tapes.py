@@ -13,6 +13,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import Mechanism, enrolled
+from dpbandit.privacy.memory import PersonalMemory
 from dpbandit.specs.protocols import AgentConfig, Spec
 from dpbandit.testing.expectations import expect
 from dpbandit.testing.worlds import World
@@ -41,6 +42,8 @@ class Tape(NamedTuple):
     releases: list[Any]
     actions: Any
     memories: list[bytes]
+    personal: list[list[Any]]
+    """what was remembered of people for themselves, arrays (R, N, ...), each round"""
 
 
 def run(
@@ -58,7 +61,7 @@ def run(
 
     Rewards arrive `spec.delay` rounds late, with the contexts and actions they belong to.
     """
-    marks, actions, memories = [0], [], []
+    marks, actions, memories, personal = [0], [], [], []
     with short_blocks(), recording(replay, admit) as calls, enrolled() as roll:
         agent = config.make(spec, Streams(range(world.context.shape[1])))
         for t, context in enumerate(world.context):
@@ -68,12 +71,14 @@ def run(
                 agent.update(world.context[user], action, world.answer(spec, user, action))
                 marks.append(len(calls.queries))
             if remember:
-                memories.append(memory(agent))
+                kept, hers = memory(agent)
+                memories.append(kept)
+                personal.append(hers)
     try:
         Books(type(config).__name__, agent.ledger, roll).check(users=len(marks) - 1)
     except InputError as error:
         raise AssertionError(error) from error
-    return Tape(marks, *calls, np.array(actions), memories)
+    return Tape(marks, *calls, np.array(actions), memories, personal)
 
 
 def action_of(agent: Any, spec: Spec, context: Any) -> Any:
@@ -118,7 +123,11 @@ def recording(replay: Any = None, admit: Callable[..., Any] | None = None) -> It
         calls.mechanisms.append(self)
         release = original(self, *datum)
         if replay is not None:
-            release = replay.releases[len(calls.releases)]
+            due, release = release is not None, replay.releases[len(calls.releases)]
+            expect(
+                due == (release is not None),
+                f"Expected when {type(self).__name__} releases to be public, not a user's to say.",
+            )
         calls.releases.append(None if release is None else release.copy())
         return release
 
@@ -129,14 +138,19 @@ def recording(replay: Any = None, admit: Callable[..., Any] | None = None) -> It
         Mechanism.__call__ = original  # type: ignore[method-assign]
 
 
-def memory(agent: Any) -> bytes:
-    """All that an agent remembers outside its mechanisms."""
+def memory(agent: Any) -> tuple[bytes, list[Any]]:
+    """All that an agent remembers outside its mechanisms, and what of people for themselves."""
+    personal: list[Any] = []
 
     class Pickler(pickle.Pickler):
         def persistent_id(self, item: Any) -> str | None:
             # asked for each of millions of objects: five times as fast as isinstance of an ABC
-            return "mechanism" if Mechanism in type(item).__mro__ else None
+            kinds = type(item).__mro__
+            if PersonalMemory in kinds:
+                personal.append(item.everybody())
+                return "personal memory"
+            return "mechanism" if Mechanism in kinds else None
 
     buffer = io.BytesIO()
     Pickler(buffer).dump(agent)
-    return buffer.getvalue()
+    return buffer.getvalue(), personal

@@ -9,6 +9,7 @@ from dpbandit.base.arrays import Ints
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import Spec
+from dpbandit.specs.returning import ReturningSpec
 
 
 class World(NamedTuple):
@@ -46,7 +47,7 @@ class World(NamedTuple):
     def tame(self) -> "World":
         """The same users as numbers within [-1, 1], rewards within [0, 1]."""
         low = -1 if self.full else 0
-        context = np.nan_to_num(self.context).clip(-1, 1)
+        context = np.nan_to_num(self.context).clip(-1, 1)  # of people two, and nobody
         reward = np.nan_to_num(self.reward).clip(low, 1)
         return World(context, reward, self.full)
 
@@ -69,6 +70,11 @@ def extreme_users(spec: Spec, replicas: int, seed: int) -> World:
         context, reward = np.concatenate([np.zeros_like(context[:1]), context[:-1]]), context
     elif isinstance(spec, ConvexSpec):
         context = np.zeros_like(context)
+    elif isinstance(spec, ReturningSpec):  # beyond the cap, empty slots, numbers of nobody
+        person = rng.integers(-1, spec.people, size=(T, R)).astype(float)
+        odd = rng.random((T, R)) < 0.05
+        person[odd] = rng.choice([np.nan, 0.5, -1e300, spec.people], size=odd.sum())
+        context[..., 0] = person
     for shared in (context, reward):
         shared.setflags(write=False)  # by all checks: agents must not write on what they are shown
     return World(context, reward, full)

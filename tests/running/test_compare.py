@@ -18,6 +18,7 @@ from dpbandit.agents import (
     DPUCB,
     EXPERTS,
     LISTS,
+    PEOPLE,
     PRICING,
     STOCHASTIC,
     BestFixed,
@@ -37,6 +38,7 @@ from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from dpbandit.specs.returning import ReturningSpec
 from dpbandit.specs.stock import StockSpec
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
@@ -181,7 +183,7 @@ def test_every_agent_plays_or_refuses_every_environment(name):
         else:
             with pytest.raises(InputError, match="choose"):
                 quick(env, agents, horizon=30, replicas=2, env_kwargs=settings)
-    few = {**CONVEX, **STOCHASTIC, **EXPERTS, **CHOICE, **LISTS}
+    few = {**CONVEX, **STOCHASTIC, **EXPERTS, **CHOICE, **LISTS, **PEOPLE}
     rare = ("pqftl", "net-experts")
     assert played >= (name not in rare if name in few else FEW.get(name, 3))
 
@@ -209,6 +211,8 @@ def plays(name, spec):
         return name in CHOICE
     if isinstance(spec, ListSpec):
         return name in LISTS
+    if isinstance(spec, ReturningSpec):
+        return name in PEOPLE
     if not isinstance(spec, ContextualSpec):  # a price
         return name in ("uniform", "best-fixed")
     if name == "counted-shelf":

@@ -29,6 +29,7 @@ TRUSTED = {
 }
 """What the server sees, by who is trusted (itself, whoever adds up or mixes, nobody)"""
 NO_DATA = "plays without looking at any user's data"
+OWN_DATA = "a person's own data reach her own actions and nobody else's"
 NO_PRIVACY = "none: exact data reaches later actions"
 
 LEAST = 5e-324
@@ -250,6 +251,7 @@ def ledger_of(
     window: int | None = None,
     condition: str = "",
     public_contexts: bool = False,
+    visits: Visits | None = None,
 ) -> Ledger:
     """The ledger of noise calibrated to `epsilon`: at inf there is none, and no privacy.
 
@@ -258,4 +260,10 @@ def ledger_of(
     """
     if epsilon == inf:
         return no_privacy(without)
-    return Ledger(spends, window=window, condition=condition, public_contexts=public_contexts)
+    return Ledger(
+        spends,
+        window=window,
+        condition=condition,
+        public_contexts=public_contexts,
+        visits=visits,
+    )

@@ -5,6 +5,7 @@ from functools import lru_cache, partial
 from math import inf
 from typing import Protocol
 
+from dpbandit.base.inputs import InputError, whole
 from dpbandit.privacy.accounting import gdp
 from dpbandit.privacy.accounting.composition import Composition
 from dpbandit.privacy.accounting.privacy_loss import PrivacyLoss, connected, constant
@@ -149,6 +150,70 @@ class Parallel:
     def least_epsilon(self, delta: float) -> float:
         """The largest epsilon of a part at `delta`."""
         return max((part.least_epsilon(delta) for part in self.parts), default=0.0)
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A Gaussian mechanism that one person enters in so many rounds, by group privacy.
+
+    Whatever her rounds are and however they depend on releases, together they move it no further
+    than the sum of their lengths.
+    """
+
+    part: Spend
+    times: int
+
+    def __post_init__(self) -> None:
+        whole("times", self.times, 1)
+        if self.part.mu is None:
+            raise InputError(f"Expected Gaussian noise to repeat, got {self.part.note}.")
+
+    @property
+    def parts(self) -> tuple[Spend, ...]:
+        """The mechanism, as it is paid for a single round."""
+        return (self.part,)
+
+    @property
+    def note(self) -> str:
+        """The mechanism in words."""
+        return f"{self.part.note}, {self.times} rounds of a person"
+
+    @property
+    def together(self) -> GaussianSpend:
+        """What all her rounds cost."""
+        return GaussianSpend(self.times * (self.part.mu or 0.0), self.note)
+
+    @property
+    def mu(self) -> float:
+        """So many times that of a round."""
+        return self.together.mu
+
+    @property
+    def pure(self) -> float:
+        """Of all her rounds."""
+        return self.together.pure
+
+    @property
+    def rho(self) -> float:
+        """Of all her rounds."""
+        return self.together.rho
+
+    @property
+    def step(self) -> float:
+        """Of all her rounds."""
+        return self.together.step
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
+        """Of all her rounds."""
+        return self.together.losses(step)
+
+    def delta(self, epsilon: float) -> float:
+        """The exact delta at `epsilon`."""
+        return self.together.delta(epsilon)
+
+    def least_epsilon(self, delta: float) -> float:
+        """The exact epsilon at `delta`, rounded up."""
+        return self.together.least_epsilon(delta)
 
 
 @dataclass(frozen=True)

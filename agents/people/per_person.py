@@ -1,0 +1,132 @@
+"""PerPerson: any agent, for people who return, by group privacy."""
+
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
+from dpbandit.privacy.accounting.spends import Repeated
+from dpbandit.privacy.accounting.visits import Visits
+from dpbandit.privacy.memory import PersonalMemory
+from dpbandit.specs.protocols import AgentConfig, check_config, fits
+from dpbandit.specs.returning import ReturningSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerPerson:
+    """An agent made for single rounds, with a budget so small that a person's rounds together keep.
+
+    A visit is told to `agent` if the person has been told fewer than k times before, and not within
+    the last b slots; else, and in an empty slot, a public null round is told in its place: a
+    context of zeros, the first arm, a reward of 0. So its clock never stops, and who has been told
+    how often is kept under her own number and reaches nobody.
+
+    Code:
+        `Turnstile` (per_person.py) decides who is told, `Repeated` (spends.py) is the price.
+
+    Guarantee:
+        (epsilon, delta)-joint DP for a PERSON, as `agent` claims it. Replacing her changes at most
+        n = k rounds of what `agent` is told, or n = 2 k where she may also come at other times
+        (those she leaves and those she takes), and n such changes move Gaussian noise n mu far,
+        whatever `agent` is. It is given the epsilon whose mu is 1/n of the claim's. An agent whose
+        noise is not Gaussian is refused. This is the dearest way, and the honest baseline for
+        `PersonalFADE`, which pays for a person once.
+
+    Raises:
+        InputError: no agent, or noise that is not Gaussian.
+
+    >>> from dpbandit import certify
+    >>> from dpbandit.agents import FADE
+    >>> proof = certify(PerPerson(FADE(epsilon=1.0)), "ReturningUsers", accountants=False)
+    >>> round(proof.epsilon, 6), proof.ledger.brief
+    (1.0, 'person, 20 rounds')
+    """
+
+    agent: AgentConfig = field(kw_only=False)
+    """what plays, and is told"""
+
+    def __post_init__(self) -> None:
+        check_config(self.agent)
+        if isinstance(self.agent, PerPerson):
+            raise InputError("Expected an agent for single rounds, got one that is per person.")
+
+    @property
+    def epsilon(self) -> float | None:
+        """The claim of `agent`, for a person; None if it makes none."""
+        return getattr(self.agent, "epsilon", None)
+
+    @property
+    def delta(self) -> float:
+        """The claim of `agent`, 0 if it makes none."""
+        return getattr(self.agent, "delta", 0.0)
+
+    def make(self, spec: ReturningSpec, streams: Streams) -> "PerPersonAgent":
+        """A running agent; raises `InputError` for anything but people who return."""
+        return PerPersonAgent(self, fits(self, spec, ReturningSpec), streams)
+
+
+class PerPersonAgent:
+    """The agent, and a turnstile before it."""
+
+    def __init__(self, config: PerPerson, spec: ReturningSpec, streams: Streams) -> None:
+        times = spec.visits.cap * (1 if spec.visits.pattern == "public" else 2)
+        inner = _for_one_round(config.agent, times)
+        self._spec, self._agent = spec, inner.make(spec.visit, streams)
+        self._turnstile = Turnstile(len(streams), spec.people, spec.visits)
+        ledger = self._agent.ledger
+        if ledger.mu is None:
+            raise InputError(
+                f"Expected {type(inner).__name__} to add Gaussian noise alone, to be per person: "
+                "of other noise nobody knows what several rounds cost."
+            )
+        spends = tuple(Repeated(part, times) for part in ledger.spends)
+        known = ledger.mu < inf
+        self.ledger = replace(ledger, spends=spends, visits=spec.visits) if known else ledger
+
+    def act(self, context: Floats) -> npt.NDArray[Any]:
+        """Arms (R,) for whoever has come."""
+        return self._agent.act(self._spec.shown(context))
+
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Tell the agent, or tell it that nobody was here."""
+        told = self._turnstile.admits(self._spec.person(context))
+        x = self._spec.shown(context)
+        axes = tuple(range(1, x.ndim))
+        self._agent.update(
+            np.where(np.expand_dims(told, axes), x, 0.0),
+            np.where(told, action, self._spec.default_action),
+            np.where(told, feedback, 0.0),
+        )
+
+
+class Turnstile:
+    """Lets a person through k times, and not again within b slots."""
+
+    def __init__(self, replicas: int, people: int, visits: Visits) -> None:
+        self._visits, self._slot = visits, 0
+        self._kept = PersonalMemory(replicas, people=people, shape=(2,))
+        """how often each has been let through, and after how many slots the last time"""
+
+    def admits(self, person: Ints) -> npt.NDArray[np.bool_]:
+        """Who is let through in the next slot, (R,)."""
+        self._slot += 1
+        times, last = self._kept.of(person).T
+        fresh = (times == 0) | (self._slot - last >= self._visits.separation)
+        through: npt.NDArray[np.bool_] = (person >= 0) & (times < self._visits.cap) & fresh
+        step = np.column_stack([through, (self._slot - last) * through])
+        self._kept.add(person, step.astype(float))
+        return through
+
+
+def _for_one_round(config: Any, times: int) -> Any:
+    """`config` with the epsilon of which so many rounds together cost what it claims."""
+    epsilon = getattr(config, "epsilon", None)
+    if epsilon is None or epsilon == inf:
+        return config
+    return replace(config, epsilon=epsilon_of(mu_of(epsilon, config.delta) / times, config.delta))

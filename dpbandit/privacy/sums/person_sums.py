@@ -1,0 +1,117 @@
+"""Sums over people: a person who comes often counts as often as was paid for."""
+
+from collections.abc import Sequence
+from math import inf, sqrt
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.base.inputs import one_of
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy.accounting.visits import Visits
+from dpbandit.privacy.statistics.directions import SignedDirections
+from dpbandit.privacy.sums.fading import FadingSum, released_ends
+
+Counted: TypeAlias = Literal["first", "batch", "visits"]
+COUNTED: tuple[Counted, ...] = ("first", "batch", "visits")
+
+
+class PersonSum(FadingSum):
+    """Sums of signed directions over batches of a public clock, each released once, over people::
+
+        counted = "first"    a person's first visit ever, and no other
+        counted = "batch"    her first visit in each batch, in at most k batches
+        counted = "visits"   every visit, k of them, any two b slots apart
+
+    What does not count enters as the null contribution 0, in its slot, and so does an empty slot:
+    the clock never stops. Who counted is exact state of the mechanism and never handed out.
+
+    Args:
+        people: N; a person is a number in [0, N), anything else is nobody.
+        visits: the cap k and the separation b.
+        ends, horizon, streams: as of `FadingSum`, with fade 0.
+        epsilon, delta: of a person; inf adds no noise.
+
+    Guarantee:
+        (epsilon, delta)-DP for a person, exactly mu-GDP, under adaptively chosen data and return
+        times. Whether others count depends on their own slots alone, so neighbouring streams differ
+        in what one person contributes: a vector of norm at most 1 in at most S^2 releases, S = 1
+        for "first", sqrt(min(k, releases)) for "batch", or k in one release for "visits", which is
+        group privacy. Each moves by at most 2 of these where her slots stay (one vector against
+        another) and where they move too, since `|v - 0|^2 + |0 - v'|^2 <= 2 <= 4`. All releases
+        together are (2 S / stddev)-GDP by composition of adaptively chosen Gaussian means (append
+        a release that fills the sum of squares up to (2 S)^2).
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        streams: Streams,
+        *,
+        people: int,
+        visits: Visits,
+        counted: Counted,
+        centre: float,
+        ends: Sequence[int],
+        horizon: int,
+        epsilon: float,
+        delta: float,
+    ) -> None:
+        one_of("counted", counted, COUNTED)
+        m = len(released_ends(ends, horizon))
+        repeated = {"first": 1.0, "batch": sqrt(min(visits.cap, m)), "visits": visits.cap}
+        self.person_norm = float(min(m, 1)) and float(repeated[counted])
+        mu = inf if epsilon == inf else mu_of(epsilon, delta)
+        statistic = SignedDirections(n_actions=1, dim=dim, centre=centre)
+        super().__init__(
+            statistic,
+            streams,
+            ends=ends,
+            horizon=horizon,
+            fade=0.0,
+            noise_multiplier=self.person_norm / mu,
+        )
+        spent = 0.0 if m == 0 else mu
+        words = {"first": "first visits", "batch": "a visit a batch", "visits": "all visits"}
+        note = f"sums over people, {words[counted]}, {m} Gaussian releases"
+        self.spend = GaussianSpend(spent, note)
+        self.most = {"first": 1, "batch": min(visits.cap, m), "visits": visits.cap}[counted]
+        self._counted, self._apart, self._slot = counted, visits.separation, 0
+        shape = (len(streams), people)
+        self._times = np.zeros(shape, np.int64)
+        self._last = np.full(shape, -1, np.int64)
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """The signed direction of a visit that counts, else 0: (R, 1, d)."""
+        person, x, reward = datum
+        return super().query(*self._as_counted(self._counts(person), x, reward))
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+        person, x, reward = datum
+        counts = self._counts(person)
+        who = rows(len(person))[counts], person[counts]
+        self._times[who] += 1
+        self._last[who] = self._released if self._counted == "batch" else self._slot
+        self._slot += 1
+        return super()._release(*self._as_counted(counts, x, reward))
+
+    def _counts(self, person: Ints) -> npt.NDArray[np.bool_]:
+        """Whether this visit does, (R,)."""
+        here = (person >= 0) & (person < self._times.shape[1])
+        known = rows(len(person)), np.where(here, person, 0)
+        times, last = self._times[known], self._last[known]
+        if self._counted == "batch":
+            fresh = last < self._released
+        else:
+            fresh = (times == 0) | (self._slot - last >= self._apart)
+        return np.asarray(here & (times < self.most) & fresh)
+
+    def _as_counted(
+        self, counts: npt.NDArray[np.bool_], x: Floats, reward: Floats
+    ) -> tuple[Floats, Ints, Floats]:
+        arms = np.zeros(len(counts), np.int64)
+        return np.where(counts[:, None], x, 0.0), arms, np.asarray(reward)

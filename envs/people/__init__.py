@@ -1,0 +1,1 @@
+"""Problems in which people come back."""

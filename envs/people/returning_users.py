@@ -1,0 +1,190 @@
+"""People who return, each with a taste of her own beside the population's."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, ndtr, ndtri
+
+from dpbandit.base.arrays import Floats, Ints, norms, pick, rows
+from dpbandit.base.inputs import MOST_ROUNDS, at_least, inside, one_of, whole
+from dpbandit.base.random_streams import Streams
+from dpbandit.envs.people.arrivals import ARRIVALS, Arrivals, candidates
+from dpbandit.specs.protocols import ContextualSpec, Step
+from dpbandit.specs.returning import NOBODY, ReturningSpec, Visits
+
+_TAIL = 4.0
+_FAR = 2.0
+"""Tastes lie within `_FAR * tastes` of the population, noise within `_TAIL * noise`."""
+_VALUES_AHEAD = 1 << 17
+
+
+@dataclass(kw_only=True, eq=False)
+class ReturningUsers:
+    """People with persistent tastes, who come back to a contextual bandit.
+
+    Description:
+        Person i has the parameter theta_i = theta_0 + tastes * N(0, I/d), with one theta_0 of norm
+        1 for all, drawn anew for every episode; the deviation is cut off at norm 2 tastes. Every
+        slot of a public clock has one candidate, fixed beforehand; she comes, or the slot stays
+        empty. A visit shows K fresh rows of features, uniform on the unit sphere; row X_a has mean
+        reward X_a . theta_i, or logistic(4 X_a . theta_i).
+
+    Action space:
+        `Discrete(n_actions)`: the arm.
+
+    Observation space:
+        `Box`, shape (1 + n_actions * dim,): the person's number in [0, people), or -1 for an empty
+        slot; then the rows of features, one after the other.
+
+    Rewards:
+        Identity: mean + Gaussian noise of stddev `noise`, cut off at 4. Logistic: 0 or 1. In an
+        empty slot 0, and so is its regret. Regret is measured against each person's own best arm.
+
+    Starting state:
+        New tastes and the first slot.
+
+    Episode end:
+        Truncation after `horizon` slots; never terminates.
+
+    Arguments:
+        * `people`, `visits`: N, and the cap k on how often one of them comes.
+        * `n_actions`, `dim`, `horizon`: arms, features, slots.
+        * `tastes`: how far tastes are from the population's; 0 makes all alike.
+        * `noise`, `link`: above.
+        * `arrivals`: "exactly" k slots each in uniformly random order (those beyond the horizon
+          never come); "robin" by turns, so that visits are `people` slots apart; "poisson" rates,
+          exponential variables, beyond the cap, too; "loyal" as "exactly", but who was not pleased
+          last time comes with probability 1/2 only.
+        * `empty`: probability that a candidate does not come, whatever happened.
+
+    What privacy protects here is a person, in all that she shows, says and does, and in when she
+    comes (`Visits`). `spec.visits` has the cap; "poisson" arrivals may break it, and whoever
+    promises something drops what is beyond.
+
+    Version history:
+        * v0: first release.
+    """
+
+    people: int = 500
+    visits: int = 20
+    n_actions: int = 5
+    dim: int = 10
+    horizon: int = 10_000
+    tastes: float = 0.5
+    noise: float = 0.5
+    link: Literal["identity", "logistic"] = "identity"
+    arrivals: Arrivals = "exactly"
+    empty: float = 0.0
+
+    def __post_init__(self) -> None:
+        one_of("link", self.link, ("identity", "logistic"))
+        one_of("arrivals", self.arrivals, ARRIVALS)
+        at_least("tastes", self.tastes, 0)
+        at_least("noise", self.noise, 0)
+        inside("empty", self.empty, 0, 1, ends=True)
+        whole("visits", self.visits, 1, MOST_ROUNDS)
+        most = 1 + _FAR * self.tastes + _TAIL * self.noise
+        low, high = (0.0, 1.0) if self.link == "logistic" else (-most, most)
+        visit = ContextualSpec(
+            n_actions=self.n_actions,
+            dim=self.dim,
+            horizon=self.horizon,
+            shared=True,
+            reward_low=low,
+            reward_high=high,
+            link=self.link,
+        )
+        apart = self.people if self.arrivals == "robin" else 1
+        self.spec = ReturningSpec(
+            visit=visit,
+            people=self.people,
+            visits=Visits(self.visits, apart),
+            horizon=self.horizon,
+        )
+
+    def reset(self, streams: Streams) -> None:
+        """Start an episode, one replica for each stream."""
+        R, N = len(streams), self.people
+        self._candidates = candidates(
+            self.arrivals, streams, people=N, cap=self.visits, horizon=self.horizon
+        )
+        self._start(streams)
+        self._luck = streams.uniforms("rewards")
+        self._coins = streams.uniforms("presence")
+        common = streams.world.normals("parameters", self.dim)()
+        own = streams.world.normals("tastes", N, self.dim)() / np.sqrt(self.dim)
+        own *= np.minimum(1.0, _FAR / norms(own))
+        self._theta = (common / norms(common))[:, None] + self.tastes * own  # (R, N, d)
+        self._displeased = np.zeros((R, N), np.bool_)
+        self._totals = np.zeros((R, self.n_actions))
+        self._slot, self._ready = 0, False
+        self._many = max(1, _VALUES_AHEAD // (R * self.n_actions * self.dim))
+
+    def context(self) -> Floats:
+        """Who comes and what her visit shows, (R, 1 + K d)."""
+        if not self._ready:
+            self._invite()
+        return self._context
+
+    def step(self, action: npt.NDArray[Any]) -> Step:
+        """Serve whoever has come with arm `action` (R,) and move on to the next slot."""
+        self.context()
+        here, R = self._person != NOBODY, len(self._person)
+        action = self.spec.validate(action, R)
+        i = np.maximum(self._person, 0)
+        mean = np.matvec(self._rows, self._theta[rows(R), i]) * here[:, None]
+        if self.link == "logistic":
+            mean = expit(4 * mean) * here[:, None]
+        self._totals += mean
+        expected, oracle = pick(mean, action), mean.max(axis=1)
+        reward = self._reward(expected, self._luck()) * here
+        self._displeased[rows(R)[here], i[here]] = (reward < self._middle)[here]
+        self._ready, self._slot = False, self._slot + 1
+        return Step(reward, expected, oracle, oracle - expected)
+
+    def best_fixed(self) -> Ints:
+        """The arm (R,) with the largest expected total over the slots so far."""
+        best: Ints = self._totals.argmax(axis=1)
+        return best
+
+    def hindsight(self) -> float:
+        """0: every visit has a best arm of its own."""
+        return 0.0
+
+    def _start(self, streams: Streams) -> None:
+        """Prepare what visits show."""
+        self._normals = streams.normals("contexts", self.n_actions, self.dim)
+
+    def _visits(self, count: int) -> Floats:
+        """What the next visits show, (count, R, K, d)."""
+        z = self._normals.take(count)
+        z /= norms(z)
+        return z
+
+    @property
+    def _middle(self) -> float:
+        return (self.spec.reward_low + self.spec.reward_high) / 2
+
+    def _invite(self) -> None:
+        """The candidates of this slot come, or do not."""
+        at = self._slot % self._many
+        if at == 0:
+            self._ahead = self._visits(self._many)
+        coin, over = self._coins(), self._slot == self.horizon
+        candidate = self._candidates[self._slot - over]
+        often = np.full(len(candidate), 1.0 - self.empty)
+        if self.arrivals == "loyal":
+            often[self._displeased[rows(len(candidate)), candidate]] /= 2
+        here = (coin < often) & (not over)
+        self._person = np.where(here, candidate, NOBODY)
+        self._rows = self._ahead[at] * here[:, None, None]
+        self._context, self._ready = self.spec.context(self._person, self._rows), True
+
+    def _reward(self, mean: Floats, luck: Floats) -> Floats:
+        if self.link == "logistic":
+            return 1.0 * (luck < mean)
+        low, high = ndtr(-_TAIL), ndtr(_TAIL)
+        z = ndtri(low + luck * (high - low)).clip(-_TAIL, _TAIL)
+        return np.asarray(mean + self.noise * z)

@@ -1,0 +1,162 @@
+"""Agents for people who return: memory is hers alone, capping, the posterior, reference numbers."""
+
+from itertools import product
+from math import inf, sqrt
+
+import numpy as np
+import pytest
+
+from dpbandit import InputError, certify, play
+from dpbandit.agents import FADE, LinUCB, MemoryAlone, MixedEffects, PerPerson, PersonalFADE
+from dpbandit.agents.people.per_person import Turnstile
+from dpbandit.agents.people.population import Population, directions, expected_counts
+from dpbandit.base.random_streams import Streams
+from dpbandit.envs import ReturningUsers
+from dpbandit.privacy.accounting.visits import Visits
+from dpbandit.privacy.memory import PersonalMemory
+from dpbandit.privacy.sums.person_sums import PersonSum
+from dpbandit.testing.joint_dp import check_joint_dp
+from tests.broken.people import BROKEN
+from tests.harness import PEOPLE
+
+
+def sums(counted, *, cap=2, apart=1, epsilon=inf, ends=(3, 6), horizon=9):
+    return PersonSum(
+        1,
+        Streams([0]),
+        people=3,
+        visits=Visits(cap, apart),
+        counted=counted,
+        centre=0.0,
+        ends=ends,
+        horizon=horizon,
+        epsilon=epsilon,
+        delta=1e-5,
+    )
+
+
+def released(mechanism, people):
+    """Exact sums of visits that all say 1."""
+    fed = [mechanism(np.array([i]), np.ones((1, 1)), np.ones(1)) for i in people]
+    return [release.item() for release in fed if release is not None]
+
+
+def test_what_counts():
+    """By hand: first visits ever, of a batch, or k of them b slots apart; nobody is 0."""
+    people = [0, 0, 1, 0, 1, -1, 0, 0, 0]
+    assert released(sums("first"), people) == [2, 0]
+    assert released(sums("batch"), people) == [2, 2]
+    assert released(sums("batch", cap=1), people) == [2, 0]
+    assert released(sums("visits"), people) == [3, 1]
+    assert released(sums("visits", apart=3), people) == [2, 1]
+    assert released(sums("first"), [7, -1, 0]) == [1]
+
+
+@pytest.mark.parametrize(("counted", "S"), [("first", 1), ("batch", sqrt(2)), ("visits", 5)])
+def test_a_person_is_paid_for(counted, S):
+    """2 S / stddev is the mu of the claim, and no legal pattern of slots moves the releases, in
+    noises, by more: all of them for a horizon of 8, and one is that bad (slots that stay)."""
+    mechanism = sums(counted, cap=5, epsilon=1.0)
+    assert 2 * S / mechanism.stddev == pytest.approx(mechanism.spend.mu, rel=1e-12)
+    worst = 0.0
+    for pattern in product((0, -1), repeat=8):
+        if pattern.count(0) <= 5:
+            exact = sums(counted, cap=5)
+            worst = max(worst, 2 * np.linalg.norm(released(exact, pattern)))
+    assert 1.1 * S < worst <= 2 * S
+
+
+def test_the_turnstile():
+    """By hand: at most k times, b apart, nobody never; others' visits change nothing."""
+    for others in ([1] * 7, [-1] * 7):
+        gate = Turnstile(2, 3, Visits(2, 3))
+        told = [gate.admits(np.array([0, other]))[0] for other in others]
+        assert told == [True, False, False, True, False, False, False]
+
+
+def test_memory_is_read_by_nobody_else():
+    """What is not finite is not kept; a person's number is all that opens it."""
+    memory = PersonalMemory(2, people=3, shape=(2,))
+    memory.add(np.array([0, -1]), np.ones((2, 2)))
+    memory.add(np.array([1, 1]), np.full((2, 2), np.nan))
+    assert memory.of(np.array([0, 2])).tolist() == [[1, 1], [0, 0]]
+    assert memory.everybody().sum() == 2
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_leaks_between_people_are_seen(name):
+    """Memory that a neighbour reads, a clock that stops, a cap that is everybody's."""
+    with pytest.raises(AssertionError, match=r"no other round|mechanisms only|to be public"):
+        check_joint_dp(BROKEN[name], PEOPLE, range(0, 24, 3), replicas=1)
+
+
+def test_the_population_is_found_without_noise():
+    """Of many people's first visits, by a model that is right; quadrature against draws."""
+    rng = np.random.default_rng(0)
+    d, K, s = 4, 3, 0.6
+    theta = np.array([1.0, 0, 0, 0])
+    law = directions(d, K, s)
+    x = rng.standard_normal((200_000, K, d))
+    x /= np.linalg.norm(x, axis=2, keepdims=True)
+    t = (x @ theta).max(axis=1)
+    assert law.along == pytest.approx((t**2).mean(), rel=0.01)
+    model = Population(1, d, K, counts=[50_000.0, 50_000.0], stddev=0.0, spread=s)
+    for batch in range(2):
+        rows = x[batch * 50_000 : (batch + 1) * 50_000]
+        pick = (rows @ model.mean[0]).argmax(axis=1) if batch else np.zeros(50_000, int)
+        chosen = rows[np.arange(50_000), pick]
+        r = chosen @ theta + s * rng.standard_normal(50_000)
+        model.learn((np.sign(r)[:, None] * chosen).sum(axis=0)[None])
+    assert np.abs(model.mean[0] - theta).max() < 0.04
+    expected = expected_counts((50, 150), counted="batch", people=10, horizon=200, robin=False)
+    assert expected == pytest.approx([10 * (1 - 0.75**20), 10 * (1 - 0.5**20)])
+
+
+def test_certificates_say_who_is_protected():
+    """A person, in `brief` and in the notion; memory alone is free, group privacy is exact."""
+    spec = ReturningUsers().spec
+    for config in (PersonalFADE(), PersonalFADE(counted="visits"), PerPerson(FADE())):
+        proof = certify(config, spec, accountants=False)
+        assert (round(proof.epsilon, 6), proof.ledger.brief) == (1.0, "person, 20 rounds")
+        assert "replace one person, of at most 20 rounds, which may move" in proof.notion
+    assert certify(MemoryAlone(), spec).epsilon == 0
+    assert (
+        certify(MixedEffects(), spec).epsilon == certify(PerPerson(LinUCB()), spec).epsilon == inf
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        (lambda: PerPerson(PerPerson(FADE())), "for single rounds"),
+        (lambda: PersonalFADE(counted="last"), "counted='last'"),
+        (lambda: PersonalFADE(noise=0.0), "noise=0.0"),
+        (lambda: FADE().make(PEOPLE, Streams([0])), "PerPerson|plays"),
+    ],
+)
+def test_mistakes_get_one_sentence(config, sentence):
+    with pytest.raises(InputError, match=sentence):
+        config()
+
+
+REFERENCE = {
+    "mixed effects": (MixedEffects(), {}, 430, 2),
+    "pooled": (MixedEffects(pooled=True), {}, 460, 2),
+    "personal only": (MemoryAlone(), {}, 2254, 6),
+    "population only": (PersonalFADE(memory=False), {}, 1238, 56),
+    "first visit": (PersonalFADE(), {}, 1038, 38),
+    "once a batch": (PersonalFADE(counted="batch"), {}, 1025, 31),
+    "every visit": (PersonalFADE(counted="visits"), {}, 1751, 50),
+    "100 people": (PersonalFADE(), {"people": 100, "visits": 100}, 909, 21),
+}
+
+
+@pytest.mark.slow
+def test_regret_is_that_of_an_independent_program():
+    """Within 4 combined standard errors; 12 replicas, T = 10,000. False alarm 5e-4 for all; an
+    agent that forgets its memory, or reads noise of the wrong size, is seen in "100 people"."""
+    for name, (config, world, mean, error) in REFERENCE.items():
+        log = play(ReturningUsers(**world), config, range(1000, 1012), marks=np.array([10_000]))
+        regret = log.regret[-1]
+        own = regret.std(ddof=1) / sqrt(12)
+        assert abs(regret.mean() - mean) < 4 * np.hypot(own, error), (name, regret.mean(), own)
