@@ -21,7 +21,7 @@ from dpbandit.privacy.sums.staggered import StaggeredNoise
 from dpbandit.privacy.sums.window_tree import WindowTreeNoise
 from dpbandit.testing.expectations import expect
 
-SUMS = (PrefixSum, FadingSum, BatchSum, LocalValues)
+SUMS = (PrefixSum, FadingSum, PersonSum, BatchSum, LocalValues)
 """Mechanisms that release a sum with noise added."""
 HEAVY = (LaplaceSpend, KNormSpend, PureSpend)
 """Their noise has heavier tails than a normal."""
