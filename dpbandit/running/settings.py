@@ -23,6 +23,7 @@ PER_PERSON = "per-person:"
 """What stands before the id of an agent for single rounds that plays people who return."""
 AROUND: dict[str, Any] = {PER_PERSON: PerPerson, GUARDED: Guard, PRICED: Priced}
 """Words before an id, the first on the outside, and the configs that they put around it."""
+_WORDS = f"{', '.join([*AROUND][:-1])} and {[*AROUND][-1]}"
 
 
 def around(agent: str) -> tuple[str, str]:
@@ -125,7 +126,7 @@ def agent_id(agent: str) -> str:
     """The id that `agent` is a spelling of; raises `InputError` where there is none."""
     words, bare = around(agent)
     if around(bare)[0]:
-        raise InputError(f"Expected {' and '.join(AROUND)} once, in this order, got {agent!r}.")
+        raise InputError(f"Expected {_WORDS} once, in this order, got {agent!r}.")
     if words:
         return words + agent_id(bare)
     known = _spelt(agent)
@@ -137,7 +138,7 @@ def agent_id(agent: str) -> str:
         agent_kind(agent)
         return agent
     if agent in ("", *(word.rstrip(":") for word in AROUND)):
-        raise InputError(f"Expected an agent behind {' and '.join(AROUND)}, such as guarded:fade.")
+        raise InputError(f"Expected an agent behind {_WORDS}, such as guarded:fade.")
     if "," in agent:
         raise InputError(f"Expected agent={agent!r} to be one, got several.")
     if "=" in agent.partition(" ")[0].partition("(")[0]:

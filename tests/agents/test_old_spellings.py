@@ -67,7 +67,7 @@ def test_new_words_are_silent():
         ("linucb:model=demnd", "setting of linucb='model' to be one of"),
         ("priced:linucb:features=all", "one of additive, interactions"),
         ("priced:linucb:turns=1", "setting of priced:linucb='turns'.*, features, explore"),
-        ("priced:", "an agent behind guarded"),
+        ("priced:", "an agent behind per-person:, guarded"),
         ("my_module:MyAgent", "Cannot import 'my_module' of agent"),
         ("priced:dp-hdb:subset_gap=0.5", "subset_gap=0.5 to be inf for a model of demand"),
     ],
