@@ -64,6 +64,7 @@ ENVIRONMENTS = {
     "dpbandit/RatingsLists-v0": "dpbandit.envs:RatingsLists",
     "dpbandit/Recommendation-v0": "dpbandit.envs:Recommendation",
     "dpbandit/RecommendationFromLog-v0": "dpbandit.envs:RecommendationFromLog",
+    "dpbandit/ReferencePricing-v0": "dpbandit.envs:ReferencePricing",
     "dpbandit/ReturningUsers-v0": "dpbandit.envs:ReturningUsers",
     "dpbandit/StockPricing-v0": "dpbandit.envs:StockPricing",
     "dpbandit/StreamingRegression-v0": "dpbandit.envs:StreamingRegression",

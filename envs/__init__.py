@@ -13,6 +13,7 @@ from dpbandit.envs.contextual.pricing_from_log import PricingFromLog
 from dpbandit.envs.contextual.ratings import RatingsBandit
 from dpbandit.envs.contextual.recommendation import Recommendation
 from dpbandit.envs.contextual.recommendation_from_log import RecommendationFromLog
+from dpbandit.envs.contextual.reference import ReferencePricing
 from dpbandit.envs.contextual.stock import StockPricing
 from dpbandit.envs.convex.online_losses import ConvexBandit, OnlineConvex
 from dpbandit.envs.convex.pricing import ConvexPricing
@@ -44,6 +45,7 @@ __all__ = [
     "RatingsLists",
     "Recommendation",
     "RecommendationFromLog",
+    "ReferencePricing",
     "ReturningUsers",
     "StockPricing",
     "StreamingRegression",

@@ -57,6 +57,12 @@ class RunningTides:
         self._steps = None if tides.drift is None else streams.world.normals("drift")
         self._walk = np.zeros(len(streams))
 
+    def clock(self, count: int) -> Floats:
+        """Where the season stands in the next `count` rounds, sine and cosine, (count, 2)."""
+        season: Any = self._tides.season
+        turned = 2 * pi * (self._round + 1.0 + np.arange(count)) / season[1]
+        return np.column_stack([np.sin(turned), np.cos(turned)])
+
     def take(self, count: int) -> Floats:
         """Of the next `count` rounds, (count, R)."""
         t = self._round + 1.0 + np.arange(count)[:, None]

@@ -225,6 +225,8 @@ class PriceListSpec(ContextualSpec):
     """dollars, one for each arm"""
     unit_cost: float = 0.0
     """dollars; below every price"""
+    followed: bool = False
+    """whether later customers' answers depend on the prices that earlier ones were asked"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -236,6 +238,11 @@ class PriceListSpec(ContextualSpec):
             raise InputError(
                 f"Expected finite prices={self.prices} above unit_cost={self.unit_cost}."
             )
+
+    @property
+    def carries(self) -> bool:
+        """Whether prices are followed by customers to come."""
+        return self.followed
 
     @property
     def margins(self) -> Floats:

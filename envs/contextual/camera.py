@@ -6,16 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.base.arrays import Floats
+from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, at_least, whole
-from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.camera_people import (
     CameraContext,
     camera,
     camera_people,
     frozen,
 )
-from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.envs.contextual.resampled import TidalChoices
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 
 _UNIT = "hundreds of dollars"
@@ -26,7 +25,7 @@ _BASE_COST, _COST_OF_FEATURE = 0.40, 0.10
 
 
 @dataclass(kw_only=True, eq=False)
-class _CameraSales(ContextualProblem):
+class _CameraSales(TidalChoices):
     """Arms are cameras at prices; the customer buys the one that she is offered, or nothing.
 
     Subclasses set `spec` and say what the arms are (`_stock`).
@@ -42,18 +41,11 @@ class _CameraSales(ContextualProblem):
         whole("tasks", self.tasks, 1, 5)
         self._people = camera_people(self.tasks)
         self._known = self._people.context(self.contexts)  # (C, d)
-        self._margins = margins
-        self._buys = self._people.expected(expit(self._people.utility(cameras, price)))  # (C, K)
+        self._worth = margins
+        self._chances = self._people.expected(expit(self._people.utility(cameras, price)))
 
-    def _start(self, streams: Streams) -> None:
-        self._who = streams.uniforms("customers")
-        self._luck = streams.uniforms("purchases")
-
-    def _users(self, count: int) -> Users:
-        pattern = self._people.drawn(self._who.take(count))
-        buys = self._buys[pattern]  # (n, R, K)
-        bought = self._luck.take(count)[..., None] < buys
-        return Users(self._known[pattern], self._margins * buys, self._margins * bought)
+    def _who_comes(self, uniforms: Floats) -> Ints:
+        return self._people.drawn(uniforms)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -98,6 +90,8 @@ class CameraPricing(_CameraSales):
         * `contexts`: how answers are shown: posterior, answers or score. `tasks`: how many of them
           there are, 1 to 5.
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
+        * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`; the logit of a
+          pattern's chance to buy is what moves.
 
     Version history:
         * v0: first release.
@@ -119,11 +113,11 @@ class CameraPricing(_CameraSales):
         self._stock(product, prices, prices - self.unit_cost)
         self.spec = PriceListSpec(
             n_actions=_PRICES,
-            dim=self._known.shape[1],
+            dim=self._dim(),
             horizon=self.horizon,
             prices=tuple(prices.tolist()),
             unit_cost=self.unit_cost,
-            reward_high=float(self._margins.max()),
+            reward_high=float(self._worth.max()),
             link="other",
             delay=self.delay,
             reward_unit=_UNIT,
@@ -164,6 +158,8 @@ class CameraOffer(_CameraSales):
         * `contexts`: how answers are shown: posterior, answers or score. `tasks`: how many of them
           there are, 1 to 5.
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
+        * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`; the logit of a
+          pattern's chance to buy is what moves.
 
     Version history:
         * v0: first release.
@@ -180,9 +176,9 @@ class CameraOffer(_CameraSales):
         )
         self.spec = ContextualSpec(
             n_actions=len(products),
-            dim=self._known.shape[1],
+            dim=self._dim(),
             horizon=self.horizon,
-            reward_high=float(self._margins.max()),
+            reward_high=float(self._worth.max()),
             link="other",
             delay=self.delay,
             reward_unit=_UNIT,

@@ -15,7 +15,7 @@ from scipy.special import expit, lambertw
 
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.contextual.resampled import ResampledChoices, row_of
+from dpbandit.envs.contextual.resampled import TidalChoices, row_of
 from dpbandit.envs.delay import Delay
 from dpbandit.envs.tides import Tides
 from dpbandit.specs.protocols import PriceListSpec, PriceSpec, Step
@@ -35,9 +35,9 @@ class Demand(NamedTuple):
     cost: float
     """dollars per carton"""
 
-    def margin(self, row: Ints, price: Floats) -> Floats:
+    def margin(self, row: Ints, price: Floats, tide: Floats | float = 0.0) -> Floats:
         """Expected margin in dollars, (price - cost) P(buy)."""
-        return (price - self.cost) * self.probability(row, price)
+        return (price - self.cost) * self.probability(row, price, tide)
 
     def probability(self, row: Ints, price: Floats, tide: Floats | float = 0.0) -> Floats:
         """P(the customer of `row` buys at `price`), where all utilities have moved by `tide`."""
@@ -72,7 +72,7 @@ def _scaled(x: Floats) -> Floats:
 
 
 @dataclass(kw_only=True, eq=False)
-class OJPricing(ResampledChoices):
+class OJPricing(TidalChoices):
     """Choose one of 12 prices for a carton of Minute Maid, customer by customer.
 
     Description:
@@ -105,25 +105,23 @@ class OJPricing(ResampledChoices):
         * `season`, `drift`, `shock`: what is added to everybody's utility of a purchase as time
           goes on: (amplitude, period), amplitude sin(2 pi t / period) in round t; (step, range), a
           reflected random walk; (round, size), from that round on. The oracle knows them, and is
-          exact; agents see no clock.
+          exact. `clock`: contexts show where the season stands, (x, sin, cos) / sqrt(2).
 
     Version history:
         * v0: first release.
     """
 
     horizon: int = 20_000
-    season: Sequence[float] | None = None
-    drift: Sequence[float] | None = None
-    shock: Sequence[float] | None = None
     delay: int = 0
 
     def __post_init__(self) -> None:
-        self._tides = Tides(season=self.season, drift=self.drift, shock=self.shock)
         self._demand = demand()
         self._worth = self.prices - self._demand.cost
+        self._known = self._demand.context
+        self._chances = self._demand.probability(rows(len(self._known))[:, None], self.prices)
         self.spec = PriceListSpec(
             n_actions=len(self.prices),
-            dim=self._demand.context.shape[1],
+            dim=self._dim(),
             horizon=self.horizon,
             prices=tuple(self.prices.tolist()),
             unit_cost=self._demand.cost,
@@ -132,23 +130,11 @@ class OJPricing(ResampledChoices):
             delay=self.delay,
             reward_unit="dollars",
         )
-        self._known = self._demand.context
-        self._chances = self._demand.probability(rows(len(self._known))[:, None], self.prices)
 
     @property
     def prices(self) -> Floats:
         """The price of each action in dollars, (12,)."""
         return self._demand.prices
-
-    def _start(self, streams: Streams) -> None:
-        super()._start(streams)
-        self._tide = self._tides.start(streams)
-
-    def _says_yes(self, row: Ints) -> Floats:
-        if self._tides == Tides():
-            return super()._says_yes(row)
-        tide = self._tide.take(len(row))[..., None]
-        return self._demand.probability(row[..., None], self.prices, tide)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -178,15 +164,20 @@ class OJContinuousPricing:
 
     Arguments:
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
+        * `season`, `drift`, `shock`: as in `dpbandit/OJPricing-v0`.
 
     Version history:
         * v0: first release.
     """
 
     horizon: int = 20_000
+    season: Sequence[float] | None = None
+    drift: Sequence[float] | None = None
+    shock: Sequence[float] | None = None
     delay: int = 0
 
     def __post_init__(self) -> None:
+        self._tides = Tides(season=self.season, drift=self.drift, shock=self.shock)
         D = self._demand = demand()
         low, high = float(D.prices[0]), float(D.prices[-1])
         self.spec = PriceSpec(
@@ -198,10 +189,8 @@ class OJContinuousPricing:
             low=low,
             high=high,
         )
-        surplus = lambertw(np.exp((D.utility - D.slope * D.cost - 1).astype(float))).real
-        best = np.asarray(D.cost + (1 + surplus) / D.slope).clip(low, high)
         every = rows(len(D.utility))
-        self._oracle = D.margin(every, best)  # (1070,): unimodal in price, so clipping is optimal
+        self._oracle = self._best_margin(every, 0.0)
         self._cents = np.arange(round(100 * low), round(100 * high) + 1) / 100
         self._margin_table = D.margin(every[:, None], self._cents)  # (1070, 111)
 
@@ -210,7 +199,8 @@ class OJContinuousPricing:
         self._rows = streams.uniforms("customers")
         self._luck = streams.uniforms("purchases")
         self._delay = Delay(self.delay, len(streams))
-        self._seen = np.zeros((len(streams), len(self._oracle)))
+        self._tide = self._tides.start(streams)
+        self._totals = np.zeros((len(streams), len(self._cents)))
         self._fresh = True
 
     def context(self) -> Floats:
@@ -221,19 +211,32 @@ class OJContinuousPricing:
 
     def step(self, action: npt.NDArray[Any]) -> Step:
         """Charge `action` dollars (R,) and move on to the next customers."""
-        price = self.spec.validate(action, len(self._seen))
+        price = self.spec.validate(action, len(self._totals))
         row, self._fresh = self._row, True
-        self._seen[rows(len(row)), row] += 1
-        buys = self._demand.probability(row, price)
+        tide = self._tide.take(1)[0]
+        if self._tides == Tides():
+            oracle, margins = self._oracle[row], self._margin_table[row]
+        else:
+            oracle = self._best_margin(row, tide)
+            margins = self._demand.margin(row[:, None], self._cents, tide[:, None])
+        self._totals += margins
         margin = price - self._demand.cost
-        expected, oracle = margin * buys, self._oracle[row]
+        buys = self._demand.probability(row, price, tide)
+        expected = margin * buys
         reward = self._delay(margin * (self._luck() < buys))
         return Step(reward, expected, oracle, oracle - expected)
 
     def best_fixed(self) -> Floats:
         """The price (R,), in whole cents, with the largest expected total so far."""
-        return self._cents[(self._seen @ self._margin_table).argmax(axis=1)]
+        return self._cents[self._totals.argmax(axis=1)]
 
     def hindsight(self) -> float:
         """0: every customer has a best price of her own."""
         return 0.0
+
+    def _best_margin(self, row: Ints, tide: Floats | float) -> Floats:
+        """At the best price, which clipping finds, as the margin has one peak."""
+        D = self._demand
+        surplus = lambertw(np.exp(D.utility[row] + tide - D.slope * D.cost - 1)).real
+        best = np.asarray(D.cost + (1 + surplus) / D.slope).clip(self.spec.low, self.spec.high)
+        return D.margin(row, best, tide)

@@ -10,7 +10,7 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import MOST_ACTIONS, InputError, at_least, flag, one_of, shown, vector
 from dpbandit.envs.contextual.demand_fit import FrozenDemand, Prices, fit_demand
 from dpbandit.envs.contextual.log_checks import enough_answers, fitted_once, read, ridge_of
-from dpbandit.envs.contextual.resampled import ResampledChoices
+from dpbandit.envs.contextual.resampled import TidalChoices
 from dpbandit.offline.columns import numbers
 from dpbandit.specs.protocols import PriceListSpec
 
@@ -20,7 +20,7 @@ _MARGIN = 0.05
 
 
 @dataclass(eq=False, repr=False)
-class PricingFromLog(ResampledChoices):
+class PricingFromLog(TidalChoices):
     """Choose prices for customers of a log of your own, whose demand is fitted once and frozen.
 
     Description:
@@ -67,6 +67,7 @@ class PricingFromLog(ResampledChoices):
           more than 10 % of its rows.
         * `sha256`: of the file at the path `frame`, which is refused if it is another.
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
+        * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`.
 
     Version history:
         * v0: first release.
@@ -96,7 +97,7 @@ class PricingFromLog(ResampledChoices):
         self._worth = grid - cost
         self.spec = PriceListSpec(
             n_actions=len(grid),
-            dim=self._known.shape[1],
+            dim=self._dim(),
             horizon=self.horizon,
             prices=tuple(grid.tolist()),
             unit_cost=cost,

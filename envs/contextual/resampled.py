@@ -1,13 +1,18 @@
 """People who are rows of a table, drawn with replacement."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import expit, logit
 
 from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import InputError, flag
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.envs.tides import Tides
 
 
 def row_of(uniforms: Floats, count: int) -> Ints:
@@ -31,8 +36,12 @@ class Resampled(ContextualProblem):
         self._rows, self._luck = streams.uniforms(who), streams.uniforms(luck)
 
     def _users(self, count: int) -> Users:
-        row = row_of(self._rows.take(count), len(self._known))  # (n, R)
+        row = self._who_comes(self._rows.take(count))  # (n, R)
         return self._answers(row, self._luck.take(count))
+
+    def _who_comes(self, uniforms: Floats) -> Ints:
+        """Rows, from uniform numbers."""
+        return row_of(uniforms, len(self._known))
 
     @abstractmethod
     def _answers(self, row: Ints, luck: Floats) -> Users: ...
@@ -49,10 +58,53 @@ class ResampledChoices(Resampled):
     _worth: Floats
 
     def _answers(self, row: Ints, luck: Floats) -> Users:
-        chance = self._says_yes(row)  # (n, R, K)
+        shown, chance = self._shows(row), self._says_yes(row)  # (n, R, d), (n, R, K)
         yes = luck[..., None] < chance
-        return Users(self._known[row], self._worth * chance, self._worth * yes)
+        return Users(shown, self._worth * chance, self._worth * yes)
+
+    def _shows(self, row: Ints) -> Floats:
+        """Contexts of the people of the next rounds, (n, R, d)."""
+        return self._known[row]
 
     def _says_yes(self, row: Ints) -> Floats:
         """P(yes) of the people of the next rounds, (n, R, K)."""
         return self._chances[row]
+
+
+@dataclass(kw_only=True, eq=False)
+class TidalChoices(ResampledChoices):
+    """Choices whose utilities move with time, see `Tides`: logits of all answers by as much.
+
+    The oracle knows the tide and is exact. Agents see no clock, unless `clock` shows them where
+    the season stands: contexts are then (x, sin(2 pi t / period), cos(2 pi t / period)) / sqrt(2).
+    """
+
+    season: Sequence[float] | None = None
+    drift: Sequence[float] | None = None
+    shock: Sequence[float] | None = None
+    clock: bool = False
+
+    def _dim(self) -> int:
+        """Features that are shown, once tides and clock have been looked at, after `_known`."""
+        self._tides = Tides(season=self.season, drift=self.drift, shock=self.shock)
+        flag("clock", self.clock)
+        if self.clock and self.season is None:
+            raise InputError("Expected season=(amplitude, period) to be said with clock=True.")
+        return self._known.shape[1] + 2 * self.clock
+
+    def _start(self, streams: Streams) -> None:
+        super()._start(streams)
+        self._tide = self._tides.start(streams)
+
+    def _shows(self, row: Ints) -> Floats:
+        x = super()._shows(row)
+        if not self.clock:
+            return x
+        clock = np.broadcast_to(self._tide.clock(len(row))[:, None], (*row.shape, 2))
+        return np.concatenate([x, clock], axis=-1) / np.sqrt(2)
+
+    def _says_yes(self, row: Ints) -> Floats:
+        chance = super()._says_yes(row)
+        if self._tides == Tides():
+            return chance
+        return np.asarray(expit(logit(chance) + self._tide.take(len(row))[..., None]))

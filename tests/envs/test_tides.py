@@ -6,9 +6,17 @@ from scipy.special import expit
 
 from dpbandit import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs import AssortmentBandit, OJPricing
+from dpbandit.envs import (
+    AssortmentBandit,
+    CameraOffer,
+    CameraPricing,
+    OJContinuousPricing,
+    OJPricing,
+    PricingFromLog,
+)
 from dpbandit.envs.tides import Tides
 from dpbandit.testing import check_problem
+from tests.envs.contextual.logs import SHOP, shop
 
 
 def test_seasons_and_shocks_follow_their_formulas():
@@ -44,30 +52,61 @@ def test_assortments_move_with_them():
     assert oracles[0][1] < oracles[1][1]
 
 
-def test_prices_of_orange_juice_move_with_them():
-    """Margins of a round by the frozen coefficients; catches a tide that is left out, or late."""
-    tides = {"season": (1.0, 7), "drift": (0.2, 1.0), "shock": (4, -1.5)}
-    assert len(check_problem(OJPricing(horizon=30, **tides))) == 9
-    still, moved, nothing = OJPricing(), OJPricing(**tides), OJPricing(season=(0.0, 7))
-    for one in (still, moved, nothing):
+TIDES = {"season": (1.0, 7), "drift": (0.2, 1.0), "shock": (4, -1.5)}
+SHOPS = {
+    "orange juice": OJPricing,
+    "cameras": CameraPricing,
+    "offers": CameraOffer,
+    "own log": lambda **facts: PricingFromLog(shop(), **SHOP, **facts),
+}
+
+
+@pytest.mark.parametrize("name", SHOPS)
+def test_logits_of_purchases_move_with_them(name):
+    """Margins of a round from those without a tide; catches one that is left out, or late. Whoever
+    is shown a clock is shown it with the season that is added, and stays as long as promised."""
+    made = SHOPS[name]
+    assert len(check_problem(made(horizon=30, **TIDES))) == 9
+    still, moved, clock = made(), made(**TIDES), made(clock=True, **TIDES)
+    for one in (still, moved, clock):
         one.reset(Streams([0, 1]))
-    tide = Tides(**tides).start(Streams([0, 1])).take(9)  # (9, 2)
-    margin = still.prices - still.spec.unit_cost
+    tide = Tides(**TIDES).start(Streams([0, 1])).take(9)  # (9, 2)
+    worth = still._worth
     for t in range(9):
-        for one in (still, moved, nothing):
-            one.context()
-        arms = [np.full(2, k) for k in range(12)]
+        x, _, shown = (one.context() for one in (still, moved, clock))
+        angle = 2 * np.pi * (t + 1) / 7
+        turned = np.tile([np.sin(angle), np.cos(angle)], (2, 1))
+        np.testing.assert_allclose(shown, np.hstack([x, turned]) / np.sqrt(2), atol=1e-12)
         mean = still._table.mean[t]
-        logit = np.log(mean / (margin - mean)) + tide[t][:, None]
-        step = moved.step(arms[t])
-        expected = margin * expit(logit)
-        np.testing.assert_allclose(step.expected, expected[:, t], rtol=1e-9)
-        np.testing.assert_allclose(step.oracle, expected.max(axis=1), rtol=1e-9)
-        for found, same in zip(nothing.step(arms[t]), still.step(arms[t]), strict=True):
-            np.testing.assert_array_equal(found, same)
+        expected = worth * expit(np.log(mean / (worth - mean)) + tide[t][:, None])
+        arm = np.full(2, t)
+        for one in (moved, clock):
+            step = one.step(arm)
+            np.testing.assert_allclose(step.expected, expected[:, t], rtol=1e-9)
+            np.testing.assert_allclose(step.oracle, expected.max(axis=1), rtol=1e-9)
+        still.step(arm)
+    assert (still.spec.dim, clock.spec.dim - 2) == (moved.spec.dim, moved.spec.dim)
+    with pytest.raises(InputError, match="to be said with clock=True"):
+        made(clock=True)
 
 
-@pytest.mark.parametrize("problem", [AssortmentBandit, OJPricing])
+def test_any_price_of_orange_juice_moves_with_them():
+    """The oracle against a grid of prices, and one round's margin by the frozen coefficients."""
+    assert len(check_problem(OJContinuousPricing(horizon=30, **TIDES))) == 9
+    problem = OJContinuousPricing(**TIDES)
+    problem.reset(Streams([0, 1]))
+    tide = Tides(**TIDES).start(Streams([0, 1])).take(9)
+    D, grid = problem._demand, np.linspace(1.19, 2.29, 20_001)
+    for t in range(9):
+        problem.context()
+        utility = D.utility[problem._row] + tide[t]
+        step = problem.step(np.full(2, 1.5))
+        np.testing.assert_allclose(step.expected, 0.7 * expit(utility - D.slope * 1.5))
+        margins = (grid - D.cost) * expit(utility[:, None] - D.slope * grid)
+        np.testing.assert_allclose(step.oracle, margins.max(axis=1), rtol=1e-7)
+
+
+@pytest.mark.parametrize("problem", [AssortmentBandit, OJPricing, OJContinuousPricing, CameraOffer])
 @pytest.mark.parametrize(
     "wrong", [{"season": (1, 0)}, {"drift": (0, 1)}, {"drift": 3}, {"shock": (1.5, 1)}]
 )

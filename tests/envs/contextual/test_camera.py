@@ -21,7 +21,7 @@ LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
 def values(problem):
     """Uniform play, the best fixed arm and which, and the oracle, a round; exact sums."""
     w = problem._people.weights
-    means = problem._margins * problem._buys
+    means = problem._worth * problem._chances
     each = w @ means
     return [each.mean(), each.max(), w @ means.max(axis=1)], each.argmax()
 
@@ -52,13 +52,13 @@ def test_the_values_of_prices(attributes, expected):
 def test_demand_and_margins_at_each_price():
     """Golden, and which price is best for which share of the customers."""
     problem = CameraPricing()
-    w, buys = problem._people.weights, problem._buys
+    w, buys = problem._people.weights, problem._chances
     demand = [0.7473, 0.6814, 0.6134, 0.5477, 0.4875, 0.4331, 0.3836, 0.3395, 0.3005]
     margins = [0.2167, 0.3680, 0.4846, 0.5696, 0.6289, 0.6669, 0.6867, 0.6925, 0.6881]
     assert problem.spec.prices == pytest.approx(tuple(PRICES))
     np.testing.assert_allclose(w @ buys, demand, atol=5.1e-5)
-    np.testing.assert_allclose(w @ (problem._margins * buys), margins, atol=5.1e-5)
-    best = np.bincount((problem._margins * buys).argmax(axis=1), w, minlength=9)
+    np.testing.assert_allclose(w @ (problem._worth * buys), margins, atol=5.1e-5)
+    best = np.bincount((problem._worth * buys).argmax(axis=1), w, minlength=9)
     assert (best > 0).all()
     assert best[[0, 8]].round(2).tolist() == [0.13, 0.32]
 
@@ -92,7 +92,7 @@ def test_what_a_logit_of_the_context_can_earn(contexts, additive, interactions):
     """Golden: the best logit, fitted to the exact table of customers and prices with a ridge of
     1e-6, loses most of what context is worth unless its price slope differs between customers."""
     problem = CameraPricing(contexts=contexts)
-    w, buys = problem._people.weights, problem._buys
+    w, buys = problem._people.weights, problem._chances
     for features, golden in (("additive", additive), ("interactions", interactions)):
         every = demand_rows(problem.spec, problem._known, features)
         phi, weight = every.reshape(buys.size, -1), np.repeat(w, 9) / 9
@@ -103,8 +103,8 @@ def test_what_a_logit_of_the_context_can_earn(contexts, additive, interactions):
             step = np.linalg.solve(H, phi.T @ (weight * (buys.ravel() - p)) - 1e-6 * theta)
             theta += step * min(1, 5 / np.linalg.norm(step))
         assert np.linalg.norm(step) < 1e-9
-        played = (problem._margins * expit(every @ theta)).argmax(axis=1)
-        earned = (problem._margins * buys)[np.arange(625), played]
+        played = (problem._worth * expit(every @ theta)).argmax(axis=1)
+        earned = (problem._worth * buys)[np.arange(625), played]
         assert w @ earned == pytest.approx(golden, abs=5e-5)
 
 
@@ -118,7 +118,7 @@ def test_the_values_of_offers():
     products = np.repeat([camera(*each) for each in names], 5, axis=0)
     price = np.tile([0.79, 1.29, 1.79, 2.29, 2.79], 3)
     margins = price - np.repeat([0.60, 0.70, 0.50], 5)
-    np.testing.assert_allclose(problem._margins, margins)
+    np.testing.assert_allclose(problem._worth, margins)
     assert person_known(products, price, margins) == pytest.approx(0.9321, abs=5e-5)
 
 
@@ -132,7 +132,7 @@ def test_play_agrees_with_the_sums(kind):
     surprise = users.reward - users.mean
     assert (np.abs(surprise.mean(axis=(0, 1))) < LIMIT * users.reward.std(axis=(0, 1)) / 245).all()
     assert users.mean.max(axis=2).mean() == pytest.approx(values(problem)[0][2], rel=0.01)
-    assert ((users.reward == 0) | np.isclose(users.reward, problem._margins)).all()
+    assert ((users.reward == 0) | np.isclose(users.reward, problem._worth)).all()
     assert problem.spec.reward_high == users.reward.max() == pytest.approx(2.29)
 
 

@@ -78,23 +78,6 @@ def test_nobody_is_covered_where_the_shop_tells():
         assert private.epsilon <= 1
 
 
-def test_a_reference_price_that_was_paid_is_not_private_whatever_the_agent_does():
-    """The second proof: people buy at prices up to r, the last price paid, and all later prices are
-    p. If user 0 was asked p + 1 everybody buys from then on, if p - 1 nobody does: all answers of
-    others change although no agent remembers anything."""
-
-    def later_sales(asked, rounds=20, memory=0.5, price=2.0):
-        reference, sales = price, []
-        for t in range(rounds):
-            now = asked if t == 0 else price
-            sales.append(now <= reference)
-            reference = memory * reference + (1 - memory) * now
-        return sales[1:]
-
-    assert all(later_sales(3.0))
-    assert not any(later_sales(1.0))
-
-
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
