@@ -24,9 +24,10 @@ FLOORS = """
     domains privacy.accounting
     losses privacy.mechanism
     specs privacy.books privacy.statistics
-    privacy.noise offline
+    privacy.noise
     privacy.certificate privacy.sums
     privacy.choices
+    offline
     privacy
     envs agents
     limits results

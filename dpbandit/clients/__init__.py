@@ -3,12 +3,13 @@
 from dpbandit.clients.bridge import Bridge
 from dpbandit.clients.foreign import Foreign
 from dpbandit.clients.from_gymnasium import FromGymnasium
-from dpbandit.clients.logged import read_log, record
+from dpbandit.clients.logged import read_log
 from dpbandit.clients.mabwiser import mabwiser_policy
 from dpbandit.clients.open_bandit import read_open_bandit
 from dpbandit.clients.player import Player
 from dpbandit.clients.read_lists import read_lists
 from dpbandit.clients.read_prices import read_prices
+from dpbandit.clients.recording import record
 from dpbandit.clients.river import river_history, river_policy
 
 __all__ = [

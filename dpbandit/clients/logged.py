@@ -1,4 +1,4 @@
-"""Logs from a table of the user's, or recorded on an environment of ours."""
+"""Logs from a table of the user's."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,17 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.agents import Uniform
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, at_least, vector
-from dpbandit.base.random_streams import Streams
 from dpbandit.clients.answers import two_numbers
 from dpbandit.clients.log_contexts import contexts_in, stacked
 from dpbandit.offline.columns import Bounds, answers, column, numbers, table_of
 from dpbandit.offline.logs import Logged, one_kind
-from dpbandit.running.environments import ProblemMaker, problem_maker
-from dpbandit.specs.contract import begin
-from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec, PriceListSpec, fits
+from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec, PriceListSpec
 
 
 def read_log(
@@ -153,40 +149,3 @@ def _rewards(
         raise InputError(f"Expected prices= and unit_cost= with sold={sold!r}.")
     margins = np.array(priced["prices"]) - priced["unit_cost"]
     return np.asarray(margins[arm] * answers(table, str(sold)))
-
-
-def record(
-    env: str | ProblemMaker,
-    *,
-    horizon: int,
-    seed: int = 0,
-    env_kwargs: Mapping[str, Any] | None = None,
-) -> Logged:
-    """A log of uniform play on an environment with finitely many arms and no delay.
-
-    `env` is an id, or anything else that `compare` takes.
-
-    >>> logged = record("OJPricing", horizon=50)
-    >>> logged.context.shape, logged.reward.shape, logged.spec.n_actions
-    ((50, 3), (50,), 12)
-    """
-    problem = problem_maker(env)(**{**(env_kwargs or {}), "horizon": horizon})
-    player, streams = Uniform(), Streams([seed])
-    spec = fits(player, problem.spec, ContextualSpec)
-    if spec.delay:
-        raise InputError(f"Expected delay={spec.delay} to be 0: a log has every reward in its row.")
-    begin(problem, streams)
-    agent = player.make(spec, streams.child("agent"))
-    rounds = []
-    for _ in range(horizon):
-        context = problem.context()
-        action = agent.act(context)
-        rounds.append((context[0].copy(), action[0], problem.step(action).reward[0]))
-    contexts, actions, rewards = zip(*rounds, strict=True)
-    return Logged(
-        spec=spec,
-        context=np.stack(contexts),
-        action=np.array(actions),
-        reward=np.array(rewards),
-        propensity=1 / spec.n_actions,
-    )

@@ -81,7 +81,7 @@ def river_history(logged: Logged, *, arms: Sequence[Any] | None = None, seed: in
 
     river replays a log as Li, Chu, Langford and Wang (WSDM 2011) do: rounds count in which the
     policy agrees with it. That is unbiased for logs of uniformly random actions only, and river
-    reads no propensities. So rounds are thinned before, as in `dpbandit.offline.replay`: each stays
+    reads no propensities. So rounds are thinned before, as in `dpbandit.offline.replay`, each stays
     with probability lowest / propensity, after which all arms are equally likely in every context.
     A uniform log stays as it is. Contexts are {"x0": ..., "x1": ...}, in a row where arms have
     rows.

@@ -10,6 +10,13 @@ if TYPE_CHECKING:
     from dpbandit.offline.logged_lists import LoggedLists as LoggedLists
     from dpbandit.offline.logged_prices import LoggedPrices as LoggedPrices
     from dpbandit.offline.logs import Logged as Logged
+    from dpbandit.offline.private_values import PrivateValue as PrivateValue
+    from dpbandit.offline.private_values import release as release
+    from dpbandit.offline.replays import Replay as Replay
+    from dpbandit.offline.replays import Replays as Replays
+    from dpbandit.offline.replays import replay as replay
+    from dpbandit.offline.snapshots import Snapshot as Snapshot
+    from dpbandit.offline.snapshots import snapshot as snapshot
 
 _HOMES = {
     "adaptive_weights": "TypeLaw",
@@ -18,6 +25,9 @@ _HOMES = {
     "logged_lists": "LoggedLists",
     "logged_prices": "LoggedPrices",
     "logs": "Logged",
+    "private_values": "PrivateValue release",
+    "replays": "Replay Replays replay",
+    "snapshots": "Snapshot snapshot",
 }
 _FACE = {name: home for home, names in _HOMES.items() for name in names.split()}
 

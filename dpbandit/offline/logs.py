@@ -1,6 +1,6 @@
 """What a known random policy did and what came of it: the data of offline evaluation."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
@@ -90,6 +90,34 @@ class Logged:
         inside("lowest", self.lowest or float(chance.min()), 0, 1, ends=False)
         self._refuse_false_propensities(self.lowest or float(chance.min()))
         self.context, self.outside = within(spec, self.context, self.reward)
+
+    def __getitem__(self, rows: slice) -> "Logged":
+        """Some of the rows, such as `log[1000:]`: teach on others than those you evaluate on."""
+        if not isinstance(rows, slice):
+            raise InputError(f"Expected rows of a log as a slice, such as log[:100], got {rows!r}.")
+        law = self.probabilities
+        kept = {name: getattr(self, name)[rows] for name in ("context", "action", "reward")}
+        return replace(
+            self,
+            **kept,
+            propensity=np.asarray(self.propensity)[rows],
+            lowest=self.lowest if self.lowest_is_public else None,
+            probabilities=None if law is None else law[rows],
+        )
+
+    def to_frame(self) -> Any:
+        """A DataFrame of action, reward, propensity, contexts x0, x1, ... (of arms in a row).
+
+        Probabilities are p0, p1, ..., if known. `dpbandit.clients.read_log` reads it back.
+        """
+        import pandas as pd  # not before: slow to import
+
+        flat = self.context.reshape(len(self.action), -1)
+        columns = {"action": self.action, "reward": self.reward, "propensity": self.propensity}
+        columns |= {f"x{j}": flat[:, j] for j in range(flat.shape[1])}
+        if self.probabilities is not None:
+            columns |= {f"p{k}": self.probabilities[:, k] for k in range(self.spec.n_actions)}
+        return pd.DataFrame(columns)
 
     def __str__(self) -> str:
         return f"{len(self.action)} rounds with {self.spec.n_actions} arms, {self.outside}"

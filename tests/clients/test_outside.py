@@ -9,8 +9,8 @@ from dpbandit import InputError, compare
 from dpbandit.agents import FADE, LinUCB, Uniform
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import FromGymnasium, Player, read_log, river_history
+from dpbandit.offline import replay
 from dpbandit.offline.logs import Logged
-from dpbandit.offline.replay import replay
 from dpbandit.specs.protocols import ContextualSpec
 from tests.clients.worlds import Coins, means
 

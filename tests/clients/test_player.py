@@ -11,7 +11,7 @@ from dpbandit import InputError, certify, play
 from dpbandit.agents import DPUCB, BestFixed, EpsilonGreedy, Hedge, LinTS, LinUCB, Uniform
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import FromGymnasium, Player, read_log
-from dpbandit.offline.replay import replay
+from dpbandit.offline import replay
 from dpbandit.testing.tapes import recording
 from tests.clients.worlds import Coins, Overwrites, means
 

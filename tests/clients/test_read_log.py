@@ -7,7 +7,7 @@ import pytest
 from dpbandit import InputError, certify
 from dpbandit.agents import FADE
 from dpbandit.clients import read_log
-from dpbandit.offline.replay import replay
+from dpbandit.offline import replay
 
 PRICES = [1.0, 1.5, 2.0, 3.0]
 OFFERS = {

@@ -207,7 +207,7 @@ def test_what_cannot_be_recorded():
     with pytest.raises(InputError, match="delay=3"):
         record("OJPricing", horizon=5, env_kwargs={"delay": 3})
     with pytest.raises(InputError, match="finitely many arms"):
-        record("OJContinuousPricing", horizon=5)
+        record("OJContinuousPricing", horizon=5, agent="uniform")
     with pytest.raises(InputError, match="Expected 12 arms, got 2"):
         river_history(record("OJPricing", horizon=50), arms="ab")
 

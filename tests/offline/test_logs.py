@@ -7,8 +7,7 @@ import pytest
 from dpbandit import InputError
 from dpbandit.agents import Uniform
 from dpbandit.clients import read_lists, read_log, read_open_bandit, read_prices
-from dpbandit.offline import Logged, LoggedLists, LoggedPrices
-from dpbandit.offline.replay import replay
+from dpbandit.offline import Logged, LoggedLists, LoggedPrices, replay
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 
 SPEC = ContextualSpec(n_actions=3, dim=1, horizon=4)

@@ -13,7 +13,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.clients import record
 from dpbandit.envs import GLMBandit
 from dpbandit.offline.logs import Logged
-from dpbandit.offline.replay import _one_pass, _reached, replay
+from dpbandit.offline.replays import _one_pass, _reached, replay
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing.tapes import Tape, recording
@@ -186,7 +186,7 @@ def tape(config, logged, how, billboard=None):
     spec = logged.spec
     with recording(billboard) as calls:
         _one_pass(config, spec, logged, Streams([0]), how, shuffled=False)
-    return Tape([], *calls, None, [])
+    return Tape([], *calls, None, [], [])
 
 
 @pytest.mark.parametrize("config", [DPUCB(refresh_every=5), FADE(first_batch=6)], ids=repr)

@@ -11,7 +11,7 @@ from dpbandit.agents import FADE
 from dpbandit.auditing import audit
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import Player, record
-from dpbandit.offline.replay import replay
+from dpbandit.offline import replay
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.pure import PureSpend
 from dpbandit.privacy.accounting.sequential import Sequential

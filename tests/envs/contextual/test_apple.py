@@ -13,7 +13,7 @@ import dpbandit.envs
 from dpbandit import InputError, compare, play
 from dpbandit.agents import LinUCB, Uniform
 from dpbandit.envs.contextual.apple import ApplePricing, survey
-from dpbandit.offline.replay import replay
+from dpbandit.offline import replay
 
 DATA = Path(dpbandit.envs.__file__).parent / "data"
 FROZEN = json.loads((DATA / "apple_demand.json").read_text())

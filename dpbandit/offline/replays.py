@@ -1,8 +1,9 @@
 """Offline evaluation: an agent plays on the rounds of a random log that happen to agree with it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import floor, sqrt
-from typing import Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from dpbandit.base.inputs import InputError, one_of, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.offline.logs import Logged
 from dpbandit.privacy.books import Books
+from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.privacy.mechanism import enrolled
 from dpbandit.specs.outside import Outside
 from dpbandit.specs.protocols import Agent, AgentConfig, ContextualSpec, Hindsight, PriceListSpec
@@ -40,8 +42,12 @@ class Replay:
     """what the agent was made for; `certify(config, spec)` is its certificate"""
     covers: str
     """what that certificate covers, see `COVERS`"""
+    certificate: Certificate
+    """what the agent's noise buys, for whom `covers` says"""
     outside: Outside
     """how much of the log lay outside its bounds, and was clipped"""
+    terms: Floats
+    """(n,), by how much each user of the log moves `mean`, to first order"""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -61,15 +67,80 @@ class Replay:
         )
 
 
+class Replays(dict[str, Replay]):
+    """What several agents would have earned on one log, by name; shown as a table."""
+
+    def table(self) -> Any:
+        """A DataFrame with a row for each agent.
+
+        Returns:
+            mean, low and high (95 %), kept (rounds a pass), difference to the first agent with its
+            own interval, on the same users, and what is certified (epsilon, delta, notion) for whom
+            (covers).
+        """
+        import pandas as pd  # not before: slow to import
+
+        first, found = next(iter(self.values())), []
+        for name, one in self.items():
+            low, high = one.interval
+            apart, error = one.mean - first.mean, 1.96 * _length(one.terms - first.terms)
+            proof = one.certificate
+            found.append(
+                {
+                    "agent": name,
+                    "mean": one.mean,
+                    "low": low,
+                    "high": high,
+                    "kept": float(one.kept.mean()),
+                    "difference": apart,
+                    "difference_low": apart - error,
+                    "difference_high": apart + error,
+                    "epsilon": proof.epsilon,
+                    "delta": proof.claimed_delta,
+                    "notion": proof.notion,
+                    "covers": one.covers,
+                }
+            )
+        return pd.DataFrame(found)
+
+    def __repr__(self) -> str:
+        shown = self.table().drop(columns=["notion", "covers"])
+        return str(shown.to_string(index=False, float_format="{:.4g}".format))
+
+
+@overload
+def replay(
+    config: Mapping[str, AgentConfig],
+    logged: Logged,
+    *,
+    passes: int = ...,
+    horizon: int | None = ...,
+    discarded: Discarded = ...,
+    seed: int = ...,
+) -> Replays: ...
+
+
+@overload
 def replay(
     config: AgentConfig,
+    logged: Logged,
+    *,
+    passes: int = ...,
+    horizon: int | None = ...,
+    discarded: Discarded = ...,
+    seed: int = ...,
+) -> Replay: ...
+
+
+def replay(
+    config: AgentConfig | Mapping[str, AgentConfig],
     logged: Logged,
     *,
     passes: int = 20,
     horizon: int | None = None,
     discarded: Discarded = "skip",
     seed: int = 0,
-) -> Replay:
+) -> Replay | Replays:
     """Run an agent on logged random rounds and keep those in which it chooses what was logged.
 
     Li, Chu, Langford and Wang, "Unbiased offline evaluation of contextual-bandit-based news article
@@ -107,7 +178,8 @@ def replay(
         share that lay outside its bounds; k passes are k runs on the same users.
 
     Args:
-        config: the agent; those that ask for hindsight are refused.
+        config: the agent; those that ask for hindsight are refused. Or several by name, whose
+            `Replays` are a table with certificates and differences on the same users.
         logged: the rounds and their propensities.
         passes: random orders, >= 1. Pass i depends on (seed, i) only.
         horizon: rounds to keep, and what the agent is made for; None: so many that 999 of 1,000
@@ -130,6 +202,12 @@ def replay(
     >>> print(replay(Uniform(), log))
     0.4966 reward a round (95 % interval 0.4647 to 0.5284), 450 rounds kept in each of 20 passes
     """
+    if isinstance(config, Mapping):
+        if not config:
+            raise InputError("Expected at least one agent to replay, got none.")
+        own: dict[str, Any] = {"passes": passes, "horizon": horizon, "seed": seed}
+        own["discarded"] = discarded
+        return Replays({name: replay(one, logged, **own) for name, one in config.items()})
     whole("passes", passes, 1)
     whole("seed", seed, 0)
     one_of("discarded", discarded, COVERS)
@@ -159,15 +237,17 @@ def replay(
     if not weight.any():
         raise InputError(f"Expected more than n={n} logged rounds: the agent agreed with none.")
     mean = float(weight @ logged.reward / weight.sum())
-    error = sqrt(float(np.square(weight * (logged.reward - mean)).sum())) / int(weight.sum())
+    terms = weight * (logged.reward - mean) / weight.sum()
     return Replay(
         mean=mean,
-        standard_error=error,
+        standard_error=_length(terms),
         kept=np.array([len(row) for row in rows]),
         rewards=np.array([logged.reward[row].mean() if len(row) else np.nan for row in rows]),
         spec=spec,
         covers=COVERS[discarded],
+        certificate=_certificate(config, spec),
         outside=logged.outside,
+        terms=terms,
     )
 
 
@@ -200,6 +280,18 @@ def _one_pass(
     told = len(kept) if discarded == "skip" else n
     Books(type(config).__name__, agent.ledger, roll).check(users=told)
     return np.array(kept, dtype=np.int64)
+
+
+def _length(terms: Floats) -> float:
+    return sqrt(float(terms @ terms))
+
+
+def _certificate(config: AgentConfig, spec: ContextualSpec) -> Certificate:
+    """Of the agent, made for so many rounds."""
+    epsilon = getattr(config, "epsilon", None)
+    claim = None if epsilon is None else (epsilon, getattr(config, "delta", 0.0))
+    ledger = config.make(spec, Streams([0])).ledger
+    return certificate(ledger, claim=claim, accountants=False)
 
 
 def _plays(agent: Agent, context: Floats, spec: ContextualSpec) -> int:
