@@ -14,6 +14,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.commands.audit import audit
 from dpbandit.commands.certify import certify
 from dpbandit.commands.compare import compare
+from dpbandit.commands.evaluate import evaluate
 from dpbandit.commands.fit import fit
 from dpbandit.commands.lab import app as lab
 from dpbandit.commands.listings import agents, envs
@@ -38,7 +39,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (envs, agents, fit, compare, certify, audit, reproduce, sweep, report):
+for _command in (envs, agents, fit, evaluate, compare, certify, audit, reproduce, sweep, report):
     app.command(cls=Once)(_command)
 app.add_typer(lab, name="lab")
 

@@ -1,7 +1,6 @@
 """`dpbandit fit`: an environment from a log of your own."""
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +8,7 @@ import typer
 
 from dpbandit.base.files import check_writable, write_atomically
 from dpbandit.base.inputs import InputError, one_of
+from dpbandit.commands.bounds import features_of, range_of, words_of
 from dpbandit.commands.options import given, say, warnings_said
 from dpbandit.envs import AssortmentFromLog, PricingFromLog, RecommendationFromLog
 from dpbandit.offline.columns import file_digest
@@ -105,7 +105,7 @@ def fit(
         "clusters": clusters,
         "interactions": interactions,
         "ridge": ridge,
-        "features": _features(feature or ()),
+        "features": features_of(feature or ()),
     }
     kind: Any = PricingFromLog if items is None else RecommendationFromLog
     arguments: dict[str, Any]
@@ -116,23 +116,23 @@ def fit(
         arguments = {
             "products": dict(map(_product, product)),
             "bought": bought,
-            "price_range": None if price_range is None else _range("--price-range", price_range),
+            "price_range": None if price_range is None else range_of("--price-range", price_range),
             "unit_cost": unit_cost,
-            "prices": None if prices is None else _words(prices),
+            "prices": None if prices is None else words_of(prices),
             "at_most": at_most,
             **{name: value for name, value in shared.items() if name != "interactions"},
         }
     elif items is not None:
         if given(context, _OF_PRICES):
             raise InputError(f"Expected --items without {', '.join(map(_option, _OF_PRICES))}.")
-        arguments = {"item": item, "click": click, "items": _words(items), **shared}
+        arguments = {"item": item, "click": click, "items": words_of(items), **shared}
     else:
         arguments = {
             "price": price,
             "sold": sold,
-            "price_range": None if price_range is None else _range("--price-range", price_range),
+            "price_range": None if price_range is None else range_of("--price-range", price_range),
             "unit_cost": unit_cost,
-            "prices": None if prices is None else _words(prices),
+            "prices": None if prices is None else words_of(prices),
             "monotone": monotone,
             **shared,
         }
@@ -161,51 +161,5 @@ def _product(text: str) -> tuple[str, str]:
     return name, column
 
 
-def _features(texts: Iterable[str]) -> dict[str, list[Any]]:
-    """Bounds of each feature, which is named once."""
-    features: dict[str, list[Any]] = {}
-    for name, bounds in map(_feature, texts):
-        if name in features:
-            raise InputError(f"Expected --feature {name} once, got it twice.")
-        features[name] = bounds
-    return features
-
-
-def _feature(text: str) -> tuple[str, list[Any]]:
-    """NAME=LOW:HIGH, or NAME=LEVEL,LEVEL,...; levels are numbers where all are."""
-    name, equals, bounds = text.partition("=")
-    if not (name and equals and bounds):
-        raise InputError(
-            f"Expected --feature {text!r} to be NAME=LOW:HIGH or NAME=LEVEL,LEVEL,...: a range "
-            "read off the log would be data that no certificate covers."
-        )
-    if ":" in bounds and "," not in bounds:
-        return name, _range(f"--feature {name}", bounds)
-    return name, _words(bounds)
-
-
-def _words(text: str) -> list[Any]:
-    """What commas part; numbers where all are."""
-    words = [word.strip() for word in text.split(",")]
-    try:
-        return [float(word) for word in words]
-    except ValueError:
-        return list(words)
-
-
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
-
-
-def _range(option: str, text: str) -> list[float]:
-    low, colon, high = text.partition(":")
-    if not colon:
-        raise InputError(f"Expected {option}={text!r} to be LOW:HIGH, such as 1:3.")
-    return [_number(option, low), _number(option, high)]
-
-
-def _number(option: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"Expected {option} to have numbers, got {text!r}.") from None

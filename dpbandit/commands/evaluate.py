@@ -1,0 +1,136 @@
+"""`dpbandit evaluate`: what another policy would have earned on the users of a log."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from dpbandit.base.arrays import Floats
+from dpbandit.base.files import check_writable, write_atomically
+from dpbandit.base.inputs import InputError
+from dpbandit.clients import read_log
+from dpbandit.commands.bounds import features_of, range_of, words_of
+from dpbandit.commands.options import say, warnings_said
+from dpbandit.commands.tables import screen
+from dpbandit.offline import Logged, release
+from dpbandit.offline import evaluate as evaluated
+from dpbandit.offline.columns import numbers, table_of
+
+
+def evaluate(
+    table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")],
+    policy: Annotated[
+        str,
+        typer.Option(help="uniform, always=ARM, or COLUMN,COLUMN,...: its probabilities of arms."),
+    ],
+    action: Annotated[str, typer.Option(help="Column of the arm that was played.")] = "action",
+    reward: Annotated[str, typer.Option(help="Column of what it brought.")] = "reward",
+    propensity: Annotated[
+        str | None, typer.Option(help="Column of the arm's probability; else all equally likely.")
+    ] = None,
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=LOW:HIGH or NAME=LEVEL,LEVEL,...; public bounds, as often as needed."
+        ),
+    ] = None,
+    arms: Annotated[
+        str | None, typer.Option(help="ARM,ARM,... in order; else all that occur, sorted.")
+    ] = None,
+    reward_range: Annotated[str, typer.Option(help="LOW:HIGH, public.")] = "0:1",
+    probabilities: Annotated[
+        str | None, typer.Option(help="COLUMN,...: the logging probability of each arm.")
+    ] = None,
+    lowest: Annotated[
+        float | None, typer.Option(help="Public lower bound on every arm's probability.")
+    ] = None,
+    adaptive: Annotated[
+        bool, typer.Option("--adaptive", help="Rows in order; a learner logged them.")
+    ] = False,
+    estimators: Annotated[str, typer.Option(help="Which, between commas.")] = "ips,snips,dr",
+    intervals: Annotated[str, typer.Option(help="auto, t, betting, ...")] = "auto",
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Release one private number at this epsilon, and nothing else."),
+    ] = None,
+    clip: Annotated[
+        str | None, typer.Option(help="With --epsilon: a public bound on weights, or private.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the table here, .csv.")] = None,
+) -> None:
+    """Estimate what a frozen policy would have earned on a log of arms, with intervals.
+
+    Estimates are exact statistics of the log, which no certificate covers; with --epsilon one
+    number is released with pure differential privacy for a row of the log, and its certificate.
+
+    Example: `dpbandit evaluate log.csv --policy always=b --propensity chance --feature age=18:90`
+    """
+    check_writable(out)
+    if out is not None and out.suffix != ".csv":
+        raise InputError(f"Expected --out={out} to end in .csv.")
+    if clip is not None and epsilon is None:
+        raise InputError(f"Expected --epsilon with --clip={clip}: it is of a private number.")
+    if out is not None and epsilon is not None:
+        raise InputError("Expected --out without --epsilon: one number is printed.")
+    frame = table_of(str(table))
+    low, high = range_of("--reward-range", reward_range)
+    names = None if arms is None else words_of(arms)
+    with warnings_said():
+        log = read_log(
+            frame,
+            action=action,
+            reward=reward,
+            propensity=propensity,
+            context=features_of(feature or ()),
+            arms=names,
+            reward_range=(low, high),
+            lowest=lowest,
+            probabilities=None if probabilities is None else probabilities.split(","),
+            adaptive=adaptive,
+        )
+    law = _law(policy, log, frame, names if names is not None else sorted(set(frame[action])))
+    if epsilon is not None:
+        bound: Any = clip if clip in (None, "private") else words_of(str(clip))[0]
+        found = release(law, log, epsilon=epsilon, clip=bound)
+        say(str(found))
+        say(found.certificate.notion)
+        return
+    how: Any = intervals
+    answer = evaluated(law, log, words_of(estimators), intervals=how)
+    shown = Table(title=str(log), title_justify="left")
+    columns = ("estimator", "estimate", "low", "high", "interval", "ess", "max_weight")
+    for column in columns:
+        shown.add_column(column, justify="left" if column in ("estimator", "interval") else "right")
+    for row in answer.to_dict("records"):
+        shown.add_row(*(v if isinstance(v := row[c], str) else f"{v:.4g}" for c in columns))
+    screen().print(shown)
+    for row in answer.to_dict("records"):
+        for said in (row["refused"], row["note"]):
+            if said:
+                say(f"{row['estimator']}: {said}.")
+    if out is not None:
+        write_atomically(out, lambda partial: answer.to_csv(partial, index=False))
+        say(f"Written to {out}.")
+
+
+def _law(policy: str, log: Logged, frame: Any, arms: list[Any]) -> Floats:
+    """Probabilities (n, K) of the policy that is named."""
+    n, K = len(log.action), log.spec.n_actions
+    if policy == "uniform":
+        return np.full((n, K), 1 / K)
+    if policy.startswith("always="):
+        arm = words_of(policy.removeprefix("always="))[0]
+        if arm not in arms:
+            raise InputError(
+                f"Expected --policy={policy} to name one of {', '.join(map(str, arms))}."
+            )
+        return np.tile(1.0 * (np.arange(K) == arms.index(arm)), (n, 1))
+    columns = policy.split(",")
+    if len(columns) != K:
+        raise InputError(
+            f"Expected --policy={policy} to be uniform, always=ARM, or {K} columns with its "
+            "probabilities of the arms."
+        )
+    return np.column_stack([numbers(frame, column) for column in columns])

@@ -1,0 +1,98 @@
+"""`dpbandit evaluate`: as in Python, and natural mistakes in one sentence."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbandit import cli
+from dpbandit.clients import read_log, record
+from dpbandit.offline import evaluate, release
+
+COLUMNS = [
+    "--propensity",
+    "propensity",
+    "--reward-range=-1.4:1.4",
+    "--lowest",
+    "0.13",
+    "--adaptive",
+]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run `dpbandit evaluate log.csv WORDS` beside such a file: exit code, output, complaints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    log = record(
+        "GLMBandit", horizon=800, agent="linucb", explore=0.4, env_kwargs={"n_actions": 3, "dim": 2}
+    )
+    frame = log.to_frame()
+    frame["action"] = frame["action"].map({0: "a", 1: "b", 2: "c"})
+    frame.to_csv("log.csv", index=False)
+
+    def command(*words):
+        monkeypatch.setattr(sys, "argv", ["dpbandit", "evaluate", "log.csv", *words])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return end.value.code or 0, *capsys.readouterr()
+
+    return command
+
+
+def test_it_says_what_python_says(run):
+    """The same log read with the same bounds, and the same table, on screen and in a file."""
+    features = ["--feature", "x0=-1:1", "--feature", "x1=-1:1"]
+    code, said, _ = run("--policy", "always=b", *COLUMNS, *features, "--out", "answer.csv")
+    log = read_log(
+        pd.read_csv("log.csv"),
+        action="action",
+        reward="reward",
+        propensity="propensity",
+        context={"x0": (-1, 1), "x1": (-1, 1)},
+        reward_range=(-1.4, 1.4),
+        lowest=0.13,
+        adaptive=True,
+    )
+    wanted = evaluate(np.tile([0.0, 1.0, 0.0], (800, 1)), log, ("ips", "snips", "dr"))
+    found = pd.read_csv("answer.csv")
+    np.testing.assert_allclose(found["estimate"], wanted["estimate"])
+    assert code == 0
+    assert f"{wanted['estimate'][0]:.4g}" in said
+    assert "the estimate may lie outside" in said
+
+
+def test_one_private_number(run):
+    """And nothing else of the log; with columns that hold the policy, which is then as it was."""
+    code, said, _ = run("--policy", "p0,p1,p2", *COLUMNS, "--epsilon", "1")
+    assert code == 0
+    assert "epsilon 1, weights up to 7.692" in said
+    assert "replace one row of the log" in said
+    assert "ips" not in said
+    log = read_log("log.csv", action="action", reward="reward", propensity="propensity",
+                   reward_range=(-1.4, 1.4), lowest=0.13)  # fmt: skip
+    law = pd.read_csv("log.csv")[["p0", "p1", "p2"]].to_numpy()
+    exact = release(law, log, epsilon=np.inf).value
+    assert abs(exact - log.reward.mean()) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--policy", "always=z"], "to name one of a, b, c"),
+        (["--policy", "p0,p1"], "3 columns"),
+        (["--policy", "p0,p1,p9"], "'p9'"),
+        (["--policy", "uniform", "--clip", "3"], "--epsilon with --clip=3"),
+        (["--policy", "uniform", "--out", "x.txt"], "to end in .csv"),
+        (["--policy", "uniform", "--epsilon", "1", "--clip", "much"], "clip='much'"),
+        (["--policy", "uniform", "--estimators", "ipw"], "estimators='ipw'"),
+        (["--policy", "uniform", "--intervals", "exact"], "intervals='exact'"),
+        (["--policy", "uniform", "--reward", "sales"], "'sales'"),
+        (["--policy", "uniform", "--feature", "x0"], "NAME=LOW:HIGH"),
+    ],
+)
+def test_mistakes_get_one_sentence(run, words, sentence):
+    code, _, complained = run(*COLUMNS, *words)
+    assert (code, complained.count("\n")) == (2, 1)
+    assert sentence in complained
