@@ -1,7 +1,7 @@
 """Sums over people: a person who comes often counts as often as was paid for."""
 
 from collections.abc import Sequence
-from math import inf, sqrt
+from math import inf
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -11,6 +11,7 @@ from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import one_of
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.accounting.person_norms import fading_norm, once_a_batch_norm
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.accounting.visits import Visits
 from dpbandit.privacy.statistics.directions import SignedDirections
@@ -39,12 +40,13 @@ class PersonSum(FadingSum):
     Guarantee:
         (epsilon, delta)-DP for a person, exactly mu-GDP, under adaptively chosen data and return
         times. Whether others count depends on their own slots alone, so neighbouring streams differ
-        in what one person contributes: a vector of norm at most 1 in at most S^2 releases, S = 1
-        for "first", sqrt(min(k, releases)) for "batch", or k in one release for "visits", which is
-        group privacy. Each moves by at most 2 of these where her slots stay (one vector against
-        another) and where they move too, since `|v - 0|^2 + |0 - v'|^2 <= 2 <= 4`. All releases
-        together are (2 S / stddev)-GDP by composition of adaptively chosen Gaussian means (append
-        a release that fills the sum of squares up to (2 S)^2).
+        in what one person contributes: vectors of norm at most 1, which together move the releases by
+        at most S times what one of them does, S = 1 for "first", sqrt(min(k, releases)) for
+        "batch", and for "visits" what k of them, b apart, do to batches at most (`fading_norm`; k,
+        which is group privacy, if b = 1 and batches are longer). Each moves by at most 2 where her
+        slots stay (one vector against another) and where they move, since `|v - 0|^2 + |0 - v'|^2
+        <= 2 <= 4`. All releases together are (2 S / stddev)-GDP by composition of adaptively chosen
+        Gaussian means (append a release that fills the sum of squares up to (2 S)^2).
     """
 
     def __init__(
@@ -63,8 +65,12 @@ class PersonSum(FadingSum):
     ) -> None:
         one_of("counted", counted, COUNTED)
         m = len(released_ends(ends, horizon))
-        repeated = {"first": 1.0, "batch": sqrt(min(visits.cap, m)), "visits": visits.cap}
-        self.person_norm = float(min(m, 1)) and float(repeated[counted])
+        shown, k, b = released_ends(ends, horizon), visits.cap, visits.separation
+        self.person_norm = {
+            "first": lambda: float(min(m, 1)),
+            "batch": lambda: once_a_batch_norm(m, 0.0, k),
+            "visits": lambda: fading_norm(shown, 0.0, k, b),
+        }[counted]()
         mu = inf if epsilon == inf else mu_of(epsilon, delta)
         statistic = SignedDirections(n_actions=1, dim=dim, centre=centre)
         super().__init__(

@@ -293,6 +293,12 @@ class BLTNoise:
         scale = np.outer(_OUTPUT_SCALE, _OUTPUT_SCALE)
         return sqrt(1 + float((scale * (1 - decay ** (leaves - 1)) / (1 - decay)).sum()))
 
+    @staticmethod
+    def column(leaves: int) -> Floats:
+        """c_0, .., c_{leaves-1}."""
+        powers = _BUF_DECAY[:, None] ** np.arange(max(0, leaves - 1))
+        return np.concatenate([[1.0], _OUTPUT_SCALE @ powers])[:leaves]
+
     @classmethod
     def row_norm(cls, leaves: int) -> float:
         """The stddev of N_leaves, the largest so far, in units of that of a z."""

@@ -1,0 +1,147 @@
+"""What a person who comes k times, b slots apart or more, adds up to, per unit of a visit.
+
+A mechanism releases C x + noise; a visit in slot t adds a vector of length 1, of any direction, to
+x_t. S(k, b) is how far all visits of a person move C x at most, over all their slots and
+directions: what noise is scaled to in place of the largest column, S(1). With G_st = <c_s, c_t>::
+
+    S^2 <= max over patterns of sum |G_st|, with equality where G >= 0
+
+(the same direction at every visit). Naive group privacy is k S(1). A pattern that may move costs
+no more for vectors in a unit ball: 2 S in all, what replacing one of them by another costs, since
+`|v|^2 + |v'|^2 - 2 min(0, <v, v'>)` is at most 4 whatever the slots.
+
+=====================  =================================================================
+sums                   S(k, b)
+=====================  =================================================================
+`toeplitz_norm`        exact: c_0 >= c_1 >= .. >= 0, worst are visits 1, 1 + b, 1 + 2b, ..
+`most_of`              exact, what is linear in the pattern (l_1, pure epsilon)
+`tree_norm`            binary tree: an upper bound, equal to brute force for m <= 16, b = 1
+`fading_norm`          fading sums: an upper bound by rows of G
+`once_a_batch_norm`    exact, fading sums in which a batch hears of her once
+=====================  =================================================================
+
+Kalinin and Lampert, "Banded square root matrix factorization for differentially private model
+training", NeurIPS 2024 (Toeplitz); arXiv 2306.08153 (VecSens, rows).
+"""
+
+from collections.abc import Sequence
+from math import ceil, sqrt
+
+import numpy as np
+
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import InputError, inside, whole
+
+
+def most_of(values: Floats, cap: int, separation: int) -> float:
+    """The largest sum of at most `cap` of `values` (T,), >= 0, any two `separation` apart. O(T k).
+
+    F_j[i], of the best j of values i, i + 1, ..., is max over i' >= i of x_i' + F_{j-1}[i' + b].
+
+    >>> most_of(np.array([3.0, 5.0, 3.0]), cap=2, separation=2)
+    6.0
+    """
+    _check(cap, separation)
+    x = np.asarray(values, dtype=np.float64)[::-1].copy()  # from the last slot on
+    best, then, b = np.zeros(len(x)), np.empty(len(x)), separation
+    for _ in range(min(cap, -(-len(x) // b))):
+        then[:] = x
+        then[b:] += best[: max(0, len(x) - b)]
+        np.maximum.accumulate(then, out=best)
+    return float(best[-1]) if len(x) else 0.0
+
+
+def toeplitz_norm(column: Floats, cap: int, separation: int) -> float:
+    """Of a lower-triangular Toeplitz C whose first column (m,) falls and is >= 0. O(m k)."""
+    _check(cap, separation)
+    c = np.asarray(column, dtype=np.float64)
+    if not (np.diff(c, append=0.0) <= 0).all():
+        raise InputError("Expected a column that falls and is >= 0.")
+    total = np.zeros(len(c))
+    for start in range(0, min(len(c), cap * separation), separation):
+        total[start:] += c[: len(c) - start]
+    return float(np.linalg.norm(total))
+
+
+def tree_norm(leaves: int, cap: int, separation: int) -> float:
+    """Of a binary tree that keeps left nodes alone (Fenwick), an upper bound.
+
+    At b = 1 by f_h(j) = max f_{h-1}(i) + i^2 + f_{h-1}(j - i), the most that j visits in 2^h slots
+    do; else also by counts: a node of 2^h slots holds at most ceil(2^h / b) visits.
+    """
+    whole("leaves", leaves, 0)
+    _check(cap, separation)
+    levels, k = int(leaves).bit_length(), min(cap, leaves)
+    counted = k * sum(min(k, ceil(2**h / separation)) for h in range(levels))
+    f = np.zeros(2)
+    for h in range(1, levels + 1):
+        most = min(k, 2**h)
+        i = np.arange(min(len(f) - 1, most) + 1)
+        f = np.array(
+            [
+                max(f[a] + a * a + f[j - a] for a in i[max(0, j - len(f) + 1) : j + 1].tolist())
+                for j in range(most + 1)
+            ]
+        )
+    return sqrt(min(float(f.max()), counted))
+
+
+def fading_norm(ends: Sequence[int], fade: float, cap: int, separation: int) -> float:
+    """Of a fading sum with these ends of batches, all released; an upper bound.
+
+    S^2 <= max over patterns of sum_s v_batch(s), v_a the most that a pattern makes of row a of G,
+    G_ab = fade^|a - b| (1 - fade^(2 (m - max(a, b) + 1))) / (1 - fade^2).
+    """
+    inside("fade", fade, 0, 1, ends=True)
+    _check(cap, separation)
+    m = len(ends)
+    sizes = np.diff([0, *ends])
+    if m == 0:
+        return 0.0
+    place = np.arange(m)
+    later = np.maximum(place[:, None], place)
+    seen = np.array([sum(fade ** (2 * j) for j in range(m - a)) for a in range(m)])
+    G = fade ** np.abs(place[:, None] - place) * seen[later]
+    slots = np.repeat(place, sizes)
+    rows = np.array([most_of(G[a][slots], cap, separation) for a in range(m)])
+    return sqrt(most_of(rows[slots], cap, separation))
+
+
+def fading_run_norm(ends: Sequence[int], fade: float, cap: int, separation: int) -> float:
+    """The most that visits s, s + b, .., s + (k - 1) b do: a LOWER bound of S(k, b).
+
+    With growing batches later starts are worse than the first, as more visits share a batch.
+    """
+    inside("fade", fade, 0, 1, ends=True)
+    _check(cap, separation)
+    edges = np.asarray(ends)
+    if not len(edges):
+        return 0.0
+    visits = separation * np.arange(cap)
+    starts = np.unique(np.concatenate([[1], (edges[:, None] - visits).ravel() + 1]))
+    starts = starts[(starts >= 1) & (starts <= edges[-1])]
+    worst = 0.0
+    for start in starts:
+        batch = np.searchsorted(edges, start + visits)
+        n = np.bincount(batch[batch < len(edges)], minlength=len(edges))
+        e = total = 0.0
+        for count in n.tolist():
+            e = fade * e + count
+            total += e * e
+        worst = max(worst, total)
+    return sqrt(worst)
+
+
+def once_a_batch_norm(releases: int, fade: float, cap: int) -> float:
+    """Of a fading sum in which a person counts once a batch, in at most `cap` of them.
+
+    Over batches that is a Toeplitz sum of c_j = fade^j. No cap is needed: anybody's is `releases`.
+    """
+    whole("releases", releases, 0)
+    inside("fade", fade, 0, 1, ends=True)
+    return toeplitz_norm(fade ** np.arange(releases), cap, 1) if releases else 0.0
+
+
+def _check(cap: int, separation: int) -> None:
+    whole("cap", cap, 1)
+    whole("separation", separation, 1)
