@@ -40,8 +40,8 @@ class PersonSum(FadingSum):
     Guarantee:
         (epsilon, delta)-DP for a person, exactly mu-GDP, under adaptively chosen data and return
         times. Whether others count depends on their own slots alone, so neighbouring streams differ
-        in what one person contributes: vectors of norm at most 1, which together move the releases by
-        at most S times what one of them does, S = 1 for "first", sqrt(min(k, releases)) for
+        in what one person contributes: vectors of norm at most 1, which together move the releases
+        by at most S times what one of them does, S = 1 for "first", sqrt(min(k, releases)) for
         "batch", and for "visits" what k of them, b apart, do to batches at most (`fading_norm`; k,
         which is group privacy, if b = 1 and batches are longer). Each moves by at most 2 where her
         slots stay (one vector against another) and where they move, since `|v - 0|^2 + |0 - v'|^2

@@ -55,7 +55,7 @@ def test_what_counts():
 @pytest.mark.parametrize(("counted", "S"), [("first", 1), ("batch", sqrt(2)), ("visits", sqrt(15))])
 def test_a_person_is_paid_for(counted, S):
     """2 S / stddev is the mu of the claim, and no legal pattern of slots moves the releases, in
-    noises, by more: all of them for a horizon of 8, and one is nearly that bad (slots that stay)."""
+    noises, by more: all of them for a horizon of 8, and one is nearly that bad."""
     mechanism = sums(counted, cap=5, epsilon=1.0)
     assert 2 * S / mechanism.stddev == pytest.approx(mechanism.spend.mu, rel=1e-12)
     worst = 0.0
