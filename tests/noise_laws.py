@@ -11,6 +11,7 @@ from dpbandit.agents.streams.local_md import MirrorMechanism
 from dpbandit.agents.streams.noisy_sgd import SGDMechanism
 from dpbandit.agents.streams.phased_sgd import PhaseMechanism
 from dpbandit.agents.streams.snowball_sgd import SnowballMechanism
+from dpbandit.offline.private_values import TriangleSums
 from dpbandit.privacy.choices.epochs import EpochSelection
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding
 from dpbandit.privacy.choices.local_directions import LocalDirections
@@ -49,6 +50,7 @@ TESTED = {
     ReportNoisyMax: _CHOICES + "selection.py::test_law",
     RestartingTrees: _SUMS + "restarting_trees.py::test_noise_has_the_promised_size",
     SegmentAboveThreshold: _CHOICES + "sparse_vector.py::test_segments_have_the_promised_law",
+    TriangleSums: "tests/offline/test_release.py::test_sums_are_as_noisy_as_they_pay_for",
     SGDMechanism: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
     SnowballMechanism: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
 }

@@ -101,7 +101,7 @@ PYTHON = {
     "a problem of gym": (lambda: gym.make("dpbandit/OJPricing-v0", horizon=0), "horizon=0 to be"),
     "an argument of gym": (
         lambda: gym.make("dpbandit/OJPricing-v0", n_arms=3),
-        "argument of OJPricing='n_arms' to be one of horizon, season",
+        "argument of OJPricing='n_arms' to be one of season, drift",
     ),
     "a step before reset": (
         lambda: gym.make("dpbandit/OJPricing-v0").unwrapped.step(0),

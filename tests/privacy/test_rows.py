@@ -24,6 +24,7 @@ from dpbandit.agents.streams.snowball_sgd import Snowball, SnowballMechanism
 from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear
+from dpbandit.offline.private_values import TriangleSums
 from dpbandit.privacy.choices.epochs import EpochSelection
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, SparseRows
 from dpbandit.privacy.choices.local_directions import LocalDirections
@@ -156,6 +157,11 @@ def of_episodes(streams):
     return np.stack([first, sums(np.zeros((R, 3)), np.zeros(R), YES) - first], axis=1), None
 
 
+def of_a_log(streams):
+    sums = TriangleSums(5, 2.0, 1.0, streams)
+    return sums(np.zeros((R, 5)), np.zeros((R, 5)))[:, :, None], None
+
+
 def one_by_one(refits, *user):
     """Two fits, both from the same start, as rows."""
     return np.stack([refits(*user), refits(*user)], axis=1), None
@@ -166,6 +172,7 @@ QUIET = [
     (DescentRefits, refitted_by_descent),
     (NeighbourTree, of_neighbours),
     (EpisodeMoments, of_episodes),
+    (TriangleSums, of_a_log),
     (OneShotTopK, lambda streams: selected(OneShotTopK, streams, k=2)),
     (ExponentialMechanism, lambda streams: selected(ExponentialMechanism, streams)),
     (ReportNoisyMax, lambda streams: selected(ReportNoisyMax, streams)),
