@@ -1,0 +1,1 @@
+"""What privacy costs in lists: catalogue size x list length x epsilon. See README.md."""
