@@ -40,6 +40,7 @@ class StockSpec(PriceListSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         whole("stock", self.stock, 1, MOST_ROUNDS)
+        whole("delay", self.delay, 0, 0)  # who counts late opens too often
         one_of("oversold", self.oversold, ("refuse", "order"))
         at_least("order_cost", self.order_cost, 0)
 

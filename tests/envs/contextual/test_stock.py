@@ -1,5 +1,6 @@
 """A limited stock: the fluid bound, lost sales, and what no certificate covers."""
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -90,3 +91,9 @@ def test_nobody_is_covered_where_the_shop_tells():
 def test_mistakes_are_named(wrong, words):
     with pytest.raises(InputError, match=words):
         StockPricing(**wrong)
+
+
+def test_sales_are_told_at_once():
+    """A shelf that hears of sales late opens for more than there is: not certified."""
+    with pytest.raises(InputError, match="delay=3"):
+        replace(StockPricing().spec, delay=3)
