@@ -14,7 +14,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.specs.protocols import AgentConfig, Spec
 from dpbandit.specs.returning import ReturningSpec
 from dpbandit.testing.expectations import expect, same
-from dpbandit.testing.people import rounds_of, with_other_people
+from dpbandit.testing.people import rounds_of, rounds_of_calls, with_other_people
 from dpbandit.testing.tapes import Tape, run
 from dpbandit.testing.worlds import extreme_users
 
@@ -73,10 +73,10 @@ def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
     fed exactly the same in both worlds.
     """
     expect(one.marks == two.marks, f"Expected {_who(t)} not to decide how many calls are made.")
-    theirs = rounds_of(one, t)
+    theirs, rounds = rounds_of(one, t), rounds_of_calls(one)
     moves: dict[tuple[int, int] | None, Floats] = {None: np.zeros(t.shape[-1])}
     for i, (a, b) in enumerate(zip(one.queries, two.queries, strict=True)):
-        mechanism, round = one.mechanisms[i], int(np.searchsorted(one.marks, i, "right")) - 1
+        mechanism, round = one.mechanisms[i], rounds[i]
         hers = theirs[round]
         expect(
             same(a[~hers], b[~hers]),
@@ -96,9 +96,9 @@ def check_visits(spec: Spec, one: Tape, two: Tape, t: Ints) -> None:
     theirs = rounds_of(one, t)
     for tape in (one, two):
         entered: dict[int, Floats] = {}
+        rounds = rounds_of_calls(tape)
         for i, (query, mechanism) in enumerate(zip(tape.queries, tape.mechanisms, strict=True)):
-            hers = theirs[int(np.searchsorted(tape.marks, i, "right")) - 1]
-            told = query.reshape(len(query), -1).any(axis=1) & hers
+            told = query.reshape(len(query), -1).any(axis=1) & theirs[rounds[i]]
             entered[id(mechanism)] = entered.get(id(mechanism), 0) + told
         for mechanism in tape.mechanisms:
             most = getattr(mechanism, "most", spec.visits.cap)

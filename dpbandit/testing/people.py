@@ -41,3 +41,10 @@ def with_other_people(
 def rounds_of(tape: Any, t: Ints) -> Ints:
     """In which rounds the user comes who differs, (T, R): that of t (R,), or t itself."""
     return t if t.ndim == 2 else rows(len(tape.actions))[:, None] == t
+
+
+def rounds_of_calls(tape: Any) -> list[int]:
+    """In which round each call of a mechanism was made."""
+    calls = np.arange(len(tape.queries))
+    found: list[int] = (np.searchsorted(tape.marks, calls, "right") - 1).tolist()
+    return found
