@@ -15,7 +15,14 @@ from dpbandit.privacy.books import Books
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.privacy.mechanism import enrolled
 from dpbandit.specs.outside import Outside
-from dpbandit.specs.protocols import Agent, AgentConfig, ContextualSpec, Hindsight, PriceListSpec
+from dpbandit.specs.protocols import (
+    Agent,
+    AgentConfig,
+    ContextualSpec,
+    Hindsight,
+    PriceListSpec,
+    check_config,
+)
 
 Discarded = Literal["skip", "blank"]
 
@@ -211,6 +218,7 @@ def replay(
     whole("passes", passes, 1)
     whole("seed", seed, 0)
     one_of("discarded", discarded, COVERS)
+    check_config(config)
     if isinstance(config, Hindsight):
         raise InputError(f"Expected an agent to replay, got {config}: hindsight needs all rewards.")
     n = len(logged.action)

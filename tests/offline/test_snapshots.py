@@ -101,6 +101,8 @@ def test_several_agents_on_one_log():
         (lambda log: snapshot(taught(LinUCB(), log), log.spec, draws=0), "draws=0"),
         (lambda log: snapshot(taught(LinUCB(), log), log.spec).prices(log.context), "prices"),
         (lambda log: replay({}, log), "at least one agent"),
+        (lambda log: replay("linucb", log), "to be a config"),
+        (lambda log: replay({"a": LinUCB}, log), "to be a config"),
         (lambda log: record("OJPricing", horizon=3, agent="linucb", explore=0), "explore=0"),
         (lambda log: record("OJPricing", horizon=3, agent="best-fixed"), "hindsight"),
         (lambda log: record("AssortmentBandit", horizon=3), "arms, prices or lists"),
