@@ -75,7 +75,8 @@ def test_shariff_and_sheffet_s_wishart_noise_is_over_noise():
 @cache
 def private_variants():
     """Each on one spec it fits, in turns, so that variants of an agent meet all kinds. Without
-    Wishart noise, whose tables take long, and promises that audits refuse (to persons, for answers alone)."""
+    Wishart noise, whose tables take long, and promises that audits refuse (to persons, or for
+    answers alone)."""
     fitting = {}
     for config, spec in discovered():
         proof = certify(config, spec, accountants=False)
