@@ -126,7 +126,9 @@ class Turnstile:
 
 def _for_one_round(config: Any, times: int) -> Any:
     """`config` with the epsilon of which so many rounds together cost what it claims."""
-    epsilon = getattr(config, "epsilon", None)
-    if epsilon is None or epsilon == inf:
+    if hasattr(inner := getattr(config, "agent", None), "make"):  # it stands around another
+        return replace(config, agent=_for_one_round(inner, times))
+    epsilon, delta = (getattr(config, name, None) for name in ("epsilon", "delta"))
+    if epsilon in (None, inf) or not delta:  # no noise, or none that is Gaussian
         return config
-    return replace(config, epsilon=epsilon_of(mu_of(epsilon, config.delta) / times, config.delta))
+    return replace(config, epsilon=epsilon_of(mu_of(epsilon, delta) / times, delta))

@@ -7,7 +7,18 @@ import numpy as np
 import pytest
 
 from dpbandit import InputError, audit, certify, play
-from dpbandit.agents import FADE, LinUCB, MemoryAlone, MixedEffects, PerPerson, PersonalFADE
+from dpbandit.agents import (
+    DPUCB,
+    FADE,
+    LDPETC,
+    Guard,
+    LinUCB,
+    MemoryAlone,
+    MixedEffects,
+    PerPerson,
+    PersonalFADE,
+    Priced,
+)
 from dpbandit.agents.people.per_person import Turnstile
 from dpbandit.agents.people.population import Population, directions, expected_counts
 from dpbandit.base.random_streams import Streams
@@ -120,7 +131,8 @@ def test_audits_of_one_round_refuse_what_is_promised_to_a_person():
 def test_certificates_say_who_is_protected():
     """A person, in `brief` and in the notion; memory alone is free, group privacy is exact."""
     spec = ReturningUsers().spec
-    for config in (PersonalFADE(), PersonalFADE(counted="visits"), PerPerson(FADE())):
+    every = PersonalFADE(counted="visits")
+    for config in (PersonalFADE(), every, PerPerson(FADE()), PerPerson(Guard(FADE()))):
         proof = certify(config, spec, accountants=False)
         assert (round(proof.epsilon, 6), proof.ledger.brief) == (1.0, "person, 20 rounds")
         assert "replace one person, of at most 20 rounds, which may move" in proof.notion
@@ -136,6 +148,8 @@ def test_certificates_say_who_is_protected():
         (lambda: PerPerson(PerPerson(FADE())), "for single rounds"),
         (lambda: PersonalFADE(counted="last"), "counted='last'"),
         (lambda: PersonalFADE(noise=0.0), "noise=0.0"),
+        (lambda: PerPerson(LDPETC()).make(PEOPLE, Streams([0])), "list of prices"),
+        (lambda: PerPerson(Priced(DPUCB())).make(PEOPLE, Streams([0])), "price"),
         (lambda: FADE().make(PEOPLE, Streams([0])), "PerPerson|plays"),
     ],
 )
