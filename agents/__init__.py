@@ -17,6 +17,7 @@ from dpbandit.agents.contextual.ada_c_oful import AdaCOFUL as AdaCOFUL
 from dpbandit.agents.contextual.ada_private_ts import AdaPrivateTS as AdaPrivateTS
 from dpbandit.agents.contextual.batch_moment import BatchMoment as BatchMoment
 from dpbandit.agents.contextual.batched_elimination import BatchedElimination as BatchedElimination
+from dpbandit.agents.contextual.broadcast import Broadcast as Broadcast
 from dpbandit.agents.contextual.counted_shelf import CountedShelf as CountedShelf
 from dpbandit.agents.contextual.demand import Priced as Priced
 from dpbandit.agents.contextual.dp_hdb import DPHDB as DPHDB

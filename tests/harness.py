@@ -129,6 +129,8 @@ _RESTS: list[dict[str, Any]] = [
     {"selection": "laplace", "warm_up": 2},
     {"model": "regression"},
     {"anytime": True},
+    {"trust": "shuffled"},
+    {"trust": "local"},
 ]
 """Other settings that a word may need beside it."""
 _ENDLESS = {"anytime": True, "first_batch": 2}

@@ -21,19 +21,24 @@ from dpbandit.privacy.choices.redraw_bits import RedrawBit
 from dpbandit.privacy.choices.remaining import RemainingTopK
 from dpbandit.privacy.choices.selection import ExponentialMechanism, OneShotTopK, ReportNoisyMax
 from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
+from dpbandit.privacy.messages.bit_sums import BitSum
+from dpbandit.privacy.messages.local_vectors import LocalVectors
 from dpbandit.privacy.sums.restarting_trees import RestartingTrees
 
 _CHOICES, _SUMS = "tests/privacy/choices/test_", "tests/privacy/sums/test_"
+_MESSAGES = "tests/privacy/messages/test_"
 _ARMS, _CODED = "tests/agents/contextual/test_", "private_glm_as_coded.py::"
 _EXPERTS, _BLOCKS = "tests/agents/experts/test_", "tests/agents/streams/test_blocks.py::"
 TESTED = {
     AboveThreshold: _CHOICES + "sparse_vector.py::test_above_threshold_has_the_promised_law",
     BallDraws: _EXPERTS + "ball_sampling.py::test_points_have_the_law_they_are_paid_for",
+    BitSum: _MESSAGES + "bit_sums.py::test_sums_are_as_noisy_as_they_pay_for",
     DescentRefits: _ARMS + _CODED + "test_descents_are_as_noisy_as_they_pay_for",
     EpisodeMoments: _ARMS + "epochs.py::test_episodes_are_as_noisy_as_they_pay_for",
     EpochSelection: _CHOICES + "epochs.py::test_law",
     ExponentialMechanism: _CHOICES + "selection.py::test_law",
     LocalDirections: _CHOICES + "local_directions.py::test_messages_have_the_law_they_are_paid_for",
+    LocalVectors: _MESSAGES + "local_vectors.py::test_messages_are_as_noisy_as_they_pay_for",
     MirrorMechanism: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
     NeighbourTree: _ARMS + _CODED + "test_the_wrong_tree_is_as_noisy_as_it_pays_for",
     NewtonRefits: _ARMS + "private_glm.py::test_refits_are_as_noisy_as_they_pay_for",

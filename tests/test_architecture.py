@@ -26,7 +26,7 @@ FLOORS = """
     specs privacy.books privacy.statistics
     privacy.noise
     privacy.certificate privacy.sums
-    privacy.choices
+    privacy.choices privacy.messages
     offline
     privacy
     envs agents

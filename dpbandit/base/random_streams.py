@@ -96,6 +96,10 @@ class Streams:
         """Gamma variables of shape parameter `order` and scale 1, `(R, *shape)` a call."""
         return self._draws(name, shape, "standard_gamma", order)
 
+    def binomials(self, name: str, count: int, *shape: int) -> "Draws":
+        """Heads of `count` fair coins for the call site `name`, `(R, *shape)` a call."""
+        return self._draws(name, shape, "binomial", count, 0.5)
+
     def _draws(self, name: str, shape: tuple[int, ...], law: str, *parameters: Any) -> "Draws":
         key = (*self._path, self._take(name))
         sequences = [np.random.SeedSequence(seed, spawn_key=key) for seed in self._seeds]

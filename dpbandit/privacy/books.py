@@ -49,6 +49,7 @@ class Books:
     def __init__(self, owner: str, ledger: object, roll: Roll) -> None:
         ledger = checked_ledger(owner, ledger)
         self._owner, self._roll, self._read = owner, roll, 0
+        self._ledger = ledger
         self._entries = Counter(part for spend in ledger.spends for part in _parts(spend))
         self._left = self._entries.copy()
         self._promises = not any(spend.mu == inf for spend in ledger.spends)
@@ -74,6 +75,12 @@ class Books:
                 )
 
     def _pay(self, mechanism: Mechanism) -> None:
+        trust = self._ledger.trust
+        if trust not in mechanism.trust and mechanism.spend.pure > 0:
+            raise InputError(
+                f"Expected the ledger of {self._owner} to promise what {mechanism.spend.note!r} "
+                f"can keep, trust={' or '.join(mechanism.trust)}, got trust={trust!r}."
+            )
         owed = Counter(part for part in _parts(mechanism.spend) if part.pure > 0)
         if owed <= self._left:
             self._left -= owed

@@ -10,7 +10,14 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError
+from dpbandit.privacy.accounting.ledger import Trust
 from dpbandit.privacy.accounting.spends import Spend
+
+AT_SERVER: tuple[Trust, ...] = ("central",)
+ADDED_UP: tuple[Trust, ...] = ("central", "aggregated")
+MIXED: tuple[Trust, ...] = ("central", "aggregated", "shuffled")
+EVERYWHERE: tuple[Trust, ...] = ("central", "aggregated", "shuffled", "local")
+"""Where noise can be added, from the server alone to every device"""
 
 Witness: TypeAlias = Callable[["Mechanism", tuple[npt.NDArray[Any], ...], Any], None]
 """Told of every call, with the mechanism, its datum and what it released."""
@@ -39,6 +46,8 @@ class Mechanism(ABC):
     order: float = 2
     uses: int
     """calls that `spend` covers"""
+    trust: tuple[Trust, ...] = AT_SERVER
+    """models of trust in which it can be run; a ledger of another one may not name it"""
     _used: int = 0
 
     def __call__(self, *datum: npt.NDArray[Any]) -> Floats | None:

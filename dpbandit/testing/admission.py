@@ -19,6 +19,8 @@ from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
 from dpbandit.privacy.choices.redraw_bits import RedrawBit
 from dpbandit.privacy.choices.selection import OneShotTopK
 from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
+from dpbandit.privacy.messages.bit_sums import BitSum
+from dpbandit.privacy.messages.local_vectors import LocalVectors
 from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
 from dpbandit.privacy.sums.restarting_trees import RestartingTrees
 from dpbandit.testing.expectations import expect
@@ -64,7 +66,15 @@ def _(mechanism: NoisyHardThresholding, context: Any, action: Any, reward: Any) 
 
 
 @admitted.register
-def _(mechanism: LocalDirections, g: Any) -> tuple[Any, ...]:
+def _(mechanism: BitSum, x: Any, action: Any, reward: Any) -> tuple[Any, ...]:
+    known = np.isfinite(x).all(axis=-1) & np.isfinite(reward)
+    signs = np.sign(np.where(known[:, None], x, 0.0))
+    return signs, action, np.where(known, reward, mechanism._statistic.centre)
+
+
+@admitted.register(LocalVectors)
+@admitted.register(LocalDirections)
+def _(mechanism: Any, g: Any) -> tuple[Any, ...]:
     return (clip_norm(g, 1.0),)
 
 

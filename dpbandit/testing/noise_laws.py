@@ -6,6 +6,7 @@ from typing import Any
 from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
 from dpbandit.privacy.accounting.pure import PureSpend
 from dpbandit.privacy.accounting.wishart import WishartSpend
+from dpbandit.privacy.messages.aggregated_sums import AggregatedSum
 from dpbandit.privacy.noise.generalised_gaussian import (
     GeneralisedGaussian,
     GeneralisedGaussianSpend,
@@ -21,7 +22,7 @@ from dpbandit.privacy.sums.staggered import StaggeredNoise
 from dpbandit.privacy.sums.window_tree import WindowTreeNoise
 from dpbandit.testing.expectations import expect
 
-SUMS = (PrefixSum, FadingSum, PersonSum, BatchSum, LocalValues)
+SUMS = (PrefixSum, FadingSum, PersonSum, AggregatedSum, BatchSum, LocalValues)
 """Mechanisms that release a sum with noise added."""
 HEAVY = (LaplaceSpend, KNormSpend, PureSpend)
 """Their noise has heavier tails than a normal."""
@@ -32,6 +33,8 @@ def first_stddev(sums: Any) -> float:
     spend, S = getattr(sums.spend, "part", sums.spend), sums.sensitivity
     if isinstance(sums, PersonSum):
         return float(S * sums.person_norm / spend.mu)
+    if isinstance(sums, AggregatedSum):
+        return float(S / spend.mu / sums.honest**0.5)
     if isinstance(sums, FadingSum):
         return float(S * column_norm(len(sums._ends), sums.fade) / spend.mu)
     nodes, drawn = nodes_of(sums)

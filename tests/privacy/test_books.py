@@ -18,6 +18,9 @@ from dpbandit.privacy.accounting.sequential import Sequential
 from dpbandit.privacy.accounting.spends import Expiring, Parallel
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import enrolled
+from dpbandit.privacy.statistics.moments import ClippedVectors
+from dpbandit.privacy.sums.fading import FadingSum
+from dpbandit.privacy.sums.one_point import LocalValues
 from dpbandit.specs.protocols import ContextualSpec
 from tests.broken.ledgers import HONEST, LIARS, Bookkeeper, mechanism
 from tests.clients.worlds import Coins
@@ -75,6 +78,24 @@ def test_honest_ledgers_pass(books):
     nothing."""
     for played in (compared, looped, replayed, delayed):
         played(books)
+
+
+def test_a_ledger_promises_no_more_trust_than_its_mechanisms_can_keep():
+    """A local message may be added up, at the server, too; a sum at the server is no message."""
+    streams = Streams([0])
+    batches = {"ends": [2], "horizon": 9, "fade": 0.0, "noise_multiplier": 1.0}
+    sums = FadingSum(ClippedVectors(1), streams, **batches)
+    values = LocalValues(streams, low=0, high=1, noise_multiplier=2)
+    for made, trust, holds in (
+        (values, "local", True),
+        (values, "central", True),
+        (sums, "aggregated", False),
+    ):
+        with enrolled() as roll:
+            made(np.ones((1, 1)) if made is sums else np.ones(1))
+        books = Books("Mine", Ledger((made.spend, PureSpend.of("other", [1.0])), trust=trust), roll)
+        with nullcontext() if holds else pytest.raises(InputError, match="trust=central, got"):
+            books.check(users=1)
 
 
 def balanced(ledger, *mechanisms, users=1):

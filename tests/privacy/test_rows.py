@@ -40,7 +40,10 @@ from dpbandit.privacy.choices.selection import (
     ReportNoisyMax,
 )
 from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
+from dpbandit.privacy.messages.bit_sums import BitSum
+from dpbandit.privacy.messages.local_vectors import LocalVectors
 from dpbandit.privacy.statistics.gradients import RecursiveGradients
+from dpbandit.privacy.statistics.sign_bits import SignBits
 from dpbandit.privacy.sums.restarting_trees import RestartingTrees
 from dpbandit.specs.links import LINKS
 from tests.broken.shared_draws import one_for_all
@@ -57,6 +60,7 @@ ALONE = {
     NoisyTotal,
     BallDraws,
     LocalDirections,
+    LocalVectors,
     PotentialDraws,
 }
 """They release one number, or one draw."""
@@ -162,6 +166,12 @@ def of_a_log(streams):
     return sums(np.zeros((R, 5)), np.zeros((R, 5)))[:, :, None], None
 
 
+def of_bits(streams):
+    bits, target = SignBits(n_actions=3, dim=2), {"epsilon": 1.0, "delta": 1e-5}
+    sums = BitSum(bits, streams, cover="coins", ends=[1], horizon=2, **target)
+    return sums(np.zeros((R, 2)), np.zeros(R, dtype=int), np.zeros(R)), None
+
+
 def one_by_one(refits, *user):
     """Two fits, both from the same start, as rows."""
     return np.stack([refits(*user), refits(*user)], axis=1), None
@@ -173,6 +183,7 @@ QUIET = [
     (NeighbourTree, of_neighbours),
     (EpisodeMoments, of_episodes),
     (TriangleSums, of_a_log),
+    (BitSum, of_bits),
     (OneShotTopK, lambda streams: selected(OneShotTopK, streams, k=2)),
     (ExponentialMechanism, lambda streams: selected(ExponentialMechanism, streams)),
     (ReportNoisyMax, lambda streams: selected(ReportNoisyMax, streams)),

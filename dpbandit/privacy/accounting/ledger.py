@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,8 @@ NOT_COVERED = (
     "not covered: what one user does changes what the world answers later ones, and no mechanism "
     "stands between"
 )
-TRUSTED = {
+Trust: TypeAlias = Literal["central", "aggregated", "shuffled", "local"]
+TRUSTED: dict[Trust, str] = {
     "central": "",
     "aggregated": "the server sees noisy sums of batches alone",
     "shuffled": "the server sees the messages of a batch in random order",
@@ -68,7 +69,7 @@ class Ledger:
     """a bound on the probability, for any users, that the world says what no mechanism released"""
     visits: Visits | None = None
     """what is protected is a PERSON, who comes so often; None is one user's round"""
-    trust: Literal["central", "aggregated", "shuffled", "local"] = "central"
+    trust: Trust = "central"
     """who sees exact data (the server, or no more than her own device), see `TRUSTED`"""
     honest: float = 1.0
     """the fraction of devices that add the noise they should; of the others nothing is expected"""
@@ -121,7 +122,7 @@ class Ledger:
         uncovered = ["not covered"] if self.scope == NOT_COVERED else []
         conditional = ["conditional"] if self.condition else []
         person = [f"person, {self.visits.cap} rounds"] if self.visits else []
-        trust: list[str] = [] if self.trust == "central" else [self.trust]
+        trust = [] if self.trust == "central" else [str(self.trust)]
         trust += [f"{100 * self.honest:g} % honest"] if self.honest < 1 else []
         return ", ".join([*window, *public, *uncovered, *conditional, *person, *trust])
 
@@ -252,6 +253,8 @@ def ledger_of(
     condition: str = "",
     public_contexts: bool = False,
     visits: Visits | None = None,
+    trust: Trust = "central",
+    honest: float = 1.0,
 ) -> Ledger:
     """The ledger of noise calibrated to `epsilon`: at inf there is none, and no privacy.
 
@@ -266,4 +269,6 @@ def ledger_of(
         condition=condition,
         public_contexts=public_contexts,
         visits=visits,
+        trust=trust,
+        honest=honest,
     )

@@ -10,7 +10,7 @@ from dpbandit.base.arrays import Floats, clip_norm, norms
 from dpbandit.base.inputs import positive, shaped, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.pure import PureSpend
-from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism
 
 
 class LocalDirections(Mechanism):
@@ -45,6 +45,8 @@ class LocalDirections(Mechanism):
     >>> round(messages.length, 1), messages.spend.pure
     (5.1, 1.0)
     """
+
+    trust = EVERYWHERE
 
     def __init__(self, streams: Streams, *, dim: int, epsilon: float, uses: int) -> None:
         whole("dim", dim, 1)

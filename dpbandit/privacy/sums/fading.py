@@ -79,6 +79,10 @@ class FadingSum(Mechanism):
         self._held, self._released = 0, 0
         self._exact: Floats | float = 0.0
 
+    def noise(self, batch: int) -> float:
+        """The variance of a coordinate of the release of a batch, in its units: of all the same."""
+        return self.stddev**2
+
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
         """The clipped statistic of one round in its units, `(R, *shape)`."""
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units

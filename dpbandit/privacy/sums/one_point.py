@@ -22,7 +22,7 @@ from dpbandit.base.inputs import InputError, at_least, inside, one_of, positive,
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.k_norm import LaplaceSpend
 from dpbandit.privacy.accounting.spends import GaussianSpend, Spend
-from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism
 from dpbandit.privacy.noise.laws import Gaussian, Laplace
 
 
@@ -91,6 +91,8 @@ class LocalValues(Mechanism):
         so all releases together, for every horizon, cost what one does (parallel composition):
         epsilon = 1 / s, or mu = 1 / s with Gaussian noise.
     """
+
+    trust = EVERYWHERE
 
     def __init__(
         self,
