@@ -36,6 +36,8 @@ from dpbandit.agents.contextual.lasso_bandit import LassoBandit as LassoBandit
 from dpbandit.agents.contextual.ldp_etc import LDPETC as LDPETC
 from dpbandit.agents.contextual.lints import LinTS as LinTS
 from dpbandit.agents.contextual.linucb import LinUCB as LinUCB
+from dpbandit.agents.contextual.local_linucb import LocalLinUCB as LocalLinUCB
+from dpbandit.agents.contextual.local_sgd import LocalSGD as LocalSGD
 from dpbandit.agents.contextual.logistic_ts import LogisticTS as LogisticTS
 from dpbandit.agents.contextual.online_frank_wolfe import OnlineFrankWolfe as OnlineFrankWolfe
 from dpbandit.agents.contextual.price_cells import PriceCells as PriceCells

@@ -1,11 +1,12 @@
 """Channels: what a device sends, what the server sees of a batch, and how noisy that is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, inf, pi, sqrt
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.random_streams import Streams
@@ -50,40 +51,64 @@ class Channel(Protocol):
 
 
 class LocalSums:
-    """Sums of local messages over batches: post-processing of `LocalVectors`."""
+    """Sums of local messages over batches: post-processing.
+
+    Args:
+        send: raw rounds go in, the messages of one user of each replica come out.
+        spend: what a message costs.
+        variance: of the noise of a coordinate of one message.
+        ends, horizon: as of `FadingSum`.
+    """
 
     fade = 0.0
 
     def __init__(
         self,
-        messages: LocalVectors,
-        statistic: SignedDirections,
+        send: Callable[..., Floats | None],
+        spend: Spend,
         *,
+        variance: float,
         ends: Sequence[int],
         horizon: int,
     ) -> None:
-        self.spend, self._messages, self._statistic = messages.spend, messages, statistic
+        self.spend, self._send, self._variance = spend, send, variance
         self._ends = released_ends(ends, horizon)
         self._round, self._released = 0, 0
-        self._sum: Floats = np.zeros((1, *statistic.shape))
+        self._sum: Floats = np.zeros(1)
+
+    @property
+    def stddev(self) -> float:
+        """Of the noise of the latest sum."""
+        return sqrt(self.noise(self._released - 1))
 
     def noise(self, batch: int) -> float:
         """That of as many messages."""
-        lengths = np.diff([0, *self._ends])
-        return float(lengths[batch]) * self._messages.variance
+        return float(np.diff([0, *self._ends])[batch]) * self._variance
 
-    def __call__(self, x: Floats, block: Ints, reward: Floats) -> Floats | None:
-        """One message of each replica's user; their sum at the end of a batch."""
+    def __call__(self, *datum: npt.NDArray[Any]) -> Floats | None:
+        """One message of each replica's user; their sum at the end of a batch, else None."""
         if self._released == len(self._ends):
             return None
-        u = self._statistic.total(x[None], block[None], reward[None])
-        sent = cast(Floats, self._messages(u.reshape(len(u), -1)))  # every call releases
-        self._sum, self._round = self._sum + sent.reshape(u.shape), self._round + 1
+        self._sum = self._sum + cast(Floats, self._send(*datum))  # every call sends
+        self._round += 1
         if self._round < self._ends[self._released]:
             return None
-        release: Floats = self._sum
-        self._sum, self._released = np.zeros_like(release), self._released + 1
+        release, self._sum, self._released = self._sum, np.zeros(1), self._released + 1
         return release
+
+
+@dataclass
+class DirectionMessages:
+    """Signed directions, each sent as a message, a point of R^(blocks x d)."""
+
+    messages: LocalVectors
+    statistic: SignedDirections
+
+    def __call__(self, x: Floats, block: Ints, reward: Floats) -> Floats:
+        """(R, d), (R,) and (R,) -> (R, blocks, d)."""
+        u = self.statistic.total(x[None], block[None], reward[None])
+        sent = cast(Floats, self.messages(u.reshape(len(u), -1)))
+        return sent.reshape(u.shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,4 +164,5 @@ class Sending:
             return AggregatedSum(directions, streams, honest=self.honest, **batches, **target)
         law = cast(LocalMessage, message)
         messages = LocalVectors(streams, dim=K * d, law=law, uses=horizon, **target)
-        return LocalSums(messages, directions, **batches)
+        send = DirectionMessages(messages, directions)
+        return LocalSums(send, messages.spend, variance=messages.variance, **batches)

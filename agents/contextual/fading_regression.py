@@ -1,8 +1,10 @@
 """Greedy play on regressions whose Gram matrices and moments are released by a fading sum."""
 
 from math import sqrt
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 
 from dpbandit.agents.contextual.released_scores import BALL, LONGEST_STEP
@@ -10,11 +12,28 @@ from dpbandit.base.arrays import Floats, Ints, clip_norm, norms, pick
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.statistics.moments import SecondMoments
-from dpbandit.privacy.sums.fading import FadingSum
 from dpbandit.specs.protocols import ContextualSpec
 
 _LEAST_EIGENVALUE = 0.3
 """In units of the noise's spectral norm: what is smaller is taken for noise."""
+
+
+class Summing(Protocol):
+    """What releases sums of batches, as `FadingSum` does."""
+
+    @property
+    def fade(self) -> float:
+        """Weight of a batch in the next sum."""
+        ...
+
+    @property
+    def stddev(self) -> float:
+        """Of the noise of the latest sum."""
+        ...
+
+    def __call__(self, *datum: npt.NDArray[Any]) -> Floats | None:
+        """Raw rounds -> the sum at the end of a batch, else None."""
+        ...
 
 
 class RegressionPlayer:
@@ -39,7 +58,7 @@ class RegressionPlayer:
     def __init__(
         self,
         spec: ContextualSpec,
-        sums: FadingSum,
+        sums: Summing,
         statistic: SecondMoments,
         streams: Streams,
         ledger: Ledger,

@@ -7,6 +7,7 @@ from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
 from dpbandit.privacy.accounting.pure import PureSpend
 from dpbandit.privacy.accounting.wishart import WishartSpend
 from dpbandit.privacy.messages.aggregated_sums import AggregatedSum
+from dpbandit.privacy.messages.local_statistics import LocalStatistic
 from dpbandit.privacy.noise.generalised_gaussian import (
     GeneralisedGaussian,
     GeneralisedGaussianSpend,
@@ -22,7 +23,7 @@ from dpbandit.privacy.sums.staggered import StaggeredNoise
 from dpbandit.privacy.sums.window_tree import WindowTreeNoise
 from dpbandit.testing.expectations import expect
 
-SUMS = (PrefixSum, FadingSum, PersonSum, AggregatedSum, BatchSum, LocalValues)
+SUMS = (PrefixSum, FadingSum, PersonSum, AggregatedSum, BatchSum, LocalStatistic, LocalValues)
 """Mechanisms that release a sum with noise added."""
 HEAVY = (LaplaceSpend, KNormSpend, PureSpend)
 """Their noise has heavier tails than a normal."""

@@ -95,7 +95,7 @@ class BitSpend:
 
     @property
     def pure(self) -> float:
-        """Of the messages as they are sent: bits x log((1 - flip) / flip)."""
+        """Of the messages as they are sent, bits x log((1 - flip) / flip)."""
         if self.bits == 0:
             return 0.0
         return self.bits * log((1 - self.flip) / self.flip) if self.flip else inf

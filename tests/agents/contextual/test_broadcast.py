@@ -1,4 +1,4 @@
-"""Broadcast: reference numbers of an independent program, what is imagined, mistakes."""
+"""Users who trust somebody, or nobody: reference numbers, what is imagined, mistakes."""
 
 from math import inf, sqrt
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbandit import InputError, certify, play
-from dpbandit.agents import Broadcast
+from dpbandit.agents import Broadcast, LocalLinUCB, LocalSGD
 from dpbandit.agents.contextual.imagined_people import ImaginedPeople
 from dpbandit.envs import GLMBandit
 from dpbandit.privacy.accounting.gdp import mu_of
@@ -23,6 +23,11 @@ REFERENCE = {
     "privunit": (Broadcast(trust="local"), 947, 45, 2282, 63),
     "gaussian": (Broadcast(trust="local", message="gaussian"), 1952, 101, 2670, 69),
 }
+LOCAL = {
+    "sgd": (LocalSGD(), 1417, 67),
+    "sgd, gaussian": (LocalSGD(message="gaussian"), 2481, 68),
+    "linucb": (LocalLinUCB(), 2055, 84),
+}
 
 
 @pytest.mark.slow
@@ -30,8 +35,8 @@ def test_regret_is_that_of_an_independent_program():
     """Epsilon 1, T = 10,000, one parameter and five; 12 replicas, within 4 combined standard
     errors (false alarm 1e-3 for all). Bits of silent arms left out, noise of a wrong size and
     greedy play that is not undone are each seen in several cells."""
-    for name, (config, *cells) in REFERENCE.items():
-        for shared, mean, error in ((True, *cells[:2]), (False, *cells[2:])):
+    for name, (config, *cells) in (REFERENCE | LOCAL).items():
+        for shared, mean, error in ((True, *cells[:2]), (False, *cells[2:]))[: len(cells) // 2]:
             world = GLMBandit(**WORLD, shared=shared, horizon=10_000)
             regret = play(world, config, range(1000, 1012), marks=np.array([10_000])).regret[-1]
             own = regret.std(ddof=1) / sqrt(12)
@@ -82,6 +87,8 @@ def test_what_is_promised():
         (lambda: Broadcast(honest=0.0), "honest=0"),
         (lambda: Broadcast(fade=0.5), "fade=0.5"),
         (lambda: certify(Broadcast(), PRICES), "the seller names"),
+        (lambda: certify(LocalLinUCB(), PRICES), "the seller names"),
+        (lambda: LocalSGD(step=0.0), "step=0.0"),
     ],
 )
 def test_mistakes_get_one_sentence(config, sentence):
