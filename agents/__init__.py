@@ -77,6 +77,7 @@ from dpbandit.agents.experts.potential_experts import PotentialExperts as Potent
 from dpbandit.agents.experts.shrinking_dartboard import ShrinkingDartboard as ShrinkingDartboard
 from dpbandit.agents.experts.sparse_vector_experts import SparseVectorExperts as SparseVectorExperts
 from dpbandit.agents.lists.cascade_ucb import CascadeUCB as CascadeUCB
+from dpbandit.agents.lists.list_experts import ListExperts as ListExperts
 from dpbandit.agents.lists.list_fade import ListFADE as ListFADE
 from dpbandit.agents.lists.private_cascade import PrivateCascade as PrivateCascade
 from dpbandit.agents.lists.ranked_epsilon_greedy import RankedEpsilonGreedy as RankedEpsilonGreedy

@@ -30,7 +30,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.losses import Linear, LinearRegression, Quadratic
-from dpbandit.losses.click_models import Cascade, PositionBased
+from dpbandit.losses.click_models import Cascade, PositionBased, UntoldPositions
 from dpbandit.privacy.accounting.visits import Visits
 from dpbandit.specs.catalogues import Catalogue
 from dpbandit.specs.choice import AssortmentSpec, PricedAssortmentSpec
@@ -78,6 +78,7 @@ OFFERS = PricedAssortmentSpec(
 )
 LISTS = ListSpec(catalogue=Catalogue(12, 2), clicks=Cascade(3), horizon=24)
 PLACES = ListSpec(catalogue=Catalogue(9, 2), clicks=PositionBased((1.0, 0.5)), horizon=24)
+UNTOLD = ListSpec(catalogue=Catalogue(9, 2), clicks=UntoldPositions(2), horizon=24)
 LATE_EXPERTS = ExpertsSpec(n_actions=2, horizon=24, delay=3)
 STOCK = StockSpec(
     n_actions=4,
@@ -116,6 +117,7 @@ SPECS = {
     "offers": OFFERS,
     "lists": LISTS,
     "places": PLACES,
+    "untold": UNTOLD,
     "stock": STOCK,
     "people": PEOPLE,
 }

@@ -1,19 +1,36 @@
 """FADE for lists: clicked items are counted, not lists, and released as fading sums."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Literal
 
 import numpy as np
 
 from dpbandit.agents.contextual.fading_releases import FadingReleases
+from dpbandit.agents.lists.position_weights import PositionWeights
 from dpbandit.agents.lists.ranking import ListPlayer, diverse_lists, products
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import at_least, gaussian_target, inside, one_of, positive, whole
+from dpbandit.base.inputs import (
+    InputError,
+    at_least,
+    gaussian_target,
+    inside,
+    one_of,
+    positive,
+    whole,
+)
 from dpbandit.base.random_streams import Streams
-from dpbandit.losses.click_models import Cascade, DependentClicks
+from dpbandit.losses.click_models import (
+    Cascade,
+    DependentClicks,
+    PositionBased,
+    UntoldPositions,
+)
+from dpbandit.privacy.accounting.ledger import ledger_of
+from dpbandit.privacy.accounting.spends import Parallel
 from dpbandit.privacy.statistics.list_clicks import ListClicks, ListStatistic
 from dpbandit.privacy.statistics.list_residuals import ListResiduals
+from dpbandit.privacy.statistics.position_clicks import WeightedClicks
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import Spec, fits
 
@@ -41,6 +58,10 @@ class ListFADE:
        and of clicks, theta = Q diag(1 / max(lambda + s, s / 2)) Q' z.
     5. Show the m items with the largest phi . theta, the largest where most look.
 
+    With `positions="learned"` the weights of positions are not told, or not believed: a batch of
+    random lists before the first one counts clicks at each (`PositionWeights`), and what it
+    releases stands for them from then on.
+
     Why clicks are counted and not lists: with five positions the mean over the list has the signal
     of one position for the same sensitivity, the clicked items that of up to five. Why residuals:
     the noise of G meets theta - theta_0, which becomes small, and not theta. Where few look far
@@ -49,16 +70,18 @@ class ListFADE:
     Guarantee:
         (epsilon, delta)-joint DP: lists are functions of releases, public facts and the current
         user's tastes; a user enters one mechanism, mu-GDP exactly. Predictions are functions of
-        earlier releases. Position weights are public.
+        earlier releases. Position weights are public, or released: who is counted for them enters
+        nothing else.
 
     Code:
         Played by `ListFADEAgent` with `diverse_lists` (ranking.py); the statistics are
         `dpbandit.privacy.statistics.list_residuals.ListResiduals` and
-        `dpbandit.privacy.statistics.list_clicks.ListClicks`, the noise `FadingSum`.
+        `dpbandit.privacy.statistics.list_clicks.ListClicks`, the noise `FadingSum`. Weights that
+        are not told are learned by `PositionWeights` (position_weights.py), and clicks counted by
+        `dpbandit.privacy.statistics.position_clicks.WeightedClicks`.
 
     Differs from the paper:
-        It is this project's own. Limits: greedy after the first batch, without a worst-case bound;
-        position weights must be known.
+        It is this project's own. Limits: greedy after the first batch, without a worst-case bound.
     """
 
     epsilon: float = 1.0
@@ -85,6 +108,10 @@ class ListFADE:
     what noise has ruled out, and some runs stay there"""
     diversity: float = 0.0
     """what an item loses for one that is like it on the list, in clicks; 0 is relevance alone"""
+    positions: Literal["told", "learned"] = "told"
+    """whether the weights of a position-based model are told, or learned"""
+    counting: int | None = None
+    """rounds of random lists to learn them; if None, max(300, 40 sqrt(m) / mu), at most T / 10"""
 
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -96,12 +123,26 @@ class ListFADE:
         at_least("diversity", self.diversity, 0)
         inside("forgetting", self.forgetting, 0, 1, ends=True)
         positive("gram_weight", self.gram_weight)
-        if self.first_batch is not None:
-            whole("first_batch", self.first_batch, 1)
+        one_of("positions", self.positions, ("told", "learned"))
+        for name in ("first_batch", "counting"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), 1)
+        learned = self.positions == "learned"
+        if learned and self.counted not in ("auto", "clicks"):
+            raise InputError(
+                f"Expected counted={self.counted!r} to be 'clicks' where positions='learned'."
+            )
+        if not learned and self.counting is not None:
+            raise InputError(
+                f"Expected counting={self.counting} with positions='learned' only: nothing is "
+                "counted for weights that are told."
+            )
 
     def statistic(self, spec: ListSpec) -> ListStatistic:
         """What a user adds."""
         model, taste, weight = spec.clicks, spec.dim, self.gram_weight
+        if self.positions == "learned":
+            return WeightedClicks(model=model, taste=taste, gram_weight=weight)
         counted = self.counted
         if counted == "auto":
             ends = isinstance(model, Cascade | DependentClicks)
@@ -109,6 +150,19 @@ class ListFADE:
         if counted == "residuals":
             return ListResiduals(model=model, taste=taste, gram_weight=weight)
         return ListClicks(model=model, taste=taste, gram_weight=weight, counted=counted)
+
+    def places(self, spec: ListSpec, streams: Streams) -> PositionWeights | None:
+        """Weights that are to be learned, if any are."""
+        if self.positions == "told":
+            return None
+        if not isinstance(spec.clicks, PositionBased | UntoldPositions):
+            raise InputError(
+                "Expected positions='learned' where clicks are position-based, got "
+                f"{type(spec.clicks).__name__}."
+            )
+        return PositionWeights(
+            spec, streams, epsilon=self.epsilon, delta=self.delta, rounds=self.counting
+        )
 
     def make(self, spec: Spec, streams: Streams) -> "ListFADEAgent":
         """A running agent; raises `InputError` for anything but lists."""
@@ -119,7 +173,11 @@ class ListFADEAgent(ListPlayer):
     """See `ListFADE`."""
 
     def __init__(self, config: ListFADE, spec: ListSpec, streams: Streams) -> None:
-        self._statistic, self._config = config.statistic(spec), config
+        self._places, self._config = config.places(spec, streams), config
+        if self._places is not None:  # what is told of positions is their number
+            even, left = PositionBased((1.0,) * spec.length), spec.horizon - self._places.rounds
+            spec = replace(spec, clicks=even, horizon=max(1, left))
+        self._statistic = config.statistic(spec)
         d = self._statistic.dim
         releases = FadingReleases(
             epsilon=config.epsilon,
@@ -130,7 +188,11 @@ class ListFADEAgent(ListPlayer):
         )
         first = releases.first(spec, units=8 * sqrt(d))
         self._sums = releases.sums(self._statistic, spec, streams, first)
-        super().__init__(spec, releases.ledger(self._sums))
+        ledger = releases.ledger(self._sums)
+        if self._places is not None:
+            both = Parallel((self._places.spend, self._sums.spend))
+            ledger = ledger_of(config.epsilon, both)
+        super().__init__(spec, ledger)
         self._random = spec.uniform(streams)
         self._round, self._end, self._users = 0, 0, 0.0
         R = len(streams)
@@ -144,14 +206,26 @@ class ListFADEAgent(ListPlayer):
         if not self._end:
             return random
         scores = products(self._spec, u, self._statistic.plain(self._theta))
-        return diverse_lists(scores, self._spec, self._config.diversity)
+        lists = diverse_lists(scores, self._spec, self._config.diversity)
+        return lists if self._places is None else self._places.placed(lists)
 
     def _learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
+        if self._places is not None and not self._places.known:
+            self._places.count(clicks)
+            return
         self._round += 1
-        release = self._sums(*self._statistic.datum(self._theta, u, vectors, clicks))
+        reference = self._theta if self._places is None else self._places.values
+        release = self._sums(*self._statistic.datum(reference, u, vectors, clicks))
         if release is not None:
             self._add(*self._statistic.unpack(release))
             self._theta = self._fit()
+
+    @property
+    def _gram_total(self) -> Floats:
+        """F, (1, 1), or (R, 1) where it is learned."""
+        if self._places is None:
+            return np.full((1, 1), self._statistic.gram_total)
+        return self._places.square_total
 
     def _add(self, z: Floats, G: Floats) -> None:
         """Step 4's sums: of z, G, the predictions met and the variances of noise and luck in z."""
@@ -162,7 +236,7 @@ class ListFADEAgent(ListPlayer):
         luck = self._users / self._statistic.dim
         weight = self._users / (noise + luck)
         self._moment = left * self._moment + weight * z
-        self._gram = left * self._gram + weight * self._statistic.gram_total * G
+        self._gram = left * self._gram + weight * self._gram_total[..., None] * G
         self._points = left * self._points + weight * self._faded
         self._total = left * self._total + weight * self._users
         self._noise = left**2 * self._noise + weight**2 * noise
@@ -171,12 +245,13 @@ class ListFADEAgent(ListPlayer):
     def _fit(self) -> Floats:
         """Step 4's theta."""
         d, config = self._statistic.dim, self._config
-        noise = sqrt(self._noise) / config.gram_weight * self._statistic.gram_total
+        noise = sqrt(self._noise) / config.gram_weight * self._gram_total
         s = config.shift * sqrt(2 * d) * noise
         eigenvalues, Q = np.linalg.eigh(self._gram)
         z = np.vecmat(self._moment, Q)
-        if isinstance(self._statistic, ListClicks):
-            return np.matvec(Q, z / np.maximum(eigenvalues + s, max(s / 2, _LEAST_EIGENVALUE)))
-        least = np.maximum(eigenvalues, max(s, _LEAST_EIGENVALUE))
+        if not isinstance(self._statistic, ListResiduals):
+            least = np.maximum(s / 2, _LEAST_EIGENVALUE)
+            return np.matvec(Q, z / np.maximum(eigenvalues + s, least))
+        least = np.maximum(eigenvalues, np.maximum(s, _LEAST_EIGENVALUE))
         steps = z * least / (least**2 + (self._noise + self._luck) / config.step**2)
         return self._points / self._total + np.matvec(Q, steps)

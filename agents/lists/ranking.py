@@ -18,6 +18,7 @@ class ListPlayer(ABC):
     """
 
     def __init__(self, spec: ListSpec, ledger: Ledger) -> None:
+        _ = spec.clicks.weights  # raises `InputError` where nobody is told them
         self.ledger, self._spec, self._clock = ledger, spec, 0
 
     @abstractmethod

@@ -53,6 +53,11 @@ class ClickModel(ABC):
         return np.ones(self.length)
 
     @property
+    def worth(self) -> Floats:
+        """(m,), what a click at each position is expected to earn."""
+        return np.ones(self.length)
+
+    @property
     def order(self) -> Ints:
         """(m,), positions by falling weight, the first of equal ones before the others."""
         return np.argsort(-self.weights, kind="stable")
@@ -130,6 +135,41 @@ class PositionBased(ClickModel):
 
 
 @dataclass(frozen=True)
+class UntoldPositions(ClickModel):
+    """`PositionBased` to those who are not told chi: they know the length and nothing more."""
+
+    length: int
+
+    def __post_init__(self) -> None:
+        whole("length", self.length, 1, MOST_LENGTH)
+
+    @property
+    def most(self) -> float:
+        """m, all are clicked."""
+        return float(self.length)
+
+    @property
+    def weights(self) -> Floats:
+        """Raises `InputError`."""
+        raise InputError(
+            "Expected an agent that learns how often users look at a position, as nobody is told: "
+            "list-fade:positions=learned."
+        )
+
+    def expected(self, attraction: Floats) -> Floats:
+        """Raises `InputError`."""
+        return attraction @ self.weights
+
+    def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
+        """Raises `InputError`."""
+        return self.weights * attraction, self.expected(attraction)
+
+    def looked_at(self, clicks: Floats) -> Floats:
+        """Raises `InputError`."""
+        return np.broadcast_to(self.weights, clicks.shape)
+
+
+@dataclass(frozen=True)
 class Cascade(ClickModel):
     """A user looks from the top down and leaves with the first click.
 
@@ -181,6 +221,11 @@ class DependentClicks(ClickModel):
     def weights(self) -> Floats:
         """v."""
         return np.array(self.stops)
+
+    @property
+    def worth(self) -> Floats:
+        """v: who clicked at k is satisfied with that probability."""
+        return self.weights
 
     def expected(self, attraction: Floats) -> Floats:
         """1 - prod (1 - v_k a_k)."""

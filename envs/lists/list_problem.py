@@ -28,6 +28,8 @@ class ListProblem(ABC):
     """A problem of lists; a subclass says who the users are and what attracts them."""
 
     spec: ListSpec
+    _model: ClickModel
+    """how users click, told to agents or not"""
 
     @abstractmethod
     def _users(self, count: int) -> Floats:
@@ -59,7 +61,7 @@ class ListProblem(ABC):
 
     def step(self, action: npt.NDArray[np.int64]) -> Step:
         """Show the current users a list (R, m) and move on to the next."""
-        R, model = self._ahead.shape[1], self.spec.clicks
+        R, model = self._ahead.shape[1], self._model
         lists = self.spec.validate(action, R)
         attraction = self._attraction(self._ahead[self._round % self._many])
         self._shown.see(lists)

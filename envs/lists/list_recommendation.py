@@ -13,6 +13,7 @@ from dpbandit.base.inputs import MOST_DIM, InputError, at_least, inside, one_of,
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.lists.best_lists import best_fixed_list, user_types
 from dpbandit.envs.lists.list_problem import ListProblem, click_model
+from dpbandit.losses.click_models import ClickModel, UntoldPositions
 from dpbandit.specs.catalogues import Catalogue
 from dpbandit.specs.lists import MOST_ITEMS, ListSpec
 from dpbandit.specs.protocols import Step
@@ -64,7 +65,8 @@ class ListRecommendation(ListProblem):
         * `clicks`: `"position"`, with weights k^-decay; `"cascade"`; `"dependent"`, who clicks at
           k leaves with probability k^-(1/2); `"browsing"`.
         * `base_rate`, `appeal`: clicks at a logit of 0, and the spread of logits.
-        * `decay`: of position weights; an assumption, not a fit.
+        * `decay`: of position weights; an assumption, not a fit. `weights`: `"told"` to agents, or
+          `"hidden"` from them (`"position"` only).
         * `churn`: every so many rounds a random place of the catalogue gets a new item, a public
           event; 0 is never. `drift`: everybody's theta turns by `drift` quarters of a circle.
         * `catalogue`: `"own"`, one for each replica, or `"shared"`, the same for all.
@@ -81,6 +83,7 @@ class ListRecommendation(ListProblem):
     base_rate: float = 0.05
     appeal: float = 0.7
     decay: float = 1.0
+    weights: Literal["told", "hidden"] = "told"
     churn: int = 0
     drift: float = 0.0
     catalogue: Literal["own", "shared"] = "own"
@@ -102,13 +105,24 @@ class ListRecommendation(ListProblem):
         at_least("drift", self.drift, 0)
         one_of("catalogue", self.catalogue, ("own", "shared"))
         seed = 0 if self.catalogue == "shared" else None
-        model = click_model(self.clicks, self.length, self.n_items, self.decay)
+        self._model = click_model(self.clicks, self.length, self.n_items, self.decay)
         self.spec = ListSpec(
             catalogue=Catalogue(self.n_items, self.taste, seed=seed),
-            clicks=model,
+            clicks=self._told(),
             horizon=self.horizon,
-            reward_unit=model.reward_unit,
+            reward_unit=self._model.reward_unit,
         )
+
+    def _told(self) -> ClickModel:
+        """The click model as agents know it."""
+        one_of("weights", self.weights, ("told", "hidden"))
+        if self.weights == "told":
+            return self._model
+        if self.clicks != "position":
+            raise InputError(
+                f"Expected weights='hidden' with clicks='position' only, got {self.clicks!r}."
+            )
+        return UntoldPositions(self.length)
 
     def reset(self, streams: Streams) -> None:
         """Start an episode, one replica for each stream."""
@@ -148,7 +162,7 @@ class ListRecommendation(ListProblem):
         for r, theta in enumerate(tastes):
             vectors = items[r if len(items) > 1 else 0]
             logits = sqrt(self.taste) * (types * theta) @ vectors.T
-            found.append(best_fixed_list(self.spec.clicks, self._chance(logits)))
+            found.append(best_fixed_list(self._model, self._chance(logits)))
         return np.array(found)
 
     def _users(self, count: int) -> Floats:

@@ -73,7 +73,7 @@ class RatingsLists(ListProblem):
     def __post_init__(self) -> None:
         whole("n_items", self.n_items, 2, MOST_ITEMS)
         inside("click_rate", self.click_rate, 0, 1, ends=True)
-        model = click_model(self.clicks, self.length, self.n_items, self.decay)
+        self._model = click_model(self.clicks, self.length, self.n_items, self.decay)
         self._fitted = fitted(
             self.path,
             n_items=self.n_items,
@@ -88,9 +88,9 @@ class RatingsLists(ListProblem):
         self._longest = float(norms(centred).max())
         self.spec = ListSpec(
             catalogue=Catalogue.of(centred / self._longest),
-            clicks=model,
+            clicks=self._model,
             horizon=self.horizon,
-            reward_unit=model.reward_unit,
+            reward_unit=self._model.reward_unit,
         )
 
     @property
@@ -120,7 +120,7 @@ class RatingsLists(ListProblem):
         Exact for `"position"`; for `"cascade"` at least 1 - 1/e of the best; for the others a
         heuristic.
         """
-        best = best_fixed_list(self.spec.clicks, self.click_rate * self._fitted.like)
+        best = best_fixed_list(self._model, self.click_rate * self._fitted.like)
         return np.tile(best, (self._ahead.shape[1], 1))
 
     def _users(self, count: int) -> Floats:

@@ -7,11 +7,12 @@ from unittest.mock import patch
 
 import numpy as np
 
-from dpbandit.agents import ListFADE, PrivateCascade
+from dpbandit.agents import ListExperts, ListFADE, PrivateCascade
 from dpbandit.base.arrays import clip_norm
 from dpbandit.privacy.statistics.list_clicks import ListClicks, ListStatistic
 from dpbandit.privacy.statistics.list_counts import ListCounts
 from dpbandit.privacy.statistics.list_residuals import ListResiduals
+from dpbandit.privacy.statistics.policy_clicks import PolicyClicks
 
 _STATISTICS = "dpbandit.privacy.statistics"
 
@@ -76,6 +77,14 @@ class ResidualsInTheCone(ListResiduals):
         return sqrt(2 + 2 * self.gram_weight**2)
 
 
+class CreditsToAll(PolicyClicks):
+    """A whole credit for each policy that would have shown the same, and not a share of one."""
+
+    def total(self, *batch: Any) -> Any:
+        with patch(f"{_STATISTICS}.policy_clicks._shared", lambda alike: alike):
+            return super().total(*batch)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fades(ListFADE):
     """FADE for lists that sums another statistic."""
@@ -97,6 +106,17 @@ class Counts(PrivateCascade):
             return super().make(spec, streams)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Credits(ListExperts):
+    """Policies that are given another credit."""
+
+    summed: Any
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        with patch("dpbandit.agents.lists.list_experts.PolicyClicks", self.summed):
+            return super().make(spec, streams)
+
+
 BROKEN = {
     kind.__name__: (Fades if issubclass(kind, ListStatistic) else Counts)(summed=kind)
     for kind in (
@@ -107,5 +127,5 @@ BROKEN = {
         ImpossibleClicks,
         EachForItsItem,
     )
-}
+} | {"CreditsToAll": Credits(summed=CreditsToAll)}
 """By name of what each sums."""

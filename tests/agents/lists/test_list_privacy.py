@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from dpbandit import InputError, audit
-from dpbandit.agents import ListFADE, PrivateCascade
+from dpbandit.agents import ListExperts, ListFADE, PrivateCascade
 from dpbandit.losses.click_models import Browsing, Cascade, DependentClicks, PositionBased
 from dpbandit.privacy.statistics.list_clicks import ListClicks, features
 from dpbandit.privacy.statistics.list_counts import ListCounts
@@ -114,7 +114,9 @@ def test_broken_sensitivities_are_caught_at_the_door(name):
 
 
 @pytest.mark.parametrize(
-    "config", [ListFADE(), ListFADE(counted="clicks"), PrivateCascade()], ids=repr
+    "config",
+    [ListFADE(), ListFADE(counted="clicks"), PrivateCascade(), ListExperts()],
+    ids=repr,
 )
 def test_the_same_pairs_stay_within_honest_sensitivities(config):
     assert 0.8 < check_joint_dp(config, replace(LISTS, horizon=2), (0,), replicas=600)[0] <= 1

@@ -1,0 +1,155 @@
+"""ListExperts: which of several ranking policies to follow, from private counts of clicks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpbandit.agents.contextual.fading_releases import FadingReleases
+from dpbandit.agents.lists.ranking import ListPlayer, best_lists
+from dpbandit.base.arrays import Floats, Ints, norms, pick
+from dpbandit.base.inputs import (
+    MOST_ACTIONS,
+    InputError,
+    at_least,
+    gaussian_target,
+    inside,
+    reals,
+    shown,
+    vector,
+    whole,
+)
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.statistics.policy_clicks import PolicyClicks
+from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.protocols import Spec, fits
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListExperts:
+    """Follow ranking policies, drawn uniformly from those that may still be the best.
+
+    Policy j is a public direction w_j: it shows a user with tastes u the m items with the largest
+    v_i . (u * w_j), the largest where most look::
+
+        all policies are active, C = 0; for batches twice as long each:
+          1. each user meets an active policy, drawn uniformly
+          2. her clicks are credited to all active ones that would have shown the same (one credit
+             at most, shared equally), and the batch's credits are released with noise
+          3. C += credits; dropped is j if C_j + width s_j < C_i - width s_i for some i,
+             s_j^2 = noise in C_j + max(C_j, 0)
+
+    Active policies have been active in the same rounds, so counts compare them; nothing is divided.
+
+    Code:
+        Step 1 is `ListExpertsAgent._choose` with `best_lists` (ranking.py), step 2
+        `dpbandit.privacy.statistics.policy_clicks.PolicyClicks` and `FadingSum`, step 3
+        `ListExpertsAgent._learn`.
+
+    Guarantee:
+        (epsilon, delta)-joint DP: a user enters one batch and moves its credits by at most 1 in
+        L2, whatever the number of policies and the length of lists (`PolicyClicks`); coins, who
+        is active and lists of later users are functions of releases and of public facts.
+        epsilon = inf is the same on exact counts.
+
+    Differs from the paper:
+        It is this project's own. Limits: never better than the best of its policies, and no bound
+        under drift, for who was dropped does not come back.
+    """
+
+    epsilon: float = 1.0
+    """> 0; inf adds no noise"""
+    delta: float = 1e-5
+    """in (0, 1)"""
+    n_policies: int = 16
+    """P, directions that are drawn uniformly, as public coins, where none are given"""
+    rankers: Sequence[Sequence[float]] | None = None
+    """directions w_j, as long as a context, to choose among; only their directions count"""
+    width: float = 1.0
+    """half the length of an interval, in standard errors"""
+    growth: float = 1.0
+    """how much longer each batch is"""
+    first_batch: int | None = None
+    """rounds; if None, max(40 P, 10 P / mu), at most T / 10"""
+
+    def __post_init__(self) -> None:
+        gaussian_target(self.epsilon, self.delta)
+        whole("n_policies", self.n_policies, 1, MOST_ACTIONS)
+        at_least("width", self.width, 0)
+        inside("growth", self.growth, 0, 100, ends=True)
+        if self.first_batch is not None:
+            whole("first_batch", self.first_batch, 1)
+        if self.rankers is not None:
+            object.__setattr__(self, "rankers", _directions(self.rankers))
+
+    def make(self, spec: Spec, streams: Streams) -> "ListExpertsAgent":
+        """A running agent; raises `InputError` for anything but lists."""
+        return ListExpertsAgent(self, fits(self, spec, ListSpec), streams)
+
+    def directions(self, spec: ListSpec, streams: Streams) -> Floats:
+        """(R, P, q), of length 1 unless 0."""
+        if self.rankers is None:
+            w = streams.normals("rankers", self.n_policies, spec.dim)()
+        else:
+            w = np.array([vector("ranker", one, spec.dim) for one in self.rankers])
+            w = np.broadcast_to(w, (len(streams), *w.shape))
+        return w / np.maximum(norms(w), 1e-300)
+
+
+class ListExpertsAgent(ListPlayer):
+    """See `ListExperts`."""
+
+    def __init__(self, config: ListExperts, spec: ListSpec, streams: Streams) -> None:
+        self._directions, self._width = config.directions(spec, streams), config.width
+        R, P = self._directions.shape[:2]
+        releases = FadingReleases(
+            epsilon=config.epsilon,
+            delta=config.delta,
+            first_batch=config.first_batch,
+            growth=config.growth,
+            fade=0.0,
+        )
+        first = releases.first(spec, units=5 * P, least=40.0 * P)
+        self._sums = releases.sums(PolicyClicks(spec.clicks, P), spec, streams, first)
+        super().__init__(spec, releases.ledger(self._sums))
+        self._luck = streams.uniforms("policies")
+        self._active = np.ones((R, P), dtype=bool)
+        self._counts, self._noise = np.zeros((R, P)), 0.0
+        self._shown: Ints = np.zeros(R, np.int64)
+
+    def _choose(self, u: Floats) -> Ints:
+        which = (self._luck() * self._active.sum(axis=1)).astype(np.int64)
+        self._shown = (self._active.cumsum(axis=1) > which[:, None]).argmax(axis=1)
+        return self._lists(u, pick(self._directions, self._shown))
+
+    def _learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
+        R, P = self._active.shape
+        would = np.zeros((R, P, lists.shape[1]), np.int64)
+        for j in np.flatnonzero(self._active.any(axis=0)):
+            would[:, j] = self._lists(u, self._directions[:, j])
+        release = self._sums(self._active, would, self._shown, clicks)
+        if release is None:
+            return
+        self._counts = self._counts + np.where(self._active, release, 0.0)
+        self._noise += self._sums.stddev**2
+        s = self._width * np.sqrt(self._noise + np.maximum(self._counts, 0))
+        lowest = np.where(self._active, self._counts - s, -np.inf).max(axis=1, keepdims=True)
+        self._active = self._active & (self._counts + s >= lowest)
+
+    def _lists(self, u: Floats, w: Floats) -> Ints:
+        """Of policies w (R, q) for users u (R, q)."""
+        u = np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
+        return best_lists(self._spec.catalogue.products(u * w), self._spec.clicks)
+
+
+def _directions(rankers: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+    try:
+        w = reals(rankers)
+    except ValueError:  # a word, ragged rows
+        w = np.empty(0)
+    if w.ndim != 2 or w.size == 0 or not np.isfinite(w).all():
+        raise InputError(
+            f"Expected rankers={shown(rankers)} to be directions, lists of as many numbers as a "
+            "context has."
+        )
+    return tuple(map(tuple, w.tolist()))

@@ -1,0 +1,71 @@
+"""How often users look at a position, from private counts of clicks on random lists."""
+
+from math import ceil, inf
+
+import numpy as np
+
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.statistics.position_clicks import PositionCounts
+from dpbandit.privacy.sums.fading import certified_fading_sum
+from dpbandit.specs.lists import ListSpec
+
+_LEAST = 0.05
+"""No position is taken for less looked at than this, beside the best."""
+
+
+class PositionWeights:
+    """Counts clicks for some rounds of uniformly random lists, and then knows weights.
+
+    On a random list every position has an item of the same mean attraction a, so that n users click
+    n chi_k a times at k. Counts C are released once, with noise; the weights are C over its largest
+    entry, at least 0.05. Their scale is unknown, and not needed: it is one of theta.
+
+    Args:
+        spec: the public facts.
+        streams: the random streams of the replicas.
+        epsilon, delta: what the release costs those who were counted.
+        rounds: to count; None, max(300, 40 sqrt(m) / mu), at most T / 10.
+    """
+
+    def __init__(
+        self, spec: ListSpec, streams: Streams, *, epsilon: float, delta: float, rounds: int | None
+    ) -> None:
+        m = spec.length
+        if rounds is None:
+            mu = inf if epsilon == inf else mu_of(epsilon, delta)
+            rounds = max(1, min(ceil(max(300, 40 * m**0.5 / mu)), spec.horizon // 10))
+        self.rounds, self.known = rounds, False
+        self._counts = certified_fading_sum(
+            PositionCounts(m),
+            streams.child("positions"),
+            ends=[rounds],
+            horizon=spec.horizon,
+            fade=0.0,
+            epsilon=epsilon,
+            delta=delta,
+        )
+        self.spend = self._counts.spend
+        self.values: Floats = np.ones((len(streams), m))
+        """f, (R, m), 1 where most look"""
+
+    @property
+    def square_total(self) -> Floats:
+        """The sum of f^2, (R, 1)."""
+        return np.square(self.values).sum(axis=1, keepdims=True)
+
+    def count(self, clicks: Floats) -> None:
+        """One more random list, clicks (R, m)."""
+        release = self._counts(clicks)
+        if release is None:
+            return
+        most = np.maximum(release.max(axis=1, keepdims=True), 1e-300)
+        self.values, self.known = (release / most).clip(_LEAST, 1), True
+
+    def placed(self, lists: Ints) -> Ints:
+        """Lists (R, m), best first, with the best where most look."""
+        found = np.empty_like(lists)
+        order = np.argsort(-self.values, axis=1, kind="stable")
+        np.put_along_axis(found, order, lists, axis=1)
+        return found
