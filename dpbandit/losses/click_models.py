@@ -224,7 +224,7 @@ class DependentClicks(ClickModel):
 
     @property
     def worth(self) -> Floats:
-        """v: who clicked at k is satisfied with that probability."""
+        """v, the probability that who clicked at k is satisfied."""
         return self.weights
 
     def expected(self, attraction: Floats) -> Floats:
