@@ -6,6 +6,7 @@ from typing import Any
 from dpbandit.base.checked import made
 from dpbandit.base.html import html_lines
 from dpbandit.base.inputs import inside
+from dpbandit.privacy.accounting.bits import BitSpend
 from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
@@ -119,6 +120,7 @@ _KINDS: dict[str, Any] = {
         PureSpend,
         BoundedRangeSpend,
         WishartSpend,
+        BitSpend,
         SampledGaussianSpend,
         Parallel,
         Expiring,
@@ -140,7 +142,8 @@ def ledger_from_dict(values: dict[str, Any]) -> Ledger:
 
 
 def _spend_as_dict(spend: Spend) -> dict[str, Any]:
-    values: dict[str, Any] = {"kind": type(spend).__name__, **vars(spend)}
+    held = {name: value for name, value in vars(spend).items() if name[0] != "_"}
+    values: dict[str, Any] = {"kind": type(spend).__name__, **held}
     if isinstance(spend, Parallel):
         values["parts"] = [_spend_as_dict(part) for part in spend.parts]
     if isinstance(spend, Expiring | Repeated):

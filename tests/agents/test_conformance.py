@@ -1,5 +1,6 @@
 """Joint DP, executed: every discovered agent, at the mechanism and before the billboard."""
 
+import json
 from math import inf
 
 import numpy as np
@@ -9,6 +10,7 @@ from dpbandit import certify
 from dpbandit.agents import DPHDB, DPUCB, FADE, DPHDBChoices, EpsilonGreedy, LinTS, LinUCB
 from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
 from dpbandit.testing.agents import check_admission
@@ -25,7 +27,7 @@ from dpbandit.testing.tapes import run
 from dpbandit.testing.worlds import extreme_users
 from tests.broken.leaks import MECHANISM, STATE
 from tests.harness import DISJOINT, SHARED, label
-from tests.pairs import PAIRS, PRIVATE, SUMMING, every_agent
+from tests.pairs import CERTIFICATES, PAIRS, PRIVATE, SUMMING, every_agent
 
 
 def test_discovery_finds_private_and_public_agents_on_all_specs():
@@ -118,6 +120,14 @@ def test_replicas_do_not_know_each_other(pair):
 @every_agent
 def test_copies_go_on_alike(pair):
     check_copies(*pair)
+
+
+def test_what_is_stored_is_read_again():
+    """Every certificate, through JSON, after its curves were looked at."""
+    for proof in CERTIFICATES.values():
+        proof.ledger.delta(0.5)
+        document = json.loads(json.dumps(proof.as_dict()))
+        assert certificate_from_dict(document) == proof
 
 
 @pytest.mark.parametrize(
