@@ -1,0 +1,17 @@
+"""The study of trust and of people who return: its figures, and its command."""
+
+import pandas as pd
+
+from dpbandit.experiments.trust import __main__ as command
+from tests.experiments.runs import quick
+
+
+def test_the_command(tmp_path, monkeypatch):
+    """Every world has every agent, two figures are drawn, certificates keep their claims."""
+    monkeypatch.setattr(command, "QUICK_TRUST", {"horizons": [40], "epsilons": [1.0]})
+    said = quick(command, {}, tmp_path, replicas=2)
+    assert said.count("│ shuffler: flipped bits") == 3
+    assert said.count("│ first visits, and memory") == 1
+    found = pd.read_csv(tmp_path / "summary.csv")
+    assert (found["certified_epsilon"] <= found["claimed_epsilon"]).all()
+    assert {path.name for path in tmp_path.glob("*.png")} == {"trust.png", "returning.png"}
