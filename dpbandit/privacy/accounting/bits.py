@@ -25,7 +25,6 @@ from math import ceil, exp, floor, inf, log, sqrt
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.stats import binom
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, flag, gaussian_target, inside, whole
@@ -156,6 +155,8 @@ class BitSpend:
     def _worlds(self) -> tuple[Floats, Floats, float]:
         """Numbers of coins and of heads: their mass, for B + 1 coins, what it is multiplied by
         where one of these is her bit, a one, and the mass of those that are left out."""
+        from scipy.stats import binom  # takes as long to import as all else together
+
         numbers, weights, lost = _numbers(self.coins, self.chance)
         masses, ones = [], []
         for b, weight in zip(numbers.tolist(), weights.tolist(), strict=True):
@@ -169,6 +170,8 @@ class BitSpend:
 
 def _numbers(coins: int, chance: float) -> tuple[Ints, Floats, float]:
     """Numbers of coins, at most `_NUMBERS`, rounded down; their chances, and what is left out."""
+    from scipy.stats import binom
+
     if chance == 1:
         return np.array([coins]), np.ones(1), 0.0
     reach = _FAR * (sqrt(coins * chance * (1 - chance)) + 1)
