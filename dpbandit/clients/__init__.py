@@ -11,12 +11,14 @@ from dpbandit.clients.read_lists import read_lists
 from dpbandit.clients.read_prices import read_prices
 from dpbandit.clients.recording import record
 from dpbandit.clients.river import river_history, river_policy
+from dpbandit.clients.river_ranking import RiverRanking
 
 __all__ = [
     "Bridge",
     "Foreign",
     "FromGymnasium",
     "Player",
+    "RiverRanking",
     "mabwiser_policy",
     "read_lists",
     "read_log",

@@ -9,10 +9,11 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.calls import has_methods, takes
-from dpbandit.base.inputs import InputError
+from dpbandit.base.inputs import InputError, reals, shown
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
-from dpbandit.specs.protocols import ContextualSpec, fits
+from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 
 def _act(policy: Any, context: Floats) -> Any:
@@ -42,8 +43,9 @@ class Foreign:
 
     `policy` is called once for each replica, with the public facts and a seed of its own, and must
     hand out a new object every time: replicas that share one learn from each other. Context is a
-    copy of that replica's, (d,), or (K, d) where arms have rows of features. Slow by design: one
-    Python call for each replica and round.
+    copy of that replica's, (d,), or (K, d) where arms have rows of features. Where ordered lists
+    are shown (`ListSpec`) there are m item numbers and m clicks in place of an arm and a reward.
+    Slow by design: one Python call for each replica and round.
 
     Guarantee:
         None: what foreign code keeps is not known, so it claims nothing (epsilon infinity).
@@ -67,27 +69,29 @@ class Foreign:
     ['Mean', 'Uniform', 'BestFixed']
     """
 
-    policy: Callable[[ContextualSpec, int], Any]
+    policy: Callable[[Any, int], Any]
     """(spec, seed) -> a new policy"""
     act: Callable[[Any, Floats], Any] = _act
-    """(policy, context) -> arm"""
-    update: Callable[[Any, Floats, int, float], Any] = _update
-    """(policy, context, arm, reward) -> anything"""
+    """(policy, context) -> arm, or list of items"""
+    update: Callable[[Any, Floats, Any, Any], Any] = _update
+    """(policy, context, arm, reward) -> anything; of lists (policy, context, items, clicks)"""
 
     def __post_init__(self) -> None:
         for name in ("policy", "act", "update"):
             if not callable(getattr(self, name)):
                 raise InputError(f"Expected {name}={getattr(self, name)!r} to be a function.")
 
-    def make(self, spec: ContextualSpec, streams: Streams) -> "ForeignAgent":
+    def make(self, spec: BanditSpec, streams: Streams) -> "ForeignAgent":
         """A running agent, with one policy for each replica."""
+        if isinstance(spec, ListSpec):
+            return ForeignAgent(self, spec, streams)
         return ForeignAgent(self, fits(self, spec, ContextualSpec), streams)
 
 
 class ForeignAgent:
     """See `Foreign`."""
 
-    def __init__(self, config: Foreign, spec: ContextualSpec, streams: Streams) -> None:
+    def __init__(self, config: Foreign, spec: BanditSpec, streams: Streams) -> None:
         self.ledger = no_privacy("foreign code, which claims nothing")
         seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
         takes("policy", config.policy, "spec", "seed")
@@ -104,16 +108,20 @@ class ForeignAgent:
         if len({id(learner) for learner in learners}) < len(seeds):
             raise InputError("Expected a new object from every call of policy, got one twice.")
         self._config, self._round = config, 0
+        self._length = spec.length if isinstance(spec, ListSpec) else None
 
     def act(self, context: Floats) -> npt.NDArray[Any]:
-        """Arms (R,)."""
+        """Arms (R,), or lists (R, m)."""
         self._round += 1
         asked = zip(self._policies, context, strict=True)
-        return np.array([self._arm(self._config.act(policy, x.copy())) for policy, x in asked])
+        read = self._arm if self._length is None else self._list
+        return np.array([read(self._config.act(policy, x.copy())) for policy, x in asked])
 
     def update(self, context: Floats, action: npt.NDArray[Any], reward: Floats) -> None:
         """Tell every replica's policy its own user."""
-        told = zip(self._policies, context, action.tolist(), reward.tolist(), strict=True)
+        told: Any = zip(self._policies, context, action.tolist(), reward.tolist(), strict=True)
+        if self._length is not None:
+            told = zip(self._policies, context, action.copy(), reward.copy(), strict=True)
         for policy, x, a, r in told:
             self._config.update(policy, x.copy(), a, r)
 
@@ -126,3 +134,15 @@ class ForeignAgent:
             raise InputError(
                 f"In round {self._round}: Expected an arm, a whole number, got {answer!r}."
             ) from None
+
+    def _list(self, answer: Any) -> npt.NDArray[Any]:
+        try:
+            items = reals(answer)
+            if items.shape != (self._length,) or (items != np.floor(items)).any():
+                raise ValueError
+        except ValueError:
+            raise InputError(
+                f"In round {self._round}: Expected a list of {self._length} item numbers, got "
+                f"{shown(answer)}."
+            ) from None
+        return items.astype(np.int64)
