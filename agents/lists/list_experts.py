@@ -9,7 +9,6 @@ from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.agents.lists.ranking import ListPlayer, best_lists
 from dpbandit.base.arrays import Floats, Ints, norms, pick
 from dpbandit.base.inputs import (
-    MOST_ACTIONS,
     InputError,
     at_least,
     gaussian_target,
@@ -23,6 +22,8 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.statistics.policy_clicks import PolicyClicks
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import Spec, fits
+
+_MOST_POLICIES = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +62,10 @@ class ListExperts:
     """> 0; inf adds no noise"""
     delta: float = 1e-5
     """in (0, 1)"""
-    n_policies: int = 16
-    """P, directions that are drawn uniformly, as public coins, where none are given"""
+    n_policies: int | None = None
+    """P, directions that are drawn uniformly, as public coins; if None, 16"""
     rankers: Sequence[Sequence[float]] | None = None
-    """directions w_j, as long as a context, to choose among; only their directions count"""
+    """directions w_j, each as long as a context, to follow in place of random ones"""
     width: float = 1.0
     """half the length of an interval, in standard errors"""
     growth: float = 1.0
@@ -74,13 +75,19 @@ class ListExperts:
 
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)
-        whole("n_policies", self.n_policies, 1, MOST_ACTIONS)
+        if self.n_policies is not None:
+            whole("n_policies", self.n_policies, 1, _MOST_POLICIES)
         at_least("width", self.width, 0)
         inside("growth", self.growth, 0, 100, ends=True)
         if self.first_batch is not None:
             whole("first_batch", self.first_batch, 1)
         if self.rankers is not None:
             object.__setattr__(self, "rankers", _directions(self.rankers))
+            if self.n_policies not in (None, len(self.rankers)):
+                raise InputError(
+                    f"Expected n_policies={self.n_policies} to be {len(self.rankers)}, the number "
+                    "of rankers, or to be left out."
+                )
 
     def make(self, spec: Spec, streams: Streams) -> "ListExpertsAgent":
         """A running agent; raises `InputError` for anything but lists."""
@@ -89,7 +96,7 @@ class ListExperts:
     def directions(self, spec: ListSpec, streams: Streams) -> Floats:
         """(R, P, q), of length 1 unless 0."""
         if self.rankers is None:
-            w = streams.normals("rankers", self.n_policies, spec.dim)()
+            w = streams.normals("rankers", self.n_policies or 16, spec.dim)()
         else:
             w = np.array([vector("ranker", one, spec.dim) for one in self.rankers])
             w = np.broadcast_to(w, (len(streams), *w.shape))
@@ -110,6 +117,7 @@ class ListExpertsAgent(ListPlayer):
             fade=0.0,
         )
         first = releases.first(spec, units=5 * P, least=40.0 * P)
+        self._left = max(releases.ends(spec, first), default=0)  # rounds to learn from
         self._sums = releases.sums(PolicyClicks(spec.clicks, P), spec, streams, first)
         super().__init__(spec, releases.ledger(self._sums))
         self._luck = streams.uniforms("policies")
@@ -123,6 +131,9 @@ class ListExpertsAgent(ListPlayer):
         return self._lists(u, pick(self._directions, self._shown))
 
     def _learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
+        if not self._left:
+            return
+        self._left -= 1
         R, P = self._active.shape
         would = np.zeros((R, P, lists.shape[1]), np.int64)
         for j in np.flatnonzero(self._active.any(axis=0)):

@@ -20,12 +20,7 @@ from dpbandit.base.inputs import (
     whole,
 )
 from dpbandit.base.random_streams import Streams
-from dpbandit.losses.click_models import (
-    Cascade,
-    DependentClicks,
-    PositionBased,
-    UntoldPositions,
-)
+from dpbandit.losses.click_models import Cascade, DependentClicks, PositionBased
 from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.accounting.spends import Parallel
 from dpbandit.privacy.statistics.list_clicks import ListClicks, ListStatistic
@@ -35,6 +30,8 @@ from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import Spec, fits
 
 _LEAST_EIGENVALUE = 1e-3
+_AFTER = 6
+"""Releases before positions are counted, on lists that are clicked more often by then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +55,9 @@ class ListFADE:
        and of clicks, theta = Q diag(1 / max(lambda + s, s / 2)) Q' z.
     5. Show the m items with the largest phi . theta, the largest where most look.
 
-    With `positions="learned"` the weights of positions are not told, or not believed: a batch of
-    random lists before the first one counts clicks at each (`PositionWeights`), and what it
-    releases stands for them from then on.
+    With `positions="learned"` the weights of positions are not told, or not believed. All count as
+    equal until, after six releases, some users are shown the best m items in random order and their
+    clicks counted by position (`PositionWeights`); what that releases is used from then on.
 
     Why clicks are counted and not lists: with five positions the mean over the list has the signal
     of one position for the same sensitivity, the clicked items that of up to five. Why residuals:
@@ -111,7 +108,7 @@ class ListFADE:
     positions: Literal["told", "learned"] = "told"
     """whether the weights of a position-based model are told, or learned"""
     counting: int | None = None
-    """rounds of random lists to learn them; if None, max(300, 40 sqrt(m) / mu), at most T / 10"""
+    """rounds of shuffled lists to learn them; if None, max(300, 40 sqrt(m) / mu), at most T / 10"""
 
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -151,19 +148,6 @@ class ListFADE:
             return ListResiduals(model=model, taste=taste, gram_weight=weight)
         return ListClicks(model=model, taste=taste, gram_weight=weight, counted=counted)
 
-    def places(self, spec: ListSpec, streams: Streams) -> PositionWeights | None:
-        """Weights that are to be learned, if any are."""
-        if self.positions == "told":
-            return None
-        if not isinstance(spec.clicks, PositionBased | UntoldPositions):
-            raise InputError(
-                "Expected positions='learned' where clicks are position-based, got "
-                f"{type(spec.clicks).__name__}."
-            )
-        return PositionWeights(
-            spec, streams, epsilon=self.epsilon, delta=self.delta, rounds=self.counting
-        )
-
     def make(self, spec: Spec, streams: Streams) -> "ListFADEAgent":
         """A running agent; raises `InputError` for anything but lists."""
         return ListFADEAgent(self, fits(self, spec, ListSpec), streams)
@@ -173,10 +157,16 @@ class ListFADEAgent(ListPlayer):
     """See `ListFADE`."""
 
     def __init__(self, config: ListFADE, spec: ListSpec, streams: Streams) -> None:
-        self._places, self._config = config.places(spec, streams), config
-        if self._places is not None:  # what is told of positions is their number
-            even, left = PositionBased((1.0,) * spec.length), spec.horizon - self._places.rounds
-            spec = replace(spec, clicks=even, horizon=max(1, left))
+        self._config, self._places = config, None
+        if config.positions == "learned":
+            self._places = PositionWeights(
+                spec,
+                streams,
+                epsilon=config.epsilon,
+                delta=config.delta,
+                rounds=config.counting,
+            )
+            spec = replace(spec, clicks=PositionBased((1.0,) * spec.length))  # all that is told
         self._statistic = config.statistic(spec)
         d = self._statistic.dim
         releases = FadingReleases(
@@ -194,7 +184,7 @@ class ListFADEAgent(ListPlayer):
             ledger = ledger_of(config.epsilon, both)
         super().__init__(spec, ledger)
         self._random = spec.uniform(streams)
-        self._round, self._end, self._users = 0, 0, 0.0
+        self._round, self._end, self._users, self._done = 0, 0, 0.0, 0
         R = len(streams)
         self._moment, self._gram = np.zeros((R, d)), np.zeros((R, d, d))
         self._noise, self._luck = 0.0, 0.0
@@ -207,10 +197,12 @@ class ListFADEAgent(ListPlayer):
             return random
         scores = products(self._spec, u, self._statistic.plain(self._theta))
         lists = diverse_lists(scores, self._spec, self._config.diversity)
-        return lists if self._places is None else self._places.placed(lists)
+        if self._places is None:
+            return lists
+        return self._places.shuffled(lists) if self._counting else self._places.placed(lists)
 
     def _learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
-        if self._places is not None and not self._places.known:
+        if self._places is not None and self._counting:
             self._places.count(clicks)
             return
         self._round += 1
@@ -219,6 +211,12 @@ class ListFADEAgent(ListPlayer):
         if release is not None:
             self._add(*self._statistic.unpack(release))
             self._theta = self._fit()
+            self._done += 1
+
+    @property
+    def _counting(self) -> bool:
+        """Whether this user's clicks are counted by position, and nothing else."""
+        return self._places is not None and not self._places.known and self._done >= _AFTER
 
     @property
     def _gram_total(self) -> Floats:

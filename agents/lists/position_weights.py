@@ -1,11 +1,13 @@
-"""How often users look at a position, from private counts of clicks on random lists."""
+"""How often users look at a position, from private counts of clicks on shuffled lists."""
 
 from math import ceil, inf
 
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
+from dpbandit.losses.click_models import PositionBased, UntoldPositions
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.statistics.position_clicks import PositionCounts
 from dpbandit.privacy.sums.fading import certified_fading_sum
@@ -16,11 +18,12 @@ _LEAST = 0.05
 
 
 class PositionWeights:
-    """Counts clicks for some rounds of uniformly random lists, and then knows weights.
+    """Counts clicks for some rounds of lists in random order, and then knows weights.
 
-    On a random list every position has an item of the same mean attraction a, so that n users click
-    n chi_k a times at k. Counts C are released once, with noise; the weights are C over its largest
-    entry, at least 0.05. Their scale is unknown, and not needed: it is one of theta.
+    In random order every position has an item of the same mean attraction a, whatever is on the
+    list, so that n users click n chi_k a times at k. Counts C are released once, with noise; the
+    weights are C over its largest entry, at least 0.05. Their scale is unknown, and not needed: it
+    is one of theta.
 
     Args:
         spec: the public facts.
@@ -32,6 +35,11 @@ class PositionWeights:
     def __init__(
         self, spec: ListSpec, streams: Streams, *, epsilon: float, delta: float, rounds: int | None
     ) -> None:
+        if not isinstance(spec.clicks, PositionBased | UntoldPositions):
+            raise InputError(
+                "Expected positions='learned' where clicks are position-based, got "
+                f"{type(spec.clicks).__name__}."
+            )
         m = spec.length
         if rounds is None:
             mu = inf if epsilon == inf else mu_of(epsilon, delta)
@@ -47,6 +55,7 @@ class PositionWeights:
             delta=delta,
         )
         self.spend = self._counts.spend
+        self._luck = streams.uniforms("orders of lists", m)
         self.values: Floats = np.ones((len(streams), m))
         """f, (R, m), 1 where most look"""
 
@@ -56,12 +65,17 @@ class PositionWeights:
         return np.square(self.values).sum(axis=1, keepdims=True)
 
     def count(self, clicks: Floats) -> None:
-        """One more random list, clicks (R, m)."""
+        """One more shuffled list, clicks (R, m)."""
         release = self._counts(clicks)
         if release is None:
             return
         most = np.maximum(release.max(axis=1, keepdims=True), 1e-300)
         self.values, self.known = (release / most).clip(_LEAST, 1), True
+
+    def shuffled(self, lists: Ints) -> Ints:
+        """Lists (R, m) in uniformly random order."""
+        order = np.argsort(self._luck(), axis=1)
+        return np.take_along_axis(lists, order, axis=1)
 
     def placed(self, lists: Ints) -> Ints:
         """Lists (R, m), best first, with the best where most look."""
