@@ -1,5 +1,6 @@
 """Position weights that nobody is told: what counting them moves, and what is done with them."""
 
+from dataclasses import replace
 from itertools import product
 from math import inf, sqrt
 
@@ -94,6 +95,23 @@ def test_a_user_pays_once():
 def test_what_does_not_go_together_is_refused(make, says):
     with pytest.raises(InputError, match=says):
         make()
+
+
+def test_positions_are_counted_on_the_best_items_in_any_order():
+    """After six releases, and nowhere else in these rounds: two items, both ways around."""
+    agent = ListFADE(positions="learned", first_batch=2, growth=0.0, counting=40).make(
+        replace(UNTOLD, horizon=99), Streams([0])
+    )
+    u, shown = np.ones((1, 2)), []
+    for t in range(60):
+        shown.append(agent.act(u)[0].tolist())
+        agent.update(u, np.array(shown[-1:]), np.ones((1, 2)))
+        assert agent._sums._used == min(t + 1, 12) + max(t + 1 - 52, 0)
+        assert agent._places.known == (t >= 51)
+    assert sorted(map(tuple, np.unique(shown[12:52], axis=0))) == sorted(
+        [tuple(shown[12]), tuple(shown[12][::-1])]
+    )
+    assert len(np.unique(shown[10:12], axis=0)) == 1
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 11])
