@@ -38,9 +38,11 @@ def test_a_user_moves_credits_by_one(model):
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_credits_are_expected_rewards(model):
     """Policies that agree in part, each shown to 8,000 users: shares of their expected rewards
-    within 5 standard errors. A divisor other than 1 would be a bias, hence attractions of 0.1."""
-    would = np.array([[0, 1], [0, 2], [2, 1], [0, 1], [3, 0]])
-    attraction, n = np.array([0.05, 0.1, 0.02, 0.1])[would], 40_000
+    within 5 standard errors. A divisor other than 1 would be a bias, hence attractions of 0.1 at
+    most but where there is one click; there what is above another counts, too."""
+    would = np.array([[0, 1], [0, 2], [2, 1], [0, 1], [0, 1]])
+    scale = 8 if isinstance(model, Cascade) else 1
+    attraction, n = scale * np.array([0.1, 0.05, 0.02])[would], 40_000
     rng = np.random.default_rng(0)
     shown = rng.integers(4, size=n)  # the last is not active
     clicks, _ = model.clicked(attraction[shown], rng.random((n, 2, 2)))
@@ -50,7 +52,7 @@ def test_credits_are_expected_rewards(model):
     expected = model.expected(attraction)
     assert found[4] == 0
     assert np.abs(found - expected)[:4].max() < 5 * np.sqrt(4 * expected.max() / n)
-    assert expected[:4].max() - expected[:4].min() > 0.02  # many such errors
+    assert expected[:4].max() - expected[:4].min() > 0.04  # more than such an error
 
 
 def test_the_policy_that_knows_is_found_and_stays():
@@ -72,13 +74,14 @@ def test_the_policy_that_knows_is_found_and_stays():
         assert agent._active.tolist() == [[False, True, False]] * 6
 
 
-def test_rounds_by_hand():
+@pytest.mark.parametrize("width", [0.5, 50.0])
+def test_rounds_by_hand(width):
     """Lists are the largest v . (u * w); a credit goes to all who would show the same, and whoever
     is more than the width behind is dropped."""
     vectors = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
     spec = ListSpec(catalogue=Catalogue.of(vectors), clicks=Cascade(1), horizon=40)
     rankers = [[2, 0], [3, 0.5], [-1, 0]]
-    agent = ListExperts(epsilon=inf, rankers=rankers, width=0.5, first_batch=9).make(
+    agent = ListExperts(epsilon=inf, rankers=rankers, width=width, first_batch=9).make(
         spec, Streams([0])
     )
     u = np.array([[1.0, -1.0]])
@@ -88,7 +91,7 @@ def test_rounds_by_hand():
         agent.update(u, np.array([[first]]), np.array([[1.0 * (first == 0)]]))
     shows = round(2 * agent._counts[0, 0])
     np.testing.assert_allclose(agent._counts[0], [shows / 2, shows / 2, 0])
-    assert agent._active[0].tolist() == [True, True, False]
+    assert agent._active[0].tolist() == [True, True, width == 50]
 
 
 def test_noise_is_that_of_one_batch():
