@@ -7,7 +7,7 @@ import numpy as np
 
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.agents.lists.ranking import ListPlayer, best_lists
-from dpbandit.base.arrays import Floats, Ints, norms, pick
+from dpbandit.base.arrays import Floats, Ints, norms, pick, rows
 from dpbandit.base.inputs import (
     InputError,
     at_least,
@@ -35,12 +35,12 @@ class ListExperts:
 
         all policies are active, C = 0; for batches twice as long each:
           1. each user meets an active policy, drawn uniformly
-          2. her clicks are credited to all active ones that would have shown the same (one credit
-             at most, shared equally), and the batch's credits are released with noise
-          3. C += credits; dropped is j if C_j + width s_j < C_i - width s_i for some i,
-             s_j^2 = noise in C_j + max(C_j, 0)
+          2. its count grows by what her clicks earn, at most 1; all counts of the batch are
+             released with noise and added to C
+          3. of shows n_j, C_j / n_j is estimated with variance s_j^2, of noise and of luck;
+             dropped is j if C_j / n_j + width s_j < C_i / n_i - width s_i for some i
 
-    Active policies have been active in the same rounds, so counts compare them; nothing is divided.
+    Shows are counted exactly: they depend on coins and releases and on nobody's data.
 
     Code:
         Step 1 is `ListExpertsAgent._choose` with `best_lists` (ranking.py), step 2
@@ -48,10 +48,11 @@ class ListExperts:
         `ListExpertsAgent._learn`.
 
     Guarantee:
-        (epsilon, delta)-joint DP: a user enters one batch and moves its credits by at most 1 in
-        L2, whatever the number of policies and the length of lists (`PolicyClicks`); coins, who
-        is active and lists of later users are functions of releases and of public facts.
-        epsilon = inf is the same on exact counts.
+        (epsilon, delta)-joint DP: a user enters one batch and moves one of its counts by at most
+        1, whatever the number of policies and the length of lists (`PolicyClicks`); who is active
+        is a function of releases, who is drawn of that and of coins, and lists are functions of
+        the policy drawn and the tastes of whom they are shown. epsilon = inf is the same on exact
+        counts.
 
     Differs from the paper:
         It is this project's own. Limits: never better than the best of its policies, and no bound
@@ -117,40 +118,34 @@ class ListExpertsAgent(ListPlayer):
             fade=0.0,
         )
         first = releases.first(spec, units=5 * P, least=40.0 * P)
-        self._left = max(releases.ends(spec, first), default=0)  # rounds to learn from
         self._sums = releases.sums(PolicyClicks(spec.clicks, P), spec, streams, first)
         super().__init__(spec, releases.ledger(self._sums))
         self._luck = streams.uniforms("policies")
         self._active = np.ones((R, P), dtype=bool)
-        self._counts, self._noise = np.zeros((R, P)), 0.0
+        self._shows, self._counts = np.zeros((2, R, P))
+        self._noise = 0.0
         self._shown: Ints = np.zeros(R, np.int64)
 
     def _choose(self, u: Floats) -> Ints:
         which = (self._luck() * self._active.sum(axis=1)).astype(np.int64)
         self._shown = (self._active.cumsum(axis=1) > which[:, None]).argmax(axis=1)
-        return self._lists(u, pick(self._directions, self._shown))
+        u = np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
+        scores = self._spec.catalogue.products(u * pick(self._directions, self._shown))
+        return best_lists(scores, self._spec.clicks)
 
     def _learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
-        if not self._left:
-            return
-        self._left -= 1
-        R, P = self._active.shape
-        would = np.zeros((R, P, lists.shape[1]), np.int64)
-        for j in np.flatnonzero(self._active.any(axis=0)):
-            would[:, j] = self._lists(u, self._directions[:, j])
-        release = self._sums(self._active, would, self._shown, clicks)
+        self._shows[rows(len(u)), self._shown] += 1
+        release = self._sums(self._shown, clicks)
         if release is None:
             return
-        self._counts = self._counts + np.where(self._active, release, 0.0)
+        self._counts = self._counts + release
         self._noise += self._sums.stddev**2
-        s = self._width * np.sqrt(self._noise + np.maximum(self._counts, 0))
-        lowest = np.where(self._active, self._counts - s, -np.inf).max(axis=1, keepdims=True)
-        self._active = self._active & (self._counts + s >= lowest)
-
-    def _lists(self, u: Floats, w: Floats) -> Ints:
-        """Of policies w (R, q) for users u (R, q)."""
-        u = np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
-        return best_lists(self._spec.catalogue.products(u * w), self._spec.clicks)
+        n = np.maximum(self._shows, 1e-9)  # who was never shown may be anything
+        share = ((self._counts + 1) / (n + 2)).clip(0, 1)
+        s = self._width * np.sqrt(self._noise + 1 / 4 + n * share * (1 - share)) / n
+        rate = self._counts / n
+        lowest = np.where(self._active, rate - s, -np.inf).max(axis=1, keepdims=True)
+        self._active = self._active & (rate + s >= lowest)
 
 
 def _directions(rankers: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:

@@ -77,12 +77,13 @@ class ResidualsInTheCone(ListResiduals):
         return sqrt(2 + 2 * self.gram_weight**2)
 
 
-class CreditsToAll(PolicyClicks):
-    """A whole credit for each policy that would have shown the same, and not a share of one."""
+class AllClicks(PolicyClicks):
+    """Every click that is told counts, though a cascade has one, and what is claimed is 1."""
 
     def total(self, *batch: Any) -> Any:
-        with patch(f"{_STATISTICS}.policy_clicks._shared", lambda alike: alike):
-            return super().total(*batch)
+        shown, said = batch
+        ones = shown[..., None] == np.arange(self.n_policies)
+        return (np.nan_to_num(said).clip(0, 1).sum(axis=-1)[..., None] * ones).sum(axis=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +108,8 @@ class Counts(PrivateCascade):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Credits(ListExperts):
-    """Policies that are given another credit."""
+class Policies(ListExperts):
+    """Policies whose clicks are counted another way."""
 
     summed: Any
 
@@ -127,5 +128,5 @@ BROKEN = {
         ImpossibleClicks,
         EachForItsItem,
     )
-} | {"CreditsToAll": Credits(summed=CreditsToAll)}
+} | {"AllClicks": Policies(summed=AllClicks)}
 """By name of what each sums."""
