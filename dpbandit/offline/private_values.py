@@ -96,7 +96,8 @@ def release(
         noise on two sums that a row moves by M / n in l_1 together, and with a private clip
         `AboveThreshold` at .2 epsilon before, the sums at .8 epsilon. No diagnostics are given and
         no sentence names a row; that the log was accepted at all (`Logged` holds propensities
-        against counts) is a function of its rows that no certificate covers.
+        against counts), and what was warned of as it was made, are functions of its rows that no
+        certificate covers.
 
     Raises:
         InputError: a learner, no log of arms, an argument out of range, or clip=None where `lowest`
@@ -201,9 +202,9 @@ def _clip(
             raise InputError(f"Expected clip={clip!r} to be a number, or 'private'.")
         positive("clip", clip)
         return float(clip), 0.0, ()
-    own = _OF_CLIP * epsilon
+    own, left = _OF_CLIP * epsilon, (1 - _OF_CLIP) * epsilon
     test = AboveThreshold(streams, "clip of weights", epsilon=own, uses=len(_GRID))
-    most = 2 / (epsilon - own) + (6 / own if own < inf else 0.0)
+    most = 2 / left + 6 / own
     found = _GRID[-1]
     for M in _GRID:
         beyond = -1.0 * (weight > M).sum(axis=1)
