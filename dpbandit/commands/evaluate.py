@@ -18,6 +18,8 @@ from dpbandit.offline import Logged, release
 from dpbandit.offline import evaluate as evaluated
 from dpbandit.offline.columns import numbers, table_of
 
+_CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}
+
 
 def evaluate(
     table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")],
@@ -49,14 +51,22 @@ def evaluate(
     adaptive: Annotated[
         bool, typer.Option("--adaptive", help="Rows in order; a learner logged them.")
     ] = False,
-    estimators: Annotated[str, typer.Option(help="Which, between commas.")] = "ips,snips,dr",
-    intervals: Annotated[str, typer.Option(help="auto, t, betting, ...")] = "auto",
+    estimators: Annotated[
+        str | None, typer.Option(help="Which, between commas; else ips,snips,dr.")
+    ] = None,
+    intervals: Annotated[
+        str | None, typer.Option(help="auto, t, betting, ...; else auto.")
+    ] = None,
     epsilon: Annotated[
         float | None,
         typer.Option(help="Release one private number at this epsilon, and nothing else."),
     ] = None,
     clip: Annotated[
-        str | None, typer.Option(help="With --epsilon: a public bound on weights, or private.")
+        str | None,
+        typer.Option(
+            help="The largest weight: of clipped-ips, clipped-dr and switch-dr; with --epsilon "
+            "public, or private."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the table here, .csv.")] = None,
 ) -> None:
@@ -70,14 +80,23 @@ def evaluate(
     check_writable(out)
     if out is not None and out.suffix != ".csv":
         raise InputError(f"Expected --out={out} to end in .csv.")
-    if clip is not None and epsilon is None:
-        raise InputError(f"Expected --epsilon with --clip={clip}: it is of a private number.")
-    if out is not None and epsilon is not None:
-        raise InputError("Expected --out without --epsilon: one number is printed.")
+    asked = [] if estimators is None else words_of(estimators)
+    if clip is not None and epsilon is None and not {*asked} & _CLIPPED:
+        raise InputError(
+            f"Expected --epsilon with --clip={clip}, or some of {', '.join(sorted(_CLIPPED))} in "
+            "--estimators."
+        )
+    if epsilon is not None:
+        _refuse_more(out=out, estimators=estimators, intervals=intervals)
+        if arms is None:
+            raise InputError(
+                "Expected --arms with --epsilon: which arms occur in the log is somebody's data."
+            )
     frame = table_of(str(table))
     low, high = range_of("--reward-range", reward_range)
     names = None if arms is None else words_of(arms)
-    with warnings_said():
+    bound: Any = clip if clip in (None, "private") else words_of(str(clip))[0]
+    with warnings_said(silent=epsilon is not None):  # they say what rows hold
         log = read_log(
             frame,
             action=action,
@@ -87,18 +106,17 @@ def evaluate(
             arms=names,
             reward_range=(low, high),
             lowest=lowest,
-            probabilities=None if probabilities is None else probabilities.split(","),
+            probabilities=None if probabilities is None else _columns(probabilities),
             adaptive=adaptive,
         )
     law = _law(policy, log, frame, names if names is not None else sorted(set(frame[action])))
     if epsilon is not None:
-        bound: Any = clip if clip in (None, "private") else words_of(str(clip))[0]
         found = release(law, log, epsilon=epsilon, clip=bound)
         say(str(found))
         say(found.certificate.notion)
         return
-    how: Any = intervals
-    answer = evaluated(law, log, words_of(estimators), intervals=how)
+    how: Any = intervals or "auto"
+    answer = evaluated(law, log, asked or None, intervals=how, clip=bound)
     shown = Table(title=str(log), title_justify="left")
     columns = ("estimator", "estimate", "low", "high", "interval", "ess", "max_weight")
     for column in columns:
@@ -115,19 +133,31 @@ def evaluate(
         say(f"Written to {out}.")
 
 
+def _refuse_more(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"Expected no --{name}={value} with --epsilon: one number is printed.")
+
+
+def _columns(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
 def _law(policy: str, log: Logged, frame: Any, arms: list[Any]) -> Floats:
     """Probabilities (n, K) of the policy that is named."""
     n, K = len(log.action), log.spec.n_actions
     if policy == "uniform":
         return np.full((n, K), 1 / K)
     if policy.startswith("always="):
-        arm = words_of(policy.removeprefix("always="))[0]
+        name = policy.removeprefix("always=")
+        written = [str(arm) for arm in arms]  # as it stands there, or as a number
+        arm = arms[written.index(name)] if name in written else words_of(name)[0]
         if arm not in arms:
             raise InputError(
                 f"Expected --policy={policy} to name one of {', '.join(map(str, arms))}."
             )
         return np.tile(1.0 * (np.arange(K) == arms.index(arm)), (n, 1))
-    columns = policy.split(",")
+    columns = _columns(policy)
     if len(columns) != K:
         raise InputError(
             f"Expected --policy={policy} to be uniform, always=ARM, or {K} columns with its "

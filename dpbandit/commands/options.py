@@ -80,10 +80,10 @@ def say(sentence: str) -> None:
 
 
 @contextmanager
-def warnings_said() -> Iterator[None]:
-    """Let warnings for users be sentences of the command, at once."""
+def warnings_said(*, silent: bool = False) -> Iterator[None]:
+    """Let warnings for users be sentences of the command, at once, or not at all if `silent`."""
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
+        warnings.simplefilter("ignore" if silent else "always", UserWarning)
         warnings.showwarning = lambda message, *where, **how: say(str(message))
         yield

@@ -1,6 +1,7 @@
 """Named columns of a user's table, as numbers, words, or features with public bounds."""
 
 import os
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from math import sqrt
@@ -66,8 +67,8 @@ def _read(path: str | os.PathLike[str]) -> Any:
     check_readable(path)
     try:
         return getattr(pd, _READERS[name])(path)
-    except (ValueError, OSError, UnicodeError) as error:  # pandas' own are ValueErrors
-        why = str(error).strip().splitlines()[0]
+    except (ValueError, OSError, UnicodeError, EOFError, zlib.error) as error:  # pandas: ValueErrors
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(f"Expected {named(path)} to hold a table: {why}.") from None
 
 

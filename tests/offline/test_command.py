@@ -64,9 +64,17 @@ def test_it_says_what_python_says(run):
 
 
 def test_one_private_number(run):
-    """And nothing else of the log; with columns that hold the policy, which is then as it was."""
-    code, said, _ = run("--policy", "p0,p1,p2", *COLUMNS, "--epsilon", "1")
+    """And nothing else of the log, not even that a row lies outside its bounds, and what it holds;
+    with columns that hold the policy, which is then as it was."""
+    frame = pd.read_csv("log.csv")
+    frame.loc[0, "x0"] = 7.0
+    frame.to_csv("log.csv", index=False)
+    beyond = ["--feature", "x0=-1:1", "--arms", "a,b,c"]
+    _, said, _ = run("--policy", "uniform", *COLUMNS, *beyond)
+    assert "outside their public ranges" in said
+    code, said, _ = run("--policy", "p0, p1, p2", *COLUMNS, *beyond, "--epsilon", "1")
     assert code == 0
+    assert "outside" not in said
     assert "epsilon 1, weights up to 7.692" in said
     assert "replace one row of the log" in said
     assert "ips" not in said
@@ -84,8 +92,10 @@ def test_one_private_number(run):
         (["--policy", "p0,p1"], "3 columns"),
         (["--policy", "p0,p1,p9"], "'p9'"),
         (["--policy", "uniform", "--clip", "3"], "--epsilon with --clip=3"),
+        (["--policy", "uniform", "--epsilon", "1"], "--arms with --epsilon"),
+        (["--policy", "uniform", "--epsilon", "1", "--intervals", "t"], "no --intervals=t"),
         (["--policy", "uniform", "--out", "x.txt"], "to end in .csv"),
-        (["--policy", "uniform", "--epsilon", "1", "--clip", "much"], "clip='much'"),
+        (["--policy", "uniform", "--epsilon", "1", "--arms", "a,b,c", "--clip", "much"], "clip='much'"),
         (["--policy", "uniform", "--estimators", "ipw"], "estimators='ipw'"),
         (["--policy", "uniform", "--intervals", "exact"], "intervals='exact'"),
         (["--policy", "uniform", "--reward", "sales"], "'sales'"),
@@ -96,3 +106,15 @@ def test_mistakes_get_one_sentence(run, words, sentence):
     code, _, complained = run(*COLUMNS, *words)
     assert (code, complained.count("\n")) == (2, 1)
     assert sentence in complained
+
+
+def test_weights_are_cut_off_and_arms_are_called_as_in_the_table(run):
+    """Arms that look like numbers among words, and one with a comma, are the table's."""
+    frame = pd.read_csv("log.csv")
+    frame["action"] = frame["action"].map({"a": "01", "b": "2,3", "c": "x"})
+    frame.to_csv("log.csv", index=False)
+    words = ["--estimators", "clipped-ips", "--clip", "0.5", *COLUMNS]
+    for policy, arm in (("always=01", 0), ("always=2,3", 1)):
+        code, _, _ = run("--policy", policy, *words, "--out", "answer.csv")
+        cut = np.where(frame["action"] == ["01", "2,3"][arm], 0.5, 0) @ frame["reward"] / 800
+        assert (code, pd.read_csv("answer.csv")["estimate"][0]) == (0, pytest.approx(cut))

@@ -80,6 +80,10 @@ def test_tables_of_every_kind(tmp_path):
     frame["q"], frame["price"], frame["age"] = [0.1, 0.2], [1.5, 2.5], [18, 54]
     frame.to_csv(tmp_path / "log.csv", index=False)
     frame.to_parquet(tmp_path / "log.parquet")
+    frame.to_csv(tmp_path / "cut.csv.gz", index=False)
+    (tmp_path / "cut.csv.gz").write_bytes((tmp_path / "cut.csv.gz").read_bytes()[:60])
+    with pytest.raises(InputError, match="to hold a table: "):
+        read_log(tmp_path / "cut.csv.gz", action="a", reward="c", reward_range=(0, 1))
     for table in (frame, tmp_path / "log.csv", tmp_path / "log.parquet"):
         more = {"context": {"age": (18, 90)}, "adaptive": True}
         listed = read_lists(
