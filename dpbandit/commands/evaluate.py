@@ -54,9 +54,7 @@ def evaluate(
     estimators: Annotated[
         str | None, typer.Option(help="Which, between commas; else ips,snips,dr.")
     ] = None,
-    intervals: Annotated[
-        str | None, typer.Option(help="auto, t, betting, ...; else auto.")
-    ] = None,
+    intervals: Annotated[str | None, typer.Option(help="auto, t, betting, ...; else auto.")] = None,
     epsilon: Annotated[
         float | None,
         typer.Option(help="Release one private number at this epsilon, and nothing else."),

@@ -21,6 +21,8 @@ Bounds: TypeAlias = Mapping[str, Sequence[Any]]
 """Two numbers are a public range (low, high), words a public list of levels."""
 
 _READERS = {".csv": "read_csv", ".csv.gz": "read_csv", ".parquet": "read_parquet"}
+_UNREADABLE = (ValueError, OSError, EOFError, zlib.error)
+"""Errors of pandas and of Unicode are ValueErrors; a file that was cut off, the last two."""
 
 
 class Features(NamedTuple):
@@ -67,7 +69,7 @@ def _read(path: str | os.PathLike[str]) -> Any:
     check_readable(path)
     try:
         return getattr(pd, _READERS[name])(path)
-    except (ValueError, OSError, UnicodeError, EOFError, zlib.error) as error:  # pandas: ValueErrors
+    except _UNREADABLE as error:
         why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(f"Expected {named(path)} to hold a table: {why}.") from None
 

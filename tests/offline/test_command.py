@@ -19,6 +19,8 @@ COLUMNS = [
     "--adaptive",
 ]
 
+PRIVATE = ["--epsilon", "1", "--arms", "a,b,c"]
+
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
@@ -95,7 +97,7 @@ def test_one_private_number(run):
         (["--policy", "uniform", "--epsilon", "1"], "--arms with --epsilon"),
         (["--policy", "uniform", "--epsilon", "1", "--intervals", "t"], "no --intervals=t"),
         (["--policy", "uniform", "--out", "x.txt"], "to end in .csv"),
-        (["--policy", "uniform", "--epsilon", "1", "--arms", "a,b,c", "--clip", "much"], "clip='much'"),
+        (["--policy", "uniform", *PRIVATE, "--clip", "much"], "clip='much'"),
         (["--policy", "uniform", "--estimators", "ipw"], "estimators='ipw'"),
         (["--policy", "uniform", "--intervals", "exact"], "intervals='exact'"),
         (["--policy", "uniform", "--reward", "sales"], "'sales'"),
