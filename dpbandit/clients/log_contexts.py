@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
+from dpbandit.base.inputs import InputError, shown
 from dpbandit.offline.columns import Bounds, features, numbers
 
 
@@ -51,4 +51,7 @@ def stacked(table: Any, names: Sequence[str]) -> Floats:
     """Columns of numbers, side by side, (n, len(names))."""
     if isinstance(names, str) or not len(names):
         raise InputError(f"Expected a list of names of columns, got {names!r}.")
-    return np.stack([numbers(table, name) for name in names], axis=1)
+    columns = [numbers(table, name) for name in names]
+    if len({len(column) for column in columns}) > 1:
+        raise InputError(f"Expected columns {shown(list(names))} to hold one entry for each row.")
+    return np.stack(columns, axis=1)

@@ -1,13 +1,13 @@
 """Logs from a table of the user's."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, at_least, vector
+from dpbandit.base.inputs import InputError, at_least, shown, vector
 from dpbandit.clients.answers import two_numbers
 from dpbandit.clients.log_contexts import contexts_in, stacked
 from dpbandit.offline.columns import Bounds, answers, column, numbers, table_of
@@ -83,7 +83,13 @@ def read_log(
     priced = _priced(arms, prices, unit_cost)
     played = one_kind(f"column {action!r}", column(table, action))
     offered = list(prices) if prices is not None else sorted(set(played)) if arms is None else arms
+    if isinstance(offered, str) or not isinstance(offered, Iterable):
+        raise InputError(f"Expected arms={shown(offered)} to list what was on offer.")
+    if not played:
+        raise InputError("Expected at least one logged round.")
     offered = list(offered)
+    if arms is None and prices is None and len(offered) < 2:
+        raise InputError(f"Expected arms=, what was on offer: {offered[0]!r} is all that occurs.")
     called = "prices" if priced else "arms"
     if twice := [arm for k, arm in enumerate(offered) if arm in offered[:k]]:
         raise InputError(f"Expected every arm once in {called}={offered}, got {twice[0]!r} twice.")
@@ -94,14 +100,14 @@ def read_log(
     if priced and reward_range is None:
         reward_range = (0.0, max(price - priced["unit_cost"] for price in priced["prices"]))
     low, high = two_numbers("reward_range", reward_range)
-    shown = contexts_in(table, context, context_bound, len(played), most_outside)
+    seen = contexts_in(table, context, context_bound, len(played), most_outside)
     spec = (PriceListSpec if priced else ContextualSpec)(
         n_actions=len(offered),
-        dim=shown.rows.shape[1],
+        dim=seen.rows.shape[1],
         horizon=max(1, len(played)),
         reward_low=low,
         reward_high=high,
-        context_bound=shown.bound,
+        context_bound=seen.bound,
         most_outside=most_outside,
         link="other",
         **priced,
@@ -112,7 +118,7 @@ def read_log(
         chance = 1 / len(offered) if propensity is None else propensity
     logged = Logged(
         spec=spec,
-        context=shown.rows,
+        context=seen.rows,
         action=arm,
         reward=rewards,
         propensity=chance,
@@ -120,8 +126,8 @@ def read_log(
         probabilities=None if probabilities is None else stacked(table, probabilities),
         adaptive=adaptive,
     )
-    if shown.clipped:  # by its columns' ranges, so that nothing is left to clip
-        logged.outside = replace(logged.outside, contexts=shown.clipped)
+    if seen.clipped:  # by its columns' ranges, so that nothing is left to clip
+        logged.outside = replace(logged.outside, contexts=seen.clipped)
     return logged
 
 

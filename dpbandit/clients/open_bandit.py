@@ -6,6 +6,7 @@ reproducible off-policy evaluation", NeurIPS 2021, Datasets and Benchmarks.
 
 from typing import Any
 
+from dpbandit.base.inputs import MOST_ACTIONS, whole
 from dpbandit.clients.logged import read_log
 from dpbandit.offline.logs import Logged
 
@@ -28,6 +29,7 @@ def read_open_bandit(table: Any, *, n_items: int) -> Logged:
     >>> print(read_open_bandit(rows, n_items=3))
     2 rounds with 3 arms, 0 of 2 contexts (0 %) and 0 rewards (0 %) outside their bounds
     """
+    whole("n_items", n_items, 2, MOST_ACTIONS)
     return read_log(
         table,
         action="item_id",

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpbandit.agents import Uniform
 from dpbandit.base.arrays import rows
-from dpbandit.base.inputs import InputError, inside
+from dpbandit.base.inputs import InputError, inside, named
 from dpbandit.base.random_streams import Streams
 from dpbandit.offline.logged_lists import LoggedLists
 from dpbandit.offline.logged_prices import LoggedPrices
@@ -55,6 +55,7 @@ def record(
     >>> sorted(set(logged.propensity.round(2).tolist())), logged.adaptive
     ([0.02, 0.78], True)
     """
+    named("env_kwargs", env_kwargs or {})
     problem = problem_maker(env)(**{**(env_kwargs or {}), "horizon": horizon})
     config = Uniform() if agent is None else agent_given(agent)
     if isinstance(config, Hindsight):

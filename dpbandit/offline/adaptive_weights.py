@@ -57,6 +57,7 @@ def stable(law: Law, context: Floats, policy: Floats) -> Floats:
     for i in range(1, n):
         e = numbers_in("law", law(i, context[:i]))
         shaped(f"law({i}, ...)", e, (i, K))
+        refuse_row("probabilities that sum to 1", is_law(e), f"law({i}, ...)")
         h[i] = _ratio(policy[:i], e).mean() ** -0.5
     return _finite(h)
 

@@ -52,6 +52,11 @@ def _half(name: str, rows: PriceRows, terms: Terms) -> str:
     note = f"{estimate:.4g} at bandwidth {fine.bandwidth:.3g}"
     if abs(estimate - terms.estimate) > se + 1e-9 * abs(estimate):
         note += ", more than a standard error away: the kernel's bias is in no interval"
+    if terms.weights_are_off:
+        note += (
+            f"; mean weight {terms.weight.mean():.4g}: densities wrong, or the bandwidth reaches "
+            "beyond the range of prices"
+        )
     return note
 
 

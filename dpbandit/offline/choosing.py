@@ -31,7 +31,7 @@ class Interval(NamedTuple):
 
 def interval_of(estimator: str, terms: Terms, case: Case, settings: Settings) -> Interval:
     """As asked for, or where that does not hold by betting, which does."""
-    wrong, few = _wrong(terms, case), _few(terms)
+    wrong, few = _wrong(terms, case), too_few(terms)
     wanted = settings.intervals
     name = _automatic(terms, case, settings, wrong or few) if wanted == "auto" else wanted
     notes = [wrong] if wrong else []
@@ -53,6 +53,8 @@ def interval_of(estimator: str, terms: Terms, case: Case, settings: Settings) ->
         return Interval(float("nan"), float("nan"), "none", nothing, tuple(notes))
     if estimator not in case.stakes:
         notes.append(_OF_IPS)
+    if name == "empirical-bernstein" and case.adaptive:
+        notes.append("the log is adaptive: this interval may be too short")
     low, high = _by_stakes(name, case.stakes.get(estimator, case.stakes["ips"])(), settings)
     if low > high:
         low = high = float("nan")
@@ -89,7 +91,8 @@ def _automatic(terms: Terms, case: Case, settings: Settings, doubt: str) -> str:
     return "betting"
 
 
-def _few(terms: Terms) -> str:
+def too_few(terms: Terms) -> str:
+    """Why no interval holds that is true as rows grow in number; nothing if it does."""
     if terms.effective < _ENOUGH:
         return f"effective sample size {terms.effective:.3g} < {_ENOUGH}"
     return f"{terms.matches} matching rows < {_MATCHES}" if terms.matches < _MATCHES else ""

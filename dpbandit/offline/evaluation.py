@@ -1,6 +1,7 @@
 """What a frozen policy would have earned on the users of a log, with intervals that hold."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dpbandit.base.inputs import InputError, one_of, shown
@@ -10,7 +11,7 @@ from dpbandit.offline.case_of_arms import case_of_arms
 from dpbandit.offline.case_of_lists import case_of_lists
 from dpbandit.offline.case_of_prices import case_of_prices
 from dpbandit.offline.cases import Case
-from dpbandit.offline.choosing import Interval, interval_of
+from dpbandit.offline.choosing import Interval, interval_of, too_few
 from dpbandit.offline.intervals import standard_error
 from dpbandit.offline.logged_lists import LoggedLists
 from dpbandit.offline.logged_prices import LoggedPrices
@@ -165,6 +166,9 @@ def _weighted_answer(case: Case, rows: ArmRows, log: Any, settings: Settings) ->
     h = h**2 if settings.intervals == "weighted-minvar" else h
     v = weighted(terms.values, h, settings.alpha)
     found = Interval(v.low, v.high, settings.intervals, "", ())
+    if few := too_few(terms):
+        found = interval_of("dr", terms, case, replace(settings, intervals="betting"))
+        found = found._replace(refused=f"{settings.intervals}: {few}")
     return _row("dr", terms, v.estimate, v.se, found, "the weighted mean of dr's terms")
 
 

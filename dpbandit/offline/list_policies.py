@@ -6,7 +6,7 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, shaped
-from dpbandit.offline.logged_lists import LoggedLists
+from dpbandit.offline.logged_lists import LoggedLists, refuse_marginal
 from dpbandit.offline.rows import is_law, numbers_in, refuse_row
 
 
@@ -59,6 +59,7 @@ def _checked(policy: ListLaw, log: LoggedLists) -> ListLaw:
     marginal, conditional = policy.marginal, policy.conditional
     if marginal is not None:
         marginal = _chances("marginal", marginal, (n, m))
+        refuse_marginal(marginal, prefix, "a policy")
     if conditional is not None:
         conditional = _chances("conditional", conditional, (n, m, log.n_items))
         fine = is_law(conditional.reshape(n * m, -1)).reshape(n, m)

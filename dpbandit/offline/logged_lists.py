@@ -1,12 +1,12 @@
 """What a random policy of lists showed and what was clicked."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, flag, shaped, whole
-from dpbandit.offline.rows import numbers_in, refuse_row
+from dpbandit.offline.rows import LEAST, arrays_at, numbers_in, refuse_row
 
 
 @dataclass(kw_only=True, eq=False)
@@ -14,7 +14,8 @@ class LoggedLists:
     """n rounds with an ordered list of m different items each, drawn with a known probability.
 
     Raises `InputError` where shapes do not fit, an item is named twice, a click is neither 0 nor 1,
-    a probability lies outside (0, 1] or a prefix becomes likelier as it grows.
+    a probability lies outside (0, 1], a prefix becomes likelier as it grows, or than its last item
+    is at its position.
 
     >>> log = LoggedLists(n_items=3, items=[[2, 0], [1, 2]], clicks=[[0, 1], [0, 0]],
     ...                   prefix=[[0.5, 0.25], [0.3, 0.15]])
@@ -61,12 +62,18 @@ class LoggedLists:
         refuse_row("prefix probabilities that do not rise along a list", falling.all(axis=1))
         if self.marginal is not None:
             self.marginal = self._chances("marginal", self.marginal)
+            refuse_marginal(self.marginal, self.prefix, "a log")
         given = np.ones((n, 1)) if self.context is None else numbers_in("contexts", self.context)
         if given.ndim != 2 or len(given) != n:
             raise InputError(f"Expected contexts of shape ({n}, d), got {given.shape}.")
         refuse_row("finite contexts", np.isfinite(given).all(axis=1))
         self.context = given
         self.reward = self.clicks.sum(axis=1)
+
+    def __getitem__(self, rows: slice) -> "LoggedLists":
+        """Some of the rows, such as `log[1000:]`."""
+        names = ("items", "clicks", "prefix", "marginal", "context")
+        return replace(self, **arrays_at(self, rows, names))
 
     def __str__(self) -> str:
         n, m = self.items.shape
@@ -75,5 +82,13 @@ class LoggedLists:
     def _chances(self, name: str, values: Floats) -> Floats:
         chance = numbers_in(f"{name} probabilities", values)
         shaped(f"{name} probabilities", chance, self.items.shape)
-        refuse_row(f"{name} probabilities in (0, 1]", ((chance > 0) & (chance <= 1)).all(axis=1))
+        refuse_row(
+            f"{name} probabilities in (0, 1]", ((chance >= LEAST) & (chance <= 1)).all(axis=1)
+        )
         return chance
+
+
+def refuse_marginal(marginal: Floats, prefix: Floats, of: str) -> None:
+    """An item stands at its position at least as often as it does below the same items."""
+    fine = (marginal >= prefix * (1 - 1e-9)).all(axis=1)
+    refuse_row("marginal probabilities at least those of the prefix", fine, of)

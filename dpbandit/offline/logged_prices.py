@@ -1,12 +1,12 @@
 """What prices a random policy asked from a continuum and what they earned."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, flag, shaped
-from dpbandit.offline.rows import numbers_in, refuse_row, within
+from dpbandit.offline.rows import LEAST, arrays_at, numbers_in, refuse_row, refuse_spec, within
 from dpbandit.specs.outside import Outside
 from dpbandit.specs.protocols import PriceSpec
 
@@ -42,6 +42,7 @@ class LoggedPrices:
     """how much did lie outside"""
 
     def __post_init__(self) -> None:
+        refuse_spec(self.spec, PriceSpec)
         self.price, self.reward = (
             numbers_in("prices", self.price),
             numbers_in("rewards", self.reward),
@@ -60,8 +61,12 @@ class LoggedPrices:
         refuse_row("finite rewards", np.isfinite(self.reward))
         offered = (self.price >= spec.low) & (self.price <= spec.high)
         refuse_row(f"prices from {spec.low:g} to {spec.high:g}", offered)
-        refuse_row("finite densities > 0", (self.density > 0) & (self.density < np.inf))
+        refuse_row("finite densities > 0", (self.density >= LEAST) & (self.density < np.inf))
         self.context, self.outside = within(spec, self.context, self.reward)
+
+    def __getitem__(self, rows: slice) -> "LoggedPrices":
+        """Some of the rows, such as `log[1000:]`."""
+        return replace(self, **arrays_at(self, rows, ("context", "price", "reward", "density")))
 
     def __str__(self) -> str:
         prices = f"prices from {self.spec.low:g} to {self.spec.high:g}"

@@ -8,7 +8,15 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, flag, inside, positive, shaped
-from dpbandit.offline.rows import is_law, numbers_in, refuse_row, within
+from dpbandit.offline.rows import (
+    LEAST,
+    arrays_at,
+    is_law,
+    numbers_in,
+    refuse_row,
+    refuse_spec,
+    within,
+)
 from dpbandit.specs.outside import Outside
 from dpbandit.specs.protocols import ContextualSpec
 
@@ -55,6 +63,7 @@ class Logged:
     """how much did lie outside"""
 
     def __post_init__(self) -> None:
+        refuse_spec(self.spec, ContextualSpec)
         action = numbers_in("actions", self.action)
         chance = numbers_in("propensities", self.propensity)
         self.context = numbers_in("contexts", self.context)
@@ -73,19 +82,20 @@ class Logged:
         refuse_row("finite contexts", np.isfinite(self.context.reshape(n, -1)).all(axis=1))
         refuse_row("finite rewards", np.isfinite(self.reward))
         chance = np.broadcast_to(chance, n)
-        refuse_row("propensities in (0, 1]", (chance > 0) & (chance <= 1))
+        refuse_row("propensities in (0, 1]", (chance >= LEAST) & (chance <= 1))
         self.action, self.propensity = action.astype(np.int64), chance
         flag("adaptive", self.adaptive)
         least = float(chance.min())
         if self.probabilities is not None:
             self.probabilities = self._checked(self.probabilities)
             least = float(self.probabilities.min())
+        say = "" if self.lowest_is_public else ", so say the least probability of any arm"
         self.lowest = least if self.lowest is None else self.lowest
         most = min(1 / spec.n_actions, least)
         if not self.lowest <= most * (1 + 1e-9):
             raise InputError(
                 f"Expected lowest={self.lowest:.4g} to be at most {most:.4g}, 1 / n_actions and "
-                "every propensity: were these actions drawn at random?"
+                f"every propensity{say}: were these actions drawn at random?"
             )
         inside("lowest", self.lowest or float(chance.min()), 0, 1, ends=False)
         self._refuse_false_propensities(self.lowest or float(chance.min()))
@@ -93,17 +103,9 @@ class Logged:
 
     def __getitem__(self, rows: slice) -> "Logged":
         """Some of the rows, such as `log[1000:]`: teach on others than those you evaluate on."""
-        if not isinstance(rows, slice):
-            raise InputError(f"Expected rows of a log as a slice, such as log[:100], got {rows!r}.")
-        law = self.probabilities
-        kept = {name: getattr(self, name)[rows] for name in ("context", "action", "reward")}
-        return replace(
-            self,
-            **kept,
-            propensity=np.asarray(self.propensity)[rows],
-            lowest=self.lowest if self.lowest_is_public else None,
-            probabilities=None if law is None else law[rows],
-        )
+        names = ("context", "action", "reward", "propensity", "probabilities")
+        lowest = self.lowest if self.lowest_is_public else None
+        return replace(self, **arrays_at(self, rows, names), lowest=lowest)
 
     def to_frame(self) -> Any:
         """A DataFrame of action, reward, propensity, contexts x0, x1, ... (of arms in a row).

@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, one_of, whole
+from dpbandit.base.inputs import InputError, one_of, shown, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.offline.logs import Logged
 from dpbandit.privacy.books import Books
@@ -221,6 +221,8 @@ def replay(
     check_config(config)
     if isinstance(config, Hindsight):
         raise InputError(f"Expected an agent to replay, got {config}: hindsight needs all rewards.")
+    if not isinstance(logged, Logged):
+        raise InputError(f"Expected logged={shown(logged)} to be Logged, rows of arms.")
     n = len(logged.action)
     if discarded == "blank":
         if horizon is not None:

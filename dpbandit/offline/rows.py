@@ -1,17 +1,20 @@
 """What every log's arrays are held to, with the row of the first that is something else."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, clip_norm
-from dpbandit.base.inputs import InputError, reals
+from dpbandit.base.inputs import InputError, reals, shown
 from dpbandit.specs.outside import Outside, Watch
-from dpbandit.specs.protocols import BanditSpec
+from dpbandit.specs.protocols import BanditSpec, Spec
 
 _ROUNDING = 1e-6
 """By which probabilities may miss the sum 1."""
+LEAST = 1e-100
+"""Of what is divided by. No law is known so exactly, and squares of larger weights overflow."""
 
 
 def numbers_in(name: str, values: Any) -> Floats:
@@ -27,6 +30,31 @@ def refuse_row(what: str, fine: npt.ArrayLike, of: str = "a log") -> None:
     fine = np.asarray(fine)
     if not fine.all():
         raise InputError(f"Expected {of} of {what}, got another in row {int((~fine).argmax())}.")
+
+
+def refuse_spec(spec: Any, kind: type[Spec]) -> None:
+    """Raise `InputError` unless the public facts are those of such a problem."""
+    if not isinstance(spec, kind):
+        raise InputError(f"Expected spec={shown(spec)} to be a {kind.__name__}.")
+
+
+def arrays_at(log: Any, rows: slice, names: Iterable[str]) -> dict[str, Any]:
+    """A log's arrays at some of its rows, in the order of collection; what is None stays so.
+
+    Raises:
+        InputError: no slice such as `[:100]`, or one that runs backwards.
+    """
+    arrays = {name: getattr(log, name) for name in names}
+    n = max(len(array) for array in arrays.values() if array is not None)
+    try:
+        forward = isinstance(rows, slice) and rows.indices(n)[2] > 0
+    except (TypeError, ValueError):  # no whole numbers, a step of 0
+        forward = False
+    if not forward:
+        raise InputError(
+            f"Expected rows of a log as a slice, such as log[:100], forward, got {shown(rows)}."
+        )
+    return {name: None if array is None else array[rows] for name, array in arrays.items()}
 
 
 def is_law(probabilities: Floats) -> npt.NDArray[np.bool_]:

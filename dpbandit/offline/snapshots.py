@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, shown, whole
+from dpbandit.base.inputs import InputError, shaped, shown, whole
 from dpbandit.base.progress import Progress
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import Agent, ContextualSpec, PriceSpec, Spec
@@ -54,6 +54,7 @@ class Snapshot:
 
     def _played(self, context: Floats) -> Floats:
         rows = np.asarray(context)
+        shaped("contexts", rows, (len(rows), *self._spec.context_shape))
         agent = deepcopy(self._agent)  # the same answers whenever it is asked
         played = np.empty((self._draws, len(rows), *np.shape(self._spec.default_action)))
         with Progress(self._draws * len(rows)) as progress:
@@ -100,7 +101,12 @@ def snapshot(agent: Any, spec: Spec | None = None, *, draws: int = 1) -> Snapsho
     if not isinstance(spec, Spec):
         raise InputError("Expected spec=, the public facts that the agent was made for.")
     frozen = deepcopy(cast(Agent, inner))
-    played = np.shape(deepcopy(frozen).act(np.zeros((1, *spec.context_shape))))
+    try:
+        played = np.shape(deepcopy(frozen).act(np.zeros((1, *spec.context_shape))))
+    except ValueError as error:
+        raise InputError(
+            f"Expected spec={shown(spec)} to be what the agent was made for: {error}"
+        ) from None
     if played[:1] != (1,):
         raise InputError(f"Expected an agent of one replica, got actions of shape {played}.")
     return Snapshot(frozen, spec, draws)

@@ -175,6 +175,11 @@ def test_policies_are_objects_or_arrays():
             {"estimators": "dr", "intervals": "weighted", "law": np.ones(3)},
             "to be a function of i and contexts, or a TypeLaw",
         ),
+        (
+            None,
+            {"estimators": "dr", "intervals": "weighted", "law": lambda i, x: np.ones((i, 3))},
+            r"law\(1, \.\.\.\) of probabilities that sum to 1",
+        ),
         (None, {"intervals": "z"}, "intervals='z'"),
         (None, {"level": 95}, "level=95"),
         (None, {"support": "ignore"}, "support='ignore'"),
@@ -231,6 +236,10 @@ def test_few_rows_leave_bets_alone_and_none_leave_everything_open():
     assert found["interval"].tolist() == ["betting"] * 2
     assert found["refused"].str.startswith("bootstrap: effective sample size").all()
     assert found["note"].tolist() == ["", "interval of ips: the estimate may lie outside"]
+    chance = log.probabilities
+    found = evaluate(policy, log, "dr", intervals="weighted", law=lambda i, x: chance[: len(x)])
+    assert found["interval"].item() == "betting"
+    assert found["refused"].item().startswith("weighted: effective sample size")
     never = np.eye(3)[(log.action + 1) % 3]
     found = evaluate(never, log, ["ips", "snips", "sndr"])
     assert found[["low", "high"]].values.tolist() == [[0.0, 1.0]] * 3
@@ -245,6 +254,8 @@ def test_a_control_variate_is_taken_where_weights_are_small_and_public():
         "betting-cv",
         "betting",
     ]
+    bernstein = evaluate(policy, log, "ips", w_max=5.0, intervals="empirical-bernstein")
+    assert "the log is adaptive" in bernstein["note"].item()
     widths = [(f["high"] - f["low"]).item() for f in (plain, varied)]
     assert widths[1] < widths[0]
     assert plain["low"].item() < truth < plain["high"].item()
@@ -260,6 +271,9 @@ def test_prices_bet_on_nothing_and_say_what_half_the_bandwidth_says():
     found = evaluate(np.full(n, 0.9), log, bandwidth=0.2)
     assert found["interval"].tolist() == ["t"] * 3
     assert found["note"].str.contains("the kernel's bias is in no interval").all()
+    assert not found["note"].str.contains("mean weight").any()
+    edge = evaluate(np.full(n, 1.5), log, "snips", bandwidth=0.2)
+    assert "mean weight 0." in edge["note"].item()
     few = evaluate(np.full(n, 0.9), log, "ips", bandwidth=0.001, kernel="epanechnikov")
     assert (few["interval"].item(), "no mean of 1" in few["refused"].item()) == ("none", True)
     for options, sentence in (

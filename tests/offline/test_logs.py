@@ -11,6 +11,7 @@ from dpbandit.offline import Logged, LoggedLists, LoggedPrices, replay
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 
 SPEC = ContextualSpec(n_actions=3, dim=1, horizon=4)
+COLUMNS = {"action": "a", "reward": "r", "reward_range": (0, 1)}
 PRICES = PriceSpec(dim=1, low=1.0, high=3.0, horizon=2, reward_high=3.0, reward_low=0.0)
 
 
@@ -53,13 +54,18 @@ def test_an_arm_that_could_not_be_drawn_is_no_false_propensity_but_replay_needs_
         (arms, {"propensity": [0.5, 0.3, 0.5, 0.4]}, "entry of `probabilities`, .* in row 3"),
         (arms, {"propensity": [0.5, 0.3, 0.0, 0.4]}, r"propensities in \(0, 1\], .* in row 2"),
         (arms, {"propensity": np.ones(4), "probabilities": None}, "drawn at random"),
+        (arms, {"propensity": [0.9] * 4, "probabilities": None}, "so say the least probability"),
+        (arms, {"propensity": [1e-300] * 4, "probabilities": None}, "propensities in"),
         (arms, {"adaptive": "yes"}, "adaptive='yes'"),
+        (arms, {"spec": PRICES}, r"spec=PriceSpec\(.* to be a ContextualSpec"),
+        (prices, {"spec": None}, "spec=None to be a PriceSpec"),
         (lists, {"items": [[2, 0], [1, 1]]}, "different items in a list, .* in row 1"),
         (lists, {"items": [[2, 0], [1, 3]]}, "below n_items=3, .* in row 1"),
         (lists, {"items": [2, 0]}, r"shape \(n, m\)"),
         (lists, {"clicks": [[0, 1], [0, 2]]}, "0 or 1, .* in row 1"),
         (lists, {"prefix": [[0.5, 0.25], [0.5, 0.6]]}, "do not rise along a list, .* in row 1"),
         (lists, {"marginal": [[0.5, 0.25], [0.5, 0.0]]}, r"marginal .* \(0, 1\], .* in row 1"),
+        (lists, {"marginal": [[0.5, 0.25], [0.4, 0.5]]}, "those of the prefix, .* in row 1"),
         (lists, {"context": [[1.0]]}, r"shape \(2, d\)"),
         (prices, {"density": [0.5, 0.0]}, "densities > 0, got another in row 1"),
         (prices, {"price": [1.5, 4.0]}, "prices from 1 to 3, got another in row 1"),
@@ -72,6 +78,40 @@ def test_mistakes(make, changed, sentence):
     assert make() is not None
     with pytest.raises(InputError, match=sentence):
         make(**changed)
+
+
+@pytest.mark.parametrize("make", [arms, lists, prices])
+def test_a_part_of_a_log_is_a_log_in_its_order(make):
+    log = make(adaptive=True)
+    part = log[1:2]
+    assert (part.adaptive, part.reward.tolist()) == (True, log.reward[1:2].tolist())
+    for wrong in (slice(None, None, -1), slice("a"), slice(0, 2, 0), 0, [True, False]):
+        with pytest.raises(InputError, match="as a slice, such as"):
+            log[wrong]
+    if make is not arms:
+        with pytest.raises(InputError, match="to be Logged, rows of arms"):
+            replay(Uniform(), log)
+
+
+TABLE = {"a": ["x", "y"], "r": [0, 1], "p": [0.5, 0.5], "short": [1]}
+
+
+@pytest.mark.parametrize(
+    ("read", "sentence"),
+    [
+        (lambda: read_log({"a": [], "r": []}, **COLUMNS), "at least one logged round"),
+        (lambda: read_log({"a": ["x"], "r": [1]}, **COLUMNS), "arms=, .* 'x' is all that occurs"),
+        (lambda: read_log(TABLE, arms=2, **COLUMNS), "arms=2 to list what was on offer"),
+        (
+            lambda: read_log(TABLE, context=["r", "short"], context_bound=1.0, **COLUMNS),
+            "one entry for each row",
+        ),
+        (lambda: read_open_bandit(TABLE, n_items="all"), "n_items='all'"),
+    ],
+)
+def test_tables_that_are_no_logs(read, sentence):
+    with pytest.raises(InputError, match=sentence):
+        read()
 
 
 def test_tables_of_every_kind(tmp_path):

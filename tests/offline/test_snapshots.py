@@ -100,6 +100,15 @@ def test_several_agents_on_one_log():
         (lambda log: snapshot(LinUCB().make(log.spec, Streams([0, 1])), log.spec), "one replica"),
         (lambda log: snapshot(taught(LinUCB(), log), log.spec, draws=0), "draws=0"),
         (lambda log: snapshot(taught(LinUCB(), log), log.spec).prices(log.context), "prices"),
+        (
+            lambda log: snapshot(taught(LinUCB(), log), record("OJPricing", horizon=1).spec),
+            "made for",
+        ),
+        (
+            lambda log: snapshot(taught(LinUCB(), log), log.spec).probabilities(np.ones((9, 5))),
+            r"contexts of shape \(9, 2\)",
+        ),
+        (lambda log: record("OJPricing", horizon=3, env_kwargs="drift"), "env_kwargs='drift'"),
         (lambda log: replay({}, log), "at least one agent"),
         (lambda log: replay("linucb", log), "to be a config"),
         (lambda log: replay({"a": LinUCB}, log), "to be a config"),
@@ -134,10 +143,8 @@ def test_a_log_travels_as_a_table(tmp_path):
 
 
 def test_rows_of_a_log_are_a_log():
-    """Half of it, with its own propensities; anything but a slice is one sentence."""
+    """Half of it, with its own propensities."""
     log = record("GLMBandit", horizon=60, agent="linucb", explore=0.5, env_kwargs=SMALL)
     half = log[30:]
     np.testing.assert_array_equal(half.probabilities, log.probabilities[30:])
     assert (len(half.action), half.adaptive, half.lowest) == (30, True, log.lowest)
-    with pytest.raises(InputError, match="as a slice"):
-        log[3]
