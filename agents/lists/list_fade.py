@@ -46,9 +46,10 @@ class ListFADE:
     3. At the end of a batch the sums, faded, are released with noise (`FadingSum`).
     4. Releases k, of N_k users (faded ones count less), are added up with the public weights w_k =
        N_k / (s_z^2 + N_k / d), s_z the noise of z, and forgotten by `forgetting` at each. With F
-       the sum of squared position weights, F G = Q diag(lambda) Q' belongs to z; s is `shift` times
-       the spectral norm of the noise in F G, V what noise and luck add to a coordinate of z, and
-       theta_0 the mean of the predictions that z was counted against. Of residuals::
+       the sum of position weights, squared unless clicks are counted as they are, F G = Q
+       diag(lambda) Q' belongs to z; s is `shift` times the spectral norm of the noise in F G, V
+       what noise and luck add to a coordinate of z, and theta_0 the mean of the predictions that z
+       was counted against. Of residuals::
 
            theta = theta_0 + Q diag(l / (l^2 + V / step^2)) Q' z,      l = max(lambda, s),
 
@@ -85,8 +86,9 @@ class ListFADE:
     """> 0; inf adds no noise"""
     delta: float = 1e-5
     """in (0, 1)"""
-    counted: Literal["auto", "residuals", "clicks", "mean"] = "auto"
-    """what a user adds, clicks beyond predictions, her clicked items, or the mean over her list;
+    counted: Literal["auto", "residuals", "clicks", "squares", "mean"] = "auto"
+    """what a user adds, clicks beyond predictions, her clicked items, these with the weights of
+    positions that least squares gives them, or the mean over her list;
     "auto" is residuals where a click ends the looking (cascade, dependent), else clicks"""
     gram_weight: float = 0.5
     """g, of the Gram matrix beside the moment; with "mean" at most sqrt(1/2)"""
@@ -112,7 +114,7 @@ class ListFADE:
 
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)
-        one_of("counted", self.counted, ("auto", "residuals", "clicks", "mean"))
+        one_of("counted", self.counted, ("auto", "residuals", "clicks", "squares", "mean"))
         positive("shift", self.shift)
         positive("step", self.step)
         inside("fade", self.fade, 0, 1, ends=True)
@@ -223,7 +225,7 @@ class ListFADEAgent(ListPlayer):
         """F, (1, 1), or (R, 1) where it is learned."""
         if self._places is None:
             return np.full((1, 1), self._statistic.gram_total)
-        return self._places.square_total
+        return self._places.look_total
 
     def _add(self, z: Floats, G: Floats) -> None:
         """Step 4's sums: of z, G, the predictions met and the variances of noise and luck in z."""

@@ -60,9 +60,9 @@ class PositionWeights:
         """f, (R, m), 1 where most look"""
 
     @property
-    def square_total(self) -> Floats:
-        """The sum of f^2, (R, 1)."""
-        return np.square(self.values).sum(axis=1, keepdims=True)
+    def look_total(self) -> Floats:
+        """The sum of f, (R, 1)."""
+        return self.values.sum(axis=1, keepdims=True)
 
     def count(self, clicks: Floats) -> None:
         """One more shuffled list, clicks (R, m)."""

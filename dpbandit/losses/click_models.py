@@ -67,6 +67,11 @@ class ClickModel(ABC):
         """A public bound on the sum of f^2 over a list, f as in `looked_at`."""
         return float(self.length)
 
+    @property
+    def look_total(self) -> float:
+        """A public bound on the sum of f over a list."""
+        return float(self.length)
+
     @abstractmethod
     def expected(self, attraction: Floats) -> Floats:
         """The expected reward of lists with such attractions in order, (..., m) -> (...)."""
@@ -119,6 +124,11 @@ class PositionBased(ClickModel):
     def square_total(self) -> float:
         """Sum of chi^2, a constant."""
         return float(np.square(self.chances).sum())
+
+    @property
+    def look_total(self) -> float:
+        """Sum of chi, a constant."""
+        return float(self.weights.sum())
 
     def expected(self, attraction: Floats) -> Floats:
         """sum chi_k a_k."""

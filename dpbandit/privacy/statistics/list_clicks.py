@@ -18,7 +18,7 @@ from dpbandit.base.inputs import InputError, one_of, positive
 from dpbandit.losses.click_models import Browsing, ClickModel, PositionBased
 from dpbandit.privacy.statistics.moments import added_up
 
-Counted = Literal["clicks", "mean"]
+Counted = Literal["clicks", "squares", "mean"]
 
 
 def features(u: Floats, v: Floats, common: float = 1.0) -> Floats:
@@ -108,19 +108,23 @@ class ListStatistic(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ListClicks(ListStatistic):
-    """A moment and a Gram matrix of clicks, in one of two ways::
+    """A moment and a Gram matrix of clicks, in one of three ways::
 
-        clicks  z = sum f_k click_k phi_k, clipped to length 1;   G = sum f_k^2 phi_k phi_k' / F
-        mean    z = sum p_k y_k phi_k;                            G = sum p_k b_k phi_k phi_k'
+        clicks   z = sum click_k phi_k, clipped to length 1;       G = sum f_k phi_k phi_k' / F
+        squares  z = sum f_k click_k phi_k, clipped to length 1;   G = sum f_k^2 phi_k phi_k' / F
+        mean     z = sum p_k y_k phi_k;                            G = sum p_k b_k phi_k phi_k'
 
     over the positions that are known to have been looked at, with weight f_k (chi_k by positions,
-    else 1). F is the sum of f^2 over all positions, a public constant. "mean" has answers y in {-1,
+    else 1). F is the sum of f, or of f^2, over all positions, a public constant. As a click at k
+    has mean f_k phi_k . theta, F G theta is the mean of z: "squares" is least squares, the least
+    luck if it is the same everywhere, and "clicks" the most signal for the same noise. They are one
+    where f is 0 or 1. "mean" has answers y in {-1,
     1} and p = 1/m, b = 1; by positions the answers are 1 and -b_k, b_k = chi_k / (2 - chi_k), with
     weights p_k in proportion to chi_k (2 - chi_k).
 
     Guarantee:
-        Replacing one user moves "clicks" by at most sqrt(2 + 2 g^2): z . z' >= 0 and both are no
-        longer than 1, so `|z - z'|^2 <= 2`; G and G' are positive semidefinite with Frobenius norm
+        Replacing one user moves "clicks" and "squares" by at most sqrt(2 + 2 g^2): z . z' >= 0 and
+        both are no longer than 1, so `|z - z'|^2 <= 2`; G and G' are positive semidefinite with Frobenius norm
         at most 1 and tr G G' >= 0, so `|G - G'|^2 <= 2`. It is attained: one item, opposite u * v,
         both clicked. "mean" by at most 2, if g^2 <= 1/2: it is a convex combination of points that
         are pairwise at most 2 apart. See docs/algorithms/list-fade.md for the proofs.
@@ -129,7 +133,7 @@ class ListClicks(ListStatistic):
     counted: Counted = "clicks"
 
     def __post_init__(self) -> None:
-        one_of("counted", self.counted, ("clicks", "mean"))
+        one_of("counted", self.counted, ("clicks", "squares", "mean"))
         super().__post_init__()
         if self.counted == "mean" and self.gram_weight > sqrt(0.5):
             raise InputError(
@@ -142,12 +146,13 @@ class ListClicks(ListStatistic):
     @property
     def sensitivity(self) -> float:
         """sqrt(2 + 2 g^2), or 2."""
-        return sqrt(2 + 2 * self.gram_weight**2) if self.counted == "clicks" else 2.0
+        return 2.0 if self.counted == "mean" else sqrt(2 + 2 * self.gram_weight**2)
 
     @property
     def gram_total(self) -> float:
         """As in `ListStatistic`; a mean has it in its weights."""
-        return super().gram_total if self.counted == "clicks" else 1.0
+        totals = {"clicks": self.model.look_total, "squares": self.model.square_total, "mean": 1.0}
+        return totals[self.counted]
 
     def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
         """u (n, R, q), vectors of the list (n, R, m, q), clicks (n, R, m) -> (R, p)."""
@@ -155,13 +160,15 @@ class ListClicks(ListStatistic):
         phi = features(u, v)
         moment_weight, gram_weight = self._weights(possible_clicks(self.model, said))
         z = np.matvec(phi.swapaxes(-1, -2), moment_weight)
-        z = clip_norm(z, 1.0) if self.counted == "clicks" else z
+        z = z if self.counted == "mean" else clip_norm(z, 1.0)
         return self._summed(z, phi, gram_weight)
 
     def _weights(self, clicks: Floats) -> tuple[Floats, Floats]:
         """Of phi_k in z and of phi_k phi_k' in G, both (n, R, m)."""
         f = self.model.looked_at(clicks)
         if self.counted == "clicks":
+            return clicks, f / self.model.look_total
+        if self.counted == "squares":
             return f * clicks, f**2 / self.model.square_total
         if isinstance(self.model, PositionBased):
             chi = self.model.weights

@@ -54,12 +54,12 @@ class WeightedClicks(ListStatistic):
     A round is (f, u, v, clicks): weights (R, m), released or public and clipped to [0, 1], then as
     in `ListClicks`::
 
-        z = sum f_k click_k phi_k, clipped to length 1;    G = sum f_k^2 phi_k phi_k' / sum f_k^2
+        z = sum click_k phi_k, clipped to length 1;    G = sum f_k phi_k phi_k' / sum f_k
 
     Guarantee:
         At every f, finite or not, replacing one user moves the sum by at most sqrt(2 + 2 g^2), as
-        in `ListClicks`: both users have the same f, no f_k is negative, so that z . z' >= 0, and G
-        is positive semidefinite with trace 1 at most.
+        in `ListClicks`: z knows nothing of f, and G is positive semidefinite with trace 1 at most,
+        because no f_k is negative.
     """
 
     @property
@@ -72,10 +72,9 @@ class WeightedClicks(ListStatistic):
         f, u, v, said = batch
         f = np.where(np.isfinite(f), f, 0.0).clip(0, 1)
         phi = features(u, v)
-        z = np.matvec(phi.swapaxes(-1, -2), f * possible_clicks(self.model, said))
-        squares = np.square(f)
-        total = np.maximum(squares.sum(axis=-1, keepdims=True), 1e-300)
-        return self._summed(clip_norm(z, 1.0), phi, squares / total)
+        z = np.matvec(phi.swapaxes(-1, -2), possible_clicks(self.model, said))
+        total = np.maximum(f.sum(axis=-1, keepdims=True), 1e-300)
+        return self._summed(clip_norm(z, 1.0), phi, f / total)
 
     def datum(self, reference: Floats, *round: Floats) -> tuple[Floats, ...]:
         """What a round is to `total`: weights, users, vectors and clicks."""

@@ -83,9 +83,11 @@ def test_noise_is_that_of_the_reference(horizon, taste, sigma):
     assert certify(ListFADE(counted="clicks"), spec).epsilon == pytest.approx(1.0, abs=1e-9)
 
 
-def test_without_privacy_it_is_a_regression():
-    """Oracle: least squares on faded sums, floored at 1e-3; exposures by positions are public."""
-    agent = ListFADE(counted="clicks", epsilon=inf, first_batch=20, forgetting=0.0).make(
+@pytest.mark.parametrize("counted", ["clicks", "squares"])
+def test_without_privacy_it_is_a_regression(counted):
+    """Oracle: least squares on faded sums, floored at 1e-3; exposures by positions are public. Or
+    clicks as they are, of which one at a position with weight f has mean f phi . theta."""
+    agent = ListFADE(counted=counted, epsilon=inf, first_batch=20, forgetting=0.0).make(
         PLACES, Streams([0])
     )
     rng, rounds = np.random.default_rng(3), []
@@ -95,8 +97,9 @@ def test_without_privacy_it_is_a_regression():
         rounds.append((features(u, PLACES.catalogue.vectors(lists))[0], clicks[0]))
         agent.update(u, lists, clicks)
     f = np.array([1.0, 0.5])
+    f, g = (f, f**2) if counted == "squares" else (np.ones(2), f)
     z = sum(x / max(1, np.linalg.norm(x)) for x in ((f * c) @ phi for phi, c in rounds))
-    gram = sum((f[:, None] * phi).T @ (f[:, None] * phi) for phi, _ in rounds)
+    gram = sum((g[:, None] * phi).T @ phi for phi, _ in rounds)
     np.testing.assert_allclose(agent._theta[0], np.linalg.solve(gram, z))
 
 

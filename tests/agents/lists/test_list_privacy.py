@@ -35,7 +35,7 @@ def users(model, rng, n=1200):
 
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
-@pytest.mark.parametrize("counted", ["residuals", "clicks", "mean"])
+@pytest.mark.parametrize("counted", ["residuals", "clicks", "squares", "mean"])
 def test_a_user_moves_clicks_by_their_sensitivity_at_most(model, counted):
     """Brute force over 1,200 users, of residuals at a reference point for each; with one item it is
     attained, by residuals up to the Gram matrix, which opposite ones share."""
@@ -49,7 +49,7 @@ def test_a_user_moves_clicks_by_their_sensitivity_at_most(model, counted):
     if counted == "residuals":
         theta = (rng.choice([0.0, 0.3, 1e9, np.inf, np.nan], size=(1, u.shape[1], 3)),)
     else:
-        weight = 0.5 if counted == "clicks" else sqrt(0.5)
+        weight = sqrt(0.5) if counted == "mean" else 0.5
         statistic = ListClicks(model=model, taste=2, counted=counted, gram_weight=weight)
     found = statistic.total(*theta, u, v, clicks) / statistic.units
     farthest = pdist(found).max() / statistic.sensitivity
