@@ -30,7 +30,7 @@ from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import Spec, fits
 
 _LEAST_EIGENVALUE = 1e-3
-_AFTER = 6
+_AFTER = 9
 """Releases before positions are counted, on lists that are clicked more often by then."""
 
 
@@ -57,8 +57,9 @@ class ListFADE:
     5. Show the m items with the largest phi . theta, the largest where most look.
 
     With `positions="learned"` the weights of positions are not told, or not believed. All count as
-    equal until, after six releases, some users are shown the best m items in random order and their
-    clicks counted by position (`PositionWeights`); what that releases is used from then on.
+    equal until, after nine releases or half of all, some users are shown the best m items in random
+    order and their clicks counted by position (`PositionWeights`); what that releases is used from
+    then on.
 
     Why clicks are counted and not lists: with five positions the mean over the list has the signal
     of one position for the same sensitivity, the clicked items that of up to five. Why residuals:
@@ -110,7 +111,7 @@ class ListFADE:
     positions: Literal["told", "learned"] = "told"
     """whether the weights of a position-based model are told, or learned"""
     counting: int | None = None
-    """rounds of shuffled lists to learn them; if None, max(300, 40 sqrt(m) / mu), at most T / 10"""
+    """rounds of shuffled lists to learn them; if None, max(500, 80 sqrt(m) / mu), at most T / 10"""
 
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -179,6 +180,7 @@ class ListFADEAgent(ListPlayer):
             fade=config.fade,
         )
         first = releases.first(spec, units=8 * sqrt(d))
+        self._after = min(_AFTER, len(releases.ends(spec, first)) // 2)
         self._sums = releases.sums(self._statistic, spec, streams, first)
         ledger = releases.ledger(self._sums)
         if self._places is not None:
@@ -218,7 +220,7 @@ class ListFADEAgent(ListPlayer):
     @property
     def _counting(self) -> bool:
         """Whether this user's clicks are counted by position, and nothing else."""
-        return self._places is not None and not self._places.known and self._done >= _AFTER
+        return self._places is not None and not self._places.known and self._done >= self._after
 
     @property
     def _gram_total(self) -> Floats:

@@ -29,7 +29,7 @@ class PositionWeights:
         spec: the public facts.
         streams: the random streams of the replicas.
         epsilon, delta: what the release costs those who were counted.
-        rounds: to count; None, max(300, 40 sqrt(m) / mu), at most T / 10.
+        rounds: to count; None, max(500, 80 sqrt(m) / mu), at most T / 10.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class PositionWeights:
         m = spec.length
         if rounds is None:
             mu = inf if epsilon == inf else mu_of(epsilon, delta)
-            rounds = max(1, min(ceil(max(300, 40 * m**0.5 / mu)), spec.horizon // 10))
+            rounds = max(1, min(ceil(max(500, 80 * m**0.5 / mu)), spec.horizon // 10))
         self.rounds, self.known = rounds, False
         self._counts = certified_fading_sum(
             PositionCounts(m),

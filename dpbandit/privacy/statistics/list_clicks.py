@@ -124,10 +124,11 @@ class ListClicks(ListStatistic):
 
     Guarantee:
         Replacing one user moves "clicks" and "squares" by at most sqrt(2 + 2 g^2): z . z' >= 0 and
-        both are no longer than 1, so `|z - z'|^2 <= 2`; G and G' are positive semidefinite with Frobenius norm
-        at most 1 and tr G G' >= 0, so `|G - G'|^2 <= 2`. It is attained: one item, opposite u * v,
-        both clicked. "mean" by at most 2, if g^2 <= 1/2: it is a convex combination of points that
-        are pairwise at most 2 apart. See docs/algorithms/list-fade.md for the proofs.
+        both are no longer than 1, so `|z - z'|^2 <= 2`; G and G' are positive semidefinite with
+        Frobenius norm at most 1 and tr G G' >= 0, so `|G - G'|^2 <= 2`. It is attained: one item,
+        opposite u * v, both clicked. "mean" by at most 2, if g^2 <= 1/2: it is a convex combination
+        of points that are pairwise at most 2 apart. See docs/algorithms/list-fade.md for the
+        proofs.
     """
 
     counted: Counted = "clicks"

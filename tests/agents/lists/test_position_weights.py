@@ -98,20 +98,20 @@ def test_what_does_not_go_together_is_refused(make, says):
 
 
 def test_positions_are_counted_on_the_best_items_in_any_order():
-    """After six releases, and nowhere else in these rounds: two items, both ways around."""
+    """After nine releases, and nowhere else in these rounds: two items, both ways around."""
     agent = ListFADE(positions="learned", first_batch=2, growth=0.0, counting=40).make(
         replace(UNTOLD, horizon=99), Streams([0])
     )
     u, shown = np.ones((1, 2)), []
-    for t in range(60):
+    for t in range(66):
         shown.append(agent.act(u)[0].tolist())
         agent.update(u, np.array(shown[-1:]), np.ones((1, 2)))
-        assert agent._sums._used == min(t + 1, 12) + max(t + 1 - 52, 0)
-        assert agent._places.known == (t >= 51)
-    assert sorted(map(tuple, np.unique(shown[12:52], axis=0))) == sorted(
-        [tuple(shown[12]), tuple(shown[12][::-1])]
+        assert agent._sums._used == min(t + 1, 18) + max(t + 1 - 58, 0)
+        assert agent._places.known == (t >= 57)
+    assert sorted(map(tuple, np.unique(shown[18:58], axis=0))) == sorted(
+        [tuple(shown[18]), tuple(shown[18][::-1])]
     )
-    assert len(np.unique(shown[10:12], axis=0)) == 1
+    assert len(np.unique(shown[16:18], axis=0)) == 1
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 11])
