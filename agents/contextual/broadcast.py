@@ -104,8 +104,8 @@ class Broadcast:
         spec = fits(self, spec, ContextualSpec)
         if isinstance(spec, PriceListSpec) and self.trust != "central":
             raise InputError(
-                f"Expected trust='central' for a price list, got {self.trust!r}: the seller names "
-                "the price and watches the sale."
+                f"Expected trust='central' for a price list, got {self.trust!r}: choose that, as "
+                "the seller names the price and watches the sale."
             )
         message = SENT[self.trust][0] if self.message == "auto" else self.message
         blocks, bits = 1 if spec.shared else spec.n_actions, message in ("coins", "flips")

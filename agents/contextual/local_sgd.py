@@ -74,8 +74,8 @@ def refuse_prices(spec: ContextualSpec) -> None:
     """Raise `InputError` for price lists."""
     if isinstance(spec, PriceListSpec):
         raise InputError(
-            "Expected arms and not a price list for trust='local': the seller names the price and "
-            "watches the sale."
+            "Expected arms and not a price list for trust='local': choose another agent, as the "
+            "seller names the price and watches the sale."
         )
 
 

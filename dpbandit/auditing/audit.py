@@ -111,11 +111,6 @@ def audit(
             "what is released after a user expired may reveal them completely, and would seem to "
             "refute it. Choose a window of the horizon or more."
         )
-    if proof.ledger.visits is not None:
-        raise InputError(
-            "Expected a promise to one user's round, got one to a person: audits replace one "
-            "round; dpbandit.testing.check_agent replaces a person with all her visits."
-        )
     if proof.ledger.public_contexts:
         raise InputError(
             "Expected a promise that covers contexts, in which the worlds of an audit differ, got "

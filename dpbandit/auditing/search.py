@@ -9,6 +9,7 @@ from dpbandit.auditing.advice import AdviceUsers
 from dpbandit.auditing.buyers import Buyers
 from dpbandit.auditing.contexts import ContextUsers
 from dpbandit.auditing.data import DataUsers
+from dpbandit.auditing.people import People
 from dpbandit.auditing.readers import Readers
 from dpbandit.auditing.views import all_see_actions, rounds
 from dpbandit.auditing.witness import Witness
@@ -21,6 +22,7 @@ from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import AgentConfig, BanditSpec, Spec
+from dpbandit.specs.returning import ReturningSpec
 
 _RUNS = 16
 
@@ -44,6 +46,7 @@ users_of.register(ConvexSpec, DataUsers)
 users_of.register(BanditSpec, ContextUsers)
 users_of.register(ChoiceSpec, Buyers)
 users_of.register(ListSpec, Readers)
+users_of.register(ReturningSpec, People)
 users_of.register(ExpertsSpec, AdviceUsers)
 
 
@@ -61,7 +64,7 @@ def most_moving_pairs(config: AgentConfig, spec: Spec, users: Users, seed: int) 
     worlds = [users.neighbours(0, one, other, "").second for other in found]
     seeds: list[Seed] = [(seed, 0, run) for run in range(_RUNS)]
     witness = Witness()
-    with closing(rounds(config, spec, worlds, 0, seeds, witness)) as play:
+    with closing(rounds(config, spec, worlds, (0,), seeds, witness)) as play:
         for event, *_ in play:
             if event == "after":
                 break

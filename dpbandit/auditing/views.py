@@ -17,27 +17,39 @@ A random choice counts as a category.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dpbandit.auditing.scores import Columns
-from dpbandit.auditing.witness import Part, Witness
+from dpbandit.auditing.witness import Left, Part, Witness
 from dpbandit.auditing.worlds import Pair, World, answers_of, contexts_of
 from dpbandit.base.arrays import Floats
 from dpbandit.base.random_streams import Seed, Source, Streams
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import Mechanism, enrolled, witnessed
+from dpbandit.privacy.memory import PersonalMemory
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import AgentConfig, Spec
 
 View: TypeAlias = Literal["released", "actions"]
 VIEWS: tuple[View, ...] = ("released", "actions")
-Ends: TypeAlias = list[Floats | None]
-"""For each mechanism, in the order of first use, both ends (2, n) of its sum, if it is one."""
+
+
+class SumEnds(NamedTuple):
+    """What the differing user adds in either world, on average, (2, n) each."""
+
+    left: list[Floats]
+    """to each release of a sum"""
+    nodes: list[Floats]
+    """to each node of a tree that she is in"""
+
+
+Ends: TypeAlias = list[SumEnds | None]
+"""For each mechanism, in the order of first use, if it releases a sum."""
 
 _END_RUNS = 64
 _DECIMALS = 9
@@ -58,9 +70,13 @@ def public_ends(config: AgentConfig, spec: Spec, pair: Pair, seed: int) -> Ends:
     if all_see_actions(spec):
         return []
     witness, seeds = Witness(), [(seed, 0, run) for run in range(_END_RUNS)]
-    deque(rounds(config, spec, (pair.first, pair.second), pair.round, seeds, witness), maxlen=0)
+    deque(rounds(config, spec, (pair.first, pair.second), pair.rounds, seeds, witness), maxlen=0)
+
+    def ends(parts: Iterable[Left]) -> list[Floats]:
+        return [hers.reshape(2, -1, hers.shape[-1]).mean(axis=1) for _, hers in parts]
+
     return [
-        known.hers.reshape(2, _END_RUNS, -1).mean(axis=1)
+        SumEnds(ends(known.left), ends(known.nodes() if known.is_tree else ()))
         if known.released and known.hers is not None
         else None
         for known in witness.sums
@@ -79,15 +95,16 @@ def columns_of(
     witness, parts, before, own = Witness(), list[Part](), dict[str, Floats](), None
     worlds, runs = (pair.first, pair.second), 2 * len(seeds)
     public = all_see_actions(spec)
-    for event, user, agent, action in rounds(config, spec, worlds, pair.round, seeds, witness):
-        if event == "act" and user == pair.round and public:
+    for event, user, agent, action in rounds(config, spec, worlds, pair.rounds, seeds, witness):
+        hers = user in pair.rounds
+        if event == "act" and hers and public:
             own = action
-        elif event == "act" and user > pair.round and (public or view == "actions"):
+        elif event == "act" and not hers and user > pair.round and (public or view == "actions"):
             parts += _of_action(spec, action, own)
         elif event == "before" and view == "released":
-            before = memory(agent, runs)
+            before = memory(agent, runs, pair.person)
         elif event == "after" and view == "released":
-            parts += _changes(before, memory(agent, runs))
+            parts += _changes(before, memory(agent, runs, pair.person))
     if view == "released":
         parts += witness.others
         parts += [Part("ratios", False, r.round(_DECIMALS)) for r in witness.ratios()]
@@ -112,20 +129,29 @@ def _weighed(witness: Witness, ends: Ends | None) -> list[Part]:
     """
     found = []
     for place, known in enumerate(witness.sums):
-        both = ends[place] if ends is not None else known.hers
-        if not known.released or both is None:
+        both = None if ends is None else ends[place]
+        if not known.released or known.hers is None or (ends is not None and both is None):
             continue
-        one, two = np.split(both, 2)
-        if ends is None:
-            one, two = np.tile(one, (2, 1)), np.tile(two, (2, 1))
-        for v, weight in known.left:
-            ratio = np.vecdot(v - weight * (one + two) / 2, two - one)
+        left, nodes = list(known.left), list(known.nodes()) if known.is_tree else []
+        for (v, hers), end in zip(left, both.left if both else [None] * len(left), strict=True):
+            one, two = _both_ends(hers, end)
+            ratio = np.vecdot(v - (one + two) / 2, two - one)
             found.append(_weight("sums", ratio / known.sensitivity**2))
-        for order in (1, 2) if known.is_tree else ():
-            for v, weight in known.nodes():
-                ratio = weight[:, 0] * (_norm(v - one, order) - _norm(v - two, order))
+        for order in (1, 2):
+            ends_of = both.nodes if both else [None] * len(nodes)
+            for (v, hers), end in zip(nodes, ends_of, strict=True):
+                one, two = _both_ends(hers, end)
+                ratio = _norm(v - one, order) - _norm(v - two, order)
                 found.append(_weight(f"nodes l_{order}", ratio / known.sensitivity))
     return found
+
+
+def _both_ends(hers: Floats, end: Floats | None) -> tuple[Floats, Floats]:
+    """What she adds in the first world and in the second, public or of the run and its twin."""
+    if end is not None:
+        return end[:1], end[1:]
+    one, two = np.split(hers, 2)
+    return np.tile(one, (2, 1)), np.tile(two, (2, 1))
 
 
 def _weight(family: str, ratio: Floats) -> Part:
@@ -154,11 +180,14 @@ def _beside(own: Any, experts: int, part: Part) -> Part:
     return part._replace(values=part.values + (experts + 1) * own[:, None])  # -1 is nobody
 
 
-def memory(agent: Any, replicas: int) -> dict[str, Floats]:
-    """All arrays (R, ...) that an agent holds outside mechanisms and random streams."""
+def memory(agent: Any, replicas: int, person: int | None = None) -> dict[str, Floats]:
+    """All arrays (R, ...) that an agent holds outside mechanisms and random streams.
+
+    Without what it keeps of that person for herself.
+    """
     return {
         path: item.reshape(replicas, -1).astype(float)
-        for path, item in _reached(agent)
+        for path, item in _reached(agent, person)
         if isinstance(item, np.ndarray)
         and item.ndim
         and len(item) == replicas
@@ -166,7 +195,7 @@ def memory(agent: Any, replicas: int) -> dict[str, Floats]:
     }
 
 
-def _reached(agent: Any) -> Iterator[tuple[str, Any]]:
+def _reached(agent: Any, person: int | None = None) -> Iterator[tuple[str, Any]]:
     """All arrays and mechanisms, by attributes and containers; not what is inside of mechanisms."""
     seen: set[int] = set()
     waiting = [("", agent)]
@@ -180,6 +209,9 @@ def _reached(agent: Any) -> Iterator[tuple[str, Any]]:
         seen.add(id(item))
         if isinstance(item, Mechanism):
             yield path, item
+        elif isinstance(item, PersonalMemory):
+            others = item.everybody()
+            yield path, others if person is None else np.delete(others, person, axis=1)
         elif not isinstance(item, Source | Streams | Ledger | type):
             waiting += [(f"{path}.{name}", part) for name, part in _parts(item)]
 
@@ -207,14 +239,14 @@ def rounds(
     config: AgentConfig,
     spec: Spec,
     worlds: Sequence[World],
-    differing: int,
+    differing: Sequence[int],
     seeds: Sequence[Seed],
     witness: Witness,
 ) -> Generator[tuple[str, int, Any, Any]]:
     """Play all worlds side by side, each with one replica for each seed, noise in common.
 
     Events (name, user, agent, action): "before" the differing user acts, "act" of any user,
-    "after" the differing one was learned from.
+    "after" the differing one was learned from, each time.
     """
     waiting: deque[tuple[int, Floats, Any]] = deque()
     with witnessed(witness), enrolled() as roll, np.errstate(all="ignore"):
@@ -224,7 +256,7 @@ def rounds(
             if isinstance(item, Mechanism):
                 witness.meet(item, len(seeds) * len(worlds))
         for t in range(spec.horizon):
-            if t == differing:
+            if t in differing:
                 yield "before", t, agent, None
             context = contexts_of(worlds, t, len(seeds))
             waiting.append((t, context, agent.act(context)))
@@ -232,8 +264,8 @@ def rounds(
             if len(waiting) <= spec.delay:
                 continue
             user, context, action = waiting.popleft()
-            witness.differs = user == differing
+            witness.differs = user in differing
             agent.update(context, action, answers_of(worlds, user, action))
             books.check(users=user + 1)
-            if user == differing:
+            if user in differing:
                 yield "after", user, agent, None

@@ -39,8 +39,8 @@ class Left(NamedTuple):
 
     values: Floats
     """(2 R, n)"""
-    weight: Floats
-    """of the differing user's part, by now, (2 R, 1)"""
+    hers: Floats
+    """the differing user's part of it, by now, (2 R, n)"""
 
 
 class Ear(Protocol):
@@ -71,17 +71,17 @@ class Sum:
         self.left: list[Left] = []
         self._unpadded: list[Left] = []
         self._others: Floats | float = 0.0
-        self._weight: Floats = np.zeros((1, 1))
+        self._part: Floats = np.zeros((1, 1))
 
     def add(self, datum: Any, *, hers: bool) -> None:
         """One user's round."""
-        query = self._mechanism.query(*datum)
+        query = self._mechanism.entered(*datum)
         flat = query.reshape(len(query), -1)
         if isinstance(self._mechanism, RestartingTrees):
             self._fade(~datum[2][:, None])
         if hers:
             self.hers = flat if self.hers is None else self.hers + flat
-            self._weight = np.ones((len(flat), 1))
+            self._part = self._part + flat
         else:
             self._others = self._others + flat
 
@@ -94,10 +94,11 @@ class Sum:
         self._fade(getattr(self._mechanism, "fade", 1.0))
 
     def _without_others(self, release: Floats) -> Left:
-        return Left(release.reshape(len(release), -1) - self._others, self._weight)
+        flat = release.reshape(len(release), -1)
+        return Left(flat - self._others, np.broadcast_to(self._part, flat.shape))
 
     def _fade(self, factor: Any) -> None:
-        self._others, self._weight = self._others * factor, self._weight * factor
+        self._others, self._part = self._others * factor, self._part * factor
 
     def nodes(self) -> Iterator[Left]:
         """The nodes of a tree that she is in: release t less release t - lowbit(t)."""
@@ -105,8 +106,9 @@ class Sum:
         for t, left in enumerate(releases, start=1):
             below = t & (t - 1)
             less = releases[below - 1] if below else Left(np.zeros(1), np.zeros((1, 1)))
-            if (left.weight > less.weight).any():
-                yield Left(left.values - less.values, 1.0 * (left.weight > less.weight))
+            hers = left.hers - less.hers
+            if hers.any():
+                yield Left(left.values - less.values, hers)
 
 
 class Witness:

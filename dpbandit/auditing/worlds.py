@@ -4,7 +4,7 @@ Which users are tried depends on the kind of problem: `contexts`, `data`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -85,9 +85,18 @@ class Pair:
 
     note: str
     round: int
-    """t, from 0, where they differ"""
+    """t, from 0, where they differ, first"""
     first: World
     second: World
+    more: tuple[int, ...] = field(default=(), kw_only=True)
+    """further rounds, in order, of a person who returns"""
+    person: int | None = field(default=None, kw_only=True)
+    """her number"""
+
+    @property
+    def rounds(self) -> tuple[int, ...]:
+        """All in which they differ."""
+        return (self.round, *self.more)
 
 
 class User(NamedTuple):

@@ -68,6 +68,10 @@ class Mechanism(ABC):
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
         """What this round adds to the protected quantity, clipped: `(R, *shape)`."""
 
+    def entered(self, *datum: npt.NDArray[Any]) -> Floats:
+        """What the latest call added, for audits; `query`, but of what remembers whom it heard."""
+        return self.query(*datum)
+
     @abstractmethod
     def _release(self, *datum: npt.NDArray[Any]) -> Floats | None: ...
 

@@ -75,8 +75,8 @@ def test_shariff_and_sheffet_s_wishart_noise_is_over_noise():
 @cache
 def private_variants():
     """Each on one spec it fits, in turns, so that variants of an agent meet all kinds. Without
-    Wishart noise, whose tables take long, and promises that audits refuse (to persons, or for
-    answers alone)."""
+    Wishart noise, whose tables take long, promises to persons (test_people.py), and those that
+    audits refuse, for answers alone."""
     fitting = {}
     for config, spec in discovered():
         proof = certify(config, spec, accountants=False)
@@ -211,11 +211,12 @@ def test_the_search_finds_what_moves_a_mechanism_most():
     spec, config = replace(DISJOINT, dim=3), CountsACorner()
     for pair in handful(spec):
         (ends,) = public_ends(config, spec, pair, 0)
-        np.testing.assert_array_equal(ends[0], ends[1])
+        for one, two in ends.left:
+            np.testing.assert_array_equal(one, two)
     (worst,) = most_moving_pairs(config, spec, users_of(spec), 0)
     assert "e_3" in worst.note
     (ends,) = public_ends(config, spec, worst, 0)
-    assert abs(ends[1] - ends[0]) == 1
+    assert abs(np.diff(ends.left[-1], axis=0)) == 1
     report = audit(config, spec, runs=6000, progress=False)
     assert report.flagged
     assert report.pair == worst.note
@@ -227,7 +228,7 @@ def test_the_search_reaches_the_sensitivity_of_moments():
     config = DPMoments()
     (worst,) = most_moving_pairs(config, DISJOINT, users_of(DISJOINT), 0)
     (ends,) = public_ends(config, DISJOINT, worst, 0)
-    assert np.linalg.norm(ends[1] - ends[0]) == pytest.approx(2)
+    assert np.linalg.norm(np.diff(ends.left[-1], axis=0)) == pytest.approx(2)
 
 
 def test_pairs_differ_in_one_user():
@@ -258,7 +259,7 @@ def test_delayed_rewards_are_audited_when_they_arrive():
     spec = ContextualSpec(n_actions=2, dim=2, horizon=12, delay=3, reward_low=-1.0)
     pair, *_ = pairs(DPUCB(), spec, 0)
     (ends,) = public_ends(DPMoments(epsilon=inf), spec, pair, 0)
-    assert np.linalg.norm(ends[1] - ends[0]) == pytest.approx(2)
+    assert np.linalg.norm(np.diff(ends.left[-1], axis=0)) == pytest.approx(2)
     assert not audit(DPUCB(), spec, runs=2000, progress=False).flagged
 
 

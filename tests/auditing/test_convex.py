@@ -49,7 +49,7 @@ def test_candidates_reach_the_sensitivities():
     for config, spec in ((PFTAL(), DATA), (PrivateBandit(), VALUES)):
         witness, seeds = Witness(), SEEDS
         (worst,) = most_moving_pairs(config, spec, users_of(spec), 0)
-        for _ in rounds(config, spec, (worst.first, worst.second), 0, seeds, witness):
+        for _ in rounds(config, spec, (worst.first, worst.second), (0,), seeds, witness):
             pass
         one, two = np.split(witness.sums[0].hers, 2)
         lengths = np.linalg.norm(two - one, axis=1)

@@ -33,7 +33,7 @@ def test_an_action_that_shows_its_own_context_is_no_breach():
 def own_actions(config, spec, pair, seeds):
     """What the differing user is served in either world."""
     worlds = (pair.first, pair.second)
-    for event, user, _, action in rounds(config, spec, worlds, pair.round, seeds, Witness()):
+    for event, user, _, action in rounds(config, spec, worlds, pair.rounds, seeds, Witness()):
         if event == "act" and user == pair.round:
             return np.split(action, 2)
 
@@ -81,14 +81,15 @@ def test_sums_are_weighed_by_public_numbers():
     pair = Pair("reward from high to low", t, late.first, second)
     (ends,) = public_ends(config, DISJOINT, pair, 0)
     witness, worlds = Witness(), (pair.first, pair.second)
-    for event, user, _, action in rounds(config, DISJOINT, worlds, pair.round, seeds, witness):
+    for event, user, _, action in rounds(config, DISJOINT, worlds, pair.rounds, seeds, witness):
         if event == "act" and user == pair.round:
             assert set(action[:40]) == {0, 1}
     (known,) = witness.sums
     assert len(np.unique(known.hers.round(9), axis=0)) > 2  # hers in a run is not an end
-    one, two = ends
+    one, two = ends.left[-1]
     assert np.linalg.norm(two - one) > 0.5
-    wanted = [np.vecdot(v - w * (one + two) / 2, two - one) for v, w in known.left]
+    told = zip(known.left, ends.left, strict=True)
+    wanted = [np.vecdot(v - (one + two) / 2, two - one) for (v, _), (one, two) in told]
     wanted = np.split(np.array(wanted) / known.sensitivity**2, 2, axis=1)
     both = columns_of(config, DISJOINT, pair, seeds, "released", [ends])
     for seen, expected in zip(both, wanted, strict=True):

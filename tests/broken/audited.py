@@ -1,6 +1,7 @@
 """Agents and mechanisms that spend more than their ledger says: the audit must flag them."""
 
 from dataclasses import dataclass, replace
+from math import floor, log
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,34 @@ class NoiseTimes(DPUCB):
         agent: Any = super().make(spec, streams)
         agent._sums._noise._scale *= self.factor
         return agent
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReusesItsNoise(DPUCB):
+    """Noises drawn once: round t adds up the first floor(ln(1 + t)) + 1 of them.
+
+    The JDPLinUCB of the public simulation by Chowdhury and Zhou, 2022, does so: rounds next to each
+    other share their noise, and two releases differ by a user exactly.
+    """
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        agent: Any = super().make(spec, streams)
+        sums = agent._sums
+        noises = streams.normals("levels", *sums._statistic.shape)
+        count = floor(log(spec.horizon)) + 1
+        sums._noise = LevelNoise(sums._noise.stddev or 1.0, noises.take(count))
+        return agent
+
+
+class LevelNoise:
+    """The sum of the first few of some noises."""
+
+    def __init__(self, scale: float, noises: Any) -> None:
+        self._noises, self._round, self.stddev = scale * noises, 0, scale
+
+    def __call__(self) -> Any:
+        self._round += 1
+        return self._noises[: floor(log(1 + self._round)) + 1].sum(axis=0)
 
 
 class HalfTheSensitivity(Moments):
@@ -308,6 +337,7 @@ class OneThresholdNoise(SegmentAboveThreshold):
 BROKEN = {
     "noise halved": NoiseTimes(delta=1e-4),
     "sensitivity L instead of 2L": HalfSensitivity(delta=1e-4),
+    "noises drawn once for all rounds": ReusesItsNoise(delta=1e-4),
     "a missing clip (rewards)": WrongStatistic(statistic=NoRewardClip),
     "a missing clip (contexts)": WrongStatistic(statistic=NoContextClip),
     "a missing clip where no context counts": SumsRewards(),

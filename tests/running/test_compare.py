@@ -219,9 +219,13 @@ def plays(name, spec):
         return isinstance(spec, StockSpec)
     if name in PRICING:
         return isinstance(spec, PriceListSpec)
+    if name in AT_HOME and isinstance(spec, PriceListSpec):
+        return False
     return name in CONTEXTUAL and (name not in (("batch-moment",) if spec.shared else SHARING))
 
 
+AT_HOME = ("broadcast", "local-sgd", "local-linucb")
+"""Their users choose on their own devices, which a seller's price does not allow."""
 SHARING = ("private-glm", "private-glm-as-coded")
 """They play arms that share a parameter, and nothing else."""
 FEW = {"batch-moment": 2, **dict.fromkeys(SHARING, 1), **dict.fromkeys(PRICING, 2)}

@@ -90,6 +90,7 @@ class PersonSum(FadingSum):
         shape = (len(streams), people)
         self._times = np.zeros(shape, np.int64)
         self._last = np.full(shape, -1, np.int64)
+        self._entered: Floats = np.zeros((len(streams), 1, dim))
 
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
         """The signed direction of a visit that counts, else 0: (R, 1, d)."""
@@ -100,10 +101,15 @@ class PersonSum(FadingSum):
         person, x, reward = datum
         counts = self._counts(person)
         who = rows(len(person))[counts], person[counts]
+        self._entered = super().query(*self._as_counted(counts, x, reward))
         self._times[who] += 1
         self._last[who] = self._released if self._counted == "batch" else self._slot
         self._slot += 1
         return super()._release(*self._as_counted(counts, x, reward))
+
+    def entered(self, *datum: npt.NDArray[Any]) -> Floats:
+        """What the latest visit added, (R, 1, d)."""
+        return self._entered
 
     def _counts(self, person: Ints) -> npt.NDArray[np.bool_]:
         """Whether this visit does, (R,)."""

@@ -6,7 +6,7 @@ from math import inf, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import InputError, audit, certify, play
+from dpbandit import InputError, certify, play
 from dpbandit.agents import (
     DPUCB,
     FADE,
@@ -121,11 +121,6 @@ def test_the_population_is_found_without_noise():
     assert np.abs(model.mean[0] - theta).max() < 0.04
     expected = expected_counts((50, 150), counted="batch", people=10, horizon=200, robin=False)
     assert expected == pytest.approx([10 * (1 - 0.75**20), 10 * (1 - 0.5**20)])
-
-
-def test_audits_of_one_round_refuse_what_is_promised_to_a_person():
-    with pytest.raises(InputError, match="one to a person"):
-        audit(PersonalFADE(), PEOPLE, runs=400, progress=False)
 
 
 def test_certificates_say_who_is_protected():
