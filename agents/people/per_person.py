@@ -1,4 +1,4 @@
-"""PerPerson: any agent, for people who return, by group privacy."""
+"""PerPerson: any agent, for people who return."""
 
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -11,11 +11,17 @@ from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.accounting.person_spends import for_a_person
 from dpbandit.privacy.accounting.spends import Repeated
 from dpbandit.privacy.accounting.visits import Visits
 from dpbandit.privacy.memory import PersonalMemory
 from dpbandit.specs.protocols import AgentConfig, check_config, fits
 from dpbandit.specs.returning import ReturningSpec
+
+_STEPS = 10
+"""Agents made, at most, to find the epsilon of a round; without batches that follow it, two are"""
+_CLOSE = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,15 +34,19 @@ class PerPerson:
     how often is kept under her own number and reaches nobody.
 
     Code:
-        `Turnstile` (per_person.py) decides who is told, `Repeated` (spends.py) is the price.
+        `Turnstile` (per_person.py) decides who is told, `for_a_person` (person_spends.py) is the
+        price, `one_round` (per_person.py) finds the epsilon of a round.
 
     Guarantee:
         (epsilon, delta)-joint DP for a PERSON, as `agent` claims it. Replacing her changes at most
         n = k rounds of what `agent` is told, or n = 2 k where she may also come at other times
         (those she leaves and those she takes), and n such changes move Gaussian noise n mu far,
-        whatever `agent` is. It is given the epsilon whose mu is 1/n of the claim's. An agent whose
-        noise is not Gaussian is refused. This is the dearest way, and the honest baseline for
-        `PersonalFADE`, which pays for a person once.
+        whatever `agent` is: group privacy. Of fading and of prefix sums that hear every round they
+        cost less, the more so the larger b: S(k, b) / S(1), or twice that where she may move. It is
+        given the epsilon of which all that is the claim's mu. An agent whose noise is not Gaussian
+        is refused; one that stands around another, or opens mechanisms as it goes, pays for groups.
+        This is the dearest way, and the honest baseline for `PersonalFADE`, which pays for a person
+        once.
 
     Raises:
         InputError: no agent, or noise that is not Gaussian.
@@ -75,8 +85,7 @@ class PerPersonAgent:
     """The agent, and a turnstile before it."""
 
     def __init__(self, config: PerPerson, spec: ReturningSpec, streams: Streams) -> None:
-        times = spec.visits.cap * (1 if spec.visits.pattern == "public" else 2)
-        inner = _for_one_round(config.agent, times)
+        inner = one_round(config.agent, spec)
         self._spec, self._agent = spec, inner.make(spec.visit, streams)
         self._turnstile = Turnstile(len(streams), spec.people, spec.visits)
         ledger = self._agent.ledger
@@ -85,7 +94,7 @@ class PerPersonAgent:
                 f"Expected {type(inner).__name__} to add Gaussian noise alone, to be per person: "
                 "of other noise nobody knows what several rounds cost."
             )
-        spends = tuple(Repeated(part, times) for part in ledger.spends)
+        spends = _for_a_person(inner, ledger, spec.visits)
         known = ledger.mu < inf
         self.ledger = replace(ledger, spends=spends, visits=spec.visits) if known else ledger
 
@@ -124,11 +133,48 @@ class Turnstile:
         return through
 
 
-def _for_one_round(config: Any, times: int) -> Any:
-    """`config` with the epsilon of which so many rounds together cost what it claims."""
-    if hasattr(inner := getattr(config, "agent", None), "make"):  # it stands around another
-        return replace(config, agent=_for_one_round(inner, times))
-    epsilon, delta = (getattr(config, name, None) for name in ("epsilon", "delta"))
+def one_round(config: Any, spec: ReturningSpec) -> Any:
+    """`config` with the epsilon of which all rounds of a person together cost what it claims.
+
+    What they add up to may depend on that epsilon, by lengths of batches: it is sought in a few
+    steps from group privacy on, which is always enough.
+    """
+    inner = _innermost(config)
+    epsilon, delta = (getattr(inner, name, None) for name in ("epsilon", "delta"))
     if epsilon in (None, inf) or not delta:  # no noise, or none that is Gaussian
         return config
-    return replace(config, epsilon=epsilon_of(mu_of(epsilon, delta) / times, delta))
+    mu = mu_of(epsilon, delta)
+    factor = float(spec.visits.rounds)
+    enough = factor
+    for _ in range(_STEPS):
+        tried = _with_epsilon(config, epsilon_of(mu / factor, delta))
+        ledger = tried.make(spec.visit, Streams([0])).ledger
+        if ledger.mu is None:
+            break
+        cost = replace(ledger, spends=_for_a_person(tried, ledger, spec.visits)).mu / mu
+        if cost <= 1:
+            enough = min(enough, factor)
+        if 1 - _CLOSE <= cost <= 1:
+            break
+        factor *= cost * (1 + _CLOSE / 10)
+    return _with_epsilon(config, epsilon_of(mu / enough, delta))
+
+
+def _for_a_person(config: Any, ledger: Ledger, visits: Visits) -> tuple[Repeated, ...]:
+    """What all of a ledger costs a person; in groups where another agent may be told some rounds
+    only, between which there are fewer of its own."""
+    if _innermost(config) is not config:
+        return tuple(Repeated(part, visits.rounds) for part in ledger.spends)
+    return tuple(for_a_person(part, visits) for part in ledger.spends)
+
+
+def _innermost(config: Any) -> Any:
+    inner = getattr(config, "agent", None)
+    return _innermost(inner) if hasattr(inner, "make") else config
+
+
+def _with_epsilon(config: Any, epsilon: float) -> Any:
+    """`config`, or what it stands around, with that epsilon."""
+    if _innermost(config) is config:
+        return replace(config, epsilon=epsilon)
+    return replace(config, agent=_with_epsilon(config.agent, epsilon))

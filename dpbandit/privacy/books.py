@@ -26,6 +26,8 @@ class Books:
     An entry pays for one mechanism whose `spend` it is. A `Parallel` pays for any number of its
     parts, opened as the agent goes along, as long as they hear no user twice: all together are
     called no more often than there were users. A `Sequential` may stand in a ledger part by part.
+    What `Repeated` pays for by a factor must hear every user once, or visits would be less far
+    apart in its calls than they are.
     What costs nothing needs no entry, and who promises nothing may do anything.
 
     Args:
@@ -52,6 +54,11 @@ class Books:
         self._ledger = ledger
         self._entries = Counter(part for spend in ledger.spends for part in _parts(spend))
         self._left = self._entries.copy()
+        self._apart = {
+            spend.part
+            for spend in ledger.spends
+            if isinstance(spend, Repeated) and spend.factor is not None
+        }
         self._promises = not any(spend.mu == inf for spend in ledger.spends)
         self._parallel: dict[Parallel, list[Mechanism]] = {
             entry: [] for entry in self._entries if isinstance(entry, Parallel)
@@ -72,6 +79,14 @@ class Books:
                     f"Expected the mechanisms of {entry.note!r} in the ledger of {self._owner} to "
                     f"hear no user twice, got {made} calls for {users} users: give the ledger the "
                     "spend of each, as they add up."
+                )
+
+        for mechanism, made in calls.items():
+            if self._apart and mechanism.spend in self._apart and made != users:
+                raise InputError(
+                    f"Expected {mechanism.spend.note!r} of {self._owner} to hear every round once, "
+                    f"got {made} calls for {users} users: give the ledger its spend without slots, "
+                    "replace(spend, slots=None), and group privacy is paid."
                 )
 
     def _pay(self, mechanism: Mechanism) -> None:

@@ -142,7 +142,9 @@ def ledger_from_dict(values: dict[str, Any]) -> Ledger:
 
 
 def _spend_as_dict(spend: Spend) -> dict[str, Any]:
-    held = {name: value for name, value in vars(spend).items() if name[0] != "_"}
+    held = {
+        name: value for name, value in vars(spend).items() if name[0] != "_" and name != "slots"
+    }
     values: dict[str, Any] = {"kind": type(spend).__name__, **held}
     if isinstance(spend, Parallel):
         values["parts"] = [_spend_as_dict(part) for part in spend.parts]

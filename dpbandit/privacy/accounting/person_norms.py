@@ -14,6 +14,7 @@ no more for vectors in a unit ball: 2 S in all, what replacing one of them by an
 sums                   S(k, b)
 =====================  =================================================================
 `toeplitz_norm`        exact: c_0 >= c_1 >= .. >= 0, worst are visits 1, 1 + b, 1 + 2b, ..
+`leaves_norm`          the same where several slots are one leaf: an upper bound
 `most_of`              exact, what is linear in the pattern (l_1, pure epsilon)
 `tree_norm`            binary tree: an upper bound, equal to brute force for m <= 16, b = 1
 `fading_norm`          fading sums: an upper bound by rows of G
@@ -31,6 +32,9 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, inside, whole
+
+_MANY = 100
+"""Visits up to which patterns are told from counts: more would take minutes"""
 
 
 def most_of(values: Floats, cap: int, separation: int) -> float:
@@ -54,35 +58,55 @@ def most_of(values: Floats, cap: int, separation: int) -> float:
 def toeplitz_norm(column: Floats, cap: int, separation: int) -> float:
     """Of a lower-triangular Toeplitz C whose first column (m,) falls and is >= 0. O(m k)."""
     _check(cap, separation)
-    c = np.asarray(column, dtype=np.float64)
+    c, b = np.asarray(column, dtype=np.float64), separation
     if not (np.diff(c, append=0.0) <= 0).all():
         raise InputError("Expected a column that falls and is >= 0.")
-    total = np.zeros(len(c))
-    for start in range(0, min(len(c), cap * separation), separation):
-        total[start:] += c[: len(c) - start]
-    return float(np.linalg.norm(total))
+    total = np.zeros(-(-len(c) // b) * b)
+    total[: len(c)] = c
+    total = total.reshape(-1, b).cumsum(axis=0)  # of all visits so far, then of the last k alone
+    total[cap:] -= total[:-cap].copy()
+    return float(np.linalg.norm(total.ravel()[: len(c)]))
 
 
-def tree_norm(leaves: int, cap: int, separation: int) -> float:
+def leaves_norm(column: Floats, every: int, cap: int, separation: int) -> float:
+    """Of the same C where `every` slots are one leaf, an upper bound.
+
+    Visits b >= `every` slots apart are floor(b / every) leaves apart. Else at most n = ceil(every /
+    b) of them share a leaf; as the norm is convex in the counts and G >= 0, worst are full leaves
+    and one of the rest r = k mod n, which is r visits more often and n - r visits less often full.
+    """
+    whole("every", every, 1)
+    _check(cap, separation)
+    if separation >= every:
+        return toeplitz_norm(column, cap, separation // every)
+    n = ceil(every / separation)
+    full, rest = divmod(cap, n)
+    found = rest * toeplitz_norm(column, full + 1, 1) if rest else 0.0
+    return found + ((n - rest) * toeplitz_norm(column, full, 1) if full else 0.0)
+
+
+def tree_norm(leaves: int, cap: int, separation: int, every: int = 1) -> float:
     """Of a binary tree that keeps left nodes alone (Fenwick), an upper bound.
 
-    At b = 1 by f_h(j) = max f_{h-1}(i) + i^2 + f_{h-1}(j - i), the most that j visits in 2^h slots
-    do; else also by counts: a node of 2^h slots holds at most ceil(2^h / b) visits.
+    By f_h(j) = max f_{h-1}(i) + i^2 + f_{h-1}(j - i), the most that j visits in 2^h leaves do, of
+    which at most ceil(`every` / b) share one; and by counts: a node of 2^h leaves, each of `every`
+    slots, holds at most ceil(2^h every / b) visits.
     """
     whole("leaves", leaves, 0)
+    whole("every", every, 1)
     _check(cap, separation)
-    levels, k = int(leaves).bit_length(), min(cap, leaves)
-    counted = k * sum(min(k, ceil(2**h / separation)) for h in range(levels))
-    f = np.zeros(2)
+    levels, k = int(leaves).bit_length(), min(cap, leaves * every)
+    counted = k * sum(min(k, ceil(2**h * every / separation)) for h in range(levels))
+    share = min(k, ceil(every / separation))
+    f = np.zeros(share + 1)
     for h in range(1, levels + 1):
-        most = min(k, 2**h)
-        i = np.arange(min(len(f) - 1, most) + 1)
-        f = np.array(
-            [
-                max(f[a] + a * a + f[j - a] for a in i[max(0, j - len(f) + 1) : j + 1].tolist())
-                for j in range(most + 1)
-            ]
-        )
+        most = min(k, share * 2**h)
+        left, found = f + np.arange(len(f)) ** 2.0, np.full(most + 1, -np.inf)
+        for i in range(min(len(f), most + 1)):
+            right = f[: most + 1 - i]
+            among = found[i : i + len(right)]
+            np.maximum(among, left[i] + right, out=among)
+        f = found
     return sqrt(min(float(f.max()), counted))
 
 
@@ -95,16 +119,41 @@ def fading_norm(ends: Sequence[int], fade: float, cap: int, separation: int) -> 
     inside("fade", fade, 0, 1, ends=True)
     _check(cap, separation)
     m = len(ends)
-    sizes = np.diff([0, *ends])
     if m == 0:
         return 0.0
     place = np.arange(m)
     later = np.maximum(place[:, None], place)
-    seen = np.array([sum(fade ** (2 * j) for j in range(m - a)) for a in range(m)])
+    seen = np.cumsum(fade ** (2.0 * place))[::-1]
     G = fade ** np.abs(place[:, None] - place) * seen[later]
-    slots = np.repeat(place, sizes)
-    rows = np.array([most_of(G[a][slots], cap, separation) for a in range(m)])
-    return sqrt(most_of(rows[slots], cap, separation))
+    rows = _most_of_batches(G, ends, cap, separation)
+    return sqrt(_most_of_batches(rows[None], ends, cap, separation).item())
+
+
+def _most_of_batches(values: Floats, ends: Sequence[int], cap: int, separation: int) -> Floats:
+    """`most_of` of rows (n, m) that say what a slot of each of m batches is worth, (n,).
+
+    Visits may be moved down to the first slot of their batch, or to b slots after the visit before,
+    so that no more slots than a batch's first and 1, .., k - 1 times b behind it need be looked at.
+    Of more visits than 100 no more is used than that a batch has room for ceil(size / b), which is
+    an upper bound, exact at b = 1.
+    """
+    edges = np.asarray(ends)
+    starts = np.concatenate([[0], edges[:-1]])
+    k = min(cap, -(-int(edges[-1]) // separation))
+    if separation == 1 or k > _MANY:
+        room = -((starts - edges) // separation)
+        dearest = np.argsort(-values, axis=1)
+        before = np.cumsum(room[dearest], axis=1) - room[dearest]
+        taken = np.clip(k - before, 0, room[dearest])
+        return np.asarray((taken * np.take_along_axis(values, dearest, axis=1)).sum(axis=1))
+    slots = np.unique((starts[:, None] + separation * np.arange(k)).ravel())
+    slots = slots[slots < edges[-1]]
+    x = values[:, np.searchsorted(edges, slots, side="right")][:, ::-1]
+    behind = len(slots) - np.searchsorted(slots, slots + separation)[::-1]  # of each, last first
+    best = np.zeros((len(values), len(slots) + 1))  # of the last i of them
+    for _ in range(k):
+        best[:, 1:] = np.maximum.accumulate(x + best[:, behind], axis=1)
+    return np.asarray(best[:, -1])
 
 
 def fading_run_norm(ends: Sequence[int], fade: float, cap: int, separation: int) -> float:

@@ -1,11 +1,11 @@
 """What everything one mechanism will ever release costs one user: frozen values, no data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from math import inf
 from typing import Protocol
 
-from dpbandit.base.inputs import InputError, whole
+from dpbandit.base.inputs import InputError, inside, whole
 from dpbandit.privacy.accounting import gdp
 from dpbandit.privacy.accounting.composition import Composition
 from dpbandit.privacy.accounting.privacy_loss import PrivacyLoss, connected, constant
@@ -55,6 +55,15 @@ class Spend(Protocol):
         ...
 
 
+class Slots(Protocol):
+    """How the rounds that a mechanism hears one after the other enter its releases."""
+
+    def person_norm(self, cap: int, separation: int) -> float:
+        """The most that `cap` rounds of one person, any two `separation` apart, add up to, per unit
+        of a round: exact, or from above."""
+        ...
+
+
 class Composed:
     """For spends that are known by their `losses`: delta and epsilon of their sum."""
 
@@ -71,10 +80,17 @@ class Composed:
 
 @dataclass(frozen=True)
 class GaussianSpend:
-    """A mechanism whose whole life is mu-GDP: L2 movement over noise standard deviation."""
+    """A mechanism whose whole life is mu-GDP: L2 movement over noise standard deviation.
+
+    A running sum that hears every round once says in `slots` what several rounds of one person add
+    up to; the cost of one round does not depend on it. Whoever calls it in some rounds only has to
+    leave that out, `replace(spend, slots=None)`.
+    """
 
     mu: float
     note: str
+    slots: Slots | None = field(default=None, compare=False, repr=False)
+    """None is group privacy"""
 
     @property
     def pure(self) -> float:
@@ -154,17 +170,22 @@ class Parallel:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A Gaussian mechanism that one person enters in so many rounds, by group privacy.
+    """A Gaussian mechanism that one person enters in so many rounds.
 
     Whatever her rounds are and however they depend on releases, together they move it no further
-    than the sum of their lengths.
+    than the sum of their lengths, group privacy, or than `factor` of them, where it is known how
+    rounds enter releases.
     """
 
     part: Spend
     times: int
+    factor: float | None = None
+    """what her rounds add up to, in rounds; None is `times`"""
 
     def __post_init__(self) -> None:
         whole("times", self.times, 1)
+        if self.factor is not None:
+            inside("factor", self.factor, 0, self.times, ends=True)
         if self.part.mu is None:
             raise InputError(f"Expected Gaussian noise to repeat, got {self.part.note}.")
 
@@ -176,12 +197,14 @@ class Repeated:
     @property
     def note(self) -> str:
         """The mechanism in words."""
-        return f"{self.part.note}, {self.times} rounds of a person"
+        as_many = "" if self.factor is None else f", which count as {self.factor:.4g}"
+        return f"{self.part.note}, {self.times} rounds of a person{as_many}"
 
     @property
     def together(self) -> GaussianSpend:
         """What all her rounds cost."""
-        return GaussianSpend(self.times * (self.part.mu or 0.0), self.note)
+        factor = self.times if self.factor is None else self.factor
+        return GaussianSpend(factor * (self.part.mu or 0.0), self.note)
 
     @property
     def mu(self) -> float:

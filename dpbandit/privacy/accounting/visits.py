@@ -31,6 +31,11 @@ class Visits:
         if self.pattern not in ("private", "public"):
             raise InputError(f"Expected pattern={self.pattern!r} to be 'private' or 'public'.")
 
+    @property
+    def rounds(self) -> int:
+        """In how many slots neighbours differ at most; those she leaves count too."""
+        return self.cap if self.pattern == "public" else 2 * self.cap
+
     def __str__(self) -> str:
         rounds = "1 round" if self.cap == 1 else f"at most {self.cap} rounds"
         apart = f", {self.separation} or more apart" if min(self.separation, self.cap) > 1 else ""

@@ -18,6 +18,7 @@ from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
 from dpbandit.privacy.statistics.moments import Statistic
 from dpbandit.privacy.sums.prefix_sums import ExactNoise, PrefixSum, leaves, mu_after
 from dpbandit.privacy.sums.processes import LAWS, NodeLaw, NoiseLaw, Process, Window
+from dpbandit.privacy.sums.slots import PrefixSlots
 
 
 def law_named(word: str) -> NoiseLaw:
@@ -91,7 +92,8 @@ def noisy_prefix_sum(
     drawn: NodeLaw = Gaussian(scale)
     if law == "gaussian":
         mu = mu_after(process.column_norm(m), noise_multiplier)
-        spend = GaussianSpend(mu, note.replace("gaussian", "Gaussian"))
+        slots = PrefixSlots(process, m, refresh_every)
+        spend = GaussianSpend(mu, note.replace("gaussian", "Gaussian"), slots)
     else:
         spend = _spend(law, noise_multiplier, process.nodes(m) or 0, size, note)
         l1 = getattr(statistic, "l1_sensitivity", statistic.sensitivity * sqrt(size))

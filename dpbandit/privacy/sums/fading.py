@@ -23,6 +23,7 @@ from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.statistics.moments import Statistic
+from dpbandit.privacy.sums.slots import FadingSlots
 
 _BLOCK = 64
 """Rounds summed at once. Part of the arithmetic: never derived from R."""
@@ -70,7 +71,8 @@ class FadingSum(Mechanism):
         m = len(self._ends)
         norm = column_norm(m, fade)
         mu = 0.0 if m == 0 else norm / noise_multiplier if noise_multiplier else inf
-        self.spend = GaussianSpend(mu, f"fading sum, {m} Gaussian releases, fade {fade:g}")
+        note = f"fading sum, {m} Gaussian releases, fade {fade:g}"
+        self.spend = GaussianSpend(mu, note, FadingSlots(self._ends, fade))
         self.sensitivity, self.uses = statistic.sensitivity, horizon
         self.stddev = noise_multiplier * statistic.sensitivity
         self.fade, self._statistic = fade, statistic

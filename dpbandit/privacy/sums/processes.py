@@ -18,8 +18,12 @@ from dataclasses import dataclass
 from math import prod, sqrt
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
+import numpy as np
+
+from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, one_of, whole
 from dpbandit.base.random_streams import Draws, Streams
+from dpbandit.privacy.accounting.person_norms import leaves_norm, tree_norm
 from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
 from dpbandit.privacy.noise.samplers import Sampler
 from dpbandit.privacy.sums.banded import BandedNoise
@@ -27,7 +31,7 @@ from dpbandit.privacy.sums.honaker import HonakerNoise
 from dpbandit.privacy.sums.k_ary import KAryNoise
 from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
 from dpbandit.privacy.sums.prefix_sums import BLTNoise, PrefixNoise, TreeNoise
-from dpbandit.privacy.sums.square_root import SquareRootNoise
+from dpbandit.privacy.sums.square_root import SquareRootNoise, coefficients
 from dpbandit.privacy.sums.unknown_horizon import IndependentNoise
 from dpbandit.privacy.sums.window_tree import WindowTreeNoise
 
@@ -41,6 +45,8 @@ class Process(Protocol):
 
     laws: ClassVar[tuple[NoiseLaw, ...]]
 
+    def __hash__(self) -> int: ...
+
     @property
     def word(self) -> str:
         """Name of the process in settings and notes."""
@@ -52,6 +58,11 @@ class Process(Protocol):
 
     def column_norm(self, leaves: int) -> float:
         """The Euclidean norm of what she touches, in units of her own contribution."""
+        ...
+
+    def person_norm(self, leaves: int, every: int, cap: int, separation: int) -> float:
+        """That of `cap` rounds of one person, any two `separation` apart, where `every` rounds are
+        a leaf: exact, or from above; a multiple of `column_norm` where nothing better is known."""
         ...
 
     def noise(
@@ -69,6 +80,14 @@ class _Correlated:
 
     def nodes(self, leaves: int) -> None:
         """None: noises are correlated."""
+
+    def column(self, leaves: int) -> Floats:
+        """The first of C, (leaves,): it falls and is >= 0, and each of the others is it, later."""
+        raise NotImplementedError
+
+    def person_norm(self, leaves: int, every: int, cap: int, separation: int) -> float:
+        """By `leaves_norm`."""
+        return leaves_norm(self.column(leaves), every, cap, separation)
 
     def noise(
         self, law: NodeLaw, streams: Streams, shape: tuple[int, ...], leaves: int
@@ -92,6 +111,10 @@ class BLT(_Correlated):
         """`|c|`."""
         return BLTNoise.column_norm(leaves)
 
+    def column(self, leaves: int) -> Floats:
+        """c."""
+        return BLTNoise.column(leaves)
+
     def _of(self, normals: Draws, stddev: float, leaves: int) -> PrefixNoise:
         return BLTNoise(normals, stddev=stddev)
 
@@ -105,6 +128,10 @@ class SquareRoot(_Correlated):
     def column_norm(self, leaves: int) -> float:
         """`|c|`."""
         return SquareRootNoise.column_norm(leaves)
+
+    def column(self, leaves: int) -> Floats:
+        """c."""
+        return coefficients(leaves)
 
     def _of(self, normals: Draws, stddev: float, leaves: int) -> PrefixNoise:
         return SquareRootNoise(normals, stddev=stddev, leaves=leaves)
@@ -124,6 +151,11 @@ class Banded(_Correlated):
         """`|c|`."""
         return BandedNoise.column_norm(leaves, self.width)
 
+    def column(self, leaves: int) -> Floats:
+        """c, and 0 behind the band."""
+        c = coefficients(min(self.width, leaves))
+        return np.pad(c, (0, leaves - len(c)))
+
     def _of(self, normals: Draws, stddev: float, leaves: int) -> PrefixNoise:
         return BandedNoise(normals, stddev=stddev, width=min(self.width, leaves))
 
@@ -142,6 +174,10 @@ class _Nodes:
         """The square root of the number of nodes."""
         return sqrt(self.nodes(leaves))
 
+    def person_norm(self, leaves: int, every: int, cap: int, separation: int) -> float:
+        """Group privacy."""
+        return cap * self.column_norm(leaves)
+
     def noise(
         self, law: NodeLaw, streams: Streams, shape: tuple[int, ...], leaves: int
     ) -> PrefixNoise:
@@ -158,6 +194,10 @@ class Tree(_Nodes):
     """The binary tree: see `TreeNoise`."""
 
     word: ClassVar[str] = "tree"
+
+    def person_norm(self, leaves: int, every: int, cap: int, separation: int) -> float:
+        """By `tree_norm`: left nodes alone have noises."""
+        return tree_norm(leaves, cap, separation, every)
 
     def _of(self, node: Sampler, stddev: float, leaves: int) -> PrefixNoise:
         return TreeNoise(node, stddev=stddev)
@@ -202,6 +242,10 @@ class Independent(_Nodes):
     """Fresh noise on every leaf: see `IndependentNoise`."""
 
     word: ClassVar[str] = "independent"
+
+    def person_norm(self, leaves: int, every: int, cap: int, separation: int) -> float:
+        """By `leaves_norm`: a leaf is seen once."""
+        return leaves_norm(np.eye(1, leaves)[0], every, cap, separation)
 
     def nodes(self, leaves: int) -> int:
         """Every release is one node."""

@@ -1,0 +1,40 @@
+"""How the rounds of a running sum enter its releases: what several visits of a person add up to."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from dpbandit.privacy.accounting.person_norms import fading_norm
+from dpbandit.privacy.sums.processes import Process
+
+
+@dataclass(frozen=True)
+class FadingSlots:
+    """Of a fading sum with these ends of batches."""
+
+    ends: tuple[int, ...]
+    fade: float
+
+    def person_norm(self, cap: int, separation: int) -> float:
+        """S(k, b) per unit of a round."""
+        return _fading(self.ends, self.fade, cap, separation)
+
+
+@dataclass(frozen=True)
+class PrefixSlots:
+    """Of prefix sums of `leaves` releases, one after `every` rounds."""
+
+    process: Process
+    leaves: int
+    every: int
+
+    def person_norm(self, cap: int, separation: int) -> float:
+        """S(k, b) per unit of a round."""
+        return _prefix(self.process, self.leaves, self.every, cap, separation)
+
+
+_fading = cache(fading_norm)
+
+
+@cache
+def _prefix(process: Process, leaves: int, every: int, cap: int, separation: int) -> float:
+    return process.person_norm(leaves, every, cap, separation)

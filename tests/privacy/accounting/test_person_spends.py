@@ -1,0 +1,134 @@
+"""What sums made for single rounds cost a person, against all pairs of patterns by brute force."""
+
+from itertools import product
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from dpbandit import InputError, certify
+from dpbandit.agents import DPUCB, FADE, Guard, PerPerson
+from dpbandit.base.random_streams import Streams
+from dpbandit.envs import ReturningUsers
+from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.accounting.person_spends import for_a_person
+from dpbandit.privacy.accounting.spends import GaussianSpend, Repeated
+from dpbandit.privacy.accounting.visits import Visits
+from dpbandit.privacy.books import Books
+from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
+from dpbandit.privacy.mechanism import enrolled
+from dpbandit.privacy.statistics.moments import ClippedVectors
+from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
+from dpbandit.privacy.sums.fading import FadingSum
+from dpbandit.privacy.sums.processes import BLT, Banded, Independent, SquareRoot, Tree
+from dpbandit.privacy.sums.square_root import coefficients
+from tests.privacy.accounting.test_person_norms import fading, patterns, toeplitz, tree
+
+T = 9
+
+
+def dense(process, leaves):
+    """Columns of leaves, whitened."""
+    if process == Tree():
+        return tree(leaves)
+    if process == Independent():
+        return np.eye(leaves)
+    width = getattr(process, "width", leaves)
+    c = BLT().column(leaves) if process == BLT() else coefficients(leaves)
+    return toeplitz(np.where(np.arange(leaves) < width, c, 0.0))
+
+
+def prefix(process, every):
+    """A sum of T rounds, and its columns of slots, 0 where nothing is released."""
+    leaves = (T - 1) // every
+    made = noisy_prefix_sum(
+        process,
+        ClippedVectors(1),
+        Streams([0]),
+        horizon=T,
+        refresh_every=every,
+        noise_multiplier=2.0,
+    )
+    C = np.repeat(dense(process, leaves), every, axis=1)
+    return made, np.pad(C, ((0, 0), (0, T - C.shape[1])))
+
+
+def faded(ends, fade):
+    sums = FadingSum(
+        ClippedVectors(1), Streams([0]), ends=ends, horizon=T, fade=fade, noise_multiplier=2.0
+    )
+    return sums, np.pad(fading(ends, fade), ((0, 0), (0, T - ends[-1])))
+
+
+def spends():
+    for process, every in product(
+        (BLT(), SquareRoot(), Banded(2), Tree(), Independent()), (1, 2, 3)
+    ):
+        yield prefix(process, every)
+    for ends, fade in (((2, 5, 8), 0.7), ((1, 5), 0.0), ((3, 4, 6), 0.0)):
+        yield faded(ends, fade)
+
+
+@pytest.mark.parametrize("visits", [(1, 1), (2, 1), (2, 3), (3, 2), (4, 2)])
+def test_no_pair_of_patterns_moves_a_sum_further(visits):
+    """Every pattern against every other, each of its slots by 1, of one sign: what is paid is never
+    less, and at most 45 % more for a public pattern; a leaf of several slots, a slot that both
+    patterns have, or the sensitivity of one round taken twice, would show."""
+    found = list(patterns(T, *visits))
+    masks = np.array([[t in p for t in range(T)] for p in found])
+    unions = np.unique((masks[:, None] | masks).reshape(-1, T), axis=0)
+    for sums, C in spends():
+        one = np.linalg.norm(C, axis=0).max()
+        assert sums.spend.mu == pytest.approx(one / 2)
+        for pattern, moved in (("public", masks), ("private", unions)):
+            paid = for_a_person(sums.spend, Visits(*visits, pattern)).mu
+            worst = np.linalg.norm(moved @ C.T, axis=1).max() / 2
+            assert worst <= paid * (1 + 1e-12), (sums.spend.note, pattern)
+            if pattern == "public":
+                assert paid <= 1.45 * worst, (sums.spend.note, worst, paid)
+
+
+def test_one_public_round_is_paid_as_ever():
+    """k = 1 is the promise to single rounds; what says nothing pays by groups; over JSON too."""
+    sums, _ = faded((2, 5, 8), 0.7)
+    assert for_a_person(sums.spend, Visits(1, 1, "public")).mu == sums.spend.mu
+    silent = GaussianSpend(0.1, "a sum")
+    assert for_a_person(silent, Visits(3, 9)) == Repeated(silent, 6)
+    ledger = Ledger((for_a_person(sums.spend, Visits(3, 3)), Repeated(silent, 6)))
+    back = ledger_from_dict(ledger_as_dict(ledger))
+    assert back == ledger
+    assert back.mu == ledger.mu < 6 * sqrt(sums.spend.mu**2 + 0.1**2)
+
+
+def test_visits_that_are_apart_cost_less():
+    """By turns: the claim is met, and with more of it than by groups; what stands around another
+    agent tells it some rounds only, and pays by groups."""
+    spec = ReturningUsers(people=500, visits=20, arrivals="robin").spec
+    for config in (FADE(), DPUCB(), DPUCB(prefix_sums="tree"), FADE(centring="private")):
+        proof = certify(PerPerson(config), spec, accountants=False)
+        assert proof.holds
+        assert round(proof.epsilon, 6) == 1
+        assert all(0 < spend.factor < 30 for spend in proof.ledger.spends)
+        assert "count as" in str(proof)
+    (guarded,) = certify(PerPerson(Guard(FADE())), spec, accountants=False).ledger.spends
+    assert guarded.factor is None
+    assert guarded.part.mu == pytest.approx(mu_of(1.0, 1e-5) / 40)
+
+
+def test_what_hears_some_rounds_only_is_seen():
+    """Two visits 3 slots apart would be neighbours in its calls."""
+    sums, _ = faded((2, 5, 8), 0.7)
+    ledger = Ledger((for_a_person(sums.spend, Visits(3, 3)),))
+    with enrolled() as roll:
+        for _ in range(2):
+            sums(np.ones((1, 1)))
+    books = Books("Mine", ledger, roll)
+    books.check(users=2)
+    with pytest.raises(InputError, match="hear every round once, got 2 calls for 5 users"):
+        books.check(users=5)
+
+
+def test_mistakes_get_one_sentence():
+    with pytest.raises(InputError, match="factor=7"):
+        Repeated(GaussianSpend(0.1, "a sum"), 6, 7.0)
