@@ -75,8 +75,10 @@ def reals(value: Any) -> npt.NDArray[np.float64]:
     """`value` as an array of doubles.
 
     Raises `ValueError` for what holds anything but real numbers that a double can be near: words,
-    dates, complex numbers, 10**400.
+    dates, complex numbers, 10**400, masked entries.
     """
+    if np.ma.is_masked(value):
+        raise ValueError("something is missing")
     array = np.asarray(value)
     if array.dtype.kind not in "biuf" and not all(map(_is_real, array.flat)):
         raise ValueError("not real numbers")

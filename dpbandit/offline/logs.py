@@ -52,9 +52,9 @@ class Logged:
     lowest: float | None = None
     """a lower bound on the probability of every arm, logged or not; if None, the least of
     `probabilities` or else the least propensity, read off the log, hence not public unless
-    `propensity` is one number for all"""
+    `propensity` is one number for all and there are no `probabilities`"""
     lowest_is_public: bool = field(init=False)
-    """whether `lowest` was given, or `propensity` was one number"""
+    """whether `lowest` was given, or `propensity` was one number, without `probabilities`"""
     adaptive: bool = False
     """rows are in order of collection, and propensities may depend on earlier rows"""
     probabilities: Floats | None = None
@@ -68,7 +68,8 @@ class Logged:
         chance = numbers_in("propensities", self.propensity)
         self.context = numbers_in("contexts", self.context)
         self.reward = numbers_in("rewards", self.reward)
-        self.lowest_is_public = self.lowest is not None or not chance.ndim
+        uniform = not chance.ndim and self.probabilities is None
+        self.lowest_is_public = self.lowest is not None or uniform
         if self.lowest is not None:
             positive("lowest", self.lowest)
         spec, n = self.spec, action.size

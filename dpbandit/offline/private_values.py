@@ -117,7 +117,7 @@ def release(
     if seed is not None:
         whole("seed", seed, 0)
     n, spec = len(log.action), log.spec
-    streams = Streams([randbits(64) if seed is None else seed])
+    streams = Streams([randbits(128) if seed is None else seed])
     weight = _weights(policy, log)
     span = spec.reward_high - spec.reward_low
     share = (log.reward[None] - spec.reward_low) / span

@@ -40,7 +40,8 @@ class Replay:
     mean: float
     """reward a round, over all rounds kept in all passes"""
     standard_error: float
-    """of `mean` for a fresh log, as if the policy were fixed; users are the sample, not passes"""
+    """of `mean` for a fresh log, as if the policy were fixed; users are the sample, not passes; NaN
+    with one user"""
     kept: Ints
     """(passes,), rounds kept"""
     rewards: Floats
@@ -54,7 +55,7 @@ class Replay:
     outside: Outside
     """how much of the log lay outside its bounds, and was clipped"""
     terms: Floats
-    """(n,), by how much each user of the log moves `mean`, to first order"""
+    """(n,), by how much each user of the log moves `mean`, to first order; NaN with one user"""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -248,6 +249,8 @@ def replay(
         raise InputError(f"Expected more than n={n} logged rounds: the agent agreed with none.")
     mean = float(weight @ logged.reward / weight.sum())
     terms = weight * (logged.reward - mean) / weight.sum()
+    if np.count_nonzero(weight) < 2:
+        terms = np.full(n, np.nan)  # one user alone does not say how users differ
     return Replay(
         mean=mean,
         standard_error=_length(terms),

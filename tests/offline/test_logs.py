@@ -70,6 +70,7 @@ def test_an_arm_that_could_not_be_drawn_is_no_false_propensity_but_replay_needs_
         (prices, {"density": [0.5, 0.0]}, "densities > 0, got another in row 1"),
         (prices, {"price": [1.5, 4.0]}, "prices from 1 to 3, got another in row 1"),
         (prices, {"reward": [np.nan, 0]}, "finite rewards, got another in row 0"),
+        (prices, {"reward": np.ma.masked_array([1, 0], [0, 1])}, "rewards to be an array of"),
         (prices, {"price": ["a", "b"]}, "prices to be an array of numbers"),
         (prices, {"price": [], "reward": []}, "at least one logged round"),
     ],

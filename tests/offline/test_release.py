@@ -34,6 +34,8 @@ def log_of(seed=0, n=N, **changed):
 
 
 POLICY = np.tile([0.0, 1.0], (N, 1))
+EVEN = np.arange(N) % 2
+LAW = {"propensity": 0.5, "probabilities": np.full((N, 2), 0.5), "lowest": None}
 
 
 def test_a_row_is_a_point_of_a_triangle():
@@ -99,6 +101,7 @@ def test_rows_are_never_named():
         (lambda: release(POLICY, log_of(), epsilon=1.0, clip="auto"), "clip='auto'"),
         (lambda: release(POLICY, log_of(), epsilon=1.0, clip=-1), "clip=-1"),
         (lambda: release(POLICY, log_of(lowest=None), epsilon=1.0), "somebody's data"),
+        (lambda: release(POLICY, log_of(**LAW, action=EVEN), epsilon=1.0), "somebody's data"),
         (lambda: release(LinUCB(), log_of(), epsilon=1.0), "learner"),
         (lambda: release(POLICY[:, :1], log_of(), epsilon=1.0), "shape"),
         (lambda: release(POLICY, log_of(), epsilon=1.0, seed=-1), "seed=-1"),

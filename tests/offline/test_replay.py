@@ -319,7 +319,10 @@ def test_bad_replays_are_refused(agent, wrong, says):
         replay(agent, log_of(**GOOD_LOG), **wrong)
 
 
-def test_nothing_kept_is_said():
-    one = log_of(np.array([[0.5]]), np.array([0]), np.zeros(1), propensity=0.5)
+def test_nothing_kept_is_said_and_one_user_has_no_interval():
+    none, one = (
+        log_of(np.array([[0.5]]), np.array([a]), np.zeros(1), propensity=0.5) for a in (0, 1)
+    )
     with pytest.raises(InputError, match="agreed with none"):
-        replay(Fixed(), one, passes=1)
+        replay(Fixed(), none, passes=1)
+    assert np.isnan(replay(Fixed(), one, passes=2).interval).all()
