@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.linalg import toeplitz
+from scipy.signal import lfilter
 
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.noise.laws import Gaussian
@@ -55,3 +56,29 @@ def test_replicas_do_not_depend_on_their_company(shape):
 
     groups = [noises(chosen) for chosen in ([0, 1], [2, 3, 4], [5])]
     assert (noises(range(6)) == np.concatenate(groups, axis=1)).all()
+
+
+# k, b, width: largest and rms error of the square root, of the band
+FOR_PEOPLE = {
+    (5, 1, 4096): (18.3, 17.6, 19.5, 17.5),
+    (5, 2000, 4000): (11.06, 10.61, 10.67, 9.54),
+    (20, 500, 1000): (34.97, 33.55, 30.03, 23.72),
+    (100, 100, 512): (162.1, 155.6, 118.4, 89.1),
+}
+
+
+def test_errors_for_people_of_an_independent_program():
+    """k visits b apart of 10,000, noise scaled to S(k, b), in units of noise of one release: to all
+    printed digits. A band that is cut elsewhere, or an S of another pattern, would show."""
+    T = 10_000
+    impulse = np.eye(1, T)[0]
+    for (k, b, width), wanted in FOR_PEOPLE.items():
+        found = []
+        for process in (SquareRoot(), Banded(width)):
+            row = lfilter(
+                [1.0], process.column(T)[: getattr(process, "width", T)], impulse
+            ).cumsum()
+            stddev = process.person_norm(T, 1, k, b) * np.sqrt(np.square(row).cumsum())
+            found += [stddev.max(), np.sqrt(np.square(stddev).mean())]
+        digits = 0.055 if max(wanted) > 100 or b == 1 else 0.0055
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=digits)
