@@ -1,7 +1,7 @@
 """PerPerson: any agent, for people who return."""
 
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from dpbandit.privacy.memory import PersonalMemory
 from dpbandit.specs.protocols import AgentConfig, check_config, fits
 from dpbandit.specs.returning import ReturningSpec
 
-_STEPS = 10
+_STEPS = 12
 """Agents made, at most, to find the epsilon of a round; without batches that follow it, two are"""
 _CLOSE = 1e-8
 
@@ -144,19 +144,20 @@ def one_round(config: Any, spec: ReturningSpec) -> Any:
     if epsilon in (None, inf) or not delta:  # no noise, or none that is Gaussian
         return config
     mu = mu_of(epsilon, delta)
-    factor = float(spec.visits.rounds)
-    enough = factor
+    factor = enough = float(spec.visits.rounds)
+    little = 0.0
     for _ in range(_STEPS):
         tried = _with_epsilon(config, epsilon_of(mu / factor, delta))
         ledger = tried.make(spec.visit, Streams([0])).ledger
-        if ledger.mu is None:
+        if not 0 < (ledger.mu or 0) < inf:
             break
         cost = replace(ledger, spends=_for_a_person(tried, ledger, spec.visits)).mu / mu
-        if cost <= 1:
-            enough = min(enough, factor)
+        little, enough = (little, factor) if cost <= 1 else (factor, enough)
         if 1 - _CLOSE <= cost <= 1:
             break
         factor *= cost * (1 + _CLOSE / 10)
+        if not little < factor < enough:  # another batch more or less changes what is added up
+            factor = sqrt(little * enough) if little else enough / 2
     return _with_epsilon(config, epsilon_of(mu / enough, delta))
 
 

@@ -111,6 +111,8 @@ def test_visits_that_are_apart_cost_less():
         assert round(proof.epsilon, 6) == 1
         assert all(0 < spend.factor < 30 for spend in proof.ledger.spends)
         assert "count as" in str(proof)
+    alone = ReturningUsers(people=1, visits=1, horizon=1).spec
+    assert certify(PerPerson(FADE()), alone, accountants=False).epsilon == 0
     (guarded,) = certify(PerPerson(Guard(FADE())), spec, accountants=False).ledger.spends
     assert guarded.factor is None
     assert guarded.part.mu == pytest.approx(mu_of(1.0, 1e-5) / 40)
