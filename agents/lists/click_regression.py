@@ -38,6 +38,7 @@ class ClickRegression:
 
     def widths(self, u: Floats) -> Floats:
         """`|phi|` of every item in the norm of V^-1, (R, N): no array of features of all items."""
+        u = np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
         A, items = self.inverse, self._spec.catalogue.items
         own = u[:, :, None] * A[:, 1:, 1:] * u[:, None, :]
         linear = self._spec.catalogue.products(2 * u * A[:, 0, 1:])

@@ -99,9 +99,9 @@ def click_model(clicks: str, length: int, n_items: int, decay: float) -> ClickMo
     one_of("clicks", clicks, ("position", "cascade", "dependent", "browsing"))
     inside("decay", decay, 0, 100, ends=True)
     whole("length", length, 1, n_items - 1)
-    places = np.arange(1, length + 1)
+    places = np.arange(1.0, length + 1)
     if clicks == "position":
-        return PositionBased(tuple((1.0 * places**-decay).tolist()))
+        return PositionBased(tuple((places**-decay).tolist()))
     if clicks == "dependent":
         return DependentClicks(tuple((places**-0.5).tolist()))
     return Cascade(length) if clicks == "cascade" else Browsing(length)

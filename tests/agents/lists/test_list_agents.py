@@ -58,6 +58,9 @@ def test_scores_and_widths_are_those_of_features():
     np.testing.assert_allclose(products(SPEC, u, model.theta), np.matvec(phi, model.theta))
     widths = np.sqrt(np.einsum("rnd,rde,rne->rn", phi, model.inverse, phi))
     np.testing.assert_allclose(model.widths(u), widths)
+    u[0], u[1:, 1] = np.inf, (np.nan, 9.0, -1e300)  # tastes that are none are clipped in both
+    kept = np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
+    np.testing.assert_array_equal(model.widths(u), model.widths(kept))
 
 
 def test_kl_bounds_by_their_equation():

@@ -58,6 +58,8 @@ def test_expectations_and_best_lists_are_those_of_enumeration(model):
 
 def test_chances_in_a_list_are_as_good_as_in_a_tuple():
     assert hash(PositionBased([1, 0.5])) == hash(PositionBased((1, 0.5)))
+    by_one = ListRecommendation(clicks="position", length=2, decay=1)  # a whole number is as good
+    assert by_one.spec.clicks == PositionBased((1, 0.5))
 
 
 def test_browsing_by_hand():
