@@ -6,7 +6,7 @@ from typing import NamedTuple
 from gymnasium.envs.registration import load_env_creator
 
 from dpbandit import ENVIRONMENTS
-from dpbandit.agents import AGENTS, CHOICE, CONTEXTUAL, CONVEX, EXPERTS, STOCHASTIC
+from dpbandit.agents import AGENTS, CHOICE, CONTEXTUAL, CONVEX, EXPERTS, LISTS, PEOPLE, STOCHASTIC
 from dpbandit.experiments import CASES
 from dpbandit.experiments.paper_tables import TABLES
 from tests.fuzz.studies import damage, study
@@ -15,6 +15,7 @@ from tests.fuzz.values import HOSTILE, PLACES, SMALL, WRONG_PLACES, Dice, settin
 VALUES = ["private-bandit", "bandit-pftal", "fkm", "garber-kretzu", "bandit-ftal", "centre"]
 PLAYERS = {"Convex": VALUES, "Online": CONVEX, "Experts": EXPERTS, "Streaming": STOCHASTIC}
 PLAYERS["Assortment"] = CHOICE
+PLAYERS |= {"List": LISTS, "RatingsLists": LISTS, "Returning": PEOPLE}
 PLAYERS["OJContinuous"] = ["uniform", "best-fixed"]
 """Who plays environments that begin so; all others have contexts."""
 WEIGHTS = {"compare": 30, "certify": 30, "reproduce": 16, "sweep": 12, "report": 1, "audit": 2}

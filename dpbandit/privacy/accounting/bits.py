@@ -21,10 +21,11 @@ B ~ Bin(n - 1, 2 p) coins, B told. Telling only helps, so the cost is bounded fr
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from math import ceil, exp, floor, inf, log, sqrt
+from math import ceil, floor, inf, log, sqrt
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy.special import expit
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, flag, gaussian_target, inside, whole
@@ -39,7 +40,9 @@ _NUMBERS = 400
 """Numbers of coins that are told apart, at most; between them coins are left out"""
 _ROUNDED = 1 + 1e-11
 """Masses are taken for more, by what they may be off by"""
-_MOST_COINS, _CLOSE, _REMEMBERED = 10**9, 1e-5, 1024
+_MOST_COINS, _LEAST_FLIP, _CLOSE, _REMEMBERED = 10**9, 1e-300, 1e-4, 1024
+_LEFT_OUT = 1e-70
+"""A smaller delta is less than what is left out of counts"""
 
 
 class _Pair(NamedTuple):
@@ -224,7 +227,12 @@ def least_flip(*, others: int, bits: int, arms: bool, epsilon: float, delta: flo
     gaussian_target(epsilon, delta)
     if epsilon == inf or bits == 0:
         return 0.0
-    low, high = 0.0, min(0.5, (1 + 1e-12) / (1 + exp(epsilon / bits)))
+    low = _LEAST_FLIP
+    high = min(0.5, max(2 * low, (1 + 1e-12) * float(expit(-epsilon / bits))))
+    if BitSpend.flipped(low, others=others, bits=bits, arms=arms).pure <= epsilon:
+        return low
+    if delta < _LEFT_OUT:  # only each message for itself is enough
+        return high
     while high - low > _CLOSE * high:
         middle = (low + high) / 2
         found = BitSpend.flipped(middle, others=others, bits=bits, arms=arms).delta(epsilon)
