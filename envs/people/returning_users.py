@@ -8,11 +8,12 @@ import numpy.typing as npt
 from scipy.special import expit, ndtr, ndtri
 
 from dpbandit.base.arrays import Floats, Ints, norms, pick, rows
-from dpbandit.base.inputs import MOST_ROUNDS, at_least, inside, one_of, whole
+from dpbandit.base.inputs import at_least, one_of
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.people.arrivals import ARRIVALS, Arrivals, candidates
+from dpbandit.envs.people.arrivals import Arrivals
+from dpbandit.envs.people.comings import Comings
 from dpbandit.specs.protocols import ContextualSpec, Step
-from dpbandit.specs.returning import NOBODY, ReturningSpec, Visits
+from dpbandit.specs.returning import NOBODY, ReturningSpec
 
 _TAIL = 4.0
 _FAR = 2.0
@@ -80,11 +81,15 @@ class ReturningUsers:
 
     def __post_init__(self) -> None:
         one_of("link", self.link, ("identity", "logistic"))
-        one_of("arrivals", self.arrivals, ARRIVALS)
         at_least("tastes", self.tastes, 0)
         at_least("noise", self.noise, 0)
-        inside("empty", self.empty, 0, 1, ends=True)
-        whole("visits", self.visits, 1, MOST_ROUNDS)
+        self._comings = Comings(
+            people=self.people,
+            visits=self.visits,
+            arrivals=self.arrivals,
+            empty=self.empty,
+            horizon=self.horizon,
+        )
         most = 1 + _FAR * self.tastes + _TAIL * self.noise
         low, high = (0.0, 1.0) if self.link == "logistic" else (-most, most)
         visit = ContextualSpec(
@@ -96,28 +101,23 @@ class ReturningUsers:
             reward_high=high,
             link=self.link,
         )
-        apart = self.people if self.arrivals == "robin" else 1
         self.spec = ReturningSpec(
             visit=visit,
             people=self.people,
-            visits=Visits(self.visits, apart),
+            visits=self._comings.visits,
             horizon=self.horizon,
         )
 
     def reset(self, streams: Streams) -> None:
         """Start an episode, one replica for each stream."""
         R, N = len(streams), self.people
-        self._candidates = candidates(
-            self.arrivals, streams, people=N, cap=self.visits, horizon=self.horizon
-        )
+        self._comings.start(streams)
         self._start(streams)
         self._luck = streams.uniforms("rewards")
-        self._coins = streams.uniforms("presence")
         common = streams.world.normals("parameters", self.dim)()
         own = streams.world.normals("tastes", N, self.dim)() / np.sqrt(self.dim)
         own *= np.minimum(1.0, _FAR / norms(own))
         self._theta = (common / norms(common))[:, None] + self.tastes * own  # (R, N, d)
-        self._displeased = np.zeros((R, N), np.bool_)
         self._totals = np.zeros((R, self.n_actions))
         self._slot, self._ready = 0, False
         self._many = max(1, _VALUES_AHEAD // (R * self.n_actions * self.dim))
@@ -140,7 +140,7 @@ class ReturningUsers:
         self._totals += mean
         expected, oracle = pick(mean, action), mean.max(axis=1)
         reward = self._reward(expected, self._luck()) * here
-        self._displeased[rows(R)[here], i[here]] = (reward < self._middle)[here]
+        self._comings.rewarded(reward, (self.spec.reward_low + self.spec.reward_high) / 2)
         self._ready, self._slot = False, self._slot + 1
         return Step(reward, expected, oracle, oracle - expected)
 
@@ -163,23 +163,13 @@ class ReturningUsers:
         z /= norms(z)
         return z
 
-    @property
-    def _middle(self) -> float:
-        return (self.spec.reward_low + self.spec.reward_high) / 2
-
     def _invite(self) -> None:
         """The candidates of this slot come, or do not."""
         at = self._slot % self._many
         if at == 0:
             self._ahead = self._visits(self._many)
-        coin, over = self._coins(), self._slot == self.horizon
-        candidate = self._candidates[self._slot - over]
-        often = np.full(len(candidate), 1.0 - self.empty)
-        if self.arrivals == "loyal":
-            often[self._displeased[rows(len(candidate)), candidate]] /= 2
-        here = (coin < often) & (not over)
-        self._person = np.where(here, candidate, NOBODY)
-        self._rows = self._ahead[at] * here[:, None, None]
+        self._person = self._comings.next()
+        self._rows = self._ahead[at] * (self._person != NOBODY)[:, None, None]
         self._context, self._ready = self.spec.context(self._person, self._rows), True
 
     def _reward(self, mean: Floats, luck: Floats) -> Floats:
