@@ -65,6 +65,7 @@ ENVIRONMENTS = {
     "dpbandit/Recommendation-v0": "dpbandit.envs:Recommendation",
     "dpbandit/RecommendationFromLog-v0": "dpbandit.envs:RecommendationFromLog",
     "dpbandit/ReferencePricing-v0": "dpbandit.envs:ReferencePricing",
+    "dpbandit/ReturningLists-v0": "dpbandit.envs:ReturningLists",
     "dpbandit/ReturningUsers-v0": "dpbandit.envs:ReturningUsers",
     "dpbandit/StockPricing-v0": "dpbandit.envs:StockPricing",
     "dpbandit/StreamingRegression-v0": "dpbandit.envs:StreamingRegression",

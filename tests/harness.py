@@ -22,6 +22,7 @@ from dpbandit.agents import (
     Guard,
     LinTS,
     LinUCB,
+    ListFADE,
     LogisticTS,
     PerPerson,
     Priced,
@@ -98,6 +99,12 @@ PEOPLE = ReturningSpec(
     horizon=24,
 )
 """Some come more often than the cap, or sooner."""
+READERS = ReturningSpec(
+    visit=ListSpec(catalogue=Catalogue(5, 2), clicks=Cascade(2), horizon=24),
+    people=3,
+    visits=Visits(3, 2),
+    horizon=24,
+)
 SPECS = {
     "disjoint": DISJOINT,
     "shared": SHARED,
@@ -120,6 +127,7 @@ SPECS = {
     "untold": UNTOLD,
     "stock": STOCK,
     "people": PEOPLE,
+    "readers": READERS,
 }
 ONCE = (PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS, OFFERS, PLACES)
 """For an agent's defaults only."""
@@ -172,7 +180,11 @@ def sellers() -> list[Priced]:
     return found
 
 
-PERSONS = [PerPerson(FADE(first_batch=2)), PerPerson(DPUCB(refresh_every=3))]
+PERSONS = [
+    PerPerson(FADE(first_batch=2)),
+    PerPerson(DPUCB(refresh_every=3)),
+    PerPerson(ListFADE(first_batch=2)),
+]
 """Agents for single rounds that play people who return."""
 GUARDS = [Guard(DPUCB(refresh_every=3), rate=1.0)]
 """Agents with a safety net, so many explorers that both are heard from in a short run."""

@@ -61,7 +61,7 @@ class MixedEffectsPlayer:
     ledger = no_privacy("exact sums of everybody")
 
     def __init__(self, config: MixedEffects, spec: ReturningSpec, streams: Streams) -> None:
-        d, R = spec.visit.dim, len(streams)
+        d, R = spec.arms.dim, len(streams)
         self._player = PersonalPlayer(
             spec, streams, tastes=config.tastes, noise=config.noise, remembers=not config.pooled
         )

@@ -30,8 +30,8 @@ class PerPerson:
 
     A visit is told to `agent` if the person has been told fewer than k times before, and not within
     the last b slots; else, and in an empty slot, a public null round is told in its place: a
-    context of zeros, the first arm, a reward of 0. So its clock never stops, and who has been told
-    how often is kept under her own number and reaches nobody.
+    context of zeros, the first arm (or items), a reward of 0 (or no clicks). So its clock never
+    stops, and who has been told how often is kept under her own number and reaches nobody.
 
     Code:
         `Turnstile` (per_person.py) decides who is told, `for_a_person` (person_spends.py) is the
@@ -105,13 +105,17 @@ class PerPersonAgent:
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Tell the agent, or tell it that nobody was here."""
         told = self._turnstile.admits(self._spec.person(context))
-        x = self._spec.shown(context)
-        axes = tuple(range(1, x.ndim))
         self._agent.update(
-            np.where(np.expand_dims(told, axes), x, 0.0),
-            np.where(told, action, self._spec.default_action),
-            np.where(told, feedback, 0.0),
+            _where(told, self._spec.shown(context), 0.0),
+            _where(told, action, self._spec.default_action),
+            _where(told, feedback, 0.0),
         )
+
+
+def _where(told: npt.NDArray[np.bool_], array: npt.NDArray[Any], null: Any) -> npt.NDArray[Any]:
+    """`array` (R, ...) in the replicas that are told, else `null`."""
+    axes = tuple(range(1, array.ndim))
+    return np.where(np.expand_dims(told, axes), array, null)
 
 
 class Turnstile:

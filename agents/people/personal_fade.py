@@ -91,7 +91,7 @@ class PersonalFADEPlayer:
     """The releases, the model made of them, and the player."""
 
     def __init__(self, config: PersonalFADE, spec: ReturningSpec, streams: Streams) -> None:
-        T, d = spec.horizon, spec.visit.dim
+        T, d = spec.horizon, spec.arms.dim
         mu = inf if config.epsilon == inf else mu_of(config.epsilon, config.delta)
         usual = int(np.clip(8 * sqrt(d) / mu, 100, max(100, T / 10)))
         first = max(1, min(config.first_batch or usual, T // 10))
@@ -111,7 +111,7 @@ class PersonalFADEPlayer:
         self._population = Population(
             len(streams),
             d,
-            spec.n_actions,
+            spec.arms.n_actions,
             counts=expected_counts(
                 ends,
                 counted=config.counted,

@@ -3,7 +3,6 @@
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick
-from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.memory import PersonalMemory
 from dpbandit.specs.returning import ReturningSpec
@@ -26,15 +25,11 @@ class PersonalPlayer:
         noise: float,
         remembers: bool,
     ) -> None:
-        if not spec.visit.shared:
-            raise InputError(
-                "Expected every arm to have a row of features of its own (shared=True), got arms "
-                "with parameters of their own: choose PerPerson(agent)."
-            )
-        d, R = spec.visit.dim, len(streams)
-        self._spec, self._variance = spec, noise**2
+        visit, R = spec.arms, len(streams)
+        d = visit.dim
+        self._spec, self._norm, self._variance = spec, visit.context_norm, noise**2
         self._apart = tastes**2 * np.eye(d) / d
-        self._luck = streams.uniforms("ties", spec.n_actions)
+        self._luck = streams.uniforms("ties", visit.n_actions)
         self._memory = (
             PersonalMemory(R, people=spec.people, shape=(d + 1, d)) if remembers else None
         )
@@ -66,7 +61,7 @@ class PersonalPlayer:
         return person, x, r
 
     def _rows(self, context: Floats) -> Floats:
-        return clip_norm(self._spec.shown(context), self._spec.visit.context_norm)
+        return clip_norm(self._spec.shown(context), self._norm)
 
     def _expected(self, person: Ints) -> Floats:
         """Her posterior mean, (R, d)."""

@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dpbandit.auditing.contexts import ContextUsers
+from dpbandit.auditing.readers import Readers
 from dpbandit.auditing.worlds import Always, Answer, Pair, User, World
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError
+from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.returning import NOBODY, ReturningSpec
 
 _EMPTY = 3
@@ -25,7 +27,9 @@ class People:
     def __init__(self, spec: ReturningSpec) -> None:
         if spec.people < 2:
             raise InputError("Expected people=1 to be 2 or more: others see what a person changes.")
-        self._spec, self._visit = spec, ContextUsers(spec.visit)
+        lists = isinstance(spec.visit, ListSpec)
+        self._spec, self._visit = spec, (Readers if lists else ContextUsers)(spec.visit)
+        self._silence = Always(np.zeros(spec.datum_shape or ()))
         self._her = spec.people - 1
 
     def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
@@ -50,7 +54,7 @@ class People:
 
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
         """Either user at all visits of a person, the first in round 1."""
-        quiet = User("", 1e-6 * one.context, Always(np.array(0.0)))
+        quiet = User("", 1e-6 * one.context, self._silence)
         soon = self._soon()
         return self._pair(note, (soon, soon), [one, two], quiet)
 
@@ -85,7 +89,7 @@ class People:
     def _world(self, mine: Sequence[int], hers: set[int], user: User, others: User) -> World:
         """She comes in `mine`, nobody in the rest of `hers`, others elsewhere, or nobody."""
         rounds: list[tuple[int, Floats, Answer]] = []
-        nobody = NOBODY, np.zeros_like(user.context), Always(np.array(0.0))
+        nobody = NOBODY, np.zeros_like(user.context), self._silence
         for t in range(self._spec.horizon):
             other = t % (self._spec.people - 1)
             if t in mine:

@@ -6,6 +6,7 @@ import numpy as np
 
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import ContextualSpec, Spec
+from dpbandit.specs.returning import ReturningSpec
 
 _CHUNK_BYTES = 1 << 20
 """Replicas run together while their d x d matrices fit the cache."""
@@ -13,6 +14,7 @@ _CHUNK_BYTES = 1 << 20
 
 def replicas_at_once(spec: Spec) -> int:
     """Replicas whose matrices fit the cache together. Changes speed, never values."""
+    spec = spec.visit if isinstance(spec, ReturningSpec) else spec
     if isinstance(spec, ExpertsSpec):  # no matrices
         return max(1, _CHUNK_BYTES // (8 * spec.n_actions))
     arms = spec.n_actions if isinstance(spec, ContextualSpec) and not spec.shared else 1

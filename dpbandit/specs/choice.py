@@ -33,7 +33,6 @@ class ChoiceSpec(BanditSpec):
     """
 
     kind: ClassVar[str] = "assortments of products"
-    told_as: ClassVar[str] = "choice"
     n_products: int
     """N"""
     at_most: int
@@ -49,6 +48,11 @@ class ChoiceSpec(BanditSpec):
         flag("shared", self.shared)
         object.__setattr__(self, "reward_high", self.largest_margin)
         super().__post_init__()
+
+    @property
+    def told_as(self) -> str:
+        """What she chose, in place of a reward."""
+        return "choice"
 
     @property
     def largest_margin(self) -> float:

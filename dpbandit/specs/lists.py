@@ -28,7 +28,6 @@ class ListSpec(BanditSpec):
     """
 
     kind: ClassVar[str] = "ordered lists of items"
-    told_as: ClassVar[str] = "clicks"
     catalogue: Catalogue
     clicks: ClickModel
     dim: int = field(init=False)
@@ -69,6 +68,11 @@ class ListSpec(BanditSpec):
     def datum_shape(self) -> tuple[int, ...]:
         """(m,), the clicks."""
         return (self.length,)
+
+    @property
+    def told_as(self) -> str:
+        """The clicks, in place of a reward."""
+        return "clicks"
 
     @property
     def answers(self) -> tuple[float, ...]:

@@ -56,8 +56,6 @@ class Spec:
     kind: ClassVar[str] = "any problem"
     scope: ClassVar[str] = JOINT_DP
     """what privacy means here, in words; a user's own action may fit her own context"""
-    told_as: ClassVar[str | None] = None
-    """the name under which `info` shows what is told in place of a reward, if it does"""
     in_hindsight: ClassVar[bool] = False
     """regret is measured against the best fixed action, not round by round"""
 
@@ -80,6 +78,11 @@ class Spec:
     @property
     def datum_shape(self) -> tuple[int, ...] | None:
         """Of what one replica is told in place of the reward; None is the reward alone."""
+        return None
+
+    @property
+    def told_as(self) -> str | None:
+        """The name under which `info` shows what is told in place of a reward, if it does."""
         return None
 
     @property

@@ -13,6 +13,7 @@ from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, shown, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.visits import Visits as Visits
+from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import ContextualSpec, Spec
 
 NOBODY = -1
@@ -22,7 +23,7 @@ MOST_PEOPLE = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class ReturningSpec(Spec):
-    """Finitely many arms for one of N people in every slot of a public clock, or for nobody.
+    """Arms, or lists of items, for one of N people in every slot of a public clock, or for nobody.
 
     Context (R, 1 + features): who she is, a dense public number in [0, N) that was given out
     beforehand and never by first arrival, or -1 in an empty slot; behind it what a visit of hers
@@ -31,7 +32,7 @@ class ReturningSpec(Spec):
     """
 
     kind: ClassVar[str] = "people who return"
-    visit: ContextualSpec
+    visit: ContextualSpec | ListSpec
     """what one visit is"""
     people: int
     """N"""
@@ -41,8 +42,10 @@ class ReturningSpec(Spec):
     reward_high: float = field(init=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.visit, ContextualSpec):
-            raise InputError(f"Expected visit to be a ContextualSpec, got {shown(self.visit)}.")
+        if not isinstance(self.visit, ContextualSpec | ListSpec):
+            raise InputError(
+                f"Expected visit to be a ContextualSpec or ListSpec, got {shown(self.visit)}."
+            )
         if not isinstance(self.visits, Visits):
             raise InputError(f"Expected visits to be Visits, got {shown(self.visits)}.")
         whole("people", self.people, 1, MOST_PEOPLE)
@@ -63,14 +66,38 @@ class ReturningSpec(Spec):
         return (1 + prod(self.visit.context_shape),)
 
     @property
-    def n_actions(self) -> int:
-        """K."""
-        return self.visit.n_actions
+    def arms(self) -> ContextualSpec:
+        """What one visit is to agents that keep a person's parameter in mind.
+
+        Raises `InputError` unless every arm has a row of features of its own.
+        """
+        if isinstance(self.visit, ContextualSpec) and self.visit.shared:
+            return self.visit
+        seen = "lists" if isinstance(self.visit, ListSpec) else "arms with parameters of their own"
+        raise InputError(
+            "Expected every arm to have a row of features of its own (shared=True), got "
+            f"{seen}: choose PerPerson(agent)."
+        )
 
     @property
-    def default_action(self) -> int:
-        """What is played where nothing else is known, the first arm."""
+    def default_action(self) -> Any:
+        """What is played where nothing else is known, the first arm, or the first items."""
         return self.visit.default_action
+
+    @property
+    def datum_shape(self) -> tuple[int, ...] | None:
+        """Of what one replica is told in place of the reward, as `visit` says."""
+        return self.visit.datum_shape
+
+    @property
+    def told_as(self) -> str | None:
+        """Its name, as `visit` says."""
+        return self.visit.told_as
+
+    @property
+    def answers(self) -> tuple[float, ...]:
+        """The most extreme of what a person may say to an action."""
+        return self.visit.answers
 
     def person(self, context: Floats) -> Ints:
         """Who comes, (R,): in [0, N), or -1 for nobody, and for what is nobody's number."""
@@ -88,17 +115,21 @@ class ReturningSpec(Spec):
         return np.column_stack([person, shown.reshape(len(person), -1)])
 
     def validate(self, action: Any, replicas: int) -> npt.NDArray[Any]:
-        """Arms (R,), whole numbers in [0, K)."""
+        """Arms (R,), or lists (R, m), that a visit allows."""
         return self.visit.validate(action, replicas)
 
     def uniform(self, streams: Streams) -> Callable[[], npt.NDArray[Any]]:
-        """Draws arms (R,)."""
+        """Draws arms (R,), or lists (R, m)."""
         return self.visit.uniform(streams)
 
     def action_space(self) -> gym.Space[Any]:
-        """The arms."""
+        """The arms, or a list."""
         return self.visit.action_space()
 
+    def repaired(self, action: Any) -> Any:
+        """The nearest lists, of samples of `action_space` that are none."""
+        return self.visit.repaired(action)
+
     def told(self, potential: Floats, action: npt.NDArray[Any]) -> Floats:
-        """What users (R, K) say of their arm."""
+        """What people (R, C) say to `action`."""
         return self.visit.told(potential, action)

@@ -56,7 +56,8 @@ class World(NamedTuple):
 def extreme_users(spec: Spec, replicas: int, seed: int) -> World:
     """Honest users, at the bounds, tiny, far beyond them, and users that are no numbers."""
     rng = np.random.default_rng(seed)
-    T, R, K = spec.horizon, replicas, getattr(spec, "n_actions", 3)
+    visit = getattr(spec, "visit", spec)
+    T, R, K = spec.horizon, replicas, getattr(visit, "n_actions", 3)
     context = rng.standard_normal((T, R, *spec.context_shape))
     size = rng.choice([1e-200, 0.3, 1.0, 3.0, 1e9], size=(T, R, *[1] * len(spec.context_shape)))
     context *= size / np.linalg.norm(context, axis=-1, keepdims=True)

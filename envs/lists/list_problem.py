@@ -18,7 +18,7 @@ from dpbandit.losses.click_models import (
     PositionBased,
 )
 from dpbandit.specs.lists import ListSpec
-from dpbandit.specs.protocols import Step
+from dpbandit.specs.protocols import Spec, Step
 
 _USERS_AHEAD = 1 << 13
 """Drawn at once for all replicas. Changes speed, never values."""
@@ -27,7 +27,9 @@ _USERS_AHEAD = 1 << 13
 class ListProblem(ABC):
     """A problem of lists; a subclass says who the users are and what attracts them."""
 
-    spec: ListSpec
+    spec: Spec
+    _lists: ListSpec
+    """what is shown to one user"""
     _model: ClickModel
     """how users click, told to agents or not"""
 
@@ -43,34 +45,37 @@ class ListProblem(ABC):
     def best_fixed(self) -> Ints:
         """The list (R, m) for everybody."""
 
-    def _start(self, streams: Streams) -> None:
+    def _start(self, streams: Streams, ahead: int = _USERS_AHEAD) -> None:
         R = len(streams)
-        self._luck = streams.uniforms("clicks", 2, self.spec.length)
-        self._many = max(1, _USERS_AHEAD // R)
-        self._round = 0
-        self._ahead: Floats = np.empty((0, R, self.spec.dim))
-        self._shown = Shown(self.spec.catalogue, R)
+        self._luck = streams.uniforms("clicks", 2, self._lists.length)
+        self._many = max(1, ahead // R)
+        self._round, self._drawn = 0, 0
+        self._ahead: Floats = np.empty((0, R, self._lists.dim))
+        self._here = np.ones(R, np.bool_)
+        self._shown = Shown(self._lists.catalogue, R)
 
     def context(self) -> Floats:
         """The current users' tastes u, (R, q)."""
-        i = self._round % self._many
-        if i == 0:
+        if self._round == self._drawn:
             self._ahead = self._users(self._many)
-        u: Floats = self._ahead[i]
+            self._drawn += self._many
+        u: Floats = self._ahead[self._round % self._many]
         return u
 
     def step(self, action: npt.NDArray[np.int64]) -> Step:
         """Show the current users a list (R, m) and move on to the next."""
-        R, model = self._ahead.shape[1], self._model
-        lists = self.spec.validate(action, R)
+        R, model, here = self._ahead.shape[1], self._model, self._here
+        lists = self._lists.validate(action, R)
         attraction = self._attraction(self._ahead[self._round % self._many])
-        self._shown.see(lists)
+        self._shown.see(lists, here)
         shown = attraction[rows(R)[:, None], lists]
-        expected = model.expected(shown)
-        oracle = np.maximum(best_value(model, attraction), expected)  # but for rounding it is
+        expected = model.expected(shown) * here
+        oracle = np.maximum(
+            best_value(model, attraction) * here, expected
+        )  # but for rounding it is
         clicks, reward = model.clicked(shown, self._luck())
         self._round += 1
-        return Step(reward, expected, oracle, oracle - expected, clicks)
+        return Step(reward * here, expected, oracle, oracle - expected, clicks * here[:, None])
 
     @property
     def coverage(self) -> Floats:

@@ -106,7 +106,7 @@ class ListRecommendation(ListProblem):
         one_of("catalogue", self.catalogue, ("own", "shared"))
         seed = 0 if self.catalogue == "shared" else None
         self._model = click_model(self.clicks, self.length, self.n_items, self.decay)
-        self.spec = ListSpec(
+        self.spec = self._lists = ListSpec(
             catalogue=Catalogue(self.n_items, self.taste, seed=seed),
             clicks=self._told(),
             horizon=self.horizon,
@@ -126,7 +126,7 @@ class ListRecommendation(ListProblem):
 
     def reset(self, streams: Streams) -> None:
         """Start an episode, one replica for each stream."""
-        self.spec.catalogue.start(streams, churn=self.churn > 0)
+        self._lists.catalogue.start(streams, churn=self.churn > 0)
         start = streams.world.normals("theta", 2, self.taste)()  # (R, 2, q)
         self._theta = start[:, 0] / norms(start[:, 0])
         aside = start[:, 1] - np.vecdot(start[:, 1], self._theta)[:, None] * self._theta
@@ -158,7 +158,7 @@ class ListRecommendation(ListProblem):
         heuristic. Under drift and churn that of the tastes and items of the round just played.
         """
         types, tastes = user_types(self.taste, self._common), self._tastes()
-        items, found = self.spec.catalogue.items, []
+        items, found = self._lists.catalogue.items, []
         for r, theta in enumerate(tastes):
             vectors = items[r if len(items) > 1 else 0]
             logits = sqrt(self.taste) * (types * theta) @ vectors.T
@@ -177,7 +177,7 @@ class ListRecommendation(ListProblem):
 
     def _attraction(self, u: Floats) -> Floats:
         """One product, no features of items for users."""
-        logits = self.spec.catalogue.products(sqrt(self.taste) * u * self._tastes())
+        logits = self._lists.catalogue.products(sqrt(self.taste) * u * self._tastes())
         return self._chance(logits)
 
     def _chance(self, logits: Floats) -> Floats:
@@ -186,4 +186,4 @@ class ListRecommendation(ListProblem):
     def _refill(self) -> None:
         place = (self._places() * self.n_items).astype(np.int64)
         z = self._new()
-        self.spec.catalogue.refill(place, z / norms(z))
+        self._lists.catalogue.refill(place, z / norms(z))

@@ -86,7 +86,7 @@ class RatingsLists(ListProblem):
         self._mean = float(stars[:, 0].mean())
         centred = np.column_stack([stars[:, 0] - self._mean, stars[:, 1:]])
         self._longest = float(norms(centred).max())
-        self.spec = ListSpec(
+        self.spec = self._lists = ListSpec(
             catalogue=Catalogue.of(centred / self._longest),
             clicks=self._model,
             horizon=self.horizon,
@@ -110,7 +110,7 @@ class RatingsLists(ListProblem):
 
     def reset(self, streams: Streams) -> None:
         """Start an episode, one replica for each stream."""
-        self.spec.catalogue.start(streams, churn=False)
+        self._lists.catalogue.start(streams, churn=False)
         self._rows = streams.uniforms("users")
         self._start(streams)
 
@@ -129,5 +129,5 @@ class RatingsLists(ListProblem):
 
     def _attraction(self, u: Floats) -> Floats:
         low, high = self.scale
-        stars = self._mean + self._longest * self.spec.catalogue.products(u)
+        stars = self._mean + self._longest * self._lists.catalogue.products(u)
         return np.asarray(self.click_rate * (stars.clip(low, high) - low) / (high - low))

@@ -1,6 +1,7 @@
 """What was shown in an episode: how much of a catalogue, and how unlike the items of a list are."""
 
 import numpy as np
+import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.specs.catalogues import Catalogue
@@ -13,19 +14,19 @@ class Shown:
         self._catalogue, self._clock = catalogue, catalogue.clock
         self._seen = np.zeros((replicas, catalogue.n_items), np.bool_)
         self._gone = np.zeros(replicas, np.int64)
-        self._distance, self._lists = np.zeros(replicas), 0
+        self._distance, self._lists = np.zeros(replicas), np.zeros(replicas, np.int64)
         self._refilled = catalogue.refilled.copy()
 
-    def see(self, lists: Ints) -> None:
-        """One round, lists (R, m)."""
+    def see(self, lists: Ints, here: npt.NDArray[np.bool_]) -> None:
+        """One round, lists (R, m), where anybody is `here` (R,)."""
         if self._catalogue.clock != self._clock:
             self._forget()
-        self._seen[rows(len(lists))[:, None], lists] = True
+        self._seen[rows(len(lists))[here, None], lists[here]] = True
         v = self._catalogue.vectors(lists)
         total, m = v.sum(axis=1), lists.shape[1]
         alike = np.vecdot(total, total) - np.square(v).sum(axis=(1, 2))  # twice every pair
-        self._distance += (1 - alike / (m * (m - 1))) / 2 if m > 1 else np.nan
-        self._lists += 1
+        self._distance += here * (1 - alike / (m * (m - 1))) / 2 if m > 1 else np.nan
+        self._lists += here
 
     @property
     def coverage(self) -> Floats:
@@ -36,7 +37,7 @@ class Shown:
     @property
     def intra_list_distance(self) -> Floats:
         """See `ListProblem.intra_list_distance`."""
-        return self._distance / self._lists if self._lists else np.full(len(self._gone), np.nan)
+        return np.where(self._lists > 0, self._distance / np.maximum(self._lists, 1), np.nan)
 
     def _forget(self) -> None:
         """Places with new items have not been shown; what was there has, or has not."""

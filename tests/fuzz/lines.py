@@ -15,7 +15,9 @@ from tests.fuzz.values import HOSTILE, PLACES, SMALL, WRONG_PLACES, Dice, settin
 VALUES = ["private-bandit", "bandit-pftal", "fkm", "garber-kretzu", "bandit-ftal", "centre"]
 PLAYERS = {"Convex": VALUES, "Online": CONVEX, "Experts": EXPERTS, "Streaming": STOCHASTIC}
 PLAYERS["Assortment"] = CHOICE
-PLAYERS |= {"List": LISTS, "RatingsLists": LISTS, "Returning": PEOPLE}
+PLAYERS |= {"List": LISTS, "RatingsLists": LISTS}
+PLAYERS["ReturningLists"] = [f"per-person:{name}" for name in LISTS]
+PLAYERS["Returning"] = PEOPLE
 PLAYERS["OJContinuous"] = ["uniform", "best-fixed"]
 """Who plays environments that begin so; all others have contexts."""
 WEIGHTS = {"compare": 30, "certify": 30, "reproduce": 16, "sweep": 12, "report": 1, "audit": 2}

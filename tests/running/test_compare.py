@@ -212,7 +212,8 @@ def plays(name, spec):
     if isinstance(spec, ListSpec):
         return name in LISTS
     if isinstance(spec, ReturningSpec):
-        return name in PEOPLE
+        alone = ("uniform", "best-fixed")
+        return name in (PEOPLE if isinstance(spec.visit, ContextualSpec) else alone)
     if not isinstance(spec, ContextualSpec):  # a price
         return name in ("uniform", "best-fixed")
     if name == "counted-shelf":

@@ -9,6 +9,8 @@ from dpbandit.envs import ListRecommendation
 from dpbandit.envs.lists.shown import Shown
 from dpbandit.specs.catalogues import Catalogue
 
+ANYBODY = np.array([True])
+
 
 def test_coverage_and_distance_by_hand():
     """Four unit vectors, two opposite: pairs at 0.5 or 1; a place that is refilled is another."""
@@ -16,12 +18,13 @@ def test_coverage_and_distance_by_hand():
     board.start(Streams([0]), churn=True)
     shown = Shown(board, 1)
     assert np.isnan(shown.intra_list_distance).all()
-    shown.see(np.array([[0, 1, 2]]))
+    shown.see(np.array([[0, 1, 2]]), ANYBODY)
+    shown.see(np.array([[0, 1, 3]]), ~ANYBODY)
     assert shown.coverage == [0.75]
     assert shown.intra_list_distance == pytest.approx([(0.5 + 0.5 + 1) / 3])
     board.refill(np.array([0]), np.array([[0.0, 1]]))
     assert shown.coverage == [0.6]
-    shown.see(np.array([[3, 0, 2]]))
+    shown.see(np.array([[3, 0, 2]]), ANYBODY)
     assert shown.coverage == [1.0]
     assert shown.intra_list_distance == pytest.approx([(2 / 3 + 2 / 3) / 2])
 
