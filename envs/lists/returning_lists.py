@@ -9,10 +9,10 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints, norms, rows
 from dpbandit.base.inputs import at_least
 from dpbandit.base.random_streams import Streams
+from dpbandit.envs.arrivals import Arrivals
+from dpbandit.envs.comings import Comings
 from dpbandit.envs.lists.best_lists import best_fixed_list
 from dpbandit.envs.lists.list_recommendation import ListRecommendation
-from dpbandit.envs.people.arrivals import Arrivals
-from dpbandit.envs.people.comings import Comings
 from dpbandit.specs.protocols import Step
 from dpbandit.specs.returning import NOBODY, ReturningSpec
 

@@ -5,7 +5,7 @@ import numpy as np
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import MOST_ROUNDS, inside, one_of, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.people.arrivals import ARRIVALS, Arrivals, candidates
+from dpbandit.envs.arrivals import ARRIVALS, Arrivals, candidates
 from dpbandit.specs.returning import MOST_PEOPLE, NOBODY, Visits
 
 
