@@ -18,6 +18,8 @@ from threadpoolctl import threadpool_limits
 from dpbandit.base.inputs import InputError
 
 BACKENDS = ("loky", "dask", "threading")
+HTTP = {"dashboard_address": "127.0.0.1:0"}
+"""Any free port of this machine, for else Dask asks for 8787 and warns where that is taken."""
 _GLANCE = 1.0
 """Seconds between a worker's looks at whether the sweep still runs."""
 
@@ -108,7 +110,8 @@ def _cluster(jobs: int, scheduler: str | None) -> Any:
         raise InputError("The dask backend needs `pip install '.[dask]'` in a checkout.") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost is told once, by us
     if scheduler is None:
-        return distributed.Client(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
+        quiet: dict[str, Any] = {"dashboard_address": None, "scheduler_kwargs": HTTP}
+        return distributed.Client(n_workers=jobs, threads_per_worker=1, **quiet)
     try:
         with ThreadPoolExecutor(1) as knocking:
             knocking.submit(asyncio.run, _knock(distributed, scheduler)).result()

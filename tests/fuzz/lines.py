@@ -68,7 +68,8 @@ def _named(dice: Dice, environment: str) -> str:
 def _agent(dice: Dice, environment: str) -> str:
     fitting = next((p for start, p in PLAYERS.items() if environment.startswith(start)), CONTEXTUAL)
     name = str(dice.one(fitting, AGENTS))
-    given = settings(dice, AGENTS[name], dice.rng.choice([0, 0, 1, 1, 2]))
+    inner = AGENTS[name.removeprefix("per-person:")]
+    given = settings(dice, inner, dice.rng.choice([0, 0, 1, 1, 2]))
     return ":".join([dice.word([name]), *(f"{key}={value}" for key, value in given.items())])
 
 

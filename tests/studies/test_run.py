@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from dpbandit.studies import Study, Sweep, plan, run_sweep
 from dpbandit.studies import folder as folders
 from dpbandit.studies import run as running
 from dpbandit.studies.configuration import LastRound
+from dpbandit.studies.workers import HTTP
 from tests.studies.studies import TINY, many, same
 
 ROOT = Path(__file__).parents[2]
@@ -333,8 +335,8 @@ def uninterrupted(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "threading", "dask"])
 def test_a_hundred_configurations_interrupted_twice(uninterrupted, tmp_path, monkeypatch, backend):
-    """100 x 20 replicas on two workers, Dask as a cluster of processes reached by its address;
-    stopped after 40 and 90 more blocks."""
+    """100 x 20 replicas on two workers, Dask as a cluster of processes reached by its address, on a
+    machine where somebody else has its usual port; stopped after 40 and 90 more blocks."""
     write, left = running.write_block, [40, 90, 10**6]
 
     def stopping(folder, run):
@@ -349,7 +351,12 @@ def test_a_hundred_configurations_interrupted_twice(uninterrupted, tmp_path, mon
     if backend == "dask":
         from distributed import LocalCluster
 
-        cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        taken = socket.socket()
+        with suppress(OSError):  # taken indeed
+            taken.bind(("0.0.0.0", 8787))
+            taken.listen()
+        quiet = {"dashboard_address": None, "scheduler_kwargs": HTTP}
+        cluster = LocalCluster(n_workers=2, threads_per_worker=1, **quiet)
         how["scheduler"] = cluster.scheduler_address
     try:
         for _ in range(2):
@@ -359,6 +366,7 @@ def test_a_hundred_configurations_interrupted_twice(uninterrupted, tmp_path, mon
     finally:
         if backend == "dask":
             cluster.close()
+            taken.close()
     assert done.run + done.kept == 2000
     assert done.kept == 1300
     assert same(uninterrupted, tmp_path / "parts")
