@@ -182,7 +182,7 @@ def sellers() -> list[Priced]:
 
 PERSONS = [
     PerPerson(FADE(first_batch=2)),
-    PerPerson(DPUCB(refresh_every=3)),
+    PerPerson(DPUCB(refresh_every=3), told=1),
     PerPerson(ListFADE(first_batch=2)),
 ]
 """Agents for single rounds that play people who return."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError
+from dpbandit.base.inputs import InputError, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
 from dpbandit.privacy.accounting.ledger import Ledger
@@ -28,10 +28,11 @@ _CLOSE = 1e-8
 class PerPerson:
     """An agent made for single rounds, with a budget so small that a person's rounds together keep.
 
-    A visit is told to `agent` if the person has been told fewer than k times before, and not within
-    the last b slots; else, and in an empty slot, a public null round is told in its place: a
-    context of zeros, the first arm (or items), a reward of 0 (or no clicks). So its clock never
-    stops, and who has been told how often is kept under her own number and reaches nobody.
+    A visit is told to `agent` if the person has been told fewer than n = min(k, `told`) times
+    before, and not within the last b slots; else, and in an empty slot, a public null round is told
+    in its place: a context of zeros, the first arm (or items), a reward of 0 (or no clicks). So its
+    clock never stops, and who has been told how often is kept under her own number and reaches
+    nobody.
 
     Code:
         `Turnstile` (per_person.py) decides who is told, `for_a_person` (person_spends.py) is the
@@ -60,9 +61,13 @@ class PerPerson:
 
     agent: AgentConfig = field(kw_only=False)
     """what plays, and is told"""
+    told: int | None = None
+    """rounds of a person that `agent` is told at most; None is as many as she may come"""
 
     def __post_init__(self) -> None:
         check_config(self.agent)
+        if self.told is not None:
+            whole("told", self.told, 1)
         if isinstance(self.agent, PerPerson):
             raise InputError("Expected an agent for single rounds, got one that is per person.")
 
@@ -85,6 +90,8 @@ class PerPersonAgent:
     """The agent, and a turnstile before it."""
 
     def __init__(self, config: PerPerson, spec: ReturningSpec, streams: Streams) -> None:
+        promised, cap = spec.visits, spec.visits.cap
+        spec = replace(spec, visits=replace(promised, cap=min(cap, config.told or cap)))
         inner = one_round(config.agent, spec)
         self._spec, self._agent = spec, inner.make(spec.visit, streams)
         self._turnstile = Turnstile(len(streams), spec.people, spec.visits)
@@ -96,7 +103,7 @@ class PerPersonAgent:
             )
         spends = _for_a_person(inner, ledger, spec.visits)
         known = ledger.mu < inf
-        self.ledger = replace(ledger, spends=spends, visits=spec.visits) if known else ledger
+        self.ledger = replace(ledger, spends=spends, visits=promised) if known else ledger
 
     def act(self, context: Floats) -> npt.NDArray[Any]:
         """Arms (R,) for whoever has come."""

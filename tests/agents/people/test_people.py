@@ -127,7 +127,13 @@ def test_certificates_say_who_is_protected():
     """A person, in `brief` and in the notion; memory alone is free, group privacy is exact."""
     spec = ReturningUsers().spec
     every = PersonalFADE(counted="visits")
-    for config in (PersonalFADE(), every, PerPerson(FADE()), PerPerson(Guard(FADE()))):
+    for config in (
+        PersonalFADE(),
+        every,
+        PerPerson(FADE()),
+        PerPerson(FADE(), told=1),
+        PerPerson(Guard(FADE())),
+    ):
         proof = certify(config, spec, accountants=False)
         assert (round(proof.epsilon, 6), proof.ledger.brief) == (1.0, "person, 20 rounds")
         assert "replace one person, of at most 20 rounds, which may move" in proof.notion
@@ -143,6 +149,7 @@ def test_certificates_say_who_is_protected():
         (lambda: PerPerson(PerPerson(FADE())), "for single rounds"),
         (lambda: PersonalFADE(counted="last"), "counted='last'"),
         (lambda: PersonalFADE(noise=0.0), "noise=0.0"),
+        (lambda: PerPerson(FADE(), told=0), "told=0"),
         (lambda: PerPerson(LDPETC()).make(PEOPLE, Streams([0])), "list of prices"),
         (lambda: PerPerson(Priced(DPUCB())).make(PEOPLE, Streams([0])), "price"),
         (lambda: FADE().make(PEOPLE, Streams([0])), "PerPerson|plays"),

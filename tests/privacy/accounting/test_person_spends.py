@@ -116,6 +116,9 @@ def test_visits_that_are_apart_cost_less():
     (guarded,) = certify(PerPerson(Guard(FADE())), spec, accountants=False).ledger.spends
     assert guarded.factor is None
     assert guarded.part.mu == pytest.approx(mu_of(1.0, 1e-5) / 40)
+    seldom = PerPerson(Guard(FADE()), told=3)  # whoever comes more often is not heard
+    (guarded,) = certify(seldom, spec, accountants=False).ledger.spends
+    assert guarded.part.mu == pytest.approx(mu_of(1.0, 1e-5) / 6)
 
 
 def test_what_hears_some_rounds_only_is_seen():
