@@ -10,6 +10,8 @@ it counts, and nobody does. Modules that are compiled to ask it have caches of t
 """
 
 import functools
+import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +42,8 @@ def counting(check):
     return counted
 
 
+sys.dont_write_bytecode = False  # commands and workers are started a hundred times: compile once
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 rewrite._check_if_assertion_pass_impl, rewrite.PYC_TAIL = count, f".counted{rewrite.PYC_TAIL}"
 for path in HERE.rglob("*.py"):
     pytest.register_assert_rewrite(".".join(path.relative_to(HERE.parent).with_suffix("").parts))

@@ -1,6 +1,7 @@
 """Command lines over all commands: most of them nearly right, each from a seed."""
 
 import random
+import re
 from typing import NamedTuple
 
 from gymnasium.envs.registration import load_env_creator
@@ -20,7 +21,7 @@ PLAYERS["ReturningLists"] = [f"per-person:{name}" for name in LISTS]
 PLAYERS["Returning"] = PEOPLE
 PLAYERS["OJContinuous"] = ["uniform", "best-fixed"]
 """Who plays environments that begin so; all others have contexts."""
-WEIGHTS = {"compare": 30, "certify": 30, "reproduce": 16, "sweep": 12, "report": 1, "audit": 2}
+WEIGHTS = {"compare": 30, "certify": 30, "reproduce": 16, "sweep": 20, "report": 1, "audit": 2}
 WEIGHTS |= {"lab": 4, "listing": 1, "nothing": 1}
 
 
@@ -190,6 +191,9 @@ def _lab(dice: Dice) -> list[str]:
 
 def _toml(dice: Dice) -> str:
     environment = _environment(dice)
-    agent, *settings = _agent(dice, environment).split(":")
+    outer, agent = re.fullmatch("(per-person:)?(.*)", _agent(dice, environment), re.DOTALL).groups(
+        ""
+    )
+    agent, *settings = agent.split(":")
     arguments = [word for word in _arguments(dice, environment) if word != "--set"]
-    return study(dice, environment, arguments, agent, settings)
+    return study(dice, environment, arguments, outer + agent, settings)

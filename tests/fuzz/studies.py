@@ -1,6 +1,7 @@
 """Sweep files that are more or less right, and harm that is done to files."""
 
 import json
+import re
 
 from tests.fuzz.values import Dice
 
@@ -38,7 +39,7 @@ def study(
         "replicas": value("1", "2"),
         "horizons": value("[2]", "[1, 3]"),
         "epsilons": value("[1.0]", "[0.5, 2.0]", "[inf]", "[1e-6]"),
-        "deltas": value("[1e-5]", "[0.0]", "[1e-300]"),
+        "deltas": value("[1e-5]", "[1e-5]", "[0.0]", "[1e-300]"),
     }
     known, label = value(json.dumps(environment)), value('"mine"', '"a/b"')
     chosen["environments"] = f"[{{id = {known}, arguments = {_table(dice, arguments)}}}]"
@@ -58,7 +59,7 @@ def _table(dice: Dice, settings: list[str], form: str = "{}") -> str:
 
 def _said(text: str) -> str:
     """A setting of a command line as TOML has it."""
-    number = text.lstrip("-").replace(".", "", 1).isdecimal() and text.isascii()
+    number = re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", text, re.ASCII)
     return text if number or text in ("true", "false", "inf", "nan") else json.dumps(text)
 
 
