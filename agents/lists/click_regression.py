@@ -1,10 +1,15 @@
 """The regression of clicks on features of the items that were looked at, without privacy."""
 
+from math import sqrt
+
 import numpy as np
 
 from dpbandit.base.arrays import Floats
 from dpbandit.privacy.statistics.list_clicks import features, possible_clicks
 from dpbandit.specs.lists import ListSpec
+
+_TOGETHER = 5000
+"""Items whose widths are computed at a time, to stay in the processor's cache."""
 
 
 class ClickRegression:
@@ -18,10 +23,11 @@ class ClickRegression:
     def __init__(self, spec: ListSpec, replicas: int, regularization: float) -> None:
         d = spec.features
         self._spec = spec
+        self._regularization = regularization
         self._gram = np.tile(regularization * np.eye(d), (replicas, 1, 1))
         self._moment = np.zeros((replicas, d))
-        self.inverse = np.linalg.inv(self._gram)
-        """V^-1, (R, d, d)"""
+        self.root = np.tile(np.eye(d) / sqrt(regularization), (replicas, 1, 1))
+        """B with B' B = V^-1, (R, d, d)"""
         self.theta: Floats = np.zeros((replicas, d))
         """(R, d)"""
 
@@ -33,17 +39,21 @@ class ClickRegression:
         seen = f[..., None] * phi
         self._gram += seen.swapaxes(1, 2) @ seen
         self._moment += np.vecmat(clicks, seen)
-        self.inverse = np.linalg.inv(self._gram)
-        self.theta = np.matvec(self.inverse, self._moment)
+        eigenvalues, Q = np.linalg.eigh(self._gram)
+        eigenvalues = np.maximum(eigenvalues, self._regularization)  # but for rounding they are
+        self.root = (Q / np.sqrt(eigenvalues)[:, None]).swapaxes(1, 2)
+        self.theta = np.vecmat(np.matvec(self.root, self._moment), self.root)
 
     def widths(self, u: Floats) -> Floats:
-        """`|phi|` of every item in the norm of V^-1, (R, N): no array of features of all items."""
+        """`|B phi|` of every item, phi = (1, u v) / sqrt(2), (R, N), some thousands at a time."""
         u = np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
-        A, items = self.inverse, self._spec.catalogue.items
-        own = u[:, :, None] * A[:, 1:, 1:] * u[:, None, :]
-        linear = self._spec.catalogue.products(2 * u * A[:, 0, 1:])
-        square = A[:, :1, 0] + linear
-        for r, matrix in enumerate(own):
-            v = items[r if len(items) > 1 else 0]
-            square[r] += np.vecdot(v @ matrix, v)
-        return np.asarray(np.sqrt(square / 2))
+        root = self.root / sqrt(2)
+        items = self._spec.catalogue.items
+        square = np.empty((len(u), items.shape[1]))
+        for r, B in enumerate(root):
+            first, own, v = B[:, :1], B[:, 1:] * u[r], items[r if len(items) > 1 else 0]
+            for start in range(0, len(v), _TOGETHER):
+                some = slice(start, start + _TOGETHER)
+                found = first + own @ v[some].T
+                np.einsum("dn,dn->n", found, found, out=square[r, some])
+        return np.sqrt(square)

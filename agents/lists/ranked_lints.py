@@ -54,8 +54,7 @@ class RankedLinTSAgent(ListPlayer):
         self._luck = streams.normals("posterior", spec.features)
 
     def _choose(self, u: Floats) -> Ints:
-        root = np.linalg.cholesky(self._model.inverse)
-        theta = self._model.theta + self._alpha * np.matvec(root, self._luck())
+        theta = self._model.theta + self._alpha * np.vecmat(self._luck(), self._model.root)
         return best_lists(products(self._spec, u, theta), self._spec.clicks)
 
     def _learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:

@@ -111,6 +111,6 @@ class Catalogue:
 
 
 def drawn(streams: Streams, n_items: int, taste: int) -> Floats:
-    """Vectors uniform on the unit sphere, (R, N, q)."""
+    """Vectors uniform on the unit sphere, (R, N, q); in memory (R, q, N), as all are scored."""
     z = streams.world.normals("catalogue", n_items, taste)()
-    return z / norms(z)
+    return np.ascontiguousarray((z / norms(z)).swapaxes(1, 2)).swapaxes(1, 2)

@@ -56,11 +56,16 @@ def test_scores_and_widths_are_those_of_features():
         model.learn(u, SPEC.catalogue.vectors(lists), 1.0 * (rng.random((4, 3)) < 0.4))
     phi = features(u, np.broadcast_to(SPEC.catalogue.items, (4, 7, 3)))
     np.testing.assert_allclose(products(SPEC, u, model.theta), np.matvec(phi, model.theta))
-    widths = np.sqrt(np.einsum("rnd,rde,rne->rn", phi, model.inverse, phi))
+    inverse = model.root.swapaxes(1, 2) @ model.root
+    widths = np.sqrt(np.einsum("rnd,rde,rne->rn", phi, inverse, phi))
     np.testing.assert_allclose(model.widths(u), widths)
     u[0], u[1:, 1] = np.inf, (np.nan, 9.0, -1e300)  # tastes that are none are clipped in both
     kept = np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
     np.testing.assert_array_equal(model.widths(u), model.widths(kept))
+    model = ClickRegression(SPEC, 4, 1e-300)  # a Gram matrix that is singular but for rounding
+    model.learn(kept, SPEC.catalogue.vectors(lists), np.ones((4, 3)))
+    assert np.isfinite(model.widths(kept)).all()
+    assert np.isfinite(model.theta).all()
 
 
 def test_kl_bounds_by_their_equation():
