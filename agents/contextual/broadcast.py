@@ -8,7 +8,7 @@ from dpbandit.agents.contextual.channels import SENT, Message, Sending
 from dpbandit.agents.contextual.imagined_people import ImaginedPeople
 from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Trust, ledger_of
+from dpbandit.privacy.accounting.ledger import Trust, check_honest, ledger_of
 from dpbandit.privacy.sums.fading import growing_batches
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, fits
 
@@ -84,13 +84,8 @@ class Broadcast:
         gaussian_target(self.epsilon, self.delta)
         one_of("trust", self.trust, tuple(SENT))
         one_of("message", self.message, ("auto", *SENT[self.trust]))
-        inside("honest", self.honest, 0, 1, ends=True)
+        check_honest(self.honest, self.trust)
         inside("fade", self.fade, 0, 0.999, ends=True)
-        if self.honest == 0 or (self.honest < 1 and self.trust not in ("aggregated", "shuffled")):
-            raise InputError(
-                f"Expected honest={self.honest} to be 1, or between 0 and 1 with "
-                f"trust='aggregated' or 'shuffled', got trust={self.trust!r}."
-            )
         if self.fade and self.trust != "central":
             raise InputError(
                 f"Expected fade={self.fade} only with trust='central': elsewhere nobody keeps sums."

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import hypot, inf, sqrt
+from typing import Literal
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import at_least, flag, gaussian_target, inside, one_of, positive, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import ledger_of
+from dpbandit.privacy.accounting.ledger import check_honest, ledger_of
+from dpbandit.privacy.mechanism import ADDED_UP
 from dpbandit.privacy.sums.fading import growing_batches
 from dpbandit.privacy.sums.person_sums import COUNTED, Counted, PersonSum
 from dpbandit.specs.protocols import fits
@@ -44,6 +46,9 @@ class PersonalFADE:
         times with counted="batch", whatever k and b). All else that she leaves behind lies in her
         own memory, which reaches no action but hers (`PersonalMemory`). Weights and counts use
         public slots, never how many came. The last batch is never released.
+        With trust="aggregated" the same is said of all that the server sees: her device chooses,
+        remembers her, and sends one vector a slot into sums that hide it (`PersonSum`); so do the
+        devices of those who stay away, else the noise is too small and their number is told.
 
     **Limits.** Rows of features should be roughly uniform on a sphere, rewards informative in sign
     about the middle of their range; `tastes` and `noise` are what is publicly believed of people.
@@ -61,6 +66,10 @@ class PersonalFADE:
     """target, in (0, 1)"""
     counted: Counted = "first"
     """visits of hers that are released; "visits" is group privacy on all of them"""
+    trust: Literal["central", "aggregated"] = "central"
+    """who sees what; with "aggregated" the server sees sums of batches"""
+    honest: float = 1.0
+    """the fraction of devices that add their noise and stay, in (0, 1]; "aggregated" """
     memory: bool = True
     """whether anything is remembered of a person for herself; False plays the population alone"""
     first_batch: int | None = None
@@ -75,6 +84,8 @@ class PersonalFADE:
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)
         one_of("counted", self.counted, COUNTED)
+        one_of("trust", self.trust, ADDED_UP)
+        check_honest(self.honest, self.trust)
         flag("memory", self.memory)
         if self.first_batch is not None:
             whole("first_batch", self.first_batch, 1)
@@ -107,6 +118,7 @@ class PersonalFADEPlayer:
             horizon=T,
             epsilon=config.epsilon,
             delta=config.delta,
+            honest=config.honest,
         )
         self._population = Population(
             len(streams),
@@ -125,7 +137,13 @@ class PersonalFADEPlayer:
         self._player = PersonalPlayer(
             spec, streams, tastes=config.tastes, noise=config.noise, remembers=config.memory
         )
-        self.ledger = ledger_of(config.epsilon, self._sums.spend, visits=spec.visits)
+        self.ledger = ledger_of(
+            config.epsilon,
+            self._sums.spend,
+            visits=spec.visits,
+            trust=config.trust,
+            honest=config.honest,
+        )
 
     def act(self, context: Floats) -> Ints:
         """Arms (R,) for whoever has come."""

@@ -33,7 +33,7 @@ def first_stddev(sums: Any) -> float:
     """Of the first release of one of `SUMS`, in units: what its spend promises, computed anew."""
     spend, S = getattr(sums.spend, "part", sums.spend), sums.sensitivity
     if isinstance(sums, PersonSum):
-        return float(S * sums.person_norm / spend.mu)
+        return float(S * sums.person_norm / spend.mu / sums.honest**0.5)
     if isinstance(sums, AggregatedSum):
         return float(S / spend.mu / sums.honest**0.5)
     if isinstance(sums, FadingSum):

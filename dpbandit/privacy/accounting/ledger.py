@@ -245,6 +245,16 @@ def not_covered(ledger: Ledger) -> Ledger:
     return replace(ledger, spends=(*ledger.spends, told), scope=NOT_COVERED)
 
 
+def check_honest(honest: float, trust: Trust) -> None:
+    """Raise `InputError` for no fraction above 0, or one below 1 where devices share no noise."""
+    inside("honest", honest, 0, 1, ends=True)
+    if honest == 0 or (honest < 1 and trust not in ("aggregated", "shuffled")):
+        raise InputError(
+            f"Expected honest={honest} to be 1, or between 0 and 1 with "
+            f"trust='aggregated' or 'shuffled', got trust={trust!r}."
+        )
+
+
 def ledger_of(
     epsilon: float,
     *spends: Spend,

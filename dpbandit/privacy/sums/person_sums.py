@@ -1,7 +1,7 @@
 """Sums over people: a person who comes often counts as often as was paid for."""
 
 from collections.abc import Sequence
-from math import inf
+from math import inf, sqrt
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.person_norms import fading_norm, once_a_batch_norm
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.accounting.visits import Visits
+from dpbandit.privacy.mechanism import ADDED_UP
 from dpbandit.privacy.statistics.directions import SignedDirections
 from dpbandit.privacy.sums.fading import FadingSum, released_ends
 
@@ -31,11 +32,16 @@ class PersonSum(FadingSum):
     What does not count enters as the null contribution 0, in its slot, and so does an empty slot:
     the clock never stops. Who counted is exact state of the mechanism and never handed out.
 
+    It can be run by secure aggregation: a device knows what it has sent itself, and one in every
+    slot, also where nobody came, sends 0 and its share N(0, (2 S / mu)^2 / (h n) I) of the noise of
+    a batch of n slots, of which a fraction h has to be honest and stay.
+
     Args:
         people: N; a person is a number in [0, N), anything else is nobody.
         visits: the cap k and the separation b.
         ends, horizon, streams: as of `FadingSum`, with fade 0.
         epsilon, delta: of a person; inf adds no noise.
+        honest: h, in (0, 1]; a server that adds the noise itself is honest.
 
     Guarantee:
         (epsilon, delta)-DP for a person, exactly mu-GDP, under adaptively chosen data and return
@@ -46,8 +52,11 @@ class PersonSum(FadingSum):
         which is group privacy, if b = 1 and batches are longer). Each moves by at most 2 where her
         slots stay (one vector against another) and where they move, since `|v - 0|^2 + |0 - v'|^2
         <= 2 <= 4`. All releases together are (2 S / stddev)-GDP by composition of adaptively chosen
-        Gaussian means (append a release that fills the sum of squares up to (2 S)^2).
+        Gaussian means (append a release that fills the sum of squares up to (2 S)^2). With h < 1
+        that is the noise of the honest, and 1 / sqrt(h) times as much is there.
     """
+
+    trust = ADDED_UP
 
     def __init__(
         self,
@@ -62,6 +71,7 @@ class PersonSum(FadingSum):
         horizon: int,
         epsilon: float,
         delta: float,
+        honest: float = 1.0,
     ) -> None:
         one_of("counted", counted, COUNTED)
         m = len(released_ends(ends, horizon))
@@ -79,11 +89,13 @@ class PersonSum(FadingSum):
             ends=ends,
             horizon=horizon,
             fade=0.0,
-            noise_multiplier=self.person_norm / mu,
+            noise_multiplier=self.person_norm / (mu * sqrt(honest)),
         )
+        self.honest = honest
         spent = 0.0 if m == 0 else mu
         words = {"first": "first visits", "batch": "a visit a batch", "visits": "all visits"}
         note = f"sums over people, {words[counted]}, {m} Gaussian releases"
+        note += f", {100 * honest:g} % of devices honest" if honest < 1 else ""
         self.spend = GaussianSpend(spent, note)
         self.most = {"first": 1, "batch": min(visits.cap, m), "visits": visits.cap}[counted]
         self._counted, self._apart, self._slot = counted, visits.separation, 0

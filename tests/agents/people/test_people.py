@@ -31,7 +31,7 @@ from tests.broken.people import BROKEN
 from tests.harness import PEOPLE
 
 
-def sums(counted, *, cap=2, apart=1, epsilon=inf, ends=(3, 6), horizon=9):
+def sums(counted, *, cap=2, apart=1, epsilon=inf, ends=(3, 6), horizon=9, honest=1.0):
     return PersonSum(
         1,
         Streams([0]),
@@ -43,6 +43,7 @@ def sums(counted, *, cap=2, apart=1, epsilon=inf, ends=(3, 6), horizon=9):
         horizon=horizon,
         epsilon=epsilon,
         delta=1e-5,
+        honest=honest,
     )
 
 
@@ -75,6 +76,22 @@ def test_a_person_is_paid_for(counted, S):
             exact = sums(counted, cap=5)
             worst = max(worst, 2 * np.linalg.norm(released(exact, pattern)))
     assert 1.1 * S < worst <= 2 * S
+
+
+def test_half_of_the_devices_carry_the_noise():
+    """The promise is of the honest half; of all who add noise there is sqrt(2) as much."""
+    (all_honest, half) = (
+        certify(PersonalFADE(trust="aggregated", honest=h), PEOPLE, accountants=False)
+        for h in (1.0, 0.5)
+    )
+    assert (all_honest.ledger.brief, half.ledger.brief) == (
+        "person, 3 rounds, aggregated",
+        "person, 3 rounds, aggregated, 50 % honest",
+    )
+    assert all_honest.mu == half.mu
+    assert sums("first", epsilon=1.0, honest=0.5).stddev == pytest.approx(
+        sqrt(2) * sums("first", epsilon=1.0).stddev
+    )
 
 
 def test_the_turnstile():
@@ -149,6 +166,8 @@ def test_certificates_say_who_is_protected():
         (lambda: PerPerson(PerPerson(FADE())), "for single rounds"),
         (lambda: PersonalFADE(counted="last"), "counted='last'"),
         (lambda: PersonalFADE(noise=0.0), "noise=0.0"),
+        (lambda: PersonalFADE(trust="local"), "trust='local'"),
+        (lambda: PersonalFADE(honest=0.5), "trust='aggregated'"),
         (lambda: PerPerson(FADE(), told=0), "told=0"),
         (lambda: PerPerson(LDPETC()).make(PEOPLE, Streams([0])), "list of prices"),
         (lambda: PerPerson(Priced(DPUCB())).make(PEOPLE, Streams([0])), "price"),
