@@ -9,7 +9,8 @@ from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.mechanism import ADDED_UP
 from dpbandit.privacy.statistics.moments import Statistic
-from dpbandit.privacy.sums.fading import FadingSum, released_ends
+from dpbandit.privacy.sums.fading import FadingSum
+from dpbandit.privacy.sums.slots import FadingSlots
 
 
 class AggregatedSum(FadingSum):
@@ -54,6 +55,6 @@ class AggregatedSum(FadingSum):
             noise_multiplier=1 / (mu * sqrt(honest)),
         )
         self.honest = honest
-        batches = len(released_ends(ends, horizon))
+        batches = len(self._ends)
         note = f"aggregated sums, {batches} batches, {100 * honest:g} % of devices honest"
-        self.spend = GaussianSpend(mu if batches else 0.0, note)
+        self.spend = GaussianSpend(mu if batches else 0.0, note, FadingSlots(self._ends, 0.0))

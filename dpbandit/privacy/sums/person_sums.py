@@ -98,44 +98,50 @@ class PersonSum(FadingSum):
         note += f", {100 * honest:g} % of devices honest" if honest < 1 else ""
         self.spend = GaussianSpend(spent, note)
         self.most = {"first": 1, "batch": min(visits.cap, m), "visits": visits.cap}[counted]
-        self._counted, self._apart, self._slot = counted, visits.separation, 0
-        shape = (len(streams), people)
-        self._times = np.zeros(shape, np.int64)
-        self._last = np.full(shape, -1, np.int64)
-        self._entered: Floats = np.zeros((len(streams), 1, dim))
+        # beside each replica's people stands nobody, who has had her share
+        self._place = (people + 1) * rows(len(streams))
+        times = np.zeros((len(streams), people + 1), np.int64)
+        times[:, people] = self.most
+        self._people, self._times = people, times.ravel()
+        self._gap = 1 if counted == "batch" else visits.separation
+        self._last = np.full(times.size, -self._gap)
+        self._by_batch, self._slot = counted == "batch", 0
+        self._latest: npt.NDArray[np.bool_] = np.zeros(len(streams), bool)
+        self._arms = np.zeros(len(streams), np.int64)
 
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
         """The signed direction of a visit that counts, else 0: (R, 1, d)."""
-        person, x, reward = datum
-        return super().query(*self._as_counted(self._counts(person), x, reward))
+        place = self._place_of(datum[0])
+        return super().query(*self._as_counted(self._counts(place), *datum))
 
     def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
-        person, x, reward = datum
-        counts = self._counts(person)
-        who = rows(len(person))[counts], person[counts]
-        self._entered = super().query(*self._as_counted(counts, x, reward))
-        self._times[who] += 1
-        self._last[who] = self._released if self._counted == "batch" else self._slot
+        place = self._place_of(datum[0])
+        self._latest = self._counts(place)
+        hers = place[self._latest]
+        self._times[hers] += 1
+        self._last[hers] = self._clock
         self._slot += 1
-        return super()._release(*self._as_counted(counts, x, reward))
+        return super()._release(*self._as_counted(self._latest, *datum))
 
     def entered(self, *datum: npt.NDArray[Any]) -> Floats:
         """What the latest visit added, (R, 1, d)."""
-        return self._entered
+        return super().query(*self._as_counted(self._latest, *datum))
 
-    def _counts(self, person: Ints) -> npt.NDArray[np.bool_]:
+    @property
+    def _clock(self) -> int:
+        return self._released if self._by_batch else self._slot
+
+    def _place_of(self, person: Ints) -> Ints:
+        """Of her, or of nobody, among the people of all replicas, (R,)."""
+        here = (person >= 0) & (person < self._people)
+        return np.asarray(self._place + np.where(here, person, self._people))
+
+    def _counts(self, place: Ints) -> npt.NDArray[np.bool_]:
         """Whether this visit does, (R,)."""
-        here = (person >= 0) & (person < self._times.shape[1])
-        known = rows(len(person)), np.where(here, person, 0)
-        times, last = self._times[known], self._last[known]
-        if self._counted == "batch":
-            fresh = last < self._released
-        else:
-            fresh = (times == 0) | (self._slot - last >= self._apart)
-        return np.asarray(here & (times < self.most) & fresh)
+        fresh = self._clock - self._last[place] >= self._gap
+        return np.asarray(fresh & (self._times[place] < self.most))
 
     def _as_counted(
-        self, counts: npt.NDArray[np.bool_], x: Floats, reward: Floats
+        self, counts: npt.NDArray[np.bool_], _: Ints, x: Floats, reward: Floats
     ) -> tuple[Floats, Ints, Floats]:
-        arms = np.zeros(len(counts), np.int64)
-        return np.where(counts[:, None], x, 0.0), arms, np.asarray(reward)
+        return x, self._arms, np.where(counts, reward, np.nan)  # which says nothing
