@@ -16,7 +16,8 @@ class MemoryAlone:
     """Serve every person by her own exact memory and a public prior: epsilon = 0.
 
     The baseline between random play and anything that is released: Bayes' rule for rewards
-    x . theta + noise N(0, 1), theta ~ N(0, (1 + tastes^2) I/d), on her own visits.
+    x . theta + noise N(0, 1), theta ~ N(0, (1 + tastes^2) I/d), on her own visits; clicks are
+    measured from 1/2.
 
     Code:
         `PersonalPlayer` (personal_player.py) plays and remembers.

@@ -23,7 +23,8 @@ class MixedEffects:
         A = (sum of xx' + d noise^2 I)^-1,    m_0 = A (sum of r x),
         theta_0 ~ N(m_0, A (noise^2 + tastes^2 / d)),   her prior: that + tastes^2 I/d
 
-    With `pooled` everybody is served by m_0, one parameter for all.
+    r is measured from what a row of zeros earns, 0, or 1/2 where rewards are clicks. With `pooled`
+    everybody is served by m_0, one parameter for all.
 
     Code:
         `MixedEffectsPlayer.update` (mixed_effects.py), `PersonalPlayer` (personal_player.py).
@@ -82,7 +83,7 @@ class MixedEffectsPlayer:
         person, x, r = self._player.remember(context, action, feedback)
         x = x * (person >= 0)[:, None]
         self._gram += x[:, :, None] * x[:, None, :]
-        self._moment += r[:, None] * x
+        self._moment += (r - self._player.origin)[:, None] * x
         self._round += 1
         if self._round in self._ends:
             A = np.linalg.inv(self._gram)

@@ -29,7 +29,8 @@ class PersonalFADE:
         in a slot    who has come plays argmax_a X_a . (her posterior mean), ties at random
                      her first visit ever (or of the batch) enters the sum of sign(r) X_a / |X_a|,
                      r measured from the middle of its range
-                     all her visits enter her own memory: sums of xx' and r x, exact
+                     all her visits enter her own memory: sums of xx' and r x, exact, r measured
+                     from what a row of zeros earns (clicks from 1/2)
         at its end   the sum is released with N(0, (2 S / mu)^2 I), once
                      theta_0 ~ N(m_0, W) from all releases; her prior is N(m_0, W + tastes^2 I/d)
 

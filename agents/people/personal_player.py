@@ -5,14 +5,16 @@ import numpy as np
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.memory import PersonalMemory
+from dpbandit.specs.links import link_of
 from dpbandit.specs.returning import ReturningSpec
 
 
 class PersonalPlayer:
     """The arm with the best posterior mean for whoever has come; ties uniformly at random.
 
-    Her parameter is theta_i ~ N(m_0, W + tastes^2 I/d), rewards x . theta_i + noise N(0, 1); m_0
-    and W are the population's, replaced whenever that learns, and her exact sums of xx' and r x
+    Her parameter is theta_i ~ N(m_0, W + tastes^2 I/d), rewards are origin + x . theta_i + noise
+    N(0, 1), where origin = zeta(0) of the public link zeta, 0, or 1/2 for clicks. m_0 and W are
+    the population's, replaced whenever that learns, and her exact sums of xx' and (r - origin) x
     over all her visits lie in her memory.
     """
 
@@ -29,6 +31,8 @@ class PersonalPlayer:
         d = visit.dim
         self._spec, self._norm, self._variance = spec, visit.context_norm, noise**2
         self._apart = tastes**2 * np.eye(d) / d
+        self.origin = float(link_of(visit.link).mean(np.zeros(())))
+        """what a row of zeros earns"""
         self._luck = streams.uniforms("ties", visit.n_actions)
         self._memory = (
             PersonalMemory(R, people=spec.people, shape=(d + 1, d)) if remembers else None
@@ -57,7 +61,8 @@ class PersonalPlayer:
         r = clip_range(reward, spec.reward_low, spec.reward_high)
         if self._memory is not None:
             outer = x[:, :, None] * x[:, None, :]
-            self._memory.add(person, np.concatenate([outer, (r[:, None] * x)[:, None]], axis=1))
+            told = (r - self.origin)[:, None] * x
+            self._memory.add(person, np.concatenate([outer, told[:, None]], axis=1))
         return person, x, r
 
     def _rows(self, context: Floats) -> Floats:

@@ -26,6 +26,8 @@ from dpbandit.envs import ReturningUsers
 from dpbandit.privacy.accounting.visits import Visits
 from dpbandit.privacy.memory import PersonalMemory
 from dpbandit.privacy.sums.person_sums import PersonSum
+from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs.returning import ReturningSpec
 from dpbandit.testing.joint_dp import check_joint_dp
 from tests.broken.people import BROKEN
 from tests.harness import PEOPLE
@@ -138,6 +140,20 @@ def test_the_population_is_found_without_noise():
     assert np.abs(model.mean[0] - theta).max() < 0.04
     expected = expected_counts((50, 150), counted="batch", people=10, horizon=200, robin=False)
     assert expected == pytest.approx([10 * (1 - 0.75**20), 10 * (1 - 0.5**20)])
+
+
+@pytest.mark.parametrize("config", [MemoryAlone(), MixedEffects(pooled=True, first_batch=1)])
+@pytest.mark.parametrize("clicks", [(1, 1, 0), (1, 0, 0)])
+def test_clicks_are_measured_from_a_fair_coin(config, clicks):
+    """Played again is what was clicked two times of three; what was clicked once of three is worse
+    than a row of zeros, which earns 1/2. Without the 1/2 it is played again, too."""
+    visit = ContextualSpec(n_actions=2, dim=1, horizon=10, shared=True, link="logistic")
+    spec = ReturningSpec(visit=visit, people=1, visits=Visits(10), horizon=10)
+    agent = config.make(spec, Streams([0]))
+    shown = spec.context(np.array([0]), np.array([[[1.0], [0.0]]]))
+    for click in clicks:
+        agent.update(shown, np.array([0]), np.array([float(click)]))
+    assert agent.act(shown) == [0 if sum(clicks) == 2 else 1]
 
 
 def test_certificates_say_who_is_protected():
