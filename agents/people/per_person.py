@@ -40,14 +40,15 @@ class PerPerson:
 
     Guarantee:
         (epsilon, delta)-joint DP for a PERSON, as `agent` claims it. Replacing her changes at most
-        n = k rounds of what `agent` is told, or n = 2 k where she may also come at other times
-        (those she leaves and those she takes), and n such changes move Gaussian noise n mu far,
-        whatever `agent` is: group privacy. Of fading and of prefix sums that hear every round they
-        cost less, the more so the larger b: S(k, b) / S(1), or twice that where she may move. It is
+        n = min(k, `told`) rounds of what `agent` is told, or 2 n where she may also come at other
+        times (those she leaves and those she takes), and so many changes move Gaussian noise as
+        many times mu far, whatever `agent` is: group privacy. Of fading and of prefix sums that
+        hear every round they cost less, the more so the larger b: S(n, b) / S(1), and up to twice
+        that where she may move, by how far null rounds are from others (`for_a_person`). It is
         given the epsilon of which all that is the claim's mu. An agent whose noise is not Gaussian
         is refused; one that stands around another, or opens mechanisms as it goes, pays for groups.
-        This is the dearest way, and the honest baseline for `PersonalFADE`, which pays for a person
-        once.
+        Told of every visit this is the dearest way, and the honest baseline for `PersonalFADE`,
+        which pays for a person once; with `told` = 1 so does this.
 
     Raises:
         InputError: no agent, or noise that is not Gaussian.

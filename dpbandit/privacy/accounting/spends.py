@@ -58,6 +58,12 @@ class Spend(Protocol):
 class Slots(Protocol):
     """How the rounds that a mechanism hears one after the other enter its releases."""
 
+    @property
+    def moving(self) -> float:
+        """What a round that becomes null, and another that was, cost together, in replacements of
+        one round: from 1 to 2, see `dpbandit.privacy.statistics.moments.moving`."""
+        ...
+
     def person_norm(self, cap: int, separation: int) -> float:
         """The most that `cap` rounds of one person, any two `separation` apart, add up to, per unit
         of a round: exact, or from above."""

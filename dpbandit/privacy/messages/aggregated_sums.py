@@ -8,7 +8,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.mechanism import ADDED_UP
-from dpbandit.privacy.statistics.moments import Statistic
+from dpbandit.privacy.statistics.moments import Statistic, moving
 from dpbandit.privacy.sums.fading import FadingSum
 from dpbandit.privacy.sums.slots import FadingSlots
 
@@ -57,4 +57,5 @@ class AggregatedSum(FadingSum):
         self.honest = honest
         batches = len(self._ends)
         note = f"aggregated sums, {batches} batches, {100 * honest:g} % of devices honest"
-        self.spend = GaussianSpend(mu if batches else 0.0, note, FadingSlots(self._ends, 0.0))
+        slots = FadingSlots(self._ends, 0.0, moving(statistic))
+        self.spend = GaussianSpend(mu if batches else 0.0, note, slots)

@@ -34,6 +34,7 @@ class SignedDirections:
     """a public number, such as the middle of the reward range"""
     units: ClassVar[float] = 1.0
     sensitivity: ClassVar[float] = 2.0
+    moved: ClassVar[float] = 2.0
 
     def __post_init__(self) -> None:
         one_of("layout", self.layout, ("difference", "blocks"))

@@ -150,6 +150,16 @@ class ListClicks(ListStatistic):
         return 2.0 if self.counted == "mean" else sqrt(2 + 2 * self.gram_weight**2)
 
     @property
+    def moved(self) -> float:
+        """The same; 4 with "mean".
+
+        A user u = 0 who clicks nothing has z = 0 and G_0 = s/2 e_1 e_1', 0 <= s <= 1, and others
+        have G_11 <= 1/2. So `|G - G_0|^2 <= 1 - s/2 + s^2/4` and <G - G_0, G' - G_0> >= -s/2 +
+        s^2/4, and what s takes from the one it gives to the other.
+        """
+        return (2 if self.counted == "mean" else 1) * self.sensitivity
+
+    @property
     def gram_total(self) -> float:
         """As in `ListStatistic`; a mean has it in its weights."""
         totals = {"clicks": self.model.look_total, "squares": self.model.square_total, "mean": 1.0}

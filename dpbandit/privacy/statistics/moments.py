@@ -5,7 +5,7 @@ enforces it stand on the same page, whatever an environment sends.
 """
 
 from dataclasses import dataclass, field
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -37,6 +37,17 @@ class Statistic(Protocol):
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
         """Raw data of n rounds, arrays (n, R, ...) -> their sum `(R, *shape)`."""
         ...
+
+
+def moving(statistic: Statistic) -> float:
+    """What a round that was null, and another that becomes null, cost together, in replacements.
+
+    With v what a round adds beyond a null round, V the largest `|v|` and m the least <v, v'>, that
+    is sqrt(2 V^2 + 2 max(0, -m)) over the sensitivity: `statistic.moved`, where it has one. It is
+    never more than 2, one replacement each, nor less than 1.
+    """
+    moved: float = getattr(statistic, "moved", inf)
+    return float(np.clip(moved / statistic.sensitivity, 1.0, 2.0))
 
 
 @dataclass(frozen=True)
@@ -192,6 +203,11 @@ class Moments(LinearRounds):
         """2 c_u."""
         return 2 * self.moment_bound
 
+    @property
+    def moved(self) -> float:
+        """The same, as x = 0 adds 0."""
+        return self.sensitivity
+
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
         """context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, D)."""
         _, moment = self._clipped(*batch)
@@ -254,6 +270,18 @@ class SecondMoments(LinearRounds):
         if self._clips_moments:
             squared = max(squared, 1 + 4 * self.moment_weight**2)
         return sqrt(squared)
+
+    @property
+    def moved(self) -> float:
+        """S, but sqrt(2 + 4 w^2) if that is more with a moment clip, and more if trace is precise.
+
+        x = 0 adds 0, others have `|v|^2 <= 1 + kappa + w^2` and `<v, v'> >= p^2 (1 + kappa) - p
+        w^2` with `p = |x . y| <= 1`, least at 1 or at p = w^2 / (2 + 2 kappa). With a moment clip
+        a short y leaves nothing but the products of moments, `<v, v'> >= -w^2`.
+        """
+        U, one = self.moment_weight**2, 1 + (self.trace.kappa if self.precise_trace else 0.0)
+        least = -(U**2) / (4 * one) if 2 * one >= U else one - U
+        return sqrt(2 * (one + U) - 2 * min(least, -U if self._clips_moments else 0.0))
 
     @property
     def _clips_moments(self) -> bool:

@@ -66,6 +66,14 @@ class SignedResiduals:
         """2 sqrt(1 + c^2)."""
         return 2 * sqrt(1 + self.spread_weight**2)
 
+    @property
+    def moved(self) -> float:
+        """2 sqrt(1 + 2 c^2), a little more.
+
+        x = 0 adds to the last number alone; others are 0 or 2 c away there, on one side.
+        """
+        return 2 * sqrt(1 + 2 * self.spread_weight**2)
+
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
         """(n, R, d), (n, R, d), (n, R), (n, R, d), (n, R), (n, R) -> `(R, *shape)`."""
         theta, weights, threshold, context, action, reward = batch

@@ -77,6 +77,16 @@ class SlateResiduals:
         moments = self.moment_weight * self.moment_clip
         return sqrt(4 * (1 + self.intercept_weight**2) + 2 * moments**2)
 
+    @property
+    def moved(self) -> float:
+        """sqrt(4 + 10 c_0^2 + 2 (w moment_clip)^2), a little more.
+
+        A slate of zeros adds to the scalar alone; others are up to 2 c_0 away there, and their
+        products are at least -c_0^2.
+        """
+        moments = self.moment_weight * self.moment_clip
+        return sqrt(4 + 10 * self.intercept_weight**2 + 2 * moments**2)
+
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
         """(n, R, 1 + d), (n, R), (n, R, K, d), (n, R), (n, R) -> (R, *shape)."""
         theta, trust, x, action, y = batch

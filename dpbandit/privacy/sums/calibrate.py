@@ -15,7 +15,7 @@ from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
 from dpbandit.privacy.accounting.least_noise import least_noise
 from dpbandit.privacy.accounting.spends import Expiring, GaussianSpend, Spend
 from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
-from dpbandit.privacy.statistics.moments import Statistic
+from dpbandit.privacy.statistics.moments import Statistic, moving
 from dpbandit.privacy.sums.prefix_sums import ExactNoise, PrefixSum, leaves, mu_after
 from dpbandit.privacy.sums.processes import LAWS, NodeLaw, NoiseLaw, Process, Window
 from dpbandit.privacy.sums.slots import PrefixSlots
@@ -92,7 +92,7 @@ def noisy_prefix_sum(
     drawn: NodeLaw = Gaussian(scale)
     if law == "gaussian":
         mu = mu_after(process.column_norm(m), noise_multiplier)
-        slots = PrefixSlots(process, m, refresh_every)
+        slots = PrefixSlots(process, m, refresh_every, moving(statistic))
         spend = GaussianSpend(mu, note.replace("gaussian", "Gaussian"), slots)
     else:
         spend = _spend(law, noise_multiplier, process.nodes(m) or 0, size, note)

@@ -22,7 +22,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.statistics.moments import Statistic
+from dpbandit.privacy.statistics.moments import Statistic, moving
 from dpbandit.privacy.sums.slots import FadingSlots
 
 _BLOCK = 64
@@ -72,7 +72,7 @@ class FadingSum(Mechanism):
         norm = column_norm(m, fade)
         mu = 0.0 if m == 0 else norm / noise_multiplier if noise_multiplier else inf
         note = f"fading sum, {m} Gaussian releases, fade {fade:g}"
-        self.spend = GaussianSpend(mu, note, FadingSlots(self._ends, fade))
+        self.spend = GaussianSpend(mu, note, FadingSlots(self._ends, fade, moving(statistic)))
         self.sensitivity, self.uses = statistic.sensitivity, horizon
         self.stddev = noise_multiplier * statistic.sensitivity
         self.fade, self._statistic = fade, statistic

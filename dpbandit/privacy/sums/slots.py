@@ -13,6 +13,8 @@ class FadingSlots:
 
     ends: tuple[int, ...]
     fade: float
+    moving: float = 2.0
+    """see `Slots`"""
 
     def person_norm(self, cap: int, separation: int) -> float:
         """S(k, b) per unit of a round."""
@@ -26,6 +28,8 @@ class PrefixSlots:
     process: Process
     leaves: int
     every: int
+    moving: float = 2.0
+    """see `Slots`"""
 
     def person_norm(self, cap: int, separation: int) -> float:
         """S(k, b) per unit of a round."""

@@ -1,5 +1,6 @@
 """What sums made for single rounds cost a person, against all pairs of patterns by brute force."""
 
+from dataclasses import replace
 from itertools import product
 from math import sqrt
 
@@ -7,9 +8,10 @@ import numpy as np
 import pytest
 
 from dpbandit import InputError, certify
-from dpbandit.agents import DPUCB, FADE, Guard, PerPerson
+from dpbandit.agents import CONTEXTUAL, DPUCB, FADE, LISTS, Guard, PerPerson
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ReturningUsers
+from dpbandit.losses.click_models import PositionBased
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.person_spends import for_a_person
@@ -17,15 +19,20 @@ from dpbandit.privacy.accounting.spends import GaussianSpend, Repeated
 from dpbandit.privacy.accounting.visits import Visits
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
-from dpbandit.privacy.mechanism import enrolled
+from dpbandit.privacy.mechanism import enrolled, witnessed
+from dpbandit.privacy.statistics.directions import SignedDirections
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
 from dpbandit.privacy.sums.fading import FadingSum
 from dpbandit.privacy.sums.processes import BLT, Banded, Independent, SquareRoot, Tree
 from dpbandit.privacy.sums.square_root import coefficients
+from tests.harness import PEOPLE, READERS, variants
 from tests.privacy.accounting.test_person_norms import fading, patterns, toeplitz, tree
 
 T = 9
+PLACES = PositionBased((0.9, 0.5))
+ANY, CENTRED = ClippedVectors(1), SignedDirections(n_actions=1, dim=1)
+"""Null rounds are at the end of what a round may add, or in the middle."""
 
 
 def dense(process, leaves):
@@ -39,12 +46,12 @@ def dense(process, leaves):
     return toeplitz(np.where(np.arange(leaves) < width, c, 0.0))
 
 
-def prefix(process, every):
+def prefix(process, every, statistic):
     """A sum of T rounds, and its columns of slots, 0 where nothing is released."""
     leaves = (T - 1) // every
     made = noisy_prefix_sum(
         process,
-        ClippedVectors(1),
+        statistic,
         Streams([0]),
         horizon=T,
         refresh_every=every,
@@ -54,31 +61,34 @@ def prefix(process, every):
     return made, np.pad(C, ((0, 0), (0, T - C.shape[1])))
 
 
-def faded(ends, fade):
-    sums = FadingSum(
-        ClippedVectors(1), Streams([0]), ends=ends, horizon=T, fade=fade, noise_multiplier=2.0
-    )
+def faded(ends, fade, statistic=ANY):
+    sums = FadingSum(statistic, Streams([0]), ends=ends, horizon=T, fade=fade, noise_multiplier=2.0)
     return sums, np.pad(fading(ends, fade), ((0, 0), (0, T - ends[-1])))
 
 
-def spends():
+def spends(statistic):
     for process, every in product(
         (BLT(), SquareRoot(), Banded(2), Tree(), Independent()), (1, 2, 3)
     ):
-        yield prefix(process, every)
+        yield prefix(process, every, statistic)
     for ends, fade in (((2, 5, 8), 0.7), ((1, 5), 0.0), ((3, 4, 6), 0.0)):
-        yield faded(ends, fade)
+        yield faded(ends, fade, statistic)
 
 
 @pytest.mark.parametrize("visits", [(1, 1), (2, 1), (2, 3), (3, 2), (4, 2)])
 def test_no_pair_of_patterns_moves_a_sum_further(visits):
     """Every pattern against every other, each of its slots by 1, of one sign: what is paid is never
     less, and at most 45 % more for a public pattern; a leaf of several slots, a slot that both
-    patterns have, or the sensitivity of one round taken twice, would show."""
+    patterns have, or the sensitivity of one round taken twice, would show. Vectors of norm 1, null
+    in their centre, move by 1/2 where a slot is left or taken, and by 1 where it stays."""
     found = list(patterns(T, *visits))
     masks = np.array([[t in p for t in range(T)] for p in found])
     unions = np.unique((masks[:, None] | masks).reshape(-1, T), axis=0)
-    for sums, C in spends():
+    halves = np.unique((masks[:, None] * 0.5 + masks * 0.5).reshape(-1, T), axis=0)
+    for sums, C, unions in (
+        *((*made, unions) for made in spends(ANY)),
+        *((*made, halves) for made in spends(CENTRED)),
+    ):
         one = np.linalg.norm(C, axis=0).max()
         assert sums.spend.mu == pytest.approx(one / 2)
         for pattern, moved in (("public", masks), ("private", unions)):
@@ -87,6 +97,78 @@ def test_no_pair_of_patterns_moves_a_sum_further(visits):
             assert worst <= paid * (1 + 1e-12), (sums.spend.note, pattern)
             if pattern == "public":
                 assert paid <= 1.45 * worst, (sums.spend.note, worst, paid)
+
+
+def rows(dim):
+    """Of customers: of all lengths, opposite, 0, and of numbers that are none."""
+    usual = np.random.default_rng(0).standard_normal((10, dim))
+    odd = [np.zeros(dim), np.full(dim, 1e9), np.full(dim, np.nan), np.full(dim, 1e-9)]
+    return np.stack([*usual, *np.eye(dim), *-np.eye(dim), *odd])
+
+
+def visitors(visit):
+    """What customers show, are served and say, the first of whom is nobody."""
+    rng, x = np.random.default_rng(1), rows(visit.dim)
+    K = visit.n_actions
+    alike = np.repeat(x[:, None], K, axis=1)
+    slates = np.concatenate([alike, alike + np.eye(K, visit.dim), alike - alike[::-1]])
+    shown = np.repeat(slates if visit.shared else slates[:, 0], 3, axis=0)
+    rewards = np.tile([-1e9, 0.25, 1e9], len(shown) // 3)
+    shown[0], rewards[0], arms = 0, 0, rng.integers(K, size=len(shown))
+    return shown, np.append(0, arms[1:]), rewards
+
+
+def readers(visit):
+    """The same of lists."""
+    rng = np.random.default_rng(1)
+    shown = np.repeat(rows(2), 12, axis=0)
+    served = np.array([rng.permutation(5)[:2] for _ in shown])
+    clicks = 1.0 * (rng.random((len(shown), 2)) < 0.5)
+    shown[0], served[0], clicks[0] = 0, visit.default_action, 0
+    return shown, served, clicks
+
+
+@pytest.mark.parametrize(
+    ("agents", "visit", "heard", "close"),
+    [
+        (CONTEXTUAL, PEOPLE.visit, visitors, {"fade", "dp-ucb", "dp-moments", "broadcast"}),
+        (CONTEXTUAL, replace(PEOPLE.visit, shared=False), visitors, {"fade", "dp-ucb"}),
+        (LISTS, READERS.visit, readers, {"list-fade"}),
+        (LISTS, replace(READERS.visit, clicks=PLACES), readers, {"list-fade"}),
+    ],
+    ids=["slates", "arms", "cascade", "positions"],
+)
+def test_moving_is_paid_for_as_statistics_move(agents, visit, heard, close):
+    """Of every sum of every agent that pays less than twice: no user, loud or of numbers that are
+    none, is further from a null round, or from another user, than that; and one is nearly so."""
+    loud = heard(visit)
+    quiet = tuple(np.repeat(array[:1], len(array), axis=0) for array in loud)
+    found = set()
+    for name, kind in agents.items():
+        for config in variants(kind):
+            try:
+                agent = config.make(visit, Streams([0] * len(loud[0])))
+            except InputError:
+                continue
+            calls = []
+            for told in (quiet, quiet, loud):
+                calls.clear()
+                with witnessed(lambda *call, calls=calls: calls.append(call)):
+                    agent.act(quiet[0])
+                    agent.update(*told)
+            for mechanism, datum, _ in calls:
+                slots = getattr(mechanism.spend, "slots", None)
+                if slots is None or slots.moving == 2:
+                    continue
+                v = mechanism.query(*datum).reshape(len(loud[0]), -1)
+                v = v - v[:1]
+                products = v @ v.T
+                far = sqrt(2 * np.diag(products).max() - 2 * min(products.min(), 0))
+                share = far / (slots.moving * mechanism.sensitivity)
+                assert share <= 1 + 1e-9, (config, mechanism)
+                if share > 0.9:
+                    found.add(name)
+    assert found >= close
 
 
 def test_one_public_round_is_paid_as_ever():
