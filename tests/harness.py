@@ -143,6 +143,8 @@ _RESTS: list[dict[str, Any]] = [
     {"trust": "local"},
 ]
 """Other settings that a word may need beside it."""
+_ADDED_UP = {"trust": "aggregated", "fade": 0.0}
+"""Once for each agent of fading sums that needs no trusted server if they do not fade."""
 _ENDLESS = {"anytime": True, "first_batch": 2}
 """Once for each agent with a first batch, which is else longer than the horizon of `SPECS`."""
 
@@ -155,6 +157,8 @@ def variants(config: Any) -> list[Any]:
     endless = _ENDLESS.keys() <= fields
     if endless:
         found[config(**_ENDLESS)] = None
+    if _ADDED_UP.keys() <= fields:
+        found[config(**_ADDED_UP)] = None
     for word in [{}, *words]:
         for rest in _RESTS:
             if rest.keys() <= fields - word.keys() and not (endless and "anytime" in rest):

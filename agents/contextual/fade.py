@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import Features, ScoringConfig
+from dpbandit.agents.contextual.devices import check_devices_choose
 from dpbandit.agents.contextual.fade_residuals import FadingArms, FadingPrices, FadingSlates
 from dpbandit.agents.contextual.fade_rewards import (
     FadingDemand,
@@ -28,6 +29,8 @@ from dpbandit.base.inputs import (
     whole,
 )
 from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.accounting.ledger import check_honest
+from dpbandit.privacy.mechanism import ADDED_UP
 from dpbandit.specs.links import LINKS
 from dpbandit.specs.prior import Prior
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
@@ -131,7 +134,9 @@ class FADE:
         and actions of others are functions of releases, of their own contexts and of public coins.
         Batch ends, weights, fits and shrinkage see public numbers and releases only. A `prior` has
         to be public, too: not made of the data of these users, or else released under a budget that
-        adds to this one.
+        adds to this one. With trust="aggregated" and fade=0 that is said of all that the server
+        sees, noisy sums of batches (`AggregatedSum`): releases are broadcast, a user's own device
+        plays, compares her answer with the prediction and sends v with its share of the noise.
 
     **Why it wins.** One release a user (`BatchMoment`) wastes the early users later on, and prefix
     sums pay for every later release early on; fading sums lie between. Signs of rewards over
@@ -191,6 +196,10 @@ class FADE:
     """public, of another study, a `dpbandit.Prior` or the path of one that was saved"""
     anytime: bool = False
     """play without the horizon; no default depends on it, and rounds beyond it are played on"""
+    trust: Literal["central", "aggregated"] = "central"
+    """who sees what; with "aggregated", which needs fade=0, the server sees sums of batches"""
+    honest: float = 1.0
+    """the fraction of devices that add noise and stay, in (0, 1]; "aggregated" """
     features: Features = "additive"
     """of price lists, whether a price costs every customer the same utility, see `demand_rows`"""
     bonus: float | None = None
@@ -213,6 +222,13 @@ class FADE:
             whole("first_batch", self.first_batch, 1)
         inside("growth", self.growth, 0, 100, ends=True)
         inside("fade", self.fade, 0, 0.999, ends=True)
+        one_of("trust", self.trust, ADDED_UP)
+        check_honest(self.honest, self.trust)
+        if self.trust == "aggregated" and (self.fade or self.centring != "none"):
+            raise InputError(
+                f"Expected fade={self.fade} to be 0 and centring={self.centring!r} 'none' with "
+                "trust='aggregated': nobody keeps sums there, or counts beside them."
+            )
         flag("debias", self.debias)
         flag("anytime", self.anytime)
         if self.anytime and self.growth < _LEAST_GROWTH:
@@ -232,6 +248,7 @@ class FADE:
         spec = fits(self, spec, ContextualSpec)
         if self.anytime:
             spec = replace(spec, horizon=MOST_ROUNDS)
+        check_devices_choose(spec, self.trust)
         model = self._model(spec)
         for name, models in _OWN.items():
             value = getattr(self, name)
@@ -306,4 +323,6 @@ class FADE:
             first_batch=self.first_batch,
             growth=self.growth,
             fade=self.fade,
+            trust=self.trust,
+            honest=self.honest,
         )

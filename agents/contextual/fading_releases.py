@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from math import ceil, inf
+from typing import Any, Literal
 
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.ledger import Ledger, ledger_of
+from dpbandit.privacy.messages.aggregated_sums import AggregatedSum
 from dpbandit.privacy.statistics.moments import Statistic
 from dpbandit.privacy.sums.fading import FadingSum, certified_fading_sum, growing_batches
 from dpbandit.specs.protocols import BanditSpec
@@ -16,7 +18,7 @@ class FadingReleases:
     """Settings of a fading sum that is (epsilon, delta)-DP, whatever it sums.
 
     Guarantee:
-        That of `certified_fading_sum`.
+        That of `certified_fading_sum`, or of `AggregatedSum`.
     """
 
     epsilon: float
@@ -24,6 +26,10 @@ class FadingReleases:
     first_batch: int | None
     growth: float
     fade: float
+    trust: Literal["central", "aggregated"] = "central"
+    """with "aggregated" a batch is in one release, fade 0"""
+    honest: float = 1.0
+    """the fraction of devices that add noise and stay"""
 
     @property
     def mu(self) -> float:
@@ -40,15 +46,11 @@ class FadingReleases:
         self, statistic: Statistic, spec: BanditSpec, streams: Streams, first: int
     ) -> FadingSum:
         """The mechanism, with a first batch of that length."""
-        return certified_fading_sum(
-            statistic,
-            streams,
-            ends=self.ends(spec, first),
-            horizon=spec.horizon,
-            fade=self.fade,
-            epsilon=self.epsilon,
-            delta=self.delta,
-        )
+        target: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
+        batches: dict[str, Any] = {"ends": self.ends(spec, first), "horizon": spec.horizon}
+        if self.trust == "aggregated":
+            return AggregatedSum(statistic, streams, honest=self.honest, **batches, **target)
+        return certified_fading_sum(statistic, streams, fade=self.fade, **batches, **target)
 
     def ends(self, spec: BanditSpec, first: int) -> tuple[int, ...]:
         """The last round of each batch."""
@@ -56,4 +58,4 @@ class FadingReleases:
 
     def ledger(self, sums: FadingSum) -> Ledger:
         """What the sums cost."""
-        return ledger_of(self.epsilon, sums.spend)
+        return ledger_of(self.epsilon, sums.spend, trust=self.trust, honest=self.honest)

@@ -6,6 +6,7 @@ from math import ceil, inf, sqrt
 import numpy as np
 import pytest
 
+from dpbandit import certify, play
 from dpbandit.agents import FADE
 from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.agents.contextual.fading_regression import LogisticPlayer, RegressionPlayer
@@ -15,7 +16,7 @@ from dpbandit.agents.contextual.residual_pricing import ResidualPricing
 from dpbandit.agents.contextual.residual_slates import ResidualSlates
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs import OJPricing
+from dpbandit.envs import OJPricing, Recommendation
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.sums.fading import growing_batches
 from dpbandit.specs.protocols import PriceSpec
@@ -156,11 +157,30 @@ def test_batches_grow_by_a_tenth():
         ({"fade": 1.0}, r"fade=1.0 to be a number in \[0, 0.999\]"),
         ({"fade": -0.1}, "fade=-0.1"),
         ({"shift": 0.0}, "shift=0.0 to be a finite number > 0"),
+        ({"trust": "aggregated"}, "fade=0.7 to be 0"),
+        ({"trust": "shuffled"}, "trust='shuffled'"),
+        ({"honest": 0.5}, "honest=0.5 to be 1"),
     ],
 )
 def test_bad_input_gets_one_sentence(fields, sentence):
     with pytest.raises(InputError, match=sentence):
         FADE(**fields)
+
+
+def test_devices_carry_the_noise_of_a_server():
+    """With fade 0 a release is the sum of a batch: aggregated by honest devices it is the central
+    one, to the last bit; if half are honest there is sqrt(2) as much noise, at the same promise."""
+    problem = Recommendation(horizon=300)
+    configs = [FADE(fade=0.0), FADE(fade=0.0, trust="aggregated")]
+    central, devices = (play(problem, config, [0, 1]) for config in configs)
+    np.testing.assert_array_equal(central.regret, devices.regret)
+    half = FADE(fade=0.0, trust="aggregated", honest=0.5)
+    proof = certify(half, problem.spec, accountants=False)
+    assert proof.ledger.brief == "aggregated, 50 % honest"
+    stddev = [sums_of(c.make(contextual(), Streams([0]))).stddev for c in (configs[1], half)]
+    assert stddev[1] == pytest.approx(sqrt(2) * stddev[0])
+    with pytest.raises(InputError, match="choose that, as the seller"):
+        certify(configs[1], "OJPricing")
 
 
 @pytest.mark.parametrize(
