@@ -41,14 +41,15 @@ class ListResiduals(ListStatistic):
 
     @property
     def moved(self) -> float:
-        """sqrt(4 + 4 k + k^2 + 2 g^2 (1 + 2 k^4)), k = c / sqrt(1 + c^2), 9 % more.
+        """sqrt(4 + 6 k + 2 k^2 + 2 g^2 (1 + 2 k^4)), k = c / sqrt(1 + c^2), 13 % more.
 
         A user u = 0 who clicks nothing has phi = k e_1, z_0 = -a e_1 with 0 <= a <= k, and G_0 = t
-        e_1 e_1' with t <= k^2; nobody's G_11 is more. So `|z - z_0| <= 1 + k` and <z - z_0, z' -
-        z_0> >= a^2 / 2 - 1, `|G - G_0|^2 <= 1 + k^4` and <G - G_0, G' - G_0> >= -k^4.
+        e_1 e_1' with t <= k^2, a and t by the reference point, which may be another one in another
+        round; nobody's G_11 is more. So `|z - z_0| <= 1 + k` and <z - z_0, z' - z_0'> >= -(1 + k),
+        least at a = k and a' = 0, `|G - G_0|^2 <= 1 + k^4` and <G - G_0, G' - G_0'> >= -k^4.
         """
         k = _COMMON / sqrt(1 + _COMMON**2)
-        return sqrt(4 + 4 * k + k**2 + 2 * self.gram_weight**2 * (1 + 2 * k**4))
+        return sqrt(4 + 6 * k + 2 * k**2 + 2 * self.gram_weight**2 * (1 + 2 * k**4))
 
     def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
         """(n, R, d), u (n, R, q), vectors (n, R, m, q), clicks (n, R, m) -> (R, p)."""

@@ -68,11 +68,12 @@ class SignedResiduals:
 
     @property
     def moved(self) -> float:
-        """2 sqrt(1 + 2 c^2), a little more.
+        """2 sqrt(1 + 4 c^2), a little more.
 
-        x = 0 adds to the last number alone; others are 0 or 2 c away there, on one side.
+        x = 0 adds to the last number alone; others are 0 or 2 c away there, on a side that depends
+        on the threshold, which may be another one in another round.
         """
-        return 2 * sqrt(1 + 2 * self.spread_weight**2)
+        return 2 * sqrt(1 + 4 * self.spread_weight**2)
 
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
         """(n, R, d), (n, R, d), (n, R), (n, R, d), (n, R), (n, R) -> `(R, *shape)`."""

@@ -22,6 +22,7 @@ from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
 from dpbandit.privacy.mechanism import enrolled, witnessed
 from dpbandit.privacy.statistics.directions import SignedDirections
 from dpbandit.privacy.statistics.moments import ClippedVectors
+from dpbandit.privacy.statistics.signed_residuals import SignedResiduals
 from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
 from dpbandit.privacy.sums.fading import FadingSum
 from dpbandit.privacy.sums.processes import BLT, Banded, Independent, SquareRoot, Tree
@@ -169,6 +170,24 @@ def test_moving_is_paid_for_as_statistics_move(agents, visit, heard, close):
                 if share > 0.9:
                     found.add(name)
     assert found >= close
+
+
+def test_null_rounds_may_move_with_reference_points():
+    """Rounds in which a residual of nobody is large, and others in which it is not: the second part
+    moves up by what is left in these, and by what is taken in those."""
+    told = SignedResiduals(n_actions=1, dim=1)
+    found = []
+    for threshold in (0.4, 0.6):
+        context = np.array([[[0.0], [1.0], [-1.0]]])
+        reward = np.array([[0.0, 0.6, 1.0]])
+        for theta in (-0.5, 0.0, 0.5):
+            point, weights = np.full((1, 3, 1), theta), np.ones((1, 3, 1))
+            level, arm = np.full((1, 3), threshold), np.zeros((1, 3), dtype=int)
+            heard = told.total(point, weights, level, context, arm, reward)
+            found.append(heard - heard[:1])
+    v = np.concatenate(found)
+    far = sqrt(2 * (v**2).sum(axis=1).max() - 2 * (v @ v.T).min())
+    assert 2 * sqrt(1 + 2 * told.spread_weight**2) < far <= told.moved * (1 + 1e-12)
 
 
 def test_one_public_round_is_paid_as_ever():
