@@ -30,6 +30,7 @@ _HOMES = {
     "snapshots": "Snapshot snapshot",
 }
 _FACE = {name: home for home, names in _HOMES.items() for name in names.split()}
+__all__ = sorted(_FACE)  # names that come when they are asked for
 
 
 def __getattr__(name: str) -> Any:
