@@ -25,7 +25,7 @@ class Catalogue:
         whole("taste", taste, 1)
         self.n_items, self.taste, self.seed = n_items, taste, seed
         self._given: Floats | None = None
-        self._items: Floats | None = None
+        self._columns: Floats | None = None
         self._refilled = np.zeros((1, n_items), np.int64)
         self.clock = 0
         """refills so far"""
@@ -64,12 +64,12 @@ class Catalogue:
     @property
     def items(self) -> Floats:
         """The vectors, (R, N, q), or (1, N, q) where all replicas share them."""
-        if self._items is None and self._given is not None:
-            self._items = self._given.copy()
-        if self._items is None:
+        if self._columns is None and self._given is not None:
+            self._columns = columns(self._given)
+        if self._columns is None:
             seed = 0 if self.seed is None else self.seed
-            self._items = drawn(Streams([seed]), self.n_items, self.taste)
-        return self._items
+            self._columns = columns(drawn(Streams([seed]), self.n_items, self.taste))
+        return self._columns.swapaxes(1, 2)
 
     @property
     def refilled(self) -> Ints:
@@ -93,11 +93,11 @@ class Catalogue:
 
     def start(self, streams: Streams, churn: bool) -> None:
         """Empty the board, and fill it anew for an episode."""
-        self._items = None
+        self._columns = None
         if self.seed is None:
-            self._items = drawn(streams, self.n_items, self.taste)
+            self._columns = columns(drawn(streams, self.n_items, self.taste))
         elif churn:  # places change one by one
-            self._items = np.repeat(self.items, len(streams), axis=0)
+            self._columns = columns(np.repeat(self.items, len(streams), axis=0))
         self._refilled = np.zeros((len(self.items), self.n_items), np.int64)
         self.clock, self._last = 0, None
 
@@ -111,6 +111,11 @@ class Catalogue:
 
 
 def drawn(streams: Streams, n_items: int, taste: int) -> Floats:
-    """Vectors uniform on the unit sphere, (R, N, q); in memory (R, q, N), as all are scored."""
+    """Vectors uniform on the unit sphere, (R, N, q)."""
     z = streams.world.normals("catalogue", n_items, taste)()
-    return np.ascontiguousarray((z / norms(z)).swapaxes(1, 2)).swapaxes(1, 2)
+    return z / norms(z)
+
+
+def columns(vectors: Floats) -> Floats:
+    """(R, N, q) -> (R, q, N), so that scores of all items are sums of q rows in memory."""
+    return np.ascontiguousarray(vectors.swapaxes(1, 2))

@@ -86,7 +86,7 @@ def run_sweep(
     with suppress(Damaged):  # that is written anew
         planned(folder)
     study = plan(sweep, progress=progress) if isinstance(sweep, Sweep) else sweep
-    keys = sorted({one.key for one in study.configurations})
+    keys = list(dict.fromkeys(one.key for one in study.configurations))  # as the file has them
     found = survey(folder, keys, progress=progress)
     tasks = list(_tasks(study, found, block))
     wanted = audits_of(study)
