@@ -9,6 +9,8 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 
 Arrivals: TypeAlias = Literal["exactly", "robin", "poisson", "loyal"]
+MOST_VISITS = 100_000_000
+"""Of all people together, where their order is drawn"""
 ARRIVALS: tuple[Arrivals, ...] = ("exactly", "robin", "poisson", "loyal")
 
 
@@ -35,5 +37,10 @@ def candidates(
         luck = streams.uniforms("candidates").take(T)
         found = [np.searchsorted(share[r], luck[:, r]) for r in range(R)]
         return np.minimum(np.column_stack(found), N - 1)
+    if N * cap > MOST_VISITS:
+        raise InputError(
+            f"Expected people * visits = {N * cap} to be at most {MOST_VISITS}, of which slots are "
+            'drawn: choose fewer visits, or arrivals="robin" or "poisson".'
+        )
     order: Floats = streams.uniforms("candidates", N * cap)()
     return np.asarray((np.argsort(order, axis=1)[:, :T] % N).T)

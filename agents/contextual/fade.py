@@ -224,11 +224,13 @@ class FADE:
         inside("fade", self.fade, 0, 0.999, ends=True)
         one_of("trust", self.trust, ADDED_UP)
         check_honest(self.honest, self.trust)
-        if self.trust == "aggregated" and (self.fade or self.centring != "none"):
-            raise InputError(
-                f"Expected fade={self.fade} to be 0 and centring={self.centring!r} 'none' with "
-                "trust='aggregated': nobody keeps sums there, or counts beside them."
-            )
+        for name, only in (("fade", 0), ("centring", "none")):
+            value = getattr(self, name)
+            if self.trust == "aggregated" and value != only:
+                raise InputError(
+                    f"Expected {name}={value!r} to be {only!r} with trust='aggregated': nobody "
+                    "keeps exact sums there."
+                )
         flag("debias", self.debias)
         flag("anytime", self.anytime)
         if self.anytime and self.growth < _LEAST_GROWTH:

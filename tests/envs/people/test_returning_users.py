@@ -71,6 +71,7 @@ def test_tastes_are_persistent_and_regret_is_against_her_own_best_arm():
         ({"arrivals": "always"}, "arrivals='always'"),
         ({"people": 0}, "people=0"),
         ({"visits": 0}, "visits=0"),
+        ({"visits": 10**9}, "to be at most 100000000, of which"),
         ({"empty": 2.0}, "empty=2.0"),
         ({"tastes": -1.0}, "tastes=-1.0"),
         ({"link": "probit"}, "link='probit'"),
