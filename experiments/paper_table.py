@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from dpbandit.base.files import check_writable
-from dpbandit.base.inputs import one_of
+from dpbandit.base.inputs import InputError, one_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,19 +27,27 @@ class Reproduced(NamedTuple):
     """written, where a folder was given"""
 
 
-class Reproduce(Protocol):
-    """Measures the rows chosen, resuming what it finds in `out`; writes figures if `drawn`."""
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is to be measured."""
 
-    def __call__(
-        self,
-        readings: tuple[str, ...],
-        rows: str,
-        *,
-        replicas: int,
-        seed: int,
-        out: Path,
-        drawn: bool,
-    ) -> Reproduced:
+    readings: tuple[str, ...]
+    rows: str
+    """a selection of them, in the table's own words"""
+    replicas: int
+    seed: int
+    out: Path
+    """folder, whose runs are taken up again"""
+    drawn: bool
+    """write the figures, too"""
+    theta: str = ""
+    """of `PaperTable.thetas`"""
+
+
+class Reproduce(Protocol):
+    """Measures what is asked."""
+
+    def __call__(self, asked: Asked) -> Reproduced:
         """Tables, records and files of them."""
         ...
 
@@ -56,22 +64,44 @@ class PaperTable:
     """how to choose some of them"""
     reproduce: Callable[[], Reproduce]
     """loads what it takes"""
+    thetas: Mapping[str, str] = field(default_factory=dict)
+    """name -> which true parameter it is; the first one unless another is asked for"""
 
     def run(
-        self, reading: str, rows: str, *, replicas: int, seed: int, out: Path | None
+        self,
+        reading: str,
+        rows: str,
+        *,
+        replicas: int,
+        seed: int,
+        out: Path | None,
+        theta: str | None = None,
     ) -> Reproduced:
         """Measure `rows`, or all, under one reading, or all; keep it in `out`, if given.
 
         Raises:
-            InputError: an unknown reading or row, a folder that cannot be written.
+            InputError: an unknown reading, row or theta, a folder that cannot be written.
         """
+        if theta is not None and not self.thetas:
+            raise InputError(
+                f"Expected {self.name} without theta={theta!r}: it has none to choose."
+            )
+        if theta is not None:
+            one_of("theta", theta, self.thetas)
         one_of("reading", reading, (*self.readings, ALL))
         readings = tuple(self.readings) if reading == ALL else (reading,)
         if out is not None:
             check_writable(out / "summary.csv")
         with TemporaryDirectory() if out is None else nullcontext(out) as folder:
             drawn = out is not None and (reading, rows) == (ALL, ALL)
-            made = self.reproduce()(
-                readings, rows, replicas=replicas, seed=seed, out=Path(folder), drawn=drawn
+            asked = Asked(
+                readings=readings,
+                rows=rows,
+                replicas=replicas,
+                seed=seed,
+                out=Path(folder),
+                drawn=drawn,
+                theta=theta or next(iter(self.thetas), ""),
             )
+            made = self.reproduce()(asked)
         return made._replace(files=()) if out is None else made

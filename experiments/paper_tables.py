@@ -29,6 +29,10 @@ TABLES = {
             },
             rows="numbers from 1 to 47 (1-6,9), or values of T, d, p and algo (p=inf,T=2000)",
             reproduce=_table_5_1,
+            thetas={
+                "equal": "theta* with equal entries, as the program that made the table had",
+                "stated": "theta* with normal entries, scaled to l_p norm 1, as Section 5.3 says",
+            },
         ),
         PaperTable(
             name="window/table-1",

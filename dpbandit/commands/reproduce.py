@@ -1,5 +1,6 @@
 """`dpbandit reproduce`: a reference case, or a printed table."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from math import isnan
 from pathlib import Path
@@ -43,7 +44,7 @@ _OF_CASES = {
     "delta": "--delta",
     "horizon": "--horizon",
 }
-_OF_TABLES = {"reading": "--reading", "rows": "--rows", "out": "--out"}
+_OF_TABLES = {"reading": "--reading", "rows": "--rows", "theta": "--theta", "out": "--out"}
 """Options of `reproduce` that the other kind of case does not have."""
 
 
@@ -65,6 +66,9 @@ def reproduce(
     seed: Seed = 0,
     reading: Annotated[str, typer.Option(help="Tables: one of their readings, or all.")] = ALL,
     rows: Annotated[str, typer.Option(help="Tables: some of the rows, see --list.")] = ALL,
+    theta: Annotated[
+        str | None, typer.Option(help="sgd/: theta* with equal entries, or as stated.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Tables: folder for results, taken up again.")
     ] = None,
@@ -74,8 +78,8 @@ def reproduce(
 
     `--set` sets an argument of the agent or of the problem (`env.KEY=VALUE`: of the problem). Named
     options that the agent does not have are left out, and it says so. Tables run their own agents
-    on their own rows: they take `--reading`, `--rows` and `--out` in place of all that; figures
-    come with the whole table and `--out`.
+    on their own rows: they take `--reading`, `--rows`, `--out` and, where theta* is open, `--theta`
+    in place of all that; figures come with the whole table and `--out`.
 
     Example: `dpbandit reproduce contextual/p1 --agent linucb --set alpha=theory`
 
@@ -94,7 +98,8 @@ def reproduce(
                 f"Expected {case} without {', '.join(_OF_CASES.values())}: it is a table, which "
                 f"takes {', '.join(_OF_TABLES.values())}, --replicas, --seed and --json."
             )
-        _redo(TABLES[case], reading, rows, replicas=replicas, seed=seed, out=out, json=json)
+        sizes: dict[str, Any] = {"replicas": replicas, "seed": seed, "out": out, "theta": theta}
+        _redo(TABLES[case], reading, rows, sizes, json)
         return
     if given(context, tuple(_OF_TABLES)):
         raise InputError(
@@ -140,17 +145,10 @@ def _spread(se: float) -> str:
 
 
 def _redo(
-    table: PaperTable,
-    reading: str,
-    rows: str,
-    *,
-    replicas: int,
-    seed: int,
-    out: Path | None,
-    json: Path | None,
+    table: PaperTable, reading: str, rows: str, sizes: Mapping[str, Any], json: Path | None
 ) -> None:
-    check_writable(json, out and out / "summary.csv")
-    made = table.run(reading, rows, replicas=replicas, seed=seed, out=out)
+    check_writable(json, sizes["out"] and sizes["out"] / "summary.csv")
+    made = table.run(reading, rows, **sizes)
     console = screen()
     for part in made.tables:
         console.print(part)

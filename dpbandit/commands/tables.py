@@ -67,6 +67,8 @@ def print_cases() -> None:
             options.add_row(reading, what)
         console.print(options)
         console.print(f"--rows: {paper.rows}", highlight=False)
+        for theta, what in paper.thetas.items():
+            console.print(f"--theta {theta}: {what}", highlight=False)
     for case in CASES.values():
         measured = "" if case.measure == "regret" else f" ({case.measure})"
         console.print(Text.assemble((case.name, "bold"), f"  {case.summary}{measured}"))

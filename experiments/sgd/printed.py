@@ -48,11 +48,12 @@ class Row(NamedTuple):
     suboptimality: float
     suboptimality_sd: float
     seconds: float
+    seconds_sd: float
 
     @property
     def se(self) -> float:
         """Of the mean SubOpt."""
-        return self.suboptimality_sd / sqrt(_RUNS)
+        return standard_error_of_runs(self.suboptimality_sd)
 
     @property
     def baseline(self) -> float:
@@ -68,6 +69,11 @@ class Row(NamedTuple):
         return self.algorithm == "NoisySGD" and self.setting.users <= 2000 and self.setting.dim > 5
 
 
+def standard_error_of_runs(sd: float) -> float:
+    """Of a printed mean, from its printed standard deviation."""
+    return sd / sqrt(_RUNS)
+
+
 @cache
 def rows() -> tuple[Row, ...]:
     """All 47."""
@@ -78,7 +84,8 @@ def rows() -> tuple[Row, ...]:
             Setting(float(line["p"]), int(line["d"]), int(line["T"])),
             line["algo"],
             *(float(line[name]) for name in ("risk_mean", "risk_std")),
-            *(float(line[name]) for name in ("subopt_mean", "subopt_std", "time_mean")),
+            *(float(line[name]) for name in ("subopt_mean", "subopt_std")),
+            *(float(line[name]) for name in ("time_mean", "time_std")),
         )
         for number, line in enumerate(csv.DictReader(text.splitlines()), start=1)
     )

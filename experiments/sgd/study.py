@@ -30,6 +30,8 @@ class Entry(NamedTuple):
     line: Line
     tried: Mapping[float, AgentRun]
     """every step scale"""
+    theta: str = "equal"
+    """whose theta*, of `THETAS`"""
 
     @property
     def scale(self) -> float:
@@ -68,7 +70,7 @@ class Entry(NamedTuple):
 
     @property
     def reached(self) -> bool:
-        """At or below the printed SubOpt, which is of the same theta*."""
+        """At or below the printed SubOpt, which is not of a theta* with zeros."""
         return not self.row.sparse and self.mean <= self.row.suboptimality
 
     @property
@@ -92,9 +94,10 @@ class Entry(NamedTuple):
 
     @property
     def reference(self) -> Measured | None:
-        """What the independent program measured of a line that has a step scale to choose."""
+        """What the independent program measured of a line that has a step scale to choose, where
+        theta* has equal entries."""
         key = (self.row.algorithm, self.line.reading, self.row.setting)
-        return REFERENCES.get(key) if self.line.reads_table else None
+        return REFERENCES.get(key) if self.line.reads_table and self.theta == "equal" else None
 
     @property
     def z_reference(self) -> float:
@@ -118,8 +121,11 @@ class Entry(NamedTuple):
             "d": row.setting.dim,
             "T": row.setting.users,
             "algorithm": row.algorithm,
+            "theta": self.theta,
             "printed_suboptimality": row.suboptimality,
             "printed_sd": row.suboptimality_sd,
+            "printed_risk": row.risk,
+            "printed_seconds": row.seconds,
             "line": self.line.label,
             "reading": self.line.reading,
             "scales_tried": len(self.tried),
@@ -148,7 +154,7 @@ def measure(sizes: Sizes, out: Path, *, progress: bool = True) -> Answers:
 def entries(sizes: Sizes, found: Answers) -> list[Entry]:
     """What stands beside the rows, in their order."""
     return [
-        Entry(row, line, dict(zip(line.configs, runs[line.label], strict=True)))
+        Entry(row, line, dict(zip(line.configs, runs[line.label], strict=True)), sizes.theta)
         for row in sizes.rows
         for runs in [found.runs[ROWS][str(row.number)]]
         for line in lines(row, sizes.readings)

@@ -62,6 +62,8 @@ def test_the_command_measures_the_rows_chosen(run, tmp_path, monkeypatch):
         ([*TABLE, "--rows", "p=7"], ("chooses none",)),
         ([*TABLE, "--reading", "state"], ("did you mean stated?",)),
         ([*TABLE, "--replicas", "1"], ("replicas=1",)),
+        ([*TABLE, "--theta", "normal"], ("theta='normal'", "equal, stated")),
+        (["reproduce", "window/table-1", "--theta", "stated"], ("window/table-1 without theta=",)),
         ([*TABLE, "--seed", "-1"], ("seed=-1",)),
         ([*TABLE, "--agent", "dp-tofw"], ("without --agent", "--reading")),
         ([*TABLE, "--set", "p=1.5"], ("--set", "it is a table")),
@@ -81,6 +83,24 @@ def test_mistakes_get_one_sentence(run, words, parts):
     assert errors.startswith("dpbandit: Expected") or "Cannot write" in errors
     assert errors.count("\n") == 1
     assert all(part in errors for part in parts), errors
+
+
+def test_the_theta_of_section_5_3_is_another_problem(run, tmp_path):
+    """Normal entries: other numbers than equal ones have, under a label of their own, and none of
+    an independent program, which took equal ones. On screen nothing is escaped."""
+    words = [*TABLE, "--rows", "16", "--reading", "printed", "--replicas", "2"]
+    found = {}
+    for theta in ("equal", "stated"):
+        file = tmp_path / f"{theta}.json"
+        code, printed, _ = run(*words, "--theta", theta, "--json", file)
+        assert code == 0
+        assert re.search(r"\) \[[+-]\d", printed)
+        assert "\\" not in printed
+        (found[theta],) = json.loads(file.read_text())
+    assert found["equal"]["reference"] == 0.0651
+    assert found["stated"]["reference"] is None
+    assert found["stated"]["theta"] == "stated"
+    assert found["equal"]["suboptimality"] != found["stated"]["suboptimality"]
 
 
 def test_lists_show_the_table_and_how_to_choose(run):
