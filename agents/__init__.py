@@ -83,7 +83,6 @@ from dpbandit.agents.lists.private_cascade import PrivateCascade as PrivateCasca
 from dpbandit.agents.lists.ranked_epsilon_greedy import RankedEpsilonGreedy as RankedEpsilonGreedy
 from dpbandit.agents.lists.ranked_lints import RankedLinTS as RankedLinTS
 from dpbandit.agents.lists.ranked_linucb import RankedLinUCB as RankedLinUCB
-from dpbandit.agents.old_spellings import accept as _accept
 from dpbandit.agents.people.memory_alone import MemoryAlone as MemoryAlone
 from dpbandit.agents.people.mixed_effects import MixedEffects as MixedEffects
 from dpbandit.agents.people.per_person import PerPerson as PerPerson
@@ -146,5 +145,4 @@ del PEOPLE["per-person"]  # which wraps an agent, as `Priced` and `Guard` do
 AGENTS = {**CONTEXTUAL, **PRICING, **CHOICE, **LISTS, **PEOPLE, **CONVEX, **STOCHASTIC, **EXPERTS}
 """Of every agent its id on the command line -> its config class."""
 
-_accept(AGENTS)
 _tabulate([*AGENTS.values(), Guard, PerPerson, Priced])

@@ -14,7 +14,6 @@ if not (_Path(__file__).parent / "envs").exists():  # a checkout
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
-from warnings import warn as _warn
 
 import gymnasium as _gym
 
@@ -75,10 +74,7 @@ ENVIRONMENTS = {
 
 
 def __getattr__(name: str) -> _Any:
-    """What takes time to import, and is not always asked for; and an old name."""
-    if name == "BadInput":
-        _warn("dpbandit.BadInput is called InputError now.", DeprecationWarning, stacklevel=2)
-        return InputError
+    """What takes time to import, and is not always asked for."""
     if name in ("agents", "testing"):
         return _import_module(f"dpbandit.{name}")
     if name in ("AuditReport", "audit"):

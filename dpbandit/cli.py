@@ -1,14 +1,12 @@
 """The command line: `dpbandit COMMAND`."""
 
 import sys
-import warnings
 from concurrent.futures import BrokenExecutor
 from io import TextIOWrapper
 from typing import Annotated, NoReturn
 
 import typer
 
-from dpbandit.agents.old_spellings import OldSpelling
 from dpbandit.base.files import named
 from dpbandit.base.inputs import InputError
 from dpbandit.commands.audit import audit
@@ -69,13 +67,6 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a path may hold bytes that are no text
             stream.reconfigure(errors="backslashreplace")
-    warnings.simplefilter("once", OldSpelling)
-    usual = warnings.showwarning
-    warnings.showwarning = lambda message, kind, *where: (
-        print(f"dpbandit: {message}", file=sys.stderr)
-        if issubclass(kind, OldSpelling)
-        else usual(message, kind, *where)
-    )
     try:
         sys.exit(_run())
     except InputError as mistake:

@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 from math import inf
+from typing import ClassVar
 
+from dpbandit.agents.contextual.dp_hdb_choices import DPHDBChoices
 from dpbandit.agents.contextual.frank_wolfe import default_warm_up
 from dpbandit.agents.contextual.frank_wolfe_bandit import FrankWolfeAgent, FrankWolfeSettings
-from dpbandit.base.inputs import gaussian_target, positive
+from dpbandit.agents.contextual.printed_elsewhere import PrintedElsewhere
+from dpbandit.base.inputs import gaussian_target, one_of, positive
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.accounting.spends import GaussianSpend
@@ -21,12 +24,12 @@ _TYPICAL = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPHDB(FrankWolfeSettings):
+class DPHDB(PrintedElsewhere, FrankWolfeSettings):
     """High-dimensional bandit: a private Frank-Wolfe step of every arm in every round.
 
     After Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
     algorithms in l_p-geometry and high dimensional contextual bandits" (2022), Algorithms 2 and 3,
-    which choose vertices noisily: `DPHDBChoices`::
+    which choose vertices noisily: `DPHDBChoices`, which `calibration="paper"` makes::
 
         1. warm-up: pull every arm t_0 times, one after the other, whoever comes
         2. then play argmax_a zeta(x . theta_a) among the candidates of the warm-up
@@ -60,6 +63,7 @@ class DPHDB(FrankWolfeSettings):
     1.0
     """
 
+    printed: ClassVar[type] = DPHDBChoices
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float = 1e-5
@@ -70,6 +74,7 @@ class DPHDB(FrankWolfeSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        one_of("calibration", self.calibration, ("certified", "paper"))
         gaussian_target(self.epsilon, self.delta)
         if self.gradient_clip is not None:
             positive("gradient_clip", self.gradient_clip)

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Literal
+from typing import ClassVar, Literal
 
 from dpbandit.agents.contextual.batched import BatchedSettings
 from dpbandit.agents.contextual.optimism import Alpha, BatchedUCB, bonus_of, check_optimism
+from dpbandit.agents.contextual.printed_elsewhere import PrintedElsewhere
+from dpbandit.agents.contextual.shariff_sheffet_ucb import ShariffSheffetUCB
 from dpbandit.base.inputs import InputError, one_of, positive
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import ledger_of
@@ -19,11 +21,11 @@ _DEMAND_ALPHA, _DEMAND_SHIFT = 0.0, 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPUCB(BatchedSettings):
+class DPUCB(PrintedElsewhere, BatchedSettings):
     """LinUCB on Gram matrices and moments that are released as noisy running sums.
 
     After Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018,
-    whose algorithm as printed is `ShariffSheffetUCB`::
+    whose algorithm as printed is `ShariffSheffetUCB`, which `calibration="paper"` makes::
 
         for t = 1..T:
           1. V = G + shift I,  theta = V^-1 u                 from released G, u only
@@ -71,6 +73,7 @@ class DPUCB(BatchedSettings):
     1.0
     """
 
+    printed: ClassVar[type] = ShariffSheffetUCB
     prefix_sums: Literal["tree", "blt"] = "blt"
     """the mechanism that releases running sums"""
     arms: Literal["disjoint", "joint"] = "disjoint"
@@ -98,6 +101,7 @@ class DPUCB(BatchedSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        one_of("calibration", self.calibration, ("certified", "paper"))
         one_of("prefix_sums", self.prefix_sums, ("tree", "blt"))
         one_of("arms", self.arms, ("disjoint", "joint"))
         for name in ("moment_clip", "moment_weight", "shift"):

@@ -25,7 +25,7 @@ from dpbandit.experiments import CASES
 from dpbandit.experiments import reproduce as run_case
 from dpbandit.experiments.paper_table import ALL, PaperTable
 from dpbandit.experiments.paper_tables import TABLES
-from dpbandit.running.settings import parse_settings, setting_names, spelt_now
+from dpbandit.running.settings import meant, parse_settings, setting_names
 
 
 class Calibration(StrEnum):
@@ -113,9 +113,10 @@ def reproduce(
     chosen = parse_settings([*(settings or []), *(more or [])])
     said = {*named, *(["horizon"] if given(context, ["horizon"]) else [])}
     for key in chosen:
-        if (meant := "horizon" if key == "T" else key) in said:
-            raise InputError(f"Expected {meant} once, got it by --{meant} and by --set {key}=...")
-    agent, told = spelt_now(agent, named | chosen)
+        if (name := "horizon" if key == "T" else key) in said:
+            raise InputError(f"Expected {name} once, got it by --{name} and by --set {key}=...")
+    told = named | chosen
+    agent = meant(agent, told)
     known = setting_names(agent)
     check_writable(json)
     if without := [key for key in named if key in told and key not in known]:

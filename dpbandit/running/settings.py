@@ -9,7 +9,6 @@ import gymnasium as gym
 
 from dpbandit.agents import AGENTS, Guard, PerPerson, Priced
 from dpbandit.agents.contextual.demand import PRICED
-from dpbandit.agents.old_spellings import renewed, warn
 from dpbandit.base.calls import unsaid
 from dpbandit.base.checked import with_floats
 from dpbandit.base.inputs import InputError, one_of
@@ -64,7 +63,7 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
     MODULE:CLASS is a class of somebody's own, which is imported.
     Behind "priced:" it prices through a model of demand, with the settings of `Priced` as well;
     behind "guarded:" it has a safety net, with those of `Guard`; behind "per-person:" it plays
-    people who return.
+    people who return. With calibration=paper dp-ucb and dp-hdb are the algorithms of their papers.
 
     Args:
         agent: id of an agent, see `dpbandit agents`.
@@ -74,13 +73,13 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
     Raises:
         InputError: an unknown agent or setting, or whatever the config refuses.
     """
-    known, told = spelt_now(agent, settings)
+    known = meant(agent, settings)
     words, bare = around(known)
     kind, names = agent_kind(bare), setting_names(known)
-    for key in told:
+    for key in settings:
         one_of(f"setting of {known}", key, names or ["(none)"])
     defaults = {key: value for key, value in targets.items() if key in names}
-    every = with_floats(kind, {**defaults, **told})
+    every = with_floats(kind, {**defaults, **settings})
     own = {word: {key: every.pop(key) for key in _own(word) if key in every} for word in _of(words)}
     for name in unsaid(kind, every):
         raise InputError(f"Expected {known}:{name}=VALUE: this setting has no default.")
@@ -106,20 +105,17 @@ def _own(word: str) -> list[str]:
     return [field.name for field in fields(AROUND[word]) if field.name != "agent"]
 
 
-def spelt_now(agent: str, settings: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The id and the settings as they are spelt now; old ones with a warning that says so."""
-    known = agent_id(agent)
-    outside = GUARDED if known.startswith(GUARDED) else ""
-    found = renewed(AGENTS, known.removeprefix(outside), settings)
-    if found is None:
-        return known, dict(settings)
-    now = outside + found[0], found[1]
-    warn(_words(known, settings), _words(*now), stacklevel=3)
-    return now
+def meant(agent: str, settings: Mapping[str, Any]) -> str:
+    """The id of who plays: with calibration=paper that of the paper's algorithm.
 
-
-def _words(agent: str, settings: Mapping[str, Any]) -> str:
-    return ":".join([agent, *(f"{key}={value}" for key, value in settings.items())])
+    >>> meant("priced:DPUCB", {"calibration": "paper"}), meant("DPUCB", {})
+    ('priced:shariff-sheffet-ucb', 'dp-ucb')
+    """
+    words, bare = around(agent_id(agent))
+    if settings.get("calibration") == "paper":
+        printed = getattr(agent_kind(bare), "printed", None)
+        bare = next((known for known, kind in AGENTS.items() if kind is printed), bare)
+    return words + bare
 
 
 def agent_id(agent: str) -> str:

@@ -15,7 +15,7 @@ from dpbandit.results.runs import describe, run_key
 from dpbandit.running.baselines import with_baselines
 from dpbandit.running.environments import arguments_of, problem_maker
 from dpbandit.running.own_agents import agent_kind
-from dpbandit.running.settings import agent_config, around, spelt_now
+from dpbandit.running.settings import agent_config, agent_id, around, meant
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies.configuration import TARGETS, Configuration, Study, setup_of
@@ -123,8 +123,8 @@ def _agents(sweep: Sweep, entry: Agent) -> Iterable[tuple[str, AgentConfig]]:
     """The configs of an entry, each once, under a name that does not tell the privacy target."""
     found = dict[str, tuple[str, AgentConfig]]()
     for written in _combinations(entry.settings, entry.grid, "settings"):
-        known, told_now = spelt_now(entry.id, written)
-        settings = with_floats(agent_kind(around(known)[1]), told_now)
+        known = agent_id(entry.id)
+        settings = with_floats(agent_kind(around(meant(known, written))[1]), written)
         told = [key for key in settings if key not in TARGETS]
         told = [key for key in told if key in entry.grid] if entry.label else told
         first = entry.label or _BASELINES.get(known, known)

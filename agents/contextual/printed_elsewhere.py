@@ -1,0 +1,34 @@
+"""Configs whose paper's algorithm is a class of its own."""
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
+
+from dpbandit.base.inputs import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrintedElsewhere:
+    """Base of configs that go on from a paper; `calibration="paper"` makes the paper's algorithm.
+
+    >>> from dpbandit.agents import DPUCB
+    >>> type(DPUCB(epsilon=0.5, calibration="paper")).__name__
+    'ShariffSheffetUCB'
+    """
+
+    calibration: Literal["certified", "paper"] = "certified"
+    """"certified" is this algorithm, with noise for the claim; "paper" is the paper's, another
+    class, as printed and with the settings of that class"""
+    printed: ClassVar[Any]
+    """that class"""
+
+    def __new__(cls, **settings: Any) -> Any:
+        """A config of this class, or of the paper's algorithm."""
+        if settings.get("calibration") != "paper":
+            return super().__new__(cls)
+        takes = {field.name for field in fields(cls.printed)}
+        if strange := [name for name in settings if name not in takes]:
+            raise InputError(
+                f"Expected calibration='paper' without {', '.join(strange)}: it makes a "
+                f"{cls.printed.__name__}, which has no such setting."
+            )
+        return cls.printed(**settings)
