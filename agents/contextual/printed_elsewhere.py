@@ -23,7 +23,8 @@ class PrintedElsewhere:
 
     def __new__(cls, **settings: Any) -> Any:
         """A config of this class, or of the paper's algorithm."""
-        if settings.get("calibration") != "paper":
+        calibration = settings.get("calibration")
+        if not (isinstance(calibration, str) and calibration == "paper"):
             return super().__new__(cls)
         takes = {field.name for field in fields(cls.printed)}
         if strange := [name for name in settings if name not in takes]:
