@@ -15,6 +15,7 @@ from dpbandit.auditing.report import SUFFIXES, plot_audit
 from dpbandit.auditing.views import View
 from dpbandit.base.files import check_writable, write_json
 from dpbandit.base.inputs import InputError, one_of, privacy_target
+from dpbandit.base.settings import parse_settings
 from dpbandit.commands.options import (
     Delta,
     Env,
@@ -29,7 +30,7 @@ from dpbandit.commands.options import (
 )
 from dpbandit.commands.tables import audit_table, screen
 from dpbandit.running.given import spec_given
-from dpbandit.running.settings import parse_agent, parse_settings
+from dpbandit.running.settings import parse_agent
 from dpbandit.specs.protocols import AgentConfig
 
 _OF_ONE = ("env", "horizon", "settings", "plot")

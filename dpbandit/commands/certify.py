@@ -8,6 +8,7 @@ from rich.text import Text
 
 from dpbandit.base.files import check_writable, write_json
 from dpbandit.base.inputs import one_of, privacy_target
+from dpbandit.base.settings import parse_settings
 from dpbandit.commands.options import (
     Delta,
     Env,
@@ -23,7 +24,7 @@ from dpbandit.commands.tables import screen
 from dpbandit.results.results import FORMATS, plot_certificate
 from dpbandit.running.certify import certify as make_certificate
 from dpbandit.running.given import spec_given
-from dpbandit.running.settings import parse_agent, parse_settings
+from dpbandit.running.settings import parse_agent
 
 
 def certify(

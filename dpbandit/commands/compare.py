@@ -8,6 +8,7 @@ import typer
 
 from dpbandit.base.files import check_writable, write_json
 from dpbandit.base.inputs import InputError, privacy_target
+from dpbandit.base.settings import parse_settings
 from dpbandit.commands.options import (
     Delta,
     Epsilon,
@@ -24,7 +25,7 @@ from dpbandit.commands.options import (
 from dpbandit.commands.tables import print_results
 from dpbandit.results.results import FILES
 from dpbandit.running.compare import compare as run_comparison
-from dpbandit.running.settings import listed, parse_agent, parse_settings
+from dpbandit.running.settings import listed, parse_agent
 from dpbandit.specs.protocols import AgentConfig
 
 

@@ -10,6 +10,7 @@ import typer
 
 from dpbandit.base.files import check_writable, write_json
 from dpbandit.base.inputs import InputError, one_of
+from dpbandit.base.settings import parse_settings
 from dpbandit.commands.options import (
     Horizon,
     JsonFile,
@@ -25,7 +26,7 @@ from dpbandit.experiments import CASES
 from dpbandit.experiments import reproduce as run_case
 from dpbandit.experiments.paper_table import ALL, PaperTable
 from dpbandit.experiments.paper_tables import TABLES
-from dpbandit.running.settings import meant, parse_settings, setting_names
+from dpbandit.running.settings import meant, setting_names
 
 
 class Calibration(StrEnum):

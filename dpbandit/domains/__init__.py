@@ -20,8 +20,10 @@ from dpbandit.domains.simplices import L1Ball, Simplex
 from dpbandit.domains.spanning_trees import SpanningTrees
 from dpbandit.domains.spectrahedra import Spectrahedron
 from dpbandit.domains.submodular_bases import SubmodularBase
+from dpbandit.domains.words import WORDS, domain_named
 
 __all__ = [
+    "WORDS",
     "Ball",
     "Box",
     "ConcaveBase",
@@ -37,6 +39,7 @@ __all__ = [
     "SpanningTrees",
     "Spectrahedron",
     "SubmodularBase",
+    "domain_named",
     "frank_wolfe",
     "nearest",
     "pairwise_frank_wolfe",

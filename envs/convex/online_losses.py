@@ -8,7 +8,7 @@ import numpy as np
 
 from dpbandit.base.inputs import MOST_DIM, MOST_ROUNDS, InputError, one_of, positive, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.domains import Ball, Box, Domain, Hypersimplex, IndependentSets, L1Ball, Simplex
+from dpbandit.domains import Domain, domain_named
 from dpbandit.envs.convex.adversaries import Adversary
 from dpbandit.envs.convex.corners import Corners
 from dpbandit.envs.convex.problems import ConvexProblem
@@ -46,7 +46,6 @@ LOSSES: dict[str, Callable[[Domain], Loss]] = {
 }
 _NEAR = 0.7
 """How far the data of cocop-ball are from the centre, in radii."""
-DOMAINS = ("ball", "box", "l1-ball", "simplex", "hypersimplex", "independent-sets")
 INSTANCES: dict[str, dict[str, Any]] = {
     "p-lin": {"adversary": "fixed"},
     "p-quad": {"loss": "quadratic", "gap": 0.5},
@@ -125,9 +124,17 @@ class ConvexBandit(ConvexProblem):
         * `loss`: a word of the table, or a `dpbandit.losses.Loss`, which brings its domain. For the
           absolute, hinge, logistic, ramp and moving kink losses the best fixed point is found
           numerically over all data kept, which is slow beyond some 10,000 rounds.
-        * `domain`: `"ball"` or `"l1-ball"` of `radius`, `"box"` [-radius, radius]^dim, `"simplex"`,
-          `"hypersimplex"` (sum = `rank`), `"independent-sets"` (sum <= `rank`), in `R^dim`; or a
-          `dpbandit.domains.Domain`.
+        * `domain`: a word, with sizes behind colons where they are not the usual ones:
+          `ball:dim=5:radius=1`; `box` and `l1-ball`, the same; `simplex:dim=5`, mixtures;
+          `uniform-matroid:dim=5:rank=1` or `hypersimplex`, choices of `rank` of `dim` items;
+          `independent-sets:dim=5:rank=1`, of at most `rank`;
+          `partition-matroid:groups=3:items=4:take=2`, of `take` of the `items` of each group;
+          `graphic-matroid:vertices=5` or `spanning-trees`, trees of the complete graph, or of
+          `edges=[a-b,b-c,a-c]`; `base-polytope:marginals=[8,4,2,1]`, orders of these marks;
+          `permutations:dim=5`, orders of 5, ..., 1; `flows:layers=2:width=3`, paths from s to t
+          through one of `width` nodes in each layer, or along `edges=[s-a,a-t,s-t]`;
+          `spectrahedron:order=3`, projectors on a line. Points are mixtures of these. `dim`,
+          `radius` and `rank` may be arguments, too. Or a `dpbandit.domains.Domain`.
         * `adversary`: `"iid"`; `"fixed"` (no noise); `"switching"` to a new direction `switches`
           times; `"drift"` around a circle `turns` times; `"adaptive"` towards the mean of all
           points played; `"strongly-adaptive"` to the point just played (a negative control: no
@@ -227,16 +234,10 @@ class ConvexBandit(ConvexProblem):
     def _made_domain(self) -> Domain:
         if isinstance(self.domain, Domain):
             return self.domain
-        one_of("domain", self.domain, DOMAINS)
-        if self.domain in ("ball", "box", "l1-ball"):
-            round_ones: dict[str, Callable[[int, float], Domain]]
-            round_ones = {"ball": Ball, "box": Box, "l1-ball": L1Ball}
-            return round_ones[self.domain](self.dim, self.radius)
-        if self.domain == "simplex":
-            return Simplex(self.dim)
-        matroids: dict[str, Callable[[int, int], Domain]]
-        matroids = {"hypersimplex": Hypersimplex, "independent-sets": IndependentSets}
-        return matroids[self.domain](self.dim, self.rank)
+        usual = {field.name: field.default for field in fields(ConvexBandit)}
+        sizes = {name: getattr(self, name) for name in ("dim", "radius", "rank")}
+        said = {name: size for name, size in sizes.items() if size != usual[name]}
+        return domain_named(self.domain, **said)
 
     def _made_adversary(self) -> Callable[[Loss, Streams, int], Adversary]:
         scenario = Scenario(

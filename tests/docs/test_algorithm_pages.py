@@ -15,10 +15,11 @@ import pytest
 import typer
 
 from dpbandit.agents import AGENTS
+from dpbandit.base.settings import parse_settings
 from dpbandit.cli import app
 from dpbandit.running.certify import certify
 from dpbandit.running.environments import problem_maker
-from dpbandit.running.settings import agent_id, parse_agent, parse_settings
+from dpbandit.running.settings import agent_id, parse_agent
 from tests.docs.markdown import ROOT
 
 FOLDER = ROOT / "docs" / "algorithms"

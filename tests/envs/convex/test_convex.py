@@ -8,13 +8,13 @@ import pytest
 from dpbandit.agents import CONVEX
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.domains import Ball, ConcaveBase, Simplex, SubmodularBase
+from dpbandit.base.settings import parse_setting
+from dpbandit.domains import WORDS, Ball, ConcaveBase, Simplex, SubmodularBase
 from dpbandit.envs import ConvexBandit, OnlineConvex
 from dpbandit.envs.adapters import make_problem
-from dpbandit.envs.convex.online_losses import DOMAINS, INSTANCES, LOSSES
+from dpbandit.envs.convex.online_losses import INSTANCES, LOSSES
 from dpbandit.envs.convex.scenarios import Scenario
 from dpbandit.losses import Kink, Linear, Quadratic, Squared
-from dpbandit.running.settings import parse_setting
 
 KINDS = ("iid", "fixed", "switching", "drift", "adaptive", "strongly-adaptive")
 
@@ -303,17 +303,18 @@ def test_agents_stay_inside_tiny_domains(name, domain):
     assert played or choosy or not domain.has_projection
 
 
-@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("domain", WORDS)
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 def test_every_loss_meets_every_domain(loss, domain):
-    simplices = ("simplex", "hypersimplex")  # a hypersimplex of rank 1 is one
+    simplices = ("simplex", "hypersimplex", "uniform-matroid")  # of rank 1 both are one
     if loss == "experts" and domain not in simplices:
         with pytest.raises(InputError, match="simplex"):
-            ConvexBandit(loss=loss, domain=domain, dim=3)
+            ConvexBandit(loss=loss, domain=domain)
         return
-    problem = ConvexBandit(loss=loss, domain=domain, dim=3, horizon=30)
-    _, regret = played(problem, uniform(problem), 30)
-    assert (regret >= -1e-9).all()
+    problem = ConvexBandit(loss=loss, domain=domain, horizon=8)
+    point = uniform(problem)(0)
+    _, regret = played(problem, lambda t: point, 8)
+    assert (regret >= -1e-4).all()  # of a point that stays, whatever the seed
 
 
 def test_objects_in_place_of_words():

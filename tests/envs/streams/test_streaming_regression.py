@@ -8,8 +8,8 @@ import dpbandit
 from dpbandit.agents import OGD, PFTAL, NoisyOCO
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
+from dpbandit.base.settings import parse_setting
 from dpbandit.envs import StreamingRegression, tables
-from dpbandit.running.settings import parse_setting
 
 NAME = "dpbandit/StreamingRegression-v0"
 
