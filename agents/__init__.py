@@ -22,20 +22,21 @@ from dpbandit.agents.contextual.counted_shelf import CountedShelf as CountedShel
 from dpbandit.agents.contextual.demand import Priced as Priced
 from dpbandit.agents.contextual.dp_hdb import DPHDB as DPHDB
 from dpbandit.agents.contextual.dp_hdb_choices import DPHDBChoices as DPHDBChoices
-from dpbandit.agents.contextual.dp_moments import DPMoments as DPMoments
-from dpbandit.agents.contextual.dp_ucb import DPUCB as DPUCB
-from dpbandit.agents.contextual.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
 from dpbandit.agents.contextual.fade import FADE as FADE
 from dpbandit.agents.contextual.fliphat import FLIPHAT as FLIPHAT
 from dpbandit.agents.contextual.full_budget_fade import FullBudgetFADE as FullBudgetFADE
 from dpbandit.agents.contextual.glm_ucb import GLMUCB as GLMUCB
-from dpbandit.agents.contextual.greedy import Greedy as Greedy
 from dpbandit.agents.contextual.guard import Guard as Guard
 from dpbandit.agents.contextual.jdp_glm_ucb import JDPGLMUCB as JDPGLMUCB
 from dpbandit.agents.contextual.lasso_bandit import LassoBandit as LassoBandit
 from dpbandit.agents.contextual.ldp_etc import LDPETC as LDPETC
-from dpbandit.agents.contextual.lints import LinTS as LinTS
-from dpbandit.agents.contextual.linucb import LinUCB as LinUCB
+from dpbandit.agents.contextual.linear import DPUCB as DPUCB
+from dpbandit.agents.contextual.linear import DPMoments as DPMoments
+from dpbandit.agents.contextual.linear import EpsilonGreedy as EpsilonGreedy
+from dpbandit.agents.contextual.linear import Greedy as Greedy
+from dpbandit.agents.contextual.linear import LinTS as LinTS
+from dpbandit.agents.contextual.linear import LinUCB as LinUCB
+from dpbandit.agents.contextual.linear import ShariffSheffetUCB as ShariffSheffetUCB
 from dpbandit.agents.contextual.local_linucb import LocalLinUCB as LocalLinUCB
 from dpbandit.agents.contextual.local_sgd import LocalSGD as LocalSGD
 from dpbandit.agents.contextual.logistic_ts import LogisticTS as LogisticTS
@@ -43,7 +44,6 @@ from dpbandit.agents.contextual.online_frank_wolfe import OnlineFrankWolfe as On
 from dpbandit.agents.contextual.price_cells import PriceCells as PriceCells
 from dpbandit.agents.contextual.private_glm import PrivateGLM as PrivateGLM
 from dpbandit.agents.contextual.private_glm_as_coded import PrivateGLMAsCoded as PrivateGLMAsCoded
-from dpbandit.agents.contextual.shariff_sheffet_ucb import ShariffSheffetUCB as ShariffSheffetUCB
 from dpbandit.agents.convex.bandit_ftal import BanditFTAL as BanditFTAL
 from dpbandit.agents.convex.bandit_pftal import BanditPFTAL as BanditPFTAL
 from dpbandit.agents.convex.centre import Centre as Centre
@@ -104,7 +104,7 @@ def _family(name: str) -> dict[str, _Any]:
     """The configs imported above from one folder, by id."""
     folder = f"{__name__}.{name}."
     return {
-        config.__module__.removeprefix(folder).replace("_", "-"): config
+        getattr(config, "id", config.__module__.removeprefix(folder).replace("_", "-")): config
         for config in globals().values()
         if isinstance(config, type) and config.__module__.startswith(folder)
     }

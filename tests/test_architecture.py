@@ -24,6 +24,7 @@ FLOORS = """
     domains privacy.accounting
     losses privacy.mechanism
     specs privacy.books privacy.statistics
+    agent
     privacy.noise
     privacy.certificate privacy.sums
     privacy.choices privacy.messages

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from dpbandit.agents.contextual.dp_hdb_choices import DPHDBChoices
 from dpbandit.agents.contextual.frank_wolfe import default_warm_up
@@ -64,6 +64,9 @@ class DPHDB(PrintedElsewhere, FrankWolfeSettings):
     """
 
     printed: ClassVar[type] = DPHDBChoices
+    calibration: Literal["certified", "paper"] = "certified"
+    """"certified" is this algorithm, with noise for the claim; "paper" is the paper's, another
+    class, as printed and with the settings of that class"""
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float = 1e-5

@@ -24,7 +24,7 @@ class GLMUCB:
         2. add its row to the quasi-likelihood regression of the arm; H_a += zeta'(x . theta_a) x x'
 
     Code:
-        Step 1 is `GLMUCBAgent.act` with `Ridge.variances` (ridge.py), step 2 `OnlineGLM.learn`
+        Step 1 is `GLMUCBAgent.act` with `Ridge.variances` (linear.py), step 2 `OnlineGLM.learn`
         (glm.py).
 
     Guarantee:

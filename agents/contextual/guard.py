@@ -39,7 +39,7 @@ class Guard:
 
     Code:
         Steps 1 to 3 are `GuardAgent` with the coins of `NetPlan` (net_plan.py), step 4 is
-        `SafetyNet.vetoed` (safety_net.py) with `Ridge` (ridge.py).
+        `SafetyNet.vetoed` (safety_net.py) with `Ridge` (linear.py).
 
     Guarantee:
         *Privacy.* If every mechanism of `agent` is mu-GDP for adaptively chosen rows (context, ANY

@@ -25,7 +25,7 @@ class LogisticTS:
     is mapped there. Prices of a list are judged by their margin times the chance of a sale.
 
     Code:
-        Steps 1 and 2 are `LogisticTSAgent.scores` with `OnlineRidge.sampled` (ridge.py), step 3 is
+        Steps 1 and 2 are `LogisticTSAgent.scores` with `OnlineRidge.sampled` (linear.py), step 3 is
         `OnlineGLM.learn` (glm.py).
 
     Guarantee:

@@ -1,12 +1,11 @@
 """Configs whose paper's algorithm is a class of its own."""
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from dataclasses import fields
+from typing import Any, ClassVar
 
 from dpbandit.base.inputs import InputError
 
 
-@dataclass(frozen=True, kw_only=True)
 class PrintedElsewhere:
     """Base of configs that go on from a paper; `calibration="paper"` makes the paper's algorithm.
 
@@ -15,9 +14,6 @@ class PrintedElsewhere:
     'ShariffSheffetUCB'
     """
 
-    calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is this algorithm, with noise for the claim; "paper" is the paper's, another
-    class, as printed and with the settings of that class"""
     printed: ClassVar[Any]
     """that class"""
 

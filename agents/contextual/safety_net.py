@@ -4,8 +4,8 @@ from math import sqrt
 
 import numpy as np
 
+from dpbandit.agents.contextual.linear import Ridge
 from dpbandit.agents.contextual.net_plan import NetPlan
-from dpbandit.agents.contextual.ridge import Ridge
 from dpbandit.base.arrays import Floats, Ints, clip_norm, norms
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.statistics.moments import SecondMoments

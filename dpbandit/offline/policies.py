@@ -10,7 +10,7 @@ from dpbandit.offline.list_policies import ListLaw
 from dpbandit.offline.logged_prices import LoggedPrices
 from dpbandit.offline.logs import Logged
 from dpbandit.offline.rows import is_law, numbers_in, refuse_row
-from dpbandit.specs.protocols import Hindsight
+from dpbandit.specs.protocols import Hindsight, is_running
 
 
 def asked(policy: Any, method: str, context: Floats) -> Any:
@@ -21,7 +21,7 @@ def asked(policy: Any, method: str, context: Floats) -> Any:
     """
     if isinstance(policy, Hindsight):
         raise InputError(f"Expected a policy, got {shown(policy)}: hindsight needs all rewards.")
-    if hasattr(policy, "make"):
+    if hasattr(policy, "make") and not is_running(policy):
         raise InputError(
             f"Expected a frozen policy, got the learner {shown(policy)}: dpbandit.offline.replay "
             "is for those, or a snapshot of one that was trained on other rows."

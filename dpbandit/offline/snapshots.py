@@ -9,7 +9,7 @@ from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, shaped, shown, whole
 from dpbandit.base.progress import Progress
 from dpbandit.specs.lists import ListSpec
-from dpbandit.specs.protocols import Agent, ContextualSpec, PriceSpec, Spec
+from dpbandit.specs.protocols import Agent, ContextualSpec, PriceSpec, Spec, is_running
 
 
 class Snapshot:
@@ -89,7 +89,7 @@ def snapshot(agent: Any, spec: Spec | None = None, *, draws: int = 1) -> Snapsho
     (3, 2)
     """
     whole("draws", draws, 1, 1_000_000)
-    if hasattr(agent, "make"):
+    if hasattr(agent, "make") and not is_running(agent):
         raise InputError(
             f"Expected a running agent, got the config {shown(agent)}: make(spec, streams) makes "
             "one, and rows of a log, or users, teach it."

@@ -366,6 +366,11 @@ class AgentConfig(Protocol):
         ...
 
 
+def is_running(agent: object) -> bool:
+    """Whether it was made for a problem and promises something."""
+    return hasattr(agent, "act") and hasattr(agent, "ledger")
+
+
 def check_config(config: object) -> None:
     """Raise `InputError` unless `config` is one: neither its class, nor its name, nor an agent."""
     name = type(config).__name__

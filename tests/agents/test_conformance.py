@@ -79,7 +79,7 @@ def test_integers_cannot_slip_past_the_clips():
     np.testing.assert_allclose(release, [[1.5, 1.0]])
 
 
-@pytest.mark.parametrize("broken", MECHANISM, ids=lambda broken: broken.statistic.__name__)
+@pytest.mark.parametrize("broken", MECHANISM, ids=lambda broken: broken.summed.__name__)
 def test_broken_sensitivities_are_caught(broken):
     moves = [largest_move(*tapes).max() for tapes in two_worlds(broken, DISJOINT, (0, 7))]
     assert max(moves) > 1.01

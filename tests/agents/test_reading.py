@@ -58,4 +58,4 @@ def test_a_round_is_short_to_read():
 def test_a_file_without_a_word_is_seen():
     """The check bites: of the files of DP-UCB none but its own is named by Hedge."""
     strange = unnamed(AGENTS["hedge"], read("dp-ucb"))
-    assert {file.name for file in strange} == {"batched.py", "optimism.py", "ridge.py"}
+    assert {file.name for file in strange} == {"agent.py", "linear.py"}

@@ -26,7 +26,6 @@ from tests.broken.leaks import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class NoiseTimes(DPUCB):
     """DP-UCB whose noise is a multiple of what its ledger is computed from."""
 
@@ -34,11 +33,10 @@ class NoiseTimes(DPUCB):
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        agent._sums._noise._scale *= self.factor
+        agent.sums._noise._scale *= self.factor
         return agent
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReusesItsNoise(DPUCB):
     """Noises drawn once: round t adds up the first floor(ln(1 + t)) + 1 of them.
 
@@ -48,7 +46,7 @@ class ReusesItsNoise(DPUCB):
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        sums = agent._sums
+        sums = agent.sums
         noises = streams.normals("levels", *sums._statistic.shape)
         count = floor(log(spec.horizon)) + 1
         sums._noise = LevelNoise(sums._noise.stddev or 1.0, noises.take(count))
@@ -74,12 +72,11 @@ class HalfTheSensitivity(Moments):
         return self.moment_bound
 
 
-@dataclass(frozen=True, kw_only=True)
 class HalfSensitivity(DPMoments):
     """DP-Moments on those."""
 
-    def _statistic(self, spec: Any) -> Any:
-        return HalfTheSensitivity(**vars(super()._statistic(spec)))
+    def moments(self) -> Any:
+        return HalfTheSensitivity(**vars(super().moments()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +153,6 @@ class FadesTooLittle(FADE):
         return agent
 
 
-@dataclass(frozen=True, kw_only=True)
 class Boasts(DPUCB):
     """Claims epsilon 1 and says in its ledger what it really spends: the certificate exceeds it."""
 
@@ -338,8 +334,8 @@ BROKEN = {
     "noise halved": NoiseTimes(delta=1e-4),
     "sensitivity L instead of 2L": HalfSensitivity(delta=1e-4),
     "noises drawn once for all rounds": ReusesItsNoise(delta=1e-4),
-    "a missing clip (rewards)": WrongStatistic(statistic=NoRewardClip),
-    "a missing clip (contexts)": WrongStatistic(statistic=NoContextClip),
+    "a missing clip (rewards)": WrongStatistic(summed=NoRewardClip),
+    "a missing clip (contexts)": WrongStatistic(summed=NoContextClip),
     "a missing clip where no context counts": SumsRewards(),
     "exact sign after a noisy arg-max": ExactSign(delta=1e-4),
     "a fading sum that does not fade": FadesTooLittle(

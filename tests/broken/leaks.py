@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from dpbandit.agents import DPUCB
-from dpbandit.agents.contextual.optimism import BatchedUCB
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
 from dpbandit.privacy.statistics.moments import SecondMoments
@@ -28,7 +27,7 @@ class Broken:
         return made
 
 
-class StoresContext(BatchedUCB):
+class StoresContext(DPUCB):
     """An act that keeps what it has read."""
 
     def act(self, context: Any) -> Any:
@@ -36,15 +35,15 @@ class StoresContext(BatchedUCB):
         return super().act(context)
 
 
-class LeaksIntoState(BatchedUCB):
+class LeaksIntoState(DPUCB):
     """A touch of the raw context beside the released estimate."""
 
     def update(self, context: Any, action: Any, feedback: Any) -> None:
         super().update(context, action, feedback)
-        self._ridge.theta = self._ridge.theta + 1e-3 * np.nan_to_num(context[:, None])
+        self.ridge.theta = self.ridge.theta + 1e-3 * np.nan_to_num(context[:, None])
 
 
-class TicksWhenPlayed(BatchedUCB):
+class TicksWhenPlayed(DPUCB):
     """A counter of plays for each arm, kept outside the mechanism."""
 
     def update(self, context: Any, action: Any, feedback: Any) -> None:
@@ -83,14 +82,13 @@ class NoContextClip(SecondMoments):
         return widened(self, context_bound=1e3).total(*batch)
 
 
-@dataclass(frozen=True, kw_only=True)
 class WrongStatistic(DPUCB):
     """DP-UCB summing another statistic."""
 
-    statistic: Any = SecondMoments
+    summed: Any = SecondMoments
 
-    def _statistic(self, spec: Any) -> Any:
-        return self.statistic(**arguments(super()._statistic(spec)))
+    def moments(self) -> Any:
+        return self.summed(**arguments(super().moments()))
 
 
 class SignOfTheExactSum(NoisyVertex):
@@ -133,6 +131,5 @@ class KeepsTheWhole(FadingSum):
 
 STATE = [Broken(agent=agent) for agent in (StoresContext, LeaksIntoState, TicksWhenPlayed)]
 MECHANISM = [
-    WrongStatistic(statistic=statistic)
-    for statistic in (NoRewardClip, ForgotRootTwo, NoContextClip)
+    WrongStatistic(summed=statistic) for statistic in (NoRewardClip, ForgotRootTwo, NoContextClip)
 ]

@@ -96,7 +96,7 @@ def test_several_agents_on_one_log():
     [
         (lambda log: snapshot(FADE()), "running agent"),
         (lambda log: snapshot(3), "running agent"),
-        (lambda log: snapshot(taught(LinUCB(), log)), "spec="),
+        (lambda log: snapshot(taught(FADE(), log)), "spec="),
         (lambda log: snapshot(LinUCB().make(log.spec, Streams([0, 1])), log.spec), "one replica"),
         (lambda log: snapshot(taught(LinUCB(), log), log.spec, draws=0), "draws=0"),
         (lambda log: snapshot(taught(LinUCB(), log), log.spec).prices(log.context), "prices"),

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from dpbandit.agents import DPHDB, DPUCB, DPHDBChoices, LinUCB, SparseVectorExperts
-from dpbandit.agents.contextual.optimism import BatchedUCB
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import Recommendation
@@ -18,7 +17,6 @@ from tests.broken.ledgers import Bookkeeper
 from tests.harness import DELAYED, DISJOINT, EXPERTS, SHARED
 
 
-@dataclass(frozen=True, kw_only=True)
 class SharesNoise(DPUCB):
     """All replicas draw the numbers of the first."""
 
@@ -26,18 +24,16 @@ class SharesNoise(DPUCB):
         return super().make(spec, Streams(streams._seeds[:1] * len(streams)))
 
 
-@dataclass(frozen=True, kw_only=True)
 class PaysForLess(DPUCB):
     """Half the noise that its ledger names."""
 
     def make(self, spec, streams):
         agent, quiet = (DPUCB(epsilon=e).make(spec, streams.child(str(e))) for e in (1.0, 2.0))
-        quiet._sums.spend = agent._sums.spend
+        quiet.sums.spend = agent.sums.spend
         quiet.ledger = agent.ledger
         return quiet
 
 
-@dataclass(frozen=True, kw_only=True)
 class NamesNothing(DPUCB):
     """Has an empty ledger."""
 
@@ -47,32 +43,32 @@ class NamesNothing(DPUCB):
         return agent
 
 
-class Local(BatchedUCB):
+class Local(DPUCB):
     """Cannot be pickled."""
 
     def __reduce_ex__(self, protocol):
         raise TypeError("made of glass")
 
 
-class Doubles(BatchedUCB):
+class Doubles(DPUCB):
     """Feeds each user twice."""
 
     def update(self, context, action, feedback):
         super().update(context, action, feedback)
-        self._sums._used -= 1
+        self.sums._used -= 1
         super().update(context, action, feedback)
 
 
-class Remembers(BatchedUCB):
+class Remembers(DPUCB):
     """The reward of user 3, who is neither the first nor the last of anything."""
 
     def update(self, context, action, feedback):
         super().update(context, action, feedback)
-        if self._sums._used == 4:
+        if self.sums._used == 4:
             self._favourite = feedback.copy()
 
 
-class Scribbles(BatchedUCB):
+class Scribbles(DPUCB):
     """Writes on what it is shown."""
 
     def act(self, context):
@@ -80,14 +76,14 @@ class Scribbles(BatchedUCB):
         return super().act(context)
 
 
-class PlaysHalves(BatchedUCB):
+class PlaysHalves(DPUCB):
     """Arms that there are not."""
 
     def act(self, context):
         return super().act(context) + 0.5
 
 
-class SharesAllIts(BatchedUCB):
+class SharesAllIts(DPUCB):
     """State with its copies."""
 
     def __deepcopy__(self, memo):
@@ -113,11 +109,11 @@ class GoesQuiet(PrefixSum):
         return self._total * self._statistic.units if late else release
 
 
-class Deafens(BatchedUCB):
+class Deafens(DPUCB):
     """Its noise goes away."""
 
     def act(self, context):
-        self._sums.__class__ = GoesQuiet
+        self.sums.__class__ = GoesQuiet
         return super().act(context)
 
 
@@ -129,7 +125,6 @@ class ClaimsNothing:
         return STATE[1].make(spec, streams)
 
 
-@dataclass(frozen=True, kw_only=True)
 class OwnWord(DPUCB):
     """Believes that its own calibration need not keep what it claims."""
 

@@ -1,6 +1,6 @@
 """DP-UCB: the non-private limit, the paper's constants, and what privacy costs."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import ceil, inf, log, log2, sqrt
 
@@ -9,13 +9,12 @@ import pytest
 
 from dpbandit import InputError, certify, compare
 from dpbandit.agents import DPUCB, DPMoments, LinUCB, Priced, ShariffSheffetUCB
-from dpbandit.agents.contextual.dp_moments import BatchedMoments
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.accounting.gdp import epsilon_of
-from dpbandit.privacy.accounting.ledger import no_privacy
-from dpbandit.privacy.statistics.moments import Moments
+from dpbandit.privacy.statistics.moments import Moments, SecondMoments
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
+from dpbandit.privacy.sums.certified_sums import NO_NOISE
 from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
@@ -30,13 +29,31 @@ def regret(config, environment="GLMBandit", horizon=600, **env_kwargs):
     return play(problem, config, SEEDS, marks=log_marks(horizon)).regret
 
 
+class ExactUCB(DPUCB):
+    """Oracle: LinUCB on batches, with no noise process anywhere."""
+
+    def for_demand(self):
+        return self
+
+    def moments(self):
+        return SecondMoments(**self.rounds(self.arms))
+
+    def noisy_sums(self):
+        target = self.target()
+        every = target.refresh_every
+        return exact_prefix_sum(
+            self.statistic, horizon=target.horizon, refresh_every=every
+        ), NO_NOISE
+
+
 def counterpart(config, horizon):
-    """LinUCB on the same batches, exact, with no noise process anywhere."""
+    """The same on exact sums."""
     if isinstance(config, Priced):
         return Priced(counterpart(config.learner, horizon))
     paper = getattr(config, "calibration", None) == "paper"
     default = "theory" if paper else 1.0
-    return LinUCB(
+    return ExactUCB(
+        epsilon=inf,
         alpha=default if config.alpha is None else config.alpha,
         regularization=config.regularization,
         refresh_every=config.refresh_every or (1 if paper else ceil(horizon / 100)),
@@ -75,30 +92,19 @@ def test_without_privacy_it_is_the_rank_one_linucb_with_that_shift():
 
 def first_stddev(config, spec):
     """Noise of the first release, in units: that of one node."""
-    sums = config.make(spec, Streams([0]))._sums
+    sums = config.make(spec, Streams([0])).sums
     while sums(np.zeros((1, *spec.context_shape)), np.zeros(1, dtype=int), np.zeros(1)) is None:
         pass
     return sums.stddev
 
 
-@dataclass(frozen=True)
-class ExactMoments:
+class ExactMoments(DPMoments):
     """Oracle: moments that no noise process ever touches."""
 
-    refresh_every: int
-
-    def make(self, spec, streams):
-        statistic = Moments(
-            n_actions=spec.n_actions,
-            dim=spec.dim,
-            layout="shared" if spec.shared else "disjoint",
-            context_bound=spec.context_norm,
-            reward_low=spec.reward_low,
-            reward_high=spec.reward_high,
-        )
-        every = self.refresh_every
-        sums = exact_prefix_sum(statistic, horizon=spec.horizon, refresh_every=every)
-        return BatchedMoments(spec, len(streams), sums, no_privacy("exact moments"))
+    def start(self):
+        super().start()
+        statistic, every = Moments(**self.rounds("disjoint")), self.refresh_every
+        self.feed(exact_prefix_sum(statistic, horizon=self.spec.horizon, refresh_every=every))
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
@@ -109,7 +115,7 @@ def test_moments_without_privacy_are_exact_bit_for_bit(environment, every, prefi
     config = DPMoments(epsilon=inf, refresh_every=every, prefix_sums=prefix_sums)
     private = regret(config, environment, horizon=150)
     np.testing.assert_array_equal(
-        private, regret(ExactMoments(refresh_every=every), environment, horizon=150)
+        private, regret(ExactMoments(epsilon=inf, refresh_every=every), environment, horizon=150)
     )
 
 
@@ -170,7 +176,7 @@ def test_certified_noise_of_the_reference_table():
         moment_clip=0.8,
         moment_weight=sqrt(0.8276),
     )
-    statistic, node = config._statistic(spec), first_stddev(config, spec)
+    statistic, node = config.make(spec, Streams([0])).statistic, first_stddev(config, spec)
     assert 3.2**2 * node / sqrt(2) == pytest.approx(179.2, rel=2e-3)
     assert 0.8 * node / statistic.moment_weight == pytest.approx(21.76, rel=2e-3)
 
@@ -223,10 +229,10 @@ def test_shift_by_hand(fields, shift, demand):
         spec, shift = replace(spec, dim=3, shared=False), shift if fields else 0.05
         agent = Priced(config).make(spec, Streams([0]))._inner
     x, none = np.zeros((1, 2, 4)), np.zeros(1)
-    agent._learn(0.0 * agent._sums(x, none.astype(int), none))
+    agent.refit(0.0 * agent.sums(x, none.astype(int), none))
     v = 1 - (1 - 1 / (1 + 4 * 2.3190778623577)) / 4
-    gamma = agent._sums.stddev / sqrt(2) * (2 * sqrt(4) + 2 * sqrt(v * log(2 * 40 / 0.05)))
-    np.testing.assert_allclose(agent._ridge.inverse[0, 0] * shift * gamma, np.eye(4), atol=1e-12)
+    gamma = agent.sums.stddev / sqrt(2) * (2 * sqrt(4) + 2 * sqrt(v * log(2 * 40 / 0.05)))
+    np.testing.assert_allclose(agent.ridge.inverse[0, 0] * shift * gamma, np.eye(4), atol=1e-12)
 
 
 @pytest.mark.parametrize("around", [lambda config: config, Priced])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbandit.agents.contextual.ridge import OnlineRidge
+from dpbandit.agents.contextual.linear import OnlineRidge
 from dpbandit.specs.protocols import ContextualSpec
 
 R, K, ROUNDS, REGULARIZATION = 3, 2, 30, 0.7

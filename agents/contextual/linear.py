@@ -1,0 +1,669 @@
+"""Linear bandits: ridge regressions of rewards on contexts, on exact data or on noisy sums.
+
+Disjoint arms have a parameter each (contexts (R, d)), or all share one (contexts (R, K, d)).
+`Ridge` and the two bases come first; each agent below holds its own steps.
+"""
+
+from dataclasses import replace
+from math import ceil, inf, log, sqrt
+from typing import Any, Literal, Self, TypeAlias, cast
+
+import numpy as np
+from scipy.linalg.blas import dger
+
+from dpbandit.agent import (
+    Arms,
+    Chance,
+    Count,
+    Count0,
+    Inside01,
+    Least0,
+    Positive,
+    started,
+)
+from dpbandit.agents.contextual.printed_elsewhere import PrintedElsewhere
+from dpbandit.base.arrays import Floats, Ints, pick, rows
+from dpbandit.base.inputs import InputError, gaussian_target
+from dpbandit.privacy.accounting.ledger import ledger_of, no_privacy
+from dpbandit.privacy.statistics.moments import Moments, SecondMoments
+from dpbandit.privacy.sums.certified_sums import Spectrum, Target, certified_sum, tail_bound
+from dpbandit.privacy.sums.prefix_sums import PrefixSum
+from dpbandit.privacy.sums.processes import process_named
+from dpbandit.privacy.sums.shariff_sheffet import ShariffSheffet
+from dpbandit.specs.protocols import ContextualSpec
+
+Width: TypeAlias = Least0 | Literal["theory"]
+Layout: TypeAlias = Literal["disjoint", "joint"]
+_LONG = 32
+"""From this dimension on BLAS products and rank-one updates in place, replica by replica, are
+faster than one gather, outer product and scatter for all: at d = 50 by a factor of two, at d = 20
+they are slower."""
+
+
+class Ridge:
+    """theta = V^-1 u and V^-1, with V = regularization I + sum x x' and u = sum r x.
+
+    Shapes: theta (R, G, d), inverse (R, G, d, d); G is K disjoint arms, or 1 shared parameter.
+    """
+
+    def __init__(self, spec: ContextualSpec, replicas: int, *, regularization: float) -> None:
+        R, d, self._shared = replicas, spec.dim, spec.shared
+        G = 1 if spec.shared else spec.n_actions
+        self.theta: Floats = np.zeros((R, G, d))
+        self.inverse: Floats = np.tile(np.eye(d) / regularization, (R, G, 1, 1))
+
+    def means(self, context: Floats) -> Floats:
+        """Predicted rewards, (R, K)."""
+        if self._shared:
+            return np.matvec(context, self.theta[:, 0])
+        return np.matvec(self.theta, context)
+
+    def variances(self, context: Floats) -> Floats:
+        """x' V^-1 x of every arm, (R, K); 0 where noise made it negative."""
+        Vx = self.products(context)
+        variances = np.vecdot(Vx, context) if self._shared else np.matvec(Vx, context)
+        return np.maximum(variances, 0.0)
+
+    def products(self, context: Floats) -> Floats:
+        """V^-1 x of every arm, (R, K, d)."""
+        if self._shared:
+            return context @ self.inverse[:, 0]
+        R, K, d, _ = self.inverse.shape  # one tall product a replica beats K small ones
+        return np.matvec(self.inverse.reshape(R, K * d, d), context).reshape(R, K, d)
+
+    def refit(self, gram: Floats, moment: Floats, shift: Floats | float) -> None:
+        """Start over from sums: gram (R, B, D, D) and moment (R, B, D), V = gram + shift I.
+
+        One joint block (B = 1, D = K d, x in the chosen arm's slot) serves disjoint arms: arm a's
+        prediction needs only its slice of theta and its diagonal block of the inverse. `shift` is a
+        number, or one for each block, (R, B, 1, 1).
+        """
+        R, G, d = self.theta.shape
+        inverse: Floats = np.linalg.inv(gram + shift * np.eye(gram.shape[-1]))
+        self.theta = np.matvec(inverse, moment).reshape(R, G, d)
+        if inverse.shape[1] != G:
+            slots = inverse.reshape(R, G, d, G, d)
+            inverse = slots[:, rows(G), :, rows(G)].transpose(1, 0, 2, 3)
+        self.inverse = inverse
+
+
+class OnlineRidge(Ridge):
+    """A `Ridge` that takes in one row at a time, exactly: not for private agents."""
+
+    def __init__(self, spec: ContextualSpec, replicas: int, *, regularization: float) -> None:
+        super().__init__(spec, replicas, regularization=regularization)
+        R, G, d = self.theta.shape
+        self._offset = rows(R) * G
+        self._block = np.empty((R, d, d))  # scratch: big temporaries would fault pages
+        self._outer = np.empty((R, d, d))
+        self._seen: tuple[Floats | None, Floats] = None, np.empty(0)
+
+    def sampled(self, context: Floats, scale: float, z: Floats) -> Floats:
+        """Predictions (R, K) under a parameter drawn from N(theta, scale^2 V^-1).
+
+        `z` are standard normals: (R, d) for a shared parameter, through a Cholesky factor; (R, K)
+        for disjoint arms, whose predictions are independent normals and are drawn directly.
+        """
+        if self._shared:
+            root = np.linalg.cholesky(self.inverse[:, 0])  # (R, d, d)
+            noise = np.matvec(context, np.matvec(root, z))
+        else:
+            noise = np.sqrt(self.variances(context)) * z
+        return self.means(context) + scale * noise
+
+    def products(self, context: Floats) -> Floats:
+        """As before, and kept: the next row to learn is mostly one of them."""
+        Vx = super().products(context)
+        self._seen = context, Vx
+        return Vx
+
+    def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
+        """One more row, by Sherman and Morrison: V^-1 -= (V^-1 x)(V^-1 x)' / (1 + x' V^-1 x)."""
+        R, _, d = self.theta.shape
+        x = pick(context, action) if self._shared else context
+        where = rows(R) if self._shared else self._offset + action
+        inverse, theta = self.inverse.reshape(-1, d, d), self.theta.reshape(-1, d)
+        if d < _LONG:
+            block = inverse.take(where, axis=0, out=self._block, mode="clip")
+        seen, Vx = self._seen
+        self._seen = None, np.empty(0)  # V is about to change
+        if seen is context:
+            Vx = pick(Vx, action)
+        elif d < _LONG:
+            Vx = np.matvec(block, x)
+        else:
+            Vx = np.array([inverse[i].dot(row) for i, row in zip(where.tolist(), x, strict=True)])
+        gain = Vx / (1 + np.vecdot(Vx, x))[:, None]
+        chosen = theta[where]
+        error = reward - np.vecdot(chosen, x)
+        theta[where] = chosen + gain * error[:, None]
+        if d < _LONG:
+            block -= np.einsum("ri,rj->rij", Vx, gain, out=self._outer)
+            inverse[where] = block
+        else:
+            for index, left, right in zip(where.tolist(), Vx, gain, strict=True):
+                dger(-1.0, left, right, a=inverse[index].T, overwrite_a=True)
+
+
+class Exact(Arms):
+    """Plays by ridge regressions of all rows so far, without privacy."""
+
+    regularization: Positive = 1.0
+    """the ridge, added to the diagonal of Gram matrices"""
+    ridge = started(OnlineRidge)
+
+    def start(self) -> None:
+        """Know nothing."""
+        self.ledger = no_privacy("exact ridge regressions")
+        self.ridge = OnlineRidge(self.spec, self.R, regularization=self.regularization)
+
+    def scores(self, context: Floats) -> Floats:
+        """Predicted rewards, (R, K)."""
+        return self.ridge.means(context)
+
+    def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Take one rank-one step."""
+        self.ridge.learn(context, action, feedback)
+
+
+class Summed(Arms):
+    """Plays by sums of clipped rounds that a mechanism releases.
+
+    Until the first release disjoint arms take turns, since nothing tells them apart.
+    """
+
+    epsilon: float = 1.0
+    """target, > 0; inf plays without privacy"""
+    delta: float = 1e-5
+    """target, in (0, 1)"""
+    refresh_every: Count | None = None
+    """rounds from one release to the next; if None, ceil(horizon / 100)"""
+    context_clip: Positive | None = None
+    """Euclidean norm contexts are clipped to; if None, the environment's public bound"""
+    sums = started(PrefixSum)
+
+    def check(self) -> None:
+        """Refuse delta = 0: Gaussian noise has no pure epsilon."""
+        gaussian_target(self.epsilon, self.delta)
+
+    def target(self, usual: int | None = None) -> Target:
+        """What all releases together may cost, and when they happen: if nobody says, as `usual`."""
+        every = self.refresh_every or usual or ceil(self.spec.horizon / 100)
+        return Target(self.epsilon, self.delta, self.spec.horizon, every)
+
+    def rounds(self, arms: Layout) -> dict[str, Any]:
+        """Sizes, layout and clips of the rounds that are summed."""
+        spec = self.spec
+        return {
+            "n_actions": spec.n_actions,
+            "dim": spec.dim,
+            "layout": "shared" if spec.shared else arms,
+            "context_bound": min(spec.context_norm, self.context_clip or inf),  # more is only noise
+            "reward_low": spec.reward_low,
+            "reward_high": spec.reward_high,
+        }
+
+    def feed(self, sums: PrefixSum) -> None:
+        """Tell these `sums` of every round from now on."""
+        self.sums, self.ledger = sums, ledger_of(self.epsilon, sums.spend)
+        self.turns_first = 0.0 if self.spec.shared else inf
+
+    def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Feed the mechanism; refit when it releases."""
+        release = self.sums(context, action, feedback)
+        if release is not None:
+            self.turns_first = 0.0
+            self.refit(release)
+
+    def refit(self, release: Floats) -> None:
+        """Play by this release from now on."""
+        raise NotImplementedError
+
+
+class Optimist(Arms):
+    """Plays argmax x . theta_a + radius sqrt(x' V_a^-1 x)."""
+
+    alpha: Width | None = None
+    """width in ranges of the reward (2 sigma), 0 is greedy, or "theory" """
+    regularization: Positive = 1.0
+    """the ridge, added to the diagonal of Gram matrices"""
+    reward_noise: Least0 | None = None
+    """sigma, the sub-Gaussian parameter of rewards; if None, half their range"""
+    parameter_norm: Positive | None = None
+    """bound on `|theta_a|` for the theory radius; if None, the largest that the public bounds
+    allow"""
+    failure: Inside01 = 0.05
+    """probability with which tail bounds may fail (utility only, never privacy)"""
+    ridge = started(Ridge)
+
+    def scores(self, context: Floats) -> Floats:
+        """Upper confidence bounds of the mean rewards, (R, K)."""
+        radius, score = self.radius(), self.ridge.means(context)
+        return score + radius * np.sqrt(self.ridge.variances(context)) if radius > 0 else score
+
+    @property
+    def sigma(self) -> float:
+        """The sub-Gaussian parameter of rewards."""
+        return self.spec.half_range if self.reward_noise is None else self.reward_noise
+
+    def radius(self) -> float:
+        """2 sigma alpha, or the theory's, of now."""
+        raise NotImplementedError
+
+    def theory(self, low: float, high: float, error: float, *, dim: int, norm: float) -> float:
+        """The radius beta_t, which holds with probability 1 - failure::
+
+            sigma sqrt(2 ln(2/failure) + d ln(high/low + t L^2 / (d low))) + S sqrt(high) + error
+
+        Abbasi-Yadkori, Pal and Szepesvari (NeurIPS 2011), Theorem 2, as extended by Shariff and
+        Sheffet (NeurIPS 2018), Proposition 4, to a noisy regulariser with eigenvalues in [low,
+        high] and a moment noise of norm at most `error` in V^-1.
+        """
+        S = self.spec.parameter_norm if self.parameter_norm is None else self.parameter_norm
+        growth = log(high / low + self.round * norm**2 / (dim * low))
+        deviation = self.sigma * sqrt(2 * log(2 / self.failure) + dim * growth)
+        return deviation + S * sqrt(high) + error
+
+
+class SummedUCB(Optimist, Summed):
+    """Optimism on released Gram matrices and moments, shifted by more than their noise.
+
+    Noise of off-diagonal stddev s has spectral norm at most Gamma = gram_factor s with high
+    probability; V = G + noise + max(regularization, shift_factor Gamma) I.
+    """
+
+    usual_alpha = cast(Width, 1.0)
+    """where none is set"""
+    statistic = started(SecondMoments)
+    spectrum = started(Spectrum)
+
+    def start(self) -> None:
+        """Build the statistic, its sums, and what is known of their noise."""
+        self.statistic = self.moments()
+        sums, self.spectrum = self.noisy_sums()
+        self.feed(sums)
+        self.ridge = Ridge(self.spec, self.R, regularization=self.regularization)
+        self._radius = self._radius_at(self.regularization, 0.0, 0.0)
+
+    def moments(self) -> SecondMoments:
+        """What is summed."""
+        raise NotImplementedError
+
+    def noisy_sums(self) -> tuple[PrefixSum, Spectrum]:
+        """The mechanism that sums it, and how far its noise pushes eigenvalues."""
+        raise NotImplementedError
+
+    def radius(self) -> float:
+        """As of the latest release."""
+        return self._radius
+
+    def refit(self, release: Floats) -> None:
+        """Start over from a release."""
+        statistic, noise = self.statistic, self.spectrum
+        stddev = self.sums.stddev if noise.stddev is None else noise.stddev
+        moment = statistic.moment_bound * stddev / statistic.moment_weight
+        gamma = noise.gram_factor * (statistic.context_bound**2 * stddev / sqrt(2))
+        shift = max(self.regularization, noise.shift_factor * gamma)
+        self.ridge.refit(*statistic.unpack(release), shift)
+        self._radius = self._radius_at(shift, gamma, moment)
+
+    def _radius_at(self, shift: float, gamma: float, moment: float) -> float:
+        alpha = self.usual_alpha if self.alpha is None else self.alpha
+        if alpha != "theory":
+            return 2 * alpha * self.sigma
+        D, low, norm = self.statistic.block_dim, shift - gamma, self.statistic.context_bound
+        tail = sqrt(2 * log(2 * self.spec.horizon / self.failure))
+        error = moment * (sqrt(D) + tail) / sqrt(low)
+        return self.theory(low, shift + gamma, error, dim=D, norm=norm)
+
+
+class LinUCB(Optimist, Exact):
+    """Play argmax x . theta_a + 2 sigma alpha sqrt(x' V_a^-1 x), ridge regressions for the arms.
+
+    Li, Chu, Langford and Schapire, "A contextual-bandit approach to personalized news article
+    recommendation", WWW 2010, Algorithm 1 (disjoint arms); with an environment whose arms share
+    one parameter, the shared model of Chu, Li, Reyzin and Schapire, AISTATS 2011. The radius
+    `alpha="theory"` is that of Abbasi-Yadkori, Pal and Szepesvari, NeurIPS 2011, Theorem 2 (OFUL).
+
+    Guarantee:
+        None: exact data reaches later actions.
+
+    Differs from the paper:
+        Ties go to the lowest arm. alpha counts in ranges of the reward: sigma is `reward_noise`, by
+        default half the public range of rewards, with which every reward is sub-Gaussian. So it
+        counts as that of Li et al. does, whose rewards are clicks, and with rewards in dollars or
+        in cents the same arms are played.
+
+    >>> from dpbandit import compare
+    >>> results = compare("dpbandit/GLMBandit-v0", {"LinUCB": LinUCB()}, horizon=500, replicas=4,
+    ...                   progress=False)
+    >>> mean = results.summary().set_index("agent")["mean"]
+    >>> bool(mean["LinUCB"] < mean["Uniform"] / 2)
+    True
+    """
+
+    id = "linucb"
+    alpha: Width = 1.0
+    """width in ranges of the reward (2 sigma), 0 is greedy, or "theory" """
+    ridge = started(OnlineRidge)
+
+    def radius(self) -> float:
+        """2 sigma alpha, or the theory's, of this round."""
+        if self.alpha != "theory":
+            return 2 * self.alpha * self.sigma
+        ridge, norm = self.regularization, self.spec.context_norm
+        return self.theory(ridge, ridge, 0.0, dim=self.spec.dim, norm=norm)
+
+
+class LinTS(Exact):
+    """Play the arm that is best under a parameter drawn from N(V^-1 u, v^2 V^-1).
+
+    Agrawal and Goyal, "Thompson sampling for contextual bandits with linear payoffs", ICML 2013,
+    Algorithm 1. For disjoint arms the sampled rewards of different arms are independent normals,
+    drawn directly; a shared parameter is drawn through a Cholesky factor of V^-1.
+
+    Guarantee:
+        None: exact data reaches later actions.
+
+    Differs from the paper:
+        1. v = 2 R `scale`, where its analysis has R times a function of T, d and its confidence.
+        2. Disjoint arms have regressions of their own.
+        3. `regularization` in place of the identity matrix.
+    """
+
+    id = "lints"
+    scale: Least0 = 0.2
+    """standard deviation of the posterior in units of V^-1/2 and of ranges of the reward (2 R)"""
+    reward_noise: Least0 | None = None
+    """R, the sub-Gaussian parameter of rewards; if None, half their range"""
+
+    def start(self) -> None:
+        """Know nothing."""
+        super().start()
+        noise = self.spec.half_range if self.reward_noise is None else self.reward_noise
+        self.v = 2 * self.scale * noise
+        size = self.spec.dim if self.spec.shared else self.spec.n_actions
+        self.normals = self.streams.normals("exploration", size)
+
+    def scores(self, context: Floats) -> Floats:
+        """Mean rewards under a parameter drawn afresh, (R, K)."""
+        return self.ridge.sampled(context, self.v, self.normals())
+
+
+class Greedy(Exact):
+    """Play the arm with the largest predicted reward of ridge regressions.
+
+    Bastani, Bayati and Khosravi, "Mostly exploration-free algorithms for contextual bandits",
+    Management Science 2021: where contexts are diverse enough, users explore by themselves. Where
+    they are not, an arm may be given up for ever.
+
+    Guarantee:
+        None: exact data reaches later actions.
+
+    Differs from the paper:
+        Ridge regression in place of least squares; ties go to the lowest arm; no turns where all
+        arms share a parameter.
+
+    >>> from dpbandit import compare
+    >>> results = compare("dpbandit/GLMBandit-v0", {"Greedy": Greedy()}, horizon=500, replicas=4,
+    ...                   progress=False)
+    >>> mean = results.summary().set_index("agent")["mean"]
+    >>> bool(mean["Greedy"] < mean["Uniform"] / 2)
+    True
+    """
+
+    id = "greedy"
+    turns: Count0 = 1
+    """rounds each disjoint arm is played before being greedy"""
+
+    def start(self) -> None:
+        """Know nothing."""
+        super().start()
+        self.turns_first = 0 if self.spec.shared else self.turns * self.spec.n_actions
+
+
+class EpsilonGreedy(Exact):
+    """The arm with the largest predicted reward, or with probability `exploration` a random one.
+
+    Sutton and Barto, "Reinforcement learning", 2nd ed. 2018, section 2.4, with ridge regressions in
+    place of means.
+
+    Guarantee:
+        None: exact data reaches later actions.
+    """
+
+    id = "epsilon-greedy"
+    exploration: Chance = 0.05
+    """probability of a random arm, in [0, 1]"""
+
+    def start(self) -> None:
+        """Know nothing."""
+        super().start()
+        self.luck = self.streams.uniforms("exploration", 2)
+
+    def act(self, context: Floats) -> Ints:
+        """Arms (R,)."""
+        coin, which = self.luck().T  # drawn every round, or seeds would part
+        random = (which * self.spec.n_actions).astype(np.int64)
+        return np.where(coin < self.exploration, random, self.scores(context).argmax(axis=1))
+
+
+class ShariffSheffetUCB(SummedUCB):
+    """LinUCB on noisy running sums from a tree, with the noise of the paper: see `DPUCB`.
+
+    Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018. Fields
+    left None follow the calibration::
+
+        field           "paper", as printed       "certified"
+        noise scale     see `ShariffSheffet`      least with certificate <= claim
+        arms            joint, dimension K d      disjoint, K blocks
+        alpha           theory                    1
+        refresh_every   1                         ceil(horizon / 100)
+
+    Guarantee:
+        As `DPUCB`; all releases together are mu-GDP (Gaussian) or bounded by an exact loss law
+        (Wishart, see `dpbandit.privacy.accounting.wishart`).
+
+    Differs from the paper:
+        1. x and r are clipped, whatever the environment sends.
+        2. A tree node that no prefix uses is never drawn.
+        3. The shift is at least `regularization`, so that without privacy it is LinUCB.
+        4. Disjoint arms take turns until the first release.
+        5. Wishart noise is centred, and its printed constants could not be checked.
+        6. "certified": the least noise for the claim; a block for each arm; releases every
+           ceil(T / 100) rounds; the shift is twice a tail bound of this release's noise.
+
+    >>> from dpbandit import certify
+    >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
+    >>> round(certify(ShariffSheffetUCB(epsilon=1.0, calibration="paper"), spec).epsilon, 3)
+    0.055
+    """
+
+    id = "shariff-sheffet-ucb"
+    calibration: Literal["certified", "paper"] = "certified"
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    noise: Literal["gaussian", "wishart"] = "gaussian"
+    """its law"""
+    arms: Layout | None = None
+    """one model for each arm, or one of all in a row; None is "joint" if as printed"""
+
+    def start(self) -> None:
+        """Take the width that goes with the calibration."""
+        self.usual_alpha = "theory" if self.calibration == "paper" else 1.0
+        super().start()
+
+    def moments(self) -> SecondMoments:
+        """Of clipped rounds, as one symmetric matrix over rows (x, r): noise beside r x is as off
+        the Gram's diagonal."""
+        rounds = self.rounds(self.arms or ("joint" if self.calibration == "paper" else "disjoint"))
+        weight = sqrt(2) * self.spec.reward_bound / rounds["context_bound"]
+        return SecondMoments(**rounds, moment_weight=weight)
+
+    def noisy_sums(self) -> tuple[PrefixSum, Spectrum]:
+        """The paper's noise, or the least of its law for the target."""
+        paper = self.calibration == "paper"
+        target = self.target(usual=1 if paper else None)
+        proposal = ShariffSheffet(self.statistic, target, self.noise, printed=paper)
+        return proposal.sums(self.streams), proposal.spectrum(self.failure)
+
+
+class DPUCB(PrintedElsewhere, SummedUCB):
+    """LinUCB on Gram matrices and moments that are released as noisy running sums.
+
+    After Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018,
+    whose algorithm as printed is `ShariffSheffetUCB`, which `calibration="paper"` makes::
+
+        for t = 1..T:
+          1. V = G + shift I,  theta = V^-1 u                 from released G, u only
+          2. play argmax_a  x . theta_a + 2 sigma alpha sqrt(x' V_a^-1 x)
+          3. clip x and r;  G += x x',  u += r x              through one prefix sum
+
+    Where noise needs a shift far above G, V^-1 is nearly a multiple of I: `DPMoments` releases no
+    G. Behind `Priced` all prices share one regression, of a sale, with alpha 0 and shift 0.05.
+
+    Guarantee:
+        (epsilon, delta)-joint DP under continual observation for replacing one user's round, with
+        the epsilon of the certificate: step 2 reads the current user's context and writes nothing;
+        step 3 is the only use of (x, r), of L2 sensitivity sqrt(4.5) in unit scale (see
+        `SecondMoments`), and all releases together are mu-GDP. Everybody else's action is
+        post-processing.
+
+    Differs from the paper:
+        1. Exact Gaussian composition replaces basic composition of a loose tail bound: 13.8 times
+           less noise at T = 10^4, epsilon 1, delta 1e-4, equal clips and units.
+        2. Disjoint arms get their own blocks, fed a one-hot row, so each ticks every round.
+        3. BLT in place of the tree; releases every `refresh_every` rounds.
+        4. The shift is twice a tail bound of this release's noise, and at least `regularization`,
+           so that epsilon = inf is LinUCB.
+        5. x, r and optionally r x are clipped, whatever the environment sends.
+        6. Disjoint arms take turns until the first release; the width is 1, not the theory's.
+        7. Noise in the trace of a lone block is smaller for nothing (`PreciseTrace`).
+
+    >>> from dpbandit import certify
+    >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
+    >>> round(certify(DPUCB(epsilon=1.0, delta=1e-5), spec).epsilon, 6)
+    1.0
+    """
+
+    id = "dp-ucb"
+    printed = ShariffSheffetUCB
+    calibration: Literal["certified", "paper"] = "certified"
+    """"certified" is this algorithm, with noise for the claim; "paper" is the paper's, another
+    class, as printed and with the settings of that class"""
+    prefix_sums: Literal["tree", "blt"] = "blt"
+    """the mechanism that releases running sums"""
+    arms: Layout = "disjoint"
+    """one model for each arm, or one of all arms' features in a row"""
+    alpha: Width | None = None
+    """width in ranges of the reward (2 sigma), 0 is greedy, or "theory", which needs a shift above
+    1; None: 1, 0 for a model of demand"""
+    moment_clip: Positive | None = None
+    """norm r x is clipped to, on top of the clips of r and x"""
+    moment_weight: Positive = 1.0
+    """share of the budget of the moment against the Gram matrix, equal units at 1"""
+    shift: Positive | None = None
+    """how many tail bounds of its noise are added to V (utility only, never privacy), > 0; if None,
+    2, 0.05 for a model of demand. Theta shrinks less with less; below 1 the noise may win, V be
+    indefinite"""
+
+    def check(self) -> None:
+        """The theory needs a shift above its tail bound."""
+        super().check()
+        if self.alpha == "theory" and self.shift is not None and self.shift <= 1:
+            raise InputError(
+                f"Expected shift={self.shift!r} > 1 with alpha='theory': V has to stay above 0."
+            )
+
+    def for_demand(self) -> Self:
+        """What is not told, as a model of demand has it; with the theory's width as for arms."""
+        if self.alpha == "theory":
+            return self
+        return replace(
+            self,
+            alpha=0.0 if self.alpha is None else self.alpha,
+            shift=0.05 if self.shift is None else self.shift,
+        )
+
+    def moments(self) -> SecondMoments:
+        """Of clipped rounds; noise in the trace is smaller where one block is all there is."""
+        lone = self.spec.shared or self.arms == "joint"
+        free = self.moment_clip is None and self.epsilon < inf  # without noise it would only round
+        return SecondMoments(
+            **self.rounds(self.arms),
+            moment_clip=self.moment_clip,
+            moment_weight=self.moment_weight,
+            precise_trace=lone and free,
+        )
+
+    def noisy_sums(self) -> tuple[PrefixSum, Spectrum]:
+        """The least noise for the target."""
+        statistic, target = self.statistic, self.target()
+        process = process_named(self.prefix_sums)
+        bound = tail_bound(
+            statistic.block_dim,
+            target,
+            failure=self.failure,
+            shift_factor=2.0 if self.shift is None else self.shift,
+            trace_variance=statistic.trace_variance,
+        )
+        return certified_sum(process, statistic, self.streams, target), bound
+
+
+class DPMoments(Summed):
+    """DP-UCB without its Gram matrices: the whole budget goes to the moments.
+
+    A design of this project, for noise that drowns a regression (see `DPUCB`)::
+
+        for t = 1..T:
+          1. play argmax_a  x . u_a                            from released u only
+          2. clip x and r;  u_a += r x                         through one prefix sum
+
+    Guarantee:
+        (epsilon, delta)-joint DP under continual observation for replacing one user's round: step 1
+        reads the current user's context and writes nothing; step 2 is the only use of (x, r), of L2
+        sensitivity 2 moment_clip (see `Moments`), and all releases together are mu-GDP. No regret
+        bound, and a bias where contexts are far from isotropic or arms are played unequally often.
+
+    >>> from dpbandit import certify
+    >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
+    >>> round(certify(DPMoments(epsilon=1.0, delta=1e-5), spec).epsilon, 6)
+    1.0
+    """
+
+    id = "dp-moments"
+    prefix_sums: Literal["tree", "blt"] = "blt"
+    """the mechanism that releases running sums"""
+    arms: Layout = "disjoint"
+    """one model for each arm, or one of all arms' features in a row"""
+    moment_clip: Positive | None = None
+    """norm r x is clipped to, on top of the clips of r and x"""
+
+    def for_demand(self) -> Self:
+        """Raises `InputError`: scores in no unit are no chances of a sale."""
+        raise InputError("Expected an agent that scores arms by chances of a sale, not by moments.")
+
+    def start(self) -> None:
+        """Build one sum of moments."""
+        process = process_named(self.prefix_sums)
+        self.feed(certified_sum(process, self.moments(), self.streams, self.target()))
+        groups = 1 if self.spec.shared else self.spec.n_actions
+        self.u: Floats = np.zeros((self.R, groups, self.spec.dim))
+
+    def moments(self) -> Moments:
+        """What is summed."""
+        return Moments(**self.rounds(self.arms), moment_clip=self.moment_clip)
+
+    def scores(self, context: Floats) -> Floats:
+        """x . u_a, (R, K), in reward times squared length of a context, summed over rounds.
+
+        Where contexts are isotropic, u_a is proportional to the regression parameter in
+        expectation, with one factor for all arms that are played equally often: the order of the
+        scores means something, their size does not.
+        """
+        if self.spec.shared:
+            return np.matvec(context, self.u[:, 0])
+        return np.matvec(self.u, context)
+
+    def refit(self, release: Floats) -> None:
+        """Take the release."""
+        self.u = release.reshape(self.u.shape)

@@ -1,0 +1,174 @@
+"""The base of algorithms: settings and steps in one class. A running agent is a started copy.
+
+An algorithm is read top to bottom in one class::
+
+    class Greedy(Arms):
+        turns: Count0 = 1              a setting: its range is its type, its docstring stands below
+        def start(self): ...           builds mechanisms and `ledger`; `spec`, `streams`, `R` exist
+        def scores(self, context): ... steps read settings as `self.turns`
+
+`Greedy(turns=2)` is a description, frozen and checked; `Greedy(turns=2).make(spec, streams)` plays.
+"""
+
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, dataclass, field, fields
+from functools import cache
+from types import NoneType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    final,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import at_least, flag, inside, one_of, positive, whole
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.specs.protocols import ContextualSpec, Spec, fits
+
+SpecT = TypeVar("SpecT", bound=Spec)
+T = TypeVar("T")
+
+Positive: TypeAlias = Annotated[float, positive]
+Least0: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, 0)]
+Chance: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 1, ends=True)]
+Inside01: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 1, ends=False)]
+Count: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 1)]
+Count0: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 0)]
+
+
+def started(kind: type[T]) -> T:
+    """Declare what `start` sets, `ridge = started(Ridge)`; without annotation it is no setting."""
+    return cast(T, None)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+class Agent(Generic[SpecT]):
+    """An algorithm: annotated attributes are its settings, `start` and the rest its steps.
+
+    A subclass is a keyword-only dataclass without a decorator. Every setting is checked against its
+    type when a description is made; `check` says what several settings mean together.
+    """
+
+    id: ClassVar[str]
+    """its name on the command line"""
+    plays: ClassVar[type[Spec]] = Spec
+    """the kind of problem it fits"""
+    ledger: Ledger
+    """what it promises, set by `start`"""
+    spec: SpecT
+    """the problem it was made for"""
+    streams: Streams
+    """randomness, by name and replica"""
+    R: int
+    """replicas"""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(kw_only=True, unsafe_hash=True)(cls)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_checked" in vars(self) and name in _settings(cast(Any, type(self))):
+            raise FrozenInstanceError(f"Expected {name} of {self!r} to stay as it was made.")
+        object.__setattr__(self, name, value)
+
+    def __post_init__(self) -> None:
+        for name, hint in _settings(cast(Any, type(self))).items():
+            check_setting(name, getattr(self, name), hint)
+        self.check()
+        self._checked = True
+
+    def check(self) -> None:
+        """Check what several settings say together; raises `InputError`."""
+
+    @final
+    def make(self, spec: Spec, streams: Streams) -> Self:
+        """A running agent; raises `InputError` where the problem is of another kind."""
+        player = object.__new__(type(self))
+        settings = {one.name: getattr(self, one.name) for one in fields(cast(Any, self))}
+        fitting = fits(self, spec, self.plays)
+        vars(player).update(settings, _checked=True, spec=fitting, streams=streams, R=len(streams))
+        player.start()
+        return player
+
+    def start(self) -> None:
+        """Build mechanisms and `ledger`, before the first round."""
+        raise NotImplementedError
+
+    def act(self, context: Floats) -> npt.NDArray[Any]:
+        """Actions (R, ...). Reads the context and remembers nothing of it."""
+        raise NotImplementedError
+
+    def update(self, context: Floats, action: npt.NDArray[Any], feedback: Floats) -> None:
+        """Learn from a whole round, through mechanisms if the agent is private."""
+        raise NotImplementedError
+
+
+class Arms(Agent[ContextualSpec]):
+    """Play the arm with the largest score, after `turns_first` rounds by turns."""
+
+    plays = ContextualSpec
+    round = 0
+    turns_first = 0.0
+
+    def act(self, context: Floats) -> Ints:
+        """Arms (R,); ties go to the lowest."""
+        if self.round < self.turns_first:
+            return np.full(self.R, self.round % self.spec.n_actions)
+        best: Ints = self.scores(context).argmax(axis=1)
+        return best
+
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Count the round and learn from it."""
+        self.round += 1
+        self.learn(context, action, feedback)
+
+    def scores(self, context: Floats) -> Floats:
+        """What each arm is worth, (R, K). Remembers nothing."""
+        raise NotImplementedError
+
+    def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Take in one round."""
+        raise NotImplementedError
+
+
+@cache
+def _settings(kind: Any) -> dict[str, Any]:
+    """Names of an algorithm's settings -> their types, ranges included."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {one.name: hints[one.name] for one in fields(kind)}
+
+
+def check_setting(name: str, value: Any, hint: Any) -> None:
+    """Check one value against its type: a range, words, a flag, or several of these.
+
+    Raises:
+        InputError: it is none of them.
+    """
+    parts = get_args(hint) if get_origin(hint) not in (Annotated, Literal) else (hint,)
+    parts = parts or (hint,)
+    words = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
+    if (value is None and NoneType in parts) or (isinstance(value, str) and value in words):
+        return
+    ranges: list[Callable[[str, Any], None]] = [
+        part.__metadata__[0] for part in parts if get_origin(part) is Annotated
+    ]
+    if ranges:
+        ranges[0](name, value)
+    elif words:
+        one_of(name, value, words)
+    elif bool in parts:
+        flag(name, value)
