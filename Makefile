@@ -5,6 +5,7 @@ lint:  ## style, spelling, types
 	ruff check .
 	ruff format --check .
 	codespell
+	python tools/measures.py
 	python tools/linktree.py
 	MYPYPATH=build/types mypy -p dpbandit
 

@@ -7,10 +7,13 @@ One line for each environment, agent and variant of its settings: 40 rounds, two
 that do not fit leave a line with the first words of their refusal, so that these are compared, too.
 """
 
+import os
 import sys
 import warnings
 from hashlib import sha256
 from pathlib import Path
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # sums depend on it
 
 import numpy as np
 
