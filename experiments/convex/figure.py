@@ -25,6 +25,8 @@ _TITLES = {
     "pricing": "ConvexPricing: three goods",
     "sees the point": "losses that see the point of this round",
     "saw the point before": "losses that saw the point of the round before",
+    "partition matroid": "partition matroid: 2 of 4 items in each of 3 groups, half of them good",
+    "flows": "flows: 9 paths through 2 layers of 3 nodes, one of them faster",
 }
 _WIDE = 7.6
 """Inches, of which a telephone shows the letters, too"""
@@ -33,7 +35,7 @@ _LOST = {"p-quad": "loss per 1,000 rounds", "pricing": "dollars lost per 1,000 c
 
 def slopes(answers: Answers) -> dict[tuple[str, str], Slope]:
     """(problem, label) -> the exponent of growth."""
-    return answers.slopes("growth", horizon)
+    return answers.slopes("growth", horizon) | answers.slopes("sets", horizon)
 
 
 def tables(answers: Answers) -> Iterator[Table]:
@@ -50,7 +52,7 @@ def tables(answers: Answers) -> Iterator[Table]:
             lines,
             lambda run: f"T = {run.setup.horizon:,}",
             lambda run: mean(per_1000(run) / 1000),
-            last=("exponent", exponents) if question == "growth" else None,
+            last=("exponent", exponents) if exponents else None,
             every=max(1, max(map(len, lines.values())) // 3),
         )
 
@@ -69,6 +71,12 @@ def figures(answers: Answers, out: Path) -> Iterator[Path]:
             _rates,
             answers.runs["adversaries"],
             "Losses that see the point they are asked at, against one-point methods",
+        ),
+        "sets": partial(
+            _rates,
+            answers.runs["sets"],
+            "PrivateBandit on a matroid and on flows at epsilon 1 (best fixed point: 0)",
+            most=1.0,
         ),
     }
     for name, draw in drawings.items():
@@ -98,12 +106,12 @@ def _growth(path: Path, answers: Answers) -> None:
             legend_below(axes, "noise: slope on the larger half of T ± standard error")
 
 
-def _rates(found: Mapping[str, RunLines], heading: str, path: Path) -> None:
+def _rates(found: Mapping[str, RunLines], heading: str, path: Path, most: float = 2.0) -> None:
     size = (_WIDE, 2 + 4.4 * len(found))
     with panes(path, found, heading, size, _TITLES, rows=len(found)) as column:
         for axes, lines in zip(column, found.values(), strict=True):
             draw_lines(axes, lines, horizon, lambda regret, rounds: regret / rounds)
-            axes.set_ylim(-0.02, 2.02)
+            axes.set_ylim(-0.02, most + 0.02)
             _over_horizons(axes, "regret / T (loss per round)")
         legend_at_the_foot(axes)
 

@@ -1,4 +1,4 @@
-"""What is asked of agents that play points: four questions, as lines of configurations."""
+"""What is asked of agents that play points: five questions, as lines of configurations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,12 +28,21 @@ _PROBLEMS: Mapping[str, Mapping[str, Any]] = {
     "p-quad": {"instance": "p-quad"},
     "sees the point": {"instance": "strongly-adaptive"},
     "saw the point before": {"loss": "offset-quadratic", "dim": 1, "adversary": "adaptive"},
+    "partition matroid": {
+        "domain": "partition-matroid:groups=3:items=4:take=2",
+        "direction": (-1.0, -1.0, 1.0, 1.0) * 3,
+    },
+    "flows": {
+        "domain": "flows:layers=2:width=3",
+        "direction": tuple(-1.0 if edge in (0, 3, 12) else 0.0 for edge in range(15)),
+    },
 }
+"""Of the flows the edges of one path cost less than all others."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """Of the four questions."""
+    """Of the five questions."""
 
     horizons: Sequence[int] = tuple(2**j for j in range(10, 18))
     """of regret against T"""
@@ -71,6 +80,10 @@ def questions(sizes: Sizes) -> dict[str, Panels]:
         "adversaries": {
             name: _over(name, _exploring(sizes), sizes.adaptive_horizons) for name in adversaries
         },
+        "sets": {
+            name: _over(name, _on_sets(sizes), sizes.horizons)
+            for name in ("partition matroid", "flows")
+        },
     }
 
 
@@ -85,12 +98,32 @@ def on(problem: str, name: str, config: AgentConfig, horizon: int) -> Configurat
     return Configuration(setup, name, config)
 
 
-def _at_one(sizes: Sizes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """`PrivateBandit` at epsilon 1 beside itself without noise, and with the printed sign."""
+def _always(families: Mapping[str, AgentConfig]) -> dict[str, Callable[[int], AgentConfig]]:
+    """The same config at every horizon."""
 
-    def always(config: AgentConfig) -> Callable[[int], AgentConfig]:
+    def made(config: AgentConfig) -> Callable[[int], AgentConfig]:
         return lambda T: config
 
+    return {label: made(config) for label, config in families.items()}
+
+
+def _on_sets(sizes: Sizes) -> dict[str, Callable[[int], AgentConfig]]:
+    """`PrivateBandit` at epsilon 1, with the paper's lengths and where its bound is least."""
+    gaussian: dict[str, Any] = {"noise": "gaussian", "delta": sizes.delta}
+    return _always(
+        {
+            "printed, Laplace": PrivateBandit(noise="laplace", calibration="paper"),
+            "K-norm": PrivateBandit(noise="k-norm"),
+            "Gaussian": PrivateBandit(**gaussian),
+            "tuned, Gaussian": PrivateBandit(parameters="tuned", **gaussian),
+            "tuned, without noise": GarberKretzu(parameters="tuned"),
+            "without noise": GarberKretzu(),
+        }
+    )
+
+
+def _at_one(sizes: Sizes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """`PrivateBandit` at epsilon 1 beside itself without noise, and with the printed sign."""
     delta, public = sizes.delta, GarberKretzu()
     growth: dict[str, AgentConfig] = {
         "printed, Gaussian": PrivateBandit(noise="gaussian", delta=delta, calibration="paper"),
@@ -106,7 +139,7 @@ def _at_one(sizes: Sizes) -> tuple[dict[str, Any], dict[str, Any]]:
         "K-norm": growth["K-norm"],
         "without noise": public,
     }
-    return {k: always(v) for k, v in growth.items()}, {k: always(v) for k, v in signs.items()}
+    return _always(growth), _always(signs)
 
 
 def _exploring(sizes: Sizes) -> dict[str, Any]:

@@ -25,7 +25,7 @@ TINY = Sizes(
     epsilons=(1.0, inf),
     replicas=2,
 )
-FIGURES = {"growth", "signs", "regret-p-quad", "lost-pricing", "excess", "adversaries"}
+FIGURES = {"growth", "signs", "regret-p-quad", "lost-pricing", "excess", "adversaries", "sets"}
 
 
 @pytest.mark.parametrize("power", [0.5, 0.75, 1.0])
@@ -84,7 +84,8 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkey
     assert set(table["replicas"]) == {3}
     assert (table["se"] > 0).mean() > 0.9
     slopes = pd.read_csv(folder / "slopes.csv")
-    assert slopes.groupby("panel").size().to_dict() == {"p-lin": 6, "p-quad": 6}
+    panels = ("p-lin", "p-quad", "partition matroid", "flows")
+    assert slopes.groupby("panel").size().to_dict() == dict.fromkeys(panels, 6)
     monkeypatch.setattr("dpbandit.studies.configuration.play_any", None)  # would not be callable
     monkeypatch.setattr(command, "figures", lambda *_: images.values())
     assert set(quick(command, TINY, folder, 3).splitlines()) <= set(printed.splitlines())
