@@ -16,6 +16,8 @@ _TOLD_DATA = (
 )
 _CHOOSY = ("pocp", "pqftl", "net-experts", "ball-experts")
 """Agents that do not play all of these losses."""
+_LOCAL_ORACLE = ("wdp-cocol",)
+"""Agents that know no way to play products and flows."""
 _OBLIVIOUS = {"beta": "oblivious"}
 _PAPER = {"calibration": "paper"}
 _LAPLACE, _KNORM, _GAUSSIAN, _LOCAL = (
@@ -28,7 +30,15 @@ _COLUMNS: tuple[Settings, ...] = (_LAPLACE, _KNORM, _GAUSSIAN, _LOCAL)
 """Of PrivateBandit's tables, after the one without privacy."""
 
 
-def _case(instance: str, summary: str, *rows: Iterable[Reference], linear: bool = False) -> Case:
+def _case(
+    instance: str,
+    summary: str,
+    *rows: Iterable[Reference],
+    linear: bool = False,
+    without: tuple[str, ...] = (),
+) -> Case:
+    """The reference problem, and all agents that play its losses on its domain."""
+    unfit = {*_CHOOSY, *without, *(() if linear else ("linear-ftrl",))}
     return Case(
         name=f"convex/{instance}",
         summary=summary,
@@ -37,9 +47,7 @@ def _case(instance: str, summary: str, *rows: Iterable[Reference], linear: bool 
         env_kwargs={"instance": instance},
         data_environment="dpbandit/OnlineConvex-v0",
         told_data=_TOLD_DATA,
-        agents={
-            name: {} for name in CONVEX if name not in _CHOOSY and (linear or name != "linear-ftrl")
-        },
+        agents={name: {} for name in CONVEX if name not in unfit},
         references=tuple(row for some in rows for row in some),
     )
 
@@ -188,9 +196,26 @@ HYPERSIMPLEX = _case(
     linear=True,
 )
 
+PARTITION_MATROID = _case(
+    "partition-matroid",
+    "choose 2 of 4 in each of 3 groups, half of them good, half of a loss noise",
+    linear=True,
+    without=_LOCAL_ORACLE,
+)
+
+FLOWS = _case(
+    "flows",
+    "9 paths through 2 layers of 3 nodes, one of them faster, half of a loss noise",
+    linear=True,
+    without=_LOCAL_ORACLE,
+)
+
 STRONGLY_ADAPTIVE = _case(
     "strongly-adaptive",
     "an offset that follows the sign of the exploration: no one-point method survives it",
 )
 
-CONVEX_CASES = (P_LIN, P_QUAD, P_KINK, P_TILT, SQRT_INSTANCE, HYPERSIMPLEX, STRONGLY_ADAPTIVE)
+CONVEX_CASES = (
+    *(P_LIN, P_QUAD, P_KINK, P_TILT, SQRT_INSTANCE, HYPERSIMPLEX, PARTITION_MATROID, FLOWS),
+    STRONGLY_ADAPTIVE,
+)

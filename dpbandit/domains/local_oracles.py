@@ -27,7 +27,7 @@ from math import sqrt
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints, norms, rows
-from dpbandit.base.inputs import InputError
+from dpbandit.base.inputs import InputError, shown
 from dpbandit.domains.balls import Ball
 from dpbandit.domains.boxes import Box
 from dpbandit.domains.domain import Domain
@@ -77,7 +77,7 @@ def local_oracle(domain: Domain, replicas: int, *, geometry: float | None = None
         geometry = domain.diameter
     if geometry is None:
         raise InputError(
-            f"No local linear oracle is known for {domain}: choose another agent or environment, "
+            f"No local linear oracle is known for {shown(domain)}: choose another agent or environment, "
             "or, for a polytope, give its constant by geometry=."
         )
     return PolytopeOracle(domain, replicas, geometry)

@@ -59,6 +59,14 @@ INSTANCES: dict[str, dict[str, Any]] = {
         "adversary": "fixed",
         "direction": (-1.0, -1.0, -1.0, 1.0, 1.0, 1.0),
     },
+    "partition-matroid": {
+        "domain": "partition-matroid:groups=3:items=4:take=2",
+        "direction": (-1.0, -1.0, 1.0, 1.0) * 3,
+    },
+    "flows": {
+        "domain": "flows:layers=2:width=3",
+        "direction": tuple(-1.0 if edge in (0, 3, 12) else 0.0 for edge in range(15)),
+    },
     "strongly-adaptive": {
         "loss": "offset-quadratic",
         "dim": 1,
@@ -150,7 +158,9 @@ class ConvexBandit(ConvexProblem):
         * `instance`: one of the reference problems, in place of all of the above but `dim` and
           `radius`: `"p-lin"` <e_1, x>; `"p-quad"` quadratic with gap 0.5; `"p-kink"`; `"p-tilt"`
           `1/2 |x|^2 - 2 x_1`, on the unit ball; `"sqrt-instance"` <e_1, x> / (2 sqrt T);
-          `"hypersimplex-3-6"` (-1, -1, -1, 1, 1, 1) / sqrt(6); `"experts"` 10 of them, gap 0.2;
+          `"hypersimplex-3-6"` (-1, -1, -1, 1, 1, 1) / sqrt(6); `"partition-matroid"`, 2 of 4 items
+          in each of 3 groups, half of them good, and `"flows"`, 9 paths through 2 layers of 3
+          nodes, one of them faster: half of a loss is noise; `"experts"` 10 of them, gap 0.2;
           `"realizable-squared"` squared losses that are all 0 at the same point, 0.9 radius e_1;
           `"strongly-adaptive"` in one dimension, with offsets 3 T^(-1/3) (at most 3/2) that follow
           the sign of the agent's exploration; `"realizable-ramp"` max(0, <a, y>) / 2 on the unit

@@ -28,16 +28,9 @@ _PROBLEMS: Mapping[str, Mapping[str, Any]] = {
     "p-quad": {"instance": "p-quad"},
     "sees the point": {"instance": "strongly-adaptive"},
     "saw the point before": {"loss": "offset-quadratic", "dim": 1, "adversary": "adaptive"},
-    "partition matroid": {
-        "domain": "partition-matroid:groups=3:items=4:take=2",
-        "direction": (-1.0, -1.0, 1.0, 1.0) * 3,
-    },
-    "flows": {
-        "domain": "flows:layers=2:width=3",
-        "direction": tuple(-1.0 if edge in (0, 3, 12) else 0.0 for edge in range(15)),
-    },
+    "partition matroid": {"instance": "partition-matroid"},
+    "flows": {"instance": "flows"},
 }
-"""Of the flows the edges of one path cost less than all others."""
 
 
 @dataclass(frozen=True, kw_only=True)
