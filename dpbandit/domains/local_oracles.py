@@ -77,8 +77,8 @@ def local_oracle(domain: Domain, replicas: int, *, geometry: float | None = None
         geometry = domain.diameter
     if geometry is None:
         raise InputError(
-            f"No local linear oracle is known for {shown(domain)}: choose another agent or environment, "
-            "or, for a polytope, give its constant by geometry=."
+            f"No local linear oracle is known for {shown(domain)}: choose another agent or "
+            "environment, or, for a polytope, give its constant by geometry=."
         )
     return PolytopeOracle(domain, replicas, geometry)
 
