@@ -46,23 +46,23 @@ from dpbandit.agents.contextual.private_glm import PrivateGLM as PrivateGLM
 from dpbandit.agents.contextual.private_glm_as_coded import PrivateGLMAsCoded as PrivateGLMAsCoded
 from dpbandit.agents.convex.bandit_ftal import BanditFTAL as BanditFTAL
 from dpbandit.agents.convex.bandit_pftal import BanditPFTAL as BanditPFTAL
-from dpbandit.agents.convex.centre import Centre as Centre
-from dpbandit.agents.convex.dp_ftrl import DPFTRL as DPFTRL
 from dpbandit.agents.convex.fkm import FKM as FKM
-from dpbandit.agents.convex.ftal import FTAL as FTAL
 from dpbandit.agents.convex.garber_kretzu import GarberKretzu as GarberKretzu
-from dpbandit.agents.convex.linear_ftrl import LinearFTRL as LinearFTRL
-from dpbandit.agents.convex.noisy_oco import NoisyOCO as NoisyOCO
+from dpbandit.agents.convex.leaders import DPFTRL as DPFTRL
+from dpbandit.agents.convex.leaders import FTAL as FTAL
+from dpbandit.agents.convex.leaders import PFTAL as PFTAL
+from dpbandit.agents.convex.leaders import Centre as Centre
+from dpbandit.agents.convex.leaders import LinearFTRL as LinearFTRL
+from dpbandit.agents.convex.leaders import NoisyOCO as NoisyOCO
 from dpbandit.agents.convex.ogd import OGD as OGD
-from dpbandit.agents.convex.online_conditional_gradient import (
-    OnlineConditionalGradient as OnlineConditionalGradient,
-)
-from dpbandit.agents.convex.pftal import PFTAL as PFTAL
 from dpbandit.agents.convex.pocp import POCP as POCP
 from dpbandit.agents.convex.pqftl import PQFTL as PQFTL
 from dpbandit.agents.convex.private_bandit import PrivateBandit as PrivateBandit
-from dpbandit.agents.convex.wdp_cocol import WDPCOCOL as WDPCOCOL
-from dpbandit.agents.convex.wdp_cocop import WDPCOCOP as WDPCOCOP
+from dpbandit.agents.convex.window import WDPCOCOL as WDPCOCOL
+from dpbandit.agents.convex.window import WDPCOCOP as WDPCOCOP
+from dpbandit.agents.convex.window import (
+    OnlineConditionalGradient as OnlineConditionalGradient,
+)
 from dpbandit.agents.experts.adaptive_sparse_vector_experts import (
     AdaptiveSparseVectorExperts as AdaptiveSparseVectorExperts,
 )

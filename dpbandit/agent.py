@@ -37,7 +37,8 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import at_least, flag, inside, one_of, positive, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.accounting.ledger import Ledger, no_data
+from dpbandit.specs.convex import ConvexSpec, Feedback, with_feedback
 from dpbandit.specs.protocols import ContextualSpec, Spec, fits
 
 SpecT = TypeVar("SpecT", bound=Spec)
@@ -145,6 +146,51 @@ class Arms(Agent[ContextualSpec]):
         raise NotImplementedError
 
 
+class Points(Agent[ConvexSpec]):
+    """Play points of a convex domain, told every round's datum or its value.
+
+    Where every point is as good as any it rests at the centre, and looks at nobody's data.
+    """
+
+    plays = ConvexSpec
+    feedback: ClassVar[Feedback] = "datum"
+    resting = False
+
+    @final
+    def start(self) -> None:
+        """Begin at the centre."""
+        with_feedback(self, self.spec, self.feedback)
+        self.loss, self.domain = self.spec.loss, self.spec.loss.domain
+        self.fit()
+        self.point: Floats = np.tile(self.domain.centre, (self.R, 1))
+        self.resting = self.loss.lipschitz == 0
+        if self.resting:
+            self.ledger = no_data()
+        else:
+            self.begin()
+
+    def fit(self) -> None:
+        """Refuse losses and domains that it does not play."""
+
+    def begin(self) -> None:
+        """Build mechanisms and `ledger`."""
+        raise NotImplementedError
+
+    def act(self, context: Floats) -> Floats:
+        """The point, (R, N)."""
+        return self.point
+
+    @final
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Learn from a round, unless there is nothing to learn."""
+        if not self.resting:
+            self.learn(context, action, feedback)
+
+    def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Take in one round."""
+        raise NotImplementedError
+
+
 @cache
 def _settings(kind: Any) -> dict[str, Any]:
     """Names of an algorithm's settings -> their types, ranges included."""
@@ -166,7 +212,7 @@ def check_setting(name: str, value: Any, hint: Any) -> None:
     ranges: list[Callable[[str, Any], None]] = [
         part.__metadata__[0] for part in parts if get_origin(part) is Annotated
     ]
-    if ranges:
+    if ranges and not (words and isinstance(value, str)):
         ranges[0](name, value)
     elif words:
         one_of(name, value, words)

@@ -9,7 +9,6 @@ import pytest
 
 from dpbandit import certify
 from dpbandit.agents import WDPCOCOP
-from dpbandit.agents.convex.expiring import ExpiringSums
 from dpbandit.auditing.audit import audit
 from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.ratios import LaplaceRatio
@@ -52,19 +51,12 @@ def one_prefix(calibration, prefix=8, window=4, horizon=16):
     Everybody else is known, and has gradient 0. Her nodes {5}, {5, 6} and {5..8} are read off the
     releases 5 to 8, that of block 1, which all of them but the last contain, off release 4.
     """
-    sums = ExpiringSums(
-        epsilon=1.0,
-        delta=None,
-        noise="k-norm",
-        window=window,
-        mode="lazy",
-        calibration=calibration,
-    )
+    config = WDPCOCOP(window=window, mode="lazy", calibration=calibration, curvature=1.0)
     user = prefix - window + 1
 
     def sample(world, seeds):
         n = len(seeds)
-        mechanism = sums.make(LINE, 1.0, Streams(seeds), horizon=horizon)
+        mechanism = config.make(spec_of(horizon), Streams(seeds)).sums
         hers, nothing = np.full((n, 1), 40.0 * world - 20.0), np.zeros((n, 1))
         v = [mechanism(hers if t == user else nothing) for t in range(1, prefix + 1)]
         return columns(np.concatenate([v[4] - v[3], v[5] - v[3], v[7]], axis=1))

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpbandit.agents import PFTAL, LinearFTRL, PrivateBandit
-from dpbandit.agents.convex.leaders import GradientLeader
 from dpbandit.privacy.statistics.moments import ClippedVectors
 
 
@@ -16,37 +15,33 @@ def quieten(sums: Any, factor: float) -> None:
         part._node = lambda: factor * node()
 
 
-@dataclass(frozen=True, kw_only=True)
 class HalfTheNodes(PFTAL):
     """The leader with half the noise."""
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        quieten(agent._sums, 0.5)
+        quieten(agent.sums, 0.5)
         return agent
 
 
-@dataclass(frozen=True, kw_only=True)
 class HalfThePaddedNodes(LinearFTRL):
     """The leader of linear losses with half the noise, of nodes and of padding."""
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        quieten(agent._sums, 0.5)
+        quieten(agent.sums, 0.5)
         return agent
 
 
-@dataclass(frozen=True, kw_only=True)
 class NoGradientClip(PFTAL):
     """The leader that trusts the environment for the length of a gradient."""
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        agent._sums._statistic = ClippedVectors(agent._sums._statistic.dim, 1e9)
+        agent.sums._statistic = ClippedVectors(agent.sums._statistic.dim, 1e9)
         return agent
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnswersTheContext(PFTAL):
     """The leader that moves on from the datum it is shown as context."""
 
@@ -56,11 +51,11 @@ class AnswersTheContext(PFTAL):
         return agent
 
 
-class LowestOfTheContext(GradientLeader):
+class LowestOfTheContext(PFTAL):
     """Plays the point that is best for the round before."""
 
     def act(self, context: Any) -> Any:
-        return self._loss.domain.lowest(context)
+        return self.domain.lowest(context)
 
 
 @dataclass(frozen=True, kw_only=True)

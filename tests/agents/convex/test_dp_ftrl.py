@@ -163,7 +163,7 @@ def test_certificate_is_the_claim(noise):
         proof = certify(config, spec_of(LOSS, 1000), accountants=False)
         assert proof.holds
         assert proof.epsilon == pytest.approx(epsilon, rel=1e-6)
-        sums = config.make(spec_of(LOSS, 1000), Streams([0]))._sums
+        sums = config.make(spec_of(LOSS, 1000), Streams([0])).sums
         sums(np.zeros((1, 2)))
         scale = 2 * 1.9 * 10 / epsilon
         law = {"k-norm": 3 * scale**2, "laplace": 4 * scale**2}

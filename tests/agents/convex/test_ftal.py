@@ -148,7 +148,7 @@ class TestLinearFTRL:
     @pytest.mark.parametrize("noise", ["k-norm", "laplace", "gaussian"])
     def test_every_sum_carries_equally_much_noise(self, noise):
         spec = ConvexSpec(loss=Linear(BALL), feedback="datum", horizon=100)
-        sums = LinearFTRL(noise=noise).make(spec, Streams([0]))._sums
+        sums = LinearFTRL(noise=noise).make(spec, Streams([0])).sums
         assert isinstance(sums._noise, PaddedTreeNoise)
         spread = [(sums(np.zeros((1, 5))), sums.stddev)[1] for _ in range(99)]
         assert len(set(spread)) == 1

@@ -51,7 +51,7 @@ def test_agent_is_the_algorithm_line_by_line(kind, loss):
     data = slopes(T, 1, N)
     nodes = np.random.default_rng(1).standard_normal((T - 1, N - 1))
     agent = NoisyOCO(map=kind).make(full(loss), Streams([0]))
-    agent._sums._noise = TreeNoise(script(nodes[:, None]), stddev=1.0)
+    agent.sums._noise = TreeNoise(script(nodes[:, None]), stddev=1.0)
     points = episode(agent, data)
     gradients, x = [], c0
     for t in range(1, T + 1):
@@ -77,7 +77,7 @@ def test_certificate_is_the_claim(noise, kind):
     config = NoisyOCO(noise=noise, map=kind)
     certificate = certify(config, full(Linear(Simplex(4))), accountants=False)
     assert certificate.epsilon == pytest.approx(1.0, rel=1e-9)
-    sums = config.make(full(Linear(Simplex(4))), Streams([0]))._sums
+    sums = config.make(full(Linear(Simplex(4))), Streams([0])).sums
     assert (sums.leaves, sums.sensitivity) == (59, 2.0)
     assert certify(NoisyOCO(epsilon=inf), full(Linear(Ball(2))), accountants=False).epsilon == inf
 
@@ -98,7 +98,7 @@ def test_tuned_eta_makes_the_bound_least(kind):
     noise = Noise(law="k-norm", epsilon=1.0)
     config = NoisyOCO(map=kind, parameters="tuned")
     agent = config.make(full(loss, T), Streams([0]))
-    spread = noise.spread(agent._sums._statistic, T - 1)
+    spread = noise.spread(agent.sums._statistic, T - 1)
     D_w2 = log(6) if kind == "entropic" else 5 / 12
 
     def bound(eta):
@@ -127,7 +127,7 @@ def test_regret_is_below_the_bound(kind, epsilon):
         regret = np.vecdot(points, data).sum(axis=0) - best
         eta = config.rate(loss, T)
         D_w2 = log(5) if kind == "entropic" else 0.4
-        spread = Noise(law="k-norm", epsilon=epsilon).spread(agent._sums._statistic, T - 1)
+        spread = Noise(law="k-norm", epsilon=epsilon).spread(agent.sums._statistic, T - 1)
         assert regret.mean() < D_w2 / eta + eta * T * (1 / 2 + spread)
         if epsilon == inf:
             assert regret.mean() < sqrt(T) * np.linalg.norm(centred, axis=-1).max()

@@ -33,7 +33,7 @@ def spec_of(loss, horizon):
 
 def node_stddev(config, spec):
     """Standard deviation of one coordinate of the noise of the first node."""
-    sums = config.make(spec, Streams([0]))._sums
+    sums = config.make(spec, Streams([0])).sums
     sums(np.zeros((1, spec.loss.domain.affine_dim)))
     return sums.stddev
 
@@ -233,7 +233,7 @@ def test_shift_coupling_of_the_hybrid_tree():
 def test_the_loss_is_attained():
     """Golden: a first gradient turned round along the noise costs h 2 L / c = epsilon exactly."""
     agent = PFTAL(epsilon=0.7).make(spec_of(Quadratic(BALL), 1024), Streams([0]))
-    assert agent._sums.spend.pure == pytest.approx(0.7, rel=1e-11)
+    assert agent.sums.spend.pure == pytest.approx(0.7, rel=1e-11)
     assert 10 * 2 * 2 / (
         node_stddev(PFTAL(epsilon=0.7), spec_of(Quadratic(BALL), 1024)) / sqrt(6)
     ) == pytest.approx(0.7, rel=1e-11)
@@ -246,7 +246,7 @@ def test_hybrid_noise_grows_as_the_table_says():
     found = {}
     for t in range(1, 1025):  # beyond its horizon: it has none
         agent.update(np.zeros(()), agent.act(np.zeros(())), np.zeros((1, 5)))
-        found[t] = agent._sums.stddev**2 / (2**2 * 6)
+        found[t] = agent.sums.stddev**2 / (2**2 * 6)
     assert [found[t] for t in (1000, 1023, 1024)] == pytest.approx([885, 385, 506])
 
 
@@ -308,7 +308,7 @@ def test_gradients_are_clipped_whatever_is_told():
     agent = PFTAL(epsilon=inf).make(spec_of(Linear(BALL), 10), Streams([0]))
     with np.errstate(all="ignore"):
         for told, length in ((1e300, 0.0), (1e9, 1.0), (np.nan, 0.0), (-np.inf, 0.0)):
-            query = agent._sums.query(np.full((1, 5), told))
+            query = agent.sums.query(np.full((1, 5), told))
             assert np.linalg.norm(query) == pytest.approx(length)
 
 

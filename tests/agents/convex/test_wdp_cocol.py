@@ -48,17 +48,17 @@ def test_the_leader_is_within_the_radius(loss, delay, step):
     for epsilon in (inf, 10.0, 0.5):
         config = WDPCOCOL(epsilon=epsilon, window=5, step=step, noise="gaussian")
         agent = config.make(spec_of(loss, T, delay=delay), Streams([(0, r) for r in range(R)]))
-        steps, H = agent._steps, agent._curvature
+        steps, H = agent.steps, agent.H
         start, anchors, actions = agent.act(np.zeros(())), [], []
         for t in range(T):
             actions.append(agent.act(np.zeros(())))
             if t < delay or t == T - 1:
                 continue
-            before = agent._point
+            before = agent.point
             agent.update(np.zeros(()), actions[t - delay], data[t - delay])
             anchors.append(actions[t - delay] if loss.curvature else start)
             kappa = H * (len(anchors) + 1)
-            total = domain.embedded(agent._released)
+            total = domain.embedded(agent.released)
             least = domain.project((H * (np.sum(anchors, axis=0) + start) - total) / kappa)
             gap = objective(before, anchors, start, total, H)
             gap -= objective(least, anchors, start, total, H)
@@ -88,9 +88,9 @@ def test_the_radius_is_not_vacuous():
         anchors.append(x)
         kappa = len(anchors) + 1
         least = loss.domain.project(
-            (np.sum(anchors, axis=0) + start - loss.domain.embedded(agent._released)) / kappa
+            (np.sum(anchors, axis=0) + start - loss.domain.embedded(agent.released)) / kappa
         )
-        radius = np.sqrt(2 * agent._steps.bound / kappa)
+        radius = np.sqrt(2 * agent.steps.bound / kappa)
         misses += (np.linalg.norm(x - least, axis=1) > 0.1 * radius).sum()
     assert misses > 0.9 * 4 * T
 
@@ -197,11 +197,11 @@ def test_printed_parameters():
     """Golden: N = 10, c = 1: rho^2 = 10, alpha = 1/50, C0 = 62,500; log2(W) = 0 at W = 1 makes C_W
     0, so C1 = 260 (L + H D), L = D = sqrt 2."""
     config = WDPCOCOL(parameters="paper", window=1)
-    steps = config.make(spec_of(CURVED, 100), Streams([0]))._steps
+    steps = config.make(spec_of(CURVED, 100), Streams([0])).steps
     assert (steps.alpha, steps.weight) == pytest.approx((1 / 50, 62_500))
     steep = 2 * sqrt(2)
     assert steps.length == pytest.approx(2 * sqrt((260 * steep) ** 2 + steep**2))
-    wider = replace(config, window=16).make(spec_of(CURVED, 100), Streams([0]))._steps
+    wider = replace(config, window=16).make(spec_of(CURVED, 100), Streams([0])).steps
     growth = 2 / 50 * 10 * np.log(10 / 0.05) * 4**1.5 / (49 / 50)
     assert wider.length == pytest.approx(
         2 * sqrt((260 * steep * (1 + growth)) ** 2 + steep**2), rel=1e-9
