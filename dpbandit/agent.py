@@ -163,7 +163,7 @@ class Points(Agent[ConvexSpec]):
         self.loss, self.domain = self.spec.loss, self.spec.loss.domain
         self.fit()
         self.point: Floats = np.tile(self.domain.centre, (self.R, 1))
-        self.resting = self.loss.lipschitz == 0
+        self.resting = self.flat()
         if self.resting:
             self.ledger = no_data()
         else:
@@ -171,6 +171,10 @@ class Points(Agent[ConvexSpec]):
 
     def fit(self) -> None:
         """Refuse losses and domains that it does not play."""
+
+    def flat(self) -> bool:
+        """Whether every point is as good as any."""
+        return self.loss.lipschitz == 0
 
     def begin(self) -> None:
         """Build mechanisms and `ledger`."""

@@ -262,6 +262,7 @@ class Centre(Agent[ConvexSpec]):
     >>> from dpbandit.domains import Ball
     >>> from dpbandit.losses import Linear
     >>> spec = ConvexSpec(loss=Linear(Ball(2)), horizon=100)
+    >>> from dpbandit.base.random_streams import Streams
     >>> Centre().make(spec, Streams([0])).act(np.zeros((1, 1)))
     array([[0., 0.]])
     """
@@ -305,6 +306,7 @@ class FTAL(GradientLeader):
     >>> from dpbandit.losses import Linear
     >>> import numpy as np
     >>> spec = ConvexSpec(loss=Linear(Ball(2)), feedback="datum", horizon=100)
+    >>> from dpbandit.base.random_streams import Streams
     >>> agent = FTAL(curvature=0.5).make(spec, Streams([0]))
     >>> agent.update(np.zeros((1, 2)), agent.act(np.zeros((1, 2))), np.array([[0.25, 0.0]]))
     >>> agent.act(np.zeros((1, 2)))

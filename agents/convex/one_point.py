@@ -9,18 +9,19 @@ because C' + zeta Ball = (1-xi)(C - c0) + xi r Ball + c0. No loss is ever asked 
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, prod, sqrt
-from typing import Literal, Protocol, TypeAlias
+from typing import Annotated, Literal, Protocol, TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from dpbandit.base.arrays import Floats, norms
+from dpbandit.agent import Points, Positive
+from dpbandit.base.arrays import Floats, clip_range, norms
 from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, privacy_target
 from dpbandit.base.random_streams import FIRST, Streams
 from dpbandit.domains.domain import Domain
 from dpbandit.domains.frank_wolfe_projection import nearest
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.accounting.ledger import Ledger, ledger_of
+from dpbandit.privacy.accounting.ledger import Ledger, ledger_of, no_privacy
 from dpbandit.privacy.accounting.spends import Spend
 from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
 from dpbandit.privacy.statistics.moments import Statistic
@@ -32,7 +33,10 @@ from dpbandit.specs.protocols import Spec
 
 NoiseId: TypeAlias = Literal["laplace", "k-norm", "gaussian", "local", "none"]
 NOISES = ("laplace", "k-norm", "gaussian", "local")
-CALIBRATIONS = ("certified", "paper")
+Offset: TypeAlias = Annotated[
+    float, lambda name, value: inside(name, value, -1e30, 1e30, ends=True)
+]
+"""Taken off values, public."""
 LARGEST = 0.999
 """xi stays below, so that the shrunken domain is not a point"""
 
@@ -267,3 +271,72 @@ class Noise:
             scale = self.multiplier(estimates, 1) * W
         M = largest(estimates.low, estimates.high, estimates.offset)
         return estimates.dim * sqrt(M**2 + 2 * scale**2) / estimates.zeta
+
+
+class FKM(Points):
+    """Projected gradient descent on one-point estimates, the classic of bandit convex optimisation.
+
+    Flaxman, Kalai and McMahan, "Online convex optimization in the bandit setting: gradient descent
+    without a gradient", SODA 2005. With C = `max |f|`, R and r the outer and inner radius::
+
+        y_1 = c0
+        for t = 1..T:
+          1. draw u on the unit sphere, play x = y_t + zeta u, see f(x)
+          2. y_{t+1} = nearest point of (1 - zeta/r) (C - c0) + c0 to  y_t - nu f(x) u
+
+        nu = R / (C sqrt T),   zeta = T^(-1/4) sqrt( R k C r / (3 (L r + C)) ), at most r/2
+
+    Expected regret is at most 2 T^(3/4) sqrt(3 R k C (L + C/r)) where the cap r/2 does not bind.
+
+    Guarantee:
+        None: exact data reaches later actions.
+
+    Differs from the paper:
+        Everything lives in the affine hull of the domain, whose dimension is k, around the domain's
+        centre; and zeta is capped.
+
+    >>> from dpbandit.specs.convex import ConvexSpec
+    >>> from dpbandit.domains import Ball
+    >>> from dpbandit.losses import Linear
+    >>> spec = ConvexSpec(loss=Linear(Ball(5)), horizon=1024)
+    >>> round(FKM().radius(spec.loss, spec.horizon), 4)
+    0.1614
+    """
+
+    id = "fkm"
+    zeta: Positive | None = None
+    """radius of exploration, below the domain's inner radius r"""
+    nu: Positive | None = None
+    """length of a step per unit of the value"""
+    feedback = "value"
+
+    def fit(self) -> None:
+        """Refuse delays, domains without a ball to explore in, and values that are all the same."""
+        with_values(self, self.spec)
+        range_of(self.loss)
+
+    def begin(self) -> None:
+        """Stand at the centre."""
+        loss, T = self.loss, self.spec.horizon
+        self.ledger = no_privacy("every value moves the next point")
+        self.pace = self.nu or self.domain.outer_radius / (largest(*range_of(loss), 0.0) * sqrt(T))
+        self.exploration = Exploration(self.domain, self.radius(loss, T))
+        self.directions = self.exploration.directions(self.streams)
+
+    def act(self, context: Floats) -> Floats:
+        """y_t + zeta u, (R, N)."""
+        return self.point if self.resting else self.point + self.directions.step
+
+    def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Step against u in proportion to the loss -`feedback` (R,) of the point just played."""
+        value = clip_range(0.0 - feedback, *self.loss.value_range)
+        step = self.domain.embedded(value[:, None] * self.directions.u)
+        self.point = self.exploration.nearest(self.point - self.pace * step, self.point)
+        self.directions.advance()
+
+    def radius(self, loss: Loss, horizon: int) -> float:
+        """zeta."""
+        domain, C = loss.domain, largest(*range_of(loss), 0.0)
+        R, r, k = domain.outer_radius, domain.inner_radius, domain.affine_dim
+        paper = sqrt(R * k * C * r / (3 * (loss.lipschitz * r + C))) / horizon**0.25
+        return self.zeta or min(paper, r / 2)

@@ -83,6 +83,7 @@ class OnlineConditionalGradient(Gradients):
     >>> from dpbandit.domains import Simplex
     >>> from dpbandit.losses import Quadratic
     >>> spec = ConvexSpec(loss=Quadratic(Simplex(3)), feedback="datum", horizon=100)
+    >>> from dpbandit.base.random_streams import Streams
     >>> agent = OnlineConditionalGradient().make(spec, Streams([0]))
     >>> agent.update(np.zeros((1, 3)), agent.act(np.zeros((1, 3))), np.array([[1.0, 0.0, 0.0]]))
     >>> agent.act(np.zeros((1, 3)))

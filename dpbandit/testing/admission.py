@@ -8,7 +8,7 @@ import numpy as np
 from dpbandit.agents.contextual.printed_trees import NeighbourTree
 from dpbandit.agents.contextual.public_contexts import EpisodeMoments
 from dpbandit.agents.contextual.refits import Refits
-from dpbandit.agents.convex.pocp import NoisyDescent
+from dpbandit.agents.convex.descent import NoisyDescent
 from dpbandit.agents.experts.ball_draws import BallDraws
 from dpbandit.agents.experts.potential_experts import PotentialDraws
 from dpbandit.agents.streams.blocks import BlockMechanism

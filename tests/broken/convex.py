@@ -1,6 +1,6 @@
 """Agents for convex losses that spend more than their ledger says: the audit must flag them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dpbandit.agents import PFTAL, LinearFTRL, PrivateBandit
@@ -58,23 +58,21 @@ class LowestOfTheContext(PFTAL):
         return self.domain.lowest(context)
 
 
-@dataclass(frozen=True, kw_only=True)
 class HalfTheValues(PrivateBandit):
     """The bandit with half the noise."""
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        quieten(agent._sums, 0.5)
+        quieten(agent.run._sums, 0.5)
         return agent
 
 
-@dataclass(frozen=True, kw_only=True)
 class NoValueClip(PrivateBandit):
     """The bandit that trusts the environment for the range of values."""
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        agent._sums._statistic = replace(agent._sums._statistic, low=-1e9, high=1e9)
+        agent.run._sums._statistic = replace(agent.run._sums._statistic, low=-1e9, high=1e9)
         return agent
 
 

@@ -14,7 +14,7 @@ from dpbandit.agents.contextual.printed_descent import Descent
 from dpbandit.agents.contextual.printed_trees import NeighbourTree, RoutedGrams
 from dpbandit.agents.contextual.public_contexts import EpisodeMoments
 from dpbandit.agents.contextual.refits import NewtonRefits
-from dpbandit.agents.convex.pocp import NoisyDescent
+from dpbandit.agents.convex.descent import NoisyDescent
 from dpbandit.agents.experts.ball_draws import BallDraws
 from dpbandit.agents.experts.potential_experts import PotentialDraws
 from dpbandit.agents.streams.local_md import MirrorBlock, MirrorMechanism

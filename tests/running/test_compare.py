@@ -28,7 +28,7 @@ from dpbandit.agents import (
     LinUCB,
     Uniform,
 )
-from dpbandit.agents.convex.pocp import VERIFIED
+from dpbandit.agents.convex.descent import VERIFIED
 from dpbandit.domains import Ball
 from dpbandit.losses import Ridge, Squared
 from dpbandit.results.marks import log_marks

@@ -133,7 +133,7 @@ def test_noise_scales(noise):
         "laplace": 200 * sqrt(10),
         "gaussian": 20 * sqrt(10) / 0.236704,
     }
-    assert agent._sums.stddev == pytest.approx(stddev[noise], rel=1e-5)
+    assert agent.sums.stddev == pytest.approx(stddev[noise], rel=1e-5)
 
 
 @every_law

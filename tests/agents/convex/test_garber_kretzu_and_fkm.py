@@ -20,7 +20,7 @@ def episode(agent, values, T, R=1):
     for t in range(T):
         x = agent.act(context)
         points.append(x)
-        directions.append(agent._directions.u)
+        directions.append((agent.directions if isinstance(agent, FKM) else agent.run._directions).u)
         agent.update(context, x, -values(t, x))
     return np.array(points), np.array(directions)
 

@@ -8,7 +8,7 @@ import pytest
 
 from dpbandit import InputError, certify
 from dpbandit.agents import PFTAL, POCP, PQFTL
-from dpbandit.agents.convex.pocp import VERIFIED, NoisyDescent
+from dpbandit.agents.convex.descent import VERIFIED, NoisyDescent
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Simplex, SpanningTrees
 from dpbandit.losses import Experts, Hinge, Kink, Linear, Logistic, Quadratic, Ridge, Squared
@@ -76,7 +76,7 @@ def test_a_datum_moves_later_points_by_less_and_less(loss):
         other[9] = data[9] * ([1.0] * N + [-1.0])
     config = POCP(epsilon=inf)
     one, two = (play(config, loss, d).actions for d in (data, other))
-    descent = config.make(spec_of(loss, T), Streams([0]))._descent
+    descent = config.make(spec_of(loss, T), Streams([0])).descent
     apart = np.linalg.norm(one - two, axis=2)
     t = np.arange(1, T)[:, None]
     bound = 2 * loss.lipschitz / (descent._mu * (t + descent._t0))
@@ -97,7 +97,7 @@ def test_flat_losses_would_break_the_chain(monkeypatch):
     """Why the certificate is conditional, and why families are a closed list: on losses without the
     curvature they claim, a datum of round 10 of 500 moves the last point as far as the next one,
     more than 40 times what the noise there is made for."""
-    monkeypatch.setattr("dpbandit.agents.convex.pocp.VERIFIED", (Flat,))
+    monkeypatch.setattr("dpbandit.agents.convex.descent.VERIFIED", (Flat,))
     data = np.zeros((500, 1, 5))
     other = data.copy()
     other[9] = np.eye(5)[0]
@@ -141,7 +141,7 @@ def test_unverified_losses_are_refused():
     for loss in losses:
         with pytest.raises(InputError, match="is not verified"):
             POCP().make(spec_of(loss, 9), Streams([0]))
-    assert POCP(curvature=0.5).make(spec_of(Linear(BALL), 9), Streams([0]))._descent._H == 0.5
+    assert POCP(curvature=0.5).make(spec_of(Linear(BALL), 9), Streams([0])).descent._H == 0.5
     for config in (POCP, PQFTL):
         with pytest.raises(InputError):
             config(delta=0.0)
@@ -208,7 +208,7 @@ def test_certificate_and_scale():
         proof = certify(config, spec_of(loss, 1000), accountants=False)
         assert proof.holds
         assert (proof.epsilon, proof.ledger.brief) == (pytest.approx(epsilon, rel=1e-6), "")
-        sums = config.make(spec_of(loss, 1000), Streams([0]))._sums
+        sums = config.make(spec_of(loss, 1000), Streams([0])).sums
         sums(np.zeros((1, 1, 3)), np.zeros(1, dtype=int), np.zeros(1))
         assert sums.stddev == pytest.approx(sqrt(4.5 * 10) / proof.mu)
 
@@ -239,7 +239,7 @@ def test_other_losses_are_refused():
         with pytest.raises(InputError, match="plays squared losses"):
             PQFTL().make(spec_of(loss, 9), Streams([0]))
     config = replace(PQFTL(), curvature=0.7)
-    assert config.make(spec_of(Squared(BALL), 9), Streams([0]))._curvature == 0.7
+    assert config.make(spec_of(Squared(BALL), 9), Streams([0])).H == 0.7
 
 
 def test_the_mechanism_refuses_more_rounds_than_it_is_calibrated_for():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbandit.agents import GarberKretzu, PrivateBandit
-from dpbandit.agents.convex.private_bandit import printed_gaussian, printed_laplace
+from dpbandit.agents.convex.projection_free import printed_gaussian, printed_laplace
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import (
@@ -44,7 +44,7 @@ def episode(agent, values, T, R=1):
     for t in range(T):
         x = agent.act(context)
         points.append(x)
-        run = getattr(agent, "_run", agent)
+        run = getattr(agent.run, "_run", agent.run)
         directions.append(run._directions.u)
         agent.update(context, x, -values(t, x))
     return np.array(points), np.array(directions)
@@ -127,9 +127,9 @@ def test_agent_is_the_algorithm_line_by_line(way):
     for T in HORIZONS:
         config = PrivateBandit(noise="k-norm", **settings)
         agent = config.make(linear(T, domain), Streams([T]))
-        plan = agent.plan
+        plan = agent.run.plan
         nodes = np.random.default_rng(T).standard_normal((T, domain.affine_dim))
-        agent._sums._noise = TreeNoise(script(nodes[:, None]), stddev=1.0)
+        agent.run._sums._noise = TreeNoise(script(nodes[:, None]), stddev=1.0)
         points, u = episode(agent, values, T)
         expected = section_by_section(plan, u[:, 0], nodes, values)
         np.testing.assert_allclose(points[:, 0], expected, rtol=0, atol=1e-12)
@@ -245,13 +245,13 @@ def test_every_point_is_in_the_domain(domain, noise):
     spec = linear(200, domain)
     config = PrivateBandit(noise=noise, epsilon=1e-6)
     agent = config.make(spec, Streams(range(8)))
-    assert agent.plan.zeta == domain.inner_radius / 2
+    assert agent.run.plan.zeta == domain.inner_radius / 2
     slope = np.linspace(-1, 1, domain.dim)
     points, u = episode(agent, lambda t, x: (x - domain.centre) @ slope / domain.dim, 200, 8)
     assert np.isfinite(points).all()
     assert domain.contains(points.reshape(-1, domain.dim)).all()
     assert (agent.oracle_calls <= 200).all()
-    steps = points - domain.embedded(agent.plan.zeta * u)
+    steps = points - domain.embedded(agent.run.plan.zeta * u)
     assert np.linalg.norm(steps - domain.centre, axis=-1).max() > 0.4 * domain.inner_radius
 
 
@@ -303,8 +303,8 @@ def test_constant_losses_leave_it_in_the_centre():
     for settings in ({}, {"parameters": "tuned"}, {"noise": "local"}):
         agent = PrivateBandit(**settings).make(spec, Streams([0]))
         points, _ = episode(agent, lambda t, x: np.ones(len(x)), 200)
-        np.testing.assert_allclose(np.linalg.norm(points, axis=-1), agent.plan.zeta, rtol=1e-12)
-        assert agent.plan.regret_bound() == 0
+        np.testing.assert_allclose(np.linalg.norm(points, axis=-1), agent.run.plan.zeta, rtol=1e-12)
+        assert agent.run.plan.regret_bound() == 0
 
 
 def test_values_that_are_no_numbers_poison_nothing():
@@ -322,9 +322,9 @@ def test_memory_is_bounded_and_a_long_plan_is_cheap():
     """T = 10^8: one batch of 10^4 rounds is all that is ever kept."""
     agent = PrivateBandit().make(linear(10**8), Streams([0]))
     episode(agent, WAVES, 3)
-    kept = sum(a.nbytes for a in agent._sums._pending)
+    kept = sum(a.nbytes for a in agent.run._sums._pending)
     assert kept == 8 * 10_000 * (1 + 5)
-    assert agent.plan.leaves == 9998
+    assert agent.run.plan.leaves == 9998
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_loss_of_shifted_noise_is_at_most_epsilon(noise):
 
     def play(nodes, sign):
         agent = config.make(spec, Streams([8]))
-        agent._sums._noise = TreeNoise(script(nodes), stddev=1.0)
+        agent.run._sums._noise = TreeNoise(script(nodes), stddev=1.0)
         return episode(agent, lambda t, x: extreme(t, x, sign if t == changed else 1), T)
 
     rng = np.random.default_rng(9)
@@ -216,6 +216,6 @@ def test_an_epoch_of_a_larger_pure_epsilon_is_refused():
         for epsilon in (100.0, 200.0)
     )
     agent = dear.make(linear(8), Streams([0]))
-    agent._promised = cheap.make(linear(8), Streams([0]))._promised
+    agent.run._promised = cheap.make(linear(8), Streams([0])).run._promised
     with pytest.raises(InputError, match="longer horizon"):
         episode(agent, lambda t, x: x[:, 0], 1)

@@ -103,7 +103,7 @@ def test_regret_on_the_hypersimplex_agrees_with_an_independent_implementation(se
         points, _ = episode(agent, lambda t, x: (x - 0.5) @ a, T, R)
         regret = ((points - 0.5) @ a).sum(axis=0) + T * sqrt(1.5)
         assert fits(regret, *reference)
-        assert regret.mean() < agent.plan.regret_bound()
+        assert regret.mean() < agent.run.plan.regret_bound()
         assert (agent.oracle_calls <= T).all()
         if config == GarberKretzu(projection="frank-wolfe", tolerance=0.25):
             coarse = dataclasses.replace(config, tolerance=1.0).make(spec, Streams(range(R)))

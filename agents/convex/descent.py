@@ -1,0 +1,324 @@
+"""Descent by gradients, without privacy and with a price on every point; quadratic leaders.
+
+Zinkevich's descent, and the two algorithms of Jain, Kothari and Thakurta (2012) that came before
+sums on trees.
+"""
+
+from math import inf, sqrt
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.agent import Points, Positive, started
+from dpbandit.agents.convex.leaders import curvature_of, slope
+from dpbandit.base.arrays import Floats, clip_norm
+from dpbandit.base.inputs import InputError, gaussian_target
+from dpbandit.base.random_streams import Streams
+from dpbandit.domains import nearest
+from dpbandit.losses import (
+    Experts,
+    Linear,
+    Logistic,
+    Loss,
+    OffsetQuadratic,
+    Quadratic,
+    Ridge,
+    Squared,
+    TiltedQuadratic,
+)
+from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.accounting.ledger import ledger_of, no_privacy
+from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.statistics.moments import SecondMoments
+from dpbandit.privacy.sums.certified_sums import Target, certified_sum
+from dpbandit.privacy.sums.prefix_sums import PrefixSum
+from dpbandit.privacy.sums.processes import Tree
+
+VERIFIED = (
+    Linear,
+    Experts,
+    Quadratic,
+    TiltedQuadratic,
+    OffsetQuadratic,
+    Squared,
+    Logistic,
+    Ridge,
+)
+"""Families whose curvature and smoothness hold for every admissible datum, by a test."""
+CONDITION = "every loss is as curved and as smooth as its family says, gradients are not clipped"
+
+
+class OGD(Points):
+    """Projected gradient steps, told every round's datum.
+
+    Zinkevich, "Online convex programming and generalized infinitesimal gradient ascent", ICML
+    2003; the steps for strongly convex losses are those of Hazan, Agarwal and Kale, Machine
+    Learning 2007::
+
+        w_1 = c0, the centre; for t = 1..T:
+          1. play w_t;  z_t = P_V gradient f_t(w_t), clipped to norm L
+          2. w_{t+1} = nearest point of C to  w_t - eta_t z_t
+
+        losses               eta_t              regret at most
+        convex               D / (L sqrt t)     1.5 L D sqrt T
+        H-strongly convex    1 / (H t)          L^2 / (2 H) (1 + ln T)
+
+    The bounds hold for every adversary.
+
+    Guarantee:
+        None: exact data reaches later actions.
+
+    Differs from the paper:
+        Gradients are clipped to the public L: it and private agents are told the same.
+
+    >>> from dpbandit.domains import Ball
+    >>> from dpbandit.losses import Linear
+    >>> from dpbandit.specs.convex import ConvexSpec
+    >>> spec = ConvexSpec(loss=Linear(Ball(1)), feedback="datum", horizon=100)
+    >>> agent = OGD().make(spec, Streams([0]))
+    >>> agent.update(np.zeros((1, 1)), agent.act(np.zeros((1, 1))), np.array([[0.25]]))
+    >>> agent.act(np.zeros((1, 1)))
+    array([[-0.5]])
+    """
+
+    id = "ogd"
+    curvature: Positive | None = None
+    """H; if None, the loss's own, where 0 means the first row of the table"""
+
+    def begin(self) -> None:
+        """Have made no step."""
+        self.ledger, self.rounds = no_privacy("exact gradients"), 0
+        self.H = self.curvature or self.loss.curvature
+
+    def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Step against the gradient at `action` of the datum `feedback`, `(R, *datum_shape)`."""
+        loss, domain, start = self.loss, self.domain, self.point
+        self.rounds += 1
+        rate = domain.diameter / (loss.lipschitz * sqrt(self.rounds))
+        if self.H:
+            rate = 1 / (self.H * self.rounds)
+        z = clip_norm(slope(loss, action, feedback), loss.lipschitz)
+        self.point = nearest(domain, start - domain.embedded(rate * z), start).point
+
+
+class NoisyDescent(Mechanism):
+    """w_{t+1} = Proj(w_t - (gradient f_t(w_t) + H (w_t - c0)) / (mu (t + t0))), released noisily.
+
+    A release is Proj(w_{t+1} + s_t N(0, I)), s_t = noise_multiplier 2 L / (mu (t + t0)), with mu
+    the curvature of the losses plus the regulariser's H, and t0 = smoothness / mu, H counted in.
+
+    Guarantee:
+        If all losses are mu-strongly convex and mu t0-smooth with the regulariser, then replacing
+        one moves w_{t+1} by at most 2 L / (mu (t + t0)) from its round on: that much at once, and
+        every later step, 1 / (mu (t + t0)) <= 1 / smoothness, shrinks a distance by the factor (t +
+        t0 - 1) / (t + t0). So all m releases are mu-GDP with sqrt(m) / noise_multiplier, also if
+        later losses are chosen by what was released. One loss without curvature breaks the chain,
+        and so would clipping; data are made admissible, where L holds, and `VERIFIED` families
+        taken only.
+    """
+
+    def __init__(
+        self,
+        loss: Loss,
+        streams: Streams,
+        *,
+        regulariser: float,
+        noise_multiplier: float,
+        horizon: int,
+    ) -> None:
+        domain = loss.domain
+        if type(loss) not in VERIFIED or not domain.has_projection:
+            raise InputError(
+                f"The curvature of {type(loss).__name__} on {domain} is not verified, and privacy "
+                "rests on it here: choose another agent or environment."
+            )
+        m, steep = horizon - 1, sqrt(horizon - 1)
+        mu = (steep / noise_multiplier if noise_multiplier else inf) if m else 0.0
+        self.spend = GaussianSpend(mu, f"{m} points of a descent, Gaussian noise")
+        self.sensitivity, self.uses = 2 * loss.lipschitz, horizon
+        self._loss, self._H, self._multiplier = loss, regulariser, noise_multiplier
+        self._mu = loss.curvature + regulariser
+        self._t0 = (loss.smoothness + regulariser) / self._mu
+        self._normals = streams.normals("descent noise", domain.affine_dim)
+        self._w = np.tile(domain.centre, (len(streams), 1))
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """The gradient at the centre, in coordinates of V, (R, k)."""
+        z = self._loss.admissible(datum[0])
+        centre = np.tile(self._loss.domain.centre, (len(z), 1))
+        return self._loss.domain.coordinates(self._loss.gradient(centre, z))
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+        if self._used == self.uses:  # reaches no point
+            return None
+        loss, domain, w = self._loss, self._loss.domain, self._w
+        gradient = domain.coordinates(loss.gradient(w, loss.admissible(datum[0])))
+        slope = domain.embedded(gradient) + self._H * (w - domain.centre)
+        pace = 1 / (self._mu * (self._used + self._t0))
+        self._w = domain.project(w - pace * slope)
+        noise = self._multiplier * self.sensitivity * pace * self._normals()
+        return domain.project(self._w + domain.embedded(noise))
+
+
+class POCP(Points):
+    """Every point pays for itself: regret of order sqrt T, a baseline for sums on trees.
+
+    After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, private
+    online convex programming with gradient steps ("POCG" in later work)::
+
+        w_1 = c0, the centre; for t = 1..T:
+          1. play w_t with noise of standard deviation s (2 L / (mu (t - 1 + t0))), projected; w_1
+             has none
+          2. w_{t+1} = nearest point of C to  w_t - (gradient f_t(w_t) + H (w_t - c0)) / (mu (t +
+             t0))                                              through one mechanism
+
+    mu is the losses' own curvature and H = 0, or, where they have none, mu = H as in `PFTAL`; t0 =
+    smoothness / mu, the regulariser counted in.
+
+    Guarantee:
+        CONDITIONAL (epsilon, delta)-DP of all points for replacing one round's datum: exact with s
+        = sqrt(T - 1) / mu_GDP, if EVERY loss is mu-strongly convex and mu t0-smooth, for then steps
+        contract and a datum's effect fades, see `NoisyDescent`. No clip can enforce that: losses
+        whose curvature is not verified are refused, and the ledger says "conditional".
+
+    **Regret** for mu-strongly convex losses: that of descent, of order (L^2 / mu) ln T, and at most
+    L sum of E|noise|, together of order L^2 sqrt(k T) ln T / (mu mu_GDP).
+
+    Differs from the paper:
+        1. Exact Gaussian DP in place of advanced composition; the step sizes are moved by t0,
+           without which the first steps do not contract.
+        2. Regularisation.
+
+    >>> from dpbandit import certify
+    >>> from dpbandit.specs.convex import ConvexSpec
+    >>> from dpbandit.domains import Ball
+    >>> from dpbandit.losses import Quadratic
+    >>> spec = ConvexSpec(loss=Quadratic(Ball(5)), feedback="datum", horizon=1024)
+    >>> proof = certify(POCP(epsilon=1.0), spec)
+    >>> round(proof.epsilon, 6), proof.ledger.brief
+    (1.0, 'conditional')
+    """
+
+    id = "pocp"
+    epsilon: float = 1.0
+    """target, > 0; inf plays without privacy"""
+    delta: float = 1e-6
+    """target, in (0, 1)"""
+    curvature: Positive | None = None
+    """H of the regulariser for losses that have no curvature; if None, see
+    `leaders.curvature_of`"""
+    descent = started(NoisyDescent)
+
+    def check(self) -> None:
+        """Refuse delta = 0."""
+        gaussian_target(self.epsilon, self.delta)
+
+    def begin(self) -> None:
+        """Make the descent; raises `InputError` for losses whose curvature is not verified."""
+        loss, T = self.loss, self.spec.horizon
+        regulariser = 0.0
+        if not loss.curvature:
+            regulariser = self.curvature or curvature_of(loss, T, epsilon=self.epsilon)
+        self.descent = NoisyDescent(
+            loss,
+            self.streams,
+            regulariser=regulariser,
+            noise_multiplier=sqrt(T - 1) / mu_of(self.epsilon, self.delta),
+            horizon=T,
+        )
+        free = "points without noise"
+        self.ledger = ledger_of(self.epsilon, self.descent.spend, without=free, condition=CONDITION)
+
+    def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Feed the datum `feedback`, `(R, *datum_shape)`; remember the latest release alone."""
+        release = self.descent(feedback)
+        if release is not None:
+            self.point = release
+
+
+class PQFTL(Points):
+    """The least of all squared losses so far, from sums of a a' and b a on a tree.
+
+    After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, the
+    quadratic follow-the-leader with logarithmic regret, for losses 1/2 (<a, y> - b)^2 + H/2
+    `|y|^2`, y = x - c0, `|a| <= 1`, `|b| <= B`::
+
+        x_1 = c0, the centre; for t = 1..T:
+          1. play x_t
+          2. V += a a', u += b a, both clipped, in coordinates of C      through one tree sum
+          3. x_{t+1} = nearest point of C to  c0 + (t H I + V+)^-1 u,    V+ = V, eigenvalues >= 0
+
+    `Squared` losses have no ridge of their own: H is then as in `PFTAL`.
+
+    Guarantee:
+        (epsilon, delta)-DP of all points for replacing one round's datum, whatever it is: (a a', b
+        a / B) moves by at most sqrt(4.5) in l_2, at a cosine of 1/2 between both a's, and lies in
+        at most bit_length(T-1) nodes; features and answers are clipped, so nothing rests on the
+        losses. Exact, by Gaussian DP.
+
+    Differs from the paper:
+        1. Exact noise, for the joint sensitivity.
+        2. Noise on V is symmetric, and V is made positive semi-definite.
+        3. C about its centre, any answers' bound.
+
+    >>> from dpbandit import certify
+    >>> from dpbandit.specs.convex import ConvexSpec
+    >>> from dpbandit.domains import Ball
+    >>> spec = ConvexSpec(loss=Ridge(Ball(5)), feedback="datum", horizon=1024)
+    >>> round(certify(PQFTL(epsilon=1.0), spec).epsilon, 6)
+    1.0
+    """
+
+    id = "pqftl"
+    epsilon: float = 1.0
+    """target, > 0; inf plays without privacy"""
+    delta: float = 1e-6
+    """target, in (0, 1)"""
+    curvature: Positive | None = None
+    """H for losses without a ridge of their own; if None, see `leaders.curvature_of`"""
+    sums = started(PrefixSum)
+
+    def check(self) -> None:
+        """Refuse delta = 0."""
+        gaussian_target(self.epsilon, self.delta)
+
+    def fit(self) -> None:
+        """Refuse losses that are not squared."""
+        if type(self.loss) not in (Squared, Ridge):
+            raise InputError(
+                f"PQFTL plays squared losses, got {type(self.loss).__name__}: choose another agent "
+                "or environment."
+            )
+
+    def begin(self) -> None:
+        """Sum second moments."""
+        loss, T = cast(Squared, self.loss), self.spec.horizon
+        self.H = loss.curvature or self.curvature or curvature_of(loss, T, epsilon=self.epsilon)
+        self.statistic = SecondMoments(
+            n_actions=1,
+            dim=self.domain.affine_dim,
+            layout="shared",
+            reward_low=-loss.bound,
+            reward_high=loss.bound,
+        )
+        target = Target(self.epsilon, self.delta, horizon=T, refresh_every=1)
+        self.sums = certified_sum(Tree(), self.statistic, self.streams, target)
+        self.ledger, self.rounds = ledger_of(self.epsilon, self.sums.spend), 0
+
+    def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Feed features and answer, (R, N + 1); step 3."""
+        with np.errstate(over="ignore", invalid="ignore"):  # the clip comes after it
+            features = self.domain.coordinates(feedback[..., :-1])
+        only = np.zeros(len(feedback), dtype=np.int64)
+        released = self.sums(features[:, None], only, feedback[..., -1])
+        if released is None:
+            return
+        self.rounds += 1
+        gram, moment = self.statistic.unpack(released[:, 0])
+        values, vectors = np.linalg.eigh(gram)
+        values = np.maximum(values, 0.0) + self.rounds * self.H
+        y = np.matvec(vectors, np.vecmat(moment, vectors) / values)
+        q = self.domain.centre + self.domain.embedded(y)
+        self.point = nearest(self.domain, q, self.point).point
