@@ -35,6 +35,7 @@ from dpbandit.losses.click_models import Cascade, PositionBased, UntoldPositions
 from dpbandit.privacy.accounting.visits import Visits
 from dpbandit.specs.catalogues import Catalogue
 from dpbandit.specs.choice import AssortmentSpec, PricedAssortmentSpec
+from dpbandit.specs.contract import made_agent
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.lists import ListSpec
@@ -228,7 +229,7 @@ def discovered() -> list[tuple[Any, Spec]]:
             if once and not is_default(config):
                 continue
             with suppress(InputError):
-                made = pickle.dumps(config.make(spec, Streams([0])))
+                made = pickle.dumps(made_agent(config, spec, Streams([0])))
                 found.setdefault((type(config), name, made), (config, spec))
     return list(found.values())
 

@@ -5,7 +5,6 @@ from typing import Literal
 
 from dpbandit.agents.contextual.broadcast_player import BroadcastPlayer
 from dpbandit.agents.contextual.channels import SENT, Message, Sending
-from dpbandit.agents.contextual.devices import check_devices_choose
 from dpbandit.agents.contextual.imagined_people import ImaginedPeople
 from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, whole
 from dpbandit.base.random_streams import Streams
@@ -98,7 +97,6 @@ class Broadcast:
     def make(self, spec: BanditSpec, streams: Streams) -> BroadcastPlayer:
         """A running agent; raises `InputError` for anything but arms and their features."""
         spec = fits(self, spec, ContextualSpec)
-        check_devices_choose(spec, self.trust)
         message = SENT[self.trust][0] if self.message == "auto" else self.message
         blocks, bits = 1 if spec.shared else spec.n_actions, message in ("coins", "flips")
         sending = Sending(

@@ -10,7 +10,7 @@ from scipy.special import log_ndtr, logsumexp
 
 from dpbandit.agents.contextual.shelf_learners import KnownDemand, LearnedDemand
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import gaussian_target, inside, one_of, whole
+from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.ledger import COUNTED, Ledger, no_privacy
@@ -25,8 +25,8 @@ from dpbandit.specs.stock import StockSpec
 _SLIP = 0.1
 """Of delta, at most, for what a shop that refuses customers may say."""
 _BATCH = 50
-_LARGE = 50.0
-"""An epsilon from which on nothing is protected anyway."""
+_MOST = 20.0
+"""An epsilon beyond which delta could not pay e^epsilon times a slip that is worth planning."""
 _ROUNDING = 1e-12
 """Of mu, so that no certificate exceeds its claim by the last digit."""
 
@@ -85,6 +85,11 @@ class CountedShelf:
 
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)
+        if _MOST < self.epsilon < inf:
+            raise InputError(
+                f"Expected epsilon={self.epsilon} to be at most {_MOST:g}, or inf: for refusals "
+                "delta pays e^epsilon times the chance of being oversold."
+            )
         one_of("demand", self.demand, ("learned", "known"))
         inside("counting", self.counting, 0, 1, ends=False)
         if self.batch is not None:
@@ -99,7 +104,7 @@ class CountedShelf:
         """beta, the chance of being oversold that is planned for."""
         if self.epsilon == inf or not spec.carries:
             return self.oversold
-        return min(self.oversold, _SLIP * self.delta / (1 + exp(min(self.epsilon, _LARGE))))
+        return min(self.oversold, _SLIP * self.delta / (1 + exp(self.epsilon)))
 
 
 class CountedShelfAgent:
@@ -110,7 +115,7 @@ class CountedShelfAgent:
         self._batch = config.batch or max(1, min(_BATCH, spec.horizon // 8))
         mu = inf
         if config.epsilon < inf:
-            told = slip * (1 + exp(min(config.epsilon, _LARGE))) if spec.carries else 0.0
+            told = slip * (1 + exp(config.epsilon)) if spec.carries else 0.0
             mu = mu_of(config.epsilon, config.delta - told) * (1 - _ROUNDING)
         share = 1.0 if config.demand == "known" else config.counting
         multiplier = 0.0

@@ -6,7 +6,6 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import Features, ScoringConfig
-from dpbandit.agents.contextual.devices import check_devices_choose
 from dpbandit.agents.contextual.fade_residuals import FadingArms, FadingPrices, FadingSlates
 from dpbandit.agents.contextual.fade_rewards import (
     FadingDemand,
@@ -250,7 +249,6 @@ class FADE:
         spec = fits(self, spec, ContextualSpec)
         if self.anytime:
             spec = replace(spec, horizon=MOST_ROUNDS)
-        check_devices_choose(spec, self.trust)
         model = self._model(spec)
         for name, models in _OWN.items():
             value = getattr(self, name)

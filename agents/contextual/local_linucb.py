@@ -5,7 +5,6 @@ from math import ceil, sqrt
 
 from dpbandit.agents.contextual.channels import LocalSums
 from dpbandit.agents.contextual.fading_regression import RegressionPlayer
-from dpbandit.agents.contextual.local_sgd import refuse_prices
 from dpbandit.base.inputs import at_least, gaussian_target, inside, positive
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import ledger_of
@@ -71,7 +70,6 @@ class LocalLinUCB:
     def make(self, spec: BanditSpec, streams: Streams) -> RegressionPlayer:
         """A running agent; raises `InputError` for anything but arms and their features."""
         spec = fits(self, spec, ContextualSpec)
-        refuse_prices(spec)
         statistic = SecondMoments(
             n_actions=spec.n_actions,
             dim=spec.dim,

@@ -6,11 +6,11 @@ import numpy as np
 from scipy.special import expit
 
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick, rows
-from dpbandit.base.inputs import InputError, gaussian_target, one_of, positive
+from dpbandit.base.inputs import gaussian_target, one_of, positive
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.messages.local_vectors import MESSAGES, LocalVectors, Message
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, fits
+from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,17 +66,7 @@ class LocalSGD:
     def make(self, spec: BanditSpec, streams: Streams) -> "LocalSGDPlayer":
         """A running agent; raises `InputError` for anything but arms and their features."""
         spec = fits(self, spec, ContextualSpec)
-        refuse_prices(spec)
         return LocalSGDPlayer(self, spec, streams)
-
-
-def refuse_prices(spec: ContextualSpec) -> None:
-    """Raise `InputError` for price lists."""
-    if isinstance(spec, PriceListSpec):
-        raise InputError(
-            "Expected arms and not a price list for trust='local': choose another agent, as the "
-            "seller names the price and watches the sale."
-        )
 
 
 class LocalSGDPlayer:

@@ -102,6 +102,11 @@ class PerPersonAgent:
                 f"Expected {type(inner).__name__} to add Gaussian noise alone, to be per person: "
                 "of other noise nobody knows what several rounds cost."
             )
+        if ledger.public_contexts and spec.visits.pattern == "private":
+            raise InputError(
+                f"Expected when people come to be public for {type(inner).__name__}, which keeps "
+                "contexts exactly, got visits that may move: choose calibration='certified'."
+            )
         spends = _for_a_person(inner, ledger, spec.visits)
         known = ledger.mu < inf
         self.ledger = replace(ledger, spends=spends, visits=promised) if known else ledger

@@ -49,7 +49,9 @@ class PersonalFADE:
         public slots, never how many came. The last batch is never released.
         With trust="aggregated" the same is said of all that the server sees: her device chooses,
         remembers her, and sends one vector a slot into sums that hide it (`PersonSum`); so do the
-        devices of those who stay away, else the noise is too small and their number is told.
+        devices of those who stay away, else the noise is too small and their number is told: a
+        slot in which nobody sends counts as one whose device is not honest. Who sends is seen, so
+        this promise is for slots that do not move.
 
     **Limits.** Rows of features should be roughly uniform on a sphere, rewards informative in sign
     about the middle of their range; `tastes` and `noise` are what is publicly believed of people.
@@ -70,7 +72,8 @@ class PersonalFADE:
     trust: Literal["central", "aggregated"] = "central"
     """who sees what; with "aggregated" the server sees sums of batches"""
     honest: float = 1.0
-    """the fraction of devices that add their noise and stay, in (0, 1]; "aggregated" """
+    """the fraction of slots, empty ones included, in which a device adds its noise and stays, in
+    (0, 1]; "aggregated" """
     memory: bool = True
     """whether anything is remembered of a person for herself; False plays the population alone"""
     first_batch: int | None = None

@@ -31,6 +31,7 @@ from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import Mechanism, enrolled, witnessed
 from dpbandit.privacy.memory import PersonalMemory
+from dpbandit.specs.contract import made_agent
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import AgentConfig, Spec
@@ -250,7 +251,7 @@ def rounds(
     """
     waiting: deque[tuple[int, Floats, Any]] = deque()
     with witnessed(witness), enrolled() as roll, np.errstate(all="ignore"):
-        agent = config.make(spec, Streams([*seeds] * len(worlds)))
+        agent = made_agent(config, spec, Streams([*seeds] * len(worlds)))
         books = Books(type(config).__name__, agent.ledger, roll)
         for _, item in _reached(agent):
             if isinstance(item, Mechanism):

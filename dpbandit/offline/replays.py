@@ -14,6 +14,7 @@ from dpbandit.offline.logs import Logged
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.privacy.mechanism import enrolled
+from dpbandit.specs.contract import made_agent
 from dpbandit.specs.outside import Outside
 from dpbandit.specs.protocols import (
     Agent,
@@ -280,7 +281,7 @@ def _one_pass(
     nothing = np.zeros((1, *spec.context_shape))
     kept: list[int] = []
     with enrolled() as roll:
-        agent = config.make(spec, streams.child("agent"))
+        agent = made_agent(config, spec, streams.child("agent"))
         for row in order.tolist():
             context, action = logged.context[row][None], logged.action[row : row + 1]
             if accepted[row] and _plays(agent, context, spec) == action[0]:
@@ -303,7 +304,7 @@ def _certificate(config: AgentConfig, spec: ContextualSpec) -> Certificate:
     """Of the agent, made for so many rounds."""
     epsilon = getattr(config, "epsilon", None)
     claim = None if epsilon is None else (epsilon, getattr(config, "delta", 0.0))
-    ledger = config.make(spec, Streams([0])).ledger
+    ledger = made_agent(config, spec, Streams([0])).ledger
     return certificate(ledger, claim=claim, accountants=False)
 
 

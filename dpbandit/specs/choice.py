@@ -87,6 +87,11 @@ class ChoiceSpec(BanditSpec):
         fixed = np.where(many, 0.0, entries)
         return np.where(fixed.any(axis=1, keepdims=True), fixed, self.default_action)
 
+    @property
+    def watched(self) -> bool:
+        """The seller names the offer and watches what is bought."""
+        return True
+
     def told(self, potential: Any, action: Any) -> Any:
         """An answer for each of a few classes of sets, (R, C)."""
         offered = (np.asarray(action) > 0) * np.arange(1, self.n_products + 1)

@@ -1,10 +1,13 @@
 """Whether what somebody's own code makes is an agent, or a problem."""
 
+from collections.abc import Iterator, Mapping
+from types import ModuleType
 from typing import Any
 
 from dpbandit.base.calls import has_methods, of_kind, takes
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.specs.protocols import Agent, AgentConfig, Problem, Spec
 
 
@@ -24,7 +27,46 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
         act=("context",),
         update=("context", "action", "feedback"),
     )
+    _check_trust(owner, agent, spec)
     return agent
+
+
+def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:
+    """Raise `InputError` where more trust is promised than the agent, or what it holds, can keep.
+
+    So it is for whatever stands around an agent and passes its ledger on.
+    """
+    trust = getattr(getattr(agent, "ledger", None), "trust", "central")
+    if trust == "central":
+        return
+    if spec.watched:
+        raise InputError(
+            f"Expected trust='central' of {owner} for {spec.kind}, got {trust!r}: choose that, as "
+            "the seller names the price and watches the sale."
+        )
+    for mechanism in _held(agent, set()):
+        if trust not in mechanism.trust and mechanism.spend.pure > 0:
+            raise InputError(
+                f"Expected the ledger of {owner} to promise what {mechanism.spend.note!r} can "
+                f"keep, trust={' or '.join(mechanism.trust)}, got trust={trust!r}."
+            )
+
+
+def _held(thing: Any, seen: set[int]) -> Iterator[Mechanism]:
+    """The mechanisms that an agent, or what it holds, has made so far; not their own parts."""
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    if isinstance(thing, Mechanism):
+        yield thing
+    elif isinstance(thing, Mapping):
+        for one in thing.values():
+            yield from _held(one, seen)
+    elif isinstance(thing, list | tuple | set | frozenset):
+        for one in thing:
+            yield from _held(one, seen)
+    elif hasattr(thing, "__dict__") and not isinstance(thing, type | ModuleType):
+        yield from _held(vars(thing), seen)
 
 
 def checked_problem(name: str, problem: Any) -> Problem:

@@ -92,6 +92,12 @@ class Spec:
         return False
 
     @property
+    def watched(self) -> bool:
+        """Whether whoever plays names the action and sees the answer, as a seller does, so that no
+        device can choose and keep its user's answer to itself."""
+        return False
+
+    @property
     def default_action(self) -> Any:
         """What somebody plays who does nothing."""
         raise NotImplementedError
@@ -248,6 +254,11 @@ class PriceListSpec(ContextualSpec):
         return self.followed
 
     @property
+    def watched(self) -> bool:
+        """The seller names the price and watches the sale."""
+        return True
+
+    @property
     def margins(self) -> Floats:
         """Dollars earned by a sale at each price, (K,)."""
         return np.array(self.prices) - self.unit_cost
@@ -264,6 +275,11 @@ class PriceSpec(BanditSpec):
         super().__post_init__()
         if not -np.inf < self.low < self.high < np.inf:
             raise InputError(f"Expected finite low={self.low} < high={self.high}.")
+
+    @property
+    def watched(self) -> bool:
+        """The seller names the price and watches the sale."""
+        return True
 
     @property
     def default_action(self) -> float:

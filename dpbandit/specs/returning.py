@@ -80,6 +80,16 @@ class ReturningSpec(Spec):
         )
 
     @property
+    def carries(self) -> bool:
+        """Whether a visit does."""
+        return self.visit.carries
+
+    @property
+    def watched(self) -> bool:
+        """Whether a visit is."""
+        return self.visit.watched
+
+    @property
     def default_action(self) -> Any:
         """What is played where nothing else is known, the first arm, or the first items."""
         return self.visit.default_action

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.mechanism import BudgetExceededError
+from dpbandit.specs.contract import made_agent
 from dpbandit.specs.protocols import AgentConfig, Spec
 from dpbandit.testing.expectations import expect, same
 from dpbandit.testing.tapes import action_of
@@ -22,7 +23,7 @@ def check_replicas(config: AgentConfig, spec: Spec) -> None:
     world = extreme_users(spec, 6, seed=5).tame()
 
     def actions(first: int, last: int) -> Any:
-        agent = config.make(spec, Streams([(9, r) for r in range(first, last)]))
+        agent = made_agent(config, spec, Streams([(9, r) for r in range(first, last)]))
         users, played = world.of(first, last), []
         for t, x in enumerate(users.context):
             played.append(action_of(agent, spec, x))
@@ -36,7 +37,7 @@ def check_replicas(config: AgentConfig, spec: Spec) -> None:
             f"Expected replicas not to know each other: {first} to {last - 1} of six play "
             "otherwise without the rest. Draw from `streams`, one number for each replica.",
         )
-    promised = [config.make(spec, Streams(range(R))).ledger for R in (1, 6)]
+    promised = [made_agent(config, spec, Streams(range(R))).ledger for R in (1, 6)]
     expect(
         promised[0] == promised[1],
         f"Expected the same ledger for any number of replicas, got {promised[1]} for six and "
@@ -69,7 +70,7 @@ def check_copies(config: AgentConfig, spec: Spec) -> None:
             agent.update(world.context[t], played[-1], world.answer(spec, t, played[-1]))
         return played
 
-    agent = config.make(spec, Streams(range(3)))
+    agent = made_agent(config, spec, Streams(range(3)))
     actions(agent, 0, middle)
     copies = copies_of(agent)
     wanted = actions(agent, middle, spec.horizon)

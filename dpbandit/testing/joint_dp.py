@@ -11,6 +11,7 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.random_streams import Streams
+from dpbandit.specs.contract import made_agent
 from dpbandit.specs.protocols import AgentConfig, Spec
 from dpbandit.specs.returning import ReturningSpec
 from dpbandit.testing.expectations import expect, same
@@ -37,7 +38,7 @@ def two_worlds(
 
     Where the ledger says that contexts are public, she has the same one in both.
     """
-    public = config.make(spec, Streams([0])).ledger.public_contexts
+    public = made_agent(config, spec, Streams([0])).ledger.public_contexts
     world, other = (extreme_users(spec, replicas, seed) for seed in (1, 2))
     every = np.arange(replicas) * spec.horizon // replicas
     with np.errstate(all="ignore"):  # users that are no numbers reach the agents' arithmetic

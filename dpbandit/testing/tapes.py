@@ -14,6 +14,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import Mechanism, enrolled
 from dpbandit.privacy.memory import PersonalMemory
+from dpbandit.specs.contract import made_agent
 from dpbandit.specs.protocols import AgentConfig, Spec
 from dpbandit.testing.expectations import expect
 from dpbandit.testing.worlds import World
@@ -63,7 +64,7 @@ def run(
     """
     marks, actions, memories, personal = [0], [], [], []
     with short_blocks(), recording(replay, admit) as calls, enrolled() as roll:
-        agent = config.make(spec, Streams(range(world.context.shape[1])))
+        agent = made_agent(config, spec, Streams(range(world.context.shape[1])))
         for t, context in enumerate(world.context):
             actions.append(action_of(agent, spec, context))
             if (user := t - spec.delay) >= 0:

@@ -72,12 +72,15 @@ class Ledger:
     trust: Trust = "central"
     """who sees exact data (the server, or no more than her own device), see `TRUSTED`"""
     honest: float = 1.0
-    """the fraction of devices that add the noise they should; of the others nothing is expected"""
+    """the fraction of devices that add the noise they should, of people who return that of slots;
+    of the others nothing is expected"""
 
     def __post_init__(self) -> None:
         if self.window is not None:
             whole("window", self.window, 1)
         inside("honest", self.honest, 0, 1, ends=True)
+        if self.visits is not None and self.trust != "central":  # the server sees who sends
+            object.__setattr__(self, "visits", replace(self.visits, pattern="public"))
         for spend in self.spends:
             if not (self.window or inf) <= lasts(spend):
                 raise InputError(
@@ -111,7 +114,12 @@ class Ledger:
             words += ", for her answers alone: contexts are public"
         if self.trust != "central":
             words += f"; {TRUSTED[self.trust]}"
-            words += f", if {100 * self.honest:g} % of devices are honest" * (self.honest < 1)
+            words += " and who sends in which slot" * (self.visits is not None)
+            share = f"{100 * self.honest:g} %"
+            if self.honest < 1 and self.visits is None:
+                words += f", if {share} of devices are honest"
+            elif self.honest < 1:
+                words += f", if a device adds its noise in {share} of slots, empty ones included"
         return words + (f"; CONDITIONAL: {self.condition}" if self.condition else "")
 
     @property
@@ -151,7 +159,7 @@ class Ledger:
         """
         if self.slip:  # within this total variation of private actions, for both neighbours
             private = replace(self, slip=0.0).delta(epsilon)
-            return min(1.0, private + self.slip * (1 + exp(min(epsilon, _DENSE))))
+            return min(1.0, private + self.slip * _both_ways(epsilon))
         if epsilon >= self.pure:
             return 0.0
         if self.mu is not None:
@@ -164,7 +172,7 @@ class Ledger:
         if self.slip:
             private, epsilon = replace(self, slip=0.0), 0.0
             for _ in range(_ROUNDS):  # to the least fixed point, from below
-                left = delta - self.slip * (1 + exp(min(epsilon, _DENSE)))
+                left = delta - self.slip * _both_ways(epsilon)
                 if left <= 0:
                     return inf
                 before, epsilon = epsilon, private.epsilon(left)
@@ -191,7 +199,7 @@ class Ledger:
         """The epsilon at `delta` by every accountant that applies, by its name."""
         if self.slip:
             epsilon = self.epsilon(delta)
-            left = delta - self.slip * (1 + exp(min(epsilon, _DENSE)))
+            left = delta - self.slip * _both_ways(epsilon)
             return replace(self, slip=0.0).accountants(left) if left > 0 else {"curve": inf}
         found = {"pure": self.pure} if self.pure < inf else {}
         if delta > 0:
@@ -223,6 +231,11 @@ def _by_dp_accounting(mu: float, delta: float) -> dict[str, float]:
         )
         epsilon = float(curve.get_epsilon_for_delta(delta))
     return {"PLD": epsilon} if epsilon < inf else {}
+
+
+def _both_ways(epsilon: float) -> float:
+    """1 + e^epsilon, what a slip costs; a number, however large."""
+    return 1 + exp(min(epsilon, 700.0))
 
 
 def _number(value: float | None) -> str:

@@ -141,8 +141,8 @@ def test_notions_in_words():
     person = Ledger(visits=Visits(20, 5), trust="aggregated", honest=0.5)
     assert person.notion == (
         "joint DP under continual observation, replace one person, of at most 20 rounds, 5 or more "
-        "apart, which may move; the server sees noisy sums of batches alone, if 50 % of devices "
-        "are honest"
+        "apart; the server sees noisy sums of batches alone and who sends in which slot, if a "
+        "device adds its noise in 50 % of slots, empty ones included"
     )
     assert person.brief == "person, 20 rounds, aggregated, 50 % honest"
     assert ledger_from_dict(json.loads(json.dumps(ledger_as_dict(person)))) == person

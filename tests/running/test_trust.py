@@ -1,0 +1,97 @@
+"""No wrapper, and no problem, is certified for more trust than whoever plays it can keep."""
+
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+import pytest
+
+from dpbandit import InputError, certify
+from dpbandit.agents import (
+    DPUCB,
+    FADE,
+    JDPGLMUCB,
+    AdaCOFUL,
+    AdaPrivateTS,
+    Broadcast,
+    CountedShelf,
+    Guard,
+    PerPerson,
+    PersonalFADE,
+    Priced,
+)
+from tests.harness import PEOPLE, PRICES, SHARED, STOCK
+
+ADDED = FADE(trust="aggregated", fade=0)
+SELLER, NET = "the seller names the price and watches", "trust=central, got trust='aggregated'"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Client:
+    """Somebody's own wrapper, with a mechanism of its own and the ledger of what it holds."""
+
+    agent: Any
+    beside: Any
+    epsilon: float = 1.0
+    delta: float = 1e-5
+
+    def make(self, spec, streams):
+        agent, beside = (one.make(spec, streams) for one in (self.agent, self.beside))
+        agent.beside = {"kept": [beside]}
+        return agent
+
+
+@pytest.mark.parametrize(
+    ("agent", "spec", "sentence"),
+    [
+        *((Priced(Broadcast(trust=word)), PRICES, SELLER) for word in ("local", "shuffled")),
+        (Priced(ADDED), PRICES, SELLER),
+        (ADDED, PRICES, SELLER),
+        (Broadcast(), STOCK, SELLER),
+        (PerPerson(ADDED), replace(PEOPLE, visit=PRICES), SELLER),
+        (Guard(Broadcast()), SHARED, NET),
+        (Guard(ADDED), SHARED, NET),
+        (Client(agent=Broadcast(), beside=DPUCB()), SHARED, NET),
+        (PerPerson(AdaCOFUL(calibration="paper")), PEOPLE, "to be public for AdaCOFUL"),
+        (PerPerson(AdaPrivateTS(calibration="paper")), PEOPLE, "to be public for AdaPrivateTS"),
+    ],
+)
+def test_more_trust_than_can_be_kept_is_refused(agent, spec, sentence):
+    """Wrappers pass the ledger of what they hold on; the problem, and every mechanism in sight, has
+    to bear it. Before, each of these had a certificate."""
+    with pytest.raises(InputError, match=sentence):
+        certify(agent, spec, accountants=False)
+
+
+def test_what_is_seen_of_people_is_said():
+    """Without a trusted server it sees who sends, so nobody may move; and an empty slot in which
+    nobody sends has no noise."""
+    for agent in (PersonalFADE(trust="aggregated"), PerPerson(Broadcast())):
+        ledger = certify(agent, PEOPLE, accountants=False).ledger
+        assert ledger.visits.pattern == "public"
+        assert "who sends in which slot" in ledger.notion
+        assert "may move" not in ledger.notion
+    assert "may move" in certify(PersonalFADE(), PEOPLE, accountants=False).notion
+
+
+@pytest.mark.parametrize(
+    "visit", [STOCK, replace(PRICES, followed=True)], ids=["stock", "followed"]
+)
+def test_people_who_return_to_a_world_that_carries_are_not_covered(visit):
+    """What one of them does changes what the world answers others: no certificate covers it."""
+    spec = replace(PEOPLE, visit=visit)
+    for agent in (FADE(), PerPerson(FADE()), PerPerson(JDPGLMUCB())):
+        try:
+            proof = certify(agent, spec, accountants=False)
+        except InputError:
+            continue
+        assert (proof.epsilon, proof.ledger.brief.startswith("not covered")) == (inf, True)
+    assert certify(PerPerson(FADE()), spec, accountants=False).epsilon == inf
+
+
+def test_refusals_are_paid_for_however_large_epsilon_is():
+    """delta pays (1 + e^epsilon) times the slip; it was cut off at e^50."""
+    with pytest.raises(InputError, match="epsilon=60 to be at most 20"):
+        CountedShelf(epsilon=60)
+    ledger = certify(CountedShelf(epsilon=20.0), STOCK, accountants=False).ledger
+    assert replace(ledger, slip=1e-22).delta(60.0) == 1.0
