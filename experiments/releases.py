@@ -29,6 +29,8 @@ class Release(NamedTuple):
     """(F_m(theta) - F_m(theta*)) / (F_m(0) - F_m(theta*)) on m = `TEST_USERS` fresh users, (R,)"""
     risk: Floats
     """F(theta), exact or as near as the problem knows it, (R,)"""
+    excess: Floats
+    """F(theta) - F(theta*), alike, (R,)"""
     seconds: float
     """that all of them took, users and tests included, but not the setting up"""
     log: Log
@@ -71,21 +73,28 @@ def release(
         raise InputError(
             f"Expected an agent that learns, got one that asks for the answer: {config}."
         )
-    seen, start = _Watched(config), time.process_time()
+    seen, start = Watched(config), time.process_time()
     log = play(problem, seen, seeds, marks=np.array([users]), advance=advance)
     seconds = time.process_time() - start
     theta = seen.agents[-1].act(problem.context())
-    return Release(problem.suboptimality(theta, TEST_USERS), problem.risk(theta), seconds, log)
+    return Release(
+        problem.suboptimality(theta, TEST_USERS),
+        problem.risk(theta),
+        problem.excess_risk(theta),
+        seconds,
+        log,
+    )
 
 
 @dataclass(frozen=True)
-class _Watched:
+class Watched:
     """A config whose running agents can be asked afterwards."""
 
     config: AgentConfig
     agents: list[Agent] = field(default_factory=list)
 
     def make(self, spec: Spec, streams: Streams) -> Agent:
+        """A running agent of `config`, remembered in `agents`."""
         self.agents.append(self.config.make(spec, streams))
         return self.agents[-1]
 
@@ -101,7 +110,8 @@ class ReleaseConfiguration(Configuration):
     def play(
         self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
     ) -> AgentRun:
-        """The log of the last round; measures "suboptimality", "risk" and "seconds", its share."""
+        """The log of the last round; measures "suboptimality", "risk", "excess" and "seconds", its
+        share."""
         seeds = [(self.setup.seed, r) for r in range(first, last)]
         proof = certificate_of(self)
         found = release(
@@ -109,5 +119,10 @@ class ReleaseConfiguration(Configuration):
         )
         run = as_run(self.setup, self.name, self.config, proof, [found.log], first=first)
         share = np.full(len(seeds), found.seconds / len(seeds))
-        measures = {"suboptimality": found.suboptimality, "risk": found.risk, "seconds": share}
+        measures = {
+            "suboptimality": found.suboptimality,
+            "risk": found.risk,
+            "excess": found.excess,
+            "seconds": share,
+        }
         return replace(run, measures=measures)

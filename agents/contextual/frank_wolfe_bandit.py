@@ -142,6 +142,11 @@ class FrankWolfeAgent:
         self._walk = FrankWolfe(replicas, shape, radius=radius, step=settings.step)
         self._round, self._frozen = 0, self._walk.theta
 
+    @property
+    def theta(self) -> Floats:
+        """The estimated parameters, one for all arms if shared, (R, K or 1, d)."""
+        return self._walk.theta
+
     def act(self, context: Floats) -> Ints:
         """Arms (R,), ties to the lowest."""
         arm = self._schedule.pull(self._round)

@@ -145,6 +145,11 @@ class GLMBandit(ContextualProblem):
             delay=self.delay,
         )
 
+    @property
+    def true_parameters(self) -> Floats:
+        """theta*, (R, K, d), with `shared` (R, 1, d): for studies, agents must not ask."""
+        return self._theta.copy()
+
     def _start(self, streams: Streams) -> None:
         blocks = 1 if self.shared else self.n_actions
         self._context_normals = streams.normals("contexts", *self.spec.context_shape)

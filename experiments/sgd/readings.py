@@ -45,9 +45,10 @@ STATED = Bounds(lipschitz=4.0, smoothness=1.0, diameter=4.0)
 _LITERAL = {"norm_index": "printed", "direction": "printed"}
 _ONE = 1.0
 """The step scale of a line that has nothing to choose."""
-_FRANK_WOLFE_SCALES = {1.5: (0.4, 0.6, 1.0), inf: (0.6, 0.7, 0.8, 1.0)}
+FRANK_WOLFE_SCALES = {1.5: (0.4, 0.6, 1.0), inf: (0.6, 0.7, 0.8, 1.0)}
 _MORE_SCALES = (0.2, 0.4, 0.6, 0.8, 1.0)
-_BATCH_SCALES = (0.01, 0.02, 0.04, 0.06, 0.08, 0.1)
+BATCH_SCALES = (0.01, 0.02, 0.04, 0.06, 0.08, 0.1)
+"""The step scales that the authors' program tried."""
 
 
 class Line(NamedTuple):
@@ -88,11 +89,18 @@ def varied_lines(setting: Setting) -> list[Line]:
     ]
 
 
+def printed_agent(algorithm: str, setting: Setting, scale: float) -> AgentConfig:
+    """DP-TOFW or NoisySFW under the laws of the authors' program."""
+    if algorithm == "NoisySFW":
+        return _sfw(setting.delta, scale, **_laws(setting.p))
+    return _paper(setting, scale, **_laws(setting.p))
+
+
 def _frank_wolfe(setting: Setting) -> Iterator[Line]:
     delta = setting.delta
     for label, (reading, make) in _STEPPING.items():
         if reading != "certified":
-            scales = _FRANK_WOLFE_SCALES[setting.p]
+            scales = FRANK_WOLFE_SCALES[setting.p]
             yield Line(label, reading, {c: make(setting, c) for c in scales})
     yield Line(FLOOR, "public", {_ONE: LeastSquares()})
     yield Line(DP_TOFW, "certified", {_ONE: DPTOFW(delta=delta)})
@@ -104,7 +112,7 @@ def _frank_wolfe(setting: Setting) -> Iterator[Line]:
 def _batches(setting: Setting) -> Iterator[Line]:
     p, delta = setting.p, setting.delta
     for reading, laws in (("printed", _laws(p)), ("stated", {})):
-        configs = {c: _sfw(delta, c, **laws) for c in _BATCH_SCALES}
+        configs = {c: _sfw(delta, c, **laws) for c in BATCH_SCALES}
         yield Line(f"NoisySFW, {reading}", reading, configs)
     yield Line("noisy-sfw", "certified", {_ONE: NoisySFW(delta=delta)})
 

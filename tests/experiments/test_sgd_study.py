@@ -60,8 +60,8 @@ def quick(folder):
     """The command, as documented, on tiny sizes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "QUICK", TINY)
-        patch.setattr(readings, "_BATCH_SCALES", (0.1,))
-        patch.setattr(readings, "_FRANK_WOLFE_SCALES", {1.5: (0.4, 1.0)})
+        patch.setattr(readings, "BATCH_SCALES", (0.1,))
+        patch.setattr(readings, "FRANK_WOLFE_SCALES", {1.5: (0.4, 1.0)})
         patch.setattr(readings, "_MORE_SCALES", (0.4, 1.0))
         patch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
         patch.setenv("COLUMNS", "300")

@@ -1,0 +1,219 @@
+"""Theorem 4.2, and DP-HDB with generalised links: errors of parameters, exponents and regret.
+
+Han, Liang, Liang, Wang, Yao and Zhang (2022, see `DPHDB`), Theorem 4.2: `|theta_t - theta*|_1^2 <=
+C / t` for every arm that is somewhere the best. The problem is that of their Section 5.4
+(`contextual/p1`: 50 features, 5 of them matter, two arms), with rewards, or with clicks, whose
+probability is the link at an l_1 length of theta* of 5.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from rich.table import Table
+
+from dpbandit.agents import DPHDB, FADE, DPHDBChoices, OnlineFrankWolfe, Uniform
+from dpbandit.base.files import plain, write_atomically, write_csv
+from dpbandit.base.inputs import InputError, whole
+from dpbandit.experiments.cases import CASES
+from dpbandit.experiments.command import measured
+from dpbandit.experiments.estimation.runs import EstimateConfiguration, errors, places
+from dpbandit.experiments.paper_table import Asked, Reproduced
+from dpbandit.results.drawing import legend_beside, line, panels
+from dpbandit.results.runs import AgentRun, standard_error
+from dpbandit.results.slopes import Slope, slope
+from dpbandit.specs.protocols import AgentConfig
+from dpbandit.studies import Configuration, Study, setup_of
+
+LINKS = ("identity", "logistic", "probit")
+_SIGNALS = {"identity": 1.0, "logistic": 5.0, "probit": 5.0}
+"""|theta*|_1, which is the radius of the ball, too."""
+_CLIPS = {"identity": 0.4, "logistic": 1.0, "probit": 1.0}
+_LONGEST, _LEAST = 2**15, 640
+_PRINTED_EXPONENT = -1.0
+
+
+class Selection(NamedTuple):
+    """What to measure."""
+
+    links: tuple[str, ...] = LINKS
+    T: int = _LONGEST
+
+
+class Entry(NamedTuple):
+    """An agent on a problem."""
+
+    link: str
+    reading: str
+    run: AgentRun
+
+    @property
+    def estimates(self) -> bool:
+        """Its parameters were looked at."""
+        return bool(self.run.measures)
+
+    @property
+    def exponent(self) -> Slope:
+        """Of its error in t, over the last eighth of the rounds, in log."""
+        return slope(places(self.run.setup.horizon), errors(self.run))
+
+    def record(self) -> dict[str, object]:
+        """A row of the file."""
+        regret, facts = self.run.regret[-1], dict[str, object]()
+        if self.estimates:
+            last = errors(self.run)[-1]
+            facts = {
+                "error": float(last.mean()),
+                "error_se": standard_error(last),
+                "exponent": self.exponent.value,
+                "exponent_se": self.exponent.se,
+            }
+        return {
+            "link": self.link,
+            "reading": self.reading,
+            "agent": self.run.name,
+            "T": self.run.setup.horizon,
+            **facts,
+            "printed_exponent": _PRINTED_EXPONENT,
+            "regret": float(regret.mean()),
+            "regret_se": standard_error(regret),
+            "certified_epsilon": self.run.certificate.epsilon,
+            "replicas": len(regret),
+        }
+
+
+def selected(text: str) -> Selection:
+    """Links and the horizon, "logistic,T=4096"; no link named, or "all", is all of them.
+
+    >>> selected("probit,T=4096")
+    Selection(links=('probit',), T=4096)
+    """
+    found = Selection()
+    links: list[str] = []
+    for term in (part.strip() for part in text.split(",")):
+        if longest := re.fullmatch(r"T=([0-9]{1,9})", term):
+            found = found._replace(T=int(longest[1]))
+        elif term in LINKS:
+            links.append(term)
+        elif term != "all":
+            raise InputError(
+                f"Expected rows to be links, {', '.join(LINKS)}, and the horizon (T=4096), "
+                f"got {text!r}."
+            )
+    whole("T", found.T, _LEAST)
+    return found._replace(links=tuple(links) or LINKS)
+
+
+def _agents(link: str, delta: float) -> dict[str, dict[str, AgentConfig]]:
+    """reading -> label -> agent."""
+    how: dict[str, Any] = {"radius": _SIGNALS[link], "warm_up": 120}
+    clip = _CLIPS[link]
+
+    def sums(epsilon: float, **more: Any) -> AgentConfig:
+        return DPHDB(epsilon=epsilon, delta=delta, **how, **more)
+
+    return {
+        "printed": {
+            "DP-HDB as printed": DPHDBChoices(
+                calibration="paper", delta=delta, beyond_validity=True, **how
+            ),
+        },
+        "certified": {
+            "choices": DPHDBChoices(delta=delta, **how),
+            "sums": sums(1.0),
+            "sums, clipped": sums(1.0, gradient_clip=clip),
+            "sums, clipped, epsilon 10": sums(10.0, gradient_clip=clip),
+            "FADE": FADE(delta=delta),
+            "uniform play": Uniform(),
+        },
+        "public": {"online Frank-Wolfe": OnlineFrankWolfe(**how)},
+    }
+
+
+def measure(selection: Selection, asked: Asked) -> list[Entry]:
+    """All agents of these readings on these links; resumes what it finds."""
+    whole("replicas", asked.replicas, 2)  # there are standard errors
+    lines: list[tuple[str, str, Configuration]] = []
+    for link in selection.links:
+        arguments = {**CASES["contextual/p1"].env_kwargs}
+        arguments |= {"link": link, "signal": _SIGNALS[link]}
+        setup = setup_of(
+            "GLMBandit", arguments, horizon=selection.T, seed=asked.seed, label=f"{link} link"
+        )
+        for reading, agents in _agents(link, 1 / selection.T).items():
+            for label, config in agents.items() if reading in asked.readings else ():
+                estimates = not isinstance(config, FADE | Uniform)
+                kind = EstimateConfiguration if estimates else Configuration
+                lines.append((link, reading, kind(setup, label, config)))
+    study = Study(
+        name="Theorem 4.2", configurations=tuple(one for *_, one in lines), replicas=asked.replicas
+    )
+    found = {run.key: run for run in measured(study, asked.out).runs}
+    return [Entry(link, reading, found[one.key]) for link, reading, one in lines]
+
+
+def reproduce(asked: Asked) -> Reproduced:
+    """The links chosen under these readings, with a figure if it is to be drawn."""
+    entries = measure(selected(asked.rows), asked)
+    records = [plain(entry.record()) for entry in entries]
+    written = [write_csv(asked.out / "theorem-4-2.csv", pd.DataFrame(records))]
+    if asked.drawn:
+        path = asked.out / "theorem-4-2.png"
+        written.append(write_atomically(path, lambda partial: _draw(partial, entries)))
+    return Reproduced(list(_shown(entries)), records, written)
+
+
+def _shown(entries: Sequence[Entry]) -> Iterator[Table]:
+    run = entries[0].run
+    table = Table(
+        title=f"Errors of parameters and regret, T = {run.setup.horizon:,}",
+        title_justify="left",
+        caption=f"error: |theta - theta*|_1^2 / |theta*|_1^2, mean of the arms; t to the: measured "
+        f"over the last three doublings, printed -1; {len(run.replicas)} replicas. Epsilon: "
+        "certified at delta = 1/T",
+        caption_justify="left",
+    )
+    table.add_column("link", no_wrap=True)
+    table.add_column("agent")
+    for heading in ("error", "t to the", "regret", "epsilon"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for entry in entries:
+        facts = entry.record()
+        estimates = ("", "")
+        if entry.estimates:
+            estimates = (
+                f"{facts['error']:.3g} ± {facts['error_se']:.2g}",
+                f"{entry.exponent.value:.2f} ± {entry.exponent.se:.2f}",
+            )
+        regret = f"{facts['regret']:,.4g} ± {facts['regret_se']:.2g}"
+        epsilon = f"{facts['certified_epsilon']:.3g}"
+        table.add_row(entry.link, entry.run.name, *estimates, regret, epsilon)
+    yield table
+
+
+def _draw(path: Path, entries: Sequence[Entry]) -> None:
+    links: Mapping[str, list[Entry]] = {
+        link: [e for e in entries if e.link == link and e.estimates]
+        for link in dict.fromkeys(e.link for e in entries)
+    }
+    heading = (
+        "Theorem 4.2: the error of DP-HDB's parameters, and the slope 1 / t it promises (grey)\n"
+        f"50 features, two arms, mean of {len(entries[0].run.replicas)} replicas, 95 % intervals"
+    )
+    titles = [f"{link} link" for link in links]
+    with panels(path, titles, heading=heading, size=(19, 5.6)) as row:
+        for axes, some in zip(row, links.values(), strict=True):
+            for look, entry in enumerate(some):
+                where = places(entry.run.setup.horizon)
+                line(axes, where, errors(entry.run), entry.run.name, look)
+            last = errors(some[-1].run)[-1].mean()
+            slant = last * where[-1] / np.array(where, dtype=float)
+            axes.plot(where, slant, color="0.55", lw=1.4, label="$1/t$")
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.set_xlabel("round t")
+            axes.set_ylabel(r"$|\theta_t-\theta^*|_1^2\;/\;|\theta^*|_1^2$")
+        legend_beside(axes)

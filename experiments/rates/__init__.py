@@ -1,0 +1,1 @@
+"""Printed rates beside measured exponents: one study for every table of rates. See README.md."""
