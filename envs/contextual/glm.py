@@ -147,7 +147,7 @@ class GLMBandit(ContextualProblem):
 
     @property
     def true_parameters(self) -> Floats:
-        """theta*, (R, K, d), with `shared` (R, 1, d): for studies, agents must not ask."""
+        """theta*, (R, K, d), or with `shared` (R, 1, d), for studies; agents must not ask."""
         return self._theta.copy()
 
     def _start(self, streams: Streams) -> None:

@@ -167,31 +167,36 @@ def reproduce(asked: Asked) -> Reproduced:
 
 
 def _shown(entries: Sequence[Entry]) -> Iterator[Table]:
-    run = entries[0].run
-    table = Table(
-        title=f"Errors of parameters and regret, T = {run.setup.horizon:,}",
-        title_justify="left",
-        caption=f"error: |theta - theta*|_1^2 / |theta*|_1^2, mean of the arms; t to the: measured "
-        f"over the last three doublings, printed -1; {len(run.replicas)} replicas. Epsilon: "
-        "certified at delta = 1/T",
-        caption_justify="left",
+    """A table for each link."""
+    caption = (
+        "error: |theta - theta*|_1^2 / |theta*|_1^2, mean of the arms; t to the: measured over the "
+        f"last three doublings, printed -1; {len(entries[0].run.replicas)} replicas. Epsilon: "
+        "certified at delta = 1/T"
     )
-    table.add_column("link", no_wrap=True)
-    table.add_column("agent")
-    for heading in ("error", "t to the", "regret", "epsilon"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for entry in entries:
-        facts = entry.record()
-        estimates = ("", "")
-        if entry.estimates:
-            estimates = (
-                f"{facts['error']:.3g} ± {facts['error_se']:.2g}",
-                f"{entry.exponent.value:.2f} ± {entry.exponent.se:.2f}",
-            )
-        regret = f"{facts['regret']:,.4g} ± {facts['regret_se']:.2g}"
-        epsilon = f"{facts['certified_epsilon']:.3g}"
-        table.add_row(entry.link, entry.run.name, *estimates, regret, epsilon)
-    yield table
+    for link in dict.fromkeys(entry.link for entry in entries):
+        title = (
+            f"Errors of parameters and regret, {link} link, T = {entries[0].run.setup.horizon:,}"
+        )
+        how: dict[str, Any] = {"title_justify": "left", "caption_justify": "left"}
+        table = Table(title=title, caption=caption, **how)
+        table.add_column("agent", no_wrap=True)
+        for heading in ("error", "t to the", "regret", "epsilon"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        for entry in (entry for entry in entries if entry.link == link):
+            table.add_row(*_row(entry))
+        yield table
+
+
+def _row(entry: Entry) -> Iterator[str]:
+    facts = entry.record()
+    yield entry.run.name
+    if entry.estimates:
+        yield f"{facts['error']:.3g} ± {facts['error_se']:.2g}"
+        yield f"{entry.exponent.value:.2f} ± {entry.exponent.se:.2f}"
+    else:
+        yield from ("", "")
+    yield f"{facts['regret']:,.4g} ± {facts['regret_se']:.2g}"
+    yield f"{facts['certified_epsilon']:.3g}"
 
 
 def _draw(path: Path, entries: Sequence[Entry]) -> None:

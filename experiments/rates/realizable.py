@@ -127,11 +127,10 @@ TABLE_1 = (
         source="this work",
         bound="(sqrt(T d)/ε)^(2/3)",
         value=lambda at: (sqrt(at.T * at.d) / at.epsilon) ** (2 / 3),
-        exponents={"T": 1 / 3, "d": 1 / 3, "epsilon": -2 / 3},
+        exponents={"T": 1 / 3, "epsilon": -2 / 3},
         environment="OnlineConvex",
         arguments=lambda at: {"instance": "realizable-squared", "dim": at.d},
         agents=readings_of(DPFTRL, {"tuning": "paper"}, tuning="certified", delta=DELTA),
         dim=2,
-        dims=(2, 4, 8, 16),
     ),
 )

@@ -4,6 +4,7 @@ Under two readings: "printed" has the laws of the program that made Table 5.1 (s
 for NoisySGD the printed noise, with 10 T of its T^2 steps; "certified" is truly (1, 1/T)-DP.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SGD_SCALES = (0.1, 0.2, 0.5, 1.0, 2.0)
-_PASSES, _STOPS = 10, 10
+_PASSES, _STOPS, _FEWEST = 10, 10, 16
 _FIGURE_5_2 = (Setting(1.5, 10, 2000), Setting(inf, 10, 2000))
 _FIGURE_5_3 = (Setting(1.5, 5, 1000), Setting(1.5, 10, 2000))
 
@@ -153,8 +154,7 @@ def _measured(name: str, curves: Sequence[Curve], asked: Asked) -> list[Drawn]:
 
 def figure_5_2(asked: Asked) -> Reproduced:
     """Four agents by step scale, T = 2,000, d = 10."""
-    _no_rows(asked)
-    small, large = _FIGURE_5_2
+    small, large = _settings(_FIGURE_5_2, asked.rows)
     pairs = (("NoisySFW", small), ("DP-TOFW", small), ("NoisySGD", large), ("DP-TOFW", large))
     curves = [curve for pair in pairs for curve in _curves(*pair, asked)]
     found = _measured("Figure 5.2", curves, asked)
@@ -163,10 +163,9 @@ def figure_5_2(asked: Asked) -> Reproduced:
 
 def figure_5_3(asked: Asked) -> Reproduced:
     """DP-TOFW beside NoisySFW at p = 1.5, each at its best step scale, over processor time."""
-    _no_rows(asked)
     curves = [
         curve
-        for setting in _FIGURE_5_3
+        for setting in _settings(_FIGURE_5_3, asked.rows)
         for algorithm in ("NoisySFW", "DP-TOFW")
         for curve in _curves(algorithm, setting, asked)
     ]
@@ -178,9 +177,15 @@ def figure_5_3(asked: Asked) -> Reproduced:
     return _reproduced(shown, asked, "figure-5-3", _draw_seconds)
 
 
-def _no_rows(asked: Asked) -> None:
-    if asked.rows != "all":
-        raise InputError(f"Expected rows to be all of a figure, got {asked.rows!r}.")
+def _settings(printed: Sequence[Setting], rows: str) -> list[Setting]:
+    """The problems as printed, or ("T=200") with that many users at most."""
+    most = re.fullmatch(r"T=([0-9]{1,9})", rows)
+    if most is None and rows != "all":
+        raise InputError(f"Expected rows to be all, or T=200 for fewer users, got {rows!r}.")
+    if most is None:
+        return list(printed)
+    whole("T", int(most[1]), _FEWEST)
+    return [at._replace(users=min(at.users, int(most[1]))) for at in printed]
 
 
 def _reproduced(
@@ -240,7 +245,7 @@ def _draw_scales(found: Sequence[Drawn], path: Path) -> None:
     ordered = [one for some in readings.values() for one in some]
     groups = _grouped(ordered, lambda one: one.curve.panel)
     heading = (
-        "Training curves by step scale (legends), T = 2,000, d = 10\n"
+        f"Training curves by step scale (legends), T = {found[0].curve.setting.users:,}, d = 10\n"
         f"mean of {len(found[0].end)} replicas, bands of 1 standard deviation"
     )
     how: dict[str, Any] = {"rows": len(readings), "size": (19.0, 1 + 4.4 * len(readings))}
@@ -255,7 +260,7 @@ def _draw_scales(found: Sequence[Drawn], path: Path) -> None:
             axes.set_xlabel(f"steps / {_PASSES}" if sgd else "users")
             axes.xaxis.set_major_formatter("{x:,.0f}")
             axes.tick_params(labelbottom=True)
-            axes.legend(frameon=False, fontsize="small", ncols=2)
+            axes.legend(fontsize="small", ncols=2, framealpha=0.9, edgecolor="none")
 
 
 def _draw_seconds(found: Sequence[Drawn], path: Path) -> None:
