@@ -38,8 +38,10 @@ class Asked:
     seed: int
     out: Path
     """folder, whose runs are taken up again"""
+    kept: bool
+    """it is one that was asked for, and stays"""
     drawn: bool
-    """write the figures, too"""
+    """all of it is measured and kept, so that figures are, too"""
     theta: str = ""
     """of `PaperTable.thetas`"""
 
@@ -100,6 +102,7 @@ class PaperTable:
                 replicas=replicas,
                 seed=seed,
                 out=Path(folder),
+                kept=out is not None,
                 drawn=drawn,
                 theta=theta or next(iter(self.thetas), ""),
             )

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SGD_SCALES = (0.1, 0.2, 0.5, 1.0, 2.0)
-_PASSES, _STOPS, _FEWEST = 10, 10, 16
+_PASSES, _STOPS, _FEWEST = 10, 5, 16
 _FIGURE_5_2 = (Setting(1.5, 10, 2000), Setting(inf, 10, 2000))
 _FIGURE_5_3 = (Setting(1.5, 5, 1000), Setting(1.5, 10, 2000))
 
@@ -196,8 +196,9 @@ def _reproduced(
 ) -> Reproduced:
     records = [plain(record) for one in found for record in one.records()]
     written = [write_csv(asked.out / f"{name}.csv", pd.DataFrame(records))]
-    path = asked.out / f"{name}.png"
-    written.append(write_atomically(path, lambda partial: drawing(found, partial)))
+    if asked.kept:
+        path = asked.out / f"{name}.png"
+        written.append(write_atomically(path, lambda partial: drawing(found, partial)))
     return Reproduced([_table(found)], records, written)
 
 

@@ -39,10 +39,10 @@ from tests.docs.markdown import ROOT, blocks, inline, pages, readmes
 CAPS = {"horizon": 300, "replicas": 2, "runs": 400, "jobs": 1}
 ADDED = {"compare": ("horizon", "replicas"), "reproduce": ("horizon", "replicas")}
 ADDED["audit"] = ("runs",)
-ROWS = dict.fromkeys(TABLES, "1-3,T=64") | {
+ROWS = dict.fromkeys(TABLES, "2,T=64") | {
     "sgd/table-5-1": "algo=OFW,T=1000,d=5,p=1.5",
-    "sgd/figure-5-2": "T=40",
-    "sgd/figure-5-3": "T=40",
+    "sgd/figure-5-2": "T=20",
+    "sgd/figure-5-3": "T=20",
     "window/table-1": "T=64,W=16,epsilon=1",
     "contextual/theorem-4-2": "logistic,T=640",
 }
