@@ -23,7 +23,7 @@ def looks(users: int) -> Ints:
     """Rounds after which the point is judged, from one user to all, evenly in log and in number.
 
     >>> looks(20).tolist()
-    [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 14, 15, 16, 17, 19, 20]
+    [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20]
     """
     some = [np.geomspace(1, users, _LOOKS), np.linspace(1, users, _LOOKS)]
     return np.unique(np.concatenate(some).round().astype(np.int64))
