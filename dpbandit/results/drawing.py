@@ -11,6 +11,8 @@ import seaborn as sns
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 from scipy.stats import t as student
 
 from dpbandit.base.arrays import Floats, Ints
@@ -42,6 +44,19 @@ def save_figure(figure: Figure, path: Path) -> None:
     metadata = {**_UNDATED[path.suffix], _TEXT[path.suffix]: words(figure)}
     with rc_context({"svg.hashsalt": "dpbandit"}):
         figure.savefig(path, dpi=160, metadata=metadata)
+    if path.suffix == ".png":
+        few_colours(path)
+
+
+def few_colours(path: Path) -> None:
+    """Store a PNG with a palette of 64 colours: a quarter of the bytes, to the eye the same."""
+    with Image.open(path) as image:
+        said = PngInfo()
+        for name, text in image.info.items():
+            if isinstance(text, str):
+                said.add_itxt(name, text)
+        palette = image.convert("RGB").quantize(64, Image.Quantize.MEDIANCUT)
+    palette.save(path, optimize=True, pnginfo=said)
 
 
 def words(figure: Figure) -> str:
