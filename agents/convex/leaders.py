@@ -419,15 +419,16 @@ class PFTAL(PrivateLeader):
         k, moved = statistic.dim, statistic.sensitivity
         law: Gaussian | Laplace | KNorm
         norm: Literal[1, 2] = 1
-        spend: Spend = PureSpend.of(f"hybrid tree sum, {self.noise} releases", [self.epsilon])
+        epsilon = self.epsilon * (1 - 1e-12)  # for the rounding of sums
+        spend: Spend = PureSpend.of(f"hybrid tree sum, {self.noise} releases", [epsilon])
         if self.noise == "gaussian":
             mu = mu_of(self.epsilon, self.delta or 0.0)
             law, norm = Gaussian(moved / mu), 2
             spend = GaussianSpend(mu, "hybrid tree sum, Gaussian releases")
         elif self.noise == "laplace":
-            law = Laplace(moved * sqrt(k) / self.epsilon)
+            law = Laplace(moved * sqrt(k) / epsilon)
         else:
-            law = KNorm(moved / self.epsilon)
+            law = KNorm(moved / epsilon)
         node = law.sampler(self.streams, "hybrid noise", statistic.shape)
         noise = HybridNoise(node, stddev=sqrt(law.variance(k)), norm=norm)
         return PrefixSum(statistic, noise, spend, horizon=sys.maxsize)

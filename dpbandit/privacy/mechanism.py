@@ -42,7 +42,8 @@ class Mechanism(ABC):
     spend: Spend
     """cost of all `uses` calls together, for one user"""
     sensitivity: float
-    """how far replacing one user's round moves `query`, in the norm l_order"""
+    """how far replacing one user's round moves `query`, in the norm l_order; rounded, it may move
+    further by `ledger.ROUNDING`, relatively, which every ledger adds"""
     order: float = 2
     uses: int
     """calls that `spend` covers"""

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.accounting.ledger import ROUNDING
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.protocols import AgentConfig, Spec
 from dpbandit.specs.returning import ReturningSpec
@@ -115,7 +116,7 @@ def check_sensitivity(one: Tape, two: Tape, t: Ints) -> float:
     largest = float(largest_move(one, two, t).max())
     names = sorted({_name(m) for m in one.mechanisms})
     expect(
-        largest <= 1 + 1e-9,
+        largest <= 1 + ROUNDING,
         f"Expected replacing {_who(t)} to move the inputs of {', '.join(names)} by no more than "
         f"their sensitivity, got {largest:.4g} times as far: clip all that users say, and feed "
         "each of them to a mechanism once.",

@@ -33,6 +33,11 @@ NO_DATA = "plays without looking at any user's data"
 OWN_DATA = "a person's own data reach her own actions and nobody else's"
 NO_PRIVACY = "none: exact data reaches later actions"
 
+ROUNDING = 1e-13
+"""What a mechanism adds may move by so much more than its sensitivity, relatively: sums and norms
+are rounded, those of 1,700 numbers by less, in whatever order they are added. Every epsilon and
+delta of a ledger is for movements that are so much larger, on any processor."""
+_GROWN = 1 + ROUNDING
 LEAST = 5e-324
 """The smallest double above 0."""
 _SHOWN, _ROWS = 3, 20
@@ -160,12 +165,12 @@ class Ledger:
         if self.slip:  # within this total variation of private actions, for both neighbours
             private = replace(self, slip=0.0).delta(epsilon)
             return min(1.0, private + self.slip * _both_ways(epsilon))
-        if epsilon >= self.pure:
+        if epsilon >= self.pure * _GROWN:
             return 0.0
         if self.mu is not None:
-            return max(LEAST, gdp.delta_of(self.mu, epsilon))
-        by_zcdp = zcdp.delta_of(self.rho, epsilon)  # less for many selections of bounded range
-        return max(LEAST, min(by_zcdp, self._together.delta(epsilon)))
+            return max(LEAST, gdp.delta_of(self.mu * _GROWN, epsilon))
+        by_zcdp = zcdp.delta_of(self.rho * _GROWN**2, epsilon)  # less for many of bounded range
+        return max(LEAST, min(by_zcdp, self._together.delta(epsilon / _GROWN)))
 
     def epsilon(self, delta: float) -> float:
         """The certified epsilon at `delta`, rounded up; infinity where none can be given."""
@@ -180,10 +185,12 @@ class Ledger:
                     return epsilon * (1 + 1e-12)
             return inf
         if self.mu is not None:
-            return gdp.epsilon_of(self.mu, delta)
+            return gdp.epsilon_of(self.mu * _GROWN, delta)
+        pure = self.pure * _GROWN
         if delta <= 0:
-            return self.pure
-        return min(self.pure, zcdp.epsilon_of(self.rho, delta), self._together.least_epsilon(delta))
+            return pure
+        by_zcdp = zcdp.epsilon_of(self.rho * _GROWN**2, delta)
+        return min(pure, by_zcdp, self._together.least_epsilon(delta) * _GROWN)
 
     @property
     def _together(self) -> Spend | Composition:

@@ -53,6 +53,7 @@ class LocalDirections(Mechanism):
         whole("uses", uses, 0)
         if epsilon != inf:
             positive("epsilon", epsilon)
+        epsilon *= 1 - 1e-12  # for the rounding of norms
         self.spend = PureSpend.alike("local directions, one a user", epsilon, min(1, uses))
         self.sensitivity, self.uses = 2.0, uses
         self._shape, self._pull = (len(streams), dim), tanh(epsilon / 2)
