@@ -81,10 +81,10 @@ def test_five_arms_are_learned_better_by_residuals_and_without_selection_bias():
 
 def test_recommendation_is_learned_better_than_by_dp_ucb():
     """Statistical: defaults, T = 10^4, paired over 40 replicas; false alarm 0.2 % if both were
-    equal; power: a gain of 30 % is seen with probability 0.95 (asserted). On six other sets of 20
-    seeds it gained 32 to 41 %, at 3.6 to 5.3 standard errors."""
+    equal; power: a gain of 40 % is seen with probability 0.95 (asserted). Over 240 seeds it gains
+    46 %; of 20,000 sets of 40 of them the gain stood in all, the power in all but 0.01 %."""
     ours, theirs = (final_regret(c, "Recommendation", 10_000, 40) for c in (FADE(), DPUCB()))
-    check_paired(theirs, ours, share=0.3)
+    check_paired(theirs, ours, share=0.4)
 
 
 def test_prices_are_learned():
