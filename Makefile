@@ -1,5 +1,5 @@
 # What every change must pass, by name. `make lint test` before a commit, `.ci/run` for all of it.
-.PHONY: lint test coverage slow docs bench reading
+.PHONY: lint test coverage slow other-cpus lowest docs bench reading
 
 lint:  ## style, spelling, types
 	ruff check .
@@ -20,6 +20,12 @@ coverage:  ## the default tests, and the share of lines that they run; quick fro
 
 slow:  ## statistical checks that take minutes
 	pytest -m slow
+
+other-cpus:  ## the default tests, or TESTS, in the arithmetic of other processors
+	python tools/other_cpus.py $(TESTS)
+
+lowest:  ## the default tests, or TESTS, with the lowest versions that pyproject.toml allows
+	python tools/lowest.py $(TESTS)
 
 docs:  ## the pages; warnings are errors
 	sphinx-build -q -W -E --keep-going docs docs/_build

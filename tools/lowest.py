@@ -1,0 +1,64 @@
+"""The tests with every direct dependency at the lowest version that pyproject.toml allows::
+
+    python tools/lowest.py [arguments of pytest]
+
+In a fresh environment, which is thrown away. A floor that no other dependency lets come true is
+told: it has to be raised in pyproject.toml, as has one below which the tests fail.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FLOORS = """
+import re, sys
+from importlib.metadata import version
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+for line in sys.argv[1:]:
+    wanted = Requirement(line)
+    floors = [part.version for part in wanted.specifier if part.operator == ">="]
+    if floors and Version(version(wanted.name)) != Version(floors[0]):
+        sys.exit(f"Expected {line} to start at {version(wanted.name)}, the lowest that installs.")
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Make the environment, look at its versions and run the tests; what pytest returns."""
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        scripts = Path(folder, "bin")
+        given = {"VIRTUAL_ENV": folder, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
+        env = os.environ | given
+
+        def run(*command: str) -> int:
+            return subprocess.run(command, cwd=ROOT, env=env).returncode
+
+        return (
+            run(str(scripts / "pip"), "install", "--quiet", "uv")
+            or run("uv", "pip", "install", "--quiet", "--resolution=lowest-direct", "-e", ".[dev]")
+            or run(str(scripts / "python"), "-c", FLOORS, *direct())
+            or run("pytest", *arguments)
+        )
+
+
+def direct() -> list[str]:
+    """What pyproject.toml asks for, with all that `dev` names."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    lines = [*project["dependencies"], *extras["dev"]]
+    own = f"{project['name']}["
+    for line in [line for line in lines if line.startswith(own)]:
+        lines.remove(line)
+        lines += [part for extra in line[len(own) : -1].split(",") for part in extras[extra]]
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
