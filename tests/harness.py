@@ -3,11 +3,13 @@
 import dataclasses
 import pickle
 import types
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+import pytest
 
 from dpbandit.agents import (
     AGENTS,
@@ -43,6 +45,8 @@ from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec, S
 from dpbandit.specs.returning import ReturningSpec
 from dpbandit.specs.stock import PublicDemand, StockSpec
 from dpbandit.specs.streams import StreamSpec
+from dpbandit.testing import expectations
+from tests import conftest
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=24, reward_low=-0.5, reward_high=1.0)
 SHARED = ContextualSpec(n_actions=3, dim=2, horizon=24, shared=True)
@@ -203,9 +207,19 @@ def _words(hint: Any) -> list[Any]:
     return []
 
 
+KINDS = [*AGENTS, "priced", "guarded", "per-person"]
+"""Ids of all agents, and words for those that play through another one."""
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def _configs(kind: str) -> list[Any]:
+    others = {"priced": sellers, "guarded": lambda: GUARDS, "per-person": lambda: PERSONS}
+    return others[kind]() if kind in others else variants(AGENTS[kind])
+
+
 @cache
-def discovered() -> list[tuple[Any, Spec]]:
-    """Every agent's variants, on every kind of spec they fit; of those that make the same running
+def discovered(kind: str) -> list[tuple[Any, Spec]]:
+    """Variants of one agent, on every kind of spec they fit; of those that make the same running
     agent, byte for byte, the first.
 
     A list of prices is one more set of arms to most; it is for defaults and for models of demand.
@@ -213,12 +227,7 @@ def discovered() -> list[tuple[Any, Spec]]:
     Streams of users are for the agents that were made for them, and so is a stock.
     """
     found: dict[Any, tuple[Any, Spec]] = {}
-    for config in [
-        *(v for agent in AGENTS.values() for v in variants(agent)),
-        *sellers(),
-        *GUARDS,
-        *PERSONS,
-    ]:
+    for config in _configs(kind):
         for name, spec in SPECS.items():
             demand = isinstance(config, Priced) or getattr(config, "model", None) == "demand"
             once = spec in ONCE and not demand
@@ -230,8 +239,26 @@ def discovered() -> list[tuple[Any, Spec]]:
                 continue
             with suppress(InputError):
                 made = pickle.dumps(made_agent(config, spec, Streams([0])))
-                found.setdefault((type(config), name, made), (config, spec))
+                found.setdefault((name, made), (config, spec))
     return list(found.values())
+
+
+def everybody() -> list[tuple[Any, Spec]]:
+    """All of them: takes seconds, so ask within a test."""
+    return [pair for kind in KINDS for pair in discovered(kind)]
+
+
+@contextmanager
+def asserting(what: Any) -> Iterator[None]:
+    """One of many things that a test goes through: named where it fails, or asserts nothing."""
+    before = conftest.passed, expectations.held
+    try:
+        yield
+        if (conftest.passed, expectations.held) == before:
+            raise AssertionError("Asserted nothing: see tests/conftest.py.")
+    except BaseException as error:
+        error.add_note(f"of {what}")
+        raise
 
 
 def label(pair: tuple[Any, Spec]) -> str:

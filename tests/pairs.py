@@ -1,31 +1,44 @@
-"""Every discovered agent beside every spec it fits; what it promises, and what it adds noise to."""
+"""What every discovered agent promises, beside every spec it fits, and what it adds noise to."""
 
+from functools import cache
 from math import inf
 
 import numpy as np
-import pytest
 
 from dpbandit import certify
 from dpbandit.agents import CountedShelf
+from dpbandit.privacy.accounting.ledger import NO_PRIVACY
 from dpbandit.testing.noise_laws import SUMS
 from dpbandit.testing.tapes import run
 from dpbandit.testing.worlds import extreme_users
-from tests.harness import discovered, label
+from tests.harness import discovered
 
-PAIRS = discovered()
-CERTIFICATES = {pair: certify(*pair, accountants=False) for pair in PAIRS}
-PRIVATE = [pair for pair in PAIRS if CERTIFICATES[pair].epsilon < inf]
-ALIKE = list(
-    {
-        (type(pair[0]), pair[1], CERTIFICATES[pair].ledger): pair
-        for pair in PRIVATE
+
+@cache
+def certificate(pair):
+    """Without the figures of several accountants."""
+    return certify(*pair, accountants=False)
+
+
+def private(kind):
+    """Variants of an agent that promise something; who has none says that it promises nothing."""
+    found = [pair for pair in discovered(kind) if certificate(pair).epsilon < inf]
+    assert found or certificate(discovered(kind)[0]).notion == NO_PRIVACY
+    return found
+
+
+def alike(kind):
+    """One private variant for each promise that an agent makes: the others add the same noise, and
+    a shelf that learns that of a shelf that does not and of FADE, in 6,000 replicas of both."""
+    found = {
+        (pair[1], certificate(pair).ledger): pair
+        for pair in private(kind)
         if pair[0] != CountedShelf()
-    }.values()
-)
-"""One private variant of each agent for each promise it makes: the others add the same noise, and a
-shelf that learns that of a shelf that does not and of FADE, in 6,000 replicas of both."""
+    }
+    return list(found.values())
 
 
+@cache
 def mechanisms(pair):
     """Those that the first users meet, in the order of first use."""
     config, spec = pair
@@ -34,5 +47,6 @@ def mechanisms(pair):
         return list(dict.fromkeys(run(config, spec, users, remember=False).mechanisms))
 
 
-SUMMING = {pair for pair in PRIVATE if any(isinstance(m, SUMS) for m in mechanisms(pair))}
-every_agent = pytest.mark.parametrize("pair", PAIRS, ids=label)
+def sums(pair):
+    """Those whose noise is added to a sum."""
+    return [mechanism for mechanism in mechanisms(pair) if isinstance(mechanism, SUMS)]

@@ -1,6 +1,6 @@
 """What people pass by mistake gets one sentence, and what they rightly pass is taken."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -33,21 +33,8 @@ from dpbandit.envs.streams.noise import HalfNormals
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import ContextualSpec
 from tests.envs.contextual.ratings_files import ARGUMENTS
-from tests.harness import discovered, is_default, label
 
 SPEC = ContextualSpec(n_actions=2, dim=2, horizon=20)
-
-
-DEFAULTS = [pair for pair in discovered() if is_default(pair[0])]
-
-
-@pytest.mark.parametrize("pair", DEFAULTS, ids=label)
-def test_numpy_s_whole_numbers_are_horizons(pair):
-    """As in `for T in np.geomspace(...).astype(int)`, of every agent."""
-    config, spec = pair
-    numpys = replace(spec, horizon=np.int64(spec.horizon))
-    one, two = (config.make(known, Streams([0])) for known in (spec, numpys))
-    assert one.ledger == two.ledger
 
 
 def test_numpy_s_whole_numbers_are_settings():

@@ -3,25 +3,20 @@
 import json
 import sys
 from dataclasses import replace
-from math import inf
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from dpbandit import Results, certify, cli, compare
+from dpbandit import Results, cli, compare
 from dpbandit.agents import DPUCB, PFTAL, NoisySGD, PrivateBandit, SparseVectorExperts
 from dpbandit.commands.tables import print_results
 from dpbandit.report import write_report
 from dpbandit.results.frontier import Front, frontier
 from dpbandit.specs.bounds import CLIPPED
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
-from tests.harness import discovered, is_default, label
 
 JOINT = "joint DP under continual observation, "
 ALL = "DP of all actions under continual observation, "
-USUAL = [pair for pair in discovered() if is_default(pair[0])]
 NOTIONS = {
     "GLMBandit": (DPUCB(), "dp-ucb", JOINT),
     "ConvexBandit": (PrivateBandit(), "private-bandit", ALL),
@@ -40,19 +35,6 @@ def page_of(monkeypatch, tmp_path):
         return write_report(results.save(tmp_path)).page.read_text()
 
     return page
-
-
-@pytest.mark.parametrize("pair", USUAL, ids=label)
-def test_every_agent_promises_what_its_problem_asks_for(pair):
-    """Where points or experts are chosen a user's own action is released, too; who promises less,
-    or nothing, keeps words of its own."""
-    config, spec = pair
-    proof = certify(config, spec, accountants=False)
-    if proof.epsilon == inf or proof.epsilon == 0 == proof.delta:
-        assert "joint" not in proof.notion
-        return
-    every = isinstance(spec, ConvexSpec | ExpertsSpec)
-    assert (ALL in proof.notion, JOINT in proof.notion) == (every, not every)
 
 
 @pytest.mark.parametrize("env", NOTIONS)

@@ -1,41 +1,53 @@
 """Joint DP, executed: every discovered agent, at the mechanism and before the billboard."""
 
 import json
+from dataclasses import replace
 from math import inf
 
 import numpy as np
 import pytest
 
 from dpbandit import certify
-from dpbandit.agents import DPHDB, DPUCB, FADE, DPHDBChoices, EpsilonGreedy, LinTS, LinUCB
+from dpbandit.agents import DPHDB, DPUCB, FADE, EpsilonGreedy, LinTS, LinUCB
 from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.base.random_streams import Streams
+from dpbandit.clients.encoding import Decoder, Encoder
+from dpbandit.privacy.accounting.ledger import ALL_ACTIONS, JOINT_DP
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum
+from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.testing.agents import check_admission
 from dpbandit.testing.company import check_copies, check_replicas
 from dpbandit.testing.joint_dp import (
-    SWAPPED,
     billboard_differences,
-    check_billboard,
-    check_sensitivity,
+    check_joint_dp,
     largest_move,
     two_worlds,
 )
 from dpbandit.testing.tapes import run
 from dpbandit.testing.worlds import extreme_users
 from tests.broken.leaks import MECHANISM, STATE
-from tests.harness import DISJOINT, SHARED, label
-from tests.pairs import CERTIFICATES, PAIRS, PRIVATE, SUMMING, every_agent
+from tests.harness import (
+    DISJOINT,
+    SHARED,
+    asserting,
+    discovered,
+    every_kind,
+    everybody,
+    is_default,
+    label,
+)
+from tests.pairs import certificate, private, sums
 
 
 def test_discovery_finds_private_and_public_agents_on_all_specs():
-    found = {type(config).__name__ for config, _ in PAIRS}
-    assert found >= {"Uniform", "LinUCB", "LinTS", "EpsilonGreedy", "DPUCB"}
-    assert sum(type(config) is DPUCB for config, _ in PRIVATE) >= 12
-    assert sum(type(config) is DPHDBChoices for config, _ in PRIVATE) >= 24
-    sellers = [config for config, spec in PRIVATE if is_demand(config, spec)]
+    found = everybody()
+    assert {type(config).__name__ for config, _ in found} >= {"Uniform", "LinTS", "DPUCB"}
+    assert len(private("dp-ucb")) >= 12
+    assert len(private("dp-hdb-choices")) >= 24
+    sellers = [config for config, spec in found if is_demand(config, spec)]
     demand = {type(getattr(config, "agent", config)) for config in sellers}
     assert demand >= {DPUCB, DPHDB, FADE}
 
@@ -44,26 +56,15 @@ def is_demand(config, spec):
     return isinstance(config.make(spec, Streams([0])), DemandPricing)
 
 
-@pytest.fixture(scope="module", params=PRIVATE, ids=label)
-def worlds(request):
-    """Of one agent, for a user t who is swapped: both tapes. Tests of one agent share them."""
-    return dict(zip(SWAPPED, two_worlds(*request.param), strict=True))
-
-
-@pytest.mark.parametrize("t", SWAPPED)
-def test_sensitivity_at_the_mechanism(worlds, t):
-    check_sensitivity(*worlds[t])
-
-
-@pytest.mark.parametrize("t", SWAPPED)
-def test_billboard(worlds, t):
-    check_billboard(*worlds[t])
-
-
-@pytest.mark.parametrize("pair", [pair for pair in PRIVATE if pair not in SUMMING], ids=label)
-def test_only_what_is_admissible_counts(pair):
-    """Of sums test_noise knows that they are what was queried."""
-    check_admission(*pair)
+@every_kind
+def test_joint_dp(kind):
+    """Sensitivity at the mechanism and billboard replay, and only what is admissible counts: of
+    sums test_noise knows that they are what was queried."""
+    for pair in private(kind):
+        with asserting(label(pair)):
+            check_joint_dp(*pair)
+            if not sums(pair):
+                check_admission(*pair)
 
 
 def test_integers_cannot_slip_past_the_clips():
@@ -79,15 +80,14 @@ def test_integers_cannot_slip_past_the_clips():
     np.testing.assert_allclose(release, [[1.5, 1.0]])
 
 
-@pytest.mark.parametrize("broken", MECHANISM, ids=lambda broken: broken.summed.__name__)
-def test_broken_sensitivities_are_caught(broken):
-    moves = [largest_move(*tapes).max() for tapes in two_worlds(broken, DISJOINT, (0, 7))]
-    assert max(moves) > 1.01
-
-
-@pytest.mark.parametrize("broken", STATE, ids=lambda broken: broken.agent.__name__)
-def test_billboard_catches_leaks(broken):
-    assert any(billboard_differences(*tapes) for tapes in two_worlds(broken, DISJOINT, (0, 7)))
+def test_broken_agents_are_caught():
+    """Forgotten factors and clips at the mechanism, leaks by replay."""
+    for broken in MECHANISM:
+        moves = [largest_move(*tapes).max() for tapes in two_worlds(broken, DISJOINT, (0, 7))]
+        assert max(moves) > 1.01, broken.summed
+    for broken in STATE:
+        tapes = two_worlds(broken, DISJOINT, (0, 7))
+        assert any(billboard_differences(*both) for both in tapes), broken.agent
 
 
 @pytest.mark.parametrize("config", [LinUCB(), LinTS(), EpsilonGreedy()], ids=repr)
@@ -112,33 +112,68 @@ def test_extreme_users_come_near_the_sensitivity():
     assert largest_move(*tapes).max() > 0.75
 
 
-@every_agent
-def test_replicas_do_not_know_each_other(pair):
-    check_replicas(*pair)
+@every_kind
+def test_company(kind):
+    """Replicas do not know each other; pickles and deep copies go on as the original, and so do
+    files that keep a running agent, bit for bit, of one variant for each spec."""
+    kept = {type(spec): (config, spec) for config, spec in reversed(discovered(kind))}
+    for pair in discovered(kind):
+        with asserting(label(pair)):
+            check_replicas(*pair)
+            check_copies(*pair)
+            if pair in kept.values():
+                check_kept(*pair)
 
 
-@every_agent
-def test_copies_go_on_alike(pair):
-    check_copies(*pair)
+def check_kept(config, spec):
+    """Would catch noise, a pending batch or a shared array that is not kept."""
+    world, middle = extreme_users(spec, 2, seed=6).tame(), spec.horizon // 3
+
+    def actions(agent, first, last):
+        played = []
+        for t in range(first, last):
+            played.append(np.array(agent.act(world.context[t])))
+            agent.update(world.context[t], played[-1], world.answer(spec, t, played[-1]))
+        return played
+
+    agent = config.make(spec, Streams(range(2)))
+    actions(agent, 0, middle)
+    encoder = Encoder()
+    root, arrays = encoder.put(agent), [array.copy(order="K") for array in encoder.arrays]
+    kept = Decoder(json.loads(json.dumps(encoder.nodes)), arrays).get(root)
+    assert kept.ledger == agent.ledger
+    wanted = actions(agent, middle, spec.horizon)
+    np.testing.assert_array_equal(actions(kept, middle, spec.horizon), wanted)
 
 
-def test_what_is_stored_is_read_again():
-    """Every certificate, through JSON, after its curves were looked at."""
-    for proof in CERTIFICATES.values():
-        proof.ledger.delta(0.5)
-        document = json.loads(json.dumps(proof.as_dict()))
-        assert certificate_from_dict(document) == proof
+@every_kind
+def test_certificates(kind):
+    """Certified calibrations never exceed the claim, exact Gaussian ones meet it to 1e-3; what is
+    stored, after its curves were looked at, is read again."""
+    for pair in discovered(kind):
+        config, proof = pair[0], certificate(pair)
+        with asserting(label(pair)):
+            if getattr(config, "calibration", "certified") == "certified":
+                assert proof.holds
+                if proof.mu not in (None, 0.0, inf):
+                    assert proof.epsilon == pytest.approx(config.epsilon, rel=1e-3)
+            proof.ledger.delta(0.5)
+            assert certificate_from_dict(json.loads(json.dumps(proof.as_dict()))) == proof
+            if is_default(config):
+                check_promise(*pair)
 
 
-@pytest.mark.parametrize(
-    "pair",
-    [pair for pair in PAIRS if getattr(pair[0], "calibration", "certified") == "certified"],
-    ids=label,
-)
-def test_certificates_keep_their_claim(pair):
-    """Certified calibrations never exceed the claim; exact Gaussian ones meet it to 1e-3."""
-    config, spec = pair
-    proof = certify(config, spec)
-    assert proof.holds
-    if proof.mu not in (None, 0.0, inf):
-        assert proof.epsilon == pytest.approx(config.epsilon, rel=1e-3)
+def check_promise(config, spec):
+    """Where points or experts are chosen a user's own action is released, too; who promises less,
+    or nothing, keeps words of its own. NumPy's whole numbers are horizons like others, as in
+    `for T in np.geomspace(...).astype(int)`."""
+    proof = certificate((config, spec))
+    if proof.epsilon == inf or proof.epsilon == 0 == proof.delta:
+        assert "joint" not in proof.notion
+    else:
+        every = isinstance(spec, ConvexSpec | ExpertsSpec)
+        said = [words.partition("{")[0] in proof.notion for words in (ALL_ACTIONS, JOINT_DP)]
+        assert said == [every, not every]
+    numpys = replace(spec, horizon=np.int64(spec.horizon))
+    one, two = (config.make(known, Streams([0])) for known in (spec, numpys))
+    assert one.ledger == two.ledger

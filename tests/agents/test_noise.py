@@ -18,9 +18,9 @@ from dpbandit.testing.noise import check_noise_knows_no_data, check_rows, check_
 from dpbandit.testing.noise_laws import SUMS
 from tests.broken.leaks import KeepsTheWhole, PaysForOneRelease
 from tests.broken.shared_draws import one_for_all
-from tests.harness import SHARED, label
+from tests.harness import KINDS, SHARED, asserting, every_kind, label
 from tests.noise_laws import TESTED
-from tests.pairs import ALIKE, CERTIFICATES, PRIVATE, SUMMING, mechanisms
+from tests.pairs import alike, certificate, mechanisms, private, sums
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,44 +53,39 @@ def test_tests_of_noise_fail_with_a_fifth_less_of_it():
     assert set(failed) == wanted, done.stdout
 
 
-@pytest.mark.parametrize("pair", [pair for pair in PRIVATE if pair in SUMMING], ids=label)
-def test_noise_is_added_to_what_was_fed_and_knows_no_data(pair):
-    check_noise_knows_no_data(*pair)
+@every_kind
+def test_noise(kind):
+    """Added to what was fed, knowing no data; as large as the ledger says; of every row its own.
+    Who adds none to a sum calls other mechanisms, or none."""
+    measured = alike(kind)
+    for pair in private(kind):
+        with asserting(label(pair)):
+            if not sums(pair):
+                assert {type(mechanism) for mechanism in mechanisms(pair)} <= set(TESTED)
+                continue
+            check_noise_knows_no_data(*pair)
+            if pair in measured:
+                drawn = drawn_by(*pair)
+                check_size(certificate(pair).ledger, drawn)
+                check_rows(drawn)
 
 
-@pytest.fixture(
-    scope="module", params=[pair for pair in ALIKE if pair in SUMMING], ids=label, name="drawn"
-)
-def _drawn(request):
-    return request.param, drawn_by(*request.param)
-
-
-def test_noise_is_as_large_as_the_ledger_says(drawn):
-    pair, sums = drawn
-    check_size(CERTIFICATES[pair].ledger, sums)
-
-
-def test_rows_have_noise_of_their_own(drawn):
-    check_rows(drawn[1])
-
-
-ONE_OF_EACH = {
-    type(getattr(m, "_noise", m)): pair
-    for pair in reversed(ALIKE)
-    if pair in SUMMING
-    for m in mechanisms(pair)
-    if isinstance(m, SUMS) and not isinstance(m, LocalValues)  # which are numbers
-    if getattr(getattr(m, "_statistic", None), "shape", (2,))[0] > 1
-}
-"""A pair of several rows for each process."""
-
-
-@pytest.mark.parametrize("pair", ONE_OF_EACH.values(), ids=label)
-def test_rows_that_share_a_draw_are_caught(pair, monkeypatch):
+def test_rows_that_share_a_draw_are_caught(monkeypatch):
+    """For each process that makes up the noise of several rows."""
+    processes = {
+        type(getattr(made, "_noise", made)): pair
+        for kind in KINDS
+        for pair in reversed(alike(kind))
+        for made in sums(pair)
+        if not isinstance(made, LocalValues)  # which are numbers
+        if getattr(getattr(made, "_statistic", None), "shape", (2,))[0] > 1
+    }
+    assert len(processes) > 5
     monkeypatch.setattr(Draws, "fill", one_for_all)
-    drawn = drawn_by(*pair)
-    with pytest.raises(AssertionError, match="noise of its own"):
-        check_rows(drawn)
+    for pair in processes.values():
+        drawn = drawn_by(*pair)
+        with asserting(label(pair)), pytest.raises(AssertionError, match="noise of its own"):
+            check_rows(drawn)
 
 
 def test_wrong_prices_and_wrong_sums_are_caught(monkeypatch):

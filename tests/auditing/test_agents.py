@@ -43,7 +43,7 @@ from tests.broken.audited import (
     QuietPeeling,
     SumsRewards,
 )
-from tests.harness import discovered, label
+from tests.harness import everybody, label
 
 DISJOINT, SHARED, *_ = SMALL
 QUICK = {"runs": 2000, "progress": False}
@@ -78,7 +78,7 @@ def private_variants():
     Wishart noise, whose tables take long, promises to persons (test_people.py), and those that
     audits refuse, for answers alone."""
     fitting = {}
-    for config, spec in discovered():
+    for config, spec in everybody():
         proof = certify(config, spec, accountants=False)
         rounds = not proof.ledger.public_contexts and proof.ledger.visits is None
         audited = 0 < proof.epsilon < inf and rounds

@@ -1,6 +1,5 @@
 """Running agents are kept in files: bit for bit, once, and what is no state is one sentence."""
 
-import json
 import stat
 
 import gymnasium as gym
@@ -9,38 +8,10 @@ import pytest
 
 from dpbandit import InputError
 from dpbandit.agents import DPUCB, FADE
-from dpbandit.base.random_streams import Streams
 from dpbandit.clients import Player
-from dpbandit.clients.encoding import Decoder, Encoder
-from dpbandit.testing.worlds import extreme_users
-from tests.harness import label
-from tests.pairs import PAIRS
+from dpbandit.clients.encoding import Decoder
 
-KINDS = list({(type(config), type(spec)): (config, spec) for config, spec in PAIRS}.values())
 ARGUMENTS = {"horizon": 40, "reward_range": (-1.4, 1.4), "context_bound": 1.0}
-
-
-@pytest.mark.parametrize("pair", KINDS, ids=label)
-def test_every_agent_goes_on_bit_for_bit(pair):
-    """Would catch noise, a pending batch or a shared array that is not kept."""
-    config, spec = pair
-    world, middle = extreme_users(spec, 2, seed=6).tame(), spec.horizon // 3
-
-    def actions(agent, first, last):
-        played = []
-        for t in range(first, last):
-            played.append(np.array(agent.act(world.context[t])))
-            agent.update(world.context[t], played[-1], world.answer(spec, t, played[-1]))
-        return played
-
-    agent = config.make(spec, Streams(range(2)))
-    actions(agent, 0, middle)
-    encoder = Encoder()
-    root, arrays = encoder.put(agent), [array.copy(order="K") for array in encoder.arrays]
-    kept = Decoder(json.loads(json.dumps(encoder.nodes)), arrays).get(root)
-    assert kept.ledger == agent.ledger
-    wanted = actions(agent, middle, spec.horizon)
-    np.testing.assert_array_equal(actions(kept, middle, spec.horizon), wanted)
 
 
 @pytest.fixture(autouse=True)
