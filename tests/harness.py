@@ -3,8 +3,7 @@
 import dataclasses
 import pickle
 import types
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -45,8 +44,6 @@ from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec, S
 from dpbandit.specs.returning import ReturningSpec
 from dpbandit.specs.stock import PublicDemand, StockSpec
 from dpbandit.specs.streams import StreamSpec
-from dpbandit.testing import expectations
-from tests import conftest
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=24, reward_low=-0.5, reward_high=1.0)
 SHARED = ContextualSpec(n_actions=3, dim=2, horizon=24, shared=True)
@@ -246,19 +243,6 @@ def discovered(kind: str) -> list[tuple[Any, Spec]]:
 def everybody() -> list[tuple[Any, Spec]]:
     """All of them: takes seconds, so ask within a test."""
     return [pair for kind in KINDS for pair in discovered(kind)]
-
-
-@contextmanager
-def asserting(what: Any) -> Iterator[None]:
-    """One of many things that a test goes through: named where it fails, or asserts nothing."""
-    before = conftest.passed, expectations.held
-    try:
-        yield
-        if (conftest.passed, expectations.held) == before:
-            raise AssertionError("Asserted nothing: see tests/conftest.py.")
-    except BaseException as error:
-        error.add_note(f"of {what}")
-        raise
 
 
 def label(pair: tuple[Any, Spec]) -> str:

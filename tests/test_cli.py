@@ -14,6 +14,7 @@ from dpbandit.base.described import described
 from dpbandit.commands import compare as compare_command
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.accounting.ledger import no_data
+from tests.each import each
 
 TINY = ["--horizon", "20", "--replicas", "2"]
 OJ = ["compare", "dpbandit/OJPricing-v0", *TINY]
@@ -403,8 +404,8 @@ def test_numbers_that_are_none_are_refused_with_round_and_value(field, value):
         compare(Broken, {}, horizon=5, replicas=2, progress=False)
 
 
-@pytest.mark.parametrize("name", ["horizon", "replicas", "seed"])
-@pytest.mark.parametrize("value", ["abc", 2.5, float("nan")])
+@each("name", ["horizon", "replicas", "seed"])
+@each("value", ["abc", 2.5, float("nan")])
 def test_compare_refuses_numbers_of_the_wrong_type(name, value):
     with pytest.raises(InputError, match=name):
         compare("OJPricing", {}, **{"horizon": 3, "replicas": 2, "progress": False, name: value})

@@ -32,6 +32,7 @@ from dpbandit.envs.convex.corners import Corners
 from dpbandit.envs.streams.noise import HalfNormals
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import ContextualSpec
+from tests.each import each
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
 SPEC = ContextualSpec(n_actions=2, dim=2, horizon=20)
@@ -50,7 +51,7 @@ def test_numpy_s_whole_numbers_are_settings():
     first.reset(Streams([0]))
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@each("name", ENVIRONMENTS)
 def test_numpy_s_whole_numbers_are_arguments(name):
     """Every whole number among the arguments of every environment."""
     given = {**ARGUMENTS.get(name, {}), "horizon": 20}
@@ -119,7 +120,7 @@ def test_natural_mistakes_in_a_comparison(env, agents, arguments, sentence):
         compare(env, agents, horizon=5, replicas=1, env_kwargs=arguments, progress=False)
 
 
-@pytest.mark.parametrize(
+@each(
     "make",
     [
         lambda: LocalisedTOFW(shares=0.5),
@@ -154,7 +155,7 @@ def test_nonsense_is_refused(make):
         make()
 
 
-@pytest.mark.parametrize("name", [name for name, kind in AGENTS.items() if fields(kind)])
+@each("name", [name for name, kind in AGENTS.items() if fields(kind)])
 def test_arrays_and_huge_numbers_are_refused_in_one_sentence(name):
     """Every setting of every agent: two numbers in place of one, 10^400, a numpy word."""
     kind = AGENTS[name]

@@ -10,6 +10,7 @@ from dpbandit import InputError, audit, compare
 from dpbandit.agents import AGENTS, LinUCB
 from dpbandit.envs import GLMBandit
 from dpbandit.studies import Sweep, plan, run_sweep
+from tests.each import each
 from tests.envs.contextual.ratings_files import ARGUMENTS
 from tests.studies.studies import TINY
 
@@ -22,7 +23,7 @@ SIZES = {"dim", "n_actions", "n_items", "taste", "rank", "goods", "horizon", "de
 SIZES &= {field.name for creator in CREATORS for field in fields(creator)}
 
 
-@pytest.mark.parametrize("creator", CREATORS, ids=lambda creator: creator.__name__)
+@each("creator", CREATORS, ids=lambda creator: creator.__name__)
 def test_environments_say_how_large_they_can_be(creator):
     """Every size of every environment, and with 400 digits every argument: a sentence at once."""
     needed = next(
@@ -39,7 +40,7 @@ def test_environments_say_how_large_they_can_be(creator):
             assert len(str(told.value)) < 500
 
 
-@pytest.mark.parametrize(
+@each(
     "agent",
     [
         ("fliphat", "iterations", 10**6),
@@ -68,7 +69,7 @@ def test_a_plan_that_would_never_end():
         plan(Sweep.of({**TINY, "agents": agents}))
 
 
-@pytest.mark.parametrize(
+@each(
     ("ask", "sentence"),
     [
         (lambda n: compare("GLMBandit", {}, horizon=n), "horizon=.* <= 1000000000"),

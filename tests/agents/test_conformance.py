@@ -29,10 +29,10 @@ from dpbandit.testing.joint_dp import (
 from dpbandit.testing.tapes import run
 from dpbandit.testing.worlds import extreme_users
 from tests.broken.leaks import MECHANISM, STATE
+from tests.each import asserting
 from tests.harness import (
     DISJOINT,
     SHARED,
-    asserting,
     discovered,
     every_kind,
     everybody,

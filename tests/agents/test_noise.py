@@ -18,7 +18,8 @@ from dpbandit.testing.noise import check_noise_knows_no_data, check_rows, check_
 from dpbandit.testing.noise_laws import SUMS
 from tests.broken.leaks import KeepsTheWhole, PaysForOneRelease
 from tests.broken.shared_draws import one_for_all
-from tests.harness import KINDS, SHARED, asserting, every_kind, label
+from tests.each import asserting
+from tests.harness import KINDS, SHARED, every_kind, label
 from tests.noise_laws import TESTED
 from tests.pairs import alike, certificate, mechanisms, private, sums
 

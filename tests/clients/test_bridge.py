@@ -8,6 +8,7 @@ from gymnasium import spaces
 from dpbandit import InputError
 from dpbandit.clients import Bridge
 from tests.clients.worlds import Spaces
+from tests.each import each
 
 BOX = spaces.Box(-2, 2, (2, 2))
 ARMS = spaces.Discrete(3)
@@ -72,7 +73,7 @@ def test_actions_keep_the_names_the_environment_gave_them():
             made.arm(wrong)
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "match"),
     [
         ({"observations": BOX}, "context_bound=None .* public bound on the l_2 norm"),
@@ -103,7 +104,7 @@ def test_what_is_missing_or_not_finite_gets_one_sentence(arguments, match):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("space", "observation"),
     [
         (ARMS, 3),

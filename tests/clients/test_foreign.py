@@ -8,6 +8,7 @@ from dpbandit.agents import LinUCB, Uniform
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import Foreign, mabwiser_policy, river_policy
 from dpbandit.specs.protocols import ContextualSpec
+from tests.each import each
 
 SPEC = ContextualSpec(n_actions=3, dim=2, horizon=20)
 SHARED = ContextualSpec(n_actions=3, dim=2, horizon=20, shared=True)
@@ -140,7 +141,7 @@ def test_what_is_no_function_is_refused_at_once(name):
         Foreign(**{"policy": Recorder, name: 3})
 
 
-@pytest.mark.parametrize("wrong", [1.5, "x", None, 99, -1, np.nan, np.inf, [0]], ids=repr)
+@each("wrong", [1.5, "x", None, 99, -1, np.nan, np.inf, [0]], ids=repr)
 def test_what_is_no_arm_is_refused_in_its_round(wrong):
     config = Foreign(
         policy=lambda spec, seed: object(),

@@ -12,6 +12,7 @@ from dpbandit.clients import FromGymnasium
 from dpbandit.envs import GLMBandit
 from dpbandit.results.store import write_runs
 from tests.clients.worlds import MEANS, Coins, means
+from tests.each import each
 
 T = 80
 MARKS = np.arange(1, T + 1)
@@ -179,7 +180,7 @@ def test_compare_from_end_to_end(tmp_path):
     assert again.to_dict() == regret.to_dict()
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "match"),
     [
         ({"oracle": None}, "one of oracle= .* and regret='info:KEY'"),

@@ -3,7 +3,6 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from river import linear_model, optim
 
 from dpbandit import InputError, compare
 from dpbandit.agents import RankedLinUCB
@@ -14,6 +13,8 @@ WORLD = {"n_items": 20, "length": 3, "taste": 3, "base_rate": 0.2, "appeal": 2.0
 
 
 def logistic(seed):
+    from river import linear_model, optim
+
     return linear_model.LogisticRegression(optim.SGD(0.5))
 
 

@@ -13,6 +13,7 @@ from dpbandit.offline import replay
 from dpbandit.offline.logs import Logged
 from dpbandit.specs.protocols import ContextualSpec
 from tests.clients.worlds import Coins, means
+from tests.each import each
 
 N = 200
 """Users: two may lie outside, the third is refused."""
@@ -143,8 +144,8 @@ def data(contexts=0, rewards=0, far=50.0):
     return context, reward
 
 
-@pytest.mark.parametrize("way_in", WAYS_IN)
-@pytest.mark.parametrize("kind", ["contexts", "rewards"])
+@each("way_in", WAYS_IN)
+@each("kind", ["contexts", "rewards"])
 def test_one_in_a_hundred_is_said_and_more_is_refused(way_in, kind):
     quiet = way_in(*data())  # warnings are errors here
     assert (quiet.outside.contexts, quiet.outside.rewards, quiet.outside.users) == (0, 0, N)

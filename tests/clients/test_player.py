@@ -14,6 +14,7 @@ from dpbandit.clients import FromGymnasium, Player, read_log
 from dpbandit.offline import replay
 from dpbandit.testing.tapes import recording
 from tests.clients.worlds import Coins, Overwrites, means
+from tests.each import each
 
 T = 60
 
@@ -36,8 +37,8 @@ def loop(one, env, seed):
     return log
 
 
-@pytest.mark.parametrize("config", [LinUCB(), LinTS(), EpsilonGreedy(), DPUCB()], ids=repr)
-@pytest.mark.parametrize("settings", [{}, {"length": 1}, {"seen": "vector"}, {"seen": "dict"}])
+@each("config", [LinUCB(), LinTS(), EpsilonGreedy(), DPUCB()], ids=repr)
+@each("settings", [{}, {"length": 1}, {"seen": "vector"}, {"seen": "dict"}])
 def test_a_plain_loop_is_the_comparisons_loop(config, settings):
     """Oracle: `play` on the wrapped environment, same seeds; rewards agree round by round."""
     bound = {"context_bound": 2.0} if "seen" in settings else {}

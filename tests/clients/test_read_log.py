@@ -8,6 +8,7 @@ from dpbandit import InputError, certify
 from dpbandit.agents import FADE
 from dpbandit.clients import read_log
 from dpbandit.offline import replay
+from tests.each import each
 
 PRICES = [1.0, 1.5, 2.0, 3.0]
 OFFERS = {
@@ -57,7 +58,7 @@ def test_rows_outside_their_bounds_are_counted():
     assert "2 of 400 contexts (0.5 %)" in str(logged)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "says"),
     [
         ({"context": {"shop": ("A", "B")}}, r"only the levels .'A', 'B'. of context, got 'C' in"),

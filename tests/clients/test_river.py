@@ -5,7 +5,6 @@ import random
 import gymnasium as gym
 import numpy as np
 import pytest
-from river import bandit
 from scipy.stats import chisquare
 
 import dpbandit
@@ -20,29 +19,33 @@ from dpbandit.clients import (
     river_policy,
 )
 from dpbandit.envs import GLMBandit
+from tests.each import each
 from tests.envs.contextual.ratings_files import ARGUMENTS
+from tests.lazy import Lazy
 
-DISCRETE = [
-    name
-    for name in dpbandit.ENVIRONMENTS
-    if isinstance(gym.make(name, **ARGUMENTS.get(name, {})).action_space, gym.spaces.Discrete)
-]
+bandit = Lazy("river.bandit")
 TESTBED = "river.bandit:river_bandits/KArmedTestbed-v0"
 T = 25
 
 
-class Always(bandit.base.Policy):
-    """Pulls one arm, always."""
+def always(arm=1):
+    """A policy that pulls one arm."""
 
-    def __init__(self, arm=1):
-        super().__init__()
-        self.arm = arm
+    class Always(bandit.base.Policy):
+        def _pull(self, arm_ids):
+            return arm
 
-    def _pull(self, arm_ids):
-        return self.arm
+    return Always()
 
 
-@pytest.mark.parametrize("name", DISCRETE)
+def discrete():
+    for name in dpbandit.ENVIRONMENTS:
+        space = gym.make(name, **ARGUMENTS.get(name, {})).action_space
+        if isinstance(space, gym.spaces.Discrete):
+            yield name
+
+
+@each("name", discrete)
 def test_every_discrete_environment_runs_in_rivers_evaluate(name):
     """All rounds of all episodes; equal policies meet equal users; seeds decide everything; the
     trace of an episode is what a loop by hand on the same seed earns."""
@@ -50,7 +53,7 @@ def test_every_discrete_environment_runs_in_rivers_evaluate(name):
     env = gym.make(name, horizon=T, **ARGUMENTS.get(name, {}))
 
     def trace(seed):
-        policies = [Always(), bandit.UCB(delta=1, seed=3), Always()]
+        policies = [always(), bandit.UCB(delta=1, seed=3), always()]
         return list(bandit.evaluate(policies, env, n_episodes=2, seed=seed))
 
     rows = trace(seed=4)
@@ -145,7 +148,7 @@ def test_histories_of_uniform_logs_are_the_logs():
         "abc"[logged.action[7]],
         logged.reward[7],
     )
-    total, kept = bandit.evaluate_offline(Always("b"), history)
+    total, kept = bandit.evaluate_offline(always("b"), history)
     assert kept == (logged.action == 1).sum()
     assert total.get() == pytest.approx(logged.reward[logged.action == 1].sum())
     contextual, n = bandit.evaluate_offline(bandit.LinUCBDisjoint(seed=1), history)
@@ -177,13 +180,13 @@ def test_uneven_logs_are_thinned_to_uniform_ones():
     for propensity, value, even in (("chance", 0.5, True), (None, 0.8, False)):
         logged = read_log(table, propensity=propensity, **columns, **bounds)
         history = river_history(logged, arms=["new", "old"])
-        total, n = bandit.evaluate_offline(Always("new"), history)
+        total, n = bandit.evaluate_offline(always("new"), history)
         assert abs(total.get() / n - value) < 5 * 0.5 / n**0.5 < 0.15
         shown = [arm for _, context, arm, _ in history if context["x0"] == 1]
         assert (chisquare([shown.count("new"), shown.count("old")]).pvalue > 1e-6) == even
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "match"),
     [
         ({"action": "arm"}, "a column 'arm', the table has"),
@@ -212,7 +215,7 @@ def test_what_cannot_be_recorded():
         river_history(record("OJPricing", horizon=50), arms="ab")
 
 
-@pytest.mark.parametrize(
+@each(
     ("played", "says"),
     [
         (["a", 1, "a", 1], "got 1 in row 1"),
@@ -224,7 +227,7 @@ def test_what_cannot_be_recorded():
     ],
     ids=str,
 )
-@pytest.mark.parametrize("arms", [None, ["a", "b", "1", 0, 1]])
+@each("arms", [None, ["a", "b", "1", 0, 1]])
 def test_actions_are_all_text_or_all_numbers(played, says, arms):
     """Broken on purpose: as an array, ["a", 1] is ["a", "1"]."""
     with pytest.raises(InputError, match=says) as caught:

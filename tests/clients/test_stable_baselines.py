@@ -6,6 +6,7 @@ import pytest
 from gymnasium import spaces
 
 import dpbandit
+from tests.each import each
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
 every_env = pytest.mark.parametrize("name", dpbandit.ENVIRONMENTS)
@@ -103,7 +104,7 @@ def put(place, value):
     return change
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "rule"),
     [
         (put(1, np.float32(0.5)), "reward is a Python number"),

@@ -21,6 +21,7 @@ from dpbandit.running.certify import certify
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.settings import agent_id, parse_agent
 from tests.docs.markdown import ROOT
+from tests.each import each
 
 FOLDER = ROOT / "docs" / "algorithms"
 INDEX = (FOLDER / "index.md").read_text()
@@ -99,7 +100,7 @@ def test_the_index_leads_to_it():
     assert sorted(tree.split()) == sorted(PAGES)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each("page", PAGES)
 def test_page(page):
     """All sections in order; a command; what can be parsed."""
     text = PAGES[page]

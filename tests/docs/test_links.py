@@ -1,8 +1,7 @@
 """Every relative link of a page leads to a file that is there, and to a heading in it."""
 
-import pytest
-
 from tests.docs.markdown import ROOT, anchors, links, pages, readmes, text_of
+from tests.each import each
 
 PAGES = [*pages(), "CHANGELOG.md", *readmes()]
 
@@ -17,7 +16,7 @@ def broken(file, text):
             yield link
 
 
-@pytest.mark.parametrize("name", PAGES)
+@each("name", PAGES)
 def test_links_lead_somewhere(name):
     file = ROOT / name
     assert list(broken(file, file.read_text())) == []

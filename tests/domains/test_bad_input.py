@@ -19,6 +19,7 @@ from dpbandit.domains import (
     SubmodularBase,
     partition_base,
 )
+from tests.each import each
 
 CHAIN = (("s", "a"), ("a", "t"))
 PATH = tuple((i, i + 1) for i in range(12))
@@ -75,7 +76,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("make", "words"), WRONG.values(), ids=WRONG)
+@each(("make", "words"), WRONG.values(), ids=WRONG)
 def test_one_clear_sentence(make, words):
     with pytest.raises(InputError, match=words) as error:
         make()

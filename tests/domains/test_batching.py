@@ -1,15 +1,15 @@
 """The number of replicas does not enter the arithmetic: together equals one by one, exactly."""
 
 import numpy as np
-import pytest
 
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import nearest
 from tests.domains.examples import DOMAINS
+from tests.each import each
 
 REPLICAS = 7
 
-domains = pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
+domains = each("domain", DOMAINS.values(), ids=DOMAINS)
 
 
 def points(domain):

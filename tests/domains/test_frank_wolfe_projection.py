@@ -18,11 +18,12 @@ from dpbandit.domains import (
 )
 from dpbandit.domains.separation import separated
 from tests.domains.examples import DOMAINS, LADDER, POLYTOPES
+from tests.each import each
 
 REPLICAS, STEPS, SHRINK = 40, 60, 0.25
 EXACT = {name: d for name, d in DOMAINS.items() if d.has_projection}
 
-exact = pytest.mark.parametrize("domain", EXACT.values(), ids=EXACT)
+exact = each("domain", EXACT.values(), ids=EXACT)
 
 
 def problem(domain, scale=1.0, seed=9):
@@ -37,7 +38,7 @@ def objective(x, q):
 
 
 @exact
-@pytest.mark.parametrize("scale", [0.2, 3.0])
+@each("scale", [0.2, 3.0])
 def test_objective_gap_and_distance_after_every_number_of_steps(domain, scale):
     """phi - phi* <= 2 D'^2 / (j + 2) after j steps, |x - x*|^2 <= 2 (phi - phi*) <= 2 gap."""
     q, start = problem(domain, scale)
@@ -68,7 +69,7 @@ def test_the_shrunken_projection_meets_its_variational_inequality(domain):
     assert domain.contains(domain.centre + (x - domain.centre) / (1 - SHRINK), 1e-9).all()
 
 
-@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
+@each("domain", DOMAINS.values(), ids=DOMAINS)
 def test_exploration_around_the_shrunken_copy_stays_inside(domain):
     q, start = problem(domain)
     x = nearest(domain, q, start, shrink=SHRINK, budget=50).point
@@ -101,8 +102,8 @@ def test_without_a_budget_the_start_comes_back_and_nothing_is_promised():
 CORNERS = {name: case for name, case in POLYTOPES.items() if name not in ("K5", "interval")}
 
 
-@pytest.mark.parametrize("case", CORNERS.values(), ids=CORNERS)
-@pytest.mark.parametrize("scale", [0.3, 2.0])
+@each("case", CORNERS.values(), ids=CORNERS)
+@each("scale", [0.3, 2.0])
 def test_pairwise_steps_reach_the_fixed_tolerance(case, scale):
     """1e-6 D^2 in at most 500 calls, by the explicit corners; plain steps cannot (10,000 and
     more on half of these problems). The certificate bounds the distance to the projection."""
@@ -123,8 +124,8 @@ def test_pairwise_steps_reach_the_fixed_tolerance(case, scale):
         assert (distance <= np.sqrt(2 * found.gap) + 1e-9).all()
 
 
-@pytest.mark.parametrize("budget", [0, 1, 2, 7])
-@pytest.mark.parametrize("method", [frank_wolfe, pairwise_frank_wolfe])
+@each("budget", [0, 1, 2, 7])
+@each("method", [frank_wolfe, pairwise_frank_wolfe])
 def test_the_budget_binds_and_the_certificate_holds_all_the_same(method, budget):
     domain = Hypersimplex(6, 3)
     q, start = problem(domain, 0.3)

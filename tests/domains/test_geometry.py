@@ -13,13 +13,12 @@ from scipy.spatial.distance import pdist
 
 from dpbandit.domains import Ball, Spectrahedron
 from tests.domains.examples import DOMAINS, POLYTOPES
+from tests.each import each
 
-named = pytest.mark.parametrize("name", [n for n in POLYTOPES if n != "K5"])  # Qhull: seconds
-polytopes = pytest.mark.parametrize("case", POLYTOPES.values(), ids=POLYTOPES)
-domains = pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
-projecting = pytest.mark.parametrize(
-    "case", [c for c in POLYTOPES.values() if c.domain.has_projection]
-)
+named = each("name", [n for n in POLYTOPES if n != "K5"])  # Qhull: seconds
+polytopes = each("case", POLYTOPES.values(), ids=POLYTOPES)
+domains = each("domain", DOMAINS.values(), ids=DOMAINS)
+projecting = each("case", [c for c in POLYTOPES.values() if c.domain.has_projection])
 
 
 def flat(domain, x):

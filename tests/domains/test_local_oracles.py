@@ -8,6 +8,7 @@ import pytest
 from dpbandit.base.inputs import InputError
 from dpbandit.domains import Ball, Box, Hypersimplex, IndependentSets, L1Ball, LpBall, Simplex
 from dpbandit.domains.local_oracles import PolytopeOracle, dearest, local_oracle
+from tests.each import each
 
 DOMAINS = [
     Ball(3, 1.5),
@@ -20,7 +21,7 @@ DOMAINS = [
     Hypersimplex(6, 2),
     Hypersimplex(4, 3),
 ]
-every_domain = pytest.mark.parametrize("domain", DOMAINS, ids=str)
+every_domain = each("domain", DOMAINS, ids=str)
 M = 400
 
 

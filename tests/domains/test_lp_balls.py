@@ -12,6 +12,7 @@ from scipy.stats import kstest
 
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, L1Ball, LpBall
+from tests.each import each
 
 SIGMAS = 4.9
 ALL = [1 + 1e-9, 1.001, 1.1, 1.5, 3, 10, 1e4, 1e12]
@@ -43,8 +44,8 @@ def test_known_balls_are_themselves(p, twin):
     np.testing.assert_array_equal(*[draw() for draw in draws])
 
 
-@pytest.mark.parametrize("p", ALL)
-@pytest.mark.parametrize("dim", [1, 3, 40])
+@each("p", ALL)
+@each("dim", [1, 3, 40])
 def test_radii_by_the_points_that_attain_them(p, dim):
     """A unit vector and a vector of equal entries, scaled to the sphere; all others between."""
     domain = LpBall(dim, p, 1.7)
@@ -73,8 +74,8 @@ def test_the_oracle_against_a_fine_search(p):
     np.testing.assert_allclose(ours, found, rtol=1e-3)
 
 
-@pytest.mark.parametrize("p", [1, 2, np.inf, 1e300, *ALL])
-@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1.0, 1e160, 1e300])
+@each("p", [1, 2, np.inf, 1e300, *ALL])
+@each("scale", [1e-300, 1e-160, 1.0, 1e160, 1e300])
 def test_duality_at_all_scales(p, scale):
     """<v, x> = -radius |v|_q and |x|_p = radius, with tiny and zero entries beside large ones."""
     rng = np.random.default_rng(3)
@@ -91,7 +92,7 @@ def test_duality_at_all_scales(p, scale):
     np.testing.assert_allclose(norm(x, p), 0.7, rtol=1e-12)
 
 
-@pytest.mark.parametrize("p", ALL)
+@each("p", ALL)
 def test_where_all_is_alike_the_oracle_still_answers(p):
     domain, zero = LpBall(3, p, 2.0), np.zeros((2, 3))
     np.testing.assert_array_equal(domain.lowest(zero), [[-2.0, 0.0, 0.0]] * 2)
@@ -145,8 +146,8 @@ def test_projections_to_twelve_digits(p):
         np.testing.assert_allclose(ours, [entry(e, mu) for e in row], atol=1e-12)
 
 
-@pytest.mark.parametrize("p", ALL)
-@pytest.mark.parametrize("scale", [1e-300, 0.5, 2.0, 1e3, 1e98])
+@each("p", ALL)
+@each("scale", [1e-300, 0.5, 2.0, 1e3, 1e98])
 def test_projections_meet_the_variational_inequality(p, scale):
     """max over the ball of <q - x, w> is radius |q - x|_q: it is at x, to 1e-12 of |q - x|_q."""
     rng = np.random.default_rng(6)
@@ -181,7 +182,7 @@ def test_the_company_of_hard_rows_changes_nothing(p):
     np.testing.assert_array_equal(together, alone)
 
 
-@pytest.mark.parametrize("p", ALL)
+@each("p", ALL)
 def test_membership_at_the_edge(p):
     domain = LpBall(3, p, 2.0)
     x = np.random.default_rng(8).normal(size=(50, 3))

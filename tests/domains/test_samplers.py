@@ -16,6 +16,7 @@ from scipy.stats import kstest
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, L1Ball, Product, Simplex, Spectrahedron
 from tests.domains.examples import DOMAINS, POLYTOPES
+from tests.each import each
 
 REPLICAS, SIGMAS = 2500, 4.9
 
@@ -70,9 +71,7 @@ def test_exact_samplers_from_the_first_call(domain, covariance):
     check_moments(sample(domain, 1), domain.centre, covariance)
 
 
-@pytest.mark.parametrize(
-    "name", ["U(3,6)", "I(2,5)", "I(1,4)", "ladder", "K4", "ranks", "coverage", "parallel"]
-)
+@each("name", ["U(3,6)", "I(2,5)", "I(1,4)", "ladder", "K4", "ranks", "coverage", "parallel"])
 def test_walks_have_the_moments_of_the_uniform_law(name):
     """After 80 steps; exact moments from a triangulation of the corners."""
     domain, corners = POLYTOPES[name].domain, POLYTOPES[name].corners
@@ -123,7 +122,7 @@ def test_spectrahedron_of_order_three_by_rejection():
     assert (np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) < SIGMAS * error).all()
 
 
-@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
+@each("domain", DOMAINS.values(), ids=DOMAINS)
 def test_every_point_is_inside_and_they_differ(domain):
     draw = domain.sampler(Streams(range(50)), "point")
     points = np.array([draw() for _ in range(60)])
@@ -131,8 +130,8 @@ def test_every_point_is_inside_and_they_differ(domain):
     assert (points.std(axis=(0, 1)) > 0).sum() >= min(domain.affine_dim, 2)
 
 
-@pytest.mark.parametrize("clone", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
-@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
+@each("clone", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+@each("domain", DOMAINS.values(), ids=DOMAINS)
 def test_copies_go_on_alike(domain, clone):
     """Past the ends of blocks drawn ahead, and leaving the original alone."""
     draw, alone = (domain.sampler(Streams(range(3)), "point") for _ in range(2))

@@ -25,6 +25,7 @@ from dpbandit.domains import (
 from dpbandit.envs import ConvexBandit, OnlineConvex
 from dpbandit.studies import Sweep
 from dpbandit.studies.plan import plan
+from tests.each import each
 
 _CROSSING = (("s", "0.0"), ("s", "0.1"), ("0.0", "t"), ("0.1", "t"))
 SAID = {
@@ -61,7 +62,7 @@ def test_every_word_is_the_domain_it_says():
     assert played == set(SAID)
 
 
-@pytest.mark.parametrize("word", WORDS)
+@each("word", WORDS)
 def test_the_usual_sizes_make_an_episode(word):
     """Of plain words, told values and data: points drawn are points of the domain."""
     env = gym.make("dpbandit/ConvexBandit-v0", domain=word, horizon=5)
@@ -81,7 +82,7 @@ def test_sizes_may_be_arguments():
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "sentence"),
     [
         ({"domain": "partition"}, r"\(did you mean partition-matroid\?\) to be one of ball, box"),

@@ -13,6 +13,7 @@ import dpbandit
 from dpbandit import InputError
 from dpbandit.specs.streams import StreamSpec
 from dpbandit.testing import check_problem
+from tests.each import each
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
 H = 6  # rounds an episode
@@ -82,8 +83,8 @@ def test_seeds_decide_everything(name):
 
 
 @every_env
-@pytest.mark.parametrize("clone", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
-@pytest.mark.parametrize("maker", [make, lambda name: make_native(name, 3)])
+@each("clone", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+@each("maker", [make, lambda name: make_native(name, 3)])
 def test_copies_in_mid_episode_continue_identically(name, clone, maker):
     env = maker(name)
     actions = actions_for(env, H)
@@ -107,7 +108,7 @@ def test_truncation_exactly_at_the_horizon_and_no_further(name):
 
 
 @every_env
-@pytest.mark.parametrize("mode", AutoresetMode)
+@each("mode", AutoresetMode)
 def test_stepping_before_any_reset_is_refused(name, mode):
     for env in (make(name).unwrapped, make_native(name, 2, autoreset_mode=mode)):
         with pytest.raises(InputError, match="reset"):
@@ -185,7 +186,7 @@ def of_replica(x, i):
 
 
 @every_env
-@pytest.mark.parametrize("mode", AutoresetMode)
+@each("mode", AutoresetMode)
 def test_native_batch_equals_sync_batch_equals_lone(name, mode):
     """Difference exactly 0.0, over two episode ends, info included."""
     native = make_native(name, 3, autoreset_mode=mode)
@@ -206,9 +207,7 @@ def test_its_problem_keeps_the_contract(name):
 
 
 @every_env
-@pytest.mark.parametrize(
-    "wrong", [-1, 99, float("nan"), [1, 1], [1], "x", None, 2j, 10**400], ids=repr
-)
+@each("wrong", [-1, 99, float("nan"), [1, 1], [1], "x", None, 2j, 10**400], ids=repr)
 def test_bad_actions_are_refused(name, wrong):
     """Out of range, not a number, or of the wrong shape: a sentence, never a silent guess."""
     env = make(name).unwrapped

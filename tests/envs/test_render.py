@@ -8,6 +8,7 @@ import pytest
 
 import dpbandit
 from dpbandit import InputError
+from tests.each import each
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
 
@@ -25,7 +26,7 @@ def rendered(name, mode, rounds=3):
         return env.render(), regret
 
 
-@pytest.mark.parametrize("name", dpbandit.ENVIRONMENTS)
+@each("name", dpbandit.ENVIRONMENTS)
 def test_every_environment_is_shown_as_text(name):
     text, regret = rendered(name, "ansi")
     first, total, actions, _ = text.split("\n")

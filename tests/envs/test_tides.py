@@ -16,6 +16,7 @@ from dpbandit.envs import (
 )
 from dpbandit.envs.tides import Tides
 from dpbandit.testing import check_problem
+from tests.each import each
 from tests.envs.contextual.logs import SHOP, shop
 
 
@@ -106,10 +107,8 @@ def test_any_price_of_orange_juice_moves_with_them():
         np.testing.assert_allclose(step.oracle, margins.max(axis=1), rtol=1e-7)
 
 
-@pytest.mark.parametrize("problem", [AssortmentBandit, OJPricing, OJContinuousPricing, CameraOffer])
-@pytest.mark.parametrize(
-    "wrong", [{"season": (1, 0)}, {"drift": (0, 1)}, {"drift": 3}, {"shock": (1.5, 1)}]
-)
+@each("problem", [AssortmentBandit, OJPricing, OJContinuousPricing, CameraOffer])
+@each("wrong", [{"season": (1, 0)}, {"drift": (0, 1)}, {"drift": 3}, {"shock": (1.5, 1)}])
 def test_what_is_no_tide_is_refused(wrong, problem):
     with pytest.raises(InputError, match=next(iter(wrong))):
         problem(**wrong)

@@ -7,6 +7,7 @@ import pytest
 from dpbandit import InputError, compare, play
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
+from tests.each import each
 
 PARAMETERS = {
     "AssortmentBandit": ("_theta",),
@@ -28,7 +29,7 @@ def parameters(env, name):
     return value.copy()
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@each("name", PARAMETERS)
 def test_parameters_stay_and_users_change(name):
     """Would catch parameters that are drawn from the users' streams, or users from the world's."""
     further = {"horizon": 4, **FURTHER.get(name, {})}

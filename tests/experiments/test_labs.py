@@ -14,7 +14,6 @@ from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
-import jupytext
 import nbformat
 import numpy as np
 import pytest
@@ -32,6 +31,8 @@ SECONDS = 60
 
 @cache
 def cells(lab):
+    import jupytext
+
     return jupytext.reads(lab.text, fmt="py:percent").cells
 
 

@@ -12,6 +12,7 @@ from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.experiments.rates import online, realizable, stochastic
 from dpbandit.experiments.rates.rate import Point
 from dpbandit.experiments.rates.study import draw, measure, selected, shown
+from tests.each import each
 
 TABLES_OF_RATES = {
     "sgd/table-1-1": stochastic.TABLE_1_1,
@@ -28,7 +29,7 @@ FAR = {
 """Where the largest term of a bound is alone."""
 
 
-@pytest.mark.parametrize("rate", [*chain(*TABLES_OF_RATES.values())], ids=lambda r: r.source)
+@each("rate", [*chain(*TABLES_OF_RATES.values())], ids=lambda r: r.source)
 def test_a_printed_exponent_is_that_of_its_bound(rate):
     """Golden, by another way: log of the bound far out, where logarithms add at most 0.02. A row
     whose formula, or whose exponent, was copied wrongly fails."""
@@ -70,7 +71,7 @@ def test_the_study_fits_and_draws(tmp_path):
     assert (printed.row_count, exponents.row_count) == (2, 7)
 
 
-@pytest.mark.parametrize("text", ["", "0", "7", "1-", "3-1", "²", "T=²", "one", "T=63", "1-999"])
+@each("text", ["", "0", "7", "1-", "3-1", "²", "T=²", "one", "T=63", "1-999"])
 def test_rows_that_are_none_get_one_sentence(text):
     with pytest.raises(InputError, match=r"Expected (rows to be numbers from 1 to 6|T=63)"):
         selected(online.TABLE_1, text, 1000)

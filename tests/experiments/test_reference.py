@@ -16,6 +16,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.settings import parse_settings
 from dpbandit.experiments import CASES, reproduce
 from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
+from tests.each import each
 
 P1 = CASES["contextual/p1"]
 LESS_NOISE = {"epsilon": epsilon_of(mu_of(1.0, 1e-4) * 1.037, 1e-4)}
@@ -95,7 +96,7 @@ def named(values):
     return [f"{name} {row.agent} {dict(row.settings)}" for name, row in values]
 
 
-@pytest.mark.parametrize(("name", "row"), FAST, ids=named(FAST))
+@each(("name", "row"), FAST, ids=named(FAST))
 def test_reference_numbers(name, row):
     check(name, row, replicas=50 if is_convex(name) else 30)
 
@@ -157,8 +158,8 @@ SENSIBLE = [
 ]
 
 
-@pytest.mark.parametrize("name", ["contextual/p1", "contextual/p2"])
-@pytest.mark.parametrize(("agent", "texts"), SENSIBLE, ids=str)
+@each("name", ["contextual/p1", "contextual/p2"])
+@each(("agent", "texts"), SENSIBLE, ids=str)
 def test_every_agent_takes_what_makes_sense(name, agent, texts):
     """At a fraction of the size, where the warm-up of the case has no room left."""
     settings = parse_settings(texts.split())
@@ -170,7 +171,7 @@ def test_every_agent_takes_what_makes_sense(name, agent, texts):
         assert record["certified_epsilon"] <= settings.get("epsilon", 1.0)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if is_convex(name)])
+@each("name", [name for name in CASES if is_convex(name)])
 def test_every_convex_agent_plays_every_convex_case(name):
     sets = ("hypersimplex-3-6", "partition-matroid", "flows", "strongly-adaptive")
     fixed = name.removeprefix("convex/") in sets

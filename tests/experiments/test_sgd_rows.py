@@ -12,6 +12,7 @@ from dpbandit.experiments.sgd.questions import Sizes
 from dpbandit.experiments.sgd.readings import READINGS, lines
 from dpbandit.running.certify import certify
 from dpbandit.specs.feature_moments import second_moment
+from tests.each import each
 
 SMALL = Setting(1.5, 5, 1000)
 STREAM = ("dpbandit/StreamingRegression-v0", {"p": 1.5, "dim": 5})
@@ -58,7 +59,7 @@ def test_rows_are_chosen_by_number_or_by_value(selection, numbers):
     assert [row.number for row in chosen_rows(selection)] == list(numbers)
 
 
-@pytest.mark.parametrize(
+@each(
     "selection",
     [
         "",

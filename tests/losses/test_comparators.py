@@ -20,6 +20,7 @@ from dpbandit.losses import (
 )
 from dpbandit.losses.minimise import frank_wolfe_gap, minimise_quadratic
 from tests.domains.examples import LADDER
+from tests.each import each
 from tests.losses.families import FAMILIES, WITHOUT_PROJECTION, data, label, points
 
 FLAT = [
@@ -30,7 +31,7 @@ FLAT = [
     ),
     *(Absolute(domain) for domain in (*WITHOUT_PROJECTION, SpanningTrees(4))),
 ]
-every_family = pytest.mark.parametrize("loss", FAMILIES + FLAT, ids=label)
+every_family = each("loss", FAMILIES + FLAT, ids=label)
 
 
 def stream(loss, T, R, seed=5):
@@ -196,8 +197,8 @@ def test_quadratics_are_minimised_to_the_gap(domain):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("radius", [1e-9, 1e9])
-@pytest.mark.parametrize("word", [Kink, Absolute, Hinge, Logistic])
+@each("radius", [1e-9, 1e9])
+@each("word", [Kink, Absolute, Hinge, Logistic])
 def test_the_certificate_is_in_the_unit_of_the_loss(word, radius):
     """Within 1e-6 of what the loss of a round can change by, on tiny and on huge domains."""
     domain, T = Ball(3, radius), 60

@@ -17,9 +17,10 @@ from dpbandit.losses import (
     Squared,
     TiltedQuadratic,
 )
+from tests.each import each
 from tests.losses.families import FAMILIES, PRICES, WITHOUT_PROJECTION, data, label, points
 
-every_family = pytest.mark.parametrize("loss", FAMILIES, ids=label)
+every_family = each("loss", FAMILIES, ids=label)
 M = 4000  # random points and data
 
 
@@ -55,7 +56,7 @@ def test_constants_hold(loss):
     assert values.max() - values.min() > 0.4 * (high - low)
 
 
-@pytest.mark.parametrize("loss", [f for f in FAMILIES if f.smoothness < np.inf], ids=label)
+@each("loss", [f for f in FAMILIES if f.smoothness < np.inf], ids=label)
 def test_smoothness_holds(loss):
     x, y, z = points(loss.domain, M, 1), points(loss.domain, M, 2), data(loss, M)
     turn = loss.domain.coordinates(loss.gradient(x, z) - loss.gradient(y, z))

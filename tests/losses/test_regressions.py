@@ -6,9 +6,10 @@ import pytest
 from dpbandit.base.inputs import InputError
 from dpbandit.domains import Ball, LpBall
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
+from tests.each import each
 from tests.losses.families import REGRESSIONS, data, label, points
 
-every_regression = pytest.mark.parametrize("loss", REGRESSIONS, ids=label)
+every_regression = each("loss", REGRESSIONS, ids=label)
 ORDERS = (1, 1.2, 1.5, 2, 3.0, np.inf)
 M = 4000
 
@@ -29,8 +30,8 @@ def test_constants_of_the_dual_norm_hold(loss):
         assert (norm(g - h, q) <= loss.dual_smoothness * norm(x - y, p) + 1e-12).all()
 
 
-@pytest.mark.parametrize("p", ORDERS)
-@pytest.mark.parametrize("word", [LinearRegression, LogisticRegression, QuantileRegression])
+@each("p", ORDERS)
+@each("word", [LinearRegression, LogisticRegression, QuantileRegression])
 def test_constants_are_attained(word, p):
     """By hand: the longest admissible a (all entries equal, or e_1) at the end of the ball where
     u = -+radius, with the answer y = +-1 on the other side."""

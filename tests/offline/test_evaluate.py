@@ -12,6 +12,7 @@ from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, evaluat
 from dpbandit.offline.betting import Stakes, betting
 from dpbandit.offline.reward_models import arm_model, blocks_of, folds_of
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
+from tests.each import each
 
 LIMIT = 4.0
 """Standard errors; each estimator is off by more with probability 6e-5."""
@@ -146,7 +147,7 @@ def test_policies_are_objects_or_arrays():
     assert found[0].equals(found[2])
 
 
-@pytest.mark.parametrize(
+@each(
     ("policy", "options", "sentence"),
     [
         (LinUCB(), {}, "frozen policy, got the learner LinUCB.*replay"),

@@ -9,6 +9,7 @@ from dpbandit.agents import Uniform
 from dpbandit.clients import read_lists, read_log, read_open_bandit, read_prices
 from dpbandit.offline import Logged, LoggedLists, LoggedPrices, replay
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
+from tests.each import each
 
 SPEC = ContextualSpec(n_actions=3, dim=1, horizon=4)
 COLUMNS = {"action": "a", "reward": "r", "reward_range": (0, 1)}
@@ -47,7 +48,7 @@ def test_an_arm_that_could_not_be_drawn_is_no_false_propensity_but_replay_needs_
         replay(Uniform(), log)
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "changed", "sentence"),
     [
         (arms, {"probabilities": np.full((4, 3), 0.5)}, "sum to 1, got another in row 0"),

@@ -12,6 +12,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.offline import Logged, LoggedPrices, release
 from dpbandit.offline.private_values import TriangleSums
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
+from tests.each import each
 
 N = 400
 
@@ -94,7 +95,7 @@ def test_rows_are_never_named():
     assert 2 <= release(wild, log_of(), epsilon=1.0, seed=0).value <= 4
 
 
-@pytest.mark.parametrize(
+@each(
     ("asked", "words"),
     [
         (lambda: release(POLICY, log_of(), epsilon=0.0), "epsilon=0"),

@@ -17,6 +17,7 @@ from dpbandit.offline.replays import _one_pass, _reached, replay
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing.tapes import Tape, recording
+from tests.each import each
 
 LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
 TINY = ContextualSpec(n_actions=2, dim=1, horizon=2)
@@ -278,7 +279,7 @@ GOOD_LOG = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "says"),
     [
         ({"propensity": 1.0}, "drawn at random"),

@@ -9,6 +9,7 @@ from dpbandit.agents import DPUCB, FADE, LinTS, LinUCB, Uniform
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import read_log, record
 from dpbandit.offline import LoggedLists, LoggedPrices, evaluate, replay, snapshot
+from tests.each import each
 
 SMALL = {"n_actions": 3, "dim": 2}
 
@@ -91,7 +92,7 @@ def test_several_agents_on_one_log():
     assert "DP-UCB" in repr(found)
 
 
-@pytest.mark.parametrize(
+@each(
     ("asked", "words"),
     [
         (lambda log: snapshot(FADE()), "running agent"),

@@ -24,6 +24,7 @@ from dpbandit.privacy.sums.one_point import LocalValues
 from dpbandit.specs.protocols import ContextualSpec
 from tests.broken.ledgers import HONEST, LIARS, Bookkeeper, mechanism
 from tests.clients.worlds import Coins
+from tests.each import each
 
 
 def compared(books):
@@ -63,8 +64,8 @@ def delayed(books):
     compare("GLMBandit", agents, env_kwargs={"delay": 7}, **kwargs)
 
 
-@pytest.mark.parametrize("played", [looped, replayed, delayed])
-@pytest.mark.parametrize("name", LIARS)
+@each("played", [looped, replayed, delayed])
+@each("name", LIARS)
 def test_loops_of_ones_own_and_replays_tell_it_too(name, played):
     books, why = LIARS[name]
     with pytest.raises(InputError, match=f"the ledger of Bookkeeper.*{why}"):

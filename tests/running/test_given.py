@@ -12,6 +12,7 @@ from dpbandit.agents import DPUCB, FADE, LinUCB
 from dpbandit.auditing.audit import audit
 from dpbandit.envs import GLMBandit
 from dpbandit.running.given import agents_given, problem_given, spec_given
+from tests.each import each
 
 MADE = {"n_actions": 3, "horizon": 40}
 
@@ -80,7 +81,7 @@ class NoDataclass:
         raise NotImplementedError
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "sentence"),
     [
         (lambda: agents_given([3]), "Expected agent 3 to be a config"),

@@ -9,6 +9,7 @@ from dpbandit import InputError, compare
 from dpbandit.agents import Uniform
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import PriceSpec, Step
+from tests.each import each
 from tests.running.test_loop import ARMS, GIVEN, Plays, Script, arms, played, points
 
 
@@ -98,7 +99,7 @@ SAYS = {
 }
 
 
-@pytest.mark.parametrize("name", FIRST_ROUNDS)
+@each("name", FIRST_ROUNDS)
 def test_what_breaks_its_spec_in_the_first_rounds_gets_one_sentence(name):
     """In `compare`, which without these checks broadcasts it, or plays another arm, or goes on."""
     problem, agent = Script(arms()), Plays(ARMS)
@@ -132,7 +133,7 @@ UNBELIEVABLE = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("method", "says"), [(method, says) for method in UNBELIEVABLE for says in UNBELIEVABLE[method]]
 )
 def test_what_a_problem_says_of_itself_is_looked_at(method, says):

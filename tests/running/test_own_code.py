@@ -14,6 +14,7 @@ from dpbandit.envs.contextual.problems import Users
 from dpbandit.running.given import agents_given, problem_given
 from dpbandit.studies import Sweep
 from dpbandit.studies.plan import plan
+from tests.each import each
 from tests.running.own import Mine, NoDataclass, Running, Shop, ShopOfPath, agent, shop
 
 OWN = "tests.running.own"
@@ -167,7 +168,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@each("mistake", MISTAKES)
 def test_what_is_wrong_with_own_code_is_one_sentence(mistake):
     """It names the method, its shape and what was expected."""
     call, sentence = MISTAKES[mistake]

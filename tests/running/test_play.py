@@ -8,12 +8,13 @@ from dpbandit import InputError, compare, play
 from dpbandit.agents import FADE
 from dpbandit.envs import GLMBandit
 from dpbandit.results.marks import log_marks
+from tests.each import each
 
 HOW = {"horizon": 30, "env_kwargs": {"dim": 3}}
 MADE = {"horizon": 30, "dim": 3}
 
 
-@pytest.mark.parametrize(
+@each(
     ("env", "how"),
     [
         ("GLMBandit", HOW),
@@ -24,7 +25,7 @@ MADE = {"horizon": 30, "dim": 3}
     ],
     ids=["id", "class", "problem", "function", "gym.make"],
 )
-@pytest.mark.parametrize("agent", ["fade:epsilon=2", FADE(epsilon=2.0)], ids=["id", "config"])
+@each("agent", ["fade:epsilon=2", FADE(epsilon=2.0)], ids=["id", "config"])
 def test_every_form_is_the_run_of_a_comparison(env, how, agent):
     run = compare("GLMBandit", agent, replicas=2, progress=False, **HOW).runs[0]
     log = play(env, agent, [(0, 0), (0, 1)], **how)
@@ -37,7 +38,7 @@ def test_marks_are_rounds_however_they_are_written():
     np.testing.assert_array_equal(some.regret, every.regret[[9, 29]])
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "sentence"),
     [
         (lambda: play("GLMBandit", "fade", 5), "seeds=5 to be several, such as range"),

@@ -9,6 +9,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.running.settings import parse_agent
 from dpbandit.studies import Sweep
 from dpbandit.studies.plan import plan
+from tests.each import each
 
 
 def test_a_papers_name_as_printed_is_the_papers_algorithm():
@@ -50,7 +51,7 @@ def test_every_id_is_silent():
         assert parse_agent("priced:dp-ucb", epsilon=3.0).epsilon == 3.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "sentence"),
     [
         ("linucb:model=demand", "setting of linucb='model' to be one of"),

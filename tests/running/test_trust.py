@@ -20,6 +20,7 @@ from dpbandit.agents import (
     PersonalFADE,
     Priced,
 )
+from tests.each import each
 from tests.harness import PEOPLE, PRICES, SHARED, STOCK
 
 ADDED = FADE(trust="aggregated", fade=0)
@@ -41,7 +42,7 @@ class Client:
         return agent
 
 
-@pytest.mark.parametrize(
+@each(
     ("agent", "spec", "sentence"),
     [
         *((Priced(Broadcast(trust=word)), PRICES, SELLER) for word in ("local", "shuffled")),

@@ -10,6 +10,7 @@ import pytest
 from dpbandit import InputError
 from dpbandit.running.certify import certify
 from dpbandit.studies import Configuration, Sweep, plan
+from tests.each import each
 from tests.studies.studies import TINY, many
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "experiments" / "sweeps").glob("*.toml"))
@@ -19,7 +20,7 @@ def changed(**values):
     return {**TINY, **values}
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "sentence"),
     [
         ({"replica": 3}, "Unknown key replica .*did you mean replicas"),

@@ -11,6 +11,7 @@ from dpbandit.base.provenance import cpu_of, provenance
 from dpbandit.results.runs import describe
 from dpbandit.results.store import read_runs, write_runs
 from dpbandit.studies import Sweep, plan, run_sweep
+from tests.each import each
 from tests.studies.studies import many
 
 HOW = {"progress": False, "backend": "threading", "resume": True}
@@ -64,7 +65,7 @@ def test_1_and_1_0_are_the_same_run(tmp_path):
     assert len(Results.load(f"{tmp_path}/*/*.parquet").runs) == len(a.runs)
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@each("name", AGENTS)
 def test_settings_that_are_floats_stay_what_they_are(name):
     config = AGENTS[name]()
     assert describe(config) == {"agent": type(config).__name__, **vars(config)}

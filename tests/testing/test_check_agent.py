@@ -14,6 +14,7 @@ from dpbandit.privacy import Ledger, PrefixSum
 from dpbandit.testing import check_agent
 from tests.broken.leaks import MECHANISM, STATE, Broken, HalfTheNoise
 from tests.broken.ledgers import Bookkeeper
+from tests.each import each
 from tests.harness import DELAYED, DISJOINT, EXPERTS, SHARED
 
 
@@ -134,7 +135,7 @@ class OwnWord(DPUCB):
         return DPUCB(epsilon=2.0).make(spec, streams)
 
 
-@pytest.mark.parametrize(
+@each(
     ("config", "sentence"),
     [
         (STATE[1], "data of user 0 to reach the future through mechanisms only"),

@@ -12,6 +12,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing import check_problem
+from tests.each import each
 
 
 @dataclass(kw_only=True, eq=False)
@@ -97,7 +98,7 @@ class Forgets(Coins):
         return super().context()
 
 
-@pytest.mark.parametrize(
+@each(
     ("problem", "sentence"),
     [
         (WrongMeans, "on average what is expected, got -0.1"),

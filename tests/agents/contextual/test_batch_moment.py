@@ -18,6 +18,7 @@ from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
+from tests.each import each
 
 P1 = CASES["contextual/p1"].env_kwargs
 SPEC = ContextualSpec(n_actions=2, dim=3, horizon=100, reward_low=-1.0)
@@ -159,8 +160,8 @@ def test_weights_and_threshold_by_hand(blocks):
     np.testing.assert_allclose(agent._theta[0], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize(("n_actions", "horizon"), [(2, 100), (2, 10_000), (5, 10_000)])
+@each("epsilon", [0.1, 1.0, 10.0])
+@each(("n_actions", "horizon"), [(2, 100), (2, 10_000), (5, 10_000)])
 def test_certificate_is_the_claim_whatever_the_horizon(epsilon, n_actions, horizon):
     spec = ContextualSpec(n_actions=n_actions, dim=3, horizon=horizon)
     proof = certify(BatchMoment(epsilon=epsilon, delta=1e-4), spec, accountants=False)

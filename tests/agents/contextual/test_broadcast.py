@@ -11,6 +11,7 @@ from dpbandit.agents.contextual.imagined_people import ImaginedPeople
 from dpbandit.envs import GLMBandit
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.specs.protocols import ContextualSpec
+from tests.each import each
 from tests.harness import PRICES
 
 WORLD = {"dim": 10, "n_actions": 5, "link": "logistic", "signal": 4.0}
@@ -78,7 +79,7 @@ def test_what_is_promised():
     assert flips.epsilon <= 1.0 < 5 < flips.ledger.pure < inf
 
 
-@pytest.mark.parametrize(
+@each(
     ("config", "sentence"),
     [
         (lambda: Broadcast(trust="nobody"), "trust='nobody'"),

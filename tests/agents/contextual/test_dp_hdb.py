@@ -16,6 +16,7 @@ from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec
+from tests.each import each
 
 SPEC = ContextualSpec(
     n_actions=2, dim=50, horizon=10_000, context_order=inf, reward_low=-1.2, reward_high=1.2
@@ -35,12 +36,12 @@ def counterpart(config):
     return OnlineFrankWolfe(**shared)
 
 
-@pytest.mark.parametrize(
+@each(
     "env_kwargs",
     [{}, {"shared": True}, {"link": "logistic"}, {"delay": 3}, {"context_order": inf}],
     ids=str,
 )
-@pytest.mark.parametrize(
+@each(
     "config",
     [
         DPHDB(),

@@ -19,6 +19,7 @@ from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from tests.each import each
 from tests.harness import variants
 
 SEEDS = [(0, r) for r in range(10)]
@@ -73,7 +74,7 @@ PLAYED = [
 ]
 
 
-@pytest.mark.parametrize(("config", "environment"), PLAYED, ids=repr)
+@each(("config", "environment"), PLAYED, ids=repr)
 def test_without_privacy_it_is_linucb_bit_for_bit(config, environment):
     """epsilon = inf draws its noise and scales it by 0; LinUCB has no noise: difference 0.0."""
     priced = isinstance(config, Priced)
@@ -119,9 +120,9 @@ class ExactMoments(DPMoments):
         self.feed(exact_prefix_sum(statistic, horizon=self.spec.horizon, refresh_every=every))
 
 
-@pytest.mark.parametrize("environment", ENVIRONMENTS)
-@pytest.mark.parametrize("every", [1, 7])
-@pytest.mark.parametrize("prefix_sums", ["tree", "blt"])
+@each("environment", ENVIRONMENTS)
+@each("every", [1, 7])
+@each("prefix_sums", ["tree", "blt"])
 def test_moments_without_privacy_are_exact_bit_for_bit(environment, every, prefix_sums):
     """epsilon = inf draws its noise and scales it by 0: difference 0.0 to sums without any."""
     config = DPMoments(epsilon=inf, refresh_every=every, prefix_sums=prefix_sums)
@@ -193,9 +194,9 @@ def test_certified_noise_of_the_reference_table():
     assert 0.8 * node / statistic.moment_weight == pytest.approx(21.76, rel=2e-3)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize("delta", [1e-6, 1e-3])
-@pytest.mark.parametrize(
+@each("epsilon", [0.1, 1.0, 10.0])
+@each("delta", [1e-6, 1e-3])
+@each(
     "config",
     [
         DPUCB(),
@@ -309,7 +310,7 @@ def test_regret_falls_as_epsilon_grows():
         assert gain.mean() > 3 * gain.std(ddof=1) / sqrt(30), (worse, better)
 
 
-@pytest.mark.parametrize(
+@each(
     ("agent", "fields", "sentence"),
     [
         (DPUCB, {"epsilon": 0.0}, "epsilon=0.0 to be a number > 0"),

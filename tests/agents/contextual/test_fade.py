@@ -30,9 +30,10 @@ from tests.agents.contextual.fade_variants import (
     contextual,
     sums_of,
 )
+from tests.each import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("config", "spec", "player"),
     [
         (FADE(), contextual(), ResidualArms),
@@ -139,7 +140,7 @@ def test_batches_grow_by_a_tenth():
     assert sums_of(FADE(first_batch=7).make(contextual(), Streams([0])))._ends[:2] == (7, 15)
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "sentence"),
     [
         ({"epsilon": 0.0}, "epsilon=0.0 to be a number > 0"),
@@ -183,7 +184,7 @@ def test_devices_carry_the_noise_of_a_server():
         certify(configs[1], "OJPricing")
 
 
-@pytest.mark.parametrize(
+@each(
     ("config", "spec", "sentence"),
     [
         (FADE(model="moments"), SHARED, "only where each arm has its own parameter"),

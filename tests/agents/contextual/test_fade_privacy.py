@@ -18,10 +18,11 @@ from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.sums.fading import FadingSum
 from dpbandit.testing.joint_dp import check_joint_dp
 from tests.agents.contextual.fade_variants import VARIANTS, contextual, every_variant, sums_of
+from tests.each import each
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize("delta", [1e-8, 1e-4])
+@each("epsilon", [0.1, 1.0, 10.0])
+@each("delta", [1e-8, 1e-4])
 @every_variant
 def test_certificate_is_exactly_the_claim(variant, epsilon, delta):
     config, spec = VARIANTS[variant]

@@ -11,6 +11,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
+from tests.each import each
 
 EASY = {"n_actions": 2, "dim": 20, "context_order": inf, "parameters": "sparse-signs"}
 EASY |= {"contexts": "signs", "sparsity": 3, "noise": 0.05}
@@ -125,8 +126,8 @@ def test_episodes_double_whatever_the_data_and_the_last_one_is_not_used(calibrat
         assert {tuple(release_rounds(config, spec, seed)) for seed in (1, 2)} == {tuple(ends)}
 
 
-@pytest.mark.parametrize("horizon", [1, 2, 3, 5])
-@pytest.mark.parametrize("calibration", ["certified", "paper"])
+@each("horizon", [1, 2, 3, 5])
+@each("calibration", ["certified", "paper"])
 def test_short_runs(horizon, calibration):
     """With one round nobody meets an estimate: epsilon 0."""
     config = FLIPHAT(calibration=calibration)
@@ -176,7 +177,7 @@ def test_scores_are_predictions_and_play_is_greedy():
         agent.update(context, action, rng.random(2))
 
 
-@pytest.mark.parametrize(
+@each(
     ("setting", "named"),
     [
         ({"epsilon": 0}, "epsilon=0"),

@@ -14,6 +14,7 @@ from dpbandit.privacy.choices.noisy_vertex import best_vertices
 from dpbandit.privacy.statistics.gradients import RecursiveGradients, recursive_points
 from dpbandit.specs.links import LINKS
 from dpbandit.specs.protocols import ContextualSpec
+from tests.each import each
 
 ALL = np.ones(1, dtype=bool)
 
@@ -148,7 +149,7 @@ def test_candidates_are_told_apart_by_the_warm_up():
         assert agent.act(np.ones((1, 1))).tolist() == [arm]
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         {"radius": 0},

@@ -19,6 +19,7 @@ from dpbandit.agents.contextual.residual_pricing import PRIOR, falling
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.statistics.residuals import score_lengths
 from dpbandit.specs.protocols import PriceListSpec
+from tests.each import each
 
 PRICES = PriceListSpec(
     n_actions=3, dim=2, horizon=200, prices=(1.0, 1.5, 2.0), unit_cost=0.5, reward_high=1.5
@@ -108,8 +109,8 @@ def test_releases_without_noise_are_not_taken_at_their_word(monkeypatch):
     assert seen == [2.0, agent._sums.stddev]
 
 
-@pytest.mark.parametrize("size", [0.0, 1e3, 1e9, 1e150])
-@pytest.mark.parametrize("start", [0.0, 40.0, 1e200])
+@each("size", [0.0, 1e3, 1e9, 1e150])
+@each("start", [0.0, 40.0, 1e200])
 def test_nothing_diverges(size, start):
     """Whatever is released and from wherever: in the ball, falling, and no worse than the start."""
     scores, _, _ = small_case(np.array([1.0, 0, -1]))

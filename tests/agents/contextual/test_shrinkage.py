@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from scipy.stats import nct, norm
 
 from dpbandit.agents.contextual.shrinkage import SHRINKAGES, empirical_bayes, raw, soft_threshold
+from tests.each import each
 
 VARIANCES = [0.0] + [0.25 * 1024 ** (k / 10) for k in range(11)]
 """0, then 1/4 to 256 in ten equal ratios."""
@@ -82,8 +83,8 @@ def test_nothing_grows_or_changes_its_sign(name, z):
     assert (estimate * z >= 0).all()
 
 
-@pytest.mark.parametrize("name", sorted(SHRINKAGES))
-@pytest.mark.parametrize("n", [1, 8, 50, 600])
+@each("name", sorted(SHRINKAGES))
+@each("n", [1, 8, 50, 600])
 def test_replicas_do_not_know_each_other(name, n):
     """Six replicas equal lone ones, difference exactly 0.0."""
     z = 3 * np.random.default_rng(n).standard_normal((6, n))

@@ -24,6 +24,7 @@ from dpbandit.envs import GLMBandit
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import PriceListSpec
 from tests import harness
+from tests.each import each
 from tests.harness import variants
 
 ROUNDS, REPLICAS = 60, 6
@@ -101,16 +102,16 @@ def named(pair):
     return f"{config!r} {kind}"
 
 
-@pytest.mark.parametrize("pair", [*PUBLIC, *PRIVATE], ids=named)
+@each("pair", [*PUBLIC, *PRIVATE], ids=named)
 def test_cents_in_place_of_dollars_change_no_action(pair):
     """Every agent without privacy, as discovered, and private ones whose noise follows the range. A
     width, a penalty or a ball in units of nothing plays other arms at 100 times the rewards."""
     np.testing.assert_array_equal(actions(*pair), actions(*pair, factor=100.0))
 
 
-@pytest.mark.parametrize("config", [FADE(), FullBudgetFADE()], ids=["FADE", "full budget"])
-@pytest.mark.parametrize("factor", [2.0**30, 2.0**-30], ids=["large", "small"])
-@pytest.mark.parametrize("spec", [DISJOINT, SHARED], ids=["disjoint", "shared"])
+@each("config", [FADE(), FullBudgetFADE()], ids=["FADE", "full budget"])
+@each("factor", [2.0**30, 2.0**-30], ids=["large", "small"])
+@each("spec", [DISJOINT, SHARED], ids=["disjoint", "shared"])
 def test_units_of_a_thousand_millionth_change_no_action(config, factor, spec):
     """A power of two, so that nothing is rounded: what differs has a constant in units of nothing,
     as the least variance and the least precision had."""
@@ -127,7 +128,7 @@ SHIFTED = [
 ]
 
 
-@pytest.mark.parametrize("pair", SHIFTED, ids=named)
+@each("pair", SHIFTED, ids=named)
 def test_a_bonus_for_everybody_changes_no_action(pair):
     """Where rewards count by their place in the range. Ridge regressions, which have no intercept,
     promise no such thing."""

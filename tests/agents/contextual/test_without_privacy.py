@@ -13,6 +13,7 @@ from dpbandit.envs import OJPricing
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
+from tests.each import each
 
 CONFIGS = [GLMUCB(), Greedy(), LassoBandit(), LogisticTS()]
 every_config = pytest.mark.parametrize("config", CONFIGS, ids=lambda c: type(c).__name__)
@@ -37,7 +38,7 @@ def evidence(config, world):
     return gain.mean() / (gain.std(ddof=1) / len(gain) ** 0.5)
 
 
-@pytest.mark.parametrize(
+@each(
     ("config", "world"),
     [
         (config, world)
@@ -61,8 +62,8 @@ def test_an_agent_that_learns_nothing_is_caught(world):
 
 
 @every_config
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize(("dim", "n_actions", "horizon"), [(1, 2, 1), (1, 2, 40), (3, 4, 5)])
+@each("shared", [False, True])
+@each(("dim", "n_actions", "horizon"), [(1, 2, 1), (1, 2, 40), (3, 4, 5)])
 def test_small_worlds(config, shared, dim, n_actions, horizon):
     """One feature, two arms, fewer rounds than arms and features: finite scores, legal arms."""
     spec = ContextualSpec(n_actions=n_actions, dim=dim, horizon=horizon, shared=shared)
@@ -110,7 +111,7 @@ def test_a_model_of_demand_beats_unrelated_prices(agent):
     assert gain.mean() > 3 * gain.std(ddof=1) / 20**0.5
 
 
-@pytest.mark.parametrize(
+@each(
     ("config", "field", "value"),
     [
         (GLMUCB, "alpha", -1),

@@ -22,6 +22,7 @@ from tests.agents.convex.convex_runs import (
     sphere,
     targets,
 )
+from tests.each import each
 
 BALL = Ball(5)
 LAWS = ("k-norm", "laplace", "gaussian", "local")
@@ -209,8 +210,8 @@ STEEP = Adversary(lambda t, a: np.sign(np.sum(a[:-1], axis=0)) if t else np.sign
 """Reacts to the smallest difference of earlier points."""
 
 
-@pytest.mark.parametrize("leaf", [1, 2, 7, 39])
-@pytest.mark.parametrize("loss", [Quadratic(BALL), Linear(BALL)], ids=["curved", "linear"])
+@each("leaf", [1, 2, 7, 39])
+@each("loss", [Quadratic(BALL), Linear(BALL)], ids=["curved", "linear"])
 def test_shift_coupling(loss, leaf):
     """With the releases of a run handed out again in a world that differs in one datum, all points
     are identical, even where the other data react to them; the noises that explain them differ by
@@ -237,7 +238,7 @@ def test_shift_coupling(loss, leaf):
 
 
 @every_law
-@pytest.mark.parametrize("T", range(1, 7))
+@each("T", range(1, 7))
 def test_short_runs(T, noise):
     config = BanditPFTAL(noise=noise)
     for loss, datum in ((Linear(BALL), np.ones(5)), (Quadratic(Ball(1)), np.ones(1))):
@@ -247,7 +248,7 @@ def test_short_runs(T, noise):
 
 
 @every_law
-@pytest.mark.parametrize(
+@each(
     "domain",
     [Box(3), L1Ball(3), Simplex(4), Hypersimplex(5, 2)],
     ids=lambda d: type(d).__name__,
@@ -278,7 +279,7 @@ def test_gradients_are_not_for_bandits(config):
         config.make(spec, Streams([0]))
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         {"epsilon": 0.0},

@@ -19,11 +19,12 @@ from dpbandit.results.marks import log_marks
 from dpbandit.running.loop import play as play_loop
 from dpbandit.specs.convex import ConvexSpec
 from tests.agents.convex.convex_runs import Adversary, play, sphere, targets
+from tests.each import each
 
 BALL = Ball(5)
 
 
-@pytest.mark.parametrize("case", range(30))
+@each("case", range(30))
 def test_leader_minimises_the_surrogates(case):
     """Oracle: SLSQP on sum <g_s, w> + (H/2) |w - a_s|^2 over a box, 30 random cases, to 1e-6."""
     rng = np.random.default_rng(case)
@@ -212,8 +213,8 @@ def test_bad_curvature(config):
         config(curvature=-1.0)
 
 
-@pytest.mark.parametrize("T", range(1, 5))
-@pytest.mark.parametrize("config", [FTAL(), OGD(), LinearFTRL(), Centre(), Uniform()], ids=str)
+@each("T", range(1, 5))
+@each("config", [FTAL(), OGD(), LinearFTRL(), Centre(), Uniform()], ids=str)
 def test_short_runs(config, T):
     run = play(config, Linear(Ball(1)), np.ones((T, 2, 1)))
     assert Ball(1).contains(run.actions.reshape(2 * T, 1)).all()
@@ -228,8 +229,8 @@ def test_gradient_descent_plays_domains_without_a_projection():
     assert run.regret <= 1.5 * domain.diameter * sqrt(T)
 
 
-@pytest.mark.parametrize("config", [FTAL(), OGD(), PFTAL()], ids=str)
-@pytest.mark.parametrize(
+@each("config", [FTAL(), OGD(), PFTAL()], ids=str)
+@each(
     "loss",
     [Linear(Simplex(3)), Quadratic(BALL), Kink(BALL), Absolute(BALL), Logistic(BALL)],
     ids=lambda loss: type(loss).__name__,

@@ -21,6 +21,7 @@ from tests.agents.convex.convex_runs import (
     sphere,
     targets,
 )
+from tests.each import each
 
 BALL = Ball(5)
 LAWS = ("k-norm", "laplace", "gaussian")
@@ -62,7 +63,7 @@ def test_noise_of_experts():
     np.testing.assert_allclose(agent.act(np.zeros(())).sum(axis=1), 1.0, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("anytime", [False, True])
+@each("anytime", [False, True])
 @every_law
 def test_certificate_is_the_claim(noise, anytime):
     for epsilon in (0.1, 1.0, 10.0):
@@ -75,7 +76,7 @@ def test_certificate_is_the_claim(noise, anytime):
 
 
 @every_law
-@pytest.mark.parametrize("agent", [PFTAL, LinearFTRL, NoisyOCO])
+@each("agent", [PFTAL, LinearFTRL, NoisyOCO])
 def test_a_positive_delta_buys_less_noise(agent, noise):
     """Of pure laws on a tree; the certificate is the claim again. By default they stay pure."""
     spec = spec_of(Linear(BALL), 1024)
@@ -167,7 +168,7 @@ LOSSES = {
 every_loss = pytest.mark.parametrize("name", LOSSES)
 
 
-@pytest.mark.parametrize("anytime", [False, True])
+@each("anytime", [False, True])
 @every_law
 @every_loss
 def test_without_privacy_it_is_ftal_bit_for_bit(name, noise, anytime):
@@ -181,8 +182,8 @@ STEEP = Adversary(lambda t, a: np.sign(np.sum(a[:-1], axis=0)) if t else np.sign
 """Reacts to the smallest difference of earlier points."""
 
 
-@pytest.mark.parametrize("leaf", [1, 2, 7, 16, 39])
-@pytest.mark.parametrize("loss", [Quadratic(BALL), Linear(BALL)], ids=["curved", "linear"])
+@each("leaf", [1, 2, 7, 16, 39])
+@each("loss", [Quadratic(BALL), Linear(BALL)], ids=["curved", "linear"])
 def test_shift_coupling(loss, leaf):
     """With the releases of a run handed out again in a world that differs in one datum, all points
     are identical, even where the other data react to them; the noises that explain them differ by
@@ -251,8 +252,8 @@ def test_hybrid_noise_grows_as_the_table_says():
 
 
 @every_law
-@pytest.mark.parametrize("anytime", [False, True])
-@pytest.mark.parametrize("T", range(1, 7))
+@each("anytime", [False, True])
+@each("T", range(1, 7))
 def test_short_runs(T, anytime, noise):
     """T = 1 never feeds back; afterwards there is noise, and points stay where they belong."""
     config = PFTAL(noise=noise, anytime=anytime)
@@ -265,7 +266,7 @@ def test_short_runs(T, anytime, noise):
 
 
 @every_law
-@pytest.mark.parametrize(
+@each(
     "domain",
     [Box(3), L1Ball(3), Simplex(4), Hypersimplex(5, 2)],
     ids=lambda d: type(d).__name__,

@@ -18,6 +18,7 @@ from tests.agents.convex.convex_runs import (
     targets,
 )
 from tests.agents.convex.test_pftal import BALL, LAWS
+from tests.each import each
 
 
 def pathwise_bound(run, loss, curvature, *, exact=True):
@@ -61,7 +62,7 @@ def seeing(t, actions):
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=str)
+@each("config", CONFIGS, ids=str)
 def test_regret_is_within_the_bound_on_every_run(config):
     """Property, no probability in it: oblivious, adaptive and strongly adaptive losses, with and
     without curvature."""

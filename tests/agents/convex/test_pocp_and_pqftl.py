@@ -16,6 +16,7 @@ from dpbandit.specs.convex import ConvexSpec
 from dpbandit.testing.joint_dp import check_joint_dp
 from tests.agents.convex.convex_runs import assert_agrees, play, sphere, standing, targets
 from tests.agents.convex.window_runs import as_bs, near_targets
+from tests.each import each
 from tests.losses.families import data as admissible_data
 from tests.losses.families import points
 
@@ -41,7 +42,7 @@ def family(kind):
     return kind(Simplex(4) if kind is Experts else Ball(3))
 
 
-@pytest.mark.parametrize("kind", VERIFIED, ids=lambda kind: kind.__name__)
+@each("kind", VERIFIED, ids=lambda kind: kind.__name__)
 def test_curvature_of_every_family_is_verified(kind):
     """Property: H |x - y|^2 <= <gradient(x) - gradient(y), x - y>, |gradient(x) - gradient(y)| <=
     smoothness |x - y| and |gradient| <= L in V, at 4,000 points and data as extreme as can be;

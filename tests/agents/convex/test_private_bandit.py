@@ -24,6 +24,7 @@ from dpbandit.losses import Linear, Quadratic
 from dpbandit.privacy.sums.prefix_sums import TreeNoise
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import ContextualSpec
+from tests.each import each
 from tests.privacy.sums.prefix_checks import script
 
 LOCAL = PrivateBandit(noise="local")
@@ -191,8 +192,8 @@ def adaptive(spec, changed_round=None):
     return values
 
 
-@pytest.mark.parametrize("settings", [{}, {"parameters": "tuned"}, {"anytime": True}])
-@pytest.mark.parametrize("noise", ["gaussian", "laplace", "k-norm", "local"])
+@each("settings", [{}, {"parameters": "tuned"}, {"anytime": True}])
+@each("noise", ["gaussian", "laplace", "k-norm", "local"])
 def test_without_privacy_it_is_garber_kretzu_bit_for_bit(noise, settings):
     """Noise has a stream of its own; and another epsilon still explores in the same directions."""
     spec = linear(100)
@@ -238,8 +239,8 @@ DOMAINS = [
 ]
 
 
-@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
-@pytest.mark.parametrize("noise", ["gaussian", "laplace", "k-norm", "local"])
+@each("domain", DOMAINS, ids=repr)
+@each("noise", ["gaussian", "laplace", "k-norm", "local"])
 def test_every_point_is_in_the_domain(domain, noise):
     """With zeta at its cap r / 2 and noise so large that every step ends on the boundary."""
     spec = linear(200, domain)
@@ -327,7 +328,7 @@ def test_memory_is_bounded_and_a_long_plan_is_cheap():
     assert agent.run.plan.leaves == 9998
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "spec"),
     [
         ({"calibration": "paper", "noise": "k-norm"}, linear(9)),

@@ -23,11 +23,12 @@ from tests.agents.convex.test_private_bandit import (
     episode,
     linear,
 )
+from tests.each import each
 from tests.privacy.sums.prefix_checks import script
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "laplace", "k-norm", "local"])
-@pytest.mark.parametrize("T", [1, 6, 7, 13, 100, 1024])
+@each("noise", ["gaussian", "laplace", "k-norm", "local"])
+@each("T", [1, 6, 7, 13, 100, 1024])
 def test_certificate_is_the_claim(noise, T):
     """And 0 where no data is used: T < 7 has no batch that influences a point."""
     config = PrivateBandit(noise=noise, epsilon=0.7)

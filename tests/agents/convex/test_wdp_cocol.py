@@ -16,6 +16,7 @@ from dpbandit.testing.joint_dp import check_joint_dp
 from dpbandit.testing.noise import check_noise_knows_no_data
 from tests.agents.convex.convex_runs import assert_agrees, play, sphere, standing
 from tests.agents.convex.window_runs import DELTA, as_bs, corners
+from tests.each import each
 
 SIMPLEX = Simplex(10)
 CURVED = Quadratic(SIMPLEX)
@@ -37,8 +38,8 @@ CASES += [(TiltedQuadratic(Simplex(4), tilt=1.0), 0), (Linear(Simplex(4)), 0)]
 CASES += [(Quadratic(Simplex(5)), 3), (Linear(Box(2)), 2)]
 
 
-@pytest.mark.parametrize("step", ["fixed", "line-search"])
-@pytest.mark.parametrize(("loss", "delay"), CASES, ids=str)
+@each("step", ["fixed", "line-search"])
+@each(("loss", "delay"), CASES, ids=str)
 def test_the_leader_is_within_the_radius(loss, delay, step):
     """Test (7): h_t <= H_t and |x_t - leader| <= r_t in every round of every run, without noise,
     with little and with much, also where anchors are not the points: regularised losses, and late
@@ -113,8 +114,8 @@ def test_replicas_do_not_meet():
 # Privacy
 
 
-@pytest.mark.parametrize("noise", LAWS)
-@pytest.mark.parametrize("window", [1, 6, 200])
+@each("noise", LAWS)
+@each("window", [1, 6, 200])
 def test_certificate_is_that_of_cocop(noise, window):
     spec = spec_of(CURVED, 100)
     one, two = (

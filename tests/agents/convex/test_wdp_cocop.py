@@ -25,6 +25,7 @@ from tests.agents.convex.convex_runs import (
     targets,
 )
 from tests.agents.convex.window_runs import DELTA, Near, as_bs, near_targets
+from tests.each import each
 from tests.harness import DATA
 
 BALL = Ball(5)
@@ -50,7 +51,7 @@ def node_stddev(config, spec):
 
 @every_law
 @every_mode
-@pytest.mark.parametrize("loss", [Quadratic(BALL), Linear(Simplex(4))], ids=["curved", "linear"])
+@each("loss", [Quadratic(BALL), Linear(Simplex(4))], ids=["curved", "linear"])
 def test_a_window_of_everything_is_pftal_bit_for_bit(noise, mode, loss):
     """Test (5), from T - 1 on; ledger and label are the ordinary ones. One less is a window."""
     T, N = 40, loss.domain.dim
@@ -69,7 +70,7 @@ def test_a_window_of_everything_is_pftal_bit_for_bit(noise, mode, loss):
 
 
 @every_mode
-@pytest.mark.parametrize("window", [1, 3, 64])
+@each("window", [1, 3, 64])
 def test_without_privacy_it_is_ftal_bit_for_bit(mode, window):
     for loss, data in ((Quadratic(BALL), targets(60, 3)), (Kink(BALL), np.zeros((60, 3, 5)))):
         config = WDPCOCOP(epsilon=inf, mode=mode, window=window)
@@ -97,7 +98,7 @@ def test_short_horizons(horizon):
 
 @every_law
 @every_mode
-@pytest.mark.parametrize("window", [1, 2, 5, 16])
+@each("window", [1, 2, 5, 16])
 def test_quadratics_follow_the_mean(noise, mode, window):
     """Identity (6): on 1/2 |x - z_t|^2 the point is Proj(mean(z_1..z_t) - n_t / t), to 1e-15 in
     units of what is added up, the noise of the round read off the releases."""
@@ -181,7 +182,7 @@ def test_scales_of_the_table():
 
 @every_law
 @every_mode
-@pytest.mark.parametrize("window", [1, 3, 100])
+@each("window", [1, 3, 100])
 def test_certificate_is_the_claim_for_the_window(noise, mode, window):
     for epsilon in (0.1, 1.0, 10.0):
         config = WDPCOCOP(noise=noise, mode=mode, window=window, epsilon=epsilon)

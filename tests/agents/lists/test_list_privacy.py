@@ -18,6 +18,7 @@ from dpbandit.specs.catalogues import Catalogue
 from dpbandit.specs.lists import ListSpec
 from dpbandit.testing.joint_dp import check_joint_dp, largest_move, two_worlds
 from tests.broken.lists import BROKEN
+from tests.each import each
 from tests.harness import LISTS
 
 MODELS = [PositionBased((1.0,)), PositionBased((1.0, 0.5, 0.3)), Cascade(3)]
@@ -34,8 +35,8 @@ def users(model, rng, n=1200):
     return u, v, clicks
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
-@pytest.mark.parametrize("counted", ["residuals", "clicks", "squares", "mean"])
+@each("model", MODELS, ids=repr)
+@each("counted", ["residuals", "clicks", "squares", "mean"])
 def test_a_user_moves_clicks_by_their_sensitivity_at_most(model, counted):
     """Brute force over 1,200 users, of residuals at a reference point for each; with one item it is
     attained, by residuals up to the Gram matrix, which opposite ones share."""

@@ -17,6 +17,7 @@ from dpbandit.losses.click_models import UntoldPositions
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.statistics.position_clicks import PositionCounts, WeightedClicks
 from tests.agents.lists.test_list_privacy import users
+from tests.each import each
 from tests.harness import LISTS, PLACES, UNTOLD
 
 
@@ -79,7 +80,7 @@ def test_a_user_pays_once():
     assert certify(ListFADE(positions="learned"), UNTOLD).epsilon == pytest.approx(1.0, abs=1e-9)
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "says"),
     [
         (lambda: RankedLinUCB().make(UNTOLD, Streams([0])), "list-fade:positions=learned"),

@@ -30,6 +30,7 @@ from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.specs.returning import ReturningSpec
 from dpbandit.testing.joint_dp import check_joint_dp
 from tests.broken.people import BROKEN
+from tests.each import each
 from tests.harness import PEOPLE
 
 
@@ -176,7 +177,7 @@ def test_certificates_say_who_is_protected():
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("config", "sentence"),
     [
         (lambda: PerPerson(PerPerson(FADE())), "for single rounds"),

@@ -8,6 +8,7 @@ from dpbandit import InputError, compare
 from dpbandit.agents import MNLUCB, FadeMNL
 from dpbandit.envs import AssortmentFromLog
 from dpbandit.envs.choice.choice_fit import Visits, fit_choice, price_z
+from tests.each import each
 from tests.envs.contextual.logs import DRINKS, drinks
 
 
@@ -66,7 +67,7 @@ def changed(**columns):
     return drinks().assign(**columns)
 
 
-@pytest.mark.parametrize(
+@each(
     ("frame", "told", "words"),
     [
         (drinks(), {"products": None}, "products="),

@@ -13,6 +13,7 @@ from dpbandit.agents.contextual.demand import demand_rows
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import CameraOffer, CameraPricing
 from dpbandit.envs.contextual.camera_people import camera, camera_people
+from tests.each import each
 
 PRICES = np.array([0.79, 1.04, 1.29, 1.54, 1.79, 2.04, 2.29, 2.54, 2.79])
 LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
@@ -165,7 +166,7 @@ def test_copies_share_the_people():
     assert len(pickle.dumps(problem)) < 200_000
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "said"),
     [
         ({"unit_cost": 0.9}, "unit_cost=0.9"),

@@ -11,6 +11,7 @@ from dpbandit.agents import LinUCB, Uniform
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.classification import ClassificationBandit, _pooled
 from dpbandit.envs.tables import images
+from tests.each import each
 
 
 def own(**changed):
@@ -144,7 +145,7 @@ def test_learning_beats_uniform_play():
         assert (gain.mean() / (gain.std(ddof=1) / sqrt(20)) > 3.58) == wins
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "says"),
     [
         ({"labels": None}, "Expected labels beside features, low, high"),

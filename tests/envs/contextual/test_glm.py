@@ -12,6 +12,7 @@ from scipy import stats
 from dpbandit import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
+from tests.each import each
 
 KINDS = ("sphere", "ball", "sparse", "ar1", "signs")
 LINKS = ("identity", "logistic", "probit", "poisson")
@@ -35,8 +36,8 @@ def play(actions, replicas=2, seed=0, **arguments):
     return reward, expected, oracle, context, problem
 
 
-@pytest.mark.parametrize("order", [1, 2, np.inf])
-@pytest.mark.parametrize("contexts", KINDS)
+@each("order", [1, 2, np.inf])
+@each("contexts", KINDS)
 def test_contexts_have_the_declared_norm(contexts, order):
     """Exactly 1 on the sphere, U^(1/dim) in the ball: then norm^dim is uniform, mean 1/2.
 
@@ -77,8 +78,8 @@ def test_ar1_correlation(correlation, lag):
     assert z(correlation) < LIMIT < z(correlation + 0.08)
 
 
-@pytest.mark.parametrize("order", [1, 2, np.inf])
-@pytest.mark.parametrize("kind", ["dense", "sparse", "sparse-signs", "sparse-ones"])
+@each("order", [1, 2, np.inf])
+@each("kind", ["dense", "sparse", "sparse-signs", "sparse-ones"])
 def test_parameters_have_dual_norm_signal(kind, order):
     """Recovered from means alone (identity link, least squares), then norm, support and signs."""
     arguments = {"dim": 6, "n_actions": 4, "parameters": kind, "sparsity": 2, "signal": 0.7}
@@ -111,8 +112,8 @@ def test_drawn_parameters_fall_where_they_may(order):
     assert np.abs(drawn.mean).max() <= 0.8 + 1e-12
 
 
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("link", LINKS)
+@each("shared", [False, True])
+@each("link", LINKS)
 def test_expected_rewards_are_exact(link, shared):
     """Oracle: scipy.stats, the capped Poisson summed term by term."""
     arguments = {"link": link, "shared": shared, "signal": 3.0, "cap": 4, "n_actions": 3}
@@ -244,7 +245,7 @@ def test_best_fixed_is_the_argmax_of_accumulated_means(arguments):
     assert all((run[-1].best_fixed() == best).all() for run in runs)
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         *({name: value} for name in ("n_actions", "dim", "horizon", "sparsity", "cap", "delay")

@@ -11,6 +11,7 @@ from scipy.special import expit
 from dpbandit import InputError, certify, compare
 from dpbandit.envs import PricingFromLog
 from dpbandit.envs.contextual.log_fits import refuse_separated
+from tests.each import each
 from tests.envs.contextual.logs import SHOP, shop
 
 OJ = {
@@ -115,7 +116,7 @@ REFUSED = [  # in this order; the first ones have the next fault, too
 ]
 
 
-@pytest.mark.parametrize(("says", "frame"), REFUSED, ids=[says for says, _ in REFUSED])
+@each(("says", "frame"), REFUSED, ids=[says for says, _ in REFUSED])
 def test_logs_that_cannot_tell_what_a_price_does(says, frame):
     if frame is None:
         age = np.random.default_rng(2).integers(18, 91, 4000)
@@ -129,7 +130,7 @@ def test_logs_that_cannot_tell_what_a_price_does(says, frame):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "says"),
     [
         ({"frame": None}, "Expected frame="),

@@ -11,6 +11,7 @@ from dpbandit.agents import LinUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.ratings import RatingsBandit
 from dpbandit.envs.contextual.ratings_files import Ratings, item_model, read_ratings, tastes
+from tests.each import each
 from tests.envs.contextual.ratings_files import FORMATS, example, truth, write
 
 LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
@@ -212,7 +213,7 @@ def test_bad_lines_get_one_sentence_with_their_number(lines, says, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "says"),
     [
         ({"path": None}, "none is shipped"),

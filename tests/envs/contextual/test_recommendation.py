@@ -9,6 +9,7 @@ from scipy.special import expit, logit
 from dpbandit import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import Recommendation
+from tests.each import each
 
 LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
 
@@ -101,7 +102,7 @@ def test_the_best_arm_has_no_regret_and_the_others_some():
         assert (step.regret == 0).all() if t % 2 else (step.regret > 0).all()
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         *({"n_items": value} for value in (5, "many", 20.5)),

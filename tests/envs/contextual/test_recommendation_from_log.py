@@ -6,6 +6,7 @@ from scipy.special import expit
 
 from dpbandit import InputError, compare
 from dpbandit.envs import RecommendationFromLog
+from tests.each import each
 from tests.envs.contextual.logs import CLICKS, clicks
 
 
@@ -68,7 +69,7 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "says"), WRONG, ids=[says for _, says in WRONG])
+@each(("change", "says"), WRONG, ids=[says for _, says in WRONG])
 def test_one_sentence_each(change, says):
     with pytest.raises(InputError, match=says) as caught:
         RecommendationFromLog(**{"frame": clicks(n=900), **CLICKS, **change})

@@ -15,6 +15,7 @@ from dpbandit.envs.adapters import make_problem
 from dpbandit.envs.convex.online_losses import INSTANCES, LOSSES
 from dpbandit.envs.convex.scenarios import Scenario
 from dpbandit.losses import Kink, Linear, Quadratic, Squared
+from tests.each import each
 
 KINDS = ("iid", "fixed", "switching", "drift", "adaptive", "strongly-adaptive")
 
@@ -93,9 +94,9 @@ def test_the_best_fixed_point_has_no_regret():
         assert np.abs(regret).max() <= 40e-6
 
 
-@pytest.mark.parametrize("cls", [ConvexBandit, OnlineConvex])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("loss", ["linear", "quadratic", "squared", "hinge", "tilted-quadratic"])
+@each("cls", [ConvexBandit, OnlineConvex])
+@each("kind", KINDS)
+@each("loss", ["linear", "quadratic", "squared", "hinge", "tilted-quadratic"])
 def test_batched_equals_lone_and_data_are_admissible(cls, kind, loss):
     """Difference exactly 0.0; rewards in the range, data as the public set has them."""
     arguments = {"loss": loss, "adversary": kind, "dim": 3, "horizon": 30}
@@ -249,7 +250,7 @@ def test_delay(cls):
             np.testing.assert_array_equal(a[t].datum, told)
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         np.zeros((2, 4)), np.zeros(3), 0.5, None, "x", [["a"] * 3] * 2, np.full((2, 3), np.nan),
@@ -278,8 +279,8 @@ TINY = Ball(3, 1e-9), ConcaveBase((3e-9, 2e-9, 0.5e-9))
 BY_FRANK_WOLFE = SubmodularBase(lambda items: 1e-6 * len(items) ** 0.5, 4)
 
 
-@pytest.mark.parametrize("domain", [*TINY, BY_FRANK_WOLFE], ids=["ball", "base", "frank-wolfe"])
-@pytest.mark.parametrize("name", CONVEX)
+@each("domain", [*TINY, BY_FRANK_WOLFE], ids=["ball", "base", "frank-wolfe"])
+@each("name", CONVEX)
 def test_agents_stay_inside_tiny_domains(name, domain):
     """The room for rounding is 1e-9 of their radius, 1e-6 without an exact projection."""
     played = 0
@@ -303,8 +304,8 @@ def test_agents_stay_inside_tiny_domains(name, domain):
     assert played or choosy or not domain.has_projection
 
 
-@pytest.mark.parametrize("domain", WORDS)
-@pytest.mark.parametrize("loss", sorted(LOSSES))
+@each("domain", WORDS)
+@each("loss", sorted(LOSSES))
 def test_every_loss_meets_every_domain(loss, domain):
     simplices = ("simplex", "hypersimplex", "uniform-matroid")  # of rank 1 both are one
     if loss == "experts" and domain not in simplices:
@@ -343,7 +344,7 @@ def test_problems_can_be_copied_in_mid_episode():
         np.testing.assert_array_equal(problem.hindsight(), twin.hindsight())
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "word"),
     [
         ({"loss": "lineer"}, "linear"), ({"domain": "bal"}, "ball"), ({"adversary": "idd"}, "iid"),

@@ -8,6 +8,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ConvexPricing
 from dpbandit.specs.convex import with_feedback
+from tests.each import each
 
 
 def started(R=16, **arguments):
@@ -88,7 +89,7 @@ def test_range_and_slope_hold_in_play_and_are_nearly_attained():
     assert (loss.curvature, loss.smoothness) == (pytest.approx(1.6), pytest.approx(2.2))
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         {"goods": 0}, {"goods": 13}, {"low": 2.0}, {"unit_cost": 1.0}, {"demand": 1.0},

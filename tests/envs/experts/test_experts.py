@@ -14,6 +14,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import Experts
 from dpbandit.envs.adapters import make_problem
 from dpbandit.envs.experts.advice import KINDS
+from tests.each import each
 
 ARRAY = np.random.default_rng(7).random((60, 3))
 
@@ -85,7 +86,7 @@ def test_blocks_change_no_value(kind, shared, monkeypatch):
         np.testing.assert_array_equal(again, whole)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_replicas_depend_on_their_seed_alone(kind):
     together, _ = met(make(kind, horizon=30, best_loss=0.1), 30)
     for r, seed in enumerate((1, 2, 3)):
@@ -95,7 +96,7 @@ def test_replicas_depend_on_their_seed_alone(kind):
         assert (together[:, 0] != together[:, 1]).any()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_regret_is_what_a_table_says(kind):
     """Oracle: sums over the whole table; nobody can write on what she is shown."""
     problem = make(kind, horizon=60, best_loss=0.1)
@@ -191,7 +192,7 @@ def test_files_are_tables(tmp_path):
         assert (losses == ARRAY[:, None]).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "sentence"),
     [
         ({"kind": "bernouli"}, "did you mean bernoulli"),

@@ -6,6 +6,7 @@ import pytest
 from dpbandit import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ReturningUsers
+from tests.each import each
 
 SMALL = {"people": 6, "visits": 4, "horizon": 24, "n_actions": 3, "dim": 2}
 
@@ -64,7 +65,7 @@ def test_tastes_are_persistent_and_regret_is_against_her_own_best_arm():
         assert np.allclose(step.reward, mean[np.arange(3), [0, 1, 2]])
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "sentence"),
     [
         ({"horizon": 25}, "horizon=25 to be at most people . visits = 24"),

@@ -7,6 +7,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import StreamingRegression
 from dpbandit.losses.minimise import frank_wolfe_gap
 from dpbandit.specs.feature_moments import second_moment
+from tests.each import each
 
 CASES = (
     {},
@@ -20,7 +21,7 @@ CASES = (
     {"data": "oj", "p": 1, "radius": 8.0},
     {"data": "oj", "family": "linear", "p": "inf"},
 )
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
+every_case = each("case", CASES, ids=str)
 
 
 def started(case, replicas=3, seed=1, **more):

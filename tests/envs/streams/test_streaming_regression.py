@@ -10,6 +10,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.base.settings import parse_setting
 from dpbandit.envs import StreamingRegression, tables
+from tests.each import each
 
 NAME = "dpbandit/StreamingRegression-v0"
 
@@ -46,8 +47,8 @@ def test_common_random_numbers():
         np.testing.assert_array_equal(a.datum, b.datum)
 
 
-@pytest.mark.parametrize("family", ["linear", "logistic", "quantile"])
-@pytest.mark.parametrize("p", [1, 1.5, 2, 3.0, "inf"])
+@each("family", ["linear", "logistic", "quantile"])
+@each("p", [1, 1.5, 2, 3.0, "inf"])
 def test_data_are_admissible(family, p):
     """Nothing is left to clip, even with outliers and much noise; rewards in their range."""
     arguments = {"family": family, "p": p, "contamination": 0.3, "outliers": "coin", "noise": 2.0}
@@ -115,7 +116,7 @@ def test_settings_of_the_command_line():
     assert problem.spec.loss.level == 0.9
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "word"),
     [
         ({"family": "liner"}, "linear"), ({"p": 0.5}, "p="), ({"p": "two"}, "p="),

@@ -15,6 +15,7 @@ from dpbandit.envs.streams.truths import WORDS, Truth
 from dpbandit.envs.tables import digits, images, oj
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
 from dpbandit.specs.feature_moments import second_moment
+from tests.each import each
 
 BALL = LpBall(3, 1.5, 2.0)
 ORDERS = (1.0, 1.5, 2.0, 3.0, 11.0, np.inf)
@@ -83,9 +84,9 @@ SPOILT = (
 )
 
 
-@pytest.mark.parametrize("spoilt", SPOILT, ids=str)
-@pytest.mark.parametrize("m", [-0.9, 0.2, 0.7])
-@pytest.mark.parametrize("word", [LogisticAnswers, QuantileAnswers])
+@each("spoilt", SPOILT, ids=str)
+@each("m", [-0.9, 0.2, 0.7])
+@each("word", [LogisticAnswers, QuantileAnswers])
 def test_risks_given_the_score_are_the_means_of_the_loss(word, m, spoilt):
     """Statistical: 40,000 answers, 6 standard errors (false alarm below 1e-8 a case); slope and
     bend are its differences."""
@@ -106,8 +107,8 @@ def test_risks_given_the_score_are_the_means_of_the_loss(word, m, spoilt):
         assert answers.bend(np.array(u), np.array(m)) == pytest.approx((b - a) / 2 / h, abs=1e-3)
 
 
-@pytest.mark.parametrize("noise", [0.05, 0.3, 3.0])
-@pytest.mark.parametrize("spoilt", SPOILT, ids=str)
+@each("noise", [0.05, 0.3, 3.0])
+@each("spoilt", SPOILT, ids=str)
 def test_moments_of_linear_answers(spoilt, noise):
     """Mean and second moment within 6 standard errors, whatever part of the noise is cut off."""
     answers, m = law(LinearAnswers, noise=noise, **spoilt), 0.6

@@ -2,13 +2,16 @@
 
 from math import inf, log10
 
-import dp_accounting
 import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpbandit.privacy.accounting.gdp import delta_of, epsilon_of, mu_of, rho_of
+from tests.each import each
+from tests.lazy import Lazy
+
+dp_accounting = Lazy("dp_accounting")
 
 GRID = [(e, d) for e in (0.05, 0.5, 1.0, 4.0, 15.0) for d in (1e-12, 1e-6, 1e-3, 0.2)]
 EPSILONS = st.floats(1e-2, 50.0)
@@ -22,7 +25,7 @@ def true_delta(mu, epsilon):
         return mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
 
 
-@pytest.mark.parametrize(
+@each(
     ("epsilon", "delta", "printed"),
     [
         (1, 1e-5, "0.268051"),
@@ -47,7 +50,7 @@ def test_tables_of_the_specification(epsilon, delta, printed):
     assert f"{mu_of(epsilon, delta):.{len(printed) - 2}f}" == printed
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), GRID)
+@each(("epsilon", "delta"), GRID)
 def test_the_three_functions_equal_dp_accounting(epsilon, delta):
     """Oracle: mu is 1/sigma of Google's exact Gaussian calibration; both inverses agree to 1e-8."""
     sigma = dp_accounting.get_sigma_gaussian(epsilon, delta)
@@ -104,8 +107,8 @@ def test_limits():
     assert rho_of(0.5) == 0.125
 
 
-@pytest.mark.parametrize("epsilon", [1e-58, 1e-12, 1e-9, 1e-7])
-@pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-20, 1e-9])
+@each("epsilon", [1e-58, 1e-12, 1e-9, 1e-7])
+@each("delta", [1e-300, 1e-30, 1e-20, 1e-9])
 def test_tiny_epsilons_are_not_exceeded(epsilon, delta):
     """Oracle: where both terms of delta are nearly equal, and their difference is all rounding: it
     exceeded the target 3.5 times at (1e-12, 1e-30), and took over 100 steps at 1e-58."""
@@ -115,8 +118,8 @@ def test_tiny_epsilons_are_not_exceeded(epsilon, delta):
     assert (1 - 1e-5) * delta <= true_delta(mu, epsilon_of(mu, delta)) <= delta
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e3])
-@pytest.mark.parametrize("delta", [1e-300, 1e-20, 1e-6, 0.9])
+@each("epsilon", [1e-6, 1.0, 1e3])
+@each("delta", [1e-300, 1e-20, 1e-6, 0.9])
 def test_extreme_values_do_not_overflow(epsilon, delta):
     """Oracle: at the edge of double precision no warning is raised and the true delta of the mu
     found stays within 1e-3 (relative) of the one asked for, the epsilon alike."""

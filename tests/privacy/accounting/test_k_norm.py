@@ -3,7 +3,6 @@
 from math import exp, inf, log, sqrt
 
 import numpy as np
-import opendp.prelude as dp
 import pytest
 from scipy.fft import irfft, rfft
 from scipy.special import betainc, gammainc, gammainccinv, gammaincinv
@@ -23,10 +22,18 @@ from dpbandit.privacy.noise.generalised_gaussian import (
     smoothness,
 )
 from dpbandit.privacy.noise.laws import KNorm, Laplace
+from tests.each import each
+from tests.lazy import Lazy
 
-dp.enable_features("contrib")
-SCALAR = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-VECTOR = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=3), dp.l1_distance(T=float)
+dp = Lazy("opendp.prelude")
+
+
+def spaces():
+    """OpenDP's: numbers, and vectors of three."""
+    dp.enable_features("contrib")
+    number = dp.atom_domain(T=float, nan=False)
+    scalar = number, dp.absolute_distance(T=float)
+    return scalar, (dp.vector_domain(number, size=3), dp.l1_distance(T=float))
 
 
 def survival(losses, k, a):
@@ -99,8 +106,8 @@ def test_tree_of_15_nodes_at_pure_1(k, printed, truth):
     assert spend.rho == pytest.approx(1 / 30)
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 10, 1000])
-@pytest.mark.parametrize(("a", "count"), [(0.01, 1), (3.0, 1), (20.0, 1), (0.2, 20)])
+@each("k", [1, 2, 3, 10, 1000])
+@each(("a", "count"), [(0.01, 1), (3.0, 1), (20.0, 1), (0.2, 20)])
 def test_curve_is_never_below_the_truth(k, a, count):
     """Oracle: the bracket again, over the whole curve: at or above its lower end (to 1e-13, the
     rounding of either convolution), and at most its upper end 0.1 % of the pure epsilon before,
@@ -114,8 +121,8 @@ def test_curve_is_never_below_the_truth(k, a, count):
     assert spend.delta(spend.pure) == 0
 
 
-@pytest.mark.parametrize("k", [2, 3, 10, 200])
-@pytest.mark.parametrize("a", [0.05, 1.0])
+@each("k", [2, 3, 10, 200])
+@each("a", [0.05, 1.0])
 def test_one_release_is_rounded_up_and_hardly(k, a):
     """Oracle: delta(e) = integral of e^(e - l) P(loss > l) over l > e, by quadrature to 1e-7. Ours
     is above it everywhere, which cells that carry their midpoint are not, and by less than 1 %
@@ -323,8 +330,8 @@ def test_smoothness_by_hand():
     assert smoothness(log(1000), dim=1000, q=inf) == pytest.approx((log(1000) - 1) * exp(2))
 
 
-@pytest.mark.parametrize("q", [2, 2.5, 3, 8, 20, 200, inf])
-@pytest.mark.parametrize("dim", [1, 2, 4, 7, 8, 10, 100, 10_000, 10**9])
+@each("q", [2, 2.5, 3, 8, 20, 200, inf])
+@each("dim", [1, 2, 4, 7, 8, 10, 100, 10_000, 10**9])
 def test_smoothest_index_is_the_minimum(dim, q):
     """Oracle: brute force, 500 indices in [2, min(q, 50)] and 500 within 0.005 of the answer."""
     best, most = smoothest(dim=dim, q=q), min(q, 50)
@@ -352,7 +359,7 @@ def test_generalised_gaussian_spend():
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 2.0])
 def test_pure_epsilon_against_opendp(epsilon):
     """OpenDP's own map of (sum of) the pure losses, scalar and vector in l_1."""
-    for space in (SCALAR, VECTOR):
+    for space in spaces():
         noise = dp.m.make_laplace(*space, scale=4.0)
         assert LaplaceSpend(epsilon).pure == pytest.approx(noise.map(4.0 * epsilon), rel=1e-9)
         for count in (1, 5):
@@ -365,7 +372,7 @@ def test_pure_epsilon_against_opendp(epsilon):
 @pytest.mark.parametrize("ratio", [0.05, 0.4])
 def test_zcdp_against_opendp(ratio):
     """rho of Gaussian noise, and the (epsilon, delta) curve that follows from rho alone."""
-    noise = dp.m.make_gaussian(*SCALAR, scale=4.0)
+    noise = dp.m.make_gaussian(*spaces()[0], scale=4.0)
     rho = noise.map(4.0 * ratio)
     assert GeneralisedGaussianSpend(2, 1, ratio, q=2).rho == pytest.approx(rho, rel=1e-9)
     # the same rho at r = 3 in 10 dimensions, kappa = 2

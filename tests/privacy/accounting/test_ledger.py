@@ -2,11 +2,9 @@
 
 import itertools
 from math import inf, sqrt
+from operator import attrgetter
 
 import pytest
-from dp_accounting import GaussianDpEvent, NeighboringRelation
-from dp_accounting.pld import PLDAccountant
-from dp_accounting.rdp import RdpAccountant
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
@@ -25,6 +23,10 @@ from dpbandit.privacy.certificate import HONESTY, certificate
 from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum, least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.processes import BLT, Tree
+from tests.each import each
+from tests.lazy import Lazy
+
+dp_accounting = Lazy("dp_accounting")
 
 CLAIMS = [(0.1, 1e-6), (1.0, 1e-5), (1.0, 1e-9), (8.0, 1e-4)]
 
@@ -33,13 +35,20 @@ def ledger_of(*parts):
     return Ledger(tuple(GaussianSpend(mu, f"part {i}") for i, mu in enumerate(parts)))
 
 
+def library(accountant, relation, sigma, delta, count=1):
+    """The epsilon that one of dp_accounting's accountants finds for Gaussians."""
+    make = attrgetter(f"{accountant}Accountant")(dp_accounting)
+    made = make(neighboring_relation=dp_accounting.NeighboringRelation[relation])
+    return made.compose(dp_accounting.GaussianDpEvent(sigma), count).get_epsilon(delta)
+
+
 def test_gaussian_spends_compose_in_quadrature():
     """Golden: 0.3 and 0.4 make 0.5 (3-4-5); h uses of one size are one of sqrt(h) times the size,
     as dp_accounting's composed PLD finds too; infinity swallows, nothing adds nothing."""
     assert ledger_of(0.3, 0.4).mu == pytest.approx(0.5, rel=1e-15)
     assert ledger_of(*[0.2] * 14).mu == pytest.approx(0.2 * sqrt(14), rel=1e-14)
-    pld = PLDAccountant(NeighboringRelation.REPLACE_SPECIAL).compose(GaussianDpEvent(1 / 0.2), 14)
-    assert ledger_of(*[0.2] * 14).epsilon(1e-5) == pytest.approx(pld.get_epsilon(1e-5), rel=1e-3)
+    theirs = library("pld.PLD", "REPLACE_SPECIAL", 1 / 0.2, 1e-5, count=14)
+    assert ledger_of(*[0.2] * 14).epsilon(1e-5) == pytest.approx(theirs, rel=1e-3)
     assert ledger_of(0.3, inf).epsilon(0.5) == inf
     assert ledger_of().mu == ledger_of(0.0, 0.0).mu == ledger_of().epsilon(0.0) == 0.0
 
@@ -118,8 +127,8 @@ def test_an_accountant_that_overflows_is_left_out():
     assert list(report) == ["zCDP (BS)", "zCDP (CKS)", "GDP"]
 
 
-@pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
-@pytest.mark.parametrize(("epsilon", "delta"), CLAIMS)
+@each("kind", [Tree(), BLT()], ids=str)
+@each(("epsilon", "delta"), CLAIMS)
 def test_least_multiplier_is_certified_at_the_claim(kind, epsilon, delta):
     """Oracle: over horizons, batches and statistics, the mechanism made with the least multiplier
     is certified at the claim: never above, at most 1e-3 below; 0.1 % less noise exceeds it."""
@@ -145,8 +154,8 @@ def test_least_multiplier_is_certified_at_the_claim(kind, epsilon, delta):
                 assert not report.holds
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.02, 0.05, 0.1, 0.5, 5.0])
-@pytest.mark.parametrize("delta", [1e-12, 1e-10, 1e-8, 1e-6, 1e-4])
+@each("epsilon", [0.01, 0.02, 0.05, 0.1, 0.5, 5.0])
+@each("delta", [1e-12, 1e-10, 1e-8, 1e-6, 1e-4])
 def test_rounding_never_pushes_a_certificate_over_its_claim(epsilon, delta):
     """Property, on a grid of round numbers: mu rounded down and epsilon rounded up do not cross,
     although log delta is only known to about 1e-16 epsilon / mu^2."""
@@ -188,14 +197,11 @@ def test_dp_accounting_doubles_the_sensitivity_under_replace_one():
     the exact epsilon of sigma = 2, RDP's is not. So we divide by OUR replace-one sensitivity and
     use the relation that leaves it alone; a certificate is that figure, not the doubled one."""
     sigma, delta = 4.0, 1e-5
-    once = {
-        relation: PLDAccountant(relation).compose(GaussianDpEvent(sigma)).get_epsilon(delta)
-        for relation in (NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_SPECIAL)
-    }
-    doubled, ours = once.values()
+    relations = "REPLACE_ONE", "REPLACE_SPECIAL"
+    doubled, ours = (library("pld.PLD", relation, sigma, delta) for relation in relations)
     assert doubled == pytest.approx(gdp.epsilon_of(2 / sigma, delta), rel=1e-4)
     assert ours == pytest.approx(gdp.epsilon_of(1 / sigma, delta), rel=1e-4)
-    rdp = [RdpAccountant(neighboring_relation=r).compose(GaussianDpEvent(sigma)) for r in once]
-    assert rdp[0].get_epsilon(delta) == rdp[1].get_epsilon(delta) < doubled / 1.5
+    one, two = (library("rdp.Rdp", relation, sigma, delta) for relation in relations)
+    assert one == two < doubled / 1.5
     report = certificate(ledger_of(1 / sigma), claim=(1.0, delta))
     assert report.accountants["PLD"] == pytest.approx(ours, rel=1e-4)

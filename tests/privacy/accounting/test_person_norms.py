@@ -18,6 +18,7 @@ from dpbandit.privacy.accounting.person_norms import (
 from dpbandit.privacy.sums.fading import growing_batches
 from dpbandit.privacy.sums.prefix_sums import BLTNoise
 from dpbandit.privacy.sums.square_root import coefficients
+from tests.each import each
 
 
 def patterns(T, k, b):
@@ -63,7 +64,7 @@ def tree(m):
 CASES = [(k, b) for k in (1, 2, 3, 4) for b in (1, 2, 4)]
 
 
-@pytest.mark.parametrize(("k", "b"), CASES)
+@each(("k", "b"), CASES)
 def test_no_pattern_does_more(k, b):
     """All patterns of 10 slots: Toeplitz sums and linear ones exactly, trees and fading sums at
     least; a shift that is off by one, or a level that is left out, shows."""

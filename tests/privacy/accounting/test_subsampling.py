@@ -4,7 +4,6 @@ from math import exp, inf, sqrt
 
 import numpy as np
 import pytest
-from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.stats import norm
 
 from dpbandit.base.inputs import InputError
@@ -13,6 +12,9 @@ from dpbandit.privacy.accounting.composition import Composition
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.subsampling import SampledGaussianSpend, largest_ratio
 from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
+from tests.lazy import Lazy
+
+pld = Lazy("dp_accounting.pld.privacy_loss_distribution")
 
 X = np.linspace(-12.0, 13.0, 10_001)
 STEP = X[1] - X[0]

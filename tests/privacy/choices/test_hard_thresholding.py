@@ -20,6 +20,7 @@ from dpbandit.privacy.choices.peeling import (
     printed_peeling,
 )
 from dpbandit.privacy.mechanism import BudgetExceededError
+from tests.each import each
 
 ROWS = SparseRows(
     blocks=3,
@@ -260,8 +261,8 @@ def test_least_noise_meets_its_target_and_less_does_not(epsilon, repeats):
     assert less.delta(epsilon) == Ledger(less.parts).delta(epsilon)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
-@pytest.mark.parametrize("picks", [1, 10, 30])
+@each("epsilon", [0.1, 1.0, 8.0])
+@each("picks", [1, 10, 30])
 def test_printed_noise_is_within_its_claim(epsilon, picks):
     """Golden scale 2 sqrt(3 s ln(M / delta)) M / epsilon, and our accountants below the claim."""
     peeling = printed_peeling(epsilon, 1e-4, picks=picks, repeats=4)

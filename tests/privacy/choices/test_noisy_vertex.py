@@ -19,6 +19,7 @@ from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.privacy.statistics.gradients import RecursiveGradients, recursive_points
 from dpbandit.specs.links import LINKS
 from tests.broken.leaks import HalfTheNoise, SignOfTheExactSum
+from tests.each import each
 from tests.privacy.choices.test_selection import noisy_max_law
 
 
@@ -264,11 +265,9 @@ def test_certified_budgets_at_the_size_of_the_paper(noise, least):
     np.testing.assert_allclose(budgets, budgets[0] / np.sqrt(np.arange(1, 10_001)))
 
 
-@pytest.mark.parametrize("noise", LAWS)
-@pytest.mark.parametrize("profile", ["inverse-sqrt", "uniform"])
-@pytest.mark.parametrize(
-    ("n", "epsilon", "delta"), [(1, 1, 1e-5), (22, 0.1, 1e-6), (300, 8, 1e-3), (50, 30, 1e-4)]
-)
+@each("noise", LAWS)
+@each("profile", ["inverse-sqrt", "uniform"])
+@each(("n", "epsilon", "delta"), [(1, 1, 1e-5), (22, 0.1, 1e-6), (300, 8, 1e-3), (50, 30, 1e-4)])
 def test_certificates_of_the_budgets_just_keep_the_target(noise, profile, n, epsilon, delta):
     """Property: between 0.99 and 1 of it, by the ledger."""
     budgets = certified_budgets(n, noise=noise, profile=profile, epsilon=epsilon, delta=delta)

@@ -4,7 +4,6 @@ from itertools import permutations, product
 from math import comb, exp, inf
 
 import numpy as np
-import opendp.prelude as opendp
 import pytest
 from scipy.special import log_softmax, softmax
 from scipy.stats import chi2, laplace
@@ -23,6 +22,7 @@ from dpbandit.privacy.choices.selection import (
     ReportNoisyMax,
 )
 from dpbandit.privacy.mechanism import BudgetExceededError
+from tests.lazy import Lazy
 
 SCORES = np.array([0.0, 0.5, 1.5, 3.0])
 N, EPS, S = len(SCORES), 2.0, 1.5
@@ -112,6 +112,7 @@ def test_noisy_max_log_ratio():
 )
 def test_opendp_agrees(measure, kind):
     """Oracle: OpenDP's noisy max, pure with exponential noise, zCDP with Gumbel noise."""
+    opendp = Lazy("opendp.prelude")
     opendp.enable_features("contrib")
     output = {"max": opendp.max_divergence, "zcdp": opendp.zero_concentrated_divergence}[measure]()
     noisy_max = opendp.m.make_noisy_max(

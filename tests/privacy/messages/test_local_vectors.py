@@ -11,6 +11,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.messages.local_vectors import MESSAGES, LocalVectors
 from dpbandit.privacy.messages.priv_unit import PrivUnit
+from tests.each import each
 
 U = np.array([0.6, 0.0, -0.8])
 
@@ -52,8 +53,8 @@ def test_messages_are_as_noisy_as_they_pay_for():
     assert kstest((m @ across)[: len(m) // 2] > 0, "binom", args=(1, 0.5)).statistic < 0.6
 
 
-@pytest.mark.parametrize("law", MESSAGES)
-@pytest.mark.parametrize("u", [U, 0.5 * U, np.zeros(3)], ids=["unit", "short", "none"])
+@each("law", MESSAGES)
+@each("u", [U, 0.5 * U, np.zeros(3)], ids=["unit", "short", "none"])
 def test_messages_are_unbiased(law, u):
     """Within 5.5 standard errors in each of three coordinates, of 20,000 (false alarm 1e-6)."""
     m, _ = sent(u, law)

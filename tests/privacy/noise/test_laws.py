@@ -13,6 +13,7 @@ from dpbandit.base.arrays import norms
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.noise.generalised_gaussian import GeneralisedGaussian, smoothest, smoothness
 from dpbandit.privacy.noise.laws import Gaussian, Gumbel, KNorm, Laplace, OneSidedExponential
+from tests.each import each
 
 LAWS = {
     "laplace": (Laplace(1.7), (3, 4)),
@@ -22,7 +23,7 @@ LAWS = {
     "one-sided": (OneSidedExponential(1.7), (3, 4)),
     "gumbel": (Gumbel(1.7), (3, 4)),
 }
-every_law = pytest.mark.parametrize(("law", "shape"), LAWS.values(), ids=LAWS.keys())
+every_law = each(("law", "shape"), LAWS.values(), ids=LAWS.keys())
 
 
 def sample(law, shape, count, seed=5):
@@ -66,7 +67,7 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize("case", SIZES.values(), ids=SIZES.keys())
+@each("case", SIZES.values(), ids=SIZES.keys())
 def test_size(case):
     """Statistical: KS against the exact law of one number of a block; 11 tests, false alarm 1e-6
     each per change of seed. A scale 5 % off either way is caught (asserted). Among the laws:
@@ -194,7 +195,7 @@ def test_replicas_do_not_depend_on_their_company(law, shape):
 
 
 @every_law
-@pytest.mark.parametrize("ahead", [1, 50, 10_000])
+@each("ahead", [1, 50, 10_000])
 def test_block_size_changes_speed_never_values(law, shape, ahead, monkeypatch):
     usual = law.sampler(Streams([1, 2]), "noise", shape)
     expected = [usual() for _ in range(300)]
@@ -204,7 +205,7 @@ def test_block_size_changes_speed_never_values(law, shape, ahead, monkeypatch):
 
 
 @every_law
-@pytest.mark.parametrize("clone", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+@each("clone", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_copies_continue_in_the_middle_of_a_block(law, shape, clone):
     noise = law.sampler(Streams([1, 2]), "noise", shape)
     noise()
@@ -241,7 +242,7 @@ def test_extreme_dimensions_are_finite(law, dim):
     assert (x != 0).all()
 
 
-@pytest.mark.parametrize(
+@each(
     "make",
     [
         lambda: Laplace(-1.0),

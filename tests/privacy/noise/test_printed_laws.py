@@ -15,6 +15,7 @@ from dpbandit.privacy.noise.generalised_gaussian import GeneralisedGaussian, smo
 from dpbandit.privacy.noise.printed_laws import PrintedGaussian
 from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
 from dpbandit.privacy.sums.generalised_sums import Printed, certified_tree_sum, printed_tree_sum
+from tests.each import each
 
 DRAWS = 20_000
 
@@ -185,9 +186,9 @@ def test_the_literal_norm_index_is_not_private():
             assert hockey_stick(r, 5, v, sigma, 1 / m, draws=DRAWS)[0] < 5e-8
 
 
-@pytest.mark.parametrize("p", [1.05, 1.5, 2.0, 4.0, inf])
-@pytest.mark.parametrize("horizon", [2, 1000])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@each("p", [1.05, 1.5, 2.0, 4.0, inf])
+@each("horizon", [2, 1000])
+@each("epsilon", [0.1, 1.0, 8.0])
 def test_the_certified_tree_just_keeps_its_target(p, horizon, epsilon):
     """Property: the certificate is the claim, to 1e-3; Gaussian ones (q <= 2) exactly."""
     sums = certified_tree_sum(

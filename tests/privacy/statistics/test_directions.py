@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from dpbandit.base.inputs import InputError
 from dpbandit.privacy.statistics.directions import SignedDirections
+from tests.each import each
 
 BLOCKS = SignedDirections(n_actions=3, dim=2)
 DIFFERENCE = SignedDirections(n_actions=2, dim=2, layout="difference")
@@ -36,8 +37,8 @@ def test_values_by_hand():
     np.testing.assert_allclose(user(centred, [3.0, -4.0], 0, 9.0), [down, [0, 0], [0, 0]])
 
 
-@pytest.mark.parametrize("statistic", [BLOCKS, DIFFERENCE], ids=["blocks", "difference"])
-@pytest.mark.parametrize(
+@each("statistic", [BLOCKS, DIFFERENCE], ids=["blocks", "difference"])
+@each(
     ("x", "reward"),
     [
         ([0.0, 0.0], 1.0),
@@ -127,8 +128,8 @@ def test_directions_do_not_know_the_scale(scale):
         np.testing.assert_allclose(found, [[0.6, -0.8]])
 
 
-@pytest.mark.parametrize(("layout", "n_actions"), [("difference", 2), ("blocks", 2), ("blocks", 5)])
-@pytest.mark.parametrize("dim", [1, 2, 33, 50])
+@each(("layout", "n_actions"), [("difference", 2), ("blocks", 2), ("blocks", 5)])
+@each("dim", [1, 2, 33, 50])
 def test_replicas_do_not_know_each_other(layout, n_actions, dim):
     """Sums of a block of 64 rounds of five replicas equal those of lone ones, difference 0.0."""
     rng = np.random.default_rng(dim)

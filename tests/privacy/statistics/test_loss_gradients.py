@@ -17,6 +17,7 @@ from dpbandit.losses import (
     QuantileRegression,
 )
 from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
+from tests.each import each
 
 LOSSES = {
     "linear l_1.5": LinearRegression(LpBall(4, 1.5, 2.0), bound=1.25),
@@ -28,7 +29,7 @@ LOSSES = {
     "hinge": Hinge(Ball(4)),
     "simplex": Linear(Simplex(5)),
 }
-every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+every_loss = each("loss", LOSSES.values(), ids=LOSSES)
 SMOOTH = [name for name, loss in LOSSES.items() if bounds_of(loss).smoothness < inf]
 
 
@@ -154,8 +155,8 @@ def test_nobody_moves_the_sum_by_more_than_the_sensitivity(loss):
         assert 0.75 < largest <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("step", [1.0, 0.4])
-@pytest.mark.parametrize("name", SMOOTH)
+@each("step", [1.0, 0.4])
+@each("name", SMOOTH)
 def test_natural_bounds_hold_without_a_clip(name, step):
     """Property: on real walks |g_i| <= L + c beta D in the dual norm, for admissible data."""
     loss = LOSSES[name]

@@ -10,6 +10,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.privacy.statistics.residuals import SaleResiduals, score_lengths
 from dpbandit.privacy.statistics.signed_residuals import SignedResiduals
 from dpbandit.privacy.statistics.slate_residuals import SlateResiduals
+from tests.each import each
 
 SIGNS = SignedResiduals(n_actions=3, dim=3, reward_low=-0.5)
 SALES = SaleResiduals(dim=3, features=2)
@@ -38,7 +39,7 @@ def furthest(vectors):
     return max(np.linalg.norm(vectors - one, axis=1).max() for one in vectors)
 
 
-@pytest.mark.parametrize("size", POINTS)
+@each("size", POINTS)
 def test_no_two_users_are_further_apart_at_any_reference_point(size):
     """Brute force: all pairs of 900 users, at random parameters of one size."""
     rng = np.random.default_rng(1)

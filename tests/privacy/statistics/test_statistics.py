@@ -12,6 +12,7 @@ from scipy.optimize import differential_evolution
 from dpbandit.base.arrays import clip_norm
 from dpbandit.base.inputs import InputError
 from dpbandit.privacy.statistics.moments import ClippedVectors, Moments, SecondMoments
+from tests.each import each
 
 QUIET = settings(derandomize=True, deadline=None, max_examples=150)
 LAYOUTS = ["disjoint", "joint", "shared"]
@@ -150,8 +151,8 @@ def furthest(statistic, *, same_arm):
     return -found.fun
 
 
-@pytest.mark.parametrize("clip", CLIPS)
-@pytest.mark.parametrize("weight", [0.5, 1.3, 3.0])
+@each("clip", CLIPS)
+@each("weight", [0.5, 1.3, 3.0])
 def test_an_optimiser_stays_below_and_comes_close(weight, clip):
     """Oracle: maximising over two users never exceeds S; it reaches S within 1 % when the moment
     has no clip of its own or a small one (0.01 B C), the golden values below. Rewards in [0, B]
@@ -182,8 +183,8 @@ def moments_alone(layout="disjoint", clip=None):
     return Moments(**{field.name: rounds[field.name] for field in fields(Moments)})
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("clip", CLIPS)
+@each("layout", LAYOUTS)
+@each("clip", CLIPS)
 def test_moments_alone_are_those_beside_the_gram_matrix(layout, clip):
     """Oracle: equal, difference exactly 0.0, to what `SecondMoments` unpacks (held against sums
     by hand above), for overlong and ordinary users."""

@@ -9,6 +9,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.privacy.statistics.moments import SecondMoments
 from dpbandit.privacy.statistics.traces import PreciseTrace, squared_sensitivity
 from dpbandit.privacy.sums.certified_sums import Target, tail_bound
+from tests.each import each
 
 WEIGHTS = [0.2, 1.0, 1.3, sqrt(2), 1.6, 3.0]
 
@@ -39,8 +40,8 @@ def apart(statistic, one, two):
     return np.linalg.norm(difference.reshape(len(difference), -1), axis=1)
 
 
-@pytest.mark.parametrize("weight", WEIGHTS)
-@pytest.mark.parametrize("blocks", [1, 2])
+@each("weight", WEIGHTS)
+@each("blocks", [1, 2])
 def test_kappa_is_the_largest_by_exact_maximisation(weight, blocks):
     """Oracle: on a grid of 1,001 x 1,001 lengths, p = |x . y| maximised as a concave parabola,
     the least room that S^2 leaves for kappa: never less than the formula's, and within 1e-4 of
@@ -60,8 +61,8 @@ def test_kappa_is_the_largest_by_exact_maximisation(weight, blocks):
         assert kappa == pytest.approx((7 + 5 * sqrt(5)) / 4 if blocks == 1 else 1, rel=1e-12)
 
 
-@pytest.mark.parametrize("d", [1, 2, 5])
-@pytest.mark.parametrize("weight", WEIGHTS)
+@each("d", [1, 2, 5])
+@each("weight", WEIGHTS)
 def test_the_worst_users_are_exactly_the_sensitivity_apart(weight, d):
     """By hand: parallel contexts of lengths 1 and b with opposite terms r x, or equal users of two
     arms, which a larger kappa would push beyond S; in one dimension, where the trace is all, too.
@@ -78,8 +79,8 @@ def test_the_worst_users_are_exactly_the_sensitivity_apart(weight, d):
     assert distance == pytest.approx(statistic.sensitivity, rel=1e-9)
 
 
-@pytest.mark.parametrize("layout", ["shared", "joint", "disjoint"])
-@pytest.mark.parametrize("weight", WEIGHTS)
+@each("layout", ["shared", "joint", "disjoint"])
+@each("weight", WEIGHTS)
 def test_no_two_users_are_further_apart(layout, weight):
     """Property: 4,000 random pairs, short, unit and overlong, nearly parallel or not, of one arm
     or two, stay within S, which does not depend on the stretch."""

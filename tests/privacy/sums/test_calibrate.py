@@ -24,6 +24,7 @@ from dpbandit.privacy.sums.processes import (
     Window,
     process_named,
 )
+from tests.each import each
 
 WINDOWS = (Window(8), Window(8, lazy=True))
 PAIRS = [
@@ -33,8 +34,8 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("process", "law"), PAIRS)
-@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@each(("process", "law"), PAIRS)
+@each("delta", [0.0, 1e-5])
 def test_least_noise_is_certified_at_the_target(process, law, delta):
     """Oracle: the certificate of what is made meets epsilon; 0.1 % less noise does not."""
     target = {"horizon": 65, "refresh_every": 2}
@@ -57,7 +58,7 @@ def test_least_noise_is_certified_at_the_target(process, law, delta):
         assert (ledger.delta(1.0) <= delta) == (factor == 1.0)
 
 
-@pytest.mark.parametrize(("process", "law"), PAIRS)
+@each(("process", "law"), PAIRS)
 def test_the_noise_has_the_size_it_says(process, law):
     """Statistical: chi-square of the released noise against `.stddev`, 4,000 replicas x 3, at a
     release with several nodes. 6 standard errors (heavy tails allowed for): false alarm below 1e-6

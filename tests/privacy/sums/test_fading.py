@@ -22,6 +22,7 @@ from dpbandit.privacy.sums.fading import (
     least_fading_multiplier,
     released_ends,
 )
+from tests.each import each
 
 WIDE = ClippedVectors(dim=2, bound=1e9)
 ENDS = [(1, 2, 3, 4, 5), (3, 67, 131, 196, 400), (64, 128, 129), (200,), (63, 64, 65, 500)]
@@ -53,8 +54,8 @@ def releases(mechanism, users):
     return list(shown), np.array(list(shown.values()))
 
 
-@pytest.mark.parametrize("fade", FADES)
-@pytest.mark.parametrize("ends", ENDS, ids=str)
+@each("fade", FADES)
+@each("ends", ENDS, ids=str)
 def test_noiseless_releases_are_a_toeplitz_matrix_times_batch_sums(ends, fade):
     """Oracle: integer users, so batch sums are exact; equal to the last bit where fading is too."""
     users = np.random.default_rng(0).integers(-9, 9, (ends[-1], 3, 2)).astype(float)
@@ -155,9 +156,9 @@ def test_column_norm_by_brute_force():
     assert column_norm(0, 0.5) == 0
 
 
-@pytest.mark.parametrize("fade", FADES)
-@pytest.mark.parametrize("m", [1, 2, 17])
-@pytest.mark.parametrize("late", [0, 3])
+@each("fade", FADES)
+@each("m", [1, 2, 17])
+@each("late", [0, 3])
 def test_ledger_has_the_mu_of_the_dense_matrix(m, fade, late):
     """Oracle: mu = sensitivity max_b |A e_b| / stddev over the releases before the horizon only."""
     ends = tuple(range(4, 4 * (m + late) + 1, 4))
@@ -251,9 +252,9 @@ def test_replicas_do_not_depend_on_their_company(dim):
     np.testing.assert_array_equal(shown([0, 1, 2, 3, 4, 5]), np.concatenate(groups, axis=1))
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize("delta", [1e-8, 1e-4])
-@pytest.mark.parametrize(("m", "fade"), [(1, 0.0), (5, 0.0), (40, 0.7), (40, 0.99)])
+@each("epsilon", [0.1, 1.0, 10.0])
+@each("delta", [1e-8, 1e-4])
+@each(("m", "fade"), [(1, 0.0), (5, 0.0), (40, 0.7), (40, 0.99)])
 def test_least_multiplier_spends_exactly_epsilon(epsilon, delta, m, fade):
     """Inversion: the ledger's epsilon is the target, never more; with fade 0 neither m nor T
     matters, because each user is in one release."""
@@ -297,7 +298,7 @@ def test_growing_batches_by_hand():
     assert growing_batches(7, first=2, growth=0.0) == (2, 4, 6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "sentence"),
     [
         (lambda: make(ends=(4, 2), fade=0.5), r"ends=\(4, 2\) of batches to be increasing"),

@@ -9,6 +9,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.privacy.sums.honaker import HonakerNoise
 from dpbandit.privacy.sums.k_ary import KAryNoise, best_arity, levels, nodes_in_use
 from dpbandit.privacy.sums.prefix_sums import TreeNoise
+from tests.each import each
 from tests.privacy.sums.prefix_checks import (
     check_batches,
     check_company,
@@ -54,8 +55,8 @@ def signed_nodes(t, k):
     return dict(sorted(used.items(), key=lambda item: (item[0][1], -item[0][0])))
 
 
-@pytest.mark.parametrize("k", ARITIES)
-@pytest.mark.parametrize("m", [1, 2, 13, 62, 63, 130])
+@each("k", ARITIES)
+@each("m", [1, 2, 13, 62, 63, 130])
 def test_factorisation(m, k):
     """Oracle: B C = A exactly, leaves of the future cancelling; the stream is B entry by entry;
     the L1 and L2 norms of the longest column of C are those used for calibration."""

@@ -15,6 +15,7 @@ from dpbandit.privacy.sums import prefix_sums as module
 from dpbandit.privacy.sums.calibrate import exact_prefix_sum, noisy_prefix_sum
 from dpbandit.privacy.sums.prefix_sums import PrefixSum, TreeNoise, leaves
 from dpbandit.privacy.sums.processes import BLT, Tree
+from tests.each import each
 
 WIDE = ClippedVectors(dim=2, bound=1e9)
 
@@ -106,10 +107,8 @@ def test_nodes_of_one_release_popcount():
     assert all((tree() == t.bit_count()).all() for t in range(1, 301))
 
 
-@pytest.mark.parametrize("shape", ["vectors", "moments"])
-@pytest.mark.parametrize(
-    ("kind", "last"), [(Tree(), 7), (Tree(), 23), (BLT(), 5), (BLT(), 40)], ids=str
-)
+@each("shape", ["vectors", "moments"])
+@each(("kind", "last"), [(Tree(), 7), (Tree(), 23), (BLT(), 5), (BLT(), 40)], ids=str)
 def test_released_noise_has_the_reported_size(kind, last, shape):
     """Statistical: chi-square over 20,000 coordinates of a mechanism fed zeros, for the size
     `.stddev` reports. False alarm 1e-6 per case and change of seed; a scale 5 % off is caught

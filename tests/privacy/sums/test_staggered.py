@@ -17,7 +17,8 @@ K, D = 3, 2
 def test_every_row_has_the_law_of_its_own_process(turns):
     """Oracle: all N_i are linear in normals, so the covariance of a row's first steps is that of
     one BLT. Statistical: 2,000 replicas, each entry within 6 standard errors (false alarm below
-    1e-4); a process that ticks while it rests is off by 20 where it takes its first steps."""
+    1e-4); a process that ticks while it rests is off by 20 where it takes its first steps. Rows and
+    coordinates are uncorrelated: a draw that two of them share would be off by 40 errors."""
     steps = turns + 20
     noise = StaggeredNoise(Streams(range(2000)), "noise", (K, D), stddev=0.5, turns=turns)
     released = np.array([noise() for _ in range(K * turns + 20)])  # (rounds, R, K, D)
@@ -34,6 +35,9 @@ def test_every_row_has_the_law_of_its_own_process(turns):
         resting = released[(k + 1) * turns - 1 : K * turns, :, k]
         assert (resting == resting[0]).all()
         assert not released[: k * turns, :, k].any()
+    for latest in (released[K * turns - 1], released[-1]):  # alone, and side by side
+        correlations = np.corrcoef(latest.reshape(2000, K * D).T) - np.eye(K * D)
+        assert np.abs(correlations).max() < 6 / np.sqrt(2000)
     assert noise.stddev == pytest.approx(stddevs[-1])
 
 

@@ -9,6 +9,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
 from dpbandit.privacy.sums.prefix_sums import TreeNoise
 from dpbandit.privacy.sums.unknown_horizon import HybridNoise, IndependentNoise
+from tests.each import each
 from tests.privacy.sums.prefix_checks import (
     check_batches,
     check_company,
@@ -52,8 +53,8 @@ def hybrid_matrices(m, norm):
     return B, C
 
 
-@pytest.mark.parametrize("norm", [1, 2])
-@pytest.mark.parametrize("m", [1, 2, 3, 4, 63, 64, 100])
+@each("norm", [1, 2])
+@each("m", [1, 2, 3, 4, 63, 64, 100])
 def test_hybrid_factorisation(m, norm):
     """Oracle: B C = A, the stream is B, and no column of C is longer than 1 in the chosen norm,
     whatever the horizon; the first leaf of a finished epoch attains it."""

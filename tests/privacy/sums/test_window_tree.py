@@ -8,6 +8,7 @@ import pytest
 from dpbandit.base.inputs import InputError
 from dpbandit.privacy.sums.prefix_sums import TreeNoise
 from dpbandit.privacy.sums.window_tree import WindowTreeNoise, depth
+from tests.each import each
 from tests.privacy.sums.prefix_checks import (
     check_batches,
     check_company,
@@ -45,8 +46,8 @@ def tiling(t, W, mode):
     return used
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("w", range(7))
+@each("mode", MODES)
+@each("w", range(7))
 def test_nodes(w, mode):
     """Golden, experts_and_window.md 2.2 and test (4), for all t <= 6 W + 5, W = 2^w <= 64: node
     counts, clean prefix, tiling, at most w + 1 distinct nodes per leaf (attained), lifetimes in
@@ -120,8 +121,8 @@ def test_the_papers_example():
     assert lazy == [(0, 4), (4, 2), (6, 1)]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("window", [1, 2, 4, 8, 16])
+@each("mode", MODES)
+@each("window", [1, 2, 4, 8, 16])
 def test_stream_is_the_dense_matrix(window, mode):
     """Oracle: B from the tilings, C the 0/1 leaves of each node: the stream is B entry by entry,
     B C the indicator of (c, t], and for every m the longest column is the calibration's."""

@@ -1,0 +1,48 @@
+"""One case for many variants: what fails, or asserts nothing, is named in a note."""
+
+import functools
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dpbandit.testing import expectations
+from tests import conftest
+
+
+@contextmanager
+def asserting(what: object) -> Iterator[None]:
+    """One of many things that a test goes through."""
+    before = conftest.passed, expectations.held
+    try:
+        yield
+        if (conftest.passed, expectations.held) == before:
+            raise AssertionError("Asserted nothing: see tests/conftest.py.")
+    except BaseException as error:
+        error.add_note(f"with {what}")
+        raise
+
+
+def each(names, values, *, ids=None):
+    """`pytest.mark.parametrize` without a case for each: for tests that take milliseconds.
+
+    `values` may be a function, which is called within the test.
+    """
+    wanted = names.replace(",", " ").split() if isinstance(names, str) else list(names)
+
+    def looping(test):
+        signature = inspect.signature(test)
+        others = [p for name, p in signature.parameters.items() if name not in wanted]
+
+        @functools.wraps(test)
+        def looped(**given):
+            found = values() if callable(values) else values
+            rows = [tuple(value) if len(wanted) > 1 else (value,) for value in found]
+            labels = [ids(row[0]) for row in rows] if callable(ids) else list(ids or rows)
+            for row, name in zip(rows, labels, strict=True):
+                with asserting(f"{', '.join(wanted)} = {name}"):
+                    test(**dict(zip(wanted, row, strict=True)), **given)
+
+        looped.__signature__ = signature.replace(parameters=others)
+        return looped
+
+    return looping
