@@ -1,4 +1,4 @@
-"""Orange-juice pricing: frozen numbers, exact oracles, and play that agrees with both."""
+"""Pricing: orange juice, retention, lock-in, reference prices and stock."""
 
 import gc
 import hashlib
@@ -6,21 +6,40 @@ import json
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
-from math import sqrt
+from math import inf, sqrt
 from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import dpbandit.envs
-from dpbandit import InputError, play
-from dpbandit.agents import BestFixed, Uniform
+from dpbandit import InputError, certify, compare, play
+from dpbandit.agents import FADE, FTAL, PFTAL, WDPCOCOL, WDPCOCOP, BestFixed, Uniform
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs import OJContinuousPricing, OJPricing
+from dpbandit.domains import Ball, Box, Simplex
+from dpbandit.envs import (
+    Minority,
+    OJContinuousPricing,
+    OJPricing,
+    ReferencePricing,
+    StockPricing,
+    TwoArms,
+    TwoPhase,
+)
 from dpbandit.envs.contextual.orange_juice import demand
 from dpbandit.envs.contextual.resampled import row_of
+from dpbandit.envs.convex.corners import Corners
+from dpbandit.envs.convex.online_losses import OnlineConvex
+from dpbandit.envs.convex.pricing import ConvexPricing
+from dpbandit.losses import Quadratic
+from dpbandit.running.environments import problem_maker
+from dpbandit.specs.bid_prices import BidPrices, best_price, fluid_bound
+from dpbandit.specs.convex import ConvexSpec
+from dpbandit.testing import check_problem
 
 DATA = Path(dpbandit.envs.__file__).parent / "data"
 FROZEN = json.loads((DATA / "oj_demand.json").read_text())
@@ -164,3 +183,345 @@ def test_both_environments_meet_the_same_customers():
         ours, theirs = discrete.step(arms), continuous.step(discrete.prices[arms])
         np.testing.assert_allclose(ours[:2], theirs[:2], rtol=1e-12)
         assert (theirs.oracle >= ours.oracle - 1e-12).all()
+
+
+EXPIRING = [WDPCOCOP(window=None), WDPCOCOL(window=None, noise="gaussian")]
+PRICING = {"feedback": "datum", "retention": 12}
+
+
+def spec_of(retention, horizon=50):
+    return ConvexPricing(feedback="datum", retention=retention, horizon=horizon).spec
+
+
+@pytest.mark.parametrize("config", EXPIRING, ids=str)
+def test_agents_without_a_window_take_the_retention_period(config):
+    """Bit for bit the agent whose window is that, and the same certificate."""
+    results = compare(
+        "ConvexPricing",
+        {"taken": config, "given": type(config)(window=12, noise=config.noise)},
+        horizon=60,
+        replicas=3,
+        env_kwargs=PRICING,
+        progress=False,
+    )
+    taken, given = results.runs[:2]
+    np.testing.assert_array_equal(taken.regret, given.regret)
+    assert taken.certificate.ledger == given.certificate.ledger
+    assert taken.certificate.ledger.brief == "window-DP, last 12"
+    assert "for the last 12 rounds only" in taken.certificate.notion
+
+
+@pytest.mark.parametrize("config", EXPIRING, ids=str)
+def test_a_window_is_needed_and_may_not_be_shorter(config):
+    with pytest.raises(InputError, match=r"window=None and retention=None\.$"):
+        certify(config, spec_of(None), accountants=False)
+    shorter = type(config)(window=11, noise=config.noise)
+    with pytest.raises(InputError, match="window=11 >= 12, the rounds for which"):
+        certify(shorter, spec_of(12), accountants=False)
+    certify(shorter, spec_of(12, horizon=12), accountants=False)  # nobody expires
+    longer = type(config)(window=20, noise=config.noise)
+    assert certify(longer, spec_of(12), accountants=False).ledger.window == 20
+    with pytest.raises(InputError, match="retention=0"):
+        spec_of(0)
+
+
+def test_others_protect_for_ever_and_play_the_same_customers():
+    """A retention period is a public fact and nothing else: agents that ignore it, and customers,
+    do not change."""
+    found = [
+        compare(
+            "ConvexPricing",
+            {"PFTAL": PFTAL(), "FTAL": FTAL()},
+            horizon=40,
+            replicas=2,
+            env_kwargs={"feedback": "datum", "retention": retention},
+            progress=False,
+        )
+        for retention in (None, 12)
+    ]
+    for one, two in zip(*(results.runs for results in found), strict=True):
+        np.testing.assert_array_equal(one.regret, two.regret)
+    assert found[1].runs[0].certificate.ledger.window is None
+
+
+def test_it_is_made_by_gymnasium():
+    env = gym.make("dpbandit/ConvexPricing-v0", **PRICING)
+    observation, _ = env.reset(seed=0)
+    assert observation in env.observation_space
+    for _ in range(3):
+        observation, profit, *_ = env.step(env.action_space.sample())
+    assert observation in env.observation_space
+    assert profit > 0
+    assert problem_maker("dpbandit/ConvexPricing-v0")(**PRICING, horizon=9).spec.retention == 12
+
+
+def test_gamma_is_another_word_for_k_norm():
+    for kind in (WDPCOCOP, WDPCOCOL, PFTAL):
+        assert kind(noise="gamma") == kind(noise="k-norm")
+        assert kind(noise="gamma").noise == "k-norm"
+        with pytest.raises(InputError, match="noise='beta'"):
+            kind(noise="beta")
+
+
+# Reference instances
+
+
+def played(problem, rounds, replicas=4):
+    problem.reset(Streams(range(replicas)))
+    centre = np.tile(problem.spec.loss.domain.centre, (replicas, 1))
+    return np.array([problem.step(centre).datum for _ in range(rounds)])
+
+
+def test_cocop_ball():
+    """Golden: c = 0.4 e_1 + 0.3 v, v on the sphere; L = 1 + 0.7 and nothing is clipped."""
+    problem = OnlineConvex(instance="cocop-ball", horizon=300)
+    assert problem.spec.loss == Quadratic(Ball(5), reach=0.7)
+    assert problem.spec.loss.lipschitz == 1.7
+    data = played(problem, 300)
+    away = np.linalg.norm(data - 0.4 * np.eye(5)[0], axis=-1)
+    np.testing.assert_allclose(away, 0.3, rtol=0, atol=1e-12)
+    loose = problem.spec.loss.admissible(3 * data[0])
+    np.testing.assert_allclose(np.linalg.norm(loose, axis=1), 0.7)
+
+
+def test_cocol_simplex():
+    """Statistical: 12,000 draws of corners with chances 0.5, 0.3 and 0.2; 5 errors of each."""
+    problem = OnlineConvex(instance="cocol-simplex", horizon=3000)
+    assert problem.spec.loss == Quadratic(Simplex(10))
+    data = played(problem, 3000)
+    assert set(np.unique(data)) == {0.0, 1.0}
+    np.testing.assert_array_equal(data.sum(axis=-1), 1.0)
+    chances = np.array([0.5, 0.3, 0.2, *[0.0] * 7])
+    error = np.sqrt(chances * (1 - chances) / 12_000)
+    assert (np.abs(data.mean(axis=(0, 1)) - chances) <= 5 * error).all()
+    assert len({tuple(column) for column in data[:, :, 0].T}) == 4  # replicas are their own
+
+
+def test_corners_refuse_what_they_are_not_for():
+    for chances in ((), (0.5, 0.4), (1.5, -0.5)):
+        with pytest.raises(InputError, match="add up to 1"):
+            Corners(chances)
+    for loss in (Quadratic(Box(3)), Quadratic(Simplex(2))):
+        with pytest.raises(InputError, match="3 corners or more"):
+            OnlineConvex(loss=loss, adversary=Corners((0.5, 0.3, 0.2)))
+
+
+@pytest.mark.parametrize("reach", [0.2, 0.7, 5.0])
+def test_a_reach_bounds_gradients_and_no_more_than_the_domain(reach):
+    """Property: admissible targets are within reach and the domain, gradients within L; L is least
+    on the ball, and never above that of a loss that knows no reach."""
+    extreme = np.random.default_rng(0).standard_normal((200, 4)) * 10
+    for domain in (Ball(4), Simplex(4), Box(4)):
+        loss, free = Quadratic(domain, reach=reach), Quadratic(domain)
+        c = loss.admissible(extreme)
+        x = domain.project(-extreme)
+        assert domain.contains(c, 1e-9).all()
+        assert np.linalg.norm(c - domain.centre, axis=1).max() <= reach + 1e-9
+        assert np.linalg.norm(loss.gradient(x, c), axis=1).max() <= loss.lipschitz + 1e-9
+        assert loss.lipschitz == min(free.lipschitz, domain.outer_radius + reach)
+    with pytest.raises(InputError, match="reach=0"):
+        Quadratic(Ball(2), reach=0.0)
+    spec = ConvexSpec(loss=Quadratic(Ball(5), reach=0.7), feedback="datum", horizon=9)
+    assert certify(FTAL(), spec, accountants=False).epsilon == inf
+
+
+REPLICAS = 400
+
+
+def users(problem, *counts):
+    """The first users, drawn in blocks of `counts`: (n, R, ...)."""
+    problem.reset(Streams(range(REPLICAS)))
+    blocks = [problem._users(count) for count in counts]
+    return (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+
+
+def test_the_second_kind_comes_after_the_change_whatever_the_blocks():
+    context, mean, _ = users(TwoPhase(horizon=16, change=0.25), 3, 13)
+    assert (context[:4] == [1, 0]).all()
+    assert (context[4:] == [0, 1]).all()
+    assert (np.sort(mean[:4]) == [0.5, 0.7]).all()
+    assert (np.sort(mean[4:]) == [0.6, 0.9]).all()
+
+
+def test_every_kind_has_a_coin_of_its_own():
+    """Four outcomes in 400 episodes, 100 each: 55 is 5 standard deviations off."""
+    _, mean, _ = users(TwoPhase(horizon=2, change=0.5), 2)
+    first, second = mean.argmax(axis=2)
+    assert np.bincount(2 * first + second).min() > 55
+    assert np.abs(users_better(TwoArms(gap=0.3)) - REPLICAS / 2).max() < 50
+
+
+def users_better(problem):
+    """How many episodes have which better arm."""
+    _, mean, _ = users(problem, 2)
+    assert (mean[0] == mean[1]).all()
+    assert np.allclose(np.sort(mean), [0.5, 0.8])
+    return np.bincount(mean[0].argmax(axis=1))
+
+
+def test_a_minority_is_as_large_as_its_share():
+    """80,000 users: 5 standard errors are 0.0025."""
+    context, *_ = users(Minority(share=0.02), 200)
+    assert abs(context[..., 1].mean() - 0.02) < 0.0025
+    assert (context.sum(axis=2) == 1).all()
+
+
+def test_blind_play_loses_half_of_every_gap():
+    """By hand: 0.1 in a quarter of the rounds, 0.15 in the others, so 2,750 of 20,000 rounds."""
+    problem, lost = TwoPhase(horizon=40), 0.0
+    problem.reset(Streams(range(REPLICAS)))
+    for t in range(40):
+        problem.context()
+        lost += problem.step(np.full(REPLICAS, t % 2)).regret.mean()
+    assert lost * 20_000 / 40 == pytest.approx(2750, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "problem", [lambda: TwoPhase(change=1.5), lambda: Minority(share=-1), lambda: TwoArms(gap=0.9)]
+)
+def test_what_does_not_fit_is_said(problem):
+    with pytest.raises(InputError, match=r"Expected (change|share|gap)="):
+        problem()
+
+
+@pytest.mark.parametrize("reference", ["list", "paid"])
+def test_utilities_are_those_of_the_formula(reference):
+    """Margins of a round from those without a reference; r = memory r + (1 - memory) p by hand."""
+    settings = {"reference": reference, "list_price": 1.5, "weight": 2.0, "memory": 0.6}
+    assert len(check_problem(ReferencePricing(horizon=30, **settings))) == 9
+    still, moved = OJPricing(), ReferencePricing(**settings)
+    for one in (still, moved):
+        one.reset(Streams([0, 1]))
+    r, worth = np.full((2, 1), 1.5), still._worth
+    for t in range(12):
+        np.testing.assert_array_equal(still.context(), moved.context())
+        mean = still._table.mean[t]
+        logit = np.log(mean / (worth - mean)) + 2.0 * (r - still.prices)
+        expected, arm = worth * expit(logit), np.array([t, 11 - t])
+        step = moved.step(arm)
+        still.step(arm)
+        np.testing.assert_allclose(step.expected, expected[[0, 1], arm], rtol=1e-9)
+        np.testing.assert_allclose(step.oracle, expected.max(axis=1), rtol=1e-9)
+        if reference == "paid":
+            r = 0.6 * r + 0.4 * still.prices[arm][:, None]
+
+
+def test_what_was_paid_reaches_others_whatever_the_agent_does():
+    """The second proof: all later prices are the same, and still, if user 0 alone was asked another
+    price, later users with the same luck answer otherwise; with a public list they do not. So no
+    agent has a certificate, not even one that never learns."""
+    told = {}
+    for reference in ("list", "paid"):
+        for first in (0, 11):
+            problem = ReferencePricing(reference=reference, weight=50.0, memory=0.99)
+            problem.reset(Streams([0]))
+            rewards = []
+            for t in range(200):
+                problem.context()
+                rewards.append(problem.step(np.array([first if t == 0 else 8])).reward[0])
+            told[reference, first] = rewards[1:]
+    assert told["list", 0] == told["list", 11]
+    assert told["paid", 0] != told["paid", 11]
+    open_proof = certify(FADE(), ReferencePricing().spec, accountants=False)
+    carried = certify(FADE(), ReferencePricing(reference="paid").spec, accountants=False)
+    assert (round(open_proof.epsilon, 6), carried.epsilon) == (1.0, inf)
+    assert carried.ledger.brief == "not covered"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"reference": "old"}, "reference='old'"),
+        ({"memory": 2}, "memory=2"),
+        ({"weight": -1}, "weight"),
+    ],
+)
+def test_mistakes_are_named(wrong, words):
+    with pytest.raises(InputError, match=words):
+        ReferencePricing(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("stock", "bound"), [(1500, 2235.0), (2000, 2980.0), (3000, 4318.82), (4000, 4932.69)]
+)
+def test_the_fluid_bound_is_that_of_the_reference(stock, bound):
+    """Golden, of an independent program; 2,284 at 1,500 where bids stop short of the margin."""
+    assert StockPricing(stock=stock).fluid == pytest.approx(bound, abs=0.01)
+
+
+def test_the_bound_is_the_linear_program():
+    """Oracle: the best mixture of prices for each customer, sales no more than there is."""
+    from scipy.optimize import linprog
+
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        margins, sales = np.sort(rng.random(3)), rng.random((4, 3))
+        stock, horizon = int(rng.integers(1, 30)), 40
+        people = np.repeat(np.eye(4), 3, axis=1)
+        found = linprog(
+            -(margins * sales).ravel() * horizon / 4,
+            A_ub=np.vstack([sales.ravel() * horizon / 4, people]),
+            b_ub=[stock, 1, 1, 1, 1],
+        )
+        bound = fluid_bound(margins, sales, stock, horizon, float(margins.max()))
+        assert bound == pytest.approx(-found.fun, abs=1e-9)
+        bid = BidPrices(margins, sales[None], points=1001)(np.array([stock / horizon]))
+        price, _ = best_price(margins, sales, np.full(4, bid[0]))
+        sold = np.where(price < 3, sales[range(4), np.minimum(price, 2)], 0).mean()
+        assert sold <= stock / horizon
+
+
+@pytest.mark.parametrize("oversold", ["refuse", "order"])
+def test_what_is_sold_out_earns_nothing_or_costs_more(oversold):
+    """Every customer is asked the lowest price until none is left, by hand."""
+    problem = StockPricing(horizon=60, stock=20, oversold=oversold, order_cost=2.0)
+    problem.reset(Streams([0, 1]))
+    sold = np.zeros(2)
+    for _ in range(60):
+        x = problem.context()
+        out = sold >= 20
+        step = problem.step(np.zeros(2, int))
+        chance = problem.spec.public_demand.sales(x, problem.spec.prices)[:, 0]
+        extra = 2.0 * out if oversold == "order" else 0.0
+        expected = (0.39 - extra) * chance * (1 - out * (oversold == "refuse"))
+        np.testing.assert_allclose(step.expected, expected, atol=1e-12)
+        sold += step.reward > 0
+    assert (sold == 20).all() if oversold == "refuse" else (sold > 20).all()
+    closed = problem.spec.closed
+    problem.reset(Streams([0, 1]))
+    problem.context()
+    shut = problem.step(np.full(2, closed))
+    assert not shut.reward.any()
+    assert not shut.expected.any()
+
+
+def test_nobody_is_covered_where_the_shop_tells():
+    """An agent that never looks at stock, and one that never looks at all: what a customer buys
+    changes what later ones are answered. Where units are ordered it does not."""
+    for config in (FADE(), Uniform()):
+        told = certify(config, "StockPricing", accountants=False)
+        assert (told.epsilon, told.ledger.brief) == (inf, "not covered")
+        private = certify(
+            config, "StockPricing", env_kwargs={"oversold": "order"}, accountants=False
+        )
+        assert private.epsilon <= 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"stock": 0}, "stock=0"),
+        ({"stock": 2.5}, "stock=2.5"),
+        ({"oversold": "sorry"}, "oversold='sorry'"),
+        ({"order_cost": -1}, "order_cost=-1"),
+    ],
+)
+def test_mistakes_are_named_of_stock(wrong, words):
+    with pytest.raises(InputError, match=words):
+        StockPricing(**wrong)
+
+
+def test_sales_are_told_at_once():
+    """A shelf that hears of sales late opens for more than there is: not certified."""
+    with pytest.raises(InputError, match="delay=3"):
+        replace(StockPricing().spec, delay=3)
