@@ -4,15 +4,33 @@ In Python, on the command line, in a sweep file, in a notebook, and with other p
 in one's own agents and problems are in tests/running/test_own_code.py.
 """
 
+import inspect
 import sys
+from dataclasses import fields
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandit import InputError, Results, audit, certify, cli, compare, play
-from dpbandit.agents import FADE, Guard
+from dpbandit import ENVIRONMENTS, InputError, Results, audit, certify, cli, compare, play
+from dpbandit.agents import (
+    AGENTS,
+    DPFTRL,
+    DPPOFW,
+    DPTOFW,
+    FADE,
+    WDPCOCOP,
+    BanditPFTAL,
+    DPHDBChoices,
+    Guard,
+    LinUCB,
+    LocalisedTOFW,
+    NoisyOCO,
+    PrivateBandit,
+)
+from dpbandit.base.inputs import inside
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import (
     Foreign,
@@ -22,9 +40,23 @@ from dpbandit.clients import (
     read_log,
     river_policy,
 )
-from dpbandit.envs import GLMBandit, OJPricing
+from dpbandit.envs import (
+    ConvexBandit,
+    ConvexPricing,
+    GLMBandit,
+    OJPricing,
+    OnlineConvex,
+    StreamingRegression,
+)
+from dpbandit.envs.convex.corners import Corners
+from dpbandit.envs.streams.noise import HalfNormals
+from dpbandit.running.environments import problem_maker
+from dpbandit.specs.protocols import ContextualSpec
+from tests.each import asserting, each
+from tests.envs.contextual.ratings_files import ARGUMENTS
 from tests.experiments.runs import made_up
 
+SPEC = ContextualSpec(n_actions=2, dim=2, horizon=20)
 RESULTS = Results((made_up("fade", 10, 20, claimed=1.0), made_up("Uniform", 40, 50)))
 CARTS = "CartPole-v1"
 
@@ -111,6 +143,58 @@ PYTHON = {
     "an arm that is a word": (stepped("a"), "Expected numbers as actions"),
     "an arm that is no number": (stepped(np.nan), "whole numbers as actions, got nan"),
 }
+PYTHON |= {
+    "one of several agents": (
+        compared(agents=[LinUCB(), 1]),
+        r"Expected agent 1 to be a config, such as LinUCB\(",
+    ),
+    "another baseline's name": (compared(agents={"BestFixed": LinUCB()}), "a baseline has it"),
+    "a number of arguments": (compared(agents={}, env_kwargs=1), "dictionary whose keys are names"),
+    "a relative module": (compared(".x:GLM", {}), "full name of its module"),
+    "a stream and its own theta": (
+        lambda: StreamingRegression(data="oj", theta=np.zeros(5)),
+        "which has its own",
+    ),
+    "an instance and a direction": (
+        lambda: OnlineConvex(instance="p-lin", direction=np.ones(5)),
+        "which has its own",
+    ),
+}
+for config in (LinUCB, None, b"linucb", 3):
+    for use, call in {
+        "certify": partial(certify, config, SPEC),
+        "audit": partial(audit, config, SPEC, runs=400, progress=False),
+        "compare": compared(agents={"a": config}),
+    }.items():
+        PYTHON[f"{use} of {config}"] = call, r"to be a config, such as LinUCB\("
+NONSENSE = [
+    lambda: LocalisedTOFW(shares=0.5),
+    lambda: ConvexPricing(high="abc"),
+    lambda: ConvexPricing(high=None),
+    lambda: StreamingRegression(noise=1e300),
+    lambda: StreamingRegression(level="abc"),
+    lambda: StreamingRegression(digit=77),
+    lambda: StreamingRegression(sparsity="x"),
+    lambda: ConvexBandit(radius=1e200),
+    lambda: ConvexBandit(rank="abc"),
+    lambda: OnlineConvex(direction=np.ones(3)).reset(Streams([0])),
+    lambda: DPPOFW(noise=""),
+    lambda: DPPOFW(clip=0),
+    lambda: DPPOFW(clip=False),
+    lambda: DPHDBChoices(selection=""),
+    lambda: DPHDBChoices(bound=0),
+    lambda: DPTOFW(noise=""),
+    lambda: DPTOFW(prefix_sums=0),
+    lambda: BanditPFTAL(delta=""),
+    lambda: BanditPFTAL(offset=1e300),
+    lambda: PrivateBandit(delta=""),
+    lambda: DPFTRL(noise="laplace", delta=""),
+    lambda: GLMBandit(context_order=True),
+    lambda: StreamingRegression(noise=251.0),
+    lambda: ConvexBandit(adversary=Corners((1.0,)), gap="x"),
+    lambda: NoisyOCO(delta=""),
+]
+"""Settings of the wrong kind or size: refused in a sentence that begins with Expected."""
 
 NOTEBOOK = {
     "an agent that is not there": (lambda: RESULTS["fad"], "agent='fad' .did you mean fade"),
@@ -168,14 +252,21 @@ CLIENTS = {
 }
 
 
-@pytest.mark.parametrize("mistake", [*PYTHON, *NOTEBOOK, *CLIENTS])
-def test_in_python(mistake, tmp_path, monkeypatch):
+@pytest.mark.parametrize("table", [PYTHON, NOTEBOOK, CLIENTS], ids=["all", "notebook", "clients"])
+def test_in_python(table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    call, sentence = {**PYTHON, **NOTEBOOK, **CLIENTS}[mistake]
-    with pytest.raises(InputError, match=sentence) as said:
-        call()
-    assert is_short(str(said.value))
-    assert not list(tmp_path.iterdir())
+    for mistake, (call, sentence) in table.items():
+        with asserting(mistake):
+            with pytest.raises(InputError, match=sentence) as said:
+                call()
+            assert is_short(str(said.value))
+            assert not list(tmp_path.iterdir())
+
+
+def test_nonsense():
+    for make in NONSENSE:
+        with asserting(inspect.getsource(make)), pytest.raises(InputError, match=r"^Expected "):
+            make()
 
 
 def is_short(said):
@@ -265,17 +356,80 @@ def refused(monkeypatch, capsys, tmp_path):
     return said
 
 
-@pytest.mark.parametrize("line", LINES)
-def test_on_the_command_line(line, refused):
-    assert LINES[line] in refused(line.split())
+def test_on_the_command_line(refused):
+    for line, sentence in LINES.items():
+        with asserting(line):
+            assert sentence in refused(line.split())
 
 
-@pytest.mark.parametrize("text", FILES)
-def test_in_a_sweep_file(text, refused, tmp_path):
-    (tmp_path / "sweep.toml").write_text("" + text)
-    assert FILES[text] in refused(["sweep", "sweep.toml", "--out", "results"])
-    assert [file.name for file in tmp_path.iterdir()] == ["sweep.toml"]
+def test_in_a_sweep_file(refused, tmp_path):
+    for text, sentence in FILES.items():
+        with asserting(text):
+            (tmp_path / "sweep.toml").write_text(text)
+            assert sentence in refused(["sweep", "sweep.toml", "--out", "results"])
+            assert [file.name for file in tmp_path.iterdir()] == ["sweep.toml"]
 
 
 def test_there_are_enough_of_them():
     assert len([*PYTHON, *NOTEBOOK, *CLIENTS, *LINES, *FILES]) >= 60
+
+
+def test_numpy_s_whole_numbers_are_settings():
+    made = []
+    for whole in (int, np.int64):
+        values, data = ConvexBandit(horizon=whole(50)).spec, OnlineConvex(horizon=whole(50)).spec
+        bandit = PrivateBandit(batch=whole(2)).make(values, Streams([0]))
+        window = WDPCOCOP(window=whole(3)).make(data, Streams([0]))
+        prices = ConvexPricing(horizon=50, retention=whole(8))
+        made.append((bandit.ledger, window.ledger, prices.spec))
+    assert made[0] == made[1]
+    first = OnlineConvex(horizon=5, direction=np.array([1.0, 0, 0, 0, 0]))
+    first.reset(Streams([0]))
+
+
+@each("name", ENVIRONMENTS)
+def test_numpy_s_whole_numbers_are_arguments(name):
+    """Every whole number among the arguments of every environment."""
+    given = {**ARGUMENTS.get(name, {}), "horizon": 20}
+    problem = problem_maker(name)(**given)
+    usual = {field.name: getattr(problem, field.name) for field in fields(problem)}
+    whole = {key: np.int64(value) for key, value in usual.items() if type(value) is int}
+    problem = problem_maker(name)(**{**given, **whole})
+    problem.reset(Streams([0]))
+    assert type(problem.spec.horizon) is type(problem.spec.delay) is int
+
+
+@pytest.mark.filterwarnings("error")
+def test_numpy_s_short_numbers_are_settings():
+    """A float32 cannot hold the largest setting it is compared with, an int8 not its own size."""
+    LinUCB(alpha=np.float32(0.5))
+    BanditPFTAL(offset=np.float32(0.5))
+    inside("x", np.int8(-128), -200, 200, ends=True)
+    with pytest.raises(InputError, match=r"np.float32\(nan\)"):
+        LinUCB(alpha=np.float32("nan"))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("noise", [1e-300, 250.0])
+def test_extreme_noise_is_noise(noise):
+    """Next to none, and the widest allowed: uniform on [-room, room], mean square room^2 / 3."""
+    square = HalfNormals(noise, 0.25).square
+    assert square == pytest.approx(min(noise**2, 0.25**2 / 3), rel=1e-6)
+    StreamingRegression(noise=noise, horizon=5).reset(Streams([0]))
+
+
+@each("name", [name for name, kind in AGENTS.items() if fields(kind)])
+def test_arrays_and_huge_numbers_are_refused_in_one_sentence(name):
+    """Every setting of every agent: two numbers in place of one, 10^400, a numpy word."""
+    kind = AGENTS[name]
+    for field in fields(kind):
+        if field.name == "agent":
+            continue
+        for value in (np.array([1.0, 2.0]), 10**400):
+            said = ""
+            try:
+                kind(**{field.name: value})
+            except InputError as mistake:
+                said = str(mistake)
+            assert len(said) < 600
+            assert "\n" not in said
