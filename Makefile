@@ -1,5 +1,5 @@
 # What every change must pass, by name. `make lint test` before a commit, `.ci/run` for all of it.
-.PHONY: lint test coverage slow other-cpus lowest docs bench reading
+.PHONY: lint test coverage slow other-cpus lowest mutants docs bench reading
 
 lint:  ## style, spelling, types
 	ruff check .
@@ -26,6 +26,9 @@ other-cpus:  ## the default tests, or TESTS, in the arithmetic of other processo
 
 lowest:  ## the default tests, or TESTS, with the lowest versions that pyproject.toml allows
 	python tools/lowest.py $(TESTS)
+
+mutants:  ## faults that the tests have to notice, put into a copy one at a time
+	python tools/mutants.py
 
 docs:  ## the pages; warnings are errors
 	sphinx-build -q -W -E --keep-going docs docs/_build

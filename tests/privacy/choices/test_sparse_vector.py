@@ -307,8 +307,11 @@ def test_streams_do_not_depend_on_data():
 
 
 def test_budgets():
-    """Segments cost epsilon in all, runs one each; calls beyond `uses` raise."""
+    """Segments cost epsilon in all, the larger of the two, runs one each; calls beyond `uses`
+    raise."""
     assert segment_test().spend.pure == EPS
+    for own, of_queries in ((EPS, 2 * EPS), (2 * EPS, EPS)):
+        assert segment_test(epsilon=own, query_epsilon=of_queries).spend.pure == 2 * EPS
     assert above_test(runs=3).spend.pure == pytest.approx(3 * EPS)
     assert Ledger((segment_test().spend,)).epsilon(1e-9) <= EPS * (1 + 1e-6)
     for mechanism in (segment_test(), above_test()):
