@@ -141,6 +141,8 @@ class BitSpend:
         found = []
         for losses, masses, lost in way:
             finite = masses > 0
+            if not finite.any():  # without coins a bit is told
+                return (constant(inf, step=step),)
             loss = split(losses[finite], masses[finite] * _ROUNDED, step=step, count=self.bits)
             found.append(replace(loss, infinite=min(1.0, lost)))
         return tuple(found)

@@ -165,16 +165,22 @@ def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> f
     if rate == 1 or not _SMALLEST <= unsampled < _LARGEST:
         return unsampled * _DOWN
 
-    def ledger(ratio: float) -> Ledger:
-        return Ledger((SampledGaussianSpend(ratio=ratio, rate=rate, count=count),))
+    def sampled(clt: float) -> SampledGaussianSpend:
+        """With this `clt`, of which epsilon is about a power; of a large ratio it is not."""
+        ratio = sqrt(log1p((clt / rate) ** 2 / count))
+        return SampledGaussianSpend(ratio=ratio, rate=rate, count=count)
 
-    ratio = most(
-        ledger,
+    low, high = (
+        SampledGaussianSpend(ratio=ratio, rate=rate, count=count).clt
+        for ratio in (unsampled, _LARGEST)
+    )
+    clt = most(
+        lambda clt: Ledger((sampled(clt),)),
         epsilon=epsilon,
         delta=delta,
-        low=unsampled,
-        high=_LARGEST,
-        start=sqrt(log1p((mu / rate) ** 2 / count)),  # whose clt is mu
+        low=low,
+        high=high,
+        start=mu,
         close=_CLOSE,
     )
-    return ratio * _DOWN
+    return sampled(clt).ratio * _DOWN
