@@ -121,6 +121,7 @@ PYTHON = {
     "of a class, too": (compared(GLMBandit, env_kwargs={"n_arms": 3}), "'n_arms' .did you mean"),
     "arguments in a list": (compared(env_kwargs=["dim"]), "env_kwargs=.'dim'. to be a diction"),
     "a number in quotes": (compared(env_kwargs={"dim": "3"}), "dim='3' to be a whole number"),
+    "no reward in time": (compared(env_kwargs={"delay": 9}), "delay=9 to be at most horizon=5"),
     "the horizon twice": (compared(env_kwargs={"horizon": 3}), "horizon by --horizon .horizon=."),
     "a guard misspelt": (compared(agents="guarded:fad"), "agent='fad' .did you mean fade"),
     "a guard of nobody": (compared(agents="guarded:"), "behind per-person:, guarded: and priced:"),

@@ -134,7 +134,8 @@ class GuardAgent:
         self._for_net, self._explorers = frozenset(net), frozenset([*net, *others])
         self._delay = spec.delay
         heard = sum(coin < spec.horizon - 2 * spec.delay for coin in net)
-        inner_spec = replace(spec, horizon=max(1, spec.horizon - heard))
+        rounds = max(1, spec.horizon - heard)
+        inner_spec = replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
         self._inner: Agent = config.agent.make(inner_spec, streams)
         plan = NetPlan(spec, coins, _mu(type(config.agent).__name__, self._inner.ledger))
         own = streams.child("guard")

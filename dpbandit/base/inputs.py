@@ -93,14 +93,16 @@ def _is_real(item: Any) -> bool:
     return isinstance(item, Real | Decimal | np.bool_) and not isinstance(item, np.timedelta64)
 
 
-def vector(name: str, value: Any, length: int) -> npt.NDArray[np.float64]:
-    """`value` as an array; raises `InputError` unless it is `length` finite numbers."""
+def vector(name: str, value: Any, length: int | None) -> npt.NDArray[np.float64]:
+    """`value` as an array; raises `InputError` unless it is `length` finite numbers, or any."""
     try:
         array = reals(value)
     except ValueError:  # a word, ragged rows, 10**400
         array = np.empty(0)
-    if array.shape != (length,) or not np.isfinite(array).all():
-        raise InputError(f"Expected {name}={shown(value)} to be {length} numbers.")
+    fits = array.ndim == 1 and len(array) == (len(array) or 1 if length is None else length)
+    if not fits or not np.isfinite(array).all():
+        many = "" if length is None else f"{length} "
+        raise InputError(f"Expected {name}={shown(value)} to be {many}numbers.")
     return array
 
 
@@ -187,7 +189,7 @@ def _is(
 
     One beyond `most`, or so small that it has lost digits, gets its own sentence.
     """
-    if not isinstance(value, kind) or isinstance(value, bool) or value != value:
+    if not isinstance(value, kind) or isinstance(value, bool | np.timedelta64) or value != value:
         return False
     if isinstance(value, np.generic):
         value = value.item()  # a float32 holds no 1e50 to compare with, and |int8| no 128

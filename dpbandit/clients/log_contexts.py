@@ -33,7 +33,7 @@ def contexts_in(
     if isinstance(context, Mapping):
         if bound is not None:
             raise InputError(
-                f"Expected no context_bound={bound} beside ranges, which have a bound."
+                f"Expected no context_bound={shown(bound)} beside ranges, which have a bound."
             )
         found = features(table, context, called="context", rows=n, most_outside=most_outside)
         return Contexts(found.context, 1.0, found.any_outside)
@@ -49,8 +49,8 @@ def contexts_in(
 
 def stacked(table: Any, names: Sequence[str]) -> Floats:
     """Columns of numbers, side by side, (n, len(names))."""
-    if isinstance(names, str) or not len(names):
-        raise InputError(f"Expected a list of names of columns, got {names!r}.")
+    if isinstance(names, str) or not isinstance(names, Sequence | np.ndarray) or not len(names):
+        raise InputError(f"Expected a list of names of columns, got {shown(names)}.")
     columns = [numbers(table, name) for name in names]
     if len({len(column) for column in columns}) > 1:
         raise InputError(f"Expected columns {shown(list(names))} to hold one entry for each row.")

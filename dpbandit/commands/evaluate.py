@@ -17,6 +17,7 @@ from dpbandit.commands.tables import screen
 from dpbandit.offline import Logged, release
 from dpbandit.offline import evaluate as evaluated
 from dpbandit.offline.columns import numbers, table_of
+from dpbandit.offline.settings import INTERVALS
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}
 
@@ -54,7 +55,9 @@ def evaluate(
     estimators: Annotated[
         str | None, typer.Option(help="Which, between commas; else ips,snips,dr.")
     ] = None,
-    intervals: Annotated[str | None, typer.Option(help="auto, t, betting, ...; else auto.")] = None,
+    intervals: Annotated[
+        str | None, typer.Option(help=f"One of {', '.join(INTERVALS)}; else auto.")
+    ] = None,
     epsilon: Annotated[
         float | None,
         typer.Option(help="Release one private number at this epsilon, and nothing else."),
@@ -66,6 +69,26 @@ def evaluate(
             "public, or private."
         ),
     ] = None,
+    shrinkage: Annotated[float | None, typer.Option(help="Of dros.")] = None,
+    w_max: Annotated[
+        float | None,
+        typer.Option(help="Public bound on weights, of betting-cv and empirical-bernstein."),
+    ] = None,
+    q: Annotated[
+        str | None,
+        typer.Option(
+            help="COLUMN,...: each arm's reward by a model that has not seen these rows, for dr "
+            "and dm."
+        ),
+    ] = None,
+    sort: Annotated[
+        list[str] | None,
+        typer.Option(help="ARM=SORT for every arm: what it is like, for mips."),
+    ] = None,
+    support: Annotated[
+        str | None, typer.Option(help="drop: leave out choices that were impossible.")
+    ] = None,
+    level: Annotated[float | None, typer.Option(help="Of the intervals; else 0.95.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the table here, .csv.")] = None,
 ) -> None:
     """Estimate what a frozen policy would have earned on a log of arms, with intervals.
@@ -85,7 +108,10 @@ def evaluate(
             "--estimators."
         )
     if epsilon is not None:
-        _refuse_more(out=out, estimators=estimators, intervals=intervals)
+        _refuse_more(
+            out=out, estimators=estimators, intervals=intervals, shrinkage=shrinkage, w_max=w_max,
+            q=q, sort=sort, support=support, level=level,
+        )  # fmt: skip
         if arms is None:
             raise InputError(
                 "Expected --arms with --epsilon: which arms occur in the log is somebody's data."
@@ -107,14 +133,26 @@ def evaluate(
             probabilities=None if probabilities is None else _columns(probabilities),
             adaptive=adaptive,
         )
-    law = _law(policy, log, frame, names if names is not None else sorted(set(frame[action])))
+    named = names if names is not None else sorted(set(frame[action]))
+    law = _law(policy, log, frame, named)
     if epsilon is not None:
         found = release(law, log, epsilon=epsilon, clip=bound)
         say(str(found))
         say(found.certificate.notion)
         return
-    how: Any = intervals or "auto"
-    answer = evaluated(law, log, asked or None, intervals=how, clip=bound)
+    told: dict[str, Any] = {
+        "intervals": intervals, "level": level, "support": support, "shrinkage": shrinkage,
+        "w_max": w_max, "clip": bound,
+    }  # fmt: skip
+    if q is not None:
+        predicted = np.column_stack([numbers(frame, column) for column in _columns(q)])
+        told |= {"q": predicted, "q_is_honest": True}
+    if sort is not None:
+        told |= _sorts(sort, [str(arm) for arm in named], log)
+    if intervals is not None and intervals.startswith("weighted"):
+        told["law"] = _law_of_rows(log, feature)
+    told = {name: value for name, value in told.items() if value is not None}
+    answer = evaluated(law, log, asked or None, **told)
     shown = Table(title=str(log), title_justify="left")
     columns = ("estimator", "estimate", "low", "high", "interval", "ess", "max_weight")
     for column in columns:
@@ -134,7 +172,30 @@ def evaluate(
 def _refuse_more(**options: Any) -> None:
     for name, value in options.items():
         if value is not None:
-            raise InputError(f"Expected no --{name}={value} with --epsilon: one number is printed.")
+            option = f"--{name.replace('_', '-')}={value}"
+            raise InputError(f"Expected no {option} with --epsilon: one number is printed.")
+
+
+def _sorts(texts: list[str], arms: list[str], log: Logged) -> dict[str, Any]:
+    """What every arm is like, for mips, as `evaluate` takes it."""
+    said = dict(text.rpartition("=")[::2] for text in texts)
+    if sorted(said) != sorted(arms) or len(texts) > len(said):
+        raise InputError(f"Expected --sort ARM=SORT once for each of {', '.join(arms)}.")
+    kinds = sorted(set(said.values()))
+    place = np.array([kinds.index(said[arm]) for arm in arms])
+    return {"features": place[log.action], "feature_law": np.eye(len(kinds))[place]}
+
+
+def _law_of_rows(log: Logged, features: list[str] | None) -> Any:
+    """The logging policy of a row at earlier contexts, which without features are all alike."""
+    if features or log.probabilities is None:
+        raise InputError(
+            "Expected --probabilities, and no --feature, for weighted intervals: what the log's "
+            "policy would have done for others is no column; in Python, law= of "
+            "dpbandit.offline.evaluate."
+        )
+    chances = log.probabilities
+    return lambda row, contexts: np.tile(chances[row], (len(contexts), 1))
 
 
 def _columns(text: str) -> list[str]:

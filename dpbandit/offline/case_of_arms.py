@@ -73,11 +73,7 @@ def _model(log: Logged, settings: Settings) -> Callable[[], Floats]:
     spec, n = log.spec, len(log.action)
 
     def given() -> Floats:
-        q = settings.q(log.context) if callable(settings.q) else settings.q
-        q = numbers_in("q", q)
-        shaped("q", q, (n, spec.n_actions))
-        refuse_row("finite q", np.isfinite(q).all(axis=1))
-        return q
+        return settings.model_of(log.context, (n, spec.n_actions))
 
     def fitted() -> Floats:
         parts: Parts = settings.parts(n, log.adaptive)

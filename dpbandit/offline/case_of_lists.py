@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import shaped
 from dpbandit.offline.betting import Stakes
 from dpbandit.offline.cases import Case
 from dpbandit.offline.list_estimators import LISTS, ListRows, weights_of
 from dpbandit.offline.list_policies import list_law
 from dpbandit.offline.logged_lists import LoggedLists
 from dpbandit.offline.policies import asked
-from dpbandit.offline.rows import numbers_in, refuse_row
 from dpbandit.offline.settings import Settings
 
 _ABOVE = "holds only where a click depends on nothing below it"
@@ -55,7 +53,4 @@ def _stakes(name: str, rows: ListRows) -> Stakes:
 def _model(log: LoggedLists, settings: Settings) -> Floats | None:
     if settings.q is None:
         return None
-    q = numbers_in("q", settings.q(log.context) if callable(settings.q) else settings.q)
-    shaped("q", q, (*log.items.shape, log.n_items))
-    refuse_row("finite q", np.isfinite(q).all(axis=(1, 2)))
-    return q
+    return settings.model_of(np.asarray(log.context), (*log.items.shape, log.n_items))

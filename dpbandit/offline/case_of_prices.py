@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpbandit.base.arrays import Floats
+from dpbandit.base.calls import takes
 from dpbandit.base.inputs import InputError, one_of, positive, shaped
 from dpbandit.offline.cases import Case, refuse_rewards
 from dpbandit.offline.intervals import standard_error
@@ -15,9 +16,12 @@ from dpbandit.offline.logged_prices import LoggedPrices
 from dpbandit.offline.policies import price_policy
 from dpbandit.offline.price_estimators import KERNELS, PRICES, PriceRows
 from dpbandit.offline.reward_models import PriceModel
-from dpbandit.offline.rows import numbers_in, refuse_row
+from dpbandit.offline.rows import MOST, numbers_in, refuse_row
 from dpbandit.offline.settings import Settings
 from dpbandit.offline.terms import Terms
+
+_LEAST_BANDWIDTH = 1e-9
+"""Of the range of prices; squares of distances in narrower ones overflow"""
 
 
 def case_of_prices(policy: Any, log: LoggedPrices, settings: Settings) -> Case:
@@ -28,6 +32,11 @@ def case_of_prices(policy: Any, log: LoggedPrices, settings: Settings) -> Case:
     positive("bandwidth", settings.bandwidth)
     if settings.bandwidth is None:  # for type checkers, `positive` refuses it
         raise InputError("Expected bandwidth=None to be a finite number > 0.")
+    if settings.bandwidth < _LEAST_BANDWIDTH * (log.spec.high - log.spec.low):
+        raise InputError(
+            f"Expected bandwidth={settings.bandwidth} to be at least {_LEAST_BANDWIDTH:g} of the "
+            f"range of prices, {log.spec.low:g} to {log.spec.high:g}."
+        )
     rows = PriceRows(
         price=log.price,
         reward=log.reward,
@@ -50,7 +59,9 @@ def _half(name: str, rows: PriceRows, terms: Terms) -> str:
     fine = replace(rows, bandwidth=rows.bandwidth / 2, model=lambda: rows.q)
     estimate, se = PRICES[name](fine).estimate, standard_error(terms)
     note = f"{estimate:.4g} at bandwidth {fine.bandwidth:.3g}"
-    if abs(estimate - terms.estimate) > se + 1e-9 * abs(estimate):
+    if np.isnan(estimate):
+        note = f"no price is near that of the policy at bandwidth {fine.bandwidth:.3g}"
+    elif abs(estimate - terms.estimate) > se + 1e-9 * abs(estimate):
         note += ", more than a standard error away: the kernel's bias is in no interval"
     if terms.weights_are_off:
         note += (
@@ -67,12 +78,13 @@ def _model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable[[Floa
     def given() -> Callable[[Floats], Floats]:
         if not callable(q):
             raise InputError("Expected q to be a function of contexts (n, d) and prices (n,).")
+        takes("q", q, "contexts", "prices")
         return at
 
     def at(price: Floats) -> Floats:
         found = numbers_in("q", q(log.context, price))
         shaped("q", found, (n,))
-        refuse_row("finite q", np.isfinite(found))
+        refuse_row(f"q up to {MOST:g} in size", np.abs(found) <= MOST)
         return found
 
     def fitted() -> Callable[[Floats], Floats]:

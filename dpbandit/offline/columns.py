@@ -2,10 +2,10 @@
 
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from hashlib import sha256
 from math import sqrt
-from numbers import Real
+from numbers import Number
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,6 +15,7 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.files import check_readable, named
 from dpbandit.base.inputs import InputError, reals, shown
 from dpbandit.offline.logs import one_kind
+from dpbandit.offline.rows import is_wide
 from dpbandit.specs.outside import scaled
 
 Bounds: TypeAlias = Mapping[str, Sequence[Any]]
@@ -86,13 +87,9 @@ def column(table: Any, name: str) -> Any:
     Raises:
         InputError: there is none, or something in it is missing.
     """
-    if not isinstance(name, str) or name not in table:
-        raise InputError(f"Expected a column {name!r}, the table has {shown(list(table))}.")
-    entries = table[name]
-    if getattr(entries, "ndim", 1) != 1:
-        raise InputError(f"Expected one column {name!r}, the table has several.")
-    listed = entries.tolist() if hasattr(entries, "tolist") else list(entries)
-    missing = sum(map(_is_missing, listed))
+    entries = column_with_gaps(table, name)
+    listed = entries.tolist() if hasattr(entries, "tolist") else entries
+    missing = sum(map(is_missing, listed))
     if missing:
         raise InputError(
             f"Expected no missing entries in column {name!r}, got {missing} of {len(listed)}."
@@ -100,11 +97,45 @@ def column(table: Any, name: str) -> Any:
     return entries
 
 
-def _is_missing(entry: Any) -> bool:
-    """None, NaN, NaT, or pandas' NA, which is not even unequal to itself."""
-    return (
-        entry is None or type(entry).__name__ == "NAType" or (np.isscalar(entry) and entry != entry)
-    )
+def column_with_gaps(table: Any, name: Any) -> Any:
+    """The column of that name, an array or a list, in which something may be missing."""
+    try:
+        entries = table[name] if isinstance(name, str) and name in table else None
+    except (LookupError, TypeError, AttributeError):  # a mapping whose keys lie
+        entries = None
+    if entries is None:
+        raise InputError(f"Expected a column {shown(name)}, the table has {shown(list(table))}.")
+    if getattr(entries, "ndim", 1) != 1:
+        raise InputError(f"Expected one column {name!r} of one entry a row, the table has several.")
+    if hasattr(entries, "tolist"):
+        return entries
+    if not isinstance(entries, Collection) or isinstance(entries, str | bytes | Mapping | Set):
+        raise InputError(
+            f"Expected column {name!r} to hold one entry for each row, got {shown(entries)}."
+        )
+    return list(entries)
+
+
+def is_missing(entry: Any) -> bool:
+    """None, NaN, NaT, a masked entry, or pandas' NA, which is not even unequal to itself."""
+    if entry is None or entry is np.ma.masked or type(entry).__name__ in ("NAType", "NaTType"):
+        return True
+    try:
+        return isinstance(entry, Number | np.generic) and bool(entry != entry)
+    except ArithmeticError:  # a signalling NaN of decimals
+        return True
+
+
+def first_odd(listed: Any, allowed: Sequence[float] | None = None) -> Any:
+    """The first entry that is no double, or none of those `allowed`."""
+    for entry in listed:
+        try:
+            value = reals([entry])
+        except ValueError:
+            return entry
+        if value.shape != (1,) or (allowed is not None and value[0] not in allowed):
+            return entry
+    return None
 
 
 def numbers(table: Any, name: str) -> Floats:
@@ -113,10 +144,12 @@ def numbers(table: Any, name: str) -> Floats:
     try:
         values = reals(listed)
     except ValueError:
-        odd = next((entry for entry in listed if not isinstance(entry, Real)), None)
+        values = np.empty(())
+    if values.ndim != 1:
         raise InputError(
-            f"Expected column {name!r} to hold numbers, such as 2.5, got {shown(odd)}."
-        ) from None
+            f"Expected column {name!r} to hold numbers, such as 2.5, got "
+            f"{shown(first_odd(listed))}."
+        )
     if not np.isfinite(values).all():
         raise InputError(f"Expected column {name!r} to hold finite numbers, got an infinite one.")
     return values
@@ -130,8 +163,8 @@ def answers(table: Any, name: str) -> Floats:
     except ValueError:
         values = np.full(1, np.nan)
     if values.ndim != 1 or not np.isin(values, (0, 1)).all():
-        odd = next(entry for entry in listed if not (np.isscalar(entry) and entry in (0, 1)))
-        raise InputError(f"Expected column {name!r} to hold 0 and 1 only, got {shown(odd)}.")
+        odd = shown(first_odd(listed, (0, 1)))
+        raise InputError(f"Expected column {name!r} to hold 0 and 1 only, got {odd}.")
     return values
 
 
@@ -181,7 +214,8 @@ def _bounded(bounds: Any, called: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
             "read off the log would be data that no certificate covers."
         )
     for name, ends in bounds.items():
-        if not isinstance(ends, list | tuple | np.ndarray) or len(ends) < 2:
+        ends = ends.tolist() if isinstance(ends, np.ndarray) else ends
+        if not isinstance(ends, list | tuple) or len(ends) < 2:
             raise InputError(
                 f"Expected bounds of feature {name!r}, such as (18, 90), or levels such as "
                 f"('A', 'B'), got {shown(ends)}: a range read off the log would be data that no "
@@ -193,14 +227,14 @@ def _bounded(bounds: Any, called: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 def _ends(name: str, ends: list[Any]) -> list[float]:
     try:
-        low, high = reals(ends).tolist()
+        found = reals(ends)
     except ValueError:
-        low, high = 0.0, 0.0
-    if not (low < high and np.isfinite(high - low)):
+        found = np.empty(0)
+    if found.shape != (2,) or not is_wide(*found):
         raise InputError(
             f"Expected the range of {name!r} to be (low, high), low < high, got {shown(ends)}."
         )
-    return [low, high]
+    return [float(end) for end in found]
 
 
 def _levels(name: str, levels: list[Any]) -> list[Any]:
@@ -215,7 +249,7 @@ def _one_hot(table: Any, name: str, levels: Any, called: str, rows: int) -> Floa
     if unknown := [entry for entry in entries if entry not in levels]:
         raise InputError(
             f"Expected column {name!r} to hold only the levels {shown(levels)} of {called}, got "
-            f"{unknown[0]!r} in {len(unknown)} rows: they are public, so say all there can be."
+            f"{shown(unknown[0])} in {len(unknown)} rows: they are public, so say all there can be."
         )
     place = {level: j for j, level in enumerate(levels)}
     taken = np.array([place[entry] for entry in entries], dtype=np.int64)

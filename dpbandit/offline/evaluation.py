@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from dpbandit.base.inputs import InputError, one_of, shown
@@ -186,5 +187,14 @@ def _row(
         "max_weight": float(terms.weight.max()),
         "mean_weight": float(terms.weight.mean()),
         "refused": found.refused,
-        "note": "; ".join(filter(None, (*found.notes, said))),
+        "note": "; ".join(filter(None, (*found.notes, said, _of_numbers(estimate, se, found)))),
     }
+
+
+def _of_numbers(estimate: float, se: float, found: Interval) -> str:
+    """What a reader would ask of them."""
+    if isnan(estimate):
+        return "no row agrees with the policy"
+    if found.low <= found.high and not found.low <= estimate <= found.high:
+        return "this estimate lies outside its interval"
+    return "one row has no standard error" if isnan(se) else ""

@@ -6,7 +6,15 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, flag, shaped
-from dpbandit.offline.rows import LEAST, arrays_at, numbers_in, refuse_row, refuse_spec, within
+from dpbandit.offline.rows import (
+    LEAST,
+    MOST,
+    arrays_at,
+    numbers_in,
+    refuse_row,
+    refuse_spec,
+    within,
+)
 from dpbandit.specs.outside import Outside
 from dpbandit.specs.protocols import PriceSpec
 
@@ -61,7 +69,8 @@ class LoggedPrices:
         refuse_row("finite rewards", np.isfinite(self.reward))
         offered = (self.price >= spec.low) & (self.price <= spec.high)
         refuse_row(f"prices from {spec.low:g} to {spec.high:g}", offered)
-        refuse_row("finite densities > 0", (self.density >= LEAST) & (self.density < np.inf))
+        fine = (self.density >= LEAST) & (self.density <= MOST)
+        refuse_row(f"densities > 0, up to {MOST:g}", fine)
         self.context, self.outside = within(spec, self.context, self.reward)
 
     def __getitem__(self, rows: slice) -> "LoggedPrices":

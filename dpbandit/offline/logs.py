@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, flag, inside, positive, shaped
+from dpbandit.base.inputs import InputError, flag, inside, shaped, shown
 from dpbandit.offline.rows import (
     LEAST,
     arrays_at,
@@ -71,7 +71,7 @@ class Logged:
         uniform = not chance.ndim and self.probabilities is None
         self.lowest_is_public = self.lowest is not None or uniform
         if self.lowest is not None:
-            positive("lowest", self.lowest)
+            inside("lowest", self.lowest, LEAST, 1, ends=True)
         spec, n = self.spec, action.size
         if n == 0:
             raise InputError("Expected at least one logged round.")
@@ -177,8 +177,8 @@ def one_kind(name: str, names: Any) -> list[Any]:
     for row, entry in enumerate(found):
         if not _kind(entry) or _kind(entry) != _kind(found[0]) or entry != entry:
             raise InputError(
-                f"Expected {name} to be all text or all numbers, none missing, got {entry!r} in "
-                f"row {row}."
+                f"Expected {name} to be all text or all numbers, none missing, got "
+                f"{shown(entry)} in row {row}."
             )
     return found
 

@@ -13,8 +13,9 @@ from dpbandit.specs.protocols import BanditSpec, Spec
 
 _ROUNDING = 1e-6
 """By which probabilities may miss the sum 1."""
-LEAST = 1e-100
-"""Of what is divided by. No law is known so exactly, and squares of larger weights overflow."""
+LEAST, MOST = 1e-50, 1e50
+"""Of what is divided by, and of a number's size. Nothing is known so exactly, and squares of
+larger weights overflow."""
 
 
 def numbers_in(name: str, values: Any) -> Floats:
@@ -36,6 +37,17 @@ def refuse_spec(spec: Any, kind: type[Spec]) -> None:
     """Raise `InputError` unless the public facts are those of such a problem."""
     if not isinstance(spec, kind):
         raise InputError(f"Expected spec={shown(spec)} to be a {kind.__name__}.")
+    low, high = spec.reward_low, spec.reward_high
+    if not is_wide(low, high):
+        raise InputError(
+            f"Expected reward_low={low:g} to be below reward_high={high:g}, both at most {MOST:g} "
+            "in size."
+        )
+
+
+def is_wide(low: float, high: float) -> bool:
+    """Whether these are the ends of a range that one can divide by."""
+    return bool(max(-low, high) <= MOST and high - low >= LEAST)
 
 
 def arrays_at(log: Any, rows: slice, names: Iterable[str]) -> dict[str, Any]:

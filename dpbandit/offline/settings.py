@@ -3,8 +3,13 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dpbandit.base.inputs import InputError, flag, inside, one_of, positive, whole
+import numpy as np
+
+from dpbandit.base.arrays import Floats
+from dpbandit.base.calls import takes
+from dpbandit.base.inputs import InputError, flag, inside, one_of, positive, shaped, whole
 from dpbandit.offline.reward_models import Parts, blocks_of, folds_of
+from dpbandit.offline.rows import MOST, numbers_in, refuse_row
 
 Intervals = Literal[
     "auto",
@@ -68,6 +73,15 @@ class Settings:
     def alpha(self) -> float:
         """What may fail."""
         return 1 - self.level
+
+    def model_of(self, context: Floats, shape: tuple[int, ...]) -> Floats:
+        """q as it was given, or as a function gives it at these contexts (n, d)."""
+        if callable(self.q):
+            takes("q", self.q, "contexts")
+        q = numbers_in("q", self.q(context) if callable(self.q) else self.q)
+        shaped("q", q, shape)
+        refuse_row(f"q up to {MOST:g} in size", (np.abs(q) <= MOST).reshape(len(q), -1).all(axis=1))
+        return q
 
     def parts(self, n: int, adaptive: bool) -> Parts:
         """Which rows may teach the model of which."""

@@ -63,6 +63,8 @@ class Spec:
         for name, low in (("horizon", 1), ("delay", 0)):
             whole(name, getattr(self, name), low, MOST_ROUNDS)
             object.__setattr__(self, name, int(getattr(self, name)))  # NumPy's lack `bit_length`
+        if self.delay > self.horizon:
+            raise InputError(f"Expected delay={self.delay} to be at most horizon={self.horizon}.")
         inside("most_outside", self.most_outside, 0, 1, ends=True)
 
     @property

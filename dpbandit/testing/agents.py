@@ -70,7 +70,8 @@ def check_agent(
     if not isinstance(spec, Spec):
         raise InputError(f"Expected the spec of a problem, got {spec!r}: hand over its `.spec`.")
     whole("rounds", rounds, 1)
-    spec = replace(spec, horizon=min(spec.horizon, rounds))
+    horizon = min(spec.horizon, rounds)
+    spec = replace(spec, horizon=horizon, delay=min(spec.delay, horizon))
     proof = certify(config, spec, accountants=False)
     found = [check_certificate(config, proof)]
     check_replicas(config, spec)

@@ -1,5 +1,6 @@
 """A shop of one's own with several products: choices are fitted once to a log, then frozen."""
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -22,8 +23,9 @@ from dpbandit.envs.choice.choice_fit import (
 from dpbandit.envs.choice.fixed_sets import Contest
 from dpbandit.envs.choice.logit_sales import ListedSales
 from dpbandit.envs.choice.problems import ChoiceProblem, Crowd
-from dpbandit.envs.contextual.log_checks import Log, fitted_once, read
+from dpbandit.envs.contextual.log_checks import Log, fitted_once, price_range_of, read, unit_cost_of
 from dpbandit.envs.contextual.resampled import row_of
+from dpbandit.offline.columns import column_with_gaps, first_odd, is_missing
 from dpbandit.specs.choice import PricedAssortmentSpec
 
 _PRICES = 5
@@ -152,43 +154,39 @@ class AssortmentFromLog(ChoiceProblem):
                 "Expected products=, each with the column of its price, such as "
                 f"{{'cola': 'price_cola'}}, got {shown(self.products)}."
             )
-        return tuple(map(str, self.products))
+        names = tuple(map(_word, self.products))
+        if len(set(names)) < len(names) or _NONE in names:
+            raise InputError(
+                f"Expected products={shown(self.products)} to have names of their own, none of "
+                f"them {_NONE!r}."
+            )
+        return names
 
     def _price_list(self) -> tuple[float, float, Floats]:
-        if self.price_range is None:
-            raise InputError(
-                "Expected price_range=, such as (1.0, 3.0): a range read off the log would be data "
-                "that no certificate covers."
-            )
-        low, high = vector("price_range", self.price_range, 2).tolist()
-        if not low < high:
-            raise InputError(f"Expected price_range={shown(self.price_range)} to be (low, high).")
+        low, high = price_range_of(self.price_range)
         if self.prices is None:
             return low, high, np.linspace(low, high, _PRICES)
-        return low, high, vector("prices", self.prices, np.size(self.prices))
+        return low, high, vector("prices", self.prices, None)
 
     def _costs(self, names: tuple[str, ...]) -> tuple[float, ...]:
-        cost = self.unit_cost
-        if cost is None:
-            raise InputError("Expected unit_cost=, dollars that a sale costs you, such as 0.8.")
-        if not isinstance(cost, Mapping):
-            at_least("unit_cost", cost, 0)
-            return (float(cost),) * len(names)
-        if set(cost) != set(names):
+        if not isinstance(self.unit_cost, Mapping):
+            return (unit_cost_of(self.unit_cost),) * len(names)
+        costs = {_word(name): cost for name, cost in self.unit_cost.items()}
+        if set(costs) != set(names):
             raise InputError(
-                f"Expected unit_cost={shown(dict(cost))} to have a cost for each of {names}."
+                f"Expected unit_cost={shown(self.unit_cost)} to have a cost for each of {names}."
             )
-        return tuple(float(cost[name]) for name in names)
+        return tuple(unit_cost_of(costs[name]) for name in names)
 
     def _with_none(self, table: Any) -> Any:
         """The table, with a word where nothing was bought."""
-        if not isinstance(self.bought, str) or self.bought not in table:
-            return table
-        said = [_NONE if _is_nothing(entry) else str(entry) for entry in table[self.bought]]
-        return {**{name: table[name] for name in table}, self.bought: said}
+        listed = column_with_gaps(table, self.bought)
+        said = [_NONE if _is_nothing(entry) else _word(entry) for entry in listed]
+        return ChainMap({self.bought: said}, table)
 
     def _visits(self, log: Log, names: tuple[str, ...], low: float, high: float) -> Visits:
-        asked = np.stack([_prices(log.table, self.products[name]) for name in names], axis=1)  # type: ignore[index]
+        n, columns = len(log.design), self.products.values()  # type: ignore[union-attr]
+        asked = np.stack([_prices(log.table, column, n) for column in columns], axis=1)
         offered = np.isfinite(asked)
         outside = offered & ((asked < low) | (asked > high))
         if outside.any():
@@ -267,19 +265,21 @@ def _refuse_few(visits: Visits, counts: npt.NDArray[Any], names: tuple[str, ...]
             )
 
 
-def _prices(table: Any, name: Any) -> Floats:
-    """A column of prices, NaN where there is none."""
-    if not isinstance(name, str) or name not in table:
-        raise InputError(f"Expected a column {name!r}, the table has {shown(list(table))}.")
-    listed = [np.nan if entry is None or entry == "" else entry for entry in table[name]]
+def _prices(table: Any, name: Any, n: int) -> Floats:
+    """A column of n prices, NaN where there is none."""
+    entries = column_with_gaps(table, name)
+    listed = [np.nan if _is_nothing(entry) else entry for entry in entries]
     try:
         values = reals(listed)
     except ValueError:
-        odd = next(entry for entry in listed if isinstance(entry, str))
+        values = np.empty(())
+    if values.ndim != 1:
         raise InputError(
             f"Expected column {name!r} to hold prices, and nothing where the product was not "
-            f"shown, got {shown(odd)}."
-        ) from None
+            f"shown, got {shown(first_odd(listed))}."
+        )
+    if len(values) != n:
+        raise InputError(f"Expected column {name!r} to hold one entry for each of {n} rows.")
     if np.isinf(values).any():
         raise InputError(f"Expected column {name!r} to hold finite prices, got an infinite one.")
     return values
@@ -296,4 +296,9 @@ def _choices(table: Any, name: str, names: tuple[str, ...]) -> npt.NDArray[np.in
 
 
 def _is_nothing(entry: Any) -> bool:
-    return entry is None or entry == "" or entry != entry  # NaN
+    return is_missing(entry) or (isinstance(entry, str) and entry == "")
+
+
+def _word(name: Any) -> str:
+    """A product's name; of 2.0, as tables with gaps hold whole numbers, 2."""
+    return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)

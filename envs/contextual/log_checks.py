@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, at_least, shown
+from dpbandit.base.inputs import InputError, at_least, inside, shown, vector
 from dpbandit.offline.columns import (
     Bounds,
     Features,
@@ -26,6 +26,7 @@ _A_COEFFICIENT = 5
 """So many of the rarer answer for each coefficient"""
 _FEW_CLUSTERS, _LEAST_CLUSTERS = 30, 5
 _MUCH_OUTSIDE = 0.05
+_MOST_PRICE = 1e50
 _MOST_KEPT = 8
 """Fits in memory"""
 CHOSEN = 1e-4
@@ -111,7 +112,7 @@ def read(
             raise InputError(f"Expected features without {name!r}, the column that is modelled.")
     groups = None
     if clusters is not None:
-        words = np.asarray(column(table, clusters)).astype(str)
+        words = np.array([str(entry) for entry in column(table, clusters)])
         groups = np.unique(words, return_inverse=True)[1].astype(np.int64)
         if n and len(groups) == n and groups.max() + 1 < _LEAST_CLUSTERS:
             raise InputError(
@@ -147,6 +148,29 @@ def enough_answers(table: Any, name: str, parameters: int) -> Floats:
             "features, or interactions=False."
         )
     return yes
+
+
+def price_range_of(ends: Any) -> tuple[float, float]:
+    """The public range of prices."""
+    if ends is None:
+        raise InputError(
+            "Expected price_range=, such as (1.0, 3.0): a range read off the log would be data "
+            "that no certificate covers."
+        )
+    low, high = vector("price_range", ends, 2).tolist()
+    for end in (low, high):
+        inside("an end of price_range", end, -_MOST_PRICE, _MOST_PRICE, ends=True)
+    if not (high - low) > 1e-9 * max(abs(low), abs(high)):
+        raise InputError(f"Expected price_range={shown(ends)} to be (low, high).")
+    return low, high
+
+
+def unit_cost_of(cost: Any) -> float:
+    """What a sale costs the seller."""
+    if cost is None:
+        raise InputError("Expected unit_cost=, what a sale costs you, such as 0.8.")
+    at_least("unit_cost", cost, 0)
+    return float(cost)
 
 
 def ridge_of(ridge: float, parameters: int) -> Floats:

@@ -7,9 +7,16 @@ from typing import Any, Literal
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import MOST_ACTIONS, InputError, at_least, flag, one_of, shown, vector
+from dpbandit.base.inputs import MOST_ACTIONS, InputError, flag, one_of, shown, vector
 from dpbandit.envs.contextual.demand_fit import FrozenDemand, Prices, fit_demand
-from dpbandit.envs.contextual.log_checks import enough_answers, fitted_once, read, ridge_of
+from dpbandit.envs.contextual.log_checks import (
+    enough_answers,
+    fitted_once,
+    price_range_of,
+    read,
+    ridge_of,
+    unit_cost_of,
+)
 from dpbandit.envs.contextual.resampled import TidalChoices
 from dpbandit.offline.columns import numbers
 from dpbandit.specs.protocols import PriceListSpec
@@ -112,33 +119,24 @@ class PricingFromLog(TidalChoices):
 
     def _public_prices(self) -> tuple[float, float, Floats, float]:
         """The range of prices, those that can be asked, and the unit cost."""
-        if self.price_range is None:
-            raise InputError(
-                "Expected price_range=, such as (1.0, 3.0): a range read off the log would be data "
-                "that no certificate covers."
-            )
-        if self.unit_cost is None:
-            raise InputError("Expected unit_cost=, dollars that a sale costs you, such as 0.8.")
-        at_least("unit_cost", self.unit_cost, 0)
+        low, high = price_range_of(self.price_range)
+        cost = unit_cost_of(self.unit_cost)
         flag("interactions", self.interactions)
         if self.monotone is not None:
             one_of("monotone", self.monotone, ("clip",))
-        low, high = vector("price_range", self.price_range, 2).tolist()
-        if not low < high:
-            raise InputError(f"Expected price_range={shown(self.price_range)} to be (low, high).")
         margin = _MARGIN * (high - low)
         if self.prices is None:
             grid = np.linspace(low + margin, high - margin, _PRICES)
         else:
-            grid = vector("prices", self.prices, np.size(self.prices))
+            grid = vector("prices", self.prices, None)
         if not 2 <= len(grid) <= MOST_ACTIONS or len(set(grid.tolist())) < len(grid):
             raise InputError(f"Expected prices={shown(self.prices)} to be two or more, each once.")
-        if not grid.min() > self.unit_cost:
+        if not grid.min() > cost:
             raise InputError(
-                f"Expected every price above unit_cost={self.unit_cost:g}, got {grid.min():.4g}: "
+                f"Expected every price above unit_cost={cost:g}, got {grid.min():.4g}: "
                 "say prices= that are."
             )
-        return low, high, grid, float(self.unit_cost)
+        return low, high, grid, cost
 
     def _fit(self, low: float, high: float, grid: Floats, cost: float) -> FrozenDemand:
         log = read(self.frame, (self.sold, self.price), self.features, self.clusters, self.sha256)

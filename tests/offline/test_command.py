@@ -43,26 +43,60 @@ def run(tmp_path, monkeypatch, capsys):
     return command
 
 
-def test_it_says_what_python_says(run):
+LAW = ["p0", "p1", "p2"]
+SORTS = np.array([0, 0, 1])
+REACHED = {
+    "--feature x0=-1:1 --feature x1=-1:1": {"estimators": ("ips", "snips", "dr")},
+    "--estimators dros --shrinkage 3": {"shrinkage": 3.0},
+    "--estimators ips --intervals betting-cv --w-max 8": {"w_max": 8.0},
+    "--estimators ips --intervals empirical-bernstein --w-max 8 --level .9": {
+        "w_max": 8.0,
+        "level": 0.9,
+    },
+    "--estimators dm --q p0,p1,p2": {"q": LAW, "q_is_honest": True},
+    "--estimators dr --intervals weighted-minvar": {"law": LAW},
+    "--estimators mips --sort a=x --sort b=x --sort c=y": {
+        "features": SORTS,
+        "feature_law": np.eye(2)[SORTS],
+    },
+}
+"""Words and what they are in Python, which names columns of the table here."""
+
+
+@pytest.mark.parametrize("words", REACHED)
+def test_it_says_what_python_says(run, words):
     """The same log read with the same bounds, and the same table, on screen and in a file."""
-    features = ["--feature", "x0=-1:1", "--feature", "x1=-1:1"]
-    code, said, _ = run("--policy", "always=b", *COLUMNS, *features, "--out", "answer.csv")
+    given = words.split()
+    code, said, _ = run(
+        "--policy", "always=b", *COLUMNS, "--probabilities", ",".join(LAW), *given,
+        "--out", "answer.csv",
+    )  # fmt: skip
+    frame = pd.read_csv("log.csv")
     log = read_log(
-        pd.read_csv("log.csv"),
+        frame,
         action="action",
         reward="reward",
         propensity="propensity",
-        context={"x0": (-1, 1), "x1": (-1, 1)},
+        context={"x0": (-1, 1), "x1": (-1, 1)} if "x0" in words else {},
         reward_range=(-1.4, 1.4),
         lowest=0.13,
         adaptive=True,
+        probabilities=LAW,
     )
-    wanted = evaluate(np.tile([0.0, 1.0, 0.0], (800, 1)), log, ("ips", "snips", "dr"))
+    told = {k: given[given.index(f"--{k}") + 1] for k in ("estimators", "intervals") if k in words}
+    told |= REACHED[words]
+    chances = frame[LAW].to_numpy()
+    for name, column in (("q", chances), ("law", lambda i, x: np.tile(chances[i], (len(x), 1)))):
+        told |= {name: column} if name in told else {}
+    if "features" in told:
+        told["features"] = SORTS[log.action]
+    wanted = evaluate(np.tile([0.0, 1.0, 0.0], (800, 1)), log, **told)
     found = pd.read_csv("answer.csv")
-    np.testing.assert_allclose(found["estimate"], wanted["estimate"])
+    for what in ("estimate", "low", "high"):
+        np.testing.assert_allclose(found[what], wanted[what])
     assert code == 0
     assert f"{wanted['estimate'][0]:.4g}" in said
-    assert "the estimate may lie outside" in said
+    assert ("may lie outside" in said) == wanted["note"].str.contains("may lie outside").any()
 
 
 def test_one_private_number(run):
@@ -102,6 +136,9 @@ def test_one_private_number(run):
         (["--policy", "uniform", "--intervals", "exact"], "intervals='exact'"),
         (["--policy", "uniform", "--reward", "sales"], "'sales'"),
         (["--policy", "uniform", "--feature", "x0"], "NAME=LOW:HIGH"),
+        (["--policy", "uniform", "--sort", "a=x"], "--sort ARM=SORT once for each of a, b, c"),
+        (["--policy", "uniform", "--intervals", "weighted"], "--probabilities, and no --feature"),
+        (["--policy", "uniform", *PRIVATE, "--w-max", "3"], "no --w-max=3.0 with --epsilon"),
     ],
 )
 def test_mistakes_get_one_sentence(run, words, sentence):

@@ -1,5 +1,6 @@
 """`evaluate`: who is unbiased and who is not, what is refused in one sentence, what is said."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -167,6 +168,8 @@ def test_policies_are_objects_or_arrays():
         (None, {"estimators": 5}, r"estimators=5 to name some of ips, "),
         (None, {"q": np.zeros((60, 3))}, "q_is_honest=True beside q="),
         (None, {"q": np.zeros((60, 2)), "q_is_honest": True}, r"q of shape \(60, 3\)"),
+        (None, {"q": lambda: 0, "q_is_honest": True}, r"q to take \(contexts\), it takes \(\)"),
+        (None, {"q": np.full((60, 3), 1e60), "q_is_honest": True}, r"q up to 1e\+50 in size"),
         (None, {"intervals": "betting-cv"}, "w_max=, a public bound"),
         (None, {"intervals": "betting-cv", "w_max": 1.5}, "w_max=1.5 to be at least every weight"),
         (None, {"intervals": "weighted"}, "law=, the logging policy"),
@@ -245,6 +248,13 @@ def test_few_rows_leave_bets_alone_and_none_leave_everything_open():
     found = evaluate(never, log, ["ips", "snips", "sndr"])
     assert found[["low", "high"]].values.tolist() == [[0.0, 1.0]] * 3
     assert found["estimate"].tolist() == pytest.approx([0, np.nan, np.nan], nan_ok=True)
+    assert found["note"].str.contains("no row agrees with the policy").tolist() == [
+        False,
+        True,
+        True,
+    ]
+    first = evaluate(policy[:1], log[:1], "ips")
+    assert "one row has no standard error" in first["note"].item()
 
 
 def test_a_control_variate_is_taken_where_weights_are_small_and_public():
@@ -281,6 +291,7 @@ def test_prices_bet_on_nothing_and_say_what_half_the_bandwidth_says():
         ({}, "bandwidth=None"),
         ({"bandwidth": 0.0}, "bandwidth=0.0 to be"),
         ({"bandwidth": 0.1, "kernel": "box"}, "kernel='box'"),
+        ({"bandwidth": 1e-30}, "bandwidth=1e-30 to be at least 1e-09 of the range"),
     ):
         with pytest.raises(InputError, match=sentence):
             evaluate(np.full(n, 0.9), log, **options)
@@ -296,6 +307,9 @@ def test_bets_are_scaled_by_public_bounds():
     plain, wide = (evaluate(policy, rows, "ips", intervals="betting") for rows in (log, moved))
     for end in ("low", "high"):
         assert wide[end].item() == pytest.approx(5 * plain[end].item() - 2, abs=1e-12)
+    far = replace(spec, reward_low=1e6, reward_high=1e6 + 1)
+    found = evaluate(policy, arms(300, spec=far, reward=log.reward + 1e6)[0], intervals="betting")
+    assert found["note"].str.contains("lies outside its interval")[0]
 
 
 def test_lists_bet_on_clicks_and_on_their_absence():

@@ -1,5 +1,7 @@
 """Logs of arms, lists and prices: what is refused, and in which row; an arm that was impossible."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -68,7 +70,13 @@ def test_an_arm_that_could_not_be_drawn_is_no_false_propensity_but_replay_needs_
         (lists, {"marginal": [[0.5, 0.25], [0.5, 0.0]]}, r"marginal .* \(0, 1\], .* in row 1"),
         (lists, {"marginal": [[0.5, 0.25], [0.4, 0.5]]}, "those of the prefix, .* in row 1"),
         (lists, {"context": [[1.0]]}, r"shape \(2, d\)"),
-        (prices, {"density": [0.5, 0.0]}, "densities > 0, got another in row 1"),
+        (prices, {"density": [0.5, 0.0]}, r"densities > 0, up to 1e\+50, got another in row 1"),
+        (prices, {"density": [0.5, 1e60]}, r"densities > 0, up to 1e\+50, got another in row 1"),
+        (
+            prices,
+            {"spec": replace(PRICES, reward_high=1e300)},
+            "high=1e\\+300, both at most 1e\\+50",
+        ),
         (prices, {"price": [1.5, 4.0]}, "prices from 1 to 3, got another in row 1"),
         (prices, {"reward": [np.nan, 0]}, "finite rewards, got another in row 0"),
         (prices, {"reward": np.ma.masked_array([1, 0], [0, 1])}, "rewards to be an array of"),
@@ -109,6 +117,11 @@ TABLE = {"a": ["x", "y"], "r": [0, 1], "p": [0.5, 0.5], "short": [1]}
             "one entry for each row",
         ),
         (lambda: read_open_bandit(TABLE, n_items="all"), "n_items='all'"),
+        (lambda: read_log(TABLE, context={"r": (0, [1])}, **COLUMNS), "range of 'r' to be"),
+        (
+            lambda: read_lists(TABLE, n_items=2, items=3, clicks=["r"], prefix=["p"]),
+            "list of names of columns, got 3",
+        ),
     ],
 )
 def test_tables_that_are_no_logs(read, sentence):

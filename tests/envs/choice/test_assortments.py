@@ -3,6 +3,7 @@
 from itertools import combinations, product
 
 import numpy as np
+import pandas as pd
 import pytest
 from gymnasium.vector.utils import batch_space
 from scipy.optimize import minimize
@@ -234,7 +235,12 @@ def changed(**columns):
         (changed(bought="tea"), {}, "one of"),
         (changed(bought="cola"), {}, "was shown"),
         (changed(bought="none"), {}, "'cola' to be taken in at least 10 visits"),
+        (drinks(), {"products": {"none": "price_cola"}}, "names of their own"),
+        (changed(bought=pd.NA), {}, "'cola' to be taken in at least 10 visits"),
         (changed(price_cola="much"), {}, "hold prices"),
+        (changed(price_cola=b"1"), {}, "hold prices, .* got b'1'"),
+        (changed(price_cola=pd.Timestamp("2020-01-01")), {}, "hold prices, .* got Timestamp"),
+        ({**drinks(), "price_cola": [2.0]}, {}, "'price_cola' to hold one entry for each of"),
         (changed(price_cola=np.inf), {}, "finite prices"),
         (changed(price_cola=2.0, price_water=2.0, price_juice=2.0), {}, "more than one price"),
     ],

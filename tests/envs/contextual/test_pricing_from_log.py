@@ -97,6 +97,16 @@ def wrong(**columns):
     return shop(n=400).assign(**columns)
 
 
+class Lying(dict):
+    """Of columns, all of which it says it has."""
+
+    def __contains__(self, name):
+        return True
+
+    def __getitem__(self, name):
+        return [1] * 250 if name == "price" else super().__getitem__(name if name != "sold" else 0)
+
+
 AGES = np.random.default_rng(1).integers(18, 91, 400)
 FEW, RARE = [1] * 39 + [0] * 361, [0] * 9 + [1, 0] * 195 + [1]
 REFUSED = [  # in this order; the first ones have the next fault, too
@@ -152,6 +162,13 @@ def test_logs_that_cannot_tell_what_a_price_does(says, frame):
         ({"sha256": "ab"}, "sha256 with the path of a file only"),
         ({"frame": shop(n=250).head(0)}, "at least 200 rows, got 0"),
         ({"frame": {**shop(n=250), "sold": [1, 0]}}, "of one length, got .2, 250."),
+        ({"frame": {**shop(n=250), "sold": "01" * 125}}, "'sold' to hold one entry for each row"),
+        ({"frame": {**shop(n=250), "sold": np.ma.masked_all(250)}}, "'sold', got 250 of 250"),
+        ({"frame": {**shop(n=250), "sold": [np.ones(1)] * 250}}, "0 and 1 only, got array"),
+        ({"frame": {**shop(n=250), "age": [10**400] * 250}}, "'age' to hold numbers, .* got 1000"),
+        ({"frame": Lying(shop(n=250))}, "a column 'sold', the table has"),
+        ({"features": {"age": (-1e308, 1e308)}}, "range of 'age' to be"),
+        ({"price_range": (-1e308, 1e308)}, "end of price_range=-1e.308"),
     ],
     ids=str,
 )
