@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -33,6 +34,7 @@ from dpbandit.base.random_streams import Seed
 from dpbandit.running.certify import certify
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, spec_given
 from dpbandit.specs.protocols import AgentConfig, Spec
+from dpbandit.specs.returning import ReturningSpec
 
 Sampler: TypeAlias = Callable[[int, Sequence[Seed]], Columns]
 """(world, 0 or 1; one seed a run) -> what is seen of these runs."""
@@ -74,7 +76,8 @@ def audit(
             nothing to refute.
         spec: the public facts of a problem, or an environment in any form that `compare` takes. A
             small one will do: horizons of 20 to 60 show what longer ones would.
-        horizon: rounds of an environment that is no spec; 40 by default.
+        horizon: rounds of an environment that is no spec; 40 by default. Of people who return it
+            has one more, who are as many as can come.
         env_kwargs: further arguments of it.
         runs: of each world, >= 400.
         view: "released" (white box) or "actions" (black box).
@@ -101,8 +104,11 @@ def audit(
     inside("failure", failure, 0, 1, ends=False)
     one_of("view", view, VIEWS)
     config = agent_given(config)
-    rounds = _SHORT if horizon is None and not isinstance(spec, Spec) else horizon
-    spec = spec_given(spec, horizon=rounds, env_kwargs=env_kwargs)
+    if not isinstance(spec, Spec):
+        rounds = _SHORT if horizon is None else horizon
+        spec = _with_few(spec_given(spec, horizon=rounds, env_kwargs=env_kwargs))
+    else:
+        spec = spec_given(spec, horizon=horizon, env_kwargs=env_kwargs)
     start, name = time.perf_counter(), type(config).__name__
     proof = certify(config, spec, accountants=False)
     if proof.ledger.window is not None:
@@ -154,6 +160,13 @@ def audit(
         seconds=time.perf_counter() - start,
         claim=claim,
     )
+
+
+def _with_few(spec: Spec) -> Spec:
+    """As many people as can come, and one: what is kept of others would be nothing but zeros."""
+    if not isinstance(spec, ReturningSpec):
+        return spec
+    return replace(spec, people=min(spec.people, spec.horizon + 1))
 
 
 def audit_views(

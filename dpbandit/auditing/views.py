@@ -188,7 +188,7 @@ def memory(agent: Any, replicas: int, person: int | None = None) -> dict[str, Fl
     """
     return {
         path: item.reshape(replicas, -1).astype(float)
-        for path, item in _reached(agent, person)
+        for path, item in _kept(agent, person)
         if isinstance(item, np.ndarray)
         and item.ndim
         and len(item) == replicas
@@ -196,8 +196,18 @@ def memory(agent: Any, replicas: int, person: int | None = None) -> dict[str, Fl
     }
 
 
-def _reached(agent: Any, person: int | None = None) -> Iterator[tuple[str, Any]]:
-    """All arrays and mechanisms, by attributes and containers; not what is inside of mechanisms."""
+def _kept(agent: Any, person: int | None) -> Iterator[tuple[str, Any]]:
+    for path, item in _reached(agent):
+        if isinstance(item, PersonalMemory):
+            others = item.everybody()
+            yield path, others if person is None else np.delete(others, person, axis=1)
+        else:
+            yield path, item
+
+
+def _reached(agent: Any) -> Iterator[tuple[str, Any]]:
+    """All arrays, mechanisms and memories of people, by attributes and containers; not what is
+    inside of these."""
     seen: set[int] = set()
     waiting = [("", agent)]
     while waiting:
@@ -208,11 +218,8 @@ def _reached(agent: Any, person: int | None = None) -> Iterator[tuple[str, Any]]
         if id(item) in seen:
             continue
         seen.add(id(item))
-        if isinstance(item, Mechanism):
+        if isinstance(item, Mechanism | PersonalMemory):
             yield path, item
-        elif isinstance(item, PersonalMemory):
-            others = item.everybody()
-            yield path, others if person is None else np.delete(others, person, axis=1)
         elif not isinstance(item, Source | Streams | Ledger | type):
             waiting += [(f"{path}.{name}", part) for name, part in _parts(item)]
 
