@@ -9,6 +9,7 @@ import typer
 
 from dpbandit.base.files import named
 from dpbandit.base.inputs import InputError
+from dpbandit.base.warned import warnings_said
 from dpbandit.commands.audit import audit
 from dpbandit.commands.certify import certify
 from dpbandit.commands.compare import compare
@@ -68,7 +69,8 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):  # a path may hold bytes that are no text
             stream.reconfigure(errors="backslashreplace")
     try:
-        sys.exit(_run())
+        with warnings_said():
+            sys.exit(_run())
     except InputError as mistake:
         _refuse(str(mistake))
     except MemoryError as error:

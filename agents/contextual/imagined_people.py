@@ -32,6 +32,7 @@ class ImaginedPeople:
         people = self._public.standard_normal(self._shape)
         x = (people / np.linalg.norm(people, axis=2, keepdims=True)).reshape(n * rows, d)
         f = np.sign(x) if self._signs else x
+        theta, place = np.unique(theta, axis=0, return_inverse=True)  # at first all are 0
         R, blocks, _ = theta.shape
         moments = np.zeros((R, blocks, d * d))
         for begin in range(
@@ -40,7 +41,7 @@ class ImaginedPeople:
             part = slice(begin, begin + step)
             outer = (f[part, :, None] * x[part, None]).reshape(-1, d * d)
             moments += self._played(theta @ x[part].T) @ outer
-        return moments.reshape(R, blocks, d, d) / n
+        return (moments.reshape(R, blocks, d, d) / n)[place.ravel()]
 
     def _played(self, scores: Floats) -> Floats:
         """How often each row is played, in each block, of scores (R, blocks, people x rows)."""

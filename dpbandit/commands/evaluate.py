@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Annotated, Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import typer
@@ -12,7 +13,7 @@ from dpbandit.base.files import check_writable, write_atomically
 from dpbandit.base.inputs import InputError
 from dpbandit.clients import read_log
 from dpbandit.commands.bounds import features_of, range_of, words_of
-from dpbandit.commands.options import say, warnings_said
+from dpbandit.commands.options import say
 from dpbandit.commands.tables import screen
 from dpbandit.offline import Logged, release
 from dpbandit.offline import evaluate as evaluated
@@ -120,7 +121,9 @@ def evaluate(
     low, high = range_of("--reward-range", reward_range)
     names = None if arms is None else words_of(arms)
     bound: Any = clip if clip in (None, "private") else words_of(str(clip))[0]
-    with warnings_said(silent=epsilon is not None):  # they say what rows hold
+    with catch_warnings():
+        if epsilon is not None:  # they say what rows hold
+            simplefilter("ignore")
         log = read_log(
             frame,
             action=action,

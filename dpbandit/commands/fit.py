@@ -9,13 +9,13 @@ import typer
 from dpbandit.base.files import check_writable, write_atomically
 from dpbandit.base.inputs import InputError, one_of
 from dpbandit.commands.bounds import features_of, range_of, words_of
-from dpbandit.commands.options import given, say, warnings_said
+from dpbandit.commands.options import given, say
 from dpbandit.envs import AssortmentFromLog, PricingFromLog, RecommendationFromLog
 from dpbandit.offline.columns import file_digest
 from dpbandit.results.results import FORMATS
 from dpbandit.running.environment_files import ENDING, write_environment
 
-_OF_PRICES = ("price", "sold", "price_range", "unit_cost", "prices", "monotone")
+_OF_PRICES = ("price", "sold", "price_range", "unit_cost", "unit", "prices", "monotone")
 _SWEEP = """\
 name = {name}
 horizons = [20000]
@@ -61,7 +61,8 @@ def fit(
     price_range: Annotated[
         str | None, typer.Option(help="LOW:HIGH, public; every price lies inside.")
     ] = None,
-    unit_cost: Annotated[float | None, typer.Option(help="Dollars that a sale costs.")] = None,
+    unit_cost: Annotated[float | None, typer.Option(help="What a sale costs you.")] = None,
+    unit: Annotated[str, typer.Option(help="What prices are in, for labels.")] = "dollars",
     prices: Annotated[
         str | None, typer.Option(help="PRICE,PRICE,... to choose from; nine of the range.")
     ] = None,
@@ -118,6 +119,7 @@ def fit(
             "bought": bought,
             "price_range": None if price_range is None else range_of("--price-range", price_range),
             "unit_cost": unit_cost,
+            "unit": unit,
             "prices": None if prices is None else words_of(prices),
             "at_most": at_most,
             **{name: value for name, value in shared.items() if name != "interactions"},
@@ -132,12 +134,12 @@ def fit(
             "sold": sold,
             "price_range": None if price_range is None else range_of("--price-range", price_range),
             "unit_cost": unit_cost,
+            "unit": unit,
             "prices": None if prices is None else words_of(prices),
             "monotone": monotone,
             **shared,
         }
-    with warnings_said():
-        problem = kind(**arguments)
+    problem = kind(**arguments)
     say(repr(problem))
     if plot is not None and product:
         raise InputError("Expected --plot without --product: there is no such plot of choices.")

@@ -1,9 +1,7 @@
 """Options that several commands share, and what TAB offers for them."""
 
-import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -77,13 +75,3 @@ def say_overridden(context: typer.Context, agents: Iterable[str]) -> None:
 def say(sentence: str) -> None:
     """Print a sentence as it is: a path may look like markup, and stays on one line."""
     screen().print(sentence, highlight=False, soft_wrap=True)
-
-
-@contextmanager
-def warnings_said(*, silent: bool = False) -> Iterator[None]:
-    """Let warnings for users be sentences of the command, at once, or not at all if `silent`."""
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore" if silent else "always", UserWarning)
-        warnings.showwarning = lambda message, *where, **how: say(str(message))
-        yield

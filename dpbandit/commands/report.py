@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dpbandit.commands.options import say, warnings_said
+from dpbandit.commands.options import say
 
 
 def report(
@@ -21,7 +21,6 @@ def report(
     """
     from dpbandit.report import write_report
 
-    with warnings_said():
-        written = write_report(folder, out=out, baseline=baseline)
+    written = write_report(folder, out=out, baseline=baseline)
     say(f"{len(written.figures)} figures beside it.")
     say(f"Written to {written.page}.")

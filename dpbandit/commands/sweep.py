@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dpbandit.base.inputs import InputError
-from dpbandit.commands.options import say, warnings_said
+from dpbandit.commands.options import say
 
 _SOME = 3
 """The most files that are told by name."""
@@ -50,16 +50,15 @@ def sweep(
         raise InputError("Expected FILE and --out DIR (or --schema).")
     study = Sweep.read(file)
     try:
-        with warnings_said():
-            done = run_sweep(
-                study,
-                out,
-                backend=backend,
-                jobs=jobs,
-                scheduler=scheduler,
-                block=block,
-                resume=resume,
-            )
+        done = run_sweep(
+            study,
+            out,
+            backend=backend,
+            jobs=jobs,
+            scheduler=scheduler,
+            block=block,
+            resume=resume,
+        )
     except KeyboardInterrupt:
         print("dpbandit: what is written is kept, go on with --resume.", file=sys.stderr)
         raise

@@ -11,6 +11,7 @@ import numpy as np
 from dpbandit.base.inputs import MOST_JOBS, MOST_REPLICAS, MOST_ROUNDS, InputError, named, whole
 from dpbandit.base.progress import Progress
 from dpbandit.base.provenance import provenance
+from dpbandit.base.warned import warnings_said
 from dpbandit.base.workers import Board, Note
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.results.marks import log_marks
@@ -163,7 +164,7 @@ def _meet_alone(
     """One block in a process, of one thread, which is the fastest."""
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1):
+    with threadpool_limits(1), warnings_said():
         return _meet(given, configs, seed, block, note)
 
 

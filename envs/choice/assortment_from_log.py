@@ -23,7 +23,14 @@ from dpbandit.envs.choice.choice_fit import (
 from dpbandit.envs.choice.fixed_sets import Contest
 from dpbandit.envs.choice.logit_sales import ListedSales
 from dpbandit.envs.choice.problems import ChoiceProblem, Crowd
-from dpbandit.envs.contextual.log_checks import Log, fitted_once, price_range_of, read, unit_cost_of
+from dpbandit.envs.contextual.log_checks import (
+    Log,
+    fitted_once,
+    price_range_of,
+    read,
+    unit_cost_of,
+    unit_of,
+)
 from dpbandit.envs.contextual.resampled import row_of
 from dpbandit.offline.columns import column_with_gaps, first_odd, is_missing
 from dpbandit.specs.choice import PricedAssortmentSpec
@@ -64,7 +71,8 @@ class AssortmentFromLog(ChoiceProblem):
         levels one-hot (0 or 1) against the first; Euclidean norm at most 1.
 
     Rewards:
-        Dollars: price - unit cost of what she buys, else 0. `info["choice"]` is what, N for none.
+        In the `unit` of prices: price - unit cost of what she buys, else 0. `info["choice"]` is
+        what, N for none.
 
     Starting state:
         The first customer.
@@ -80,8 +88,9 @@ class AssortmentFromLog(ChoiceProblem):
           product, or "none" or nothing.
         * `features`: names of columns and their public bounds, or `{}`. Required.
         * `price_range`: (low, high), public; every price of the log lies inside. Required.
-        * `unit_cost`: dollars, one for all or one for each product. Required. `prices`: the list;
-          None: five in equal steps over the range.
+        * `unit_cost`: of a sale, in the `unit` of prices, one for all or one for each product.
+          Required. `prices`: the list; None: five in equal steps over the range. `unit`: for
+          labels.
         * `at_most`: products that can be offered at a time; all by default.
         * `ridge`: penalty of all coefficients but the constants.
         * `clusters`: a column, such as the week whose prices these were, for errors.
@@ -101,6 +110,7 @@ class AssortmentFromLog(ChoiceProblem):
     price_range: Sequence[float] | None = None
     unit_cost: float | Mapping[str, float] | None = None
     prices: Sequence[float] | None = None
+    unit: str = "dollars"
     at_most: int | None = None
     ridge: float = 1e-6
     clusters: str | None = None
@@ -109,6 +119,7 @@ class AssortmentFromLog(ChoiceProblem):
     delay: int = 0
 
     def __post_init__(self) -> None:
+        unit_of(self.unit)
         names = self._names()
         low, high, grid = self._price_list()
         log = read(
@@ -123,10 +134,10 @@ class AssortmentFromLog(ChoiceProblem):
         at_least("ridge", self.ridge, 0)
         ridge, groups = float(self.ridge), log.groups
         found = fitted_once(
-            lambda: _fitted(visits, ridge, log, names, (high - low) / 2),
+            lambda: _fitted(visits, ridge, log, names, (high - low) / 2, self.unit),
             *visits,
             groups,
-            (names, ridge, low, high, log.features.names, log.features.outside),
+            (names, ridge, low, high, self.unit, log.features.names, log.features.outside),
         )
         self.diagnostics, self._known = found.diagnostics, log.features.context
         self._appeal = visits.design @ found.fit.tastes.T  # (n, N)
@@ -139,7 +150,7 @@ class AssortmentFromLog(ChoiceProblem):
             prices=tuple(grid.tolist()),
             unit_costs=self._costs(names),
             delay=self.delay,
-            reward_unit="dollars",
+            reward_unit=self.unit,
         )
         lost = -found.fit.slope * ((grid - low) / ((high - low) / 2) - 1)
         self._listed = ListedSales(self.spec.margin_table, lost, self.spec.at_most)
@@ -221,7 +232,9 @@ class AssortmentFromLog(ChoiceProblem):
         return self._listed.contest(replicas)
 
 
-def _fitted(visits: Visits, ridge: float, log: Log, names: tuple[str, ...], half: float) -> _Fitted:
+def _fitted(
+    visits: Visits, ridge: float, log: Log, names: tuple[str, ...], half: float, unit: str
+) -> _Fitted:
     n, N = visits.offered.shape
     counts = np.bincount(visits.choice, minlength=N + 1)
     _refuse_few(visits, counts, names)
@@ -237,6 +250,7 @@ def _fitted(visits: Visits, ridge: float, log: Log, names: tuple[str, ...], half
             bought=dict(zip([*names, "none"], counts.tolist(), strict=True)),
             offered=dict(zip(names, visits.offered.sum(axis=0).tolist(), strict=True)),
             slope=fit.slope / half,
+            unit=unit,
             z=z,
             log_likelihood=held.log_likelihood,
             constant=held.constant,

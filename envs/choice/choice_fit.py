@@ -70,7 +70,9 @@ class ChoiceDiagnostics:
     offered: Mapping[str, int]
     """visits to which each was shown"""
     slope: float
-    """utility lost for a dollar, negated"""
+    """utility lost for one unit of the price, negated"""
+    unit: str
+    """what prices are in"""
     z: float
     """slope over its standard error, a sandwich by rows, or by clusters"""
     log_likelihood: float
@@ -91,7 +93,8 @@ class ChoiceDiagnostics:
             [
                 WHO_IS_PROTECTED,
                 ONE_SLOPE,
-                f"{self.visits} visits; slope {self.slope:.3f} a dollar, z {self.z:.2f}",
+                f"{self.visits} visits; slope {self.slope:.3f} (prices in {self.unit}), "
+                f"z {self.z:.2f}",
                 f"held-out log-likelihood {self.log_likelihood:.4f} a visit (without features and "
                 f"prices: {self.constant:.4f}), calibration {self.calibration:.3f} +- "
                 f"{self.calibration_error:.3f}",

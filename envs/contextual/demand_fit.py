@@ -35,6 +35,8 @@ class Prices(NamedTuple):
     grid: Floats
     """(K,)"""
     cost: float
+    unit: str
+    """what prices are in"""
 
     @property
     def half(self) -> float:
@@ -56,7 +58,9 @@ class PricingDiagnostics:
     coefficients: Mapping[str, float]
     """of the logit, features and price on [-1, 1] or 0 and 1"""
     slope: float
-    """of the logit for a dollar, averaged over rows"""
+    """of the logit for one unit of the price, averaged over rows"""
+    unit: str
+    """what prices are in"""
     z: float
     """slope over its standard error, a sandwich by rows"""
     z_clustered: float | None
@@ -88,8 +92,8 @@ class PricingDiagnostics:
                 WHO_IS_PROTECTED,
                 WHY_PRICES,
                 f"{self.rows} offers, {self.sales} sales, {self.distinct_prices} different prices",
-                f"slope {self.slope:.3f} a dollar, z {self.z:.2f}{errors}; demand rises with the "
-                f"price in {100 * self.rising:.2g} % of rows",
+                f"slope {self.slope:.3f} (prices in {self.unit}), z {self.z:.2f}{errors}; demand "
+                f"rises with the price in {100 * self.rising:.2g} % of rows",
                 f"R2 of price on features {self.r_squared:.3f} (F test p = {self.r_squared_p:.2g})",
                 str(self.held_out),
                 f"clipped to public bounds: {outside or 'nothing'}",
@@ -154,6 +158,7 @@ def fit_demand(
         distinct_prices=len(np.unique(prices.logged)),
         coefficients=dict(zip(names, b.tolist(), strict=True)),
         slope=float(slopes.mean()) / prices.half,
+        unit=prices.unit,
         z=z,
         z_clustered=clustered,
         rising=rising,

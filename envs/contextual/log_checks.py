@@ -26,7 +26,7 @@ _A_COEFFICIENT = 5
 """So many of the rarer answer for each coefficient"""
 _FEW_CLUSTERS, _LEAST_CLUSTERS = 30, 5
 _MUCH_OUTSIDE = 0.05
-_MOST_PRICE = 1e50
+_MOST_PRICE, _LONGEST_UNIT = 1e50, 60
 _MOST_KEPT = 8
 """Fits in memory"""
 CHOSEN = 1e-4
@@ -163,6 +163,13 @@ def price_range_of(ends: Any) -> tuple[float, float]:
     if not (high - low) > 1e-9 * max(abs(low), abs(high)):
         raise InputError(f"Expected price_range={shown(ends)} to be (low, high).")
     return low, high
+
+
+def unit_of(unit: Any) -> str:
+    """What prices are in."""
+    if not isinstance(unit, str) or not unit.strip() or len(unit) > _LONGEST_UNIT:
+        raise InputError(f"Expected unit={shown(unit)} to be what prices are in, such as 'euros'.")
+    return unit
 
 
 def unit_cost_of(cost: Any) -> float:

@@ -16,6 +16,7 @@ from dpbandit.envs.contextual.log_checks import (
     read,
     ridge_of,
     unit_cost_of,
+    unit_of,
 )
 from dpbandit.envs.contextual.resampled import TidalChoices
 from dpbandit.offline.columns import numbers
@@ -48,7 +49,7 @@ class PricingFromLog(TidalChoices):
         levels one-hot (0 or 1) against the first; Euclidean norm at most 1.
 
     Rewards:
-        Dollars: (price - unit cost) if the customer buys, else 0.
+        In the `unit` of prices: (price - unit cost) if the customer buys, else 0.
 
     Starting state:
         The first customer.
@@ -64,8 +65,8 @@ class PricingFromLog(TidalChoices):
           "B", "C")}`, or `{}`. Required: a bound read off the log would be data that no
           certificate covers.
         * `price_range`: (low, high), public; every price of the log lies inside. Required.
-        * `unit_cost`: dollars. Required. `prices`: the actions; None: nine in equal steps from 5 %
-          to 95 % of the price range.
+        * `unit_cost`: of a sale, in the `unit` of prices. Required. `prices`: the actions; None:
+          nine in equal steps from 5 % to 95 % of the price range. `unit`: for labels.
         * `interactions`: a price slope for each feature, or one for all.
         * `ridge`: penalty of all coefficients but the constant.
         * `clusters`: a column, such as the store and week whose price it was, for errors.
@@ -88,6 +89,7 @@ class PricingFromLog(TidalChoices):
     price_range: Sequence[float] | None = None
     unit_cost: float | None = None
     prices: Sequence[float] | None = None
+    unit: str = "dollars"
     interactions: bool = True
     ridge: float = 1e-6
     clusters: str | None = None
@@ -97,6 +99,7 @@ class PricingFromLog(TidalChoices):
     delay: int = 0
 
     def __post_init__(self) -> None:
+        unit_of(self.unit)
         prices = self._public_prices()
         fit = self._fit(*prices)
         self.diagnostics, self._known, self._chances = fit.diagnostics, fit.context, fit.chances
@@ -111,7 +114,7 @@ class PricingFromLog(TidalChoices):
             reward_high=float(self._worth.max()),
             link="other",
             delay=self.delay,
-            reward_unit="dollars",
+            reward_unit=self.unit,
         )
 
     def __repr__(self) -> str:
@@ -140,7 +143,7 @@ class PricingFromLog(TidalChoices):
 
     def _fit(self, low: float, high: float, grid: Floats, cost: float) -> FrozenDemand:
         log = read(self.frame, (self.sold, self.price), self.features, self.clusters, self.sha256)
-        prices = Prices(numbers(log.table, self.price), low, high, grid, cost)
+        prices = Prices(numbers(log.table, self.price), low, high, grid, cost, self.unit)
         k = log.design.shape[1]
         penalty = ridge_of(self.ridge, 2 * k if self.interactions else k + 1)
         yes = enough_answers(log.table, self.sold, len(penalty))

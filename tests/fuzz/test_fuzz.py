@@ -122,7 +122,10 @@ PLANTED = {
     "a strange end": ("exit code", lambda *a, **k: ended(3)),
     "two sentences": ("no sentence", lambda *a, **k: ended(2, "dpbandit: No.\nSee above.\n")),
     "silence": ("no sentence", lambda *a, **k: ended(2)),
-    "an overflow": ("warning", lambda *a, **k: (warnings.warn("overflow", stacklevel=1), ended(0))),
+    "an overflow": (
+        "warning",
+        lambda *a, **k: (warnings.warn("overflow", RuntimeWarning, stacklevel=1), ended(0)),
+    ),
 }
 
 

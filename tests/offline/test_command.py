@@ -106,10 +106,11 @@ def test_one_private_number(run):
     frame.loc[0, "x0"] = 7.0
     frame.to_csv("log.csv", index=False)
     beyond = ["--feature", "x0=-1:1", "--arms", "a,b,c"]
-    _, said, _ = run("--policy", "uniform", *COLUMNS, *beyond)
-    assert "outside their public ranges" in said
-    code, said, _ = run("--policy", "p0, p1, p2", *COLUMNS, *beyond, "--epsilon", "1")
-    assert code == 0
+    _, _, complained = run("--policy", "uniform", *COLUMNS, *beyond)
+    assert "outside their public ranges" in complained
+    assert complained.count("\n") == 1
+    code, said, complained = run("--policy", "p0, p1, p2", *COLUMNS, *beyond, "--epsilon", "1")
+    assert (code, complained) == (0, "")
     assert "outside" not in said
     assert "epsilon 1, weights up to 7.692" in said
     assert "replace one row of the log" in said

@@ -153,6 +153,7 @@ def test_logs_that_cannot_tell_what_a_price_does(says, frame):
         ({"price_range": None}, r"price_range=, such as \(1.0, 3.0\)"),
         ({"price_range": (3, 1)}, r"price_range=\(3, 1\) to be \(low, high\)"),
         ({"unit_cost": None}, "Expected unit_cost="),
+        ({"unit": 3}, "unit=3 to be what prices are in"),
         ({"unit_cost": 1.2}, "every price above unit_cost=1.2, got 1.1"),
         ({"prices": (1.5,)}, "two or more, each once"),
         ({"ridge": -1}, "ridge=-1"),
