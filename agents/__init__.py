@@ -87,16 +87,16 @@ from dpbandit.agents.people.memory_alone import MemoryAlone as MemoryAlone
 from dpbandit.agents.people.mixed_effects import MixedEffects as MixedEffects
 from dpbandit.agents.people.per_person import PerPerson as PerPerson
 from dpbandit.agents.people.personal_fade import PersonalFADE as PersonalFADE
-from dpbandit.agents.streams.dp_pofw import DPPOFW as DPPOFW
-from dpbandit.agents.streams.dp_tofw import DPTOFW as DPTOFW
-from dpbandit.agents.streams.least_squares import LeastSquares as LeastSquares
-from dpbandit.agents.streams.local_md import LocalMD as LocalMD
-from dpbandit.agents.streams.localised_tofw import LocalisedTOFW as LocalisedTOFW
-from dpbandit.agents.streams.noisy_sfw import NoisySFW as NoisySFW
-from dpbandit.agents.streams.noisy_sgd import NoisySGD as NoisySGD
-from dpbandit.agents.streams.phased_sgd import PhasedSGD as PhasedSGD
-from dpbandit.agents.streams.recursive_frank_wolfe import RecursiveFrankWolfe as RecursiveFrankWolfe
-from dpbandit.agents.streams.snowball_sgd import SnowballSGD as SnowballSGD
+from dpbandit.agents.streams.batched_frank_wolfe import LocalisedTOFW as LocalisedTOFW
+from dpbandit.agents.streams.batched_frank_wolfe import NoisySFW as NoisySFW
+from dpbandit.agents.streams.frank_wolfe import DPPOFW as DPPOFW
+from dpbandit.agents.streams.frank_wolfe import DPTOFW as DPTOFW
+from dpbandit.agents.streams.frank_wolfe import RecursiveFrankWolfe as RecursiveFrankWolfe
+from dpbandit.agents.streams.gradient_descent import LeastSquares as LeastSquares
+from dpbandit.agents.streams.gradient_descent import PhasedSGD as PhasedSGD
+from dpbandit.agents.streams.gradient_descent import SnowballSGD as SnowballSGD
+from dpbandit.agents.streams.sampled_descent import LocalMD as LocalMD
+from dpbandit.agents.streams.sampled_descent import NoisySGD as NoisySGD
 from dpbandit.agents.tables import tabulate as _tabulate
 
 

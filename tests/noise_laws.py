@@ -7,10 +7,8 @@ from dpbandit.agents.contextual.refits import NewtonRefits
 from dpbandit.agents.convex.descent import NoisyDescent
 from dpbandit.agents.experts.ball_draws import BallDraws
 from dpbandit.agents.experts.potential_experts import PotentialDraws
-from dpbandit.agents.streams.local_md import MirrorMechanism
-from dpbandit.agents.streams.noisy_sgd import SGDMechanism
-from dpbandit.agents.streams.phased_sgd import PhaseMechanism
-from dpbandit.agents.streams.snowball_sgd import SnowballMechanism
+from dpbandit.agents.streams.gradient_descent import Phase, Snowball
+from dpbandit.agents.streams.sampled_descent import MirrorPhase, Sampled
 from dpbandit.offline.private_values import TriangleSums
 from dpbandit.privacy.choices.epochs import EpochSelection
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding
@@ -28,7 +26,8 @@ from dpbandit.privacy.sums.restarting_trees import RestartingTrees
 _CHOICES, _SUMS = "tests/privacy/choices/test_", "tests/privacy/sums/test_"
 _MESSAGES = "tests/privacy/messages/test_"
 _ARMS, _CODED = "tests/agents/contextual/test_", "private_glm_as_coded.py::"
-_EXPERTS, _BLOCKS = "tests/agents/experts/test_", "tests/agents/streams/test_blocks.py::"
+_EXPERTS = "tests/agents/experts/test_"
+_BLOCKS = "tests/agents/streams/test_gradient_descent.py::"
 TESTED = {
     AboveThreshold: _CHOICES + "sparse_vector.py::test_above_threshold_has_the_promised_law",
     BallDraws: _EXPERTS + "ball_sampling.py::test_points_have_the_law_they_are_paid_for",
@@ -39,7 +38,7 @@ TESTED = {
     ExponentialMechanism: _CHOICES + "selection.py::test_law",
     LocalDirections: _CHOICES + "local_directions.py::test_messages_have_the_law_they_are_paid_for",
     LocalVectors: _MESSAGES + "messages.py::test_messages_are_as_noisy_as_they_pay_for",
-    MirrorMechanism: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
+    MirrorPhase: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
     NeighbourTree: _ARMS + _CODED + "test_the_wrong_tree_is_as_noisy_as_it_pays_for",
     NewtonRefits: _ARMS + "private_glm.py::test_refits_are_as_noisy_as_they_pay_for",
     NoisyDescent: "tests/agents/convex/test_pocp_and_pqftl.py::test_its_noise",
@@ -47,7 +46,7 @@ TESTED = {
     NoisyTotal: _CHOICES + "epochs.py::test_noisy_total",
     NoisyVertex: _CHOICES + "noisy_vertex.py::test_choices_are_as_noisy_as_the_ledger_says",
     OneShotTopK: _CHOICES + "selection.py::test_law",
-    PhaseMechanism: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
+    Phase: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
     PotentialDraws: _EXPERTS + "potential_experts.py::test_tests_and_draws_have_their_laws",
     RedrawBit: _EXPERTS + "shrinking_dartboard.py::test_bits_have_the_law_they_are_paid_for",
     RemainingTopK: _CHOICES
@@ -56,7 +55,7 @@ TESTED = {
     RestartingTrees: _SUMS + "restarting_trees.py::test_noise_has_the_promised_size",
     SegmentAboveThreshold: _CHOICES + "sparse_vector.py::test_segments_have_the_promised_law",
     TriangleSums: "tests/offline/test_release.py::test_sums_are_as_noisy_as_they_pay_for",
-    SGDMechanism: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
-    SnowballMechanism: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
+    Sampled: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
+    Snowball: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
 }
 """By the id of that test."""

@@ -146,7 +146,7 @@ def test_the_law_has_teeth(tmp_path):
         broken.write_text(line)
         assert list(forbidden("envs.contextual.glm", broken)) == [target]
     broken.write_text("from dpbandit.agents.convex.leaders import slope")
-    assert list(forbidden("agents.streams.blocks", broken)) == []
+    assert list(forbidden("agents.streams.frank_wolfe", broken)) == []
     assert list(forbidden("agents.experts.draws", broken)) == ["agents.convex.leaders"]
 
 

@@ -141,21 +141,6 @@ def with_gradients(config: object, spec: Spec) -> ConvexSpec:
     return with_feedback(config, spec, "datum")
 
 
-class Resting:
-    """Plays the domain's centre and learns nothing."""
-
-    def __init__(self, domain: Domain, replicas: int) -> None:
-        self.ledger = no_data()
-        self._point = np.tile(domain.centre, (replicas, 1))
-
-    def act(self, context: Floats) -> Floats:
-        """The centre, (R, N)."""
-        return self._point
-
-    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Nothing: it rests."""
-
-
 class Gradients(Points):
     """Learns from the gradients that were told, which reach it through `sums` alone."""
 

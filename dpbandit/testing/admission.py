@@ -11,7 +11,7 @@ from dpbandit.agents.contextual.refits import Refits
 from dpbandit.agents.convex.descent import NoisyDescent
 from dpbandit.agents.experts.ball_draws import BallDraws
 from dpbandit.agents.experts.potential_experts import PotentialDraws
-from dpbandit.agents.streams.blocks import BlockMechanism
+from dpbandit.agents.streams.gradient_descent import Block
 from dpbandit.base.arrays import clip_norm, clip_range
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding
 from dpbandit.privacy.choices.local_directions import LocalDirections
@@ -43,7 +43,7 @@ def admitted(mechanism: Any, *datum: Any) -> tuple[Any, ...]:
 
 
 @admitted.register(NoisyDescent)
-@admitted.register(BlockMechanism)
+@admitted.register(Block)
 @admitted.register(BallDraws)
 def _(mechanism: Any, z: Any, *public: Any) -> tuple[Any, ...]:
     return mechanism._loss.admissible(z), *public

@@ -1,13 +1,8 @@
 """NoisySGD, stopped on its way: what its release is after m of all its steps."""
 
-from dataclasses import dataclass, replace
-
 from dpbandit.agents import NoisySGD
-from dpbandit.agents.streams.noisy_sgd import SampledBlock
-from dpbandit.losses.loss import Loss
 
 
-@dataclass(frozen=True, kw_only=True)
 class StoppedSGD(NoisySGD):
     """`NoisySGD` with its noise and its step for all m steps, of which the first `made` are made.
 
@@ -17,6 +12,7 @@ class StoppedSGD(NoisySGD):
 
     made: int = 1
 
-    def block(self, loss: Loss, users: int) -> SampledBlock:
-        """The whole block's numbers, and fewer steps."""
-        return replace(super().block(loss, users), steps=self.made)
+    def numbers(self, users: int) -> tuple[int, float, float]:
+        """Those of the whole block, and fewer steps."""
+        _, sigma, eta = super().numbers(users)
+        return self.made, sigma, eta

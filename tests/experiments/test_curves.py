@@ -7,6 +7,7 @@ import pytest
 
 from dpbandit import InputError
 from dpbandit.agents import DPTOFW, NoisySFW, NoisySGD
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
 from dpbandit.experiments.curves import CurveConfiguration, looks, seconds, suboptimality
 from dpbandit.experiments.paper_tables import TABLES
@@ -14,6 +15,7 @@ from dpbandit.experiments.sgd.printed import Setting
 from dpbandit.experiments.sgd.questions import on
 from dpbandit.experiments.sgd.steps import StoppedSGD
 from dpbandit.losses import LinearRegression
+from dpbandit.specs.streams import StreamSpec
 from dpbandit.studies import play_all
 
 SMALL = Setting(1.5, 5, 60)
@@ -52,8 +54,11 @@ def test_a_stopped_noisy_sgd_is_on_the_way():
         for config in (NoisySGD(**how), StoppedSGD(**how, made=80))
     )
     np.testing.assert_array_equal(whole, last)
-    loss = LinearRegression(LpBall(5, 1.5, 2.0))
-    full, half = NoisySGD(**how).block(loss, 60), StoppedSGD(**how, made=40).block(loss, 60)
+    spec = StreamSpec(loss=LinearRegression(LpBall(5, 1.5, 2.0)), horizon=60)
+    (full,), (half,) = (
+        config.make(spec, Streams([0])).blocks
+        for config in (NoisySGD(**how), StoppedSGD(**how, made=40))
+    )
     assert (half.steps, half.sigma, half.eta) == (40, full.sigma, full.eta)
 
 

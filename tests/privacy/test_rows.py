@@ -17,10 +17,8 @@ from dpbandit.agents.contextual.refits import NewtonRefits
 from dpbandit.agents.convex.descent import NoisyDescent
 from dpbandit.agents.experts.ball_draws import BallDraws
 from dpbandit.agents.experts.potential_experts import PotentialDraws
-from dpbandit.agents.streams.local_md import MirrorBlock, MirrorMechanism
-from dpbandit.agents.streams.noisy_sgd import SampledBlock, SGDMechanism
-from dpbandit.agents.streams.phased_sgd import Phase, PhaseMechanism
-from dpbandit.agents.streams.snowball_sgd import Snowball, SnowballMechanism
+from dpbandit.agents.streams.gradient_descent import Phase, Snowball
+from dpbandit.agents.streams.sampled_descent import MirrorPhase, Sampled
 from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear
@@ -52,7 +50,7 @@ from tests.noise_laws import TESTED
 R, N = 1500, 4
 FLAT = Linear(Ball(3, 1e4))
 YES, NO, NOTHING = np.ones(R, dtype=bool), np.zeros(R, dtype=bool), np.zeros((R, N))
-SAMPLED = {"loss": FLAT, "users": 1, "steps": 2, "sigma": 5.0, "eta": 0.7}
+SAMPLED = {"users": 1, "steps": 2, "sigma": 5.0, "eta": 0.7}
 ALONE = {
     AboveThreshold,
     SegmentAboveThreshold,
@@ -110,8 +108,9 @@ def thresholded(streams, peeling):
     return beta.sum(axis=2, keepdims=True), 1.0 * (beta != 0)
 
 
-def descended(block, streams):
-    return block.open(streams, np.zeros((R, 3)))(np.zeros((R, 3)))[:, :, None], None
+def descended(block):
+    block.begin(np.zeros((R, 3)))
+    return block(np.zeros((R, 3)))[:, :, None], None
 
 
 def noisily_descended(streams):
@@ -195,16 +194,10 @@ QUIET = [
     (NoisyHardThresholding, lambda streams: thresholded(streams, LaplacePeeling(1.0))),
     (RestartingTrees, restarted),
     (NoisyDescent, noisily_descended),
-    (
-        PhaseMechanism,
-        lambda streams: descended(Phase(loss=FLAT, users=1, eta=0.7, mu=1.0), streams),
-    ),
-    (SnowballMechanism, lambda streams: descended(Snowball(loss=FLAT, users=1, mu=1.0), streams)),
-    (SGDMechanism, lambda streams: descended(SampledBlock(**SAMPLED), streams)),
-    (
-        MirrorMechanism,
-        lambda streams: descended(MirrorBlock(**SAMPLED, batch=1, radius=99.0), streams),
-    ),
+    (Phase, lambda streams: descended(Phase(FLAT, streams, users=1, eta=0.7, mu=1.0))),
+    (Snowball, lambda streams: descended(Snowball(FLAT, streams, users=1, mu=1.0))),
+    (Sampled, lambda streams: descended(Sampled(FLAT, streams, **SAMPLED))),
+    (MirrorPhase, lambda streams: descended(MirrorPhase(FLAT, streams, **SAMPLED, radius=99.0))),
 ]
 """What quiet users release: values (R, rows, 1), and hits (R, rows, candidates)."""
 every_release = pytest.mark.parametrize(

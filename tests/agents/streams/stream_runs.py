@@ -6,6 +6,7 @@ import numpy as np
 
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
+from dpbandit.envs.streams.streaming_regression import StreamingRegression
 from dpbandit.losses import LinearRegression
 from dpbandit.specs.streams import StreamSpec
 
@@ -67,3 +68,33 @@ def assert_agrees(run, reference, replicas, *, spread=None):
 
 
 POINTS = (1.05, 1.5, 2.0, 3.0, inf)
+
+
+def fed(agent, data):
+    """What it plays before each datum of `data` and after the last."""
+    points = [agent.act(None)]
+    for z in data:
+        agent.update(None, points[-1], z)
+        points.append(agent.act(None))
+    return points
+
+
+def answered(block, start, data):
+    """The point that a block releases, once and at its end; each user says `data`, or her row."""
+    block.begin(start)
+    each = data if np.ndim(data) > 2 else [data] * block.uses
+    *before, out = [block(z) for z in each]
+    assert all(point is None for point in before)
+    return out
+
+
+def share_of_the_centre(config, p, *, dim, T, R, seed):
+    """F(theta) - F(theta*) over that of the centre, after the last round: (R,)."""
+    problem = StreamingRegression(p=p, dim=dim, horizon=T)
+    problem.reset(Streams([(seed, r) for r in range(R)]))
+    agent = config.make(problem.spec, Streams([(seed + 1, r) for r in range(R)]))
+    for _ in range(T):
+        x = agent.act(None)
+        agent.update(None, x, problem.step(x).datum)
+    end = agent.act(None)
+    return problem.excess_risk(end) / problem.excess_risk(np.zeros_like(end))

@@ -5,8 +5,10 @@ from math import inf
 import numpy as np
 import pytest
 
-from dpbandit.agents.streams.frank_wolfe import Walk, bounds_of, oracle_of
+from dpbandit.agents import RecursiveFrankWolfe
+from dpbandit.agents.streams.frank_wolfe import bounds_of, lowest
 from dpbandit.base.inputs import InputError
+from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.losses import (
     Hinge,
@@ -17,6 +19,7 @@ from dpbandit.losses import (
     QuantileRegression,
 )
 from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
+from dpbandit.specs.convex import ConvexSpec
 from tests.each import each
 
 LOSSES = {
@@ -37,15 +40,16 @@ def walked(loss, n, *, step=1.0, seed=0):
     """n users of one walk without clips: data, iterates, vertices, sums in coordinates."""
     rng, domain = np.random.default_rng(seed), loss.domain
     statistic = RecursiveLossGradients(loss=loss)
-    walk, oracle = Walk(domain.centre[None], step=step), oracle_of(domain)
+    spec = ConvexSpec(loss=loss, horizon=n, feedback="datum")
+    walk = RecursiveFrankWolfe(step=step).make(spec, Streams([0]))
     data, thetas, vertices, sums = [], [], [], [np.zeros((1, *statistic.shape))]
     for i in range(1, n + 1):
         z = loss.admissible(rng.standard_normal((1, *loss.datum_shape)))
-        datum = walk.theta, walk.previous, np.asarray(i), z
+        datum = walk.point, walk.previous, np.asarray(i), z
         sums.append(sums[-1] + statistic.total(*(np.asarray(a)[None] for a in datum)))
         data.append(z)
-        thetas.append(walk.theta)
-        vertices.append(oracle(sums[-1]))
+        thetas.append(walk.point)
+        vertices.append(lowest(domain, sums[-1]))
         walk.move(vertices[-1])
     return data, np.array(thetas), np.array(vertices), np.array(sums)
 

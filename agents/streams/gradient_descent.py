@@ -1,0 +1,390 @@
+"""One pass of gradient descent over blocks of users, and exact minimisers to compare with.
+
+Private descent has private iterates: they live in a `Block`, a mechanism, with the data, and what
+leaves it is a point, noise included. Blocks are disjoint, each begins where the last one ended.
+"""
+
+from abc import abstractmethod
+from itertools import pairwise
+from math import ceil, inf, sqrt
+from typing import Annotated, Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.agent import Count, Points, Positive
+from dpbandit.agents.convex.leaders import slope
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import InputError, at_least, gaussian_target
+from dpbandit.base.random_streams import Streams
+from dpbandit.losses.loss import Loss
+from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.spends import GaussianSpend, Parallel, Spend
+from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.sums.fading import growing_batches
+
+Refit: TypeAlias = Literal["once", "doubling"]
+Growth: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, 1.001)]
+
+
+class Block(Mechanism):
+    """A block of users: after `begin` data go in, one a call; at the last one a point comes out.
+
+    Steps are made at private iterates, of which no test at the mechanism can know. So `query` is
+    what a user would add to the first step: the gradient at the released start, in coordinates of
+    the domain's hull, of her datum moved into the loss's public set. There, and at every other
+    point of the domain, it is at most L long: `sensitivity` 2 L, in L2. What becomes of that on the
+    way (a step is `eta` times it, later steps do not stretch it) is the subclass' proof, not a
+    clip: a clipped gradient need not be the gradient of a convex function, on which such proofs
+    rest.
+    """
+
+    def __init__(self, loss: Loss, streams: Streams, *, users: int, spend: Spend) -> None:
+        self.spend, self.uses = spend, users
+        self.sensitivity = 2 * loss.lipschitz
+        self._loss = loss
+        self._noise = streams.normals("noise", loss.domain.affine_dim)
+
+    def begin(self, start: Floats) -> None:
+        """Walk from the released point `start`, (R, N)."""
+        self._start = self._w = start
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """The gradient at the start, (R, k)."""
+        return slope(self._loss, self._start, self._admitted(datum[0]))
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+        self._learn(self._admitted(datum[0]))
+        return self._answer() if self._used == self.uses else None
+
+    def _admitted(self, feedback: Floats) -> Floats:
+        return self._loss.admitted(feedback, len(self._start))
+
+    @abstractmethod
+    def _learn(self, z: Floats) -> None:
+        """One more admissible datum, `(R, *datum_shape)`."""
+
+    @abstractmethod
+    def _answer(self) -> Floats:
+        """The point to release, (R, N)."""
+
+
+class Blocks(Points):
+    """Plays the point released last, the centre before any; data go to the current block."""
+
+    epsilon: float = 1.0
+    """target, > 0; inf plays without privacy"""
+    delta: float = 1e-5
+    """target, in (0, 1)"""
+
+    def check(self) -> None:
+        """Refuse delta = 0."""
+        gaussian_target(self.epsilon, self.delta)
+
+    def begin(self) -> None:
+        """Begin the first block."""
+        self.blocks = self.all_blocks()
+        spends = tuple(dict.fromkeys(block.spend for block in self.blocks))
+        private = all(spend.rho < inf for spend in spends)
+        self.ledger = Ledger((Parallel(spends),)) if private else no_privacy("exact descent")
+        self.over = 0
+        self.open()
+
+    def open(self) -> None:
+        """Begin the next block where the last one ended."""
+        if self.over < len(self.blocks):
+            self.blocks[self.over].begin(self.point)
+
+    def all_blocks(self) -> tuple[Block, ...]:
+        """Of all users that are learned from."""
+        raise NotImplementedError
+
+    def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Feed the datum `feedback` `(R, *datum_shape)`, unless all blocks are over."""
+        if self.over == len(self.blocks):
+            return
+        released = self.blocks[self.over](feedback)
+        if released is not None:
+            self.point, self.over = released, self.over + 1
+            self.open()
+
+    def place(self, number: int) -> Streams:
+        """Randomness of one block."""
+        return self.streams.child(f"block {number}")
+
+
+def block_lengths(horizon: int, refit: Refit, first: int) -> tuple[int, ...]:
+    """Users of each block: all of them in one, or `first`, 2 `first`, .. while a round is left.
+
+    >>> block_lengths(100, "once", 10), block_lengths(100, "doubling", 10)
+    ((100,), (10, 20, 40))
+    """
+    if refit == "once":
+        return (horizon,)
+    ends = growing_batches(horizon, first=first, growth=1.0)
+    return tuple(end - before for before, end in pairwise((0, *ends)))
+
+
+class Contracting(Blocks):
+    """Blocks that are private because steps of some length do not take points apart."""
+
+    def fit(self) -> None:
+        """Refuse losses that are not smooth, and domains without an exact projection."""
+        name, loss = type(self).__name__, self.loss
+        if loss.smoothness == inf:
+            raise InputError(
+                f"Expected smooth losses: {name} is private by short steps, got {loss}."
+            )
+        if not loss.domain.has_projection:
+            raise InputError(
+                f"Expected a domain with an exact projection for {name}: {loss.domain}."
+            )
+
+
+class PhasedSGD(Contracting):
+    """Phases of halved length and quartered steps, each from where the one before ended.
+
+    Feldman, Koren and Talwar, "Private stochastic convex optimization: optimal rates in linear
+    time", STOC 2020, Algorithm 2 (Phased-SGD)::
+
+        theta_0 = the centre of C; for i = 1, 2, .. while there are users:
+          1. the next n_i = T / 2^i users; play theta_{i-1} meanwhile
+          2. w = theta_{i-1}; for each of them  w <- nearest point of C to w - eta_i grad f(w; z)
+          3. theta_i = mean of the n_i points w + noise, moved to the nearest point of C
+
+        eta_i = min(eta / 4^i, 2 / beta),    eta = scale (R / L) min(4 / sqrt(T), mu / sqrt(k))
+
+    Guarantee:
+        (epsilon, delta)-DP of all points for replacing one datum, exactly mu-GDP: noise has a
+        stddev of S_i / mu, S_i = 2 L eta_i. Proof, given theta_{i-1}. Before the user of step j the
+        points w are the same; her step moves them apart by `eta_i |g - g'| <= 2 L eta_i`, as both
+        gradients are those of admissible data at one point of C. Later steps do not take points
+        further apart: for convex f with beta-Lipschitz gradients, w -> w - eta grad f(w; z) is no
+        expansion for eta <= 2 / beta, nor is a projection. So every w, and their mean, moves by at
+        most S_i. A user is in one phase (parallel composition), and later phases start at releases.
+        Moving the noisy mean into C is post-processing. A linear loss in one dimension attains S_i.
+
+    Needs smooth losses (beta < infinity) and a domain with an exact projection.
+
+    Differs from the paper:
+        1. Noise is Gaussian with exact constants.
+        2. The mean is over the points after each step, and comes out projected.
+        3. eta's mu stands where the paper has its own measure of privacy.
+        4. All points are released while data come in: those of phases.
+
+    >>> from dpbandit import certify
+    >>> from dpbandit.domains import LpBall
+    >>> from dpbandit.losses import LinearRegression
+    >>> from dpbandit.specs.streams import StreamSpec
+    >>> spec = StreamSpec(loss=LinearRegression(LpBall(20, 1.5, 2.0)), horizon=1000)
+    >>> round(certify(PhasedSGD(delta=1e-3), spec, accountants=False).epsilon, 6)
+    1.0
+    """
+
+    id = "phased-sgd"
+    scale: Positive = 1.0
+    """of eta"""
+
+    def all_blocks(self) -> tuple[Block, ...]:
+        """One phase of T / 2^i users after the other."""
+        loss, T, mu = self.loss, self.spec.horizon, mu_of(self.epsilon, self.delta)
+        R, k = loss.domain.outer_radius, loss.domain.affine_dim
+        eta = self.scale * R / loss.lipschitz * min(4 / sqrt(T), mu / sqrt(k))
+        longest = 2 / loss.smoothness if loss.smoothness else eta
+        sizes = [(T >> i, eta / 4**i) for i in range(1, T.bit_length())] or [(1, eta)]
+        return tuple(
+            Phase(loss, self.place(i), users=users, eta=min(step, longest), mu=mu)
+            for i, (users, step) in enumerate(sizes)
+        )
+
+
+class Phase(Block):
+    """One pass over `users` data with steps `eta`. Inside: the iterate, and the sum of all."""
+
+    def __init__(self, loss: Loss, streams: Streams, *, users: int, eta: float, mu: float) -> None:
+        note = "means of one-pass descent, Gaussian noise"
+        super().__init__(loss, streams, users=users, spend=GaussianSpend(mu, note))
+        self.eta = eta
+        self.moved = 2 * loss.lipschitz * eta
+        """S, how far one user moves the mean"""
+        self._stddev = self.moved / mu
+        self._sum: Floats | float = 0.0
+
+    def _learn(self, z: Floats) -> None:
+        domain = self._loss.domain
+        step = domain.embedded(self.eta * slope(self._loss, self._w, z))
+        self._w = domain.project(self._w - step)
+        self._sum = self._sum + self._w
+
+    def _answer(self) -> Floats:
+        domain = self._loss.domain
+        noisy = self._sum / self.uses + domain.embedded(self._stddev * self._noise())
+        return domain.project(noisy)
+
+
+class SnowballSGD(Contracting):
+    """One pass of projected descent; noise of later steps hides the users of earlier ones.
+
+    Feldman, Koren and Talwar, "Private stochastic convex optimization: optimal rates in linear
+    time", STOC 2020, Algorithm 1 (Snowball-SGD), on blocks of n users::
+
+        w_0 = the point released last, or the centre of C; m = ceil(n / 2) steps; for t = 1..m:
+          1. g = mean of grad f(w_{t-1}; z) over the next b_t = ceil(c / sqrt(m - t + 1)) users
+          2. w_t = nearest point of C to  w_{t-1} - eta (g + N(0, sigma^2 I))
+        release w_m
+
+    c is the largest with b_1 + .. + b_m <= n: few users a step while many steps follow, many at the
+    end. eta = scale R / sqrt(m (L^2 + k sigma^2)), at most 2 / beta.
+
+    Guarantee:
+        (epsilon, delta)-DP of all released points for replacing one datum, mu-GDP with::
+
+            mu = max over t of  2 L / (b_t sigma sqrt(m - t + 1)) <= 2 L / (c sigma),
+
+        by which sigma is set. Privacy amplification by iteration (Feldman, Mironov, Talwar and
+        Thakurta, FOCS 2018), here with exact constants. Proof for a user of step t; phi_i are steps
+        before noise, s = `2 L eta / b_t >= |phi_t - phi'_t|` at any point, m' = m - t + 1. Run the
+        changed world on the noise Z_i of the first with a drift v_i: W_(t-1) = w_(t-1), and for i
+        >= t::
+
+            W_i = Proj(phi'_i(W_(i-1)) + v_i + Z_i),
+            v_i = (phi_i(w_(i-1)) - phi'_i(W_(i-1))) / (m - i + 1).
+
+    Steps and projections do not expand (eta <= 2 / beta), so the gap before noise is at
+    most s at i = t, and `|w_i - W_i| <= (m - i) / m' s`: it closes at m, W_m = w_m, and all
+    `|v_i| <= s / m'`. v_i is a function of the sums Z_j + v_j, j < i: those against the Z_j are m'
+    adaptive Gaussian releases that move by s / m' each, sqrt(m') (s / m') / (eta sigma)-GDP
+    together. And w_m is to the one what w'_m is to the other, by the changed world's own steps.
+    Blocks are disjoint (parallel composition). Nothing is claimed for w_1..w_{m-1}: not released.
+
+    Needs smooth losses (beta < infinity) and a domain with an exact projection.
+
+    Differs from the paper:
+        1. Constants: GDP for Renyi divergences, and c from the number of users instead of from
+           sigma = L / sqrt(d).
+        2. Blocks, one by one, where rounds go on.
+
+    >>> from dpbandit import certify
+    >>> from dpbandit.domains import LpBall
+    >>> from dpbandit.losses import LinearRegression
+    >>> from dpbandit.specs.streams import StreamSpec
+    >>> spec = StreamSpec(loss=LinearRegression(LpBall(20, 1.5, 2.0)), horizon=1000)
+    >>> round(certify(SnowballSGD(delta=1e-3), spec, accountants=False).epsilon, 6)
+    1.0
+    """
+
+    id = "snowball-sgd"
+    scale: Positive = 0.5
+    """of eta"""
+    refit: Refit = "doubling"
+    """once is one block of all T users, whose point comes after the last round"""
+    first: Count = 16
+    """users of the first block, if doubling"""
+
+    def all_blocks(self) -> tuple[Block, ...]:
+        """One block of n users after the other, all of them mu-GDP."""
+        mu = mu_of(self.epsilon, self.delta)
+        lengths = block_lengths(self.spec.horizon, self.refit, self.first)
+        return tuple(
+            Snowball(self.loss, self.place(i), users=n, mu=mu, scale=self.scale)
+            for i, n in enumerate(lengths)
+        )
+
+
+class Snowball(Block):
+    """A block of n = `users`. Inside: the iterate, and the gradients of the batch at hand."""
+
+    def __init__(
+        self, loss: Loss, streams: Streams, *, users: int, mu: float, scale: float = 1.0
+    ) -> None:
+        note = "last points of noisy descent, amplified by iteration"
+        super().__init__(loss, streams, users=users, spend=GaussianSpend(mu, note))
+        self.batches = growing_steps(users)
+        """b_1..b_m"""
+        m, domain = len(self.batches), loss.domain
+        least = min(b * sqrt(m - t) for t, b in enumerate(self.batches))
+        self.sigma = 2 * loss.lipschitz / (least * mu)
+        square = loss.lipschitz**2 + domain.affine_dim * self.sigma**2
+        eta = scale * domain.outer_radius / sqrt(m * square)
+        self.eta = min(eta, 2 / loss.smoothness) if loss.smoothness else eta
+        self._step, self._held = 0, 0
+        self._sum: Floats | float = 0.0
+
+    def _learn(self, z: Floats) -> None:
+        if self._step == len(self.batches):  # a last user or two that fit no batch
+            return
+        self._sum = self._sum + slope(self._loss, self._w, z)
+        self._held += 1
+        size = self.batches[self._step]
+        if self._held == size:
+            domain = self._loss.domain
+            g: Any = self._sum / size + self.sigma * self._noise()
+            self._w = domain.project(self._w - domain.embedded(self.eta * g))
+            self._step, self._held, self._sum = self._step + 1, 0, 0.0
+
+    def _answer(self) -> Floats:
+        return self._w
+
+
+def growing_steps(users: int) -> tuple[int, ...]:
+    """b_1..b_m of `SnowballSGD`, for the largest c that fits."""
+    left = np.sqrt(np.arange(ceil(users / 2), 0, -1))  # sqrt(m - t + 1)
+    low, high = 0.0, float(users)
+    while high - low > 1e-9 * high:  # low fits, high does not or is the last to try
+        c = (low + high) / 2
+        fits = np.ceil(c / left).sum() <= users
+        low, high = (c, high) if fits else (low, c)
+    return tuple(int(b) for b in np.maximum(1, np.ceil(low / left)))
+
+
+class LeastSquares(Points):
+    """The constrained minimiser of the mean loss, found anew at growing times.
+
+    Step by step::
+
+        theta = the centre of C; for t = 1..T:
+          1. play theta
+          2. add the datum to the loss's account of its best point, sums of a few matrices for
+             squared losses, else the data themselves
+          3. where t is 1, or `growth` times what it was the last time: theta = the minimiser over C
+
+    The floor of every comparison on a stream: no point that is made of the data alone has, up to
+    constants, less excess risk. Named after the losses it is for; it takes any.
+
+    Guarantee:
+        None: exact data reaches later actions.
+
+    >>> from dpbandit.domains import LpBall
+    >>> from dpbandit.losses import LinearRegression
+    >>> from dpbandit.specs.streams import StreamSpec
+    >>> spec = StreamSpec(loss=LinearRegression(LpBall(1, 1.5, 2.0)), horizon=10)
+    >>> agent = LeastSquares().make(spec, Streams([0]))
+    >>> agent.update(np.zeros((1, 2)), agent.act(np.zeros((1, 2))), np.array([[1.0, 0.5]]))
+    >>> agent.act(np.zeros((1, 2))).round(6), agent.refits
+    (array([[0.5]]), 1)
+    """
+
+    id = "least-squares"
+    growth: Growth = 1.1
+    """of the number of data from one fit to the next, > 1"""
+    refits = 0
+
+    def flat(self) -> bool:
+        """No: it minimises whatever there is."""
+        return False
+
+    def begin(self) -> None:
+        """Know nothing."""
+        self.ledger = no_privacy("exact minimisers")
+        self.account = self.loss.comparator(self.R)
+        self.data, self.due = 0, 1
+
+    def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Take account of the datum `feedback`, `(R, *datum_shape)`."""
+        self.account.add(self.loss.admitted(feedback, self.R))
+        self.data += 1
+        if self.data == self.due:
+            self.point, _ = self.account.best()
+            self.refits += 1
+            self.due = max(self.data + 1, ceil(self.growth * self.data))

@@ -1,0 +1,484 @@
+"""Online Frank-Wolfe: what it is without noise, what noise and choices cost, printed and certified,
+and what they win."""
+
+from dataclasses import replace
+from itertools import pairwise, product
+from math import inf, log, sqrt
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from scipy.stats import chi2
+
+from dpbandit import InputError, certify
+from dpbandit.agents import DPPOFW, DPTOFW, STOCHASTIC, Centre, RecursiveFrankWolfe
+from dpbandit.base.random_streams import Streams
+from dpbandit.domains import Ball, Box, L1Ball, LpBall, Simplex
+from dpbandit.losses import (
+    Absolute,
+    Experts,
+    Linear,
+    LinearRegression,
+    LogisticRegression,
+    Quadratic,
+    QuantileRegression,
+)
+from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.mechanism import BudgetExceededError
+from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.streams import StreamSpec
+from tests.agents.streams.stream_runs import (
+    POINTS,
+    assert_agrees,
+    best,
+    fed,
+    played,
+    regression,
+    suboptimality,
+)
+from tests.privacy.choices.test_selection import noisy_max_law
+
+UNIT = LinearRegression(LpBall(6, 1, 1.0), bound=1.2)
+OTHERS = (
+    Quadratic(Ball(3)),
+    Absolute(Box(3)),
+    Experts(Simplex(4)),
+    LogisticRegression(LpBall(3, 1.5)),
+    QuantileRegression(LpBall(3, inf)),
+)
+WAYS = [
+    {"prefix_sums": "tree"},
+    {"prefix_sums": "square-root"},
+    {"clip": "residual"},
+    {"clip": "lipschitz"},
+    {"noise": "generalised-gaussian"},
+    {"noise": "generalised-gaussian", "clip": "lipschitz"},
+    {"calibration": "paper"},
+]
+CHOICES = [
+    {"noise": noise, "profile": profile, "clip": clip}
+    for noise, profile, clip in product(
+        ("laplace", "gumbel"), ("inverse-sqrt", "uniform"), ("residual", "lipschitz")
+    )
+]
+LITERAL = {"norm_index": "printed", "direction": "printed"}
+PROGRAMS = {"calibration": "paper", "lipschitz": 4.0, "smoothness": 1.0, "diameter": 4.0}
+"""The constants in the programs of the authors."""
+
+
+def spec_of(loss, horizon=1000):
+    return StreamSpec(loss=loss, horizon=horizon)
+
+
+def mechanism_of(config, loss, horizon=1000, streams=None):
+    return config.make(spec_of(loss, horizon), streams or Streams([0])).mechanism
+
+
+def first_stddev(config, loss, horizon=1000):
+    """Standard deviation of one coordinate of the first release's noise."""
+    mechanism = mechanism_of(config, loss, horizon)
+    zeros = np.zeros((1, loss.domain.dim))
+    mechanism(zeros, zeros, np.asarray(1), np.zeros((1, *loss.datum_shape)))
+    return mechanism.stddev
+
+
+# Without noise
+
+
+def test_without_privacy_it_is_online_frank_wolfe_bit_for_bit():
+    """Sums in every geometry and way; choices on the l_1 ball, of squared and of logistic losses;
+    and noise is felt from the third point on."""
+    for p, way, step in product(POINTS, WAYS, (None, 1.0)):
+        loss, step = regression(p, 4), 1.0 if way.get("calibration") else step
+        private = played(DPTOFW(epsilon=inf, step=step, **way), loss, 20, 3)
+        public = played(RecursiveFrankWolfe(step=step), loss, 20, 3)
+        np.testing.assert_array_equal(private, public)
+        assert (played(DPTOFW(step=step, **way), loss, 20, 3)[2:] != public[2:]).any(), (p, way)
+    for loss in (UNIT, LogisticRegression(LpBall(6, 1, 2.0))):
+        public = played(RecursiveFrankWolfe(step=1.0), loss, 60, 3)
+        for config in (
+            DPTOFW(epsilon=inf, step=1.0),
+            *(DPPOFW(epsilon=inf, step=1.0, **way) for way in (*CHOICES, WAYS[-1])),
+        ):
+            np.testing.assert_array_equal(played(config, loss, 60, 3), public)
+            assert certify(config, spec_of(loss)).epsilon == inf
+
+
+def test_points_stay_inside_and_start_at_the_centre():
+    """At p = infinity and c = 1 the second point is half a corner, +-R / 2. By hand, on the l_1
+    ball: after a user of nothing all 2d vertices tie, and +R e_1 is taken."""
+    for p in (1, *POINTS):
+        loss = regression(p, 4)
+        points = played(DPTOFW(), loss, 50, 3)
+        assert not points[0].any()
+        assert all(loss.domain.contains(x).all() for x in points)
+    assert (np.abs(played(DPTOFW(step=1.0), regression(inf, 4), 3, 5)[1]) == 1.0).all()
+    for config in (DPPOFW(epsilon=inf, step=1.0), RecursiveFrankWolfe(step=1.0)):
+        points = fed(config.make(spec_of(UNIT), Streams([0])), [np.zeros((1, 7))])
+        assert points[-1].tolist() == [[0.5, 0, 0, 0, 0, 0]]
+
+
+# The certificates
+
+
+def test_certificate_is_the_claim():
+    """Of sums within two thousandths, of choices within two hundredths."""
+    for p, way, epsilon in product((1.5, inf), ({}, *WAYS[:-1]), (0.1, 1.0, 10.0)):
+        for horizon in (2, 7, 1000):
+            config, spec = DPTOFW(epsilon=epsilon, **way), spec_of(regression(p, 5), horizon)
+            proof = certify(config, spec, accountants=False)
+            assert proof.holds
+            assert proof.epsilon == pytest.approx(epsilon, rel=2e-3), config
+        assert certify(DPTOFW(epsilon=inf, **way), spec_of(regression(p, 5))).epsilon == inf
+    for way, epsilon in product(CHOICES, (0.3, 3.0)):
+        config = DPPOFW(epsilon=epsilon, delta=1e-3, **way)
+        for horizon in (2, 80):
+            proof = certify(config, spec_of(UNIT, horizon), accountants=False)
+            assert proof.holds
+            assert proof.epsilon > 0.98 * epsilon, config
+        assert certify(replace(config, delta=0.0), spec_of(UNIT), accountants=False).holds
+
+
+def test_any_loss_on_any_domain():
+    for loss in OTHERS:
+        spec = ConvexSpec(loss=loss, feedback="datum", horizon=50)
+        assert certify(DPTOFW(), spec, accountants=False).holds
+        for way in [{}] if loss.smoothness == inf else [{}, {"clip": "lipschitz"}]:
+            agent = DPTOFW(**way).make(spec, Streams([0, 1]))
+            points = fed(agent, [np.full((2, *loss.datum_shape), 0.1)] * 50)
+            assert all(loss.domain.contains(point).all() for point in points), (loss, way)
+
+
+def test_the_last_user_takes_no_step_and_nobody_comes_after():
+    z = {DPTOFW: np.ones((1, 4)), DPPOFW: np.ones((1, 7))}
+    for kind, loss in ((DPTOFW, regression(1.5, 3)), (DPPOFW, UNIT)):
+        agent = kind().make(spec_of(loss, 4), Streams([0]))
+        points = fed(agent, [z[kind]] * 4)
+        np.testing.assert_array_equal(points[3], points[4])
+        with pytest.raises(BudgetExceededError, match="call 5 exceeds uses=4"):
+            fed(agent, [z[kind]])
+    assert sum(count for _, count in agent.mechanism.spend.groups) == 3
+
+
+def test_data_of_another_shape_are_refused_not_broadcast():
+    """A number that stands for all entries moves a gradient sqrt(N) times too far; and rows that
+    share one replica's noise would show their difference without any."""
+    for name in sorted(set(STOCHASTIC) - {"uniform", "best-fixed", "centre"}):
+        for shape in ((2, 1), (2,), (1, 4), (2, 5), (3, 4)):
+            loss = LinearRegression(LpBall(3, 1.0 if name == "dp-pofw" else 1.5))
+            agent = STOCHASTIC[name]().make(spec_of(loss, 20), Streams(range(2)))
+            with pytest.raises(InputError, match="shape"):
+                pytest.fail(f"{name} takes {shape}: {fed(agent, [np.ones(shape)])}")
+    spec = ConvexSpec(loss=Linear(Ball(3)), horizon=9, feedback="datum")
+    with pytest.raises(InputError, match="shape"):
+        fed(DPTOFW().make(spec, Streams([0])), [np.ones((3, 3))])
+
+
+def test_a_leaf_is_in_as_many_nodes_as_the_ledger_counts():
+    """Golden: T - 1 leaves, of which the first is in bit_length(T - 1) nodes that are released."""
+    for horizon in (1, 2, 3, 8, 9, 1000):
+        config = DPTOFW(noise="generalised-gaussian")
+        mechanism = mechanism_of(config, regression(1.5, 3), horizon)
+        assert mechanism.spend.count == (horizon - 1).bit_length()
+        assert mechanism.leaves == horizon - 1
+
+
+def test_sensitivities_by_hand():
+    """Golden, R = 2, B = 1.25, so L = 6.5, beta = 2, D = 4: S = 2 (L + c beta D) = 29 at c = 1, in
+    l_q, and in l_2 times d^(1/6) for q = 3; residuals of k: 2 k; gradients of c_g: 2 c_g. On the
+    unit l_1 ball, B = 1.2: S = 2 (4.4 + 4 c)."""
+    stretch = 20 ** (1 / 6)
+    for p, way, S in (
+        (1.5, {"clip": "lipschitz", "step": 1.0, "noise": "generalised-gaussian"}, 29),
+        (1.5, {"clip": "lipschitz", "step": 1.0}, 29 * stretch),
+        (inf, {"clip": "lipschitz", "step": 1.0}, 29),
+        (inf, {"clip": "lipschitz", "step": 0.5}, 21),
+        (1.5, {"calibration": "paper"}, 29),
+        (1.5, {"calibration": "paper", "step": 0.5}, 29),
+        (1.5, PROGRAMS, 16),
+        (1.5, {"clip": "residual", "clip_bound": 2.0}, 4 * stretch),
+        (inf, {"clip": "residual", "clip_bound": 2.0}, 4),
+        (1.5, {"clip_bound": 1.3}, 2.6),
+        (inf, {"clip_bound": 1e9, "step": 1.0}, 29),
+    ):
+        mechanism = mechanism_of(DPTOFW(**way), regression(p, 20))
+        assert mechanism.sensitivity == pytest.approx(S, rel=1e-12), (p, way)
+    for way, S in (
+        ({"clip": "lipschitz", "step": 1.0}, 16.8),
+        ({"clip": "lipschitz", "step": 0.25}, 10.8),
+        ({"clip_bound": 0.3}, 0.6),
+    ):
+        assert mechanism_of(DPPOFW(**way), UNIT).sensitivity == pytest.approx(S), way
+
+
+def test_noise_of_the_default_is_the_mean_of_its_factorisation():
+    """Golden: |c| S / mu* with |c|^2 = 3.265 for 1,000 prefixes, mu*(1, 1e-3) = 0.38840."""
+    z = sqrt(3.265) * 2 * 1.3 / 0.38840
+    for name, size, tolerance in (
+        ("square-root", z, 2e-4),
+        ("blt", z, 6e-3),
+        ("tree", 8.14 * 2.6, 1e-3),
+    ):
+        config = DPTOFW(delta=1e-3, clip_bound=1.3, prefix_sums=name)
+        assert first_stddev(config, regression(1.5, 5), 1001) == pytest.approx(size, rel=tolerance)
+
+
+def test_choices_are_as_noisy_as_the_ledger_says():
+    """Statistical: chi-square of the first vertices of 60,000 users' mechanisms against the law at
+    the budget of the ledger: softmax(-epsilon_1 G v / (2 S R)) for Gumbel, by quadrature for
+    Laplace. False alarm 1e-6; half the noise would be caught (asserted)."""
+    loss = LinearRegression(LpBall(2, 1, 1.0), bound=1.2)
+    zeros, z = np.zeros((800, 2)), np.tile([0.5, -1.0, 1.2], (800, 1))
+    G = np.array([0.5, -1.0]) * -1.0  # the slope 2 (0 - 1.2) is clipped to -1
+    for noise in ("laplace", "gumbel"):
+        config = DPPOFW(noise=noise, epsilon=8.0, delta=0, clip_bound=1.0, profile="uniform")
+        mechanism = mechanism_of(config, loss, 3, Streams(range(800)))
+        epsilon, counts = mechanism.spend.groups[0][0], np.zeros(4)
+        for _ in range(75):
+            mechanism._exact[:], mechanism._taken, mechanism._used = 0.0, np.asarray(0), 0
+            counts += np.bincount(mechanism(zeros, zeros, np.asarray(1), z), minlength=4)
+        for factor in (1, 2):
+            scores = -np.concatenate([G, -G]) * epsilon * factor / (2 * mechanism.sensitivity)
+            law = softmax(scores) if noise == "gumbel" else noisy_max_law(scores, 1.0)
+            p = chi2.sf(np.sum((counts - 60_000 * law) ** 2 / (60_000 * law)), 3)
+            assert (p > 1e-6) == (factor == 1), noise
+
+
+# As printed
+
+
+def test_printed_noise_by_hand():
+    """Golden: at p = infinity each coordinate has variance 8 m^2 ln(m / delta) (beta D + L)^2 /
+    epsilon^2, m = ceil(log2 T) + 1, without d; the printed radius takes its square root. That is
+    (6.8, 7.0, 7.3, 7.5)-DP at delta 1 / T with the programs' S = 16 (the specification), and
+    15.1 to 16.2 with the true S = 29."""
+    loss = regression(inf, 20)
+    for T, m, worth in (
+        (1000, 11, "6.8"),
+        (2000, 12, "7.0"),
+        (5000, 14, "7.3"),
+        (10_000, 15, "7.5"),
+    ):
+        paper, wrong = (
+            DPTOFW(delta=1 / T, **PROGRAMS, radius=word) for word in ("corrected", "printed")
+        )
+        stddev = m * sqrt(8 * log(m * T)) * 8
+        for config, size in (
+            (paper, stddev),
+            (wrong, sqrt(stddev)),
+            (replace(paper, epsilon=2.0), stddev / 2),
+        ):
+            assert first_stddev(config, loss, T) == pytest.approx(size, rel=1e-9)
+        proof = certify(wrong, spec_of(loss, T), accountants=False)
+        assert f"{proof.epsilon:.1f}" == worth
+        assert not proof.holds
+        assert certify(paper, spec_of(loss, T), accountants=False).epsilon < 0.2
+        true = replace(mechanism_of(wrong, loss, T).spend, ratio=29 / sqrt(stddev))
+        assert 15.05 < Ledger((true,)).epsilon(1 / T) < 16.25
+
+
+def test_printed_laws_are_certified_as_what_they_are():
+    """The radius alone is a smaller noise; index and direction have no proof: infinity."""
+    found = [
+        certify(
+            DPTOFW(delta=1e-3, calibration="paper", **dict.fromkeys(words, "printed")),
+            spec_of(regression(1.5, 20)),
+            accountants=False,
+        ).epsilon
+        for words in ((), ("radius",), ("norm_index",), ("direction",))
+    ]
+    assert found[0] < 0.2
+    assert 10 < found[1] < 30
+    assert found[2:] == [inf, inf]
+
+
+def test_printed_scale_of_choices_by_hand():
+    """Golden: b_t = 4 D (beta D + L) sqrt(ln n ln(1/delta)) / (epsilon sqrt t) on the scores
+    <d, v>, d = G / (t+1); M = R = 1, B = 1.2, so D = 2, beta = 2, L = 4.4, and S = 2 (beta D + L)
+    = 16.8."""
+    n, epsilon, delta = 299, 0.7, 1e-4
+    config = DPPOFW(calibration="paper", epsilon=epsilon, delta=delta)
+    mechanism = mechanism_of(config, UNIT, 300)
+    assert mechanism.sensitivity == pytest.approx(16.8)
+    for t in (1, 2, 50):
+        mechanism._taken = np.asarray(t)
+        b = mechanism._scales() / (t + 1)  # of the noise on +-d_j; scores are R = 1 times that
+        printed = 4 * 2 * 8.4 * sqrt(log(n) * log(1 / delta)) / (epsilon * sqrt(t))
+        assert b == pytest.approx(printed, rel=1e-12)
+
+
+def test_printed_choices_keep_their_claim_and_cost_less():
+    """Golden: n = 3 steps, epsilon 1, delta .1: the plain sum .4415. At n = 10^4, delta 1e-4 the
+    exact loss distribution gives .451 (the specification, on a coarser grid: .461). Beyond its
+    validity the certificate tells."""
+    proof = certify(DPPOFW(calibration="paper", delta=0.1), spec_of(UNIT, 4), accountants=False)
+    assert proof.ledger.pure == pytest.approx(0.4415, abs=5e-5)
+    config = DPPOFW(calibration="paper", delta=1e-4)
+    proof = certify(config, spec_of(UNIT, 10_001), accountants=False)
+    assert proof.epsilon == pytest.approx(0.451, abs=0.002)
+    beyond = DPPOFW(calibration="paper", epsilon=100.0, beyond_validity=True)
+    assert not certify(beyond, spec_of(UNIT, 2000), accountants=False).holds
+
+
+def test_settings_that_do_not_combine_are_refused():
+    paper, shaped = {"calibration": "paper"}, {"noise": "generalised-gaussian"}
+    for kind, wrong in (
+        (DPTOFW, {"delta": 0}),
+        (DPTOFW, {"epsilon": 0}),
+        (DPTOFW, {**shaped, "prefix_sums": "blt"}),
+        (DPTOFW, {**shaped, "clip": "gradient"}),
+        (DPTOFW, {"noise": "generalized-gaussian"}),
+        (DPTOFW, {"clip": "lipschitz", "clip_bound": 1.0}),
+        (DPTOFW, {"clip_bound": 0}),
+        (DPTOFW, {"step": 0}),
+        (DPTOFW, {"step": 1.5}),
+        (DPTOFW, {**paper, "noise": "gaussian"}),
+        (DPTOFW, {**paper, "clip": "residual"}),
+        (DPTOFW, {**paper, "prefix_sums": "blt"}),
+        (DPTOFW, {"radius": "printed"}),
+        (DPTOFW, {"lipschitz": 4.0}),
+        (DPTOFW, {**paper, "lipschitz": 0}),
+        (DPTOFW, {**paper, "smoothness": -1}),
+        (DPTOFW, {**paper, "diameter": inf}),
+        (DPTOFW, {**paper, "direction": "literal"}),
+        (DPTOFW, {"beyond_validity": 1}),
+        (DPPOFW, {"epsilon": 0}),
+        (DPPOFW, {"delta": 1}),
+        (DPPOFW, {"noise": "gaussian"}),
+        (DPPOFW, {"clip": "gradient"}),
+        (DPPOFW, {"clip": "lipschitz", "clip_bound": 1.0}),
+        (DPPOFW, {"step": 2}),
+        (DPPOFW, {**paper, "epsilon": 6.0}),
+        (DPPOFW, {**paper, "delta": 0}),
+        (DPPOFW, {**paper, "noise": "gumbel"}),
+        (DPPOFW, {**paper, "profile": "uniform"}),
+        (DPPOFW, {**paper, "clip": "residual"}),
+        (DPPOFW, {"beyond_validity": "yes"}),
+    ):
+        with pytest.raises(InputError):
+            pytest.fail(f"takes {kind(**wrong)}")
+
+
+def test_losses_that_do_not_fit_are_refused():
+    paper = {"calibration": "paper"}
+    for config, loss, T, message in (
+        (DPTOFW(noise="generalised-gaussian"), Quadratic(Ball(2)), 300, "regressions"),
+        (DPTOFW(noise="generalised-gaussian"), regression(1, 3), 300, "p > 1"),
+        (DPTOFW(clip="lipschitz"), QuantileRegression(LpBall(2, 2.0)), 300, "smooth"),
+        (DPTOFW(clip="residual"), Quadratic(Ball(2)), 300, "regression"),
+        (DPTOFW(**paper, epsilon=40.0), regression(1.5, 4), 1000, "beyond_validity"),
+        (DPTOFW(**paper, norm_index="printed"), regression(1.5, 3), 300, "dim=3"),
+        (DPPOFW(), Quadratic(Ball(2)), 300, "p = 1"),
+        (DPPOFW(), Quadratic(L1Ball(2)), 300, "p = 1"),
+        (DPPOFW(), LinearRegression(LpBall(2, 1.5)), 300, "p = 1"),
+        (DPPOFW(clip="lipschitz"), QuantileRegression(LpBall(2, 1)), 300, "smooth"),
+        (DPPOFW(**paper), UNIT, 2, "ln 1 = 0"),
+    ):
+        with pytest.raises(InputError, match=message):
+            config.make(spec_of(loss, T), Streams([0]))
+    beyond = DPTOFW(**paper, epsilon=40.0, beyond_validity=True)
+    assert certify(beyond, spec_of(regression(1.5, 4))).epsilon > 0
+
+
+# Learning
+
+
+def assert_less(*runs):
+    """Each beats the next by 5 standard errors of the paired difference."""
+    for less, more in pairwise(runs):
+        gain = more - less
+        assert gain.mean() > 5 * gain.std(ddof=1) / sqrt(len(gain))
+
+
+def test_it_learns_and_better_sums_learn_faster():
+    """Statistical, 30 replicas at T = 1,000, d = 5, the same users: the default beats the tree,
+    that beats the natural clip; the default is far below the centre, which has 1, and what follows
+    the paper is not."""
+    for p in (1.5, inf):
+        runs = [
+            suboptimality(DPTOFW(delta=1e-3, **way), p, 5, 1000, 30)
+            for way in ({}, {"prefix_sums": "tree"}, {"clip": "lipschitz"})
+        ]
+        assert (suboptimality(Centre(), p, 5, 10, 3) == 1.0).all()
+        assert_less(*runs)
+        assert runs[0].mean() < 0.1
+        paper = DPTOFW(delta=1e-3, calibration="paper")
+        assert suboptimality(paper, p, 5, 1000, 30).mean() > 0.5
+
+
+def sparse_gap(config, T=2000, R=30, dim=20):
+    """|theta_T - theta*|^2 / |theta*|^2, theta* = (.5, -.5, 0, ..), signs as features."""
+    loss = LinearRegression(LpBall(dim, 1, 1.0), bound=1.2)
+    agent = config.make(spec_of(loss, T), Streams(range(R)))
+    rng, star = np.random.default_rng(0), np.concatenate([[0.5, -0.5], np.zeros(dim - 2)])
+    for _ in range(T):
+        x = rng.choice([-1.0, 1.0], (R, dim))
+        y = x @ star + 0.05 * rng.standard_normal(R)
+        agent.update(x, agent.act(x), np.concatenate([x, y[:, None]], axis=1))
+    return np.square(agent.act(x) - star).sum(axis=1) / 0.5
+
+
+def test_less_noise_learns_more():
+    """Statistical, 30 replicas, d = 20, T = 2,000, paired: the certified choice beats the printed
+    one, and Gaussian sums beat both."""
+    assert_less(
+        sparse_gap(DPTOFW(epsilon=3.0, step=1.0)),
+        sparse_gap(DPPOFW(epsilon=3.0, step=1.0)),
+        sparse_gap(DPPOFW(epsilon=3.0, calibration="paper")),
+    )
+
+
+RATES = {1.5: (0.4, 0.6, 1.0), inf: (0.6, 0.7, 0.8, 1.0)}
+"""Grids of c in the programs of the authors; the best was reported."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("p", "dim", "misprint", "right", "free"),
+    [
+        (1.5, 5, 0.0098, 1.11, 0.0030),
+        (1.5, 10, 0.205, 1.19, 0.007),
+        (1.5, 20, 0.727, 1.24, 0.015),
+        (inf, 10, 0.628, 1.14, 0.011),
+        (inf, 20, 1.007, 1.16, 0.022),
+    ],
+)
+def test_table_5_1_is_the_misprinted_radius(p, dim, misprint, right, free):
+    """Golden, T = 1,000: an independent program (200 replicas) found .0098/.205/.727 and
+    .628/1.007 with the literal laws, where Table 5.1 of the paper prints .0172/.201/.775 and
+    .582/.982 (10 replicas); 1.1 to 1.2, nothing learned, with the right radius; .003 to .022
+    without privacy. Ours, 100 replicas, within 4 combined standard errors."""
+    laws = LITERAL if p < 2 else {}
+    wrong = [DPTOFW(delta=1e-3, step=c, radius="printed", **laws, **PROGRAMS) for c in RATES[p]]
+    assert_agrees(best(wrong, p, dim, 1000, 100), misprint, 200)
+    proper = [DPTOFW(delta=1e-3, step=c, **PROGRAMS) for c in RATES[p]]
+    assert_agrees(best(proper, p, dim, 1000, 100), right, 200)
+    assert_agrees(
+        best([RecursiveFrankWolfe(step=c) for c in RATES[p]], p, dim, 1000, 100), free, 200
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("p", "dim", "way", "reference"),
+    [
+        (1.5, 5, {"noise": "generalised-gaussian", "clip": "lipschitz"}, 0.776),
+        (1.5, 5, {"prefix_sums": "tree", "clip": "lipschitz"}, 0.750),
+        (1.5, 5, {"prefix_sums": "tree", "clip": "residual", "clip_bound": 2.0}, 0.199),
+        (1.5, 5, {"prefix_sums": "square-root", "clip": "residual", "clip_bound": 2.0}, 0.070),
+        (1.5, 5, {"prefix_sums": "square-root", "clip_bound": 1.0}, 0.023),
+        (1.5, 5, {"prefix_sums": "tree", "clip_bound": 1.0}, 0.081),
+        (inf, 10, {"prefix_sums": "tree", "clip": "lipschitz"}, 1.03),
+        (inf, 10, {"prefix_sums": "tree", "clip": "residual", "clip_bound": 2.0}, 0.770),
+        (inf, 10, {"prefix_sums": "square-root", "clip": "residual", "clip_bound": 2.0}, 0.596),
+        (inf, 10, {"prefix_sums": "square-root", "clip_bound": 0.35}, 0.104),
+        (inf, 10, {"prefix_sums": "tree", "clip_bound": 0.35}, 0.289),
+    ],
+    ids=str,
+)
+def test_certified_noise_at_a_thousand_users(p, dim, way, reference):
+    """Golden: an independent program (100 replicas, T = 1,000, epsilon 1, delta 1e-3, the better of
+    c = .4 and 1); a residual |<x, u> - y| of 1 is a slope of 2. Ours, 100 replicas, within 4
+    combined standard errors."""
+    configs = [DPTOFW(delta=1e-3, step=c, **way) for c in (0.4, 1.0)]
+    assert_agrees(best(configs, p, dim, 1000, 100), reference, 100)
