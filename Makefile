@@ -1,5 +1,5 @@
 # What every change must pass, by name. `make lint test` before a commit, `.ci/run` for all of it.
-.PHONY: lint test coverage slow other-cpus lowest mutants docs bench reading
+.PHONY: lint test coverage slow other-cpus lowest mutants docs bench bench-quick reading
 
 lint:  ## style, spelling, types
 	ruff check .
@@ -35,6 +35,9 @@ docs:  ## the pages; warnings are errors
 
 bench:  ## every agent and environment against a floor
 	pytest benchmarks/test_every_agent.py benchmarks/test_every_environment.py -n 0 --benchmark-timer=time.process_time
+
+bench-quick:  ## the same for a few rounds, to show that it runs
+	pytest benchmarks/test_every_agent.py benchmarks/test_every_environment.py -n 0 -q --benchmark-disable
 
 reading:  ## how many files a reader of a round has to open
 	python tools/reading.py

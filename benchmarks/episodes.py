@@ -1,42 +1,46 @@
 """Episodes to time: a problem for every agent, its users on tape, and a floor under its time.
 
 The floor of some rounds is what anybody would pay who does nothing but draw the same random
-numbers, and make one product a round: K scores from a context where there are arms, the context
-with itself where there are none. Draws are replayed row by row, a row for each replica, as
-`Streams` has to.
+numbers, and make one product a round: the scores of all arms, products or items from a context
+where there are some, the context with itself where there are none. Draws are replayed
+row by row, a row for each replica, as `Streams` has to.
 """
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.agents import AGENTS, CONTEXTUAL, CONVEX, EXPERTS, PRICING, STOCHASTIC
-from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.running.environments import problem_maker
-from dpbandit.specs.protocols import AgentConfig, ContextualSpec, PriceSpec, Problem, Spec
+from dpbandit.specs.choice import AssortmentSpec
+from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Problem, Spec
+from tests.harness import fitting
 
 ROUNDS, REPLICAS = 1000, 50
-FAMILIES: tuple[tuple[dict[str, Any], tuple[tuple[str, dict[str, Any]], ...]], ...] = (
-    (CONTEXTUAL, (("GLMBandit", {}),)),
-    (PRICING, (("OJPricing", {}), ("StockPricing", {}))),
-    (
-        CONVEX,
-        (
-            ("OnlineConvex", {}),
-            ("ConvexBandit", {}),
-            ("OnlineConvex", {"loss": "squared"}),
-            ("OnlineConvex", {"dim": 2}),
-        ),
-    ),
-    (STOCHASTIC, (("StreamingRegression", {}), ("StreamingRegression", {"p": 1, "radius": 1.0}))),
-    (EXPERTS, (("Experts", {"n_actions": 256}),)),
+"""Fewer where nothing is timed, see `conftest.py`."""
+PROBLEMS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("GLMBandit", {}),
+    ("GLMBandit", {"shared": True}),
+    ("OJPricing", {}),
+    ("StockPricing", {}),
+    ("AssortmentBandit", {}),
+    ("ListRecommendation", {}),
+    ("ReturningUsers", {}),
+    ("OnlineConvex", {}),
+    ("ConvexBandit", {}),
+    ("OnlineConvex", {"loss": "squared"}),
+    ("OnlineConvex", {"dim": 2}),
+    ("StreamingRegression", {}),
+    ("StreamingRegression", {"p": 1, "radius": 1.0}),
+    ("Experts", {"n_actions": 256}),
 )
-"""An agent is timed on the first problem of its family that it fits: five dimensions and five arms,
-256 experts, unless it asks for something else."""
+"""At least one of each kind. An agent is timed on the first that it fits: five dimensions and five
+arms, 256 experts, unless it asks for something else."""
 
 
 class Episode(NamedTuple):
@@ -46,14 +50,15 @@ class Episode(NamedTuple):
     told: list[Any]
 
 
-def usual_problem(agent: str) -> tuple[str, dict[str, Any]]:
-    """The first problem that the agent fits."""
-    for family, problems in FAMILIES:
-        for name, arguments in problems if agent in family else ():
-            with suppress(InputError):
-                AGENTS[agent]().make(problem(name, **arguments).spec, Streams([0]))
-                return name, arguments
-    raise LookupError(f"{agent} fits no problem of its family in benchmarks/episodes.py: add one.")
+def usual_problem(agent: Any) -> tuple[AgentConfig, str, dict[str, Any]]:
+    """The first problem that the agent fits, and the settings with which it does."""
+    config, spec = fitting(agent, _specs())
+    return config, *PROBLEMS[_specs().index(spec)]
+
+
+@cache
+def _specs() -> tuple[Spec, ...]:
+    return tuple(problem(name, **arguments).spec for name, arguments in PROBLEMS)
 
 
 def problem(name: str, **arguments: Any) -> Problem:
@@ -93,11 +98,7 @@ def serve(made: Problem, action: Any) -> None:
 
 
 def any_action(spec: Spec) -> Any:
-    if isinstance(spec, PriceSpec):
-        return np.full(REPLICAS, (spec.low + spec.high) / 2)
-    if hasattr(spec, "n_actions"):
-        return np.zeros(REPLICAS, dtype=np.int64)
-    return np.tile(spec.loss.domain.centre, (REPLICAS, 1))
+    return spec.validate(np.array([spec.default_action] * REPLICAS), REPLICAS)
 
 
 def floor_of(work: Callable[[], Any], spec: Spec) -> Callable[[], float]:
@@ -137,9 +138,14 @@ def watched() -> Iterator[list[tuple[str, tuple[Any, ...], tuple[int, ...]]]]:
 
 
 def _operands(spec: Spec) -> tuple[Any, Any]:
+    spec = getattr(spec, "visit", spec)
     context = np.ones((REPLICAS, *spec.context_shape))
-    if not isinstance(spec, ContextualSpec):
+    if isinstance(spec, ListSpec):
+        return context, np.ones((REPLICAS, spec.n_items, spec.dim))
+    if isinstance(spec, AssortmentSpec):
+        context = spec.rows(context).reshape(REPLICAS, -1, spec.row_dim)
+    elif not isinstance(spec, ContextualSpec):
         return context, context
-    if spec.shared:
-        return np.ones((REPLICAS, spec.dim)), context
-    return context, np.ones((REPLICAS, spec.n_actions, spec.dim))
+    elif not spec.shared:
+        return context, np.ones((REPLICAS, spec.n_actions, spec.dim))
+    return np.ones((REPLICAS, context.shape[-1])), context

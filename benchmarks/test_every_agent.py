@@ -9,8 +9,7 @@ from dpbandit.agents import AGENTS
 @pytest.mark.parametrize("name", AGENTS)
 def test_agent(against_floor, name):
     """Acting and learning, without the environment, without the loop."""
-    config = AGENTS[name]()
-    environment, arguments = usual_problem(name)
+    config, environment, arguments = usual_problem(AGENTS[name])
     made = problem(environment, **arguments)
     episode = tape(made, config)
 

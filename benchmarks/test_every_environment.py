@@ -1,22 +1,16 @@
-"""Every environment alone, with its defaults, beside its floor."""
+"""Every environment alone, with its defaults where there are, beside its floor."""
 
-import numpy as np
 import pytest
 
 from benchmarks.episodes import any_action, floor_of, problem, serve, streams
 from dpbandit import ENVIRONMENTS
-from tests.envs.contextual.ratings_files import truth, write
+from tests.envs.contextual.ratings_files import ARGUMENTS
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_environment(against_floor, name, tmp_path):
+def test_environment(against_floor, name):
     """Contexts and steps for one action, again and again."""
-    arguments = {}
-    if name in ("dpbandit/RatingsBandit-v0", "dpbandit/RatingsLists-v0"):  # come without data
-        stars = truth()[1]
-        arguments["path"] = write(tmp_path / "u.data", stars, np.ones_like(stars))
-    if name == "dpbandit/RatingsLists-v0":
-        arguments["n_items"] = 20
+    arguments = ARGUMENTS.get(name, {})
     spec = problem(name, **arguments).spec
     action = any_action(spec)
 

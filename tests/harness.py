@@ -3,6 +3,7 @@
 import dataclasses
 import pickle
 import types
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -167,6 +168,16 @@ def variants(config: Any) -> list[Any]:
                 with suppress(InputError):
                     found[config(**word, **rest)] = None
     return list(found)
+
+
+def fitting(agent: Any, specs: Sequence[Spec]) -> tuple[Any, Spec]:
+    """The first of an agent's settings, defaults before others, that fit a spec, and the spec."""
+    for config in variants(agent):
+        for spec in specs:
+            with suppress(InputError):
+                config.make(spec, Streams([0]))
+                return config, spec
+    raise LookupError(f"{agent.__name__} fits none of {len(specs)} specs: add one of its kind.")
 
 
 def is_default(config: Any) -> bool:

@@ -11,24 +11,21 @@ file uses; `in functions` are the lines of those functions alone.
 import sys
 import warnings
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from types import CodeType, FrameType
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from dpbandit import InputError  # noqa: E402
 from dpbandit.agents import AGENTS  # noqa: E402
 from dpbandit.base.random_streams import Streams  # noqa: E402
 from dpbandit.domains import Ball  # noqa: E402
 from dpbandit.losses import Ridge  # noqa: E402
 from dpbandit.specs.convex import ConvexSpec  # noqa: E402
 from dpbandit.testing.worlds import World, extreme_users  # noqa: E402
-from tests.harness import SPECS, variants  # noqa: E402
+from tests.harness import SPECS, fitting  # noqa: E402
 
 OURS = tuple(f"{ROOT / name}/" for name in ("dpbandit", "agents"))
 EVERYWHERE = {
@@ -60,7 +57,8 @@ class Reading:
 
 def reading(name: str, rounds: int = ROUNDS) -> Reading:
     """Make an agent, play it, and watch which functions run."""
-    config, spec = fitting(AGENTS[name], rounds)
+    known = (*SPECS.values(), RIDGE)
+    config, spec = fitting(AGENTS[name], [replace(one, horizon=rounds) for one in known])
     world: World = extreme_users(spec, 1, 0).tame()
     seen: set[CodeType] = set()
 
@@ -81,17 +79,6 @@ def reading(name: str, rounds: int = ROUNDS) -> Reading:
     spans = (max(line for *_, line in code.co_lines() if line) for code in ours)
     lines = sum(last - code.co_firstlineno + 1 for code, last in zip(ours, spans, strict=True))
     return Reading(name, frozenset(Path(code.co_filename) for code in ours), lines)
-
-
-def fitting(agent: Any, rounds: int) -> tuple[Any, Any]:
-    """The first settings that fit a kind of problem, and the problem."""
-    for config in variants(agent):
-        for known in (*SPECS.values(), RIDGE):
-            with suppress(InputError):
-                spec = replace(known, horizon=rounds)
-                config.make(spec, Streams([0]))
-                return config, spec
-    raise InputError(f"Expected {agent.__name__} to fit one of {', '.join(SPECS)}.")
 
 
 def medians(readings: Iterable[Reading]) -> tuple[float, float, float, int]:
