@@ -8,11 +8,11 @@ from typing import Any as _Any
 
 from dpbandit.agents.baselines import BestFixed as BestFixed
 from dpbandit.agents.baselines import Uniform as Uniform
-from dpbandit.agents.choice.fade_mnl import FadeMNL as FadeMNL
-from dpbandit.agents.choice.mnl_bandit import MNLBandit as MNLBandit
-from dpbandit.agents.choice.mnl_counts import MNLCounts as MNLCounts
-from dpbandit.agents.choice.mnl_ts import MNLTS as MNLTS
-from dpbandit.agents.choice.mnl_ucb import MNLUCB as MNLUCB
+from dpbandit.agents.choice.mnl import MNLTS as MNLTS
+from dpbandit.agents.choice.mnl import MNLUCB as MNLUCB
+from dpbandit.agents.choice.mnl import MNLBandit as MNLBandit
+from dpbandit.agents.choice.private_mnl import FadeMNL as FadeMNL
+from dpbandit.agents.choice.private_mnl import MNLCounts as MNLCounts
 from dpbandit.agents.contextual.ada_c_oful import AdaCOFUL as AdaCOFUL
 from dpbandit.agents.contextual.ada_private_ts import AdaPrivateTS as AdaPrivateTS
 from dpbandit.agents.contextual.batch_moment import BatchMoment as BatchMoment

@@ -1,0 +1,335 @@
+"""Sets of products for a multinomial logit, not private: MNL-UCB, MNL-TS and MNL-Bandit.
+
+What an offer is stands first, for private agents, too (private_mnl.py).
+"""
+
+from dataclasses import InitVar
+from math import ceil, inf, sqrt
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.agent import Agent, Count, Least0, Positive
+from dpbandit.base.arrays import Floats, Ints, norms, rows
+from dpbandit.base.inputs import InputError, shown
+from dpbandit.losses.multinomial import chances, weights
+from dpbandit.privacy.accounting.ledger import no_privacy
+from dpbandit.specs.best_sets import best_levels
+from dpbandit.specs.choice import AssortmentSpec
+
+_MORE = 1.1
+"""Data grow by a tenth between two fits."""
+_STEPS = 3
+"""Newton steps of a fit, from the one before."""
+_KEPT = 512
+"""Rounds that are looked at again in every fit; older ones are a quadratic function."""
+_AT_ONCE = 1 << 18
+"""Numbers of rows looked at together. Part of the arithmetic: never derived from R."""
+NOT_PRIVATE = (
+    "an epoch ends when somebody buys nothing, so the next user's set shows whether the last one "
+    "bought, whatever noise is added to counts: delta >= 1 - p at every epsilon, p the chance that "
+    "the next epoch's set is the same"
+)
+
+
+class Offer(NamedTuple):
+    """Of users (..., R): the rows of what they were offered, and which they bought."""
+
+    rows: Floats
+    """(..., S, D), 0 in places where nothing is"""
+    there: npt.NDArray[np.bool_]
+    """(..., S), where something is"""
+    bought: Ints
+    """(...,), the place of what was bought, S for nothing, or for what was not offered"""
+
+
+def offer_of(spec: AssortmentSpec, context: Floats, action: Ints, choice: Floats) -> Offer:
+    """Contexts `(..., *context_shape)`, sets (..., N) and choices (...) as offers."""
+    S = spec.at_most
+    product = np.argsort(action == 0, axis=-1, kind="stable")[..., :S]  # those offered first
+    level = np.take_along_axis(action, product, axis=-1)
+    rows = spec.rows(context)  # (..., N, P, D)
+    flat = rows.reshape(*rows.shape[:-3], -1, rows.shape[-1])
+    place = product * spec.levels + np.maximum(level - 1, 0)
+    there = level > 0
+    x = np.take_along_axis(flat, place[..., None], axis=-2) * there[..., None]
+    hers = (product == np.asarray(choice)[..., None]) & there
+    return Offer(x, there, np.where(hers.any(axis=-1), hers.argmax(axis=-1), S))
+
+
+def items_of(spec: AssortmentSpec, action: Ints) -> npt.NDArray[np.bool_]:
+    """Sets (..., N) as masks of products at prices, (..., N P)."""
+    chosen = action[..., None] == np.arange(1, spec.levels + 1)
+    return chosen.reshape(*action.shape[:-1], -1)
+
+
+def item_bought(spec: AssortmentSpec, action: Ints, choice: Floats) -> Ints:
+    """Which product at which price was bought, (...), in [0, N P); N P for nothing."""
+    known = (choice >= 0) & (choice < spec.n_products) & (choice == np.floor(choice))
+    product = np.where(known, choice, 0).astype(np.int64)
+    level = np.take_along_axis(action, product[..., None], axis=-1)[..., 0]
+    item = product * spec.levels + level - 1
+    return np.where(known & (level > 0), item, spec.n_products * spec.levels)
+
+
+class Assortments(Agent[AssortmentSpec]):
+    """Offer the best set for weights v of products at prices; random sets until there are some."""
+
+    plays = AssortmentSpec
+    exploring = True
+
+    def act(self, context: Floats) -> Ints:
+        """The best set (R, N), or a random one."""
+        if self.exploring:
+            return self.random()
+        return self.best(weights(self.utility(context)))
+
+    def explore(self) -> None:
+        """Begin with random sets."""
+        self.random = self.spec.uniform(self.streams)
+
+    def utility(self, context: Floats) -> Floats:
+        """Of each product at each price, (R, N, P)."""
+        raise NotImplementedError
+
+    def best(self, v: Floats) -> Ints:
+        """The set of the largest expected margin, exactly."""
+        table = self.spec.margin_table
+        return best_levels(v.reshape(-1, *table.shape), table, self.spec.at_most)[0]
+
+
+class LikelihoodFits(Assortments):
+    """Refit the likelihood of all choices as users come, in memory that does not grow with them.
+
+    The last rounds, up to 512, are kept and enter every Newton step as they are. When so many are
+    there, they are fitted, and replaced by their second-order expansion at the fit::
+
+        m += score + H theta,  G += H          log-likelihood = m . theta - theta' G theta / 2
+    """
+
+    alpha: Least0 = 0.5
+    """how far it explores, in standard deviations of the estimate; 0 is greedy"""
+    first_batch: Count = 30
+    """rounds of random sets"""
+    regularization: Positive = 1.0
+    """ridge, > 0"""
+
+    def start(self) -> None:
+        """Fit nothing yet."""
+        self.ledger = no_privacy("exact choices")
+        self.explore()
+        spec, D, kept = self.spec, self.spec.row_dim, min(_KEPT, self.spec.horizon)
+        self.contexts = np.zeros((self.R, kept, *spec.context_shape))
+        self.sets = np.zeros((self.R, kept, spec.n_products), np.int64)
+        self.choices = np.zeros((self.R, kept))
+        self.seen, self.round, self.due = 0, 0, self.first_batch
+        self.G = np.tile(self.regularization * np.eye(D), (self.R, 1, 1))
+        self.m, self.theta = np.zeros((2, self.R, D))
+        self.root = np.tile(np.eye(D) / np.sqrt(self.regularization), (self.R, 1, 1))
+        """L^-1 of H = L L', so that |x|_{H^-1} = |L^-1 x|"""
+
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Keep the round, refit where it is due, fold where no place is left."""
+        k, full = self.seen, self.choices.shape[1]
+        self.contexts[:, k], self.sets[:, k], self.choices[:, k] = context, action, feedback
+        self.seen, self.round = k + 1, self.round + 1
+        if self.round < self.due and self.seen < full:
+            return
+        for _ in range(_STEPS):
+            self.newton()
+        score, H = self.derivatives()
+        self.root = np.linalg.inv(np.linalg.cholesky(H))
+        if self.seen == full:
+            self.m, self.G, self.seen = score + np.matvec(H, self.theta), H, 0
+        if self.round >= self.due:
+            self.due, self.exploring = ceil(_MORE * self.due), False
+
+    def newton(self) -> None:
+        """One step."""
+        score, H = self.derivatives()
+        self.theta = self.theta + np.linalg.solve(H, score[..., None])[..., 0]
+
+    def derivatives(self) -> tuple[Floats, Floats]:
+        """The gradient of the likelihood and minus its Hessian, with the ridge."""
+        score, H = self.m - np.matvec(self.G, self.theta), self.G.copy()
+        many = max(1, _AT_ONCE // (self.spec.at_most * self.spec.row_dim))
+        for first in range(0, self.seen, many):
+            part = slice(first, min(first + many, self.seen))
+            for r in range(self.R):
+                gradient, information = derivatives_of(
+                    self.spec,
+                    self.theta[r],
+                    self.contexts[r, part],
+                    self.sets[r, part],
+                    self.choices[r, part],
+                )
+                score[r] += gradient
+                H[r] += information
+        return score, H
+
+
+def derivatives_of(
+    spec: AssortmentSpec,
+    theta: Floats,
+    context: Floats,
+    action: Ints,
+    choice: npt.NDArray[np.floating],
+) -> tuple[Floats, Floats]:
+    """Of n users of one replica, summed: (D,) and (D, D)."""
+    x, there, bought = offer_of(spec, context, action, choice)  # (n, S, D), (n, S), (n,)
+    p = chances(weights(x @ theta), there)
+    xbar = np.vecmat(p, x)
+    hers = 1.0 * (bought[:, None] == np.arange(spec.at_most))
+    flat = x.reshape(-1, x.shape[-1])
+    information = flat.T @ (flat * p.reshape(-1, 1)) - xbar.T @ xbar
+    return (np.vecmat(hers, x) - xbar).sum(axis=0), information
+
+
+class MNLUCB(LikelihoodFits):
+    """Offer the best set of a multinomial logit with optimistic utilities.
+
+    After Oh and Iyengar, "Multinomial logit contextual bandits: provable optimality and
+    practicality", AAAI 2021::
+
+        1. random sets for `first_batch` users
+        2. theta maximises the likelihood of all choices so far
+        3. u_j = x_j . theta + alpha |x_j|_{H^-1}, H the information so far
+        4. offer the set (and the prices) of the largest expected margin under u, exactly
+
+    Guarantee:
+        None: exact data reaches later actions.
+
+    Differs from the paper:
+        1. A ridge, and fits only when data have grown by a tenth, by three Newton steps.
+        2. `alpha` is a number, not a confidence radius that grows with t.
+
+    >>> from dpbandit import compare
+    >>> results = compare("dpbandit/AssortmentBandit-v0", {"MNLUCB": MNLUCB()}, horizon=300,
+    ...                   replicas=2, progress=False)
+    >>> mean = results.summary().set_index("agent")["mean"]
+    >>> bool(mean["MNLUCB"] < mean["Uniform"] / 2)
+    True
+    """
+
+    id = "mnl-ucb"
+
+    def utility(self, context: Floats) -> Floats:
+        """Step 3."""
+        x = self.spec.rows(context)  # (R, N, P, D)
+        wide = norms(np.matvec(self.root[:, None, None], x))[..., 0]
+        return np.vecdot(x, self.theta[:, None, None]) + self.alpha * wide
+
+
+class MNLTS(LikelihoodFits):
+    """Offer the best set of a multinomial logit whose parameter is drawn anew for every user.
+
+    After Oh and Iyengar, "Thompson sampling for multinomial logit contextual bandits", NeurIPS
+    2019::
+
+        1. random sets for `first_batch` users
+        2. theta maximises the likelihood of all choices so far
+        3. theta~ = theta + alpha H^{-1/2} xi, xi standard normal, H the information so far
+        4. offer the set (and the prices) of the largest expected margin under theta~, exactly
+
+    Guarantee:
+        None: exact data reaches later actions.
+
+    Differs from the paper:
+        1. A ridge, and fits only when data have grown by a tenth, by three Newton steps.
+        2. One draw a user, not the largest utilities of several; `alpha` is a number.
+
+    >>> from dpbandit import compare
+    >>> results = compare("dpbandit/AssortmentBandit-v0", {"MNLTS": MNLTS()}, horizon=300,
+    ...                   replicas=2, progress=False)
+    >>> mean = results.summary().set_index("agent")["mean"]
+    >>> bool(mean["MNLTS"] < mean["Uniform"] / 2)
+    True
+    """
+
+    id = "mnl-ts"
+
+    def start(self) -> None:
+        """Draw, too."""
+        super().start()
+        self.normals = self.streams.normals("posterior", self.spec.row_dim)
+
+    def utility(self, context: Floats) -> Floats:
+        """Under step 3's parameter."""
+        drawn = self.theta + self.alpha * np.vecmat(self.normals(), self.root)
+        return np.vecdot(self.spec.rows(context), drawn[:, None, None])
+
+
+class MNLBandit(Assortments):
+    """Offer an optimistic set until somebody buys nothing; then another.
+
+    Agrawal, Avadhanula, Goyal and Zeevi, "MNL-Bandit: a dynamic learning approach to assortment
+    selection", Operations Research 2019, Algorithm 1, for products of v_j <= 1 and no contexts
+    (which it does not look at)::
+
+        epoch l = 1, 2, ...
+          1. offer the best set A for v, exactly, until somebody buys nothing
+          2. of each j in A count the purchases in the epoch; their mean over the T_j epochs with
+             j, vbar_j, is unbiased for v_j
+          3. v_j = vbar_j + sqrt(C vbar_j L / T_j) + C L / T_j, L = ln(sqrt(N) l + 1); 1 before
+
+    Guarantee:
+        None, and no noise on counts would help. Say the next epoch's set differs from A_t with
+        probability 1 - p, whatever was counted, and let user t - 1 have bought, so that
+        A_t = A_{t-1} is in others' view. Then A_{t+1} != A_{t-1}, which user t + 1 sees, has
+        probability 0 if user t buys and 1 - p if she does not: delta >= 1 - p at every epsilon. An
+        `epsilon` is refused; `MNLCounts` has public batches in place of epochs. Noise on the END of
+        an epoch is another algorithm.
+
+    >>> from dpbandit import compare
+    >>> results = compare("dpbandit/AssortmentBandit-v0", {"epochs": MNLBandit(confidence=1.0)},
+    ...                   horizon=2000, replicas=2, progress=False,
+    ...                   env_kwargs={"contexts": "constant"})
+    >>> mean = results.summary().set_index("agent")["mean"]
+    >>> bool(mean["epochs"] < mean["Uniform"] / 4)
+    True
+    """
+
+    id = "mnl-bandit"
+    confidence: Positive = 48.0
+    """C, as printed; 1 learns much faster"""
+    epsilon: InitVar[float] = inf
+    """no setting; any other is refused, for epochs are not private"""
+
+    def __post_init__(self, epsilon: float) -> None:
+        super().__post_init__()
+        if not (isinstance(epsilon, float) and epsilon == inf):
+            raise InputError(
+                f"Expected epsilon={shown(epsilon)} of MNLBandit to be inf: {NOT_PRIVATE}. "
+                "Use MNLCounts."
+            )
+
+    def start(self) -> None:
+        """Believe that v is 1."""
+        self.ledger = no_privacy(NOT_PRIVATE)
+        items = self.spec.n_products * self.spec.levels
+        self.purchases, self.epochs = np.zeros((2, self.R, items))
+        self.here = np.zeros((self.R, items))  # purchases in this epoch
+        self.epoch = np.ones(self.R)
+        self.sets = self.best(np.ones((self.R, items)))
+
+    def act(self, context: Floats) -> Ints:
+        """The set of the epoch, (R, N)."""
+        return self.sets.copy()
+
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Count a purchase, or end the epoch of a replica."""
+        items = self.here.shape[1]
+        bought = item_bought(self.spec, action, feedback)
+        self.here += bought[:, None] == rows(items)
+        over = (bought == items)[:, None]
+        if not over.any():
+            return
+        self.epochs += over & items_of(self.spec, action)
+        self.purchases += np.where(over, self.here, 0.0)
+        self.here = np.where(over, 0.0, self.here)
+        self.epoch += over[:, 0]
+        T, L = np.maximum(self.epochs, 1), np.log(sqrt(items) * self.epoch + 1)[:, None]
+        v, C = self.purchases / T, self.confidence
+        hopeful = np.where(self.epochs > 0, v + np.sqrt(C * v * L / T) + C * L / T, 1.0)
+        self.sets = np.where(over, self.best(hopeful), self.sets)

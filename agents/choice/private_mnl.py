@@ -1,0 +1,207 @@
+"""Sets of products for a multinomial logit, from releases: FADE for assortments, and counts."""
+
+from math import sqrt
+from typing import Annotated
+
+import numpy as np
+
+from dpbandit.agent import Count, Least0, Positive
+from dpbandit.agents.choice.mnl import Assortments, item_bought, items_of, offer_of
+from dpbandit.agents.contextual.fading_releases import FadingReleases
+from dpbandit.base.arrays import Floats, Ints, clip_norm
+from dpbandit.base.inputs import gaussian_target, inside
+from dpbandit.privacy.statistics.choice_scores import ChoiceScores
+from dpbandit.privacy.statistics.moments import Statistic
+from dpbandit.privacy.statistics.purchases import Purchases
+
+_LEAST_EIGENVALUE = 0.3
+"""In units of the noise's spectral norm: what is smaller is taken for noise."""
+_FORGETTING = 0.8
+"""A release: what was linearised at parameters of long ago counts less."""
+_FIRST_SCORES, _FIRST_COUNTS = 8.0, 10.0
+"""Rounds of the first batch, over 2 sqrt(D) / mu and 2 sqrt(N) / mu."""
+_LEAST, _MOST = 1e-6, 50.0
+"""Of a weight v."""
+
+
+class Released(Assortments):
+    """Random sets in a first batch; then sets from the releases at the ends of batches."""
+
+    epsilon: float = 1.0
+    """target, > 0; inf plays without privacy"""
+    delta: float = 1e-5
+    """target, in (0, 1)"""
+    first_batch: Count | None = None
+    """rounds of random sets; if None, as many as the noise asks for, at most a tenth of T"""
+    growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.1
+    """by how much each batch is longer than the one before"""
+
+    def check(self) -> None:
+        """Whether noise can meet the target."""
+        gaussian_target(self.epsilon, self.delta)
+
+    def release(self, statistic: Statistic, units: float, fade: float) -> None:
+        """Build the fading sum."""
+        releases = FadingReleases(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            first_batch=self.first_batch,
+            growth=self.growth,
+            fade=fade,
+        )
+        first = releases.first(self.spec, units)
+        self.sums = releases.sums(statistic, self.spec, self.streams, first)
+        self.ledger = releases.ledger(self.sums)
+        self.explore()
+
+
+class FadeMNL(Released):
+    """Offer the best set of a multinomial logit that is fitted to fading sums.
+
+    A design of this project. Rounds are cut into batches, each a tenth longer than the one before;
+    the first is random sets. At the parameter theta played in a batch every user adds to a fading
+    sum what she contributes to a Newton step::
+
+        1. p_j = exp(x_j . theta) / (1 + sum), xbar = sum p_j x_j, nothing being a row of 0
+           H = sum p_j x_j x_j' - xbar xbar',   q = x_y - xbar + H theta
+           release the sums of H and q, clipped, by a fading sum
+        2. of all releases G = sum of weight H, m = sum of weight q, weight = n / (s^2 + n / D) of
+           a release of n users and noise s, each 0.8 times as much with every later one
+        3. theta = (G + ridge)^-1 (m + ridge theta), no eigenvalue below 0.3 of the noise's norm,
+           shortened to norm `radius`
+        4. offer the set (and the prices, where the agent chooses them) of the largest expected
+           margin under theta, exactly
+
+    Guarantee:
+        (epsilon, delta)-joint DP under continual observation for replacing one user's round, and
+        mu-GDP: what she adds moves by at most sqrt(2 h^2 + 4 c^2) = 1.658 with h = 0.5 and c = 0.75
+        (`ChoiceScores`), at every released theta; her rows, the set that she was offered (a
+        function of her rows and of releases) and her choice enter nowhere else. A user of batch b
+        is in release k >= b with weight fade^(k - b), and all that has fresh Gaussian noise
+        (`FadingSum`). Batch ends, weights, steps and the ball see public numbers and releases only.
+
+    **Limits.** The logit has to be right: of people whose tastes differ the best set may be another
+    one than the fit's. Where products have no rows in common (`shared=False`) there are N d
+    parameters, and D (D + 1) / 2 noisy numbers in every release.
+
+    >>> from dpbandit import certify
+    >>> from dpbandit.envs import AssortmentBandit
+    >>> round(certify(FadeMNL(epsilon=1.0), AssortmentBandit().spec).epsilon, 6)
+    1.0
+    """
+
+    id = "fade-mnl"
+    fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.7
+    """weight of a user in the next release, in [0, 0.999]"""
+    information_clip: Positive = 0.5
+    """h, the largest norm of a user's H"""
+    response_clip: Positive = 0.75
+    """c, the largest norm of a user's q"""
+    shift: Positive = 0.5
+    """ridge, in units of the noise's spectral norm"""
+    radius: Positive = 8.0
+    """of the ball that theta is kept in, for rows of norm 1"""
+
+    def start(self) -> None:
+        """Build the sum of Newton steps."""
+        D = self.spec.row_dim
+        self.statistic = ChoiceScores(
+            dim=D,
+            at_most=self.spec.at_most,
+            context_bound=self.spec.context_norm,
+            information_clip=self.information_clip,
+            response_clip=self.response_clip,
+        )
+        self.release(self.statistic, _FIRST_SCORES * sqrt(D), self.fade)
+        self.round, self.end, self.users, self.variance = 0, 0, 0.0, 0.0
+        self.G, self.m = np.zeros((self.R, D, D)), np.zeros((self.R, D))
+        self.theta: Floats = np.zeros((self.R, D))
+
+    def utility(self, context: Floats) -> Floats:
+        """Step 4, by rows of norm 1."""
+        bound = self.statistic.context_bound
+        x = clip_norm(self.spec.rows(context), bound)
+        return np.vecdot(x, self.theta[:, None, None]) / bound
+
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Feed the mechanism; take a step when it releases."""
+        self.round += 1
+        release = self.sums(self.theta, *offer_of(self.spec, context, action, feedback))
+        if release is None:
+            return
+        self.exploring = False
+        count, self.end = self.round - self.end, self.round
+        self.users = self.sums.fade * self.users + count
+        s, D = self.sums.stddev, self.statistic.dim
+        weight = self.users / (s**2 + self.users / D)
+        q, H = self.statistic.unpack(release)
+        self.G = _FORGETTING * self.G + weight * H
+        self.m = _FORGETTING * self.m + weight * q
+        self.variance = _FORGETTING**2 * self.variance + (weight * s) ** 2
+        Gamma = 2 * sqrt(D) * sqrt(self.variance / 2)  # the norm of the noise in G
+        ridge = self.shift * Gamma + weight
+        eigenvalues, U = np.linalg.eigh(self.G)
+        positive = np.maximum(eigenvalues + ridge, max(_LEAST_EIGENVALUE * Gamma, 1e-12))
+        pull = np.vecmat(self.m + ridge * self.theta, U) / positive
+        self.theta = clip_norm(np.matvec(U, pull), self.radius)
+
+
+class MNLCounts(Released):
+    """Offer the best set for optimistic weights v, from counts that are released batch by batch.
+
+    What takes the place of the epochs of `MNLBandit`, which are not private. A design of this
+    project, for problems whose users have no contexts (which it does not look at)::
+
+        1. public batches, each 1.3 times as long as the one before, the first of random sets
+        2. at the end of one release, with noise, b_j, purchases of j, and z_j, how often nothing
+           was bought while j was offered; add them to the earlier ones
+        3. v_j = b_j / z_j and `bonus` standard errors, of chance and of noise
+        4. offer the best set for v, exactly
+
+    v_j is right whatever else was offered: P(j) / P(nothing) = v_j in every set that has j.
+
+    Guarantee:
+        (epsilon, delta)-joint DP under continual observation for replacing one user's round, and
+        exactly mu-GDP: a user is in one release, moves its counts by at most sqrt(2) (`Purchases`),
+        and her set and her choice enter nowhere else. The ends of batches are public.
+
+    >>> from dpbandit import certify
+    >>> from dpbandit.envs import AssortmentBandit
+    >>> round(certify(MNLCounts(epsilon=1.0), AssortmentBandit().spec).epsilon, 6)
+    1.0
+    """
+
+    id = "mnl-counts"
+    growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.3
+    """by how much each batch is longer than the one before"""
+    bonus: Least0 = 1.0
+    """optimism, in standard errors of v"""
+
+    def start(self) -> None:
+        """Build the sum of counts."""
+        items = self.spec.n_products * self.spec.levels
+        self.statistic = Purchases(n_items=items, at_most=self.spec.at_most)
+        self.release(self.statistic, _FIRST_COUNTS * sqrt(items), 0.0)
+        self.b, self.z = np.zeros((2, self.R, items))
+        self.variance = 0.0
+        self.sets = np.zeros((self.R, self.spec.n_products), np.int64)
+
+    def act(self, context: Floats) -> Ints:
+        """The set of this batch, (R, N); random ones before the first release."""
+        return self.random() if self.exploring else self.sets.copy()
+
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Feed the mechanism; choose another set when it releases."""
+        offered, bought = items_of(self.spec, action), item_bought(self.spec, action, feedback)
+        release = self.sums(offered, bought)
+        if release is None:
+            return
+        self.exploring = False
+        b, z = self.statistic.unpack(release)
+        self.b, self.z = self.b + b, self.z + z
+        self.variance += self.sums.stddev**2
+        S, noise = self.spec.at_most, self.variance  # of b; S times as much of z
+        b, z = np.maximum(self.b, 0), np.maximum(self.z, 1 + 2 * sqrt(noise))
+        v = b / z
+        error = np.sqrt(b + noise + v**2 * (z + noise * S)) / z
+        self.sets = self.best(np.clip(v + self.bonus * error, _LEAST, _MOST))
