@@ -15,10 +15,8 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.ledger import COUNTED, Ledger, no_privacy
 from dpbandit.privacy.statistics.sales_count import SalesCount
-from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import leaves
-from dpbandit.privacy.sums.processes import SquareRoot
-from dpbandit.privacy.sums.square_root import coefficients
+from dpbandit.privacy.sums.calibrated import noisy_prefix_sum
+from dpbandit.privacy.sums.prefix_sums import SquareRoot, coefficients, leaves
 from dpbandit.specs.protocols import Spec, fits
 from dpbandit.specs.stock import StockSpec
 
@@ -36,7 +34,7 @@ class CountedShelf:
     """Sell a stock at its bid price, and know what is left by a private count alone.
 
     1. Sales are counted in batches of `batch` rounds; the counts' running sum is released with the
-       correlated noise N_k of the square root of prefix sums (`SquareRootNoise`), of stddev sd_k.
+       correlated noise N_k of the square root of prefix sums (`SquareRoot`), of stddev sd_k.
     2. rem = c - (released sales) - m is taken to be left, m such that the sum over releases of
        Phi(-m / sd_k), the chance that noise hides more than m sales, is `oversold`.
     3. The next batch opens for its first floor(rem) customers; all others read "closed".

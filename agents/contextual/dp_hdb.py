@@ -13,10 +13,9 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.choices.noisy_vertex import best_vertices
-from dpbandit.privacy.sums.calibrate import least_multiplier
-from dpbandit.privacy.sums.prefix_sums import BLTNoise, PrefixSum, mu_after
-from dpbandit.privacy.sums.processes import BLT
-from dpbandit.privacy.sums.staggered import StaggeredNoise
+from dpbandit.privacy.sums.calibrated import least_multiplier
+from dpbandit.privacy.sums.factors import Staggered
+from dpbandit.privacy.sums.prefix_sums import BLT, PrefixSum, mu_after
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 _TYPICAL = 0.2
@@ -95,14 +94,14 @@ class DPHDB(PrintedElsewhere, FrankWolfeSettings):
         multiplier = least_multiplier(
             BLT(), horizon=n, refresh_every=1, epsilon=self.epsilon, delta=self.delta
         )
-        noise = StaggeredNoise(
+        noise = Staggered(
             streams,
             "blt noise",
             statistic.shape,
             stddev=multiplier * statistic.sensitivity,
             turns=schedule.warm_up,
         )
-        mu = mu_after(BLTNoise.column_norm(n - 1), multiplier)
+        mu = mu_after(BLT().column_norm(n - 1), multiplier)
         spend = GaussianSpend(mu, f"blt sums, {n - 1} Gaussian releases of every arm")
         sums = PrefixSum(statistic, noise, spend, horizon=spec.horizon)
         ledger = ledger_of(self.epsilon, spend)

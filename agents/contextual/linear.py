@@ -26,9 +26,9 @@ from dpbandit.base.arrays import Floats, Ints, pick, rows
 from dpbandit.base.inputs import InputError, gaussian_target
 from dpbandit.privacy.accounting.ledger import ledger_of, no_privacy
 from dpbandit.privacy.statistics.moments import Moments, SecondMoments
-from dpbandit.privacy.sums.certified_sums import Spectrum, Target, certified_sum, tail_bound
+from dpbandit.privacy.sums.calibrated import Spectrum, Target, certified_sum, tail_bound
+from dpbandit.privacy.sums.factors import factorisation
 from dpbandit.privacy.sums.prefix_sums import PrefixSum
-from dpbandit.privacy.sums.processes import process_named
 from dpbandit.privacy.sums.shariff_sheffet import ShariffSheffet
 from dpbandit.specs.protocols import ContextualSpec
 
@@ -598,7 +598,7 @@ class DPUCB(PrintedElsewhere, SummedUCB):
     def noisy_sums(self) -> tuple[PrefixSum, Spectrum]:
         """The least noise for the target."""
         statistic, target = self.statistic, self.target()
-        process = process_named(self.prefix_sums)
+        process = factorisation(self.prefix_sums)
         bound = tail_bound(
             statistic.block_dim,
             target,
@@ -644,7 +644,7 @@ class DPMoments(Summed):
 
     def start(self) -> None:
         """Build one sum of moments."""
-        process = process_named(self.prefix_sums)
+        process = factorisation(self.prefix_sums)
         self.feed(certified_sum(process, self.moments(), self.streams, self.target()))
         groups = 1 if self.spec.shared else self.spec.n_actions
         self.u: Floats = np.zeros((self.R, groups, self.spec.dim))

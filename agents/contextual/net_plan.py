@@ -6,7 +6,7 @@ from math import log, sqrt
 from dpbandit.agents.contextual.public_coins import PublicCoins
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import positive
-from dpbandit.privacy.sums.prefix_sums import BLTNoise
+from dpbandit.privacy.sums.prefix_sums import BLT
 from dpbandit.specs.protocols import ContextualSpec
 
 _RELEASES = 50
@@ -86,8 +86,8 @@ class NetPlan:
         Noise grows from release to release: the last has the largest s and Gamma.
         """
         T, c, K = self.spec.horizon, self.coins.rate, self.spec.n_actions
-        first = 2 / self.mu * BLTNoise.column_norm(max(1, self.releases))
-        last = first * BLTNoise.row_norm(max(1, self.releases))
+        first = 2 / self.mu * BLT().column_norm(max(1, self.releases))
+        last = first * BLT().row_norm(max(1, self.releases))
         low, high = self.gamma(first), self.gamma(last)
         D, S, z = self.spec.dim * self.blocks, self.parameter_norm, self.quantile
         L = log(1 + self.coins.most / (D * low))

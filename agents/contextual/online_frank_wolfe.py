@@ -8,7 +8,7 @@ from dpbandit.base.inputs import positive
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.privacy.choices.noisy_vertex import best_vertices
-from dpbandit.privacy.sums.calibrate import exact_prefix_sum
+from dpbandit.privacy.sums.calibrated import exact_prefix_sum
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 

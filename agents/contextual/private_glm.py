@@ -13,9 +13,8 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.statistics.grams import Grams
-from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import PrefixSum, leaves
-from dpbandit.privacy.sums.processes import BLT
+from dpbandit.privacy.sums.calibrated import noisy_prefix_sum
+from dpbandit.privacy.sums.prefix_sums import BLT, PrefixSum, leaves
 from dpbandit.specs.protocols import BanditSpec, ScoringAgent
 
 _GRAM = 0.2

@@ -18,9 +18,8 @@ from dpbandit.base.arrays import Floats, Ints, pick
 from dpbandit.base.inputs import gaussian_target, inside, one_of, positive
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import ledger_of
-from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import PrefixSum
-from dpbandit.privacy.sums.processes import Tree
+from dpbandit.privacy.sums.calibrated import noisy_prefix_sum
+from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree
 from dpbandit.specs.protocols import BanditSpec, ScoringAgent
 
 

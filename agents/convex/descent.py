@@ -32,9 +32,8 @@ from dpbandit.privacy.accounting.ledger import ledger_of, no_privacy
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.statistics.moments import SecondMoments
-from dpbandit.privacy.sums.certified_sums import Target, certified_sum
-from dpbandit.privacy.sums.prefix_sums import PrefixSum
-from dpbandit.privacy.sums.processes import Tree
+from dpbandit.privacy.sums.calibrated import Target, certified_sum
+from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree
 
 VERIFIED = (
     Linear,

@@ -34,11 +34,15 @@ from dpbandit.privacy.accounting.pure import PureSpend
 from dpbandit.privacy.accounting.spends import GaussianSpend, Spend
 from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
 from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.calibrate import exact_prefix_sum, law_named, noisy_prefix_sum
-from dpbandit.privacy.sums.certified_sums import Target, certified_sum
-from dpbandit.privacy.sums.prefix_sums import PrefixSum
-from dpbandit.privacy.sums.processes import NoiseLaw, Padded, Process, Tree
-from dpbandit.privacy.sums.unknown_horizon import HybridNoise
+from dpbandit.privacy.sums.calibrated import (
+    Target,
+    certified_sum,
+    exact_prefix_sum,
+    law_named,
+    noisy_prefix_sum,
+)
+from dpbandit.privacy.sums.factors import Hybrid
+from dpbandit.privacy.sums.prefix_sums import Factorisation, NoiseLaw, Padded, PrefixSum, Tree
 from dpbandit.specs.convex import ConvexSpec, with_feedback
 from dpbandit.specs.protocols import Spec
 
@@ -203,7 +207,7 @@ class PrivateGradients(Gradients):
     the least noise whose loss distribution meets it"""
     noise: Law = "k-norm"
     """one of "k-norm" (also called "gamma"), "laplace" and "gaussian" noise"""
-    process = cast(Process, Tree())
+    process = cast(Factorisation, Tree())
     """how noises make up that of a sum"""
 
     def check(self) -> None:
@@ -415,7 +419,7 @@ class PFTAL(PrivateLeader):
         else:
             law = KNorm(moved / epsilon)
         node = law.sampler(self.streams, "hybrid noise", statistic.shape)
-        noise = HybridNoise(node, stddev=sqrt(law.variance(k)), norm=norm)
+        noise = Hybrid(norm).of(node, stddev=sqrt(law.variance(k)))
         return PrefixSum(statistic, noise, spend, horizon=sys.maxsize)
 
 
@@ -457,7 +461,7 @@ class LinearFTRL(PrivateLeader):
     id = "linear-ftrl"
     rate: Positive | None = None
     """eta; if None, R / (L sqrt T)"""
-    process = cast(Process, Padded())
+    process = cast(Factorisation, Padded())
 
     def fit(self) -> None:
         """Refuse losses with curves."""

@@ -25,9 +25,9 @@ from dpbandit.privacy.accounting.ledger import Ledger, ledger_of, no_privacy
 from dpbandit.privacy.accounting.spends import Spend
 from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
 from dpbandit.privacy.statistics.moments import Statistic
-from dpbandit.privacy.sums.calibrate import exact_prefix_sum, least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.sums.calibrated import exact_prefix_sum, least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.one_point import LocalSums, LocalValues, OnePointEstimates, largest
-from dpbandit.privacy.sums.processes import Tree
+from dpbandit.privacy.sums.prefix_sums import Tree
 from dpbandit.specs.convex import ConvexSpec, with_feedback
 from dpbandit.specs.protocols import Spec
 

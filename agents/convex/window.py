@@ -24,10 +24,9 @@ from dpbandit.domains import Domain, nearest
 from dpbandit.domains.local_oracles import LocalOracle, local_oracle
 from dpbandit.privacy.accounting.ledger import Ledger, ledger_of
 from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import PrefixSum
-from dpbandit.privacy.sums.processes import Process, Tree, Window
-from dpbandit.privacy.sums.window_tree import Mode, depth
+from dpbandit.privacy.sums.calibrated import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.sums.factors import Window
+from dpbandit.privacy.sums.prefix_sums import Factorisation, PrefixSum, Tree
 from dpbandit.specs.convex import ConvexSpec
 
 
@@ -120,7 +119,7 @@ class OnlineConditionalGradient(Gradients):
 class Expiring(PrivateGradients):
     """Noisy sums of gradients clipped to L, each user protected for `window` rounds.
 
-    See `privacy.sums.window_tree.WindowTreeNoise`, W there being `window` = W rounded up to 2^w; a
+    See `privacy.sums.factors.Window`, W there being `window` = W rounded up to 2^w; a
     gradient is in at most w + 1 nodes, replacing a datum moves it by 2 L::
 
         calibration  noise        scale of a node
@@ -138,7 +137,7 @@ class Expiring(PrivateGradients):
 
     window: Count | None = 256
     """rounds for which a user is protected, >= 1; if None, the problem's `retention`"""
-    mode: Mode | None = None
+    mode: Literal["exact", "lazy"] | None = None
     """"lazy" trees or, as in the paper, "exact" ones; if None, as the calibration"""
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
@@ -161,7 +160,7 @@ class Expiring(PrivateGradients):
     def gradient_sums(self, statistic: ClippedVectors) -> PrefixSum:
         """On a window tree, or where no user expires before the horizon on the ordinary one."""
         mode = self.mode or ("exact" if self.calibration == "paper" else "lazy")
-        process: Process = Tree() if self.lasting else Window(self.W, lazy=mode == "lazy")
+        process: Factorisation = Tree() if self.lasting else Window(self.W, lazy=mode == "lazy")
         T = self.spec.horizon
         if self.calibration == "paper":
             multiplier = self.printed_scale() / statistic.sensitivity
@@ -192,7 +191,7 @@ class Expiring(PrivateGradients):
     def printed_scale(self) -> float:
         """Of a node's noise, in the paper."""
         steep = self.loss.lipschitz + self.H * self.domain.diameter
-        scale = steep * (depth(self.W) + 1)
+        scale = steep * Window(self.W).nodes()
         if self.noise == "gaussian":
             scale *= sqrt(8) * log(2 / (self.delta or 1.0))
         return scale / self.epsilon

@@ -7,7 +7,7 @@ from dpbandit.base.inputs import positive
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.privacy.statistics.moments import ClippedEntries
-from dpbandit.privacy.sums.calibrate import exact_prefix_sum
+from dpbandit.privacy.sums.calibrated import exact_prefix_sum
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import Spec, fits
 

@@ -7,8 +7,8 @@ from dpbandit.base.inputs import gaussian_target, positive
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.statistics.moments import ClippedEntries
-from dpbandit.privacy.sums.certified_sums import Target, certified_sum
-from dpbandit.privacy.sums.processes import Tree
+from dpbandit.privacy.sums.calibrated import Target, certified_sum
+from dpbandit.privacy.sums.prefix_sums import Tree
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import Spec, fits
 

@@ -12,9 +12,8 @@ from dpbandit.base.inputs import InputError, one_of, privacy_target, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.statistics.list_counts import ListCounts
-from dpbandit.privacy.sums.calibrate import exact_prefix_sum
-from dpbandit.privacy.sums.certified_sums import Target, certified_sum
-from dpbandit.privacy.sums.processes import BLT, Process, Tree
+from dpbandit.privacy.sums.calibrated import Target, certified_sum, exact_prefix_sum
+from dpbandit.privacy.sums.prefix_sums import BLT, Factorisation, Tree
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import Spec, fits
 
@@ -83,7 +82,7 @@ class PrivateCascadeAgent(ItemCounter):
             self._sums = exact_prefix_sum(statistic, horizon=spec.horizon, refresh_every=every)
         else:
             target = Target(config.epsilon, config.delta, spec.horizon, every)
-            process: Process = Tree() if config.noise == "laplace" else BLT()
+            process: Factorisation = Tree() if config.noise == "laplace" else BLT()
             self._sums = certified_sum(process, statistic, streams, target, law=config.noise)
         ledger = ledger_of(config.epsilon, self._sums.spend)
         super().__init__(spec, streams, ledger, bound=config.bound, order=config.order)

@@ -30,11 +30,10 @@ from dpbandit.privacy.noise.laws import Gaussian
 from dpbandit.privacy.noise.printed_laws import PrintedGaussian, Reading
 from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
 from dpbandit.privacy.sums.batch_sums import BatchSum
-from dpbandit.privacy.sums.calibrate import exact_prefix_sum
-from dpbandit.privacy.sums.certified_sums import Target, certified_sum
+from dpbandit.privacy.sums.calibrated import Target, certified_sum, exact_prefix_sum
+from dpbandit.privacy.sums.factors import factorisation
 from dpbandit.privacy.sums.generalised_sums import Printed
 from dpbandit.privacy.sums.prefix_sums import PrefixSum
-from dpbandit.privacy.sums.processes import process_named
 from dpbandit.specs.feature_moments import second_moment
 
 _SELDOM = 0.2
@@ -127,7 +126,7 @@ class LocalisedTOFW(Walk):
         if self.epsilon == inf:
             return exact_prefix_sum(statistic, horizon=horizon, refresh_every=every)
         target = Target(self.epsilon, self.delta, horizon, every)
-        process, streams = process_named(self.prefix_sums), self.streams.child(f"block {number}")
+        process, streams = factorisation(self.prefix_sums), self.streams.child(f"block {number}")
         return certified_sum(process, statistic, streams, target)
 
     def gradient_clip(self, share: float) -> float:

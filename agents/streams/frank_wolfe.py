@@ -22,10 +22,9 @@ from dpbandit.privacy.choices.step_budgets import Profile, certified_budgets, pa
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise.printed_laws import Reading
 from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients, longest
-from dpbandit.privacy.sums.calibrate import exact_prefix_sum
-from dpbandit.privacy.sums.certified_sums import Target, certified_sum
+from dpbandit.privacy.sums.calibrated import Target, certified_sum, exact_prefix_sum
+from dpbandit.privacy.sums.factors import factorisation
 from dpbandit.privacy.sums.generalised_sums import Printed, certified_tree_sum, printed_tree_sum
-from dpbandit.privacy.sums.processes import process_named
 
 
 def _share(name: str, value: Any) -> None:
@@ -382,7 +381,7 @@ class DPTOFW(FrankWolfe):
             sums = exact_prefix_sum(statistic, horizon=T, refresh_every=1)
         elif not shaped:
             every_round = Target(**target, horizon=T, refresh_every=1)
-            sums = certified_sum(process_named(process), statistic, streams, every_round)
+            sums = certified_sum(factorisation(process), statistic, streams, every_round)
         elif not paper:
             sums = certified_tree_sum(statistic, streams, horizon=T, **target)
         else:

@@ -16,8 +16,7 @@ from dpbandit.privacy.choices.selection import CumulativeLosses, OneShotTopK
 from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.sums.fading import FadingSum
-from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
-from dpbandit.privacy.sums.prefix_sums import PrefixSum, TreeNoise
+from dpbandit.privacy.sums.prefix_sums import Padded, PrefixSum, Tree
 from dpbandit.privacy.sums.restarting_trees import RestartingTrees
 
 _SUMS = (PrefixSum, FadingSum, RestartingTrees)
@@ -62,8 +61,8 @@ class Sum:
         self._mechanism = mechanism  # kept alive, so that its id stays its own
         self.released = isinstance(mechanism, _SUMS)
         noise = getattr(mechanism, "_noise", None)
-        self._padded = noise if isinstance(noise, PaddedTreeNoise) else None
-        self.is_tree = isinstance(noise, TreeNoise | PaddedTreeNoise)
+        self._padded = noise if isinstance(noise, Padded) else None
+        self.is_tree = isinstance(noise, Tree)
         self.is_tree |= isinstance(mechanism, RestartingTrees)
         self.sensitivity = mechanism.sensitivity
         self.hers: Floats | None = None

@@ -42,18 +42,18 @@ if TYPE_CHECKING:
     from dpbandit.privacy.statistics.moments import SecondMoments as SecondMoments
     from dpbandit.privacy.statistics.moments import Statistic as Statistic
     from dpbandit.privacy.sums.batch_sums import BatchSum as BatchSum
-    from dpbandit.privacy.sums.calibrate import exact_prefix_sum as exact_prefix_sum
-    from dpbandit.privacy.sums.certified_sums import Target as Target
-    from dpbandit.privacy.sums.certified_sums import certified_sum as certified_sum
+    from dpbandit.privacy.sums.calibrated import Target as Target
+    from dpbandit.privacy.sums.calibrated import certified_sum as certified_sum
+    from dpbandit.privacy.sums.calibrated import exact_prefix_sum as exact_prefix_sum
+    from dpbandit.privacy.sums.factors import Window as Window
     from dpbandit.privacy.sums.fading import FadingSum as FadingSum
     from dpbandit.privacy.sums.fading import certified_fading_sum as certified_fading_sum
     from dpbandit.privacy.sums.one_point import LocalValues as LocalValues
+    from dpbandit.privacy.sums.prefix_sums import BLT as BLT
+    from dpbandit.privacy.sums.prefix_sums import Banded as Banded
     from dpbandit.privacy.sums.prefix_sums import PrefixSum as PrefixSum
-    from dpbandit.privacy.sums.processes import BLT as BLT
-    from dpbandit.privacy.sums.processes import Banded as Banded
-    from dpbandit.privacy.sums.processes import SquareRoot as SquareRoot
-    from dpbandit.privacy.sums.processes import Tree as Tree
-    from dpbandit.privacy.sums.processes import Window as Window
+    from dpbandit.privacy.sums.prefix_sums import SquareRoot as SquareRoot
+    from dpbandit.privacy.sums.prefix_sums import Tree as Tree
 
 _HOMES = {
     "accounting.gdp": "delta_of epsilon_of mu_of",
@@ -72,12 +72,11 @@ _HOMES = {
     "statistics.directions": "SignedDirections",
     "statistics.moments": "ClippedVectors Moments SecondMoments Statistic",
     "sums.batch_sums": "BatchSum",
-    "sums.calibrate": "exact_prefix_sum",
-    "sums.certified_sums": "Target certified_sum",
+    "sums.calibrated": "Target certified_sum exact_prefix_sum",
     "sums.fading": "FadingSum certified_fading_sum",
     "sums.one_point": "LocalValues",
-    "sums.prefix_sums": "PrefixSum",
-    "sums.processes": "BLT Banded SquareRoot Tree Window",
+    "sums.factors": "Window",
+    "sums.prefix_sums": "BLT Banded PrefixSum SquareRoot Tree",
 }
 _FACE = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats
 from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.sums.factors import Staggered
 from dpbandit.privacy.sums.one_point import LocalValues
-from dpbandit.privacy.sums.staggered import StaggeredNoise
 from dpbandit.specs.protocols import AgentConfig, Spec
 from dpbandit.testing.expectations import expect
 from dpbandit.testing.noise_laws import HEAVY, SUMS, first_stddev
@@ -81,8 +81,8 @@ def drawn_by(config: AgentConfig, spec: Spec) -> list[Drawn]:
         for sums, (first, *_), (noise, *_) in calls.values():
             users = next(n for n, made in enumerate(alone.marks) if made > first)
             rows = _rows(noise, sums)
-            if isinstance(process := getattr(sums, "_noise", None), StaggeredNoise):
-                users += noise.shape[1] * process._turns + 1
+            if isinstance(process := getattr(sums, "_noise", None), Staggered):
+                users += noise.shape[1] * process.turns + 1
             until, size = max(until, users + spec.delay), min(size, rows.size)
         heavy = any(isinstance(sums.spend, HEAVY) for sums, _, _ in calls.values())
         replicas = max(400, (8400 if heavy else 6000) // size)
@@ -115,13 +115,13 @@ def releases_of_sums(tape: Tape) -> dict[int, tuple[Any, list[int], list[Floats]
 def _rows(noise: Floats, sums: Any) -> Floats:
     """(R, rows, ..), of staggered rows only the first, which the others wait for."""
     rows = noise.reshape(len(noise), -1, *noise.shape[2:])
-    return rows[:, :1] if isinstance(getattr(sums, "_noise", None), StaggeredNoise) else rows
+    return rows[:, :1] if isinstance(getattr(sums, "_noise", None), Staggered) else rows
 
 
 def _begun(noise: Floats, sums: Any) -> Floats:
     """(R, rows, ..), of staggered rows those whose turn has come before the last round."""
     process = getattr(sums, "_noise", None)
-    return noise[:, : process.begun] if isinstance(process, StaggeredNoise) else noise
+    return noise[:, : process.begun] if isinstance(process, Staggered) else noise
 
 
 def check_size(ledger: Ledger, drawn: list[Drawn]) -> None:

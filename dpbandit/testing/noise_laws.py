@@ -14,13 +14,11 @@ from dpbandit.privacy.noise.generalised_gaussian import (
 )
 from dpbandit.privacy.noise.laws import KNorm, Laplace
 from dpbandit.privacy.sums.batch_sums import BatchSum
+from dpbandit.privacy.sums.factors import Staggered
 from dpbandit.privacy.sums.fading import FadingSum, column_norm
 from dpbandit.privacy.sums.one_point import LocalValues
-from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
 from dpbandit.privacy.sums.person_sums import PersonSum
-from dpbandit.privacy.sums.prefix_sums import BLTNoise, PrefixSum
-from dpbandit.privacy.sums.staggered import StaggeredNoise
-from dpbandit.privacy.sums.window_tree import WindowTreeNoise
+from dpbandit.privacy.sums.prefix_sums import BLT, Padded, PrefixSum
 from dpbandit.testing.expectations import expect
 
 SUMS = (PrefixSum, FadingSum, PersonSum, AggregatedSum, BatchSum, LocalStatistic, LocalValues)
@@ -59,14 +57,11 @@ def nodes_of(sums: Any) -> tuple[float, int]:
     """The squared norm of what a user is in, in noises, and how many the first release carries."""
     if not isinstance(sums, PrefixSum):
         return 1, 1
-    noise, leaves = sums._noise, sums.leaves
-    if isinstance(noise, StaggeredNoise):
+    noise: Any = sums._noise
+    leaves = sums.leaves
+    if isinstance(noise, Staggered):
         others = sums._statistic.shape[0] - 1
-        return BLTNoise.column_norm(leaves - others * noise._turns) ** 2, 1
-    if isinstance(noise, BLTNoise):
-        return noise.column_norm(leaves) ** 2, 1
-    settings = (noise._W, leaves) if isinstance(noise, WindowTreeNoise) else (leaves,)
-    process: Any = type(noise)
-    norm = process.column_norm(*settings) ** 2
+        return BLT().column_norm(leaves - others * noise.turns) ** 2, 1
+    norm = noise.column_norm(leaves) ** 2
     nodes = round(norm) if isinstance(norm, float) and abs(norm - round(norm)) < 1e-9 else norm
-    return nodes, nodes if isinstance(noise, PaddedTreeNoise) else 1
+    return nodes, nodes if isinstance(noise, Padded) else 1

@@ -15,7 +15,7 @@ from dpbandit.clients.encoding import Decoder, Encoder
 from dpbandit.privacy.accounting.ledger import ALL_ACTIONS, JOINT_DP
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
-from dpbandit.privacy.sums.calibrate import exact_prefix_sum
+from dpbandit.privacy.sums.calibrated import exact_prefix_sum
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.testing.agents import check_admission

@@ -21,7 +21,7 @@ from dpbandit.privacy.choices.selection import ExponentialMechanism, GivenScores
 from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
 from dpbandit.privacy.statistics.gradients import RecursiveGradients
 from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.prefix_sums import PrefixSum, TreeNoise
+from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree
 from tests.broken.audited import NoThresholdNoise
 
 RUNS = 20_000
@@ -94,11 +94,11 @@ def identical(world, seeds):
 def gaussian_tree(factor=1.0, horizon=16):
     """A tree's prefix sums with mu-GDP for (1, 1e-4), noise times `factor`; user 1 turns around."""
     leaves = horizon - 1
-    stddev = factor * 2 * TreeNoise.column_norm(leaves) / GDP.mu
+    stddev = factor * 2 * Tree().column_norm(leaves) / GDP.mu
 
     def sample(world, seeds):
         rng, n = np.random.default_rng(seeds[0]), len(seeds)
-        noise = TreeNoise(lambda: stddev * rng.standard_normal((n, 1)), stddev=stddev)
+        noise = Tree().of(lambda: stddev * rng.standard_normal((n, 1)), stddev=stddev)
         spend = GaussianSpend(GDP.mu, "tree")
         sums = PrefixSum(ClippedVectors(1), noise, spend, horizon=horizon)
         hers, nothing = np.full((n, 1), 2.0 * world - 1), np.zeros((n, 1))
@@ -111,7 +111,7 @@ def gaussian_tree(factor=1.0, horizon=16):
 def tree_scores(horizon=16):
     """The matched filter of that tree: row t of B says which nodes are in N_t, Sigma ~ B B'."""
     nodes = iter(np.eye(horizon - 1))
-    noise = TreeNoise(lambda: next(nodes), stddev=1.0)
+    noise = Tree().of(lambda: next(nodes), stddev=1.0)
     B = np.array([noise() for _ in range(horizon - 1)])
     return {"matched filter": matched_filter(np.full(horizon - 1, 2.0), B @ B.T)}
 

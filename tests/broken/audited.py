@@ -12,8 +12,8 @@ from dpbandit.privacy.accounting.ledger import Ledger, no_data
 from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.statistics.moments import Moments
-from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.processes import Tree
+from dpbandit.privacy.sums.calibrated import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.sums.prefix_sums import Tree
 from tests.broken.leaks import (
     Broken,
     HalfTheNoise,

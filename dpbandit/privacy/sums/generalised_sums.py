@@ -16,7 +16,7 @@ from dpbandit.privacy.noise.generalised_gaussian import (
 )
 from dpbandit.privacy.noise.printed_laws import PrintedGaussian, Reading
 from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
-from dpbandit.privacy.sums.prefix_sums import PrefixSum, TreeNoise, leaves
+from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree, leaves
 
 _VALID = 3.0
 """The conversion behind the printed noise of a node reaches its claim up to this epsilon."""
@@ -136,5 +136,5 @@ def _tree_sum(
     horizon: int,
 ) -> PrefixSum:
     node = law.sampler(streams, "tree noise", statistic.shape)
-    noise = TreeNoise(node, stddev=sqrt(law.variance(prod(statistic.shape))))
+    noise = Tree().of(node, stddev=sqrt(law.variance(prod(statistic.shape))))
     return PrefixSum(statistic, noise, spend, horizon=horizon, order=statistic.order)

@@ -20,7 +20,7 @@ NodeLaw: TypeAlias = Literal["gaussian", "laplace"]
 class RestartingTrees(Mechanism):
     """Noisy sums of the losses of B chosen experts since they were chosen, each replica's own.
 
-    A binary tree for each expert, in Fenwick form (`prefix_sums.TreeNoise`), in a replica's own
+    A binary tree for each expert, in Fenwick form (`prefix_sums.Tree`), in a replica's own
     time s: 1 in the first round after a restart, 2 in the next one. With lowbit(s) = s & -s::
 
         N_s = z_s + N_{s - lowbit(s)},       z_s the round's fresh noise;

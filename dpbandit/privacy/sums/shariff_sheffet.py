@@ -20,10 +20,14 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.wishart import WishartSpend, least_degrees, paper_degrees
 from dpbandit.privacy.noise.samplers import Wishart
 from dpbandit.privacy.statistics.moments import SecondMoments
-from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.certified_sums import Spectrum, Target, tail_bound
-from dpbandit.privacy.sums.prefix_sums import PrefixSum, TreeNoise, leaves
-from dpbandit.privacy.sums.processes import Tree
+from dpbandit.privacy.sums.calibrated import (
+    Spectrum,
+    Target,
+    least_multiplier,
+    noisy_prefix_sum,
+    tail_bound,
+)
+from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree, leaves
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class ShariffSheffet:
         note = f"tree sum, {leaves(T, every)} Wishart releases, k = {self.degrees:g}"
         spend = WishartSpend(self.degrees, self.statistic.block_dim + 1, self.nodes, note)
         node = Wishart(self.degrees, self.statistic).sampler(streams, "tree noise")
-        noise = TreeNoise(node, stddev=self.stddev)
+        noise = Tree().of(node, stddev=self.stddev)
         return PrefixSum(self.statistic, noise, spend, horizon=T, refresh_every=every)
 
     def spectrum(self, failure: float) -> Spectrum:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from dpbandit.privacy.accounting.person_norms import fading_norm
-from dpbandit.privacy.sums.processes import Process
+from dpbandit.privacy.sums.prefix_sums import Factorisation
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class FadingSlots:
 class PrefixSlots:
     """Of prefix sums of `leaves` releases, one after `every` rounds."""
 
-    process: Process
+    factorisation: Factorisation
     leaves: int
     every: int
     moving: float = 2.0
@@ -33,12 +33,14 @@ class PrefixSlots:
 
     def person_norm(self, cap: int, separation: int) -> float:
         """S(k, b) per unit of a round."""
-        return _prefix(self.process, self.leaves, self.every, cap, separation)
+        return _prefix(self.factorisation, self.leaves, self.every, cap, separation)
 
 
 _fading = cache(fading_norm)
 
 
 @cache
-def _prefix(process: Process, leaves: int, every: int, cap: int, separation: int) -> float:
-    return process.person_norm(leaves, every, cap, separation)
+def _prefix(
+    factorisation: Factorisation, leaves: int, every: int, cap: int, separation: int
+) -> float:
+    return factorisation.person_norm(leaves, every, cap, separation)

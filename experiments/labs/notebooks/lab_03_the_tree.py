@@ -34,9 +34,9 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.experiments.labs import check
 from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
 from dpbandit.privacy.noise.laws import Gaussian
-from dpbandit.privacy.sums.calibrate import least_multiplier
-from dpbandit.privacy.sums.prefix_sums import BLTNoise
-from dpbandit.privacy.sums.processes import BLT, Honaker, SquareRoot, Tree
+from dpbandit.privacy.sums.calibrated import least_multiplier
+from dpbandit.privacy.sums.factors import Honaker
+from dpbandit.privacy.sums.prefix_sums import BLT, SquareRoot, Tree
 from dpbandit.specs.protocols import ContextualSpec
 
 sns.set_theme(style="ticks", palette="colorblind")
@@ -253,7 +253,7 @@ def scale_of(process, counts=T):
 
 def opened(process):
     """Its noise, as large as it has to be, for RUNS runs at once."""
-    return process.noise(Gaussian(scale_of(process)), streams, (), T)
+    return process.start(Gaussian(scale_of(process)), streams, (), T)
 
 
 theory, noise = {}, {}
@@ -314,14 +314,14 @@ sns.despine()
 # `last_error`, with k as its key.
 
 # %% [markdown] tags=["hint"]
-# `scale_of(BLT(), counts)` is the noise for that many counts. A `BLTNoise`, as in
+# `scale_of(BLT(), counts)` is the noise for that many counts. A `BLT`, as in
 # `dpbandit.privacy.sums.prefix_sums`, says in `stddev` how large its noise is after every call.
 
 # %% tags=["solution"]
 last_error = {}
 for k in (1, 10, 100):
     counts = 10_000 // k
-    blt = BLTNoise(Streams([0]).normals("one"), stddev=scale_of(BLT(), counts))
+    blt = BLT().of(Streams([0]).normals("one"), stddev=scale_of(BLT(), counts))
     for _ in range(counts):
         blt()
     last_error[k] = blt.stddev
@@ -470,7 +470,7 @@ T = 10_000
 most = max(int(i).bit_count() for i in range(1, T + 1))  # noises in one count
 worst = {"tree, noise of a paper": sizes[0] * sqrt(most)}
 for process in (Tree(), Honaker(), BLT()):
-    source = process.noise(Gaussian(scale_of(process, T)), Streams([0]), (), T)
+    source = process.start(Gaussian(scale_of(process, T)), Streams([0]), (), T)
     worst[process.word] = max((source(), source.stddev)[1] for _ in range(T))
 for name, size in worst.items():
     less = worst["tree, noise of a paper"] / size

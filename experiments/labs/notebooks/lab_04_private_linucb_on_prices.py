@@ -32,9 +32,8 @@ import dpbandit
 from dpbandit.agents import DPUCB, LinUCB, Priced, ShariffSheffetUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments.labs import check
-from dpbandit.privacy.sums.calibrate import least_multiplier
-from dpbandit.privacy.sums.prefix_sums import BLTNoise
-from dpbandit.privacy.sums.processes import BLT
+from dpbandit.privacy.sums.calibrated import least_multiplier
+from dpbandit.privacy.sums.prefix_sums import BLT
 from dpbandit.results.drawing import half_band
 
 sns.set_theme(style="ticks", palette="colorblind")
@@ -154,7 +153,7 @@ EVERY = CUSTOMERS // 100  # DP-UCB publishes a hundred times
 scale = SENSITIVITY * least_multiplier(
     BLT(), horizon=CUSTOMERS, refresh_every=EVERY, epsilon=1.0, delta=DELTA
 )
-source = BLTNoise(Streams([0]).normals("noise"), stddev=scale)
+source = BLT().of(Streams([0]).normals("noise"), stddev=scale)
 noise = np.array([(source(), source.stddev)[1] for _ in range(100)])
 customers = EVERY * np.arange(1, 101)
 print(f"noise of an entry: {noise[0]:.0f} at the first release, {noise[-1]:.0f} at the last")

@@ -43,9 +43,9 @@ from dpbandit.envs import ConvexPricing
 from dpbandit.experiments.labs import check
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.processes import Tree, Window
-from dpbandit.privacy.sums.window_tree import WindowTreeNoise
+from dpbandit.privacy.sums.calibrated import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.sums.factors import Window
+from dpbandit.privacy.sums.prefix_sums import Tree
 
 sns.set_theme(style="ticks", palette="colorblind")
 BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]
@@ -70,7 +70,7 @@ BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]
 
 def picture(window: int, t: int, mode: str) -> str:
     """The rounds 1..t, the noisy nodes in brackets."""
-    nodes = WindowTreeNoise(lambda: 0.0, stddev=1.0, window=window, mode=mode).nodes(t)
+    nodes = Window(window, lazy=mode == "lazy").tiles(t)
     exact = range(1, nodes[0][0] + 1)
     parts = [" ".join(str(i) for i in exact)]
     parts += ["(" + " ".join(str(i + 1) for i in range(s, s + n)) + ")" for s, n in nodes]
@@ -94,11 +94,7 @@ for t in range(1, 13):
 for t in range(5, 10):
     print(f"t = {t:2}   lazy {picture(4, t, 'lazy'):24} exact {picture(4, t, 'exact')}")
 lazy, exact = (
-    sum(
-        len(WindowTreeNoise(lambda: 0.0, stddev=1.0, window=64, mode=m).nodes(t))
-        for t in range(64, 640)
-    )
-    / 576
+    sum(len(Window(64, lazy=m == "lazy").tiles(t)) for t in range(64, 640)) / 576
     for m in ("lazy", "exact")
 )
 print(f"W = 64: noisy nodes in a release, on average: lazy {lazy:.2f}, exact {exact:.2f}")
@@ -142,7 +138,7 @@ def running_sum(window: int | None, streams: Streams):
 
 def nodes_per_user(window: int | None) -> int:
     """How many noisy nodes one user is in, at most."""
-    return WindowTreeNoise.nodes_per_leaf(window or ROUNDS, ROUNDS - 1)
+    return Window(window or ROUNDS).nodes(ROUNDS - 1)
 
 
 expiring, for_ever = running_sum(W, Streams([0])), running_sum(None, Streams([0]))
@@ -171,7 +167,7 @@ assert abs(expiring.spend.mu - for_ever.spend.mu) < 1e-6  # the same promise, bu
 def nodes_of(t: int, window: int | None) -> list[tuple[int, int]]:
     """(start, size) of the noisy nodes of release t: of a window, or of the tree for ever."""
     whole = window or 1 << ROUNDS.bit_length()  # before a window ends it is the ordinary tree
-    return WindowTreeNoise(lambda: 0.0, stddev=1.0, window=whole, mode="lazy").nodes(t)
+    return Window(whole, lazy=True).tiles(t)
 
 
 def unmixing(window: int | None) -> np.ndarray:

@@ -14,13 +14,13 @@ from dpbandit.envs import StockPricing
 from dpbandit.privacy.accounting.gdp import delta_of, mu_of
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.privacy.sums.square_root import SquareRootNoise
+from dpbandit.privacy.sums.prefix_sums import SquareRoot
 from tests.harness import PRICES
 
 
 @pytest.mark.parametrize(("epsilon", "margin"), [(4, 16.5), (1, 56.9), (0.5, 107.2), (0.1, 469.0)])
 def test_the_margin_is_that_of_the_reference(epsilon, margin):
-    multiplier = SquareRootNoise.column_norm(199) / mu_of(epsilon, 1e-5)
+    multiplier = SquareRoot().column_norm(199) / mu_of(epsilon, 1e-5)
     assert safety_margin(multiplier, 199, 1e-6) == pytest.approx(margin, abs=0.2)
 
 
@@ -28,7 +28,7 @@ def test_the_noise_hides_no_more_than_the_margin():
     """The union over releases, with the noise that is drawn: 4,000 runs at a chance of 0.05."""
     stddev, releases = 3.0, 50
     margin = safety_margin(stddev, releases, 0.05)
-    noise = SquareRootNoise(Streams(range(4000)).normals("noise"), stddev=stddev, leaves=releases)
+    noise = SquareRoot().of(Streams(range(4000)).normals("noise"), stddev=stddev, leaves=releases)
     worst = np.min([noise() for _ in range(releases)], axis=0)
     share = (worst < -margin).mean()
     assert 0.01 < share < 0.05 + 4 * sqrt(0.05 * 0.95 / 4000)

@@ -13,8 +13,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.accounting.gdp import epsilon_of
 from dpbandit.privacy.statistics.moments import Moments, SecondMoments
-from dpbandit.privacy.sums.calibrate import exact_prefix_sum
-from dpbandit.privacy.sums.certified_sums import NO_NOISE
+from dpbandit.privacy.sums.calibrated import NO_NOISE, exact_prefix_sum
 from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play

@@ -14,7 +14,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex, SpanningTrees
 from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.losses import Absolute, Experts, Kink, Linear, Logistic, Quadratic
-from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
+from dpbandit.privacy.sums.prefix_sums import Padded
 from dpbandit.results.marks import log_marks
 from dpbandit.running.loop import play as play_loop
 from dpbandit.specs.convex import ConvexSpec
@@ -150,7 +150,7 @@ class TestLinearFTRL:
     def test_every_sum_carries_equally_much_noise(self, noise):
         spec = ConvexSpec(loss=Linear(BALL), feedback="datum", horizon=100)
         sums = LinearFTRL(noise=noise).make(spec, Streams([0])).sums
-        assert isinstance(sums._noise, PaddedTreeNoise)
+        assert isinstance(sums._noise, Padded)
         spread = [(sums(np.zeros((1, 5))), sums.stddev)[1] for _ in range(99)]
         assert len(set(spread)) == 1
         proof = certify(LinearFTRL(noise=noise), spec, accountants=False)

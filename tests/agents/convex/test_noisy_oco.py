@@ -12,7 +12,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Simplex
 from dpbandit.losses import Linear, Quadratic
-from dpbandit.privacy.sums.prefix_sums import TreeNoise
+from dpbandit.privacy.sums.prefix_sums import Tree
 from dpbandit.specs.convex import ConvexSpec
 from tests.privacy.sums.prefix_checks import script
 
@@ -51,7 +51,7 @@ def test_agent_is_the_algorithm_line_by_line(kind, loss):
     data = slopes(T, 1, N)
     nodes = np.random.default_rng(1).standard_normal((T - 1, N - 1))
     agent = NoisyOCO(map=kind).make(full(loss), Streams([0]))
-    agent.sums._noise = TreeNoise(script(nodes[:, None]), stddev=1.0)
+    agent.sums._noise = Tree().of(script(nodes[:, None]), stddev=1.0)
     points = episode(agent, data)
     gradients, x = [], c0
     for t in range(1, T + 1):

@@ -21,7 +21,7 @@ from dpbandit.domains import (
     Spectrahedron,
 )
 from dpbandit.losses import Linear, Quadratic
-from dpbandit.privacy.sums.prefix_sums import TreeNoise
+from dpbandit.privacy.sums.prefix_sums import Tree
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import ContextualSpec
 from tests.each import each
@@ -130,7 +130,7 @@ def test_agent_is_the_algorithm_line_by_line(way):
         agent = config.make(linear(T, domain), Streams([T]))
         plan = agent.run.plan
         nodes = np.random.default_rng(T).standard_normal((T, domain.affine_dim))
-        agent.run._sums._noise = TreeNoise(script(nodes[:, None]), stddev=1.0)
+        agent.run._sums._noise = Tree().of(script(nodes[:, None]), stddev=1.0)
         points, u = episode(agent, values, T)
         expected = section_by_section(plan, u[:, 0], nodes, values)
         np.testing.assert_allclose(points[:, 0], expected, rtol=0, atol=1e-12)

@@ -16,7 +16,7 @@ from dpbandit.domains import (
     Simplex,
 )
 from dpbandit.privacy.mechanism import Mechanism, witnessed
-from dpbandit.privacy.sums.prefix_sums import TreeNoise
+from dpbandit.privacy.sums.prefix_sums import Tree
 from tests.agents.convex.test_private_bandit import (
     PRINTED,
     adaptive,
@@ -130,7 +130,7 @@ def test_loss_of_shifted_noise_is_at_most_epsilon(noise):
 
     def play(nodes, sign):
         agent = config.make(spec, Streams([8]))
-        agent.run._sums._noise = TreeNoise(script(nodes), stddev=1.0)
+        agent.run._sums._noise = Tree().of(script(nodes), stddev=1.0)
         return episode(agent, lambda t, x: extreme(t, x, sign if t == changed else 1), T)
 
     rng = np.random.default_rng(9)

@@ -12,7 +12,7 @@ from dpbandit.agents import FTAL, PFTAL, WDPCOCOL, WDPCOCOP
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Simplex
 from dpbandit.losses import Kink, Linear, Quadratic, TiltedQuadratic
-from dpbandit.privacy.sums.window_tree import WindowTreeNoise
+from dpbandit.privacy.sums.factors import Window
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.testing.joint_dp import check_joint_dp
 from dpbandit.testing.noise import check_noise_knows_no_data
@@ -117,12 +117,12 @@ def test_noise_is_the_window_trees(mode):
     to 8; statistical, 3,000 replicas x 5 coordinates, 6 errors (false alarm below 1e-6)."""
     T, config = 40, WDPCOCOP(noise="gaussian", window=5, mode=mode)
     run = play(config, Quadratic(BALL), np.zeros((T, 3000, 5)))
-    tree = WindowTreeNoise(lambda: np.zeros(1), stddev=1.0, window=5, mode=mode)
+    tree = Window(5, lazy=mode == "lazy")
     node = node_stddev(config, spec_of(Quadratic(BALL), T))
     mu = certify(config, spec_of(Quadratic(BALL), T)).mu
     assert node == pytest.approx(4 * sqrt(4) / mu)  # 2 L sqrt(w + 1), w = 3
     for t in (1, 8, 13, 24, 31, 39):
-        found = np.square(run.noise[t - 1]).mean() / (len(tree.nodes(t)) * node**2)
+        found = np.square(run.noise[t - 1]).mean() / (len(tree.tiles(t)) * node**2)
         assert abs(found - 1) < 6 * sqrt(2 / 15_000)
         assert abs(found * 1.2 - 1) > 6 * sqrt(2 / 15_000)  # power: a node in five too many
 
@@ -243,8 +243,8 @@ def test_an_expired_user_is_revealed_completely():
     exact = np.cumsum([one.queries[t] - two.queries[t] for t in range(5)], axis=0)
     seen = np.array(one.releases[:5]) - np.array(two.releases[:5])
     np.testing.assert_allclose(seen, exact, rtol=0, atol=1e-9)
-    tree = WindowTreeNoise(lambda: np.zeros(1), stddev=1.0, window=1, mode="lazy")
-    assert [tree.nodes(t) for t in (1, 2, 3)] == [[(0, 1)], [(1, 1)], [(2, 1)]]
+    tree = Window(1, lazy=True)
+    assert [tree.tiles(t) for t in (1, 2, 3)] == [[(0, 1)], [(1, 1)], [(2, 1)]]
 
 
 # Numbers of the specification

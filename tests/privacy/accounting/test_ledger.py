@@ -21,8 +21,8 @@ from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.accounting.wishart import WishartSpend
 from dpbandit.privacy.certificate import HONESTY, certificate
 from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
-from dpbandit.privacy.sums.calibrate import exact_prefix_sum, least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.processes import BLT, Tree
+from dpbandit.privacy.sums.calibrated import exact_prefix_sum, least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.sums.prefix_sums import BLT, Tree
 from tests.each import each
 from tests.lazy import Lazy
 

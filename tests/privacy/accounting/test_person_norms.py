@@ -16,8 +16,7 @@ from dpbandit.privacy.accounting.person_norms import (
     tree_norm,
 )
 from dpbandit.privacy.sums.fading import growing_batches
-from dpbandit.privacy.sums.prefix_sums import BLTNoise
-from dpbandit.privacy.sums.square_root import coefficients
+from dpbandit.privacy.sums.prefix_sums import BLT, coefficients
 from tests.each import each
 
 
@@ -119,7 +118,7 @@ def test_the_table_of_an_independent_program():
         found = (
             tree_norm(T, k, b),
             toeplitz_norm(coefficients(T), k, b),
-            toeplitz_norm(BLTNoise.column(T), k, b),
+            toeplitz_norm(BLT().column(T), k, b),
             fading_run_norm(ends, 0.7, k, b),
             fading_norm(ends, 0.7, k, b),
             fading_run_norm(ends, 0.0, k, b),

@@ -23,10 +23,10 @@ from dpbandit.privacy.mechanism import enrolled, witnessed
 from dpbandit.privacy.statistics.directions import SignedDirections
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.statistics.signed_residuals import SignedResiduals
-from dpbandit.privacy.sums.calibrate import noisy_prefix_sum
+from dpbandit.privacy.sums.calibrated import noisy_prefix_sum
+from dpbandit.privacy.sums.factors import Independent
 from dpbandit.privacy.sums.fading import FadingSum
-from dpbandit.privacy.sums.processes import BLT, Banded, Independent, SquareRoot, Tree
-from dpbandit.privacy.sums.square_root import coefficients
+from dpbandit.privacy.sums.prefix_sums import BLT, Banded, SquareRoot, Tree, coefficients
 from tests.harness import PEOPLE, READERS, variants
 from tests.privacy.accounting.test_person_norms import fading, patterns, toeplitz, tree
 

@@ -8,7 +8,7 @@ import pytest
 from dpbandit.base.inputs import InputError
 from dpbandit.privacy.statistics.moments import SecondMoments
 from dpbandit.privacy.statistics.traces import PreciseTrace, squared_sensitivity
-from dpbandit.privacy.sums.certified_sums import Target, tail_bound
+from dpbandit.privacy.sums.calibrated import Target, tail_bound
 from tests.each import each
 
 WEIGHTS = [0.2, 1.0, 1.3, sqrt(2), 1.6, 3.0]

@@ -10,9 +10,8 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Draws
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.sums import prefix_sums as module
-from dpbandit.privacy.sums.calibrate import least_multiplier
-from dpbandit.privacy.sums.prefix_sums import BLTNoise, TreeNoise, mu_after
-from dpbandit.privacy.sums.processes import BLT, Tree
+from dpbandit.privacy.sums.calibrated import least_multiplier
+from dpbandit.privacy.sums.prefix_sums import BLT, Tree, mu_after
 
 
 class Scripted:
@@ -45,11 +44,11 @@ def dense_rows(count):
 def test_blt_is_the_dense_matrix_at_64():
     """Oracle: fed with the columns of the identity as known z, the blocked recursion is the dense
     B = A C^-1 entry by entry; with random z in several replicas it is B z."""
-    blt = BLTNoise(known(np.eye(64)[:, None]), stddev=1.0)
+    blt = BLT().of(known(np.eye(64)[:, None]), stddev=1.0)
     streamed = np.array([blt()[0] for _ in range(64)])
     np.testing.assert_allclose(streamed, dense_rows(64), rtol=0, atol=2e-13)
     z = np.random.default_rng(1).standard_normal((64, 3, 2, 2))
-    blt = BLTNoise(known(z), stddev=1.0)
+    blt = BLT().of(known(z), stddev=1.0)
     dense = np.einsum("ts,srij->trij", dense_rows(64), z)
     for row in dense:
         np.testing.assert_allclose(blt(), row, rtol=0, atol=64 * 2e-13)
@@ -66,18 +65,18 @@ def test_inverse_parameters_invert_c():
 def test_blt_column_norm():
     """Golden: 1.797 1.987 2.171 2.331 at 10^3..10^6 (privacy.md section 4), and oracle: the closed
     form is the direct sum of c_k^2 for short and long streams; nothing to release costs nothing."""
-    printed = [f"{BLTNoise.column_norm(10**n):.3f}" for n in (3, 4, 5, 6)]
+    printed = [f"{BLT().column_norm(10**n):.3f}" for n in (3, 4, 5, 6)]
     assert printed == ["1.797", "1.987", "2.171", "2.331"]
     c = coefficients(module._BUF_DECAY, module._OUTPUT_SCALE, 10**5)
     for m in (1, 2, 3, 17, 1000, 10**5):
         direct = sqrt(np.sum(c[:m] ** 2))
-        assert BLTNoise.column_norm(m) == pytest.approx(direct, rel=1e-12)
-    assert BLTNoise.column_norm(0) == TreeNoise.column_norm(0) == mu_after(0, 0.0) == 0
+        assert BLT().column_norm(m) == pytest.approx(direct, rel=1e-12)
+    assert BLT().column_norm(0) == Tree().column_norm(0) == mu_after(0, 0.0) == 0
 
 
 def test_blt_reports_the_norm_of_its_row():
     """Oracle: `.stddev` after t releases is |row t of the dense B| for t in 1..200."""
-    blt, rows = BLTNoise(known(np.zeros((208, 1))), stddev=3.0), dense_rows(200)
+    blt, rows = BLT().of(known(np.zeros((208, 1))), stddev=3.0), dense_rows(200)
     for t in range(200):
         blt()
         assert blt.stddev == pytest.approx(3.0 * np.linalg.norm(rows[t]), rel=1e-12)
@@ -99,14 +98,14 @@ def test_worst_prefixes_at_ten_thousand():
     Printed 12.74 for the worst BLT prefix is 3.998 / mu, the exact square root's (the sum of its
     c_k^2); the BLT's own is 0.4 % larger, 12.78."""
     mu, m = mu_of(1.0, 1e-4), 10_000
-    tree = TreeNoise(lambda: np.zeros(1), stddev=TreeNoise.column_norm(m))
-    blt = BLTNoise(known(np.zeros((m, 1))), stddev=BLTNoise.column_norm(m))
+    tree = Tree().of(lambda: np.zeros(1), stddev=Tree().column_norm(m))
+    blt = BLT().of(known(np.zeros((m, 1))), stddev=BLT().column_norm(m))
     sizes = {}
     for name, noise in (("tree", tree), ("blt", blt)):
         sizes[name] = np.array([(noise(), noise.stddev)[1] for _ in range(m)])
     root = np.cumprod(np.concatenate([[1.0], 1 - 0.5 / np.arange(1, m)]))
     figures = [
-        TreeNoise.column_norm(m) / mu,
+        Tree().column_norm(m) / mu,
         *(f(sizes["tree"]) for f in (np.max, lambda s: sqrt(np.mean(s**2)))),
         *(f(sizes["blt"]) for f in (np.max, lambda s: sqrt(np.mean(s**2)))),
         np.max(sizes["tree"]) / mu,

@@ -14,22 +14,15 @@ from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import BLTNoise
-from dpbandit.privacy.sums.processes import (
-    BLT,
-    PROCESSES,
-    SquareRoot,
-    Tree,
-    Window,
-    process_named,
-)
+from dpbandit.privacy.sums.calibrated import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.sums.factors import FACTORISATIONS, Window, factorisation
+from dpbandit.privacy.sums.prefix_sums import BLT, SquareRoot, Tree
 from tests.each import each
 
 WINDOWS = (Window(8), Window(8, lazy=True))
 PAIRS = [
     pytest.param(process, law, id=f"{process.word}-{law}")
-    for process in (*PROCESSES.values(), *WINDOWS)
+    for process in (*FACTORISATIONS.values(), *WINDOWS)
     for law in process.laws
 ]
 
@@ -100,7 +93,7 @@ def test_noise_at_three_horizons(n, node, mf):
     shape = {"horizon": n + 1, "refresh_every": 1, "epsilon": 1.0, "delta": 1 / n}
     assert least_multiplier(Tree(), **shape) == pytest.approx(node, rel=5e-3)
     z = least_multiplier(BLT(), **shape)
-    noise = BLTNoise(Streams([0]).normals("z", 1), stddev=z)
+    noise = BLT().of(Streams([0]).normals("z", 1), stddev=z)
     for _ in range(n):
         noise()
     assert noise.stddev * gdp.mu_of(1.0, 1 / n) == pytest.approx(mf, rel=5e-3)
@@ -123,4 +116,4 @@ def test_combinations_that_do_not_exist_are_refused():
     with pytest.raises(InputError, match="window=None"):
         Window(None)
     with pytest.raises(InputError, match="did you mean tree"):
-        process_named("tre")
+        factorisation("tre")

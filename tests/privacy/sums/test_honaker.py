@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.sums.honaker import HonakerNoise
-from dpbandit.privacy.sums.prefix_sums import TreeNoise
+from dpbandit.privacy.sums.factors import Honaker
+from dpbandit.privacy.sums.prefix_sums import Tree
 from tests.privacy.sums.prefix_checks import (
     check_batches,
     check_company,
@@ -20,7 +20,7 @@ from tests.privacy.sums.prefix_checks import (
 
 
 def make(node, stddev, leaves):
-    return HonakerNoise(node, stddev=stddev, leaves=leaves)
+    return Honaker().of(node, stddev=stddev, leaves=leaves)
 
 
 def complete_nodes(m):
@@ -54,7 +54,7 @@ def test_noise_is_the_matrix_times_the_node_noises():
     B = streamed(make, m, len(C))
     z = np.random.default_rng(1).standard_normal((len(C), 3, 2, 2))
     source = iter(z)
-    noise = HonakerNoise(lambda: next(source), stddev=3.0, leaves=m)
+    noise = Honaker().of(lambda: next(source), stddev=3.0, leaves=m)
     for row in B:
         np.testing.assert_allclose(noise(), np.einsum("n,nrij->rij", row, z), rtol=0, atol=1e-13)
         assert noise.stddev == pytest.approx(3 * np.linalg.norm(row), rel=1e-12)
@@ -64,9 +64,9 @@ def test_column_norm_is_that_of_all_complete_nodes():
     """Oracle: for every m in 1..130 the longest column of C, right children included."""
     for m in range(1, 131):
         C, _ = complete_nodes(m)
-        assert C.sum(axis=0).max() == HonakerNoise.nodes_per_leaf(m)
-        assert np.linalg.norm(C, axis=0).max() == pytest.approx(HonakerNoise.column_norm(m))
-    assert HonakerNoise.column_norm(0) == 0
+        assert C.sum(axis=0).max() == Honaker().nodes(m)
+        assert np.linalg.norm(C, axis=0).max() == pytest.approx(Honaker().column_norm(m))
+    assert Honaker().column_norm(0) == 0
 
 
 def test_numbers_at_ten_thousand():
@@ -75,8 +75,8 @@ def test_numbers_at_ten_thousand():
     m, node = 10_000, lambda: np.zeros(1)
     found = []
     for noise in (
-        HonakerNoise(node, stddev=HonakerNoise.column_norm(m), leaves=m),
-        TreeNoise(node, stddev=TreeNoise.column_norm(m)),
+        Honaker().of(node, stddev=Honaker().column_norm(m), leaves=m),
+        Tree().of(node, stddev=Tree().column_norm(m)),
     ):
         sizes = np.array([(noise(), noise.stddev)[1] for _ in range(m)])
         found += [f"{sizes.max():.2f}", f"{sqrt(np.mean(sizes**2)):.2f}"]
@@ -86,7 +86,7 @@ def test_numbers_at_ten_thousand():
 def test_variances_by_hand():
     """Golden: v_1 = 1 / (1 + 1/2) = 2/3, v_2 = 1 / (1 + 3/4) = 4/7: prefixes 1..7 are
     1, 2/3, 5/3, 4/7, 11/7, 26/21, 47/21."""
-    noise = HonakerNoise(lambda: np.zeros(1), stddev=1.0, leaves=7)
+    noise = Honaker().of(lambda: np.zeros(1), stddev=1.0, leaves=7)
     variances = [(noise(), noise.stddev**2)[1] for _ in range(7)]
     np.testing.assert_allclose(variances, [1, 2 / 3, 5 / 3, 4 / 7, 11 / 7, 26 / 21, 47 / 21])
 
@@ -111,7 +111,7 @@ def test_replicas_do_not_depend_on_their_company():
 
 
 def test_one_release_too_many_is_refused():
-    noise = HonakerNoise(lambda: np.zeros(1), stddev=1.0, leaves=5)
+    noise = Honaker().of(lambda: np.zeros(1), stddev=1.0, leaves=5)
     for _ in range(5):
         noise()
     with pytest.raises(InputError, match="calibrated for 5 releases, not more"):

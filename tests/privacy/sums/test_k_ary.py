@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.sums.honaker import HonakerNoise
-from dpbandit.privacy.sums.k_ary import KAryNoise, best_arity, levels, nodes_in_use
-from dpbandit.privacy.sums.prefix_sums import TreeNoise
+from dpbandit.privacy.sums.factors import Honaker, KAry, best_arity, levels, nodes_in_use
+from dpbandit.privacy.sums.prefix_sums import Tree
 from tests.each import each
 from tests.privacy.sums.prefix_checks import (
     check_batches,
@@ -26,7 +25,7 @@ ARITIES = [2, 3, 4, 5, 6, 19, None]
 
 def make_with(arity):
     def make(node, stddev, leaves):
-        return KAryNoise(node, stddev=stddev, leaves=leaves, arity=arity)
+        return KAry(arity).of(node, stddev=stddev, leaves=leaves)
 
     return make
 
@@ -66,8 +65,8 @@ def test_factorisation(m, k):
     drawn = streamed(make_with(k), m, len(C) + arity * levels(m, arity))
     assert (drawn[:, : len(C)] == B).all()
     assert not drawn[:, len(C) :].any()
-    assert np.abs(C).sum(axis=0).max() == KAryNoise.nodes_per_leaf(m, k)
-    assert np.linalg.norm(C, axis=0).max() == pytest.approx(KAryNoise.column_norm(m, k))
+    assert np.abs(C).sum(axis=0).max() == KAry(k).nodes(m)
+    assert np.linalg.norm(C, axis=0).max() == pytest.approx(KAry(k).column_norm(m))
     assert np.abs(B).sum() == nodes_in_use(m, arity)
 
 
@@ -78,7 +77,7 @@ def test_noise_is_the_matrix_times_the_node_noises(k):
     B, C = dense([signed_nodes(t, k) for t in range(1, m + 1)], m)
     z = np.random.default_rng(1).standard_normal((len(C) + 3 * k, 3, 2, 2))
     source = iter(z)
-    noise = KAryNoise(lambda: next(source), stddev=3.0, leaves=m, arity=k)
+    noise = KAry(k).of(lambda: next(source), stddev=3.0, leaves=m)
     for row in B:
         by_hand = np.einsum("n,nrij->rij", row, z[: len(C)])
         np.testing.assert_allclose(noise(), by_hand, rtol=0, atol=1e-12)
@@ -98,12 +97,12 @@ def test_nine_in_base_five_by_hand():
 def test_base_two_is_the_binary_tree_bit_for_bit():
     z = np.random.default_rng(2).standard_normal((300, 2, 3))
     one, two = iter(z), iter(z)
-    k_ary = KAryNoise(lambda: next(one), stddev=1.5, leaves=300, arity=2)
-    tree = TreeNoise(lambda: next(two), stddev=1.5)
+    k_ary = KAry(2).of(lambda: next(one), stddev=1.5, leaves=300)
+    tree = Tree().of(lambda: next(two), stddev=1.5)
     for _ in range(300):
         assert (k_ary() == tree()).all()
         assert k_ary.stddev == tree.stddev
-    assert all(KAryNoise.column_norm(m, 2) == TreeNoise.column_norm(m) for m in range(300))
+    assert all(KAry(2).column_norm(m) == Tree().column_norm(m) for m in range(300))
 
 
 def test_numbers_at_ten_thousand():
@@ -112,8 +111,8 @@ def test_numbers_at_ten_thousand():
     odd base with 3 levels, gives 19.20 and the even 28, chosen here, 19.17."""
     m, found = 10_000, {}
     for k in (None, 29, 2):
-        stddev = sqrt(2) * KAryNoise.nodes_per_leaf(m, k)
-        noise = KAryNoise(lambda: np.zeros(1), stddev=stddev, leaves=m, arity=k)
+        stddev = sqrt(2) * KAry(k).nodes(m)
+        noise = KAry(k).of(lambda: np.zeros(1), stddev=stddev, leaves=m)
         sizes = np.array([(noise(), noise.stddev)[1] for _ in range(m)])
         found[k] = f"{sqrt(np.mean(sizes**2)):.2f}"
     assert found == {None: "19.17", 29: "19.20", 2: "50.33"}
@@ -124,7 +123,7 @@ def test_best_arity_is_the_best():
     for m in [*range(1, 61), 200]:
         costs = {k: levels(m, k) ** 2 * nodes_in_use(m, k) for k in range(2, 2 * m + 1)}
         assert costs[best_arity(m)] == min(costs.values())
-    assert KAryNoise.nodes_per_leaf(0) == 0
+    assert KAry().nodes(0) == 0
 
 
 def test_nodes_in_use_is_the_sum_of_the_digits():
@@ -163,11 +162,11 @@ def test_replicas_do_not_depend_on_their_company(k):
 
 
 def test_bad_input_is_refused():
-    noise = KAryNoise(lambda: np.zeros(1), stddev=1.0, leaves=5)
+    noise = KAry().of(lambda: np.zeros(1), stddev=1.0, leaves=5)
     for _ in range(5):
         noise()
     with pytest.raises(InputError, match="calibrated for 5 releases, not more"):
         noise()
     with pytest.raises(InputError, match="arity=1 to be a whole number >= 2"):
-        KAryNoise(lambda: np.zeros(1), stddev=1.0, leaves=5, arity=1)
-    assert HonakerNoise.nodes_per_leaf(5) == KAryNoise.nodes_per_leaf(5, 2) == 3
+        KAry(1).of(lambda: np.zeros(1), stddev=1.0, leaves=5)
+    assert Honaker().nodes(5) == KAry(2).nodes(5) == 3

@@ -15,7 +15,7 @@ from dpbandit.privacy.accounting.ledger import ROUNDING
 from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.privacy.sums.one_point import LocalSums, LocalValues, OnePointEstimates
-from dpbandit.privacy.sums.prefix_sums import ExactNoise, PrefixSum
+from dpbandit.privacy.sums.prefix_sums import Exact, PrefixSum
 
 
 def estimates(k=3, **changed):
@@ -153,7 +153,7 @@ def test_local_sums_without_noise_are_exact_prefix_sums():
     """Oracle: the same values through a prefix sum without noise; releases at the same rounds."""
     statistic = estimates(offset=0.25)
     sums = LocalSums(local(4, offset=0.25), statistic, refresh_every=3)
-    exact = PrefixSum(statistic, ExactNoise(), GaussianSpend(inf, ""), horizon=99, refresh_every=3)
+    exact = PrefixSum(statistic, Exact(), GaussianSpend(inf, ""), horizon=99, refresh_every=3)
     y, u = np.random.default_rng(6).standard_normal((11, 4)), sphere(7, 11, 4, 3)
     for t in range(11):
         one, two = sums(y[t], u[t]), exact(y[t], u[t])

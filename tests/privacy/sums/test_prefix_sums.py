@@ -12,9 +12,8 @@ from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.sums import prefix_sums as module
-from dpbandit.privacy.sums.calibrate import exact_prefix_sum, noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import PrefixSum, TreeNoise, leaves
-from dpbandit.privacy.sums.processes import BLT, Tree
+from dpbandit.privacy.sums.calibrated import exact_prefix_sum, noisy_prefix_sum
+from dpbandit.privacy.sums.prefix_sums import BLT, PrefixSum, Tree, leaves
 from tests.each import each
 
 WIDE = ClippedVectors(dim=2, bound=1e9)
@@ -34,7 +33,7 @@ def test_noiseless_tree_is_cumsum(every):
     sums = users.cumsum(axis=0)
     for m in range(1, 301):
         horizon = m * every + 1 + m % every  # all horizons with m leaves take their turn
-        tree = TreeNoise(lambda: np.zeros((3, 2)), stddev=0.0)
+        tree = Tree().of(lambda: np.zeros((3, 2)), stddev=0.0)
         mechanism = PrefixSum(
             WIDE, tree, GaussianSpend(0, ""), horizon=horizon, refresh_every=every
         )
@@ -85,7 +84,7 @@ def test_fenwick_cover_is_the_binary_decomposition():
     the first m prefixes is in exactly bit_length(m) = column_norm^2 of them."""
     count = 300
     fresh = iter(np.eye(count))
-    tree = TreeNoise(lambda: next(fresh), stddev=2.0)
+    tree = Tree().of(lambda: next(fresh), stddev=2.0)
     used = np.zeros(count, dtype=bool)
     for t in range(1, count + 1):
         ids = np.flatnonzero(tree()) + 1
@@ -98,12 +97,12 @@ def test_fenwick_cover_is_the_binary_decomposition():
         for i in np.flatnonzero(used) + 1:
             touched[i - (i & -i) + 1 : i + 1] += 1
         assert touched.max() == touched[1] == t.bit_length()
-        assert TreeNoise.column_norm(t) ** 2 == pytest.approx(t.bit_length(), rel=1e-15)
+        assert Tree().column_norm(t) ** 2 == pytest.approx(t.bit_length(), rel=1e-15)
 
 
 def test_nodes_of_one_release_popcount():
     """Golden: every node noise equal to 1 makes N_t = popcount(t)."""
-    tree = TreeNoise(lambda: np.ones((2, 1)), stddev=1.0)
+    tree = Tree().of(lambda: np.ones((2, 1)), stddev=1.0)
     assert all((tree() == t.bit_count()).all() for t in range(1, 301))
 
 

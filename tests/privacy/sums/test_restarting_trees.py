@@ -9,7 +9,7 @@ from scipy import stats
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.privacy.noise.laws import Gaussian
-from dpbandit.privacy.sums.prefix_sums import TreeNoise
+from dpbandit.privacy.sums.prefix_sums import Tree
 from dpbandit.privacy.sums.restarting_trees import RestartingTrees
 
 
@@ -19,7 +19,7 @@ def trees(R=1, B=1, T=40, law="gaussian", scale=1.0):
 
 def test_each_segment_is_a_tree_of_its_own():
     """Oracle: replicas that restart at random times get, segment by segment, the noise of a new
-    `TreeNoise` fed with the same draws, and exact sums of the losses of those chosen."""
+    `Tree` fed with the same draws, and exact sums of the losses of those chosen."""
     R, B, d, T = 6, 3, 5, 40
     rng, made = np.random.default_rng(0), trees(R, B, T)
     draws = Gaussian(1.0).sampler(Streams(range(R)), "trees", (B,)).take(T)
@@ -33,7 +33,7 @@ def test_each_segment_is_a_tree_of_its_own():
         for t in range(T - 1):
             if t == 0 or restart[t, r]:
                 fed = iter(draws[t:, r])
-                tree, total = TreeNoise(lambda fed=fed: next(fed), stddev=1.0), np.zeros(B)
+                tree, total = Tree().of(lambda fed=fed: next(fed), stddev=1.0), np.zeros(B)
             total = total + losses[t, r, chosen[t, r]]
             np.testing.assert_allclose(found[t][r], total + tree(), atol=1e-12)
 

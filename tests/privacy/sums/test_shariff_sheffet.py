@@ -7,7 +7,7 @@ import pytest
 
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.statistics.moments import SecondMoments
-from dpbandit.privacy.sums.certified_sums import Target, tail_bound
+from dpbandit.privacy.sums.calibrated import Target, tail_bound
 from dpbandit.privacy.sums.shariff_sheffet import ShariffSheffet
 
 STATISTIC = SecondMoments(n_actions=2, dim=3, context_bound=2.0, reward_high=1.5)

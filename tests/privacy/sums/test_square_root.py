@@ -11,11 +11,8 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.noise.laws import Gaussian
 from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.banded import BandedNoise
-from dpbandit.privacy.sums.calibrate import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import BLTNoise
-from dpbandit.privacy.sums.processes import BLT, Banded, SquareRoot
-from dpbandit.privacy.sums.square_root import SquareRootNoise, coefficients
+from dpbandit.privacy.sums.calibrated import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.sums.prefix_sums import BLT, Banded, SquareRoot, coefficients
 from tests.privacy.sums.test_blt import known
 from tests.privacy.sums.test_prefix_sums import two_sided
 
@@ -37,11 +34,11 @@ def test_the_root_is_a_root(count):
 def test_noise_is_the_dense_matrix():
     """Oracle: fed with the columns of the identity as known z, it is C entry by entry; with random
     z in several replicas it is C z."""
-    noise = SquareRootNoise(known(np.eye(65)[:, None]), stddev=1.0, leaves=65)
+    noise = SquareRoot().of(known(np.eye(65)[:, None]), stddev=1.0, leaves=65)
     streamed = np.array([noise()[0] for _ in range(65)])
     np.testing.assert_allclose(streamed, root(65), rtol=0, atol=2e-15)
     z = np.random.default_rng(1).standard_normal((64, 3, 2, 2))
-    noise = SquareRootNoise(known(z), stddev=1.5, leaves=64)
+    noise = SquareRoot().of(known(z), stddev=1.5, leaves=64)
     for row in np.einsum("ts,srij->trij", 1.5 * root(64), z):
         np.testing.assert_allclose(noise(), row, rtol=0, atol=1e-14)
 
@@ -49,14 +46,14 @@ def test_noise_is_the_dense_matrix():
 def test_column_norm():
     """Golden, the specification: |c|^2 = 3.265, 3.998, 4.731 at 10^3, 10^4, 10^5, one entry is 1,
     two are 1 + 1/4; and the asymptotics ln(n) / pi + 1.0662."""
-    squares = [SquareRootNoise.column_norm(10**n) ** 2 for n in (3, 4, 5)]
+    squares = [SquareRoot().column_norm(10**n) ** 2 for n in (3, 4, 5)]
     assert [f"{s:.3f}" for s in squares] == ["3.265", "3.998", "4.731"]
-    assert [SquareRootNoise.column_norm(n) ** 2 for n in (0, 1, 2)] == pytest.approx([0, 1, 1.25])
+    assert [SquareRoot().column_norm(n) ** 2 for n in (0, 1, 2)] == pytest.approx([0, 1, 1.25])
     assert squares[2] == pytest.approx(log(10**5) / pi + 1.0662, abs=1e-4)
 
 
 def test_it_reports_the_norm_of_its_row():
-    noise = SquareRootNoise(known(np.zeros((200, 1))), stddev=3.0, leaves=200)
+    noise = SquareRoot().of(known(np.zeros((200, 1))), stddev=3.0, leaves=200)
     for row in root(200):
         noise()
         assert noise.stddev == pytest.approx(3.0 * np.linalg.norm(row), rel=1e-12)
@@ -88,7 +85,7 @@ def test_replicas_do_not_depend_on_their_company(shape):
 
     def noises(chosen):
         normals = Streams([10 + i for i in chosen]).normals("z", *shape)
-        noise = SquareRootNoise(normals, stddev=2.0, leaves=50)
+        noise = SquareRoot().of(normals, stddev=2.0, leaves=50)
         return np.array([noise().copy() for _ in range(50)])
 
     groups = [noises(chosen) for chosen in ([0, 1], [2, 3, 4], [5])]
@@ -102,8 +99,8 @@ def test_five_buffers_are_as_good():
     m, mu = 10_000, mu_of(1.0, 1e-4)
     worst, mean = {}, {}
     for process, made in (
-        (SquareRoot(), SquareRootNoise(known(np.zeros((m, 1))), stddev=1.0, leaves=m)),
-        (BLT(), BLTNoise(known(np.zeros((m, 1))), stddev=1.0)),
+        (SquareRoot(), SquareRoot().of(known(np.zeros((m, 1))), stddev=1.0, leaves=m)),
+        (BLT(), BLT().of(known(np.zeros((m, 1))), stddev=1.0)),
     ):
         target = {"horizon": m + 1, "refresh_every": 1, "epsilon": 1.0, "delta": 1e-4}
         z = least_multiplier(process, **target) * mu
@@ -127,11 +124,11 @@ def test_noise_is_the_dense_matrix_of_banded(width):
     """Oracle: fed with the identity, and with random z in several replicas, it is B z, and it
     reports the norm of its row. A wrong coefficient, order or cut-off would show."""
     C, B = factors(50, width)
-    noise = BandedNoise(known(np.eye(50)[:, None]), stddev=1.0, width=width)
+    noise = Banded(width).of(known(np.eye(50)[:, None]), stddev=1.0)
     np.testing.assert_allclose([noise()[0] for _ in range(50)], B, rtol=0, atol=1e-13)
     assert Banded(width).column_norm(50) == pytest.approx(np.linalg.norm(C, axis=0).max())
     z = np.random.default_rng(1).standard_normal((50, 3, 2, 2))
-    noise = BandedNoise(known(z), stddev=1.5, width=width)
+    noise = Banded(width).of(known(z), stddev=1.5)
     for row, expected in zip(B, np.einsum("ts,srij->trij", 1.5 * B, z), strict=True):
         np.testing.assert_allclose(noise(), expected, rtol=0, atol=1e-13)
         assert noise.stddev == pytest.approx(1.5 * np.linalg.norm(row), rel=1e-12)
@@ -140,8 +137,8 @@ def test_noise_is_the_dense_matrix_of_banded(width):
 def test_as_wide_as_the_stream_it_is_the_square_root():
     """Oracle: the same streams of another name, the same noise."""
     z = np.random.default_rng(2).standard_normal((40, 2, 3))
-    ours = BandedNoise(known(z), stddev=2.0, width=40)
-    root = SquareRootNoise(known(z), stddev=2.0, leaves=40)
+    ours = Banded(40).of(known(z), stddev=2.0)
+    root = SquareRoot().of(known(z), stddev=2.0, leaves=40)
     for _ in range(40):
         np.testing.assert_allclose(ours(), root(), rtol=0, atol=1e-13)
     assert Banded(40).column_norm(40) == SquareRoot().column_norm(40)

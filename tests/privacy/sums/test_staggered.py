@@ -6,8 +6,8 @@ import pytest
 from dpbandit import certify
 from dpbandit.agents import DPHDB
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.sums.prefix_sums import BLTNoise
-from dpbandit.privacy.sums.staggered import StaggeredNoise
+from dpbandit.privacy.sums.factors import Staggered
+from dpbandit.privacy.sums.prefix_sums import BLT
 from dpbandit.specs.protocols import ContextualSpec
 
 K, D = 3, 2
@@ -20,9 +20,9 @@ def test_every_row_has_the_law_of_its_own_process(turns):
     1e-4); a process that ticks while it rests is off by 20 where it takes its first steps. Rows and
     coordinates are uncorrelated: a draw that two of them share would be off by 40 errors."""
     steps = turns + 20
-    noise = StaggeredNoise(Streams(range(2000)), "noise", (K, D), stddev=0.5, turns=turns)
+    noise = Staggered(Streams(range(2000)), "noise", (K, D), stddev=0.5, turns=turns)
     released = np.array([noise() for _ in range(K * turns + 20)])  # (rounds, R, K, D)
-    plain = BLTNoise(Streams(range(3)).normals("plain"), stddev=0.5)
+    plain = BLT().of(Streams(range(3)).normals("plain"), stddev=0.5)
     stddevs = []
     for _ in range(steps):
         plain()

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.sums.padded_tree import PaddedTreeNoise
-from dpbandit.privacy.sums.prefix_sums import TreeNoise
-from dpbandit.privacy.sums.unknown_horizon import HybridNoise, IndependentNoise
+from dpbandit.privacy.sums.factors import Hybrid, Independent
+from dpbandit.privacy.sums.prefix_sums import Padded, Tree
 from tests.each import each
 from tests.privacy.sums.prefix_checks import (
     check_batches,
@@ -23,15 +22,15 @@ from tests.privacy.sums.prefix_checks import (
 
 
 def independent(node, stddev, leaves):
-    return IndependentNoise(node, stddev=stddev)
+    return Independent().of(node, stddev=stddev)
 
 
 def hybrid(norm):
-    return lambda node, stddev, leaves: HybridNoise(node, stddev=stddev, norm=norm)
+    return lambda node, stddev, leaves: Hybrid(norm).of(node, stddev=stddev)
 
 
 def padded(node, stddev, leaves):
-    return PaddedTreeNoise(node, stddev=stddev, leaves=leaves)
+    return Padded().of(node, stddev=stddev, leaves=leaves)
 
 
 def hybrid_matrices(m, norm):
@@ -61,8 +60,8 @@ def test_hybrid_factorisation(m, norm):
     B, C = hybrid_matrices(m, norm)
     np.testing.assert_allclose(B @ C, prefix_matrix(m), rtol=0, atol=1e-14)
     np.testing.assert_allclose(streamed(hybrid(norm), m, m), B, rtol=0, atol=1e-14)
-    assert np.linalg.norm(C, ord=norm, axis=0).max() == pytest.approx(HybridNoise.column_norm(m))
-    assert HybridNoise.column_norm(0) == IndependentNoise.column_norm(0) == 0
+    assert np.linalg.norm(C, ord=norm, axis=0).max() == pytest.approx(Hybrid(norm).column_norm(m))
+    assert Hybrid(norm).column_norm(0) == Independent().column_norm(0) == 0
 
 
 def test_hybrid_variances():
@@ -70,7 +69,7 @@ def test_hybrid_variances():
     (j = 9, s = 489 has six bits: 285 + 600), 385 at 1023, 506 at 1024. With norm 2 the same
     sums of first powers: 45 + 60 = 105, 55, 55 + 11 = 66."""
     for norm, expected in ((1, [885, 385, 506]), (2, [105, 55, 66])):
-        noise = HybridNoise(lambda: np.zeros(1), stddev=2.0, norm=norm)
+        noise = Hybrid(norm).of(lambda: np.zeros(1), stddev=2.0)
         variances = [(noise(), noise.stddev**2 / 4)[1] for _ in range(1024)]
         chosen = [variances[t - 1] for t in (1000, 1023, 1024)]
         assert chosen == pytest.approx(expected, rel=1e-12)
@@ -80,7 +79,7 @@ def test_hybrid_noise_is_the_matrix_times_the_node_noises():
     """Oracle: with z in several replicas and axes, N = B z, and `.stddev` is |row of B|."""
     B, _ = hybrid_matrices(40, 1)
     z = np.random.default_rng(1).standard_normal((40, 3, 2, 2))
-    noise = HybridNoise(script(z), stddev=3.0, norm=1)
+    noise = Hybrid(1).of(script(z), stddev=3.0)
     for row in B:
         np.testing.assert_allclose(noise(), np.einsum("n,nrij->rij", row, z), rtol=0, atol=1e-12)
         assert noise.stddev == pytest.approx(3 * np.linalg.norm(row), rel=1e-12)
@@ -89,11 +88,11 @@ def test_hybrid_noise_is_the_matrix_times_the_node_noises():
 def test_independent_noise_is_a_random_walk():
     """Oracle: B = A, C = 1: N is numpy's cumsum of the draws, its size sqrt(t)."""
     z = np.random.default_rng(1).standard_normal((30, 3, 2))
-    noise = IndependentNoise(script(z), stddev=2.0)
+    noise = Independent().of(script(z), stddev=2.0)
     for t, row in enumerate(z.cumsum(axis=0), start=1):
         assert (noise() == row).all()
         assert noise.stddev == pytest.approx(2 * sqrt(t), rel=1e-12)
-    assert IndependentNoise.column_norm(10**9) == 1
+    assert Independent().column_norm(10**9) == 1
 
 
 def test_padded_tree_carries_the_same_number_of_noises_everywhere():
@@ -105,13 +104,13 @@ def test_padded_tree_carries_the_same_number_of_noises_everywhere():
         assert set(np.unique(B)) <= {0.0, 1.0}
         assert (B.sum(axis=1) == h).all()
         firsts = np.cumsum([0, *(1 + h - t.bit_count() for t in range(1, m))])
-        tree = streamed(lambda node, stddev, leaves: TreeNoise(node, stddev=stddev), m, m)
+        tree = streamed(lambda node, stddev, leaves: Tree().of(node, stddev=stddev), m, m)
         assert (B[:, firsts] == tree).all()
         padding = np.delete(B, firsts, axis=1)
         assert padding.sum(axis=0).max(initial=0) <= 1
-        noise = PaddedTreeNoise(lambda: np.zeros(1), stddev=2.0, leaves=m)
+        noise = Padded().of(lambda: np.zeros(1), stddev=2.0, leaves=m)
         assert {(noise(), noise.stddev)[1] for _ in range(m)} == {2.0 * sqrt(h)}
-        assert PaddedTreeNoise.column_norm(m) == TreeNoise.column_norm(m)
+        assert Padded().column_norm(m) == Tree().column_norm(m)
 
 
 def test_privacy_proofs_run():
@@ -144,10 +143,10 @@ def test_common_checks(make):
 
 
 def test_bad_input_is_refused():
-    noise = PaddedTreeNoise(lambda: np.zeros(1), stddev=1.0, leaves=5)
+    noise = Padded().of(lambda: np.zeros(1), stddev=1.0, leaves=5)
     for _ in range(5):
         noise()
     with pytest.raises(InputError, match="calibrated for 5 releases, not more"):
         noise()
     with pytest.raises(InputError, match="norm=3 to be 1"):
-        HybridNoise(lambda: np.zeros(1), stddev=1.0, norm=3)
+        Hybrid(3).of(lambda: np.zeros(1), stddev=1.0)

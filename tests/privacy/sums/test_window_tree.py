@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.sums.prefix_sums import TreeNoise
-from dpbandit.privacy.sums.window_tree import WindowTreeNoise, depth
+from dpbandit.privacy.sums.factors import Window
+from dpbandit.privacy.sums.prefix_sums import Tree
 from tests.each import each
 from tests.privacy.sums.prefix_checks import (
     check_batches,
@@ -24,7 +24,7 @@ MODES = ["exact", "lazy"]
 
 def make_with(window, mode):
     def make(node, stddev, leaves):
-        return WindowTreeNoise(node, stddev=stddev, window=window, mode=mode, leaves=leaves)
+        return Window(window, lazy=mode == "lazy").of(node, stddev=stddev, leaves=leaves)
 
     return make
 
@@ -53,9 +53,9 @@ def test_nodes(w, mode):
     counts, clean prefix, tiling, at most w + 1 distinct nodes per leaf (attained), lifetimes in
     one piece; lazy needs w/2 + 1 nodes on average, exact about w."""
     W, touched, last_use, counts = 2**w, {}, {}, []
-    noise = WindowTreeNoise(lambda: np.zeros(1), stddev=1.0, window=W, mode=mode)
+    noise = Window(W, lazy=mode == "lazy").of(lambda: np.zeros(1), stddev=1.0)
     for t in range(1, 6 * W + 6):
-        nodes, r = noise.nodes(t), t % W
+        nodes, r = noise.tiles(t), t % W
         assert nodes == list(tiling(t, W, mode))
         zeros = next(i for i in range(20) if t >> i & 1)
         if t <= W:
@@ -74,7 +74,7 @@ def test_nodes(w, mode):
                 touched.setdefault(leaf, set()).add((start, size))
         if 2 * W < t <= 6 * W:
             counts.append(len(nodes))
-    assert max(map(len, touched.values())) == w + 1 == WindowTreeNoise.nodes_per_leaf(W)
+    assert max(map(len, touched.values())) == w + 1 == Window(W).nodes()
     mean = w / 2 + 1 if mode == "lazy" else w + 1 / W
     assert np.mean(counts) == pytest.approx(mean)
 
@@ -84,13 +84,13 @@ def test_every_window_is_rounded_up(mode):
     """For all windows <= 64: the nodes are those of the next power of two, and a user of the last
     `window` leaves is in no clean sum. A window of all leaves has the ordinary tree's nodes."""
     for window in range(1, 65):
-        tree, W = make_with(window, mode)(lambda: np.zeros(1), 1.0, None), 2 ** depth(window)
+        tree, W = make_with(window, mode)(lambda: np.zeros(1), 1.0, None), 2 ** Window(window).depth
         for t in range(1, 6 * W + 6):
-            assert tree.nodes(t) == list(tiling(t, W, mode))
-            assert tree.nodes(t)[0][0] <= max(0, t - window)
+            assert tree.tiles(t) == list(tiling(t, W, mode))
+            assert tree.tiles(t)[0][0] <= max(0, t - window)
             if t <= window:
                 bits = [1 << i for i in reversed(range(10)) if t >> i & 1]
-                assert tree.nodes(t) == [(sum(bits[:i]), bit) for i, bit in enumerate(bits)]
+                assert tree.tiles(t) == [(sum(bits[:i]), bit) for i, bit in enumerate(bits)]
 
 
 @pytest.mark.parametrize(("W", "later"), [(2, 1.5), (4, 2.02), (8, 2.35), (16, 2.66), (32, 2.90)])
@@ -105,7 +105,7 @@ def test_all_releases_together_cost_what_the_nodes_do(W, later):
             end = user + W - 1
             a = np.arange(1, end + 1) >= user
             costs.append(a @ np.linalg.pinv(B[:end] @ B[:end].T) @ a)
-        charged = WindowTreeNoise.column_norm(W) ** 2
+        charged = Window(W).nodes()
         assert max(costs[:W]) == pytest.approx(charged)
         assert max(costs[W:]) == pytest.approx(charged if mode == "lazy" else later, abs=0.005)
 
@@ -113,10 +113,7 @@ def test_all_releases_together_cost_what_the_nodes_do(W, later):
 def test_the_papers_example():
     """Golden: W = 4, t = 7: clean 1..3, noisy {4}, {5,6}, {7}; lazy {1..4}, {5,6}, {7}. A window
     of 3 is rounded up to 4."""
-    exact, lazy = (
-        WindowTreeNoise(lambda: np.zeros(1), stddev=1.0, window=3, mode=mode).nodes(7)
-        for mode in MODES
-    )
+    exact, lazy = (Window(3, lazy=mode == "lazy").tiles(7) for mode in MODES)
     assert exact == [(3, 1), (4, 2), (6, 1)]
     assert lazy == [(0, 4), (4, 2), (6, 1)]
 
@@ -135,18 +132,18 @@ def test_stream_is_the_dense_matrix(window, mode):
     assert (shown == B @ C).all()
     for shorter in range(1, m + 1):
         _, C = dense(prefixes[:shorter], shorter)
-        assert C.sum(axis=0).max() == WindowTreeNoise.nodes_per_leaf(window, shorter)
+        assert C.sum(axis=0).max() == Window(window).nodes(shorter)
         longest = np.linalg.norm(C, axis=0).max()
-        assert longest == pytest.approx(WindowTreeNoise.column_norm(window, shorter))
+        assert longest == pytest.approx(Window(window).column_norm(shorter))
 
 
 @pytest.mark.parametrize("window", [100, 128, 1000])
 def test_a_window_of_everything_is_the_ordinary_tree_bit_for_bit(window):
     z = np.random.default_rng(2).standard_normal((100, 2, 3))
     sources = [iter(z) for _ in range(3)]
-    tree = TreeNoise(lambda: next(sources[0]), stddev=1.5)
+    tree = Tree().of(lambda: next(sources[0]), stddev=1.5)
     exact, lazy = (
-        WindowTreeNoise(lambda s=s: next(s), stddev=1.5, window=window, mode=mode)
+        Window(window, lazy=mode == "lazy").of(lambda s=s: next(s), stddev=1.5)
         for s, mode in zip(sources[1:], MODES, strict=True)
     )
     for _ in range(100):
@@ -154,8 +151,8 @@ def test_a_window_of_everything_is_the_ordinary_tree_bit_for_bit(window):
         assert (exact() == N).all()
         assert (lazy() == N).all()
         assert exact.stddev == lazy.stddev == tree.stddev
-    assert WindowTreeNoise.column_norm(window, 100) == TreeNoise.column_norm(100)
-    assert WindowTreeNoise.nodes_per_leaf(window) == ceil(log2(window)) + 1
+    assert Window(window).column_norm(100) == Tree().column_norm(100)
+    assert Window(window).nodes() == ceil(log2(window)) + 1
 
 
 def test_modes_agree_for_small_windows():
@@ -163,11 +160,7 @@ def test_modes_agree_for_small_windows():
     nodes are not: t = 3 is clean 1 + {2} + {3}, lazily {1,2} + {3}."""
     for window in (1, 2):
         exact, lazy = (
-            [
-                WindowTreeNoise(lambda: 0, stddev=1, window=window, mode=mode).nodes(t)
-                for t in range(1, 50)
-            ]
-            for mode in MODES
+            [Window(window, lazy=mode == "lazy").tiles(t) for t in range(1, 50)] for mode in MODES
         )
         assert list(map(len, exact)) == list(map(len, lazy))
         assert (exact == lazy) == (window == 1)
@@ -219,5 +212,3 @@ def test_bad_input_is_refused():
         noise()
     with pytest.raises(InputError, match="window=0 to be a whole number >= 1"):
         make_with(0, "exact")(lambda: np.zeros(1), 1.0, 5)
-    with pytest.raises(InputError, match="mode='paper'"):
-        make_with(4, "paper")(lambda: np.zeros(1), 1.0, 5)
