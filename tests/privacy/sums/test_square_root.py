@@ -150,7 +150,7 @@ def test_replicas_do_not_depend_on_their_company_of_banded(shape):
 
     def noises(chosen):
         streams = Streams([10 + i for i in chosen])
-        noise = Banded(9).noise(Gaussian(2.0), streams, shape, 50)
+        noise = Banded(9).start(Gaussian(2.0), streams, shape, 50)
         return np.array([noise().copy() for _ in range(50)])
 
     groups = [noises(chosen) for chosen in ([0, 1], [2, 3, 4], [5])]
