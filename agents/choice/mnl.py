@@ -201,7 +201,8 @@ class MNLUCB(LikelihoodFits):
         None: exact data reaches later actions.
 
     Differs from the paper:
-        1. A ridge, and fits only when data have grown by a tenth, by three Newton steps.
+        1. A ridge, fits only when data have grown by a tenth, by three Newton steps, and memory of
+           the last 512 users at most (`LikelihoodFits`).
         2. `alpha` is a number, not a confidence radius that grows with t.
 
     >>> from dpbandit import compare
@@ -236,7 +237,8 @@ class MNLTS(LikelihoodFits):
         None: exact data reaches later actions.
 
     Differs from the paper:
-        1. A ridge, and fits only when data have grown by a tenth, by three Newton steps.
+        1. A ridge, fits only when data have grown by a tenth, by three Newton steps, and memory of
+           the last 512 users at most (`LikelihoodFits`).
         2. One draw a user, not the largest utilities of several; `alpha` is a number.
 
     >>> from dpbandit import compare

@@ -83,6 +83,8 @@ class Roll:
     def __init__(self) -> None:
         self.calls: dict[Mechanism, int] = {}
         """so far, of each, in the order of first use"""
+        self.released = False
+        """anything so far"""
         self._inside = False
 
     def through(self, mechanism: Mechanism, datum: tuple[npt.NDArray[Any], ...]) -> Floats | None:
@@ -92,9 +94,11 @@ class Roll:
         self.calls[mechanism] = self.calls.get(mechanism, 0) + 1
         self._inside = True
         try:
-            return mechanism._release(*datum)
+            release = mechanism._release(*datum)
         finally:
             self._inside = False
+        self.released |= release is not None
+        return release
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The loop: an agent meets its users round by round, and what happens is logged at marks."""
 
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from dpbandit.running.first_rounds import (
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_at_hand
 from dpbandit.specs.bounds import Bounds, Clips
 from dpbandit.specs.contract import begin, made_agent
-from dpbandit.specs.protocols import Agent, Hindsight, Problem, Step
+from dpbandit.specs.protocols import Agent, AgentConfig, Hindsight, Problem, Step
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,8 @@ def play(
                         continue
                     context, action = waiting.popleft()
                 player.update(context, action, step.reward if step.datum is None else step.datum)
+                if t == spec.horizon // 2 and roll.calls and not roll.released:
+                    _warn_late(config, spec.horizon)
             if not np.isfinite(total_regret).all():
                 raise InputError(
                     f"Expected finite expected rewards, got a NaN or infinity by round {t}."
@@ -140,6 +143,15 @@ def play(
     if isinstance(problem, Clips):
         clipped = np.maximum(clipped, problem.clipped())
     return Log(regret, reward, switches, seconds, best, clipped)
+
+
+def _warn_late(config: AgentConfig, horizon: int) -> None:
+    warnings.warn(
+        f"{type(config).__name__} released nothing in the first half of {horizon} rounds and "
+        "learned nothing until then: choose a shorter first batch, shorter intervals between "
+        "releases, or a longer horizon.",
+        stacklevel=3,
+    )
 
 
 def check_callback(on_mark: Any) -> None:

@@ -184,3 +184,15 @@ def test_a_point_that_moves_in_any_coordinate_has_switched_once():
     path[1:, 0, 0], path[2:4, 0] = 0.5, (0.25, 0.25)
     log = played(Script(points(), np.zeros((6, 2, 1)), -GIVEN / 2), path)
     np.testing.assert_array_equal(log.switches.T, [[0, 1, 2, 2, 3, 3], [0] * 6])
+
+
+@pytest.mark.parametrize(
+    "late", ["fade:first_batch=51", "dp-ucb:refresh_every=51", "batched-elimination:first_epoch=51"]
+)
+def test_a_first_release_after_half_of_the_rounds_is_said_once(late):
+    """Of whatever makes batches. One that comes in round 50 of 100 is in time: a warning is an
+    error in tests."""
+    with pytest.warns(UserWarning, match="released nothing in the first half of 100") as said:
+        play("GLMBandit", late, [0], horizon=100)
+    assert len(said) == 1
+    play("GLMBandit", late.replace("51", "50"), [0], horizon=100)
