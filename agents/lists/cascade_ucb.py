@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dpbandit.agents.lists.item_bounds import Bound, ItemCounter, Order
+from dpbandit.agents.lists.item_bounds import BOUNDS, Bound, ItemCounter, Order
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import one_of
 from dpbandit.base.random_streams import Streams
@@ -38,7 +38,7 @@ class CascadeUCB:
     """in which a list is shown"""
 
     def __post_init__(self) -> None:
-        one_of("bound", self.bound, ("kl", "ucb1"))
+        one_of("bound", self.bound, BOUNDS)
         one_of("order", self.order, ("index", "least-examined"))
 
     def make(self, spec: Spec, streams: Streams) -> "CascadeUCBAgent":

@@ -1,7 +1,7 @@
 """Upper bounds on each item's attraction, from how often it was looked at and clicked."""
 
 from math import log
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -13,9 +13,12 @@ from dpbandit.losses.click_models import Cascade
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.specs.lists import ListSpec
 
-Bound = Literal["kl", "ucb1"]
+Bound = Literal["kl", "ucb1", "posterior"]
+BOUNDS: tuple[Bound, ...] = get_args(Bound)
 Order = Literal["index", "least-examined"]
 _BISECTIONS = 20
+_SPREAD, _HOPE = 0.1, 0.5
+"""Standard deviation of attractions, and standard deviations of optimism, of `posterior`."""
 
 
 def ucb1(mean: Floats, looks: Floats, t: int) -> Floats:
@@ -38,8 +41,21 @@ def kl_ucb(mean: Floats, looks: Floats, t: int) -> Floats:
     return low
 
 
+def posterior(looks: Floats, clicks: Floats, noise: float) -> Floats:
+    """A mean and half a standard deviation of each attraction, given counts with `noise` (its sd).
+
+    A priori attractions are normal around the clicks per look of all items, with sd 0.1.
+    """
+    n = np.maximum(looks, 1.0)
+    share = clicks.sum(axis=1, keepdims=True) / np.maximum(looks.sum(axis=1, keepdims=True), 1.0)
+    share = share.clip(0.01, 0.99)
+    error = (share * (1 - share) * n + noise**2) / n**2
+    trust = _SPREAD**2 / (_SPREAD**2 + error)
+    return share + trust * (clicks / n - share) + _HOPE * _SPREAD * np.sqrt(1 - trust)
+
+
 class ItemCounter(ListPlayer):
-    """Shows the m items with the largest bounds; those hardly looked at first, in random order.
+    """Shows the m items with the largest bounds; with "kl" and "ucb1" those hardly looked at first.
 
     In a cascade the order is free for the reward, and decides what is looked at: with
     `"least-examined"` what was looked at least is shown first.
@@ -63,19 +79,24 @@ class ItemCounter(ListPlayer):
     def _choose(self, u: Floats) -> Ints:
         self._round += 1
         self._forget()
-        looks = np.maximum(self._looks, 1.0)
-        bound = (kl_ucb if self._bound == "kl" else ucb1)(self._clicks / looks, looks, self._round)
-        bound = np.where(self._looks < self._least(), 2.0 + self._luck, np.minimum(bound, 2.0))
-        lists = best_lists(bound, self._spec.clicks)
+        lists = best_lists(self._index(), self._spec.clicks)
         if self._order == "least-examined":
             looked = np.take_along_axis(self._looks, lists, axis=1)
             rank = np.argsort(looked, axis=1, kind="stable")
             lists = np.take_along_axis(lists, rank, axis=1)
         return lists
 
-    def _least(self) -> float:
-        """Items with fewer looks count as never looked at."""
-        return 1.0
+    def _index(self) -> Floats:
+        """What items are sorted by, (R, N); it breaks ties at random."""
+        if self._bound == "posterior":
+            return posterior(self._looks, self._clicks, self._noise()) + 1e-6 * self._luck
+        looks = np.maximum(self._looks, 1.0)
+        bound = (kl_ucb if self._bound == "kl" else ucb1)(self._clicks / looks, looks, self._round)
+        return np.where(self._looks < 1 + self._noise(), 2.0 + self._luck, np.minimum(bound, 2.0))
+
+    def _noise(self) -> float:
+        """The sd of the noise of a count; items with fewer looks than one more count as new."""
+        return 0.0
 
     def _forget(self) -> None:
         """Places of the catalogue with new items, a public event, start anew."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from dpbandit.agents.lists.item_bounds import Bound, ItemCounter, Order
+from dpbandit.agents.lists.item_bounds import BOUNDS, Bound, ItemCounter, Order
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, one_of, privacy_target, whole
 from dpbandit.base.random_streams import Streams
@@ -20,14 +20,18 @@ from dpbandit.specs.protocols import Spec, fits
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateCascade:
-    """Cascading bandits on noisy counts of looks and clicks, released every `refresh_every` rounds.
+    """Cascading bandits on noisy counts of looks and clicks, for few items and many rounds.
 
     After the idea of Wang, Dong, Wang, Li and Shao, "Cascading bandit under differential privacy",
     ICASSP 2022 (arXiv 2105.11126), whose algorithms' text could not be had: reconstructed.
 
-    1. Show the m items with the largest bounds on clicks / looks; items with fewer than 1 + sd
-       noisy looks count as never looked at, sd the noise of a count.
+    1. Show the m items with the largest bounds on clicks / looks, by default `posterior`
+       (item_bounds.py). With "kl" and "ucb1" items with fewer than 1 + sd noisy looks count as
+       never looked at, sd the noise of a count.
     2. A user's looks and clicks enter running sums of all items at once (`ListCounts`).
+
+    **Limits.** Every item has counts, and noise, of its own: with 200 items, T = 5,000 and epsilon
+    1 it loses 1,729 where uniform lists lose 1,908. `ListFADE` learns from features of items.
 
     Guarantee:
         (epsilon, delta)-joint DP: the list is a function of releases, so a user moves only the
@@ -41,7 +45,7 @@ class PrivateCascade:
     Differs from the paper:
         1. Reconstructed; nothing of the printed algorithm is claimed.
         2. The claim covers all of a user's items together.
-        3. No bonus for noise: it never paid.
+        3. "kl" and "ucb1" have no bonus for noise: it never paid.
     """
 
     epsilon: float = 1.0
@@ -50,8 +54,9 @@ class PrivateCascade:
     """0 with Laplace noise"""
     noise: Literal["gaussian", "laplace"] = "gaussian"
     """of the counters"""
-    bound: Bound = "kl"
-    """of an item's attraction"""
+    bound: Bound = "posterior"
+    """of an item's attraction: "posterior" trusts counts as far as their noise allows; "kl" and
+    "ucb1" try every item often, which takes many rounds for each"""
     order: Order = "least-examined"
     """in which a list is shown"""
     refresh_every: int | None = None
@@ -60,7 +65,7 @@ class PrivateCascade:
     def __post_init__(self) -> None:
         privacy_target(self.epsilon, self.delta)
         one_of("noise", self.noise, ("gaussian", "laplace"))
-        one_of("bound", self.bound, ("kl", "ucb1"))
+        one_of("bound", self.bound, BOUNDS)
         one_of("order", self.order, ("index", "least-examined"))
         if self.refresh_every is not None:
             whole("refresh_every", self.refresh_every, 1)
@@ -97,8 +102,8 @@ class PrivateCascadeAgent(ItemCounter):
         self._gone = np.zeros_like(self._gone)
         self._looks, self._clicks = (release - self._before).swapaxes(0, 1)
 
-    def _least(self) -> float:
-        return 1.0 + self._sums.stddev
+    def _noise(self) -> float:
+        return self._sums.stddev
 
     def _empty(self, new: Floats) -> None:
         super()._empty(new)
