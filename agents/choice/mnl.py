@@ -124,8 +124,9 @@ class LikelihoodFits(Assortments):
         self.sets = np.zeros((self.R, kept, spec.n_products), np.int64)
         self.choices = np.zeros((self.R, kept))
         self.seen, self.round, self.due = 0, 0, self.first_batch
-        self.G = np.tile(self.regularization * np.eye(D), (self.R, 1, 1))
-        self.m, self.theta = np.zeros((2, self.R, D))
+        self.G: Floats = np.tile(self.regularization * np.eye(D), (self.R, 1, 1))
+        self.m: Floats = np.zeros((self.R, D))
+        self.theta: Floats = np.zeros((self.R, D))
         self.root = np.tile(np.eye(D) / np.sqrt(self.regularization), (self.R, 1, 1))
         """L^-1 of H = L L', so that |x|_{H^-1} = |L^-1 x|"""
 
