@@ -15,8 +15,8 @@ from dpbandit.clients import read_log
 from dpbandit.commands.bounds import features_of, range_of, words_of
 from dpbandit.commands.options import say
 from dpbandit.commands.tables import screen
-from dpbandit.offline import Logged, release
 from dpbandit.offline import evaluate as evaluated
+from dpbandit.offline import release
 from dpbandit.offline.columns import numbers, table_of
 from dpbandit.offline.settings import INTERVALS
 
@@ -137,12 +137,19 @@ def evaluate(
             adaptive=adaptive,
         )
     named = names if names is not None else sorted(set(frame[action]))
-    law = _law(policy, log, frame, named)
+    fixed = _fixed(policy, named)
     if epsilon is not None:
-        found = release(law, log, epsilon=epsilon, clip=bound)
+        if fixed is None:
+            raise InputError(
+                f"Expected --policy={policy} to be uniform or always=ARM with --epsilon: columns "
+                "may be made of other rows, which no certificate would cover."
+            )
+        found = release(fixed, log, epsilon=epsilon, clip=bound)
         say(str(found))
         say(found.certificate.notion)
         return
+    law = _columns_of(policy, frame, len(named)) if fixed is None else fixed
+    law = np.broadcast_to(law, (len(log.action), len(named)))
     told: dict[str, Any] = {
         "intervals": intervals, "level": level, "support": support, "shrinkage": shrinkage,
         "w_max": w_max, "clip": bound,
@@ -205,11 +212,11 @@ def _columns(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
-def _law(policy: str, log: Logged, frame: Any, arms: list[Any]) -> Floats:
-    """Probabilities (n, K) of the policy that is named."""
-    n, K = len(log.action), log.spec.n_actions
+def _fixed(policy: str, arms: list[Any]) -> Floats | None:
+    """Probabilities (K,) of the policy that is named; None where it is columns of the table."""
+    K = len(arms)
     if policy == "uniform":
-        return np.full((n, K), 1 / K)
+        return np.full(K, 1 / K)
     if policy.startswith("always="):
         name = policy.removeprefix("always=")
         written = [str(arm) for arm in arms]  # as it stands there, or as a number
@@ -218,7 +225,12 @@ def _law(policy: str, log: Logged, frame: Any, arms: list[Any]) -> Floats:
             raise InputError(
                 f"Expected --policy={policy} to name one of {', '.join(map(str, arms))}."
             )
-        return np.tile(1.0 * (np.arange(K) == arms.index(arm)), (n, 1))
+        return 1.0 * (np.arange(K) == arms.index(arm))
+    return None
+
+
+def _columns_of(policy: str, frame: Any, K: int) -> Floats:
+    """Probabilities (n, K) that stand in the table."""
     columns = _columns(policy)
     if len(columns) != K:
         raise InputError(

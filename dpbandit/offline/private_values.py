@@ -81,8 +81,10 @@ def release(
     whatever the clip cut off, since 0 <= E[(w - c) r] <= 1 - E[c].
 
     Args:
-        policy: as `evaluate` takes it, probabilities (n, K) or an object that has them; not made
-            from these rows. What is no probability counts as 0.
+        policy: an object whose `probabilities(contexts)` is asked for one row at a time, so that no
+            weight depends on other rows, and that was not made from these; one that draws draws the
+            same for every row. Or probabilities (K,) that are the same for all. What is no
+            probability counts as 0.
         log: rows of arms with known propensities.
         epsilon: > 0; pure.
         clip: M, a public number; "private" finds one of 1, 2, 4, ..., 128, for a fifth of epsilon,
@@ -100,15 +102,16 @@ def release(
         certificate covers.
 
     Raises:
-        InputError: a learner, no log of arms, an argument out of range, or clip=None where `lowest`
-            was read off the log.
+        InputError: a learner, probabilities of every row, a policy that remembers what it was
+            asked, no log of arms, an argument out of range, or clip=None where `lowest` was read
+            off the log.
 
     >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=1, horizon=1)
     >>> action = np.arange(1000) % 2
     >>> log = Logged(spec=spec, context=np.ones((1000, 1)), action=action, reward=1.0 * action,
     ...              propensity=0.5)
-    >>> print(release(np.tile([0.2, 0.8], (1000, 1)), log, epsilon=1.0, seed=0))
+    >>> print(release([0.2, 0.8], log, epsilon=1.0, seed=0))
     0.7978 reward a round (95 % interval 0.7162 to 0.8388), epsilon 1, weights up to 2
     """
     if not isinstance(log, Logged):
@@ -179,11 +182,33 @@ class TriangleSums(Mechanism):
 
 def _weights(policy: Any, log: Logged) -> Floats:
     """pi(a | x) / p of every row, (1, n); nothing is said of what a row holds."""
-    law = numbers_in("policy", asked(policy, "probabilities", log.context))
-    shaped("the policy's probabilities", law, (len(log.action), log.spec.n_actions))
+    n, K = len(log.action), log.spec.n_actions
+    if asked(policy, "probabilities", log.context[:1]) is policy:
+        fixed = numbers_in("policy", policy)
+        if fixed.shape != (K,):
+            raise InputError(
+                f"Expected policy to be {K} probabilities that are the same for all rows, or to "
+                f"have probabilities(contexts), got an array {fixed.shape}: a row of it may be "
+                "made of others, which no certificate would cover."
+            )
+        law = np.tile(fixed, (n, 1))
+    else:
+        law = np.concatenate([_alone(policy, log, row) for row in range(n)])
+        if not np.array_equal(_alone(policy, log, 0), law[:1], equal_nan=True):
+            raise InputError(
+                f"Expected policy={shown(policy)} to remember nothing of what it is asked, got "
+                "another answer for the first row once it had been asked for all."
+            )
     chosen = np.take_along_axis(law, log.action[:, None], axis=1)[:, 0]
     chosen = np.where(np.isfinite(chosen), chosen, 0.0).clip(0, 1)
     return np.asarray(chosen / log.propensity)[None]
+
+
+def _alone(policy: Any, log: Logged, row: int) -> Floats:
+    """Probabilities (1, K) at one row, of a policy that is shown no other."""
+    law = numbers_in("policy", asked(policy, "probabilities", log.context[row : row + 1]))
+    shaped("the policy's probabilities", law, (1, log.spec.n_actions))
+    return law
 
 
 def _clip(

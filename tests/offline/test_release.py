@@ -11,6 +11,7 @@ from dpbandit.agents import LinUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.offline import Logged, LoggedPrices, release
 from dpbandit.offline.private_values import TriangleSums
+from dpbandit.privacy.mechanism import witnessed
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 from tests.each import each
 
@@ -34,8 +35,9 @@ def log_of(seed=0, n=N, **changed):
     return Logged(**rows | changed)
 
 
-POLICY = np.tile([0.0, 1.0], (N, 1))
+POLICY = [0.0, 1.0]
 EVEN = np.arange(N) % 2
+FAIR = {"propensity": 0.5, "lowest": 0.5, "action": EVEN}
 LAW = {"propensity": 0.5, "probabilities": np.full((N, 2), 0.5), "lowest": None}
 
 
@@ -88,11 +90,47 @@ def test_values_and_intervals_are_right():
     assert exact.value == release(POLICY, log_of(), epsilon=inf, clip=5.0, seed=9).value
 
 
+class Says:
+    """A policy of one's own."""
+
+    def __init__(self, probabilities):
+        self.probabilities = probabilities
+
+
 def test_rows_are_never_named():
     """A policy that is none, and contexts of nobody: still a number, and no sentence of a row."""
-    wild = POLICY.copy()
-    wild[7] = [np.nan, 40.0]
-    assert 2 <= release(wild, log_of(), epsilon=1.0, seed=0).value <= 4
+    wild = Says(lambda x: np.where(x > 0, [np.nan, 40.0], [0.0, 1.0]))
+    log = log_of(context=np.arange(N)[:, None] == 7)
+    assert 2 <= release(wild, log, epsilon=1.0, seed=0).value <= 4
+
+
+def standardised(x):
+    """What looks at all rows that it is shown, and so may change with any of them."""
+    z = (x - x.mean(axis=0)) / (x.std(axis=0) + 1e-4)
+    return np.column_stack([np.exp(-np.exp(z)), 1 - np.exp(-np.exp(z))])
+
+
+def test_a_row_moves_its_own_weight_alone():
+    """Another context in one row: both sums move by what is paid, the clip over n, at most, where
+    such a policy, shown the whole log, moves them six times as far; what remembers is refused."""
+    x = np.tile(np.random.default_rng(0).normal(size=(N, 1)) / 1e4, (2, 1, 1))
+    x[1, 0] = 1.0
+    sums, found = TriangleSums(N, 2.0, 1.0, Streams([0])), []
+    whole = [sums.query(2 * standardised(one)[None, :, 1], np.ones((1, N))) for one in x]
+    with witnessed(lambda mechanism, datum, _: found.append(mechanism.query(*datum))):
+        for one in x:
+            log = log_of(context=one, reward=np.full(N, 4.0), **FAIR)
+            release(Says(standardised), log, epsilon=1.0, clip=2.0, seed=0)
+    moved, too_far = (np.abs(a - b).sum() / sums.sensitivity for a, b in (found, whole))
+    assert moved <= 1 < 6 < too_far
+    seen = []
+
+    def remembers(context):
+        seen.append(context)
+        return standardised(np.concatenate(seen))[-1:]
+
+    with pytest.raises(InputError, match="to remember nothing"):
+        release(Says(remembers), log, epsilon=1.0)
 
 
 @each(
@@ -104,7 +142,9 @@ def test_rows_are_never_named():
         (lambda: release(POLICY, log_of(lowest=None), epsilon=1.0), "somebody's data"),
         (lambda: release(POLICY, log_of(**LAW, action=EVEN), epsilon=1.0), "somebody's data"),
         (lambda: release(LinUCB(), log_of(), epsilon=1.0), "learner"),
-        (lambda: release(POLICY[:, :1], log_of(), epsilon=1.0), "shape"),
+        (lambda: release(POLICY[:1], log_of(), epsilon=1.0), "2 probabilities"),
+        (lambda: release(np.tile(POLICY, (N, 1)), log_of(), epsilon=1.0), "made of others"),
+        (lambda: release(Says(lambda x: [[1.0]]), log_of(), epsilon=1.0), "shape"),
         (lambda: release(POLICY, log_of(), epsilon=1.0, seed=-1), "seed=-1"),
         (
             lambda: release(
