@@ -31,7 +31,7 @@ from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.books import Books
 from dpbandit.privacy.mechanism import Mechanism, enrolled, witnessed
 from dpbandit.privacy.memory import PersonalMemory
-from dpbandit.specs.contract import made_agent
+from dpbandit.specs.contract import made_agent, reached
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import AgentConfig, Spec
@@ -206,30 +206,11 @@ def _kept(agent: Any, person: int | None) -> Iterator[tuple[str, Any]]:
 
 
 def _reached(agent: Any) -> Iterator[tuple[str, Any]]:
-    """All arrays, mechanisms and memories of people, by attributes and containers; not what is
-    inside of these."""
-    seen: set[int] = set()
-    waiting = [("", agent)]
-    while waiting:
-        path, item = waiting.pop()
-        if isinstance(item, np.ndarray):
+    """All arrays, mechanisms and memories of people; not what is inside of these."""
+    found = (np.ndarray, Mechanism, PersonalMemory)
+    for path, item in reached(agent, *found, Source, Streams, Ledger):
+        if isinstance(item, found):
             yield path, item
-            continue
-        if id(item) in seen:
-            continue
-        seen.add(id(item))
-        if isinstance(item, Mechanism | PersonalMemory):
-            yield path, item
-        elif not isinstance(item, Source | Streams | Ledger | type):
-            waiting += [(f"{path}.{name}", part) for name, part in _parts(item)]
-
-
-def _parts(item: Any) -> list[tuple[Any, Any]]:
-    if isinstance(item, dict):
-        return list(item.items())
-    if isinstance(item, list | tuple | deque):
-        return list(enumerate(item))
-    return list(getattr(item, "__dict__", {}).items())
 
 
 def _changes(before: dict[str, Floats], after: dict[str, Floats]) -> list[Part]:

@@ -1,12 +1,15 @@
 """Whether what somebody's own code makes is an agent, or a problem."""
 
-from collections.abc import Iterator, Mapping
-from types import ModuleType
-from typing import Any
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, get_args
 
 from dpbandit.base.calls import has_methods, of_kind, takes
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.accounting.ledger import Ledger, Trust
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.specs.protocols import Agent, AgentConfig, Problem, Spec
 
@@ -34,7 +37,7 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
 def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:
     """Raise `InputError` where more trust is promised than the agent, or what it holds, can keep.
 
-    So it is for whatever stands around an agent and passes its ledger on.
+    So it is for whatever stands around an agent, with the agent's ledger or with one of its own.
     """
     trust = getattr(getattr(agent, "ledger", None), "trust", "central")
     if trust == "central":
@@ -44,29 +47,49 @@ def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:
             f"Expected trust='central' of {owner} for {spec.kind}, got {trust!r}: choose that, as "
             "the seller names the price and watches the sale."
         )
-    for mechanism in _held(agent, set()):
-        if trust not in mechanism.trust and mechanism.spend.pure > 0:
+    for _, held in reached(agent, Mechanism):
+        kept: tuple[Trust, ...] = get_args(Trust)
+        if isinstance(held, Mechanism):
+            kept, spent, what = held.trust, held.spend.pure, repr(held.spend.note)
+        elif isinstance(inner := getattr(held, "ledger", None), Ledger):
+            kept = kept[: kept.index(inner.trust) + 1]
+            spent, what = inner.pure, f"the ledger of {type(held).__name__}"
+        if trust not in kept and spent > 0:
             raise InputError(
-                f"Expected the ledger of {owner} to promise what {mechanism.spend.note!r} can "
-                f"keep, trust={' or '.join(mechanism.trust)}, got trust={trust!r}."
+                f"Expected the ledger of {owner} to promise what {what} can keep, "
+                f"trust={' or '.join(kept)}, got trust={trust!r}."
             )
 
 
-def _held(thing: Any, seen: set[int]) -> Iterator[Mechanism]:
-    """The mechanisms that an agent, or what it holds, has made so far; not their own parts."""
-    if id(thing) in seen:
-        return
-    seen.add(id(thing))
-    if isinstance(thing, Mechanism):
-        yield thing
-    elif isinstance(thing, Mapping):
-        for one in thing.values():
-            yield from _held(one, seen)
-    elif isinstance(thing, list | tuple | set | frozenset):
-        for one in thing:
-            yield from _held(one, seen)
-    elif hasattr(thing, "__dict__") and not isinstance(thing, type | ModuleType):
-        yield from _held(vars(thing), seen)
+def reached(thing: Any, *closed: type) -> Iterator[tuple[str, Any]]:
+    """All that an object holds, by attributes, containers and functions, with the way to each.
+
+    Nothing is opened twice, nor what is of a kind that is `closed`.
+    """
+    opened: set[int] = set()
+    waiting = [("", thing)]
+    while waiting:
+        path, item = waiting.pop()
+        yield path, item
+        if id(item) not in opened and not isinstance(item, (*closed, type, ModuleType)):
+            opened.add(id(item))
+            waiting += [(f"{path}.{name}", part) for name, part in _parts(item)]
+
+
+def _parts(item: Any) -> Iterable[tuple[Any, Any]]:
+    if isinstance(item, Mapping):
+        return item.items()
+    if isinstance(item, list | tuple | set | frozenset | deque):
+        return enumerate(item)
+    if isinstance(item, partial):
+        return enumerate((item.func, item.args, item.keywords))
+    if isinstance(item, MethodType):
+        return [("self", item.__self__)]
+    if isinstance(item, FunctionType):
+        return enumerate(cell.cell_contents for cell in item.__closure__ or ())
+    slots = [name for kind in type(item).__mro__ for name in getattr(kind, "__slots__", ())]
+    held = [(name, getattr(item, name)) for name in slots if hasattr(item, name)]
+    return [*held, *getattr(item, "__dict__", {}).items()]
 
 
 def checked_problem(name: str, problem: Any) -> Problem:

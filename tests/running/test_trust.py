@@ -1,6 +1,7 @@
 """No wrapper, and no problem, is certified for more trust than whoever plays it can keep."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -29,7 +30,7 @@ SELLER, NET = "the seller names the price and watches", "trust=central, got trus
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """Somebody's own wrapper, with a mechanism of its own and the ledger of what it holds."""
+    """Somebody's own wrapper, with the ledger of one agent that it holds, around another."""
 
     agent: Any
     beside: Any
@@ -37,8 +38,9 @@ class Client:
     delta: float = 1e-5
 
     def make(self, spec, streams):
-        agent, beside = (one.make(spec, streams) for one in (self.agent, self.beside))
-        agent.beside = {"kept": [beside]}
+        agent = self.agent.make(spec, streams)
+        beside = self.beside.make(spec, streams.child("beside"))
+        agent.act, agent.update = partial(beside.act), lambda *row: beside.update(*row)
         return agent
 
 
@@ -52,7 +54,9 @@ class Client:
         (PerPerson(ADDED), replace(PEOPLE, visit=PRICES), SELLER),
         (Guard(Broadcast()), SHARED, NET),
         (Guard(ADDED), SHARED, NET),
-        (Client(agent=Broadcast(), beside=DPUCB()), SHARED, NET),
+        (Client(agent=Broadcast(), beside=DPUCB()), SHARED, "the ledger of DPUCB can keep"),
+        (Client(agent=Broadcast(), beside=Broadcast(trust="central")), SHARED, "the ledger of B"),
+        (Client(agent=Broadcast(), beside=Guard(DPUCB())), SHARED, NET),
         (PerPerson(AdaCOFUL(calibration="paper")), PEOPLE, "to be public for AdaCOFUL"),
         (PerPerson(AdaPrivateTS(calibration="paper")), PEOPLE, "to be public for AdaPrivateTS"),
     ],

@@ -120,11 +120,11 @@ class Ledger:
         if self.trust != "central":
             words += f"; {TRUSTED[self.trust]}"
             words += " and who sends in which slot" * (self.visits is not None)
-            share = f"{100 * self.honest:g} %"
-            if self.honest < 1 and self.visits is None:
-                words += f", if {share} of devices are honest"
+            share = f"{100 * self.honest:g} % of" if self.honest < 1 else "all"
+            if self.visits is not None and self.trust != "local":
+                words += f", if a device adds its noise in {share} slots, empty ones included"
             elif self.honest < 1:
-                words += f", if a device adds its noise in {share} of slots, empty ones included"
+                words += f", if {share} devices are honest"
         return words + (f"; CONDITIONAL: {self.condition}" if self.condition else "")
 
     @property

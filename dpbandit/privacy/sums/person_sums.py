@@ -41,7 +41,9 @@ class PersonSum(FadingSum):
         visits: the cap k and the separation b.
         ends, horizon, streams: as of `FadingSum`, with fade 0.
         epsilon, delta: of a person; inf adds no noise.
-        honest: h, in (0, 1]; a server that adds the noise itself is honest.
+        honest: h, in (0, 1], of the slots of a batch, not of people: what hides her vector is h n
+            shares of noise, and an empty slot in which nobody sends has none; a server that adds
+            the noise itself is honest.
 
     Guarantee:
         (epsilon, delta)-DP for a person, exactly mu-GDP, under adaptively chosen data and return
