@@ -66,7 +66,8 @@ def demand_rows(spec: PriceListSpec, context: Floats, features: Features = "addi
         additive       (x, p~) / sqrt(2)        a price costs every customer the same utility
         interactions   (x, p~ x) / sqrt(2)      what a price costs depends on the customer
 
-    Neither adds a constant of its own: a context should hold one, as that of `OJPricing` does.
+    Neither adds a constant of its own: a context should hold one, as that of `OJPricing` does. A
+    context that is no number has rows of zeros, so that nobody adds nothing to a sum.
 
     >>> spec = PriceListSpec(n_actions=2, dim=2, horizon=9, prices=(1.0, 2.0))
     >>> demand_rows(spec, np.array([[0.6, 0.8]])).round(2).tolist()
@@ -79,6 +80,7 @@ def demand_rows(spec: PriceListSpec, context: Floats, features: Features = "addi
     d = spec.dim
     rows = np.empty((len(x), spec.n_actions, d + extra.shape[-1]))
     rows[..., :d], rows[..., d:] = x, extra
+    rows[~np.isfinite(context).all(axis=-1)] = 0.0
     return rows / sqrt(2)
 
 

@@ -1,7 +1,7 @@
 """PerPerson: any agent, for people who return."""
 
 from dataclasses import dataclass, field, replace
-from math import inf, sqrt
+from math import inf, nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,9 @@ class PerPerson:
 
     A visit is told to `agent` if the person has been told fewer than n = min(k, `told`) times
     before, and not within the last b slots; else, and in an empty slot, a public null round is told
-    in its place: a context of zeros, the first arm (or items), a reward of 0 (or no clicks). So its
-    clock never stops, and who has been told how often is kept under her own number and reaches
-    nobody.
+    in its place: the first arm (or items), with a context and an answer that are no numbers, to
+    which statistics add nothing. So its clock never stops, and who has been told how often is kept
+    under her own number and reaches nobody.
 
     Code:
         `Turnstile` (per_person.py) decides who is told, `for_a_person` (person_spends.py) is the
@@ -44,11 +44,13 @@ class PerPerson:
         times (those she leaves and those she takes), and so many changes move Gaussian noise as
         many times mu far, whatever `agent` is: group privacy. Of fading and of prefix sums that
         hear every round they cost less, the more so the larger b: S(n, b) / S(1), and up to twice
-        that where she may move, by how far null rounds are from others (`for_a_person`). It is
-        given the epsilon of which all that is the claim's mu. An agent whose noise is not Gaussian
-        is refused; one that stands around another, or opens mechanisms as it goes, pays for groups.
+        that where she may move, by how long a round's contribution is (`for_a_person`). It is given
+        the epsilon of which all that is the claim's mu. An agent whose noise is not Gaussian is
+        refused; one that stands around another, or opens mechanisms as it goes, pays for groups.
         Told of every visit this is the dearest way, and the honest baseline for `PersonalFADE`,
-        which pays for a person once; with `told` = 1 so does this.
+        which pays for a person once; with `told` = 1 so does this. Without a trusted server who
+        sends is seen, so that slots must not move, and a device has to send in empty slots, too:
+        `honest` is a share of slots. Where slots may move, what keeps contexts exactly is refused.
 
     Raises:
         InputError: no agent, or noise that is not Gaussian.
@@ -119,9 +121,9 @@ class PerPersonAgent:
         """Tell the agent, or tell it that nobody was here."""
         told = self._turnstile.admits(self._spec.person(context))
         self._agent.update(
-            _where(told, self._spec.shown(context), 0.0),
+            _where(told, self._spec.shown(context), nan),
             _where(told, action, self._spec.default_action),
-            _where(told, feedback, 0.0),
+            _where(told, feedback, nan),
         )
 
 

@@ -16,7 +16,7 @@ from dpbandit.commands.bounds import features_of, range_of, words_of
 from dpbandit.commands.options import say
 from dpbandit.commands.tables import screen
 from dpbandit.offline import evaluate as evaluated
-from dpbandit.offline import release
+from dpbandit.offline import Logged, release
 from dpbandit.offline.columns import numbers, table_of
 from dpbandit.offline.settings import INTERVALS
 

@@ -18,10 +18,11 @@ class ListCounts:
 
     Guarantee:
         A list is a function of releases, so replacing a user moves the counts of her m items alone.
-        Clicks at k < j differ by 2 + (j - k) ones, a click at k and none by 1 + (m - k): at most
-        m + 1 in L1, sqrt(m + 1) in L2, attained by clicks on the first and the last item; 1 if
-        m = 1. It is less than sqrt(2 m) and 2 m, which m pairs of counters on their own would need;
-        and it is m + 1 times what each counter alone is moved by.
+        Clicks at k < j differ by 2 + (j - k) ones, a click at k and none by 1 + (m - k), and from
+        answers that are no numbers, nobody's, who looks at nothing, she differs by m looks and a
+        click: at most m + 1 in L1, sqrt(m + 1) in L2. It is less than sqrt(2 m) and 2 m, which m
+        pairs of counters on their own would need, and m + 1 times what each alone is moved by.
+        Beyond nobody, who may be shown another list, nobody else adds more.
 
     >>> counts = ListCounts(3, 2)
     >>> counts.total(np.array([[[2, 0]]]), np.array([[[1, 0]]]))
@@ -45,22 +46,28 @@ class ListCounts:
 
     @property
     def l1_sensitivity(self) -> float:
-        """m + 1, or 1."""
-        return self.length + 1.0 if self.length > 1 else 1.0
+        """m + 1."""
+        return self.length + 1.0
 
     @property
     def sensitivity(self) -> float:
-        """sqrt(m + 1), or 1."""
+        """sqrt(m + 1)."""
         return sqrt(self.l1_sensitivity)
+
+    @property
+    def moved(self) -> float:
+        """sqrt(2 m + 2), as counts are at least 0."""
+        return sqrt(2) * self.sensitivity
 
     def total(self, *batch: Any) -> Floats:
         """Lists (n, R, m), clicks (n, R, m) -> (R, 2, N)."""
         lists, said = batch
         model, R = Cascade(self.length), lists.shape[1]
         clicks = possible_clicks(model, said)
+        somebody = np.isfinite(said).all(axis=-1, keepdims=True)
         place = rows(R)[:, None] * self.n_items + lists.astype(np.int64)
         found = [
             np.bincount(place.ravel(), weights=values.ravel(), minlength=R * self.n_items)
-            for values in (model.looked_at(clicks), clicks)
+            for values in (model.looked_at(clicks) * somebody, clicks * somebody)
         ]
         return np.stack([counts.reshape(R, self.n_items) for counts in found], axis=1)

@@ -65,6 +65,11 @@ class SaleResiduals:
         """sqrt(4 + 4.5 w^2)."""
         return sqrt(4 + 4.5 * self.moment_weight**2)
 
+    @property
+    def moved(self) -> float:
+        """The same: phi = 0 adds 0, and <v, v'> >= -1 and <x, z> + <xx', zz'> >= -1/4."""
+        return self.sensitivity
+
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
         """theta (n, R, D), phi (n, R, D), y (n, R), perhaps directions -> `(R, *shape)`."""
         theta, phi, y, *aimed = batch
@@ -77,7 +82,8 @@ class SaleResiduals:
         by_replica = np.ascontiguousarray(x.transpose(1, 0, 2))
         second = by_replica.transpose(0, 2, 1) @ by_replica  # (R, d, d)
         i, j = np.triu_indices(self.features)
-        scores = added_up(residual[..., None] * unit(aimed[0] if aimed else phi))
+        direction = unit(aimed[0]) * phi.any(axis=-1, keepdims=True) if aimed else unit(phi)
+        scores = added_up(residual[..., None] * direction)
         return np.concatenate([scores, added_up(x), second[:, i, j]], axis=-1)
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats, Floats]:

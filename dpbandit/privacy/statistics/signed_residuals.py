@@ -21,7 +21,7 @@ class SignedResiduals:
     and a number, (R,). With `u = x / |x|` and residual e = clip(r) - middle - theta . u it adds::
 
         sign(e) q_a (x) v,   v = weights u / |weights u|     K d numbers
-        c if |e| > threshold, else -c                        one number
+        c if |e| > threshold, else -c                        one number, 0 if x is no number
 
     where the unit vectors q_a have products q_a . q_b = G_ab, `gram`: what all arms have in common
     is damped by `common`, since no comparison of arms depends on it.
@@ -68,12 +68,8 @@ class SignedResiduals:
 
     @property
     def moved(self) -> float:
-        """2 sqrt(1 + 4 c^2), a little more.
-
-        x = 0 adds to the last number alone; others are 0 or 2 c away there, on a side that depends
-        on the threshold, which may be another one in another round.
-        """
-        return 2 * sqrt(1 + 4 * self.spread_weight**2)
+        """The same, as nobody adds 0."""
+        return self.sensitivity
 
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
         """(n, R, d), (n, R, d), (n, R), (n, R, d), (n, R), (n, R) -> `(R, *shape)`."""
@@ -91,7 +87,8 @@ class SignedResiduals:
         by_arm = np.ascontiguousarray(played.transpose(1, 2, 0), dtype=np.float64)
         blocks = by_arm @ np.ascontiguousarray(v.transpose(1, 0, 2))  # (R, K, d)
         coded = (self.codes.T @ blocks).reshape(len(blocks), -1)
-        often = self.spread_weight * (2.0 * large.sum(axis=0) - len(large))
+        somebody = np.isfinite(context).all(axis=-1)  # (n, R)
+        often = self.spread_weight * (somebody * (2.0 * large - 1)).sum(axis=0)
         return np.concatenate([coded, often[:, None]], axis=1)
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:

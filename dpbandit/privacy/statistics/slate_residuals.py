@@ -79,15 +79,8 @@ class SlateResiduals:
 
     @property
     def moved(self) -> float:
-        """sqrt(4 + 12 c_0^2 + 2 (w moment_clip)^2), a little more.
-
-        A slate of zeros with answer y adds to the scalar alone, c_0 e_0, y - 1 <= e_0 <= y by the
-        reference point, which may be another one in another round. Residuals e are in [-1, 1], so
-        that e - e_0 is in [-1 - y, 2 - y] and squares and products of two of them, 2 V^2 - 2 m,
-        are most at y = 0 and y = 1, twice 4 and twice 2.
-        """
-        moments = self.moment_weight * self.moment_clip
-        return sqrt(4 + 12 * self.intercept_weight**2 + 2 * moments**2)
+        """The same: nobody adds 0, and <v, v'> >= -(1 + c_0^2)."""
+        return self.sensitivity
 
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
         """(n, R, 1 + d), (n, R), (n, R, K, d), (n, R), (n, R) -> (R, *shape)."""

@@ -93,9 +93,9 @@ def test_residuals_are_zero_at_the_truth(model):
 
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 10])
 def test_a_user_moves_counts_by_root_m_plus_one(length):
-    """All clicks on a list, enumerated: sqrt(m + 1) in L2 and m + 1 in L1, both attained."""
+    """All clicks on a list, enumerated, and nobody's: sqrt(m + 1) in L2, m + 1 in L1, attained."""
     statistic = ListCounts(length, length)
-    patterns = np.array([*np.eye(length), np.zeros(length)])
+    patterns = np.array([*np.eye(length), np.zeros(length), np.full(length, np.nan)])
     if length == 3:
         patterns = np.array(list(product([0, 1], repeat=3)), float)
     lists = np.broadcast_to(np.arange(length), (1, len(patterns), length))
