@@ -15,8 +15,8 @@ from dpbandit.clients import read_log
 from dpbandit.commands.bounds import features_of, range_of, words_of
 from dpbandit.commands.options import say
 from dpbandit.commands.tables import screen
-from dpbandit.offline import evaluate as evaluated
 from dpbandit.offline import Logged, release
+from dpbandit.offline import evaluate as evaluated
 from dpbandit.offline.columns import numbers, table_of
 from dpbandit.offline.settings import INTERVALS
 
