@@ -66,6 +66,19 @@ def compared(env="GLMBandit", agents="fade", **more):
     return lambda: compare(env, agents, **{**how, **more})
 
 
+def limited(horizon):
+    """The limit of an id is its horizon, and no other is played."""
+    kwargs = {"problem": "dpbandit.envs:OJPricing"}
+    gym.register(
+        "mine/Short-v0", "dpbandit.envs.adapters:BanditEnv", max_episode_steps=3, kwargs=kwargs
+    )
+    try:
+        assert compare("mine/Short-v0", "linucb", replicas=1).runs[0].setup.horizon == 3
+        compare("mine/Short-v0", "linucb", horizon=horizon)
+    finally:
+        del gym.registry["mine/Short-v0"]
+
+
 def stepped(action):
     def step():
         env = gym.make("dpbandit/OJPricing-v0").unwrapped
@@ -121,6 +134,11 @@ PYTHON = {
     "of a class, too": (compared(GLMBandit, env_kwargs={"n_arms": 3}), "'n_arms' .did you mean"),
     "arguments in a list": (compared(env_kwargs=["dim"]), "env_kwargs=.'dim'. to be a diction"),
     "a number in quotes": (compared(env_kwargs={"dim": "3"}), "dim='3' to be a whole number"),
+    "a limit of steps": (
+        lambda: compare(gym.make("dpbandit/OJPricing-v0", max_episode_steps=3), "fade"),
+        "in TimeLimit: say horizon=3",
+    ),
+    "a registered limit": (lambda: limited(4), "horizon=4 to be at most the max_episode_steps=3"),
     "no reward in time": (compared(env_kwargs={"delay": 9}), "delay=9 to be at most horizon=5"),
     "the horizon twice": (compared(env_kwargs={"horizon": 3}), "horizon by --horizon .horizon=."),
     "a guard misspelt": (compared(agents="guarded:fad"), "agent='fad' .did you mean fade"),

@@ -66,7 +66,13 @@ def problem_given(
     make: ProblemMaker
     if isinstance(problem, str | type) or not hasattr(problem, "step"):
         make, name = problem_maker(problem), problem if isinstance(problem, str) else _called(env)
-        own: dict[str, Any] = {"horizon": _HORIZON}
+        most = _limit_of(problem)
+        if most is not None and isinstance(horizon, int) and horizon > most:
+            raise InputError(
+                f"Expected horizon={horizon} to be at most the max_episode_steps={most} with which "
+                f"{problem!r} is registered."
+            )
+        own: dict[str, Any] = {"horizon": most or _HORIZON}
     else:
         kind = type(problem)
         make, name, own = problem_maker(kind), _id_of(kind), _arguments(problem)
@@ -93,8 +99,9 @@ def _unwrapped(env: Any) -> Any:
     """What is inside the wrappers of `gym.make`; others would be lost without a word."""
     while isinstance(env, gym.Wrapper) and hasattr(env.unwrapped, "problem"):
         if not isinstance(env, OrderEnforcing | PassiveEnvChecker):
-            name = type(env).__name__
-            raise InputError(f"Expected env without wrappers, got one in {name}: it is made anew.")
+            name, steps = type(env).__name__, getattr(env, "_max_episode_steps", None)
+            advice = "it is made anew" if steps is None else f"say horizon={steps}"
+            raise InputError(f"Expected env without wrappers, got one in {name}: {advice}.")
         env = env.env
     return env
 
@@ -168,6 +175,13 @@ def _briefly(config: Any) -> str:
         if f.default is MISSING or getattr(config, f.name) != f.default
     ]
     return type(config).__name__ + (f"({', '.join(said)})" if said else "")
+
+
+def _limit_of(env: Any) -> int | None:
+    """The rounds after which a registered environment ends, if it was told."""
+    known = environment_id(env) if isinstance(env, str) else ""
+    entry = gym.registry.get(known.rpartition(":")[2])
+    return None if entry is None else entry.max_episode_steps
 
 
 def _called(env: Any) -> str:

@@ -1,5 +1,6 @@
 """Recommendation from real ratings: low-rank tastes fitted once to a file of your own."""
 
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
@@ -95,7 +96,7 @@ def fitted(
     if not isinstance(path, str | Path):
         raise InputError(f"Expected path={shown(path)} to be the name of a file.")
     file = Path(path)
-    stamp = file.stat().st_mtime_ns if file.is_file() else 0
+    stamp = file.stat().st_mtime_ns if os.path.isfile(file) else 0  # else a name may be too long
     ((called, count),) = n_items.items()
     return _fitted(str(file), stamp, called, count, rank, low, high, ridge)
 
