@@ -61,7 +61,7 @@ class LDPETC:
     >>> from dpbandit import certify
     >>> from dpbandit.envs import OJPricing
     >>> proof = certify(LDPETC(epsilon=1.0), OJPricing().spec)
-    >>> proof.epsilon, proof.ledger.delta(1.0)
+    >>> round(proof.epsilon, 9), proof.ledger.delta(1.0)
     (1.0, 0.0)
     """
 

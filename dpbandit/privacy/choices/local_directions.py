@@ -42,7 +42,7 @@ class LocalDirections(Mechanism):
         uses: messages that will be sent.
 
     >>> messages = LocalDirections(Streams([0]), dim=4, epsilon=1.0, uses=10)
-    >>> round(messages.length, 1), messages.spend.pure
+    >>> round(messages.length, 1), round(messages.spend.pure, 9)
     (5.1, 1.0)
     """
 

@@ -199,7 +199,7 @@ def test_trap_no_pure_epsilon_from_a_discretised_laplace():
     """dp-accounting says infinity at delta = 0; ours is the plain sum."""
     library = pld.from_laplace_mechanism(2.0).self_compose(10)
     assert library.get_epsilon_for_delta(0.0) == inf
-    assert Ledger((LaplaceSpend(0.5, count=10),)).epsilon(0.0) == 5.0
+    assert 5.0 < Ledger((LaplaceSpend(0.5, count=10),)).epsilon(0.0) < 5.0 * (1 + 1e-12)
 
 
 def test_trap_privacy_parameters_are_loose_for_tiny_epsilons():
