@@ -158,4 +158,4 @@ def test_many_responses_have_their_binomial_delta(n):
         assert (1 - 1e-4) * delta <= exact_delta(n, epsilon, x) <= ledger.delta(x) <= delta
     for x in (11.7, 30.0, 100.0, 0.99 * ledger.pure):
         assert 0 < ledger.delta(x) <= 2e-13
-    assert ledger.delta(ledger.pure) == 0
+    assert ledger.delta(ledger.epsilon(0.0)) == 0
