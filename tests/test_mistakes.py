@@ -1,7 +1,8 @@
 """Natural mistakes of a new user, each answered by one sentence: argument, value, what is right.
 
-In Python, on the command line, in a sweep file, in a notebook, and with other people's code. Those
-in one's own agents and problems are in tests/running/test_own_code.py.
+In Python, on the command line, in a sweep file, in a notebook, with other people's code, and sizes
+beyond reason before memory is asked for. Those in one's own agents and problems are in
+tests/running/test_own_code.py.
 """
 
 import inspect
@@ -13,6 +14,7 @@ import gymnasium as gym
 import numpy as np
 import pandas as pd
 import pytest
+from gymnasium.envs.registration import load_env_creator
 
 from dpbandit import ENVIRONMENTS, InputError, Results, audit, certify, cli, compare, play
 from dpbandit.agents import (
@@ -52,9 +54,11 @@ from dpbandit.envs.convex.corners import Corners
 from dpbandit.envs.streams.noise import HalfNormals
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.studies import Sweep, plan, run_sweep
 from tests.each import asserting, each
 from tests.envs.contextual.ratings_files import ARGUMENTS
 from tests.experiments.runs import made_up
+from tests.studies.studies import TINY
 
 SPEC = ContextualSpec(n_actions=2, dim=2, horizon=20)
 RESULTS = Results((made_up("fade", 10, 20, claimed=1.0), made_up("Uniform", 40, 50)))
@@ -452,3 +456,78 @@ def test_arrays_and_huge_numbers_are_refused_in_one_sentence(name):
                 said = str(mistake)
             assert len(said) < 600
             assert "\n" not in said
+
+
+CREATORS = [
+    load_env_creator(entry.kwargs["problem"])
+    for entry in gym.registry.values()
+    if "problem" in entry.kwargs
+]
+SIZES = {"dim", "n_actions", "n_items", "taste", "rank", "goods", "horizon", "delay"}
+SIZES &= {field.name for creator in CREATORS for field in fields(creator)}
+
+
+@each("creator", CREATORS, ids=lambda creator: creator.__name__)
+def test_environments_say_how_large_they_can_be(creator):
+    """Every size of every environment, and with 400 digits every argument: a sentence at once."""
+    needed = next(
+        (given for name, given in ARGUMENTS.items() if f"/{creator.__name__}-" in name), {}
+    )
+    for field in fields(creator):
+        if field.init and field.name in SIZES:
+            for size in (10**10, 10**22):
+                with pytest.raises(InputError, match=r"<= \d|at most|=None|agents|none of|only"):
+                    creator(**{**needed, field.name: size})
+        if field.init and field.name not in ("prices", "n_actions"):
+            with pytest.raises(InputError) as told:
+                creator(**{**needed, field.name: 10**400})
+            assert len(str(told.value)) < 500
+
+
+@each(
+    "agent",
+    [
+        ("fliphat", "iterations", 10**6),
+        ("fliphat", "first_episode", 10**22),
+        ("noisy-sgd", "steps", 10**22),
+        ("potential-experts", "draws", 10**9),
+        ("ball-experts", "reach", 1e-300),
+        ("ball-experts", "epsilon", 5e-324),
+        ("local-md", "epsilon", 1e-310),
+        ("exponential-mechanism", "delta", 1e-310),
+        ("binary-tree-experts", "c", 5e-324),
+        ("binary-tree-experts", "beta", 5e-324),
+    ],
+)
+def test_agents_say_what_is_too_many_and_too_small(agent):
+    """Each ended in a traceback, for want of memory or digits."""
+    name, setting, value = agent
+    with pytest.raises(InputError, match=f"{setting}="):
+        AGENTS[name](**{setting: value})
+
+
+def test_a_plan_that_would_never_end():
+    grid = {f"x{number}": list(range(10)) for number in range(30)}
+    agents = [{"id": "linucb", "grid": grid}]
+    with pytest.raises(InputError, match=r"at most 100,000 combinations of .*, got 12"):
+        plan(Sweep.of({**TINY, "agents": agents}))
+
+
+@each(
+    ("ask", "sentence"),
+    [
+        (lambda n: compare("GLMBandit", {}, horizon=n), "horizon=.* <= 1000000000"),
+        (lambda n: compare("GLMBandit", {}, replicas=n), "replicas=.* <= 100000"),
+        (lambda n: audit(LinUCB(), GLMBandit().spec, runs=n), "runs=.* <= 10000000"),
+        (lambda n: audit(LinUCB(), GLMBandit().spec, jobs=n), "jobs=.* <= 1024"),
+        (lambda n: gym.make_vec("dpbandit/GLMBandit-v0", num_envs=n), "num_envs=.* <= 100000"),
+        (lambda n: run_sweep(Sweep.of(TINY), "x", jobs=n), "jobs=.* <= 1024"),
+        (lambda n: Sweep.of({**TINY, "replicas": n}), "replicas=.* 100000"),
+        (lambda n: Sweep.of({**TINY, "audit": {"runs": n}}), "audit.runs=.* 10000000"),
+    ],
+)
+def test_numbers_of_runs_have_bounds(ask, sentence):
+    for number in (10**9 + 1, 10**400):
+        with pytest.raises(InputError, match=f"{sentence}|at most 1e.50") as told:
+            ask(number)
+        assert len(str(told.value)) < 300

@@ -43,7 +43,6 @@ from tests.broken.audited import (
     QuietPeeling,
     SumsRewards,
 )
-from tests.each import each
 from tests.harness import everybody, label
 
 DISJOINT, SHARED, *_ = SMALL
@@ -137,7 +136,7 @@ def test_agents_without_privacy_have_nothing_to_refute():
 # Broken agents
 
 
-@each("name", BROKEN)
+@pytest.mark.parametrize("name", BROKEN)
 def test_broken_agents_are_flagged(name):
     """White box; 8,000 runs for subtle faults, 2,000 for the rest."""
     runs = 8000 if name in SUBTLE else 2000

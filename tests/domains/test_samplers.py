@@ -71,7 +71,9 @@ def test_exact_samplers_from_the_first_call(domain, covariance):
     check_moments(sample(domain, 1), domain.centre, covariance)
 
 
-@each("name", ["U(3,6)", "I(2,5)", "I(1,4)", "ladder", "K4", "ranks", "coverage", "parallel"])
+@pytest.mark.parametrize(
+    "name", ["U(3,6)", "I(2,5)", "I(1,4)", "ladder", "K4", "ranks", "coverage", "parallel"]
+)
 def test_walks_have_the_moments_of_the_uniform_law(name):
     """After 80 steps; exact moments from a triangulation of the corners."""
     domain, corners = POLYTOPES[name].domain, POLYTOPES[name].corners

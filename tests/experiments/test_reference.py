@@ -96,7 +96,7 @@ def named(values):
     return [f"{name} {row.agent} {dict(row.settings)}" for name, row in values]
 
 
-@each(("name", "row"), FAST, ids=named(FAST))
+@pytest.mark.parametrize(("name", "row"), FAST, ids=named(FAST))
 def test_reference_numbers(name, row):
     check(name, row, replicas=50 if is_convex(name) else 30)
 
@@ -171,7 +171,7 @@ def test_every_agent_takes_what_makes_sense(name, agent, texts):
         assert record["certified_epsilon"] <= settings.get("epsilon", 1.0)
 
 
-@each("name", [name for name in CASES if is_convex(name)])
+@pytest.mark.parametrize("name", [name for name in CASES if is_convex(name)])
 def test_every_convex_agent_plays_every_convex_case(name):
     sets = ("hypersimplex-3-6", "partition-matroid", "flows", "strongly-adaptive")
     fixed = name.removeprefix("convex/") in sets

@@ -41,7 +41,6 @@ from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 from dpbandit.specs.returning import ReturningSpec
 from dpbandit.specs.stock import StockSpec
-from tests.each import each
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
 
@@ -68,7 +67,7 @@ def better(one, two):
     return float(student.sf(gain.mean() / (gain.std(ddof=1) / sqrt(len(gain))), len(gain) - 1))
 
 
-@each("name", ARMS)
+@pytest.mark.parametrize("name", ARMS)
 def test_learning_agents_beat_uniform_play(name):
     """Paired t-tests over 20 replicas: an agent no better than uniform passes with probability
     1e-3. Power: the effects seen are so large that p < 1e-7, and Uniform itself fails. LinTS of
@@ -86,7 +85,7 @@ def test_learning_agents_beat_uniform_play(name):
     assert better(final(other, "Uniform"), uniform) > 1e-3
 
 
-@each("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_best_fixed_is_the_best_fixed_action(name):
     """No constant action does better on the same users; it beats uniform play."""
     results = quick(name, {"BestFixed": BestFixed()})
@@ -179,7 +178,7 @@ def test_memory_does_not_grow_with_the_horizon(config):
     assert any(peak(6000) < allowed for _ in range(3))
 
 
-@each("name", AGENTS)
+@pytest.mark.parametrize("name", AGENTS)
 def test_every_agent_plays_or_refuses_every_environment(name):
     played = 0
     for env, settings in [*((env, {}) for env in ENVIRONMENTS), ("StreamingRegression", {"p": 1})]:

@@ -7,9 +7,8 @@ import pytest
 from scipy.stats import nct
 
 from dpbandit import certify
-from dpbandit.agents import DPUCB, LinTS, LinUCB
+from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.agents.contextual.demand import DemandPricing, Priced, demand_spec
-from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.results.marks import log_marks
 from dpbandit.running.loop import play
@@ -63,27 +62,6 @@ def test_certificate_is_the_inner_agents(config):
     assert proof.claimed_epsilon == 1.0
     assert (proof.ledger, proof.epsilon) == (inner.ledger, inner.epsilon)
     assert certify(Priced(LinUCB()), PRICES).epsilon == inf
-
-
-@pytest.mark.parametrize("config", [PRIVATE[0], Priced(LinUCB()), Priced(LinTS())])
-def test_replicas_do_not_know_each_other(config):
-    """Four replicas equal two runs of two and four lone ones, difference exactly 0.0."""
-    rng = np.random.default_rng(5)
-    contexts, sold = rng.uniform(-0.7, 0.7, (24, 4, 2)), rng.random((24, 4)) < 0.5
-
-    def scores(first, last):
-        agent = config.make(PRICES, Streams(range(first, last)))
-        seen = []
-        for context, sale in zip(contexts[:, first:last], sold[:, first:last], strict=True):
-            action = agent.act(context)
-            agent.update(context, action, PRICES.margins[action] * sale)
-            seen.append(agent.scores(context))
-        return np.array(seen)
-
-    together = scores(0, 4)
-    for size in (1, 2):
-        parts = [scores(i, i + size) for i in range(0, 4, size)]
-        np.testing.assert_array_equal(together, np.concatenate(parts, axis=1))
 
 
 def test_demand_beats_unrelated_arms():

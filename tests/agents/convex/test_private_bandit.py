@@ -271,17 +271,6 @@ def test_directions_are_uniform_on_the_sphere(domain):
     assert (np.abs(second.mean(axis=0) - np.eye(k) / k) < 5 * errors).all()
 
 
-@pytest.mark.parametrize("projection", ["exact", "frank-wolfe"])
-@pytest.mark.parametrize("domain", [Ball(1), Ball(3), Hypersimplex(5, 2)], ids=repr)
-def test_replicas_do_not_know_each_other(domain, projection):
-    """Six replicas equal six lone ones, difference exactly 0.0, over several blocks of draws."""
-    config = PrivateBandit(projection=projection)
-    together, _ = episode(config.make(linear(900, domain), Streams(range(6))), WAVES, 900, 6)
-    for r in range(6):
-        alone, _ = episode(config.make(linear(900, domain), Streams([r])), WAVES, 900)
-        np.testing.assert_array_equal(alone[:, 0], together[:, r])
-
-
 def WAVES(t, x):
     return 0.3 * np.sin(7 * x[:, 0] + t)
 

@@ -280,7 +280,7 @@ BY_FRANK_WOLFE = SubmodularBase(lambda items: 1e-6 * len(items) ** 0.5, 4)
 
 
 @each("domain", [*TINY, BY_FRANK_WOLFE], ids=["ball", "base", "frank-wolfe"])
-@each("name", CONVEX)
+@pytest.mark.parametrize("name", CONVEX)
 def test_agents_stay_inside_tiny_domains(name, domain):
     """The room for rounding is 1e-9 of their radius, 1e-6 without an exact projection."""
     played = 0
@@ -305,7 +305,7 @@ def test_agents_stay_inside_tiny_domains(name, domain):
 
 
 @each("domain", WORDS)
-@each("loss", sorted(LOSSES))
+@pytest.mark.parametrize("loss", sorted(LOSSES))
 def test_every_loss_meets_every_domain(loss, domain):
     simplices = ("simplex", "hypersimplex", "uniform-matroid")  # of rank 1 both are one
     if loss == "experts" and domain not in simplices:
