@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -69,7 +69,8 @@ def test_1_and_1_0_are_the_same_run(tmp_path):
 @each("name", AGENTS)
 def test_settings_that_are_floats_stay_what_they_are(name):
     config = AGENTS[name]()
-    assert describe(config) == {"agent": type(config).__name__, **vars(config)}
+    settings = {field.name: getattr(config, field.name) for field in fields(config)}
+    assert describe(config) == {"agent": type(config).__name__, **settings}
 
 
 def _on_another_cpu(folder, cpu):

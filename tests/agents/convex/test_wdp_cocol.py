@@ -38,8 +38,8 @@ CASES += [(TiltedQuadratic(Simplex(4), tilt=1.0), 0), (Linear(Simplex(4)), 0)]
 CASES += [(Quadratic(Simplex(5)), 3), (Linear(Box(2)), 2)]
 
 
-@each("step", ["fixed", "line-search"])
-@each(("loss", "delay"), CASES, ids=str)
+@pytest.mark.parametrize("step", ["fixed", "line-search"])
+@pytest.mark.parametrize(("loss", "delay"), CASES, ids=str)
 def test_the_leader_is_within_the_radius(loss, delay, step):
     """Test (7): h_t <= H_t and |x_t - leader| <= r_t in every round of every run, without noise,
     with little and with much, also where anchors are not the points: regularised losses, and late
