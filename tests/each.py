@@ -35,7 +35,7 @@ def each(names, values, *, ids=None):
 
         @functools.wraps(test)
         def looped(**given):
-            found = values() if callable(values) else values
+            found = values() if inspect.isfunction(values) else values
             rows = [tuple(value) if len(wanted) > 1 else (value,) for value in found]
             labels = [ids(row[0]) for row in rows] if callable(ids) else list(ids or rows)
             for row, name in zip(rows, labels, strict=True):

@@ -32,7 +32,7 @@ from dpbandit.agents import (
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall, Simplex
-from dpbandit.losses import Linear, LinearRegression, Quadratic
+from dpbandit.losses import Linear, LinearRegression, Quadratic, Ridge
 from dpbandit.losses.click_models import Cascade, PositionBased, UntoldPositions
 from dpbandit.privacy.accounting.visits import Visits
 from dpbandit.specs.catalogues import Catalogue
@@ -65,6 +65,8 @@ VALUES = ConvexSpec(loss=Linear(Ball(2)), horizon=24)
 FLAT = ConvexSpec(loss=Linear(Simplex(3)), horizon=24)
 DATA = ConvexSpec(loss=Quadratic(Ball(2)), horizon=24, feedback="datum")
 FLAT_DATA = ConvexSpec(loss=Linear(Simplex(3)), horizon=24, feedback="datum")
+CURVED = ConvexSpec(loss=Ridge(Ball(2)), horizon=24, feedback="datum")
+"""For the agents that need such a loss."""
 LATE_DATA = ConvexSpec(loss=Linear(Ball(2)), horizon=24, feedback="datum", delay=3)
 STREAM = StreamSpec(loss=LinearRegression(LpBall(3, p=1.5, radius=2.0)), horizon=24)
 STREAM_L1 = StreamSpec(loss=LinearRegression(LpBall(2, p=1)), horizon=24)
@@ -119,6 +121,7 @@ SPECS = {
     "data": DATA,
     "flat-data": FLAT_DATA,
     "late-data": LATE_DATA,
+    "curved": CURVED,
     "stream": STREAM,
     "stream-l1": STREAM_L1,
     "experts": EXPERTS,
@@ -243,7 +246,9 @@ def discovered(kind: str) -> list[tuple[Any, Spec]]:
                 once = type(config) not in STOCHASTIC.values()
             if isinstance(spec, StockSpec) != isinstance(config, CountedShelf):
                 continue
-            if once and not is_default(config):
+            if (once and not is_default(config)) or (
+                spec is CURVED and kind not in ("pocp", "pqftl")
+            ):
                 continue
             with suppress(InputError):
                 made = pickle.dumps(made_agent(config, spec, Streams([0])))
