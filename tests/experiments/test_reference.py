@@ -16,7 +16,6 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.settings import parse_settings
 from dpbandit.experiments import CASES, reproduce
 from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
-from tests.each import each
 
 P1 = CASES["contextual/p1"]
 LESS_NOISE = {"epsilon": epsilon_of(mu_of(1.0, 1e-4) * 1.037, 1e-4)}
@@ -158,8 +157,8 @@ SENSIBLE = [
 ]
 
 
-@each("name", ["contextual/p1", "contextual/p2"])
-@each(("agent", "texts"), SENSIBLE, ids=str)
+@pytest.mark.parametrize("name", ["contextual/p1", "contextual/p2"])
+@pytest.mark.parametrize(("agent", "texts"), SENSIBLE, ids=str)
 def test_every_agent_takes_what_makes_sense(name, agent, texts):
     """At a fraction of the size, where the warm-up of the case has no room left."""
     settings = parse_settings(texts.split())

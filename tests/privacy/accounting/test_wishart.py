@@ -17,7 +17,6 @@ from dpbandit.privacy.accounting.wishart import (
     least_degrees,
     paper_degrees,
 )
-from tests.each import each
 
 
 def spend(degrees, dim, nodes):
@@ -159,8 +158,8 @@ def test_certificate_has_the_gaussian_limit():
         assert epsilon < 1.6 * gdp.epsilon_of(sqrt(h / k), 1e-5)
 
 
-@each("epsilon", [0.1, 1.0, 3.0])
-@each(("dim", "h"), [(3, 1), (6, 14), (30, 7)])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize(("dim", "h"), [(3, 1), (6, 14), (30, 7)])
 def test_least_degrees_is_least(epsilon, dim, h):
     """Oracle: k meets the target, k - 1 does not (unless k is the smallest that has a density)."""
     k = least_degrees(epsilon, 1e-5, dim=dim, nodes=h)

@@ -151,8 +151,8 @@ def furthest(statistic, *, same_arm):
     return -found.fun
 
 
-@each("clip", CLIPS)
-@each("weight", [0.5, 1.3, 3.0])
+@pytest.mark.parametrize("clip", CLIPS)
+@pytest.mark.parametrize("weight", [0.5, 1.3, 3.0])
 def test_an_optimiser_stays_below_and_comes_close(weight, clip):
     """Oracle: maximising over two users never exceeds S; it reaches S within 1 % when the moment
     has no clip of its own or a small one (0.01 B C), the golden values below. Rewards in [0, B]
