@@ -1,0 +1,161 @@
+"""No page shows a measured number that is not in a store (see `tools/measured.py`).
+
+Tables are those that the stores make, to the letter. What looks measured in the rest of a page,
+
+    12.3 ± 0.4        an error
+    5.8 times, 8 %    a unit: times, %, dollars, clicks, minutes and so on
+    0.0251            a decimal that is not epsilon's, delta's, a theorem's or a setting's
+    loses 19          a number after a word of loss or gain
+    really has epsilon 0.05, certified as 0.05
+
+is a cell of such a table of the page, or of a page that the paragraph links to, or stands in a
+paragraph that says `<!-- not measured: why -->`. Words ("twice", "a fifth") are not caught.
+"""
+
+import re
+
+import pandas as pd
+import pytest
+
+from tests.docs.markdown import ROOT, links, prose, text_of
+from tools.measured import BLOCK, measure, pages, written
+
+NUMBER = r"(?<![\w.,^±-])(?:\d[\d,]*\d|\d)?(?:\.\d+)?(?<=\d)(?![\w^]|[.,]\d)"
+UNITS = r"times|%|dollars?|cents?|clicks|mistakes|ms|(?:milli)?seconds|(?:CPU-)?minutes|hours"
+COUNTED = (
+    "replicas|runs|users|customers|rounds|people|visits|items|experts|arms|features|purchases|"
+    "offers|rows|families|logs|prices|devices|dimensions|cores|notebooks"
+)
+SETTINGS = (
+    r"epsilons?|deltas?|noise|rate|signal|beta|failure|probability|length|norm|clip|radius|fade|"
+    r"scale|horizon|seeds?|from|version|Python|Figures?|Tables?|Theorems?|Section|Corollar(?:y|ies)|"
+    r"Lemma|Algorithms?|Thm\.|Cor\.|Prop\.|[TdkWNphKb]|[<>]=?|[=+*/(]"
+)
+LOSS = (
+    r"los(?:es?|ing|t|s)|costs?|regret|saves?|saved|earn(?:s|ed)?|brings?|gives? up|exponents?|"
+    r"slopes?|better|worse|larger|smaller|ahead|behind|uniform play|at random"
+)
+OF_A_SETTING = re.compile(rf"(?<!\w)(?:{SETTINGS})\s*(?:{NUMBER}(?:,| to|,? or|,? and)\s+)*$")
+AFTER_A_LOSS = re.compile(rf"\b(?:{LOSS})\b[^.;:|]{{0,24}}$")
+WORTH = re.compile(r"\b(?:really has|certified as|certified at|is worth)(?: epsilon)? $")
+REASON = re.compile(r"<!-- not measured: \S.*? -->", re.DOTALL)
+
+
+def chunks(text):
+    """Paragraphs, items of lists and tables of a page, without code and what stores make."""
+    text = re.sub(r"( -->)\n\s*\n", r"\1\n", prose(BLOCK.sub("\n\n", text)))
+    return re.split(r"\n\s*\n|\n(?=\s*(?:[*-]|\d+\.) )", text)
+
+
+def measured(chunk):
+    """What looks measured in a chunk: numbers, `a ± b` where there is an error."""
+    if REASON.search(chunk):
+        return
+    chunk = re.sub(r"<!--.*?-->", "", chunk, flags=re.DOTALL)
+    chunk = re.sub(r"`code`|\$[^$]*\$|\]\([^)]*\)|arXiv [\d.]+", " ", chunk)
+    chunk = " ".join(chunk.replace("*", "").split())
+    pairs = [pair[0] for pair in re.finditer(rf"{NUMBER} ± {NUMBER}", chunk)]
+    yield from pairs
+    for pair in pairs:
+        chunk = chunk.replace(pair, "")
+    for one in re.finditer(NUMBER, chunk):
+        before, after = chunk[: one.start()], chunk[one.end() :]
+        if re.match(
+            rf"(?: (?:to|and|or) {NUMBER})? (?:{UNITS})(?!\w| interv| band)", after
+        ) or WORTH.search(before):
+            yield one[0]
+        elif OF_A_SETTING.search(before) or re.match(rf" (?:\w+ ){{0,2}}(?:{COUNTED})\b", after):
+            continue
+        elif "." in one[0] or (
+            AFTER_A_LOSS.search(before) and not re.match("(?:19|20)..$", one[0])
+        ):
+            yield one[0]
+
+
+def stored(text):
+    """The cells of a page's tables that stores make, and what stands before their errors."""
+    cells = {
+        cell.strip()
+        for block in BLOCK.finditer(text)
+        for cell in re.split(r"[|\n]", block["table"])
+    }
+    return cells | {cell.partition(" ± ")[0] for cell in cells}
+
+
+def sources(page, chunk):
+    """The texts in which the numbers of a chunk may stand."""
+    yield page.read_text()
+    for link in links(chunk):
+        target = (page.parent / link.partition("#")[0]).resolve()
+        if target.suffix == ".md" and target.exists():
+            yield text_of(target)
+
+
+def without_source(page, text):
+    """The numbers of a page that look measured, and stand in no table of a store."""
+    for chunk in chunks(text):
+        if found := list(measured(chunk)):
+            known = set().union(*map(stored, sources(page, chunk)))
+            yield from (number for number in found if number not in known)
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_numbers_have_a_source(page):
+    """Catches a table that its store does not make, and a number that is nowhere in one."""
+    text = page.read_text()
+    assert written(page, text) == text, "python tools/measured.py writes it anew"
+    assert list(without_source(page, text)) == []
+
+
+def test_a_planted_number_is_found(tmp_path):
+    """Broken on purpose: wrong numbers in prose, and a wrong cell; nothing else is found."""
+    (tmp_path / "numbers.csv").write_text(
+        "# one: dpbandit compare Nowhere\n"
+        "run,agent,mean,se,claimed_epsilon\n"
+        "one,fade,1434.4,70.2,1\none,fade,632.9,31.4,4\none,uniform,2892,7.04,inf\n"
+    )
+    head = "<!-- numbers: numbers.csv by agent\nepsilon 1 = mean where claimed_epsilon != 4\n-->\n"
+    rows = "| `fade` | 1,434 ± 70 |", "| `uniform` | 2,892.0 ± 7.0 |"
+    table = "\n".join(["| agent | epsilon 1 |", "| --- | --- |", *rows, ""])
+    right = f"""FADE loses 1,434 ± 70 in 10,000 rounds at epsilon 0.5, as in Table 5.1 of 2022,
+uniform play 2,892.0; {{image}} `0.25`, and $0.5$.
+
+* Half of it: <!-- not measured: by definition --> 50 %.
+
+{head}{table}<!-- end of numbers -->
+"""
+    page = tmp_path / "README.md"
+    page.write_text(right)
+    assert written(page, right) == right
+    assert list(without_source(page, right)) == []
+    assert written(page, right.replace("1,434 ± 70 |", "1,435 ± 70 |")) == right
+    wrong = """FADE loses 1,434 ± 71, which is 2.0 times as
+much, costs 19 of 514 dollars, takes 4 minutes, has a slope of .73 and really has epsilon 0.05.
+
+| agent | regret |
+|---|---|
+| `fade` | 1,433 ± 70 |
+"""
+    found = ["1,434 ± 71", "2.0", "19", "514", "4", ".73", "0.05", "1,433 ± 70"]
+    assert list(without_source(page, right + "\n" + wrong)) == found
+
+
+def test_a_number_of_a_linked_page_has_a_source(tmp_path):
+    """A paragraph may show what stands in the page that it links to, and no other paragraph may."""
+    table = "<!-- numbers: numbers.csv by agent\n-->\n| 143.4 ± 7.0 |\n<!-- end of numbers -->\n"
+    (tmp_path / "study.md").write_text(table)
+    page = tmp_path / "page.md"
+    page.write_text("FADE loses 143.4 ± 7.0 ([study](study.md)).\n\nIt loses 143.4 dollars.\n")
+    assert list(without_source(page, page.read_text())) == ["143.4"]
+
+
+@pytest.mark.slow
+def test_the_headline_is_measured_again(tmp_path):
+    """Within a standard error, as seeds are fixed. Catches a store that is older than an agent."""
+    store = ROOT / "experiments" / "pricing" / "numbers.csv"
+    (tmp_path / "numbers.csv").write_text(store.read_text().partition("\n")[0] + "\n")
+    measure(tmp_path / "numbers.csv")
+    new, old = (pd.read_csv(file, comment="#") for file in (tmp_path / "numbers.csv", store))
+    both = new.merge(old, on=["run", "agent", "replicas"], suffixes=("", "_stored"))
+    assert len(both) == len(new)
+    assert (abs(both["mean"] - both["mean_stored"]) <= both["se"]).all()

@@ -1,0 +1,162 @@
+"""Numbers of the pages, taken from the stores that commands have written::
+
+    python tools/measured.py                 write the tables of all pages anew
+    python tools/measured.py FILE.csv ...    run the commands of these stores again
+
+A store, `experiments/QUESTION/numbers.csv`, begins with the commands that make it, a name for each:
+
+    # one: dpbandit compare GLMBandit --set dim=10 --agents fade,broadcast --horizon 10000
+    # bound: limits.csv of python -m dpbandit.experiments.limits
+
+and holds the rows of `summary.csv`, or of the file that is named, with that name in the column
+`run`. To publish a number write such a line, run it as above, and put into the page a comment,
+
+    numbers: numbers.csv by agent where run == "one"
+    epsilon 1 = mean where claimed_epsilon == 1
+    epsilon 4 = mean where claimed_epsilon == 4
+    certified = certified_epsilon where claimed_epsilon == 1
+
+before a line `<!-- end of numbers -->`: a row for each agent, a column for each line, whose cells
+are `mean ± se`, or `x ± x_se`, where there is such a column, to two digits of the error; a
+divisor (`mean / 20`) divides both. Queries are those of `pandas.DataFrame.query`.
+
+In prose a number that looks measured has to stand in such a table, of its page or of a page that
+its paragraph links to; `<!-- not measured: why -->` in a paragraph, or before a table, says that it
+is none. `tests/docs/test_numbers.py` fails where pages and stores differ.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+from math import floor, inf, isfinite, log10
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from dpbandit.agents import AGENTS  # noqa: E402
+
+FOLDERS = ("docs/howto", "docs/concepts", "experiments")
+KEPT = ("agent", "horizon", "replicas", "mean", "se", "claimed_epsilon", "certified_epsilon")
+"""Columns of a summary; other files are kept as they are, but for times."""
+BLOCK = re.compile(
+    r"<!-- numbers: (?P<file>\S+) by (?P<by>.+?)(?: where (?P<where>.+?))?\n(?P<columns>.*?)-->\n"
+    r"(?P<table>.*?)<!-- end of numbers -->",
+    re.DOTALL,
+)
+_COMMAND = re.compile(r"(?m)^# (?P<run>[\w-]+): (?:(?P<file>\S+\.csv) of )?(?P<command>.+)$")
+_SHOWN = re.compile(r"see ([\w./]+\.md)\s*")
+
+
+def pages() -> list[Path]:
+    """Those whose numbers are looked after; a page of docs/ that only shows another is that one."""
+    found = [page for folder in FOLDERS for page in sorted((ROOT / folder).rglob("*.md"))]
+    return [ROOT / "README.md", *(page for page in found if not _SHOWN.fullmatch(page.read_text()))]
+
+
+def written(page: Path, text: str) -> str:
+    """The text of a page with all its tables made anew."""
+    return BLOCK.sub(lambda block: _with_table(page, block), text)
+
+
+def _with_table(page: Path, block: re.Match[str]) -> str:
+    head = block[0][: block.start("table") - block.start()]
+    return head + table(page.parent / block["file"], block) + "<!-- end of numbers -->"
+
+
+def table(store: Path, block: re.Match[str]) -> str:
+    """The table that a comment describes, in Markdown."""
+    rows = pd.read_csv(store, comment="#").query(block["where"] or "index >= 0")
+    by = [name.strip() for name in block["by"].split(",")]
+    columns: dict[str, dict[Any, str]] = {}
+    for line in block["columns"].strip().splitlines():
+        heading, _, rest = line.partition(" = ")
+        cell, _, where = rest.partition(" where ")
+        some = rows.query(where) if where else rows
+        columns[heading] = {}
+        for _, row in some.iterrows():
+            key, words = tuple(row[by]), shown(row, cell.strip())
+            if columns[heading].setdefault(key, words) != words:
+                raise ValueError(f"{store.name} has several rows {key} for {heading!r} ({line!r}).")
+    keys = dict.fromkeys(tuple(row) for row in rows[by].itertuples(index=False))
+    keys = [key for key in keys if any(column.get(key) for column in columns.values())]
+    lines = [[*by, *columns], ["---"] * (len(by) + len(columns))]
+    lines += [
+        [*map(_label, key), *(each.get(key, "") for each in columns.values())] for key in keys
+    ]
+    return "".join(f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in row)}|\n" for row in lines)
+
+
+def _label(key: Any) -> str:
+    if not isinstance(key, str):
+        return _number(key)
+    return f"`{key}`" if key in AGENTS or re.fullmatch(r"[a-z-]+:\S+", key) else key
+
+
+def shown(row: "pd.Series[Any]", cell: str) -> str:
+    """A value with its standard error, to two digits of that, or as it is.
+
+    >>> shown(pd.Series({"mean": 1234.56, "se": 12.3, "T": 20_000, "x": 0.01234}), "mean")
+    '1,235 ± 12'
+    >>> shown(pd.Series({"mean": 1234.56, "se": 12.3}), "mean / 20")
+    '61.73 ± 0.62'
+    >>> shown(pd.Series({"x": 0.01234}), "x")
+    '0.0123'
+    """
+    name, _, divisor = (cell, "", "") if cell in row else cell.partition(" / ")
+    value, over = row[name], float(divisor or 1)
+    if isinstance(value, str) or pd.isna(value):
+        return value if isinstance(value, str) else ""
+    if abs(value) < 1e-9:  # a sum of rounding
+        return "0"
+    errors = ("se",) if name == "mean" else (f"{name}_se", f"{name} se")
+    error = next((row[each] for each in errors if each in row), 0.0) / over
+    if not 0 < error < inf:
+        return _number(value / over if divisor else value)
+    digits = max(0, 1 - floor(log10(error)))
+    return f"{value / over:,.{digits}f} ± {error:,.{digits}f}"
+
+
+def _number(value: float) -> str:
+    """To three digits; whole numbers, and those from 100 on, in full."""
+    if not isfinite(value):
+        return "∞"
+    whole = value == round(value) or abs(value) >= 100
+    return f"{value:,.0f}" if whole else f"{value:.3g}"
+
+
+def measure(store: Path) -> None:
+    """Run the commands that a store begins with, and write their rows into it."""
+    commands = list(_COMMAND.finditer(store.read_text()))
+    tables = []
+    for one in commands:
+        with TemporaryDirectory() as out:
+            words = [*shlex.split(one["command"]), "--out", out]
+            subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+            found = pd.read_csv(Path(out) / (one["file"] or "summary.csv"))
+        kept = found[[*KEPT]] if not one["file"] else found.drop(columns="seconds", errors="ignore")
+        tables.append(kept.assign(run=one["run"]))
+    rows = pd.concat(tables, ignore_index=True)
+    head = "".join(f"{one[0]}\n" for one in commands)
+    rows = rows[["run", *rows.columns.drop("run")]]
+    store.write_text(head + rows.to_csv(index=False, float_format="%.6g"))
+
+
+def main() -> None:
+    """Measure the stores that are named; without any write all tables."""
+    for name in sys.argv[1:]:
+        measure(Path(name))
+    if len(sys.argv) == 1:
+        for page in pages():
+            if (new := written(page, text := page.read_text())) != text:
+                page.write_text(new)
+                print(f"Written: {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
