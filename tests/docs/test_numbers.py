@@ -28,14 +28,16 @@ COUNTED = (
 )
 SETTINGS = (
     r"epsilons?|deltas?|noise|rate|signal|beta|failure|probability|length|norm|clip|radius|fade|"
-    r"scale|horizon|seeds?|from|version|Python|Figures?|Tables?|Theorems?|Section|Corollar(?:y|ies)|"
-    r"Lemma|Algorithms?|Thm\.|Cor\.|Prop\.|[TdkWNphKb]|[<>]=?|[=+*/(]"
+    r"scale|horizon|seeds?|version|Python|Figures?|Tables?|Theorems?|Section|Corollar(?:y|ies)|"
+    r"Lemma|Assumption|Algorithms?|questions?|Thm\.|Cor\.|Prop\.|[TdkWNphKb]"
 )
 LOSS = (
     r"los(?:es?|ing|t|s)|costs?|regret|saves?|saved|earn(?:s|ed)?|brings?|gives? up|exponents?|"
     r"slopes?|better|worse|larger|smaller|ahead|behind|uniform play|at random"
 )
-OF_A_SETTING = re.compile(rf"(?<!\w)(?:{SETTINGS})\s*(?:{NUMBER}(?:,| to|,? or|,? and)\s+)*$")
+OF_A_SETTING = re.compile(
+    rf"(?:(?<!\w)(?:{SETTINGS})|[<>=+*/(])\s*(?:{NUMBER}(?:,| to|,? or|,? and)\s+)*$"
+)
 AFTER_A_LOSS = re.compile(rf"\b(?:{LOSS})\b[^.;:|]{{0,24}}$")
 WORTH = re.compile(r"\b(?:really has|certified as|certified at|is worth)(?: epsilon)? $")
 REASON = re.compile(r"<!-- not measured: \S.*? -->", re.DOTALL)
