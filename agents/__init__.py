@@ -63,19 +63,19 @@ from dpbandit.agents.convex.window import WDPCOCOP as WDPCOCOP
 from dpbandit.agents.convex.window import (
     OnlineConditionalGradient as OnlineConditionalGradient,
 )
-from dpbandit.agents.experts.adaptive_sparse_vector_experts import (
+from dpbandit.agents.experts.ball import BallExperts as BallExperts
+from dpbandit.agents.experts.ball import NetExperts as NetExperts
+from dpbandit.agents.experts.multiplicative import ExponentialLeader as ExponentialLeader
+from dpbandit.agents.experts.multiplicative import FollowTheLeader as FollowTheLeader
+from dpbandit.agents.experts.multiplicative import Hedge as Hedge
+from dpbandit.agents.experts.multiplicative import NoisyFTRL as NoisyFTRL
+from dpbandit.agents.experts.multiplicative import ShrinkingDartboard as ShrinkingDartboard
+from dpbandit.agents.experts.sparse_vector import (
     AdaptiveSparseVectorExperts as AdaptiveSparseVectorExperts,
 )
-from dpbandit.agents.experts.ball_experts import BallExperts as BallExperts
-from dpbandit.agents.experts.binary_tree_experts import BinaryTreeExperts as BinaryTreeExperts
-from dpbandit.agents.experts.exponential_mechanism import ExponentialLeader as ExponentialLeader
-from dpbandit.agents.experts.follow_the_leader import FollowTheLeader as FollowTheLeader
-from dpbandit.agents.experts.hedge import Hedge as Hedge
-from dpbandit.agents.experts.net_experts import NetExperts as NetExperts
-from dpbandit.agents.experts.noisy_ftrl import NoisyFTRL as NoisyFTRL
-from dpbandit.agents.experts.potential_experts import PotentialExperts as PotentialExperts
-from dpbandit.agents.experts.shrinking_dartboard import ShrinkingDartboard as ShrinkingDartboard
-from dpbandit.agents.experts.sparse_vector_experts import SparseVectorExperts as SparseVectorExperts
+from dpbandit.agents.experts.sparse_vector import SparseVectorExperts as SparseVectorExperts
+from dpbandit.agents.experts.trees_and_potentials import BinaryTreeExperts as BinaryTreeExperts
+from dpbandit.agents.experts.trees_and_potentials import PotentialExperts as PotentialExperts
 from dpbandit.agents.lists.cascade_ucb import CascadeUCB as CascadeUCB
 from dpbandit.agents.lists.list_experts import ListExperts as ListExperts
 from dpbandit.agents.lists.list_fade import ListFADE as ListFADE

@@ -5,8 +5,8 @@ from dpbandit.agents.contextual.printed_trees import NeighbourTree
 from dpbandit.agents.contextual.public_contexts import EpisodeMoments
 from dpbandit.agents.contextual.refits import NewtonRefits
 from dpbandit.agents.convex.descent import NoisyDescent
-from dpbandit.agents.experts.ball_draws import BallDraws
-from dpbandit.agents.experts.potential_experts import PotentialDraws
+from dpbandit.agents.experts.ball import BallDraws
+from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
 from dpbandit.agents.streams.gradient_descent import Phase, Snowball
 from dpbandit.agents.streams.sampled_descent import MirrorPhase, Sampled
 from dpbandit.offline.private_values import TriangleSums
@@ -30,7 +30,7 @@ _EXPERTS = "tests/agents/experts/test_"
 _BLOCKS = "tests/agents/streams/test_gradient_descent.py::"
 TESTED = {
     AboveThreshold: _CHOICES + "sparse_vector.py::test_above_threshold_has_the_promised_law",
-    BallDraws: _EXPERTS + "ball_sampling.py::test_points_have_the_law_they_are_paid_for",
+    BallDraws: _EXPERTS + "sampling.py::test_points_have_the_law_they_are_paid_for",
     BitSum: _MESSAGES + "messages.py::test_sums_are_as_noisy_as_they_pay_for",
     DescentRefits: _ARMS + _CODED + "test_descents_are_as_noisy_as_they_pay_for",
     EpisodeMoments: _ARMS + "epochs.py::test_episodes_are_as_noisy_as_they_pay_for",
@@ -47,8 +47,8 @@ TESTED = {
     NoisyVertex: _CHOICES + "noisy_vertex.py::test_choices_are_as_noisy_as_the_ledger_says",
     OneShotTopK: _CHOICES + "selection.py::test_law",
     Phase: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
-    PotentialDraws: _EXPERTS + "potential_experts.py::test_tests_and_draws_have_their_laws",
-    RedrawBit: _EXPERTS + "shrinking_dartboard.py::test_bits_have_the_law_they_are_paid_for",
+    PotentialDraws: _EXPERTS + "trees_and_potentials.py::test_tests_and_draws_have_their_laws",
+    RedrawBit: _EXPERTS + "multiplicative.py::test_bits_have_the_law_they_are_paid_for",
     RemainingTopK: _CHOICES
     + "remaining.py::test_an_instalment_is_peeling_among_those_who_are_left",
     ReportNoisyMax: _CHOICES + "selection.py::test_law",

@@ -147,7 +147,7 @@ def test_the_law_has_teeth(tmp_path):
         assert list(forbidden("envs.contextual.glm", broken)) == [target]
     broken.write_text("from dpbandit.agents.convex.leaders import slope")
     assert list(forbidden("agents.streams.frank_wolfe", broken)) == []
-    assert list(forbidden("agents.experts.draws", broken)) == ["agents.convex.leaders"]
+    assert list(forbidden("agents.experts.ball", broken)) == ["agents.convex.leaders"]
 
 
 def test_environments_know_no_privacy_and_agents_no_environments():

@@ -1,31 +1,114 @@
-"""How the sparse vector experts of Asi, Feldman, Koren and Talwar (ICML 2023) are set::
+"""How many experts a lazy player tries before she has a good one, and how much noise that allows.
 
-    calibration   K                           threshold L* + ..           noise, threshold and test
-    paper         6 ceil(log2 d) + 24 ln 1/b  4/eta + 8 B/eps             Laplace 4/eps, 8/eps
-    paper-fixed   the same                    4/eta + 16 B/eps            the same
-    certified     least by `drops`            c/eta + ln(T/b) / eps1      exponential 1/eps1, 1/eps1
+All losses are oblivious. A draw prop. to w_x = exp(-eta max(S(x), L*) / 2) is kept until its own
+loss has grown by c/eta more than L*. The potential phi = sum of w_x falls from d w to no less than
+w, w = exp(-eta L* / 2).
 
-b is the failure probability, B = ln(2 T^2 / b). Theorem 1 needs 16 B: its sparse vector has eps/2
-and b/T. All numbers are public.
+**Theorem.** Let A_j be what log phi drops by during the j-th segment. Then (A_1, A_2, ..)
+dominates independent A's with::
+
+    P(A <= a) = min(1, (1 - e^-a) / (1 - e^(-c/2))),        an exponential, given A <= c/2,
+
+so that P(K + 1 segments end) <= P(A_1 + .. + A_{K+1} <= log d). *Proof.* Draw j, at time t, has
+to go before log phi has dropped by a with probability at most::
+
+    sum of (w_x / phi_t) (1 - e^(-eta inc_x / 2)) / (1 - e^(-c/2)) <= (1 - e^-a) / (1 - e^(-c/2)),
+
+inc_x the growth of max(S(x), L*) up to then, which is c/eta or more where x has to go; the sum is
+(1 - phi_later / phi_t) / (1 - e^(-c/2)). The threshold's noise knows nothing of the draws, the
+losses nothing of either. All drops sum to log d at most.
+
+Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in the
+realizable regime", ICML 2023, Lemma 3.1, is the coarse version: a drop below log 2 has probability
+2/3 at c = 4, which gives K = 6 ceil(log2 d) + 24 ln(1/beta).
 """
 
 from dataclasses import dataclass, replace
 from functools import cache
-from math import ceil, inf, log, log2, sqrt
+from math import ceil, exp, expm1, inf, log, log1p, log2, sqrt
 
 import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.optimize import minimize_scalar
 
-from dpbandit.agents.experts.drops import draws_needed, expected_segments
+from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError
 from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.accounting.zcdp import loose_rho
 from dpbandit.privacy.choices.sparse_vector import SegmentNoise
 
+_CELLS = 2000
+"""log d is this many steps of the grid that drops are rounded down to."""
+_ERROR = 1e-14
+"""Added for the rounding of each convolution."""
+_LEAST = 1e-12
+"""Smaller probabilities are left to the closed form."""
 _DOWN = 1 - 1e-12
 """eta is rounded down, so that sums of rounded numbers stay within their budget."""
 _C = tuple(np.arange(1.0, 8.5, 0.5).tolist())
 _F = tuple(np.linspace(0.1, 0.9, 33).tolist())
+
+
+@cache
+def completions(n_experts: int, c: float) -> Floats:
+    """P(A_1 + .. + A_k <= log d) for k = 0, 1, .. until it is below 1e-12; never too small.
+
+    By convolution of A rounded down to a grid of log(d) / 2000.
+
+    >>> completions(1, 4.0).tolist()
+    [1.0]
+    """
+    if n_experts == 1:  # no drop fits in
+        return np.ones(1)
+    step = log(n_experts) / _CELLS
+    below = np.minimum(1.0, -np.expm1(-step * np.arange(_CELLS + 2)) / -expm1(-c / 2))
+    mass = np.diff(below)  # of [j step, (j + 1) step), put at j
+    size = next_fast_len(2 * len(mass))
+    transform, total, found = rfft(mass, size), np.eye(1, _CELLS + 1)[0], [1.0]
+    while found[-1] > _LEAST + _ERROR * len(found):
+        total = irfft(rfft(total, size) * transform, size)[: _CELLS + 1].clip(0)
+        found.append(min(1.0, float(total.sum()) + _ERROR * len(found)))
+    return np.array(found)
+
+
+def chernoff(n_experts: int, c: float, draws: int) -> float:
+    """The closed form: P(A_1 + .. + A_{K+1} <= log d) <= min over s of d^s (E e^(-s A))^(K+1).
+
+    E e^(-s A) = (1 - e^(-(1+s) c/2)) / ((1 + s) (1 - e^(-c/2)))
+    """
+
+    def exponent(s: float) -> float:
+        moment = log(-expm1(-(1 + s) * c / 2)) - log1p(s) - log(-expm1(-c / 2))
+        return s * log(n_experts) + (draws + 1) * moment
+
+    return exp(min(0.0, float(minimize_scalar(exponent, bounds=(0.0, 1e3), method="bounded").fun)))
+
+
+def draws_needed(n_experts: int, c: float, failure: float) -> int:
+    """The least K that the theorem shows to be exceeded with probability `failure` at most.
+
+    >>> [draws_needed(256, c, 0.5e-4) for c in (2.0, 4.0)]
+    [25, 19]
+    """
+    if n_experts == 1:
+        return 0
+    enough = np.flatnonzero(completions(n_experts, c) <= failure)
+    if len(enough):
+        return int(enough[0]) - 1
+    K = len(completions(n_experts, c)) - 1
+    while chernoff(n_experts, c, K) > failure:
+        K += 1
+    return K
+
+
+def expected_segments(n_experts: int, c: float) -> float:
+    """1 + sum over k >= 1 of P(A_1 + .. + A_k <= log d): the mean of all segments, at most.
+
+    >>> round(expected_segments(256, 4.0), 2)
+    8.88
+    """
+    return float(completions(n_experts, c).sum())
 
 
 @dataclass(frozen=True)
@@ -49,24 +132,12 @@ class SparseVectorPlan:
     """and the mean loss at most that, for L* as large as it was calibrated for"""
     c: float = inf
     """a segment that ends has lost c/eta more than L* with high probability"""
-    f: float = 0.0
-    """the share of epsilon that pays for tests"""
 
     @property
     def ledger(self) -> Ledger:
         """What tests and draws cost together."""
-        tests = max(self.threshold_epsilon, self.test_epsilon)
-        return Ledger(
-            (
-                PureSpend.of("tests", [tests]),
-                BoundedRangeSpend.alike("draws", self.eta, self.draws),
-            )
-        )
-
-
-def without_privacy(horizon: int) -> SparseVectorPlan:
-    """The limit of epsilon = inf: no noise, a test fires when the loss exceeds L*."""
-    return SparseVectorPlan(horizon, inf, 0.0, inf, inf)
+        tests = PureSpend.of("tests", [max(self.threshold_epsilon, self.test_epsilon)])
+        return Ledger((tests, BoundedRangeSpend.alike("draws", self.eta, self.draws)))
 
 
 def paper(
@@ -80,13 +151,8 @@ def paper(
 ) -> SparseVectorPlan:
     """As printed in Theorem 1, with the first logarithm of K to base 2, as its proof needs.
 
-    Args:
-        n_experts: d.
-        horizon: T.
-        epsilon: what is claimed; (epsilon, delta) with delta > 0 needs epsilon <= 4 ln(1/delta).
-        delta: what is claimed.
-        failure: beta.
-        fixed: 16 B in place of 8 B.
+    `fixed` has 16 B in place of 8 B, as Theorem 1 needs: its sparse vector has eps/2 and beta/T.
+    Raises `InputError` for delta > 0 unless epsilon <= 4 ln(1/delta).
 
     >>> plan = paper(256, 10_000, epsilon=1.0, delta=0.0, failure=1e-4)
     >>> plan.draws, round(plan.eta, 6), round(plan.margin)
@@ -122,8 +188,8 @@ def certified(
     Guarantee:
         Tests are eps1-DP (Lemma A, see `SegmentAboveThreshold`), draws eps2-DP or (eps2, delta)-DP.
         A test fires too early, c/eta above L* or less, with probability beta/2 at most: P(some test
-        noise >= a + rho) <= T e^(-a eps1) / 2. Otherwise `drops` holds, and each segment loses at
-        most its threshold, the mean of its noise and 1 on average.
+        noise >= a + rho) <= T e^(-a eps1) / 2. Otherwise the theorem holds, and each segment loses
+        at most its threshold, the mean of its noise and 1 on average.
 
     >>> plan = certified(256, 10_000, epsilon=1.0, delta=0.0, failure=1e-4)
     >>> plan.draws, round(plan.eta, 6), round(plan.margin, 1), round(plan.bound)
@@ -139,7 +205,7 @@ def certified(
             margin = c / eta + log(horizon / failure) / eps1
             bound = segments * (best_loss + margin + 1 / eps1 + 1) + failure * horizon
             plans.append(
-                SparseVectorPlan(K, eta, margin, eps1, eps1, "exponential", segments, bound, c, f)
+                SparseVectorPlan(K, eta, margin, eps1, eps1, "exponential", segments, bound, c)
             )
     return min(plans, key=lambda plan: plan.bound)
 
@@ -160,3 +226,20 @@ def tightened(plan: SparseVectorPlan, *, epsilon: float, delta: float) -> Sparse
     saved = plan.c / plan.eta - plan.c / low
     bound = plan.bound - plan.segments * saved
     return replace(plan, eta=low, margin=plan.margin - saved, bound=bound)
+
+
+def least(
+    n_experts: int,
+    horizon: int,
+    *,
+    epsilon: float,
+    delta: float,
+    failure: float,
+    best_loss: float = 0.0,
+) -> SparseVectorPlan:
+    """The `certified` plan, tightened; at epsilon = inf no noise, tests fire beyond L*."""
+    if epsilon == inf:
+        return SparseVectorPlan(horizon, inf, 0.0, inf, inf)
+    target = {"epsilon": float(epsilon), "delta": delta}
+    plan = certified(n_experts, horizon, failure=failure, best_loss=best_loss, **target)
+    return tightened(plan, **target)

@@ -9,8 +9,8 @@ from dpbandit.agents.contextual.printed_trees import NeighbourTree
 from dpbandit.agents.contextual.public_contexts import EpisodeMoments
 from dpbandit.agents.contextual.refits import Refits
 from dpbandit.agents.convex.descent import NoisyDescent
-from dpbandit.agents.experts.ball_draws import BallDraws
-from dpbandit.agents.experts.potential_experts import PotentialDraws
+from dpbandit.agents.experts.ball import BallDraws
+from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
 from dpbandit.agents.streams.gradient_descent import Block
 from dpbandit.base.arrays import clip_norm, clip_range
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding

@@ -5,7 +5,7 @@ Coins come up more rarely, and points of a ball are drawn as if privacy cost two
 
 import numpy as np
 
-from dpbandit.agents.experts.ball_draws import BallDraws
+from dpbandit.agents.experts.ball import BallDraws
 from dpbandit.base.random_streams import Draws
 from dpbandit.privacy.noise.samplers import Shaped
 

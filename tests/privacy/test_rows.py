@@ -15,8 +15,8 @@ from dpbandit.agents.contextual.printed_trees import NeighbourTree, RoutedGrams
 from dpbandit.agents.contextual.public_contexts import EpisodeMoments
 from dpbandit.agents.contextual.refits import NewtonRefits
 from dpbandit.agents.convex.descent import NoisyDescent
-from dpbandit.agents.experts.ball_draws import BallDraws
-from dpbandit.agents.experts.potential_experts import PotentialDraws
+from dpbandit.agents.experts.ball import BallDraws
+from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
 from dpbandit.agents.streams.gradient_descent import Phase, Snowball
 from dpbandit.agents.streams.sampled_descent import MirrorPhase, Sampled
 from dpbandit.base.random_streams import Draws, Streams

@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 from scipy.stats import gamma
 
-from dpbandit.agents.experts.calibration import certified, paper, tightened
-from dpbandit.agents.experts.drops import chernoff, completions, draws_needed, expected_segments
+from dpbandit.agents.experts.calibration import (
+    certified,
+    chernoff,
+    completions,
+    draws_needed,
+    expected_segments,
+    paper,
+    tightened,
+)
 from dpbandit.base.inputs import InputError
 
 CS = (1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 8)
@@ -39,7 +46,7 @@ def test_published_calibrations(row):
     target = {"epsilon": 1.0, "failure": 1 / T}
     printed = paper(d, T, delta=0.0, **target)
     pure, mixed = (certified(d, T, delta=delta, cs=CS, **target) for delta in (0.0, 1e-6))
-    found = [printed.draws, printed.eta, printed.margin, pure.draws, pure.c, pure.f]
+    found = [printed.draws, printed.eta, printed.margin, pure.draws, pure.c, pure.test_epsilon]
     found += [pure.eta, pure.margin, pure.segments, pure.bound - 1]
     found += [mixed.eta, mixed.margin, mixed.bound - 1]
     half_digits = [0, 5e-7, 0.5, 0, 0, 1e-9, 5e-7, 0.05, 6e-4, 0.5, 5e-7, 0.05, 0.5]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpbandit.agents.experts.calibration import SparseVectorPlan
-from dpbandit.agents.experts.segments import Segments
+from dpbandit.agents.experts.sparse_vector import PlannedSegments
 from dpbandit.base.random_streams import Streams
 from dpbandit.specs.experts import ExpertsSpec
 from tests.agents.experts.sparse_vector_laws import Player
@@ -89,7 +89,7 @@ def transcripts(player, R, copies=1):
     )
     spec = ExpertsSpec(n_actions=2 * copies, horizon=len(SEQUENCE))
     kwargs = {"best_loss": player.best_loss, "restarts": player.restarts, "lag": player.lag}
-    agent = Segments(spec, Streams(range(R)), plan, **kwargs)
+    agent = PlannedSegments(plan=plan, **kwargs).make(spec, Streams(range(R)))
     past = [(x // copies,) for x in agent.act(None).tolist()]
     frozen = np.zeros(R, dtype=bool)
     for t, losses in enumerate(SEQUENCE[:-1], start=1):
@@ -99,9 +99,9 @@ def transcripts(player, R, copies=1):
         moved = (agent.drawn > drawn) | (agent.epoch > epoch)
         for r in np.flatnonzero(moved):
             past[r] = (*past[r], t, int(agent.expert[r]) // copies)
-        for r in np.flatnonzero(agent._frozen & ~frozen):
+        for r in np.flatnonzero(agent.frozen & ~frozen):
             past[r] = (*past[r], t)
-        frozen = agent._frozen
+        frozen = agent.frozen
     return Counter(past)
 
 
@@ -154,9 +154,8 @@ def test_monte_carlo():
     def events(flip, epsilon):
         plan = SparseVectorPlan(2, epsilon / 4, 2.0, epsilon / 2, epsilon / 2)
         R, d, T = 20_000, 8, 60
-        agent = Segments(
-            ExpertsSpec(n_actions=d, horizon=T), Streams(range(R)), plan, best_loss=0.0
-        )
+        spec = ExpertsSpec(n_actions=d, horizon=T)
+        agent = PlannedSegments(plan=plan).make(spec, Streams(range(R)))
         first, zero = np.full(R, T), np.ones(R, dtype=bool)
         for t in range(T - 1):
             loss = np.ones(d) * (t % 4 == 0)

@@ -1,25 +1,22 @@
 """Draws from a ball: every exact sampler against quadrature, and the mechanism they stand
 behind."""
 
-from math import log
-
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpbandit.agents.experts import ball_sampling
-from dpbandit.agents.experts.ball_draws import BallDraws
-from dpbandit.agents.experts.ball_sampling import (
+from dpbandit.agents.experts import sampling
+from dpbandit.agents.experts.ball import BallDraws
+from dpbandit.agents.experts.calibration import draws_needed
+from dpbandit.agents.experts.sampling import (
     AlongASlope,
     InCells,
     OnALine,
     UnitLosses,
     Wandering,
     exact_sampler,
+    log_concave,
 )
-from dpbandit.agents.experts.drops import draws_needed
-from dpbandit.agents.experts.log_concave import log_concave
-from dpbandit.agents.experts.resolution import Resolution, inverse_mass, net, size_of, spacing_of
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import Absolute, Hinge, Kink, Linear, Logistic, Quadratic, Ramp
@@ -148,7 +145,7 @@ def test_the_walk_comes_close(monkeypatch):
     rng, total = np.random.default_rng(5), UnitLosses(loss).total
     right = total(np.array([exact.draw(0, 3.0, 0.0, rng) for _ in range(3000)]), data[:, 0])
     for steps, fits in ((25, True), (1, False)):
-        monkeypatch.setattr(ball_sampling, "_STEPS", steps)
+        monkeypatch.setattr(sampling, "_STEPS", steps)
         points = np.array([walk.draw(0, 3.0, 0.0, rng) for _ in range(300)])
         assert loss.domain.contains(points).all()
         assert (stats.ks_2samp(total(points, data[:, 0]), right).pvalue > FALSE_ALARM) == fits
@@ -166,11 +163,10 @@ def test_who_has_an_exact_sampler():
         assert exact_sampler(loss) is kind
 
 
-def mechanism(R=3, draws=1, uses=4):
-    loss, streams = Ramp(Ball(1)), Streams([(4, r) for r in range(R)])
-    return BallDraws(
-        loss, OnALine(loss, R), streams, "draws", eta=0.5, floor=0.2, uses=uses, draws=draws
-    )
+def mechanism(seeds, eta=0.5, floor=0.2, uses=4):
+    loss = Ramp(Ball(1))
+    sampler, streams = OnALine(loss, len(seeds)), Streams(seeds)
+    return BallDraws(loss, sampler, streams, "d", eta=eta, floor=floor, uses=uses, draws=1)
 
 
 def test_points_have_the_law_they_are_paid_for():
@@ -178,9 +174,7 @@ def test_points_have_the_law_they_are_paid_for():
     / 2) by quadrature with the eta that is in the spend; false alarm 1e-6. Twice that and no floor
     are caught (asserted)."""
     R, floor, loss = 1500, 3.0, Ramp(Ball(1))
-    mechanisms = BallDraws(
-        loss, OnALine(loss, R), Streams(range(R)), "d", eta=3.0, floor=floor, uses=12, draws=1
-    )
+    mechanisms = mechanism(range(R), 3.0, floor, uses=12)
     data = np.array([[1.0, -0.7]] * 10 + [[-1.0, -0.5]] * 2)
     for t, z in enumerate(data, 1):
         points = mechanisms(np.tile(z, (R, 1)), np.full(R, t == 12))
@@ -199,68 +193,27 @@ def test_points_have_the_law_they_are_paid_for():
 def test_points_are_drawn_for_those_who_are_due():
     """Replicas do not know each other, nobody has more than K points, what is paid is K eta."""
     rng = np.random.default_rng(6)
-    data, due = (
-        rng.normal(size=(4, 3, 2)),
-        np.array([[0, 0, 0], [1, 0, 1], [0, 1, 0], [0, 0, 0]]) > 0,
-    )
-    together, alone = mechanism(), BallDraws(
-        Ramp(Ball(1)), OnALine(Ramp(Ball(1)), 1), Streams([(4, 2)]), "draws",
-        eta=0.5, floor=0.2, uses=4, draws=1,
-    )  # fmt: skip
+    data = rng.normal(size=(4, 3, 2))
+    due = np.array([[0, 0, 0], [1, 0, 1], [0, 1, 0], [0, 0, 0]]) > 0
+    together, alone = mechanism(range(3)), mechanism([2])
     for z, now in zip(data, due, strict=True):
         points = together(z, now)
         np.testing.assert_array_equal(np.isnan(points[:, 0]), ~now)
         np.testing.assert_array_equal(points[2:], alone(z[2:], now[2:]))
     assert together.spend.pure == 0.5
-    greedy, yes = mechanism(), np.ones(3, dtype=bool)
+    greedy, yes = mechanism(range(3)), np.ones(3, dtype=bool)
     greedy(data[0], yes)
     with pytest.raises(BudgetExceededError):
         greedy(data[0], yes)
 
 
 def test_extreme_users_move_the_losses_by_one_at_most():
-    made = mechanism(R=1)
+    made = mechanism([0])
     slopes, answers = (np.nan, -9.0, 0.0, 1.0), (np.inf, -1.0, 1.0, 1e300)
     extreme = [np.array([[a, b]]) for a in slopes for b in answers]
     seen = [made.query(z) for z in extreme]
     moves = [np.abs(one - two).max() for one in seen for two in seen]
     assert 0.7 < max(moves) <= 1
-
-
-def test_nets_reach_everybody():
-    """Property: no point of the ball is further than the reach from the net; the sizes are close to
-    what was said, 7845 points for a spacing of 1/50 (Gauss's circle)."""
-    for N, reach in ((1, 0.013), (1, 0.3), (2, 0.05), (2, 0.3)):
-        ball = Ball(N, 1.5)
-        points = net(ball, spacing_of(reach, N))
-        assert ball.contains(points, 1e-9).all()
-        some = np.array([ball.sampler(Streams([s]), "p")()[0] for s in range(300)])
-        some[::2] *= 1.5 / np.linalg.norm(some[::2], axis=1, keepdims=True)  # the edge
-        gaps = np.linalg.norm(some[:, None] - points, axis=2).min(axis=1)
-        assert gaps.max() <= reach * (1 + 1e-9)
-        assert abs(len(points) / size_of(1.5, reach, N) - 1) < 0.35
-
-
-def test_mass_near_the_edge():
-    """Oracle: of 200,000 uniform points of a ball at least a part gamma is within r of its edge's
-    first point, 5 standard errors; in one dimension gamma is exact."""
-    assert inverse_mass(Ball(1, 2.0), 0.5) == 8
-    rng = np.random.default_rng(7)
-    for N in (2, 3):
-        g = rng.standard_normal((200_000, N))
-        g *= rng.random((200_000, 1)) ** (1 / N) / np.linalg.norm(g, axis=1, keepdims=True)
-        near = (np.linalg.norm(g - np.eye(N)[0], axis=1) <= 0.4).mean()
-        assert near + 5 * (near / 200_000) ** 0.5 >= 1 / inverse_mass(Ball(N), 0.4)
-
-
-@pytest.mark.parametrize("N", [1, 2, 6])
-def test_the_reach_balances_drift_and_margin(N):
-    looks = Resolution(
-        lambda r: inverse_mass(Ball(N), r), slope=0.5, horizon=100_000, best_loss=3.0,
-        failure=1e-5, reach=None, smallest=0.0, largest=1.0, epsilon=1.0, delta=0.0,
-    )  # fmt: skip
-    assert looks.best_loss - 3 == pytest.approx(looks.plan().margin, rel=0.5)
-    assert looks.plan().draws >= log(inverse_mass(Ball(N), looks.reach))
 
 
 def test_draws_are_counted_for_as_many_experts_as_a_ball_has():

@@ -1,0 +1,409 @@
+"""Points as experts: sparse vector experts that are the points of a net, or all points of a ball.
+
+Losses in units of their range have a Lipschitz constant L, so a point within r of the best one
+loses at most L r T more. A finer look has more experts to try, a coarser one a worse best: r is
+where both cost the same, L r T = margin, the margin being what a segment may lose beyond L* before
+it ends. Asi, Feldman, Koren and Talwar (ICML 2023, section 4) print r = 1 / (L T), which tries far
+more.
+"""
+
+from math import ceil, inf, log, pi, sqrt
+from sys import float_info
+from typing import Annotated, Any, Literal, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.agent import Inside01, Least0, Points, Positive, started
+from dpbandit.agents.experts.calibration import SparseVectorPlan, certified, least
+from dpbandit.agents.experts.multiplicative import Delta, Epsilon
+from dpbandit.agents.experts.sampling import Sampler, UnitLosses, Wandering, exact_sampler
+from dpbandit.agents.experts.sparse_vector import PlannedSegments
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import InputError, at_least, positive
+from dpbandit.base.random_streams import Streams
+from dpbandit.domains import Ball
+from dpbandit.losses.loss import Loss
+from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.accounting.pure import BoundedRangeSpend
+from dpbandit.privacy.choices.selection import distinct
+from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
+from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
+from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.experts import ExpertsSpec
+
+_QUICK = (2.0, 4.0)
+"""Values of c that are tried while r is not settled yet."""
+_STEPS = 8
+_MOST = 20_000
+_PROBES = 16
+_LARGEST = 2.0**53
+Reach: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, 1e-100)]
+
+
+def net(ball: Ball, spacing: float) -> Floats:
+    """The points of a square grid that lie in the ball, (M, N); in one dimension with both ends.
+
+    >>> len(net(Ball(1), 0.002)), len(net(Ball(2), 0.02))
+    (1001, 7845)
+    """
+    R = ball.outer_radius
+    sides = ceil(R / spacing - 1e-9) if ball.dim == 1 else int(R / spacing + 1e-9)
+    line = np.arange(-sides, sides + 1)
+    if ball.dim == 1:
+        return line[:, None] * (R / max(sides, 1))
+    grid = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
+    points = spacing * grid
+    return np.asarray(points[np.linalg.norm(points, axis=1) <= R * (1 + 1e-12)])
+
+
+def spacing_of(reach: float, dim: int) -> float:
+    """The widest grid that leaves nobody of the ball further than `reach` from a point of it.
+
+    2 reach on a line; reach / sqrt 2 on a disc, where points near the edge look for their
+    neighbour a cell further inside.
+    """
+    return 2 * reach if dim == 1 else reach / sqrt(2)
+
+
+def size_of(radius: float, reach: float, dim: int) -> int:
+    """About how many points the net has."""
+    ratio = radius / spacing_of(reach, dim)
+    return ceil(2 * ratio + 1) if dim == 1 else ceil(pi * ratio**2 + 1)
+
+
+def inverse_mass(ball: Ball, reach: float) -> int:
+    """1 / gamma, rounded up: the ball over what is within `reach` of one of its points, at least.
+
+    (2 R / r)^N, as r/2 towards the centre there is room for a ball of radius r/2. Raises
+    `InputError` where that is no number of ours.
+    """
+    sides = 2 * ball.outer_radius / reach
+    if ball.dim * log(sides) > log(float_info.max):
+        raise InputError(
+            f"Expected fewer than {float_info.max:.2g} experts, got ({sides:.3g})^{ball.dim}: "
+            "choose fewer dimensions or a larger reach."
+        )
+    return max(1, ceil(sides**ball.dim * (1 - 1e-12)))
+
+
+class PointsAsExperts(Points):
+    """Plays points within r of which the best one lies; they lose at most L* + L r T."""
+
+    epsilon: Epsilon = 1.0
+    """target, > 0; inf plays without privacy"""
+    delta: Delta = 0.0
+    """target, in [0, 1)"""
+    best_loss = 0.0
+    beta = cast("float | None", None)
+
+    def flat(self) -> bool:
+        """Draw points even where all lose the same."""
+        return False
+
+    def count(self, spec: ConvexSpec, reach: float) -> int:
+        """How many experts there are, 1 / gamma for a density, to look within `reach`."""
+        raise NotImplementedError
+
+    def settled(self, spec: ConvexSpec, smallest: float, largest: float) -> float:
+        """r by the rule above, kept between the two."""
+        T, reach, margin = spec.horizon, largest, 1.0
+        target = {"epsilon": self.epsilon, "delta": self.delta, "failure": self.beta or 1 / T}
+        for _ in range(_STEPS):
+            if self.epsilon < inf:
+                margin = certified(self.count(spec, reach), T, cs=_QUICK, **target).margin
+            drift = UnitLosses(spec.loss).slope * T
+            before, reach = reach, min(largest, max(smallest, margin / drift))
+            if abs(reach - before) <= 0.05 * before:
+                break
+        return reach
+
+    def worst(self, spec: ConvexSpec, reach: float) -> float:
+        """L* + L r T, what somebody within reach of the best point loses at most."""
+        return self.best_loss + UnitLosses(spec.loss).slope * spec.horizon * reach
+
+    def planned(self, spec: ConvexSpec, reach: float, experts: int) -> SparseVectorPlan:
+        """K, eta, margin and noise for so many experts."""
+        return least(
+            experts,
+            spec.horizon,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            failure=self.beta or 1 / spec.horizon,
+            best_loss=self.worst(spec, reach),
+        )
+
+
+class NetExperts(PointsAsExperts):
+    """Private online convex optimisation on a line or a disc, where some point loses little.
+
+    Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
+    the realizable regime", ICML 2023, section 4: experts are the points of a net::
+
+        1. the M points of a grid of the given spacing that lie in the ball are experts, who lose
+           (f(x; z_t) - low) / (high - low), in [0, 1]
+        2. Algorithm 1 plays them (`SparseVectorExperts`, certified), with L* + L r T for L*: a
+           point of the net within r of the best point of all loses no more than that
+
+    Guarantee:
+        That of `SparseVectorExperts`, for every datum: (epsilon, delta)-DP of all points played.
+        Data are moved into the public set first. Net, L* and range are public.
+
+    **Regret** of mean at most (high - low) x the plan's bound, for oblivious losses and a point
+    that loses at most `best_loss`; of order N^2 log^2(T) / epsilon with delta = 0. A round costs
+    M evaluations of the loss, so that this is for N <= 2.
+
+    Differs from the paper:
+        1. r balances L r T against the margin of a segment, where 1 / (L T) is printed.
+        2. "Radius D" is the ball's radius, losses are scaled to [0, 1] by their public range.
+
+    >>> from dpbandit import certify
+    >>> from dpbandit.losses import Ramp
+    >>> spec = ConvexSpec(loss=Ramp(Ball(1)), feedback="datum", horizon=10_000)
+    >>> round(certify(NetExperts(epsilon=1.0), spec).epsilon, 6)
+    1.0
+    """
+
+    id = "net-experts"
+    best_loss: Least0 = 0.0
+    """L*, a public bound on the best point's total loss, in units of the range of losses"""
+    spacing: Positive | None = None
+    """of the grid; if None, where L r T is the margin, with some 20,000 points at most"""
+    net_loss: Least0 | None = None
+    """in place of L* + L r T, for who knows that the best point of the net loses less"""
+    beta: Inside01 | None = None
+    """failure probability that the threshold and K are chosen for; if None, 1/T"""
+    player = started(PlannedSegments)
+
+    def fit(self) -> None:
+        """Refuse all but lines and discs."""
+        if not isinstance(self.domain, Ball) or self.domain.dim > 2:
+            raise InputError(
+                f"NetExperts plays balls of dimension 1 or 2, got {self.domain}: choose another "
+                "agent or environment."
+            )
+
+    def count(self, spec: ConvexSpec, reach: float) -> int:
+        """As many as a net has."""
+        return size_of(spec.loss.domain.outer_radius, reach, spec.loss.domain.dim)
+
+    def reach(self, spec: ConvexSpec) -> float:
+        """r; a round takes too long beyond a net of some 20,000 points."""
+        R, N = spec.loss.domain.outer_radius, spec.loss.domain.dim
+        if self.spacing is not None:
+            return self.spacing / spacing_of(1.0, N)
+        return self.settled(spec, R / _MOST if N == 1 else R * sqrt(2 * pi / _MOST), R)
+
+    def begin(self) -> None:
+        """Let Algorithm 1 choose among the points of the net."""
+        spec, ball, reach = self.spec, cast(Ball, self.domain), self.reach(self.spec)
+        self.net = net(ball, self.spacing or spacing_of(reach, ball.dim))
+        best = self.worst(spec, reach) if self.net_loss is None else self.net_loss
+        plan = self.planned(spec, reach, len(self.net))
+        experts = ExpertsSpec(n_actions=len(self.net), horizon=spec.horizon, delay=spec.delay)
+        self.player = PlannedSegments(plan=plan, best_loss=best).make(experts, self.streams)
+        self.ledger, self.losses = self.player.ledger, UnitLosses(self.loss)
+
+    def act(self, context: Floats) -> Floats:
+        """The point, (R, N)."""
+        return self.net[self.player.expert]
+
+    def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Tell the losses of all points for the datum `feedback` `(R, *datum_shape)`."""
+        data = self.loss.admissible(distinct(feedback))
+        losses = self.losses.each(self.net, data[:, None])  # (1, M) where all replicas share data
+        everyone = np.broadcast_to(losses, (self.R, len(self.net)))
+        self.player.update(context, self.player.expert, everyone)
+
+
+class BallDraws(Mechanism):
+    """Points of a ball with density prop. to exp(-eta max(S, floor) / 2), S the sum of all losses::
+
+        call(data (R, *datum_shape), due (R,) bool) -> points (R, N), NaN where none is due
+
+    A loss counts in units of its public range, after the datum was moved into the public set. A
+    draw has a generator of its own, seeded by two uniforms of the replica's stream, because exact
+    samplers take as many numbers as they need. `due` must be a function of releases.
+
+    Guarantee:
+        If the sampler is exact, each draw has bounded range eta for replacing one round, because it
+        moves S by at most 1 everywhere, -eta max(S, floor) / 2 by at most eta / 2 either way, and
+        the normaliser by a constant (McSherry and Talwar, FOCS 2007).
+
+    Args:
+        loss, sampler: the family, values in its public range; and what keeps their sums.
+        streams, name: the random streams of the replicas, and the call site.
+        eta, floor: the range of one draw; points with S below the floor are equally good.
+        uses, draws: calls that will be made, and points that each replica may be given.
+    """
+
+    order = inf
+    """the norm in which `sensitivity` is meant, for losses anywhere"""
+    sensitivity = 1.0
+
+    def __init__(
+        self,
+        loss: Loss,
+        sampler: Sampler,
+        streams: Streams,
+        name: str,
+        *,
+        eta: float,
+        floor: float,
+        uses: int,
+        draws: int,
+    ) -> None:
+        self.spend = BoundedRangeSpend.alike(f"{name}: {draws} draws from a ball", eta, draws)
+        self.uses, self.draws = uses, draws
+        self._loss, self._sampler = loss, sampler
+        self._rate, self._floor = eta / 2, floor
+        self._luck = streams.uniforms(name, 2)
+        self._drawn = np.zeros(len(streams), dtype=np.int64)
+        self._probes = np.array([loss.domain.sampler(Streams([0]), "p")() for _ in range(_PROBES)])
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """The round's losses at a few public points, (R, 16): a glimpse of a function."""
+        data = self._loss.admitted(datum[0], len(self._drawn))
+        return UnitLosses(self._loss).each(self._probes[:, 0], data[:, None])
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+        self._sampler.add(self._loss.admitted(datum[0], len(self._drawn)))
+        due, seeds = np.flatnonzero(datum[1]), (self._luck() * _LARGEST).astype(np.int64)
+        points = np.full((len(self._drawn), self._loss.domain.dim), np.nan)
+        if len(due) and self._drawn[due].max() >= self.draws:
+            raise BudgetExceededError(f"{self.spend.note}: a replica asks for more than that.")
+        for r in due:
+            rng = np.random.Generator(np.random.SFC64(seeds[r].tolist()))
+            points[r] = self._sampler.draw(int(r), self._rate, self._floor, rng)
+        self._drawn[due] += 1
+        return points
+
+
+class BallExperts(PointsAsExperts):
+    """Private online convex optimisation on a ball of which some point loses little.
+
+    Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
+    the realizable regime", ICML 2023: Algorithm 1 with the uniform law of a ball as its base
+    measure. It takes the place of their Algorithm 5, whose test fails (`PotentialExperts`)::
+
+        x uniform; for t = 1..T:
+          1. play x, see z_t; losses count as (f - low) / (high - low), in [0, 1]
+          2. test whether x lost more than L* + L r T + margin since it was drawn
+          3. if so, K times: x from the density prop. to exp(-eta max(S_t, L* + L r T) / 2)
+
+        losses                                  sampler                          law
+        absolute, hinge, linear, ramp, N = 1    inverse distribution function    exact
+        linear, any N                           adaptive rejection               exact
+        any other, N <= 3                       rejection in cells               exact
+        any, calibration="heuristic"            hit-and-run                      not
+
+    K and margin are those of 1 / gamma experts, gamma = (r / 2R)^N, because what an expert's weight
+    is to the proof, the mass within r of the best point is here.
+
+    Guarantee:
+        If draws are exact: (epsilon, delta)-DP of all points played, for replacing one datum, as
+        for `SparseVectorExperts`: a datum moves -eta max(S, .) / 2 by at most eta / 2 everywhere.
+        "heuristic" certifies nothing (epsilon = inf): how far a walk of some steps is from its law
+        is not known.
+
+    **Regret** of mean at most (high - low) x the plan's bound, for oblivious losses and a point
+    that loses at most `best_loss`; of order N^2 log^2(T) / epsilon with delta = 0.
+
+    All data are kept for that, but for linear losses. Nothing caps the trials of rejection, so that
+    how long a draw takes may tell about data.
+
+    Differs from the paper:
+        1. The segment's own test in place of the potential's.
+        2. r balances L r T against the margin.
+        3. A point at the edge of the ball has half the neighbourhood: r / 2R, not r / R, and a
+           power of N, not -N.
+        4. No log-concave sampling in polynomial time: its error would have to be paid for.
+
+    >>> from dpbandit import certify
+    >>> from dpbandit.losses import Linear
+    >>> spec = ConvexSpec(loss=Linear(Ball(5)), feedback="datum", horizon=10_000)
+    >>> round(certify(BallExperts(epsilon=1.0), spec).epsilon, 6)
+    1.0
+    >>> certify(BallExperts(calibration="heuristic"), spec).epsilon
+    inf
+    """
+
+    id = "ball-experts"
+    epsilon: Epsilon = 1.0
+    """target, > 0, finite"""
+    calibration: Literal["certified", "heuristic"] = "certified"
+    """heuristic has walks in place of exact draws, nothing is certified"""
+    best_loss: Least0 = 0.0
+    """L*, a public bound on the best point's total loss, in units of the range of losses"""
+    reach: Reach | None = None
+    """r; if None, where L r T is the margin"""
+    beta: Inside01 | None = None
+    """failure probability that the threshold and K are chosen for; if None, 1/T"""
+    tests, draws = started(SegmentAboveThreshold), started(BallDraws)
+
+    def check(self) -> None:
+        """Refuse to play without privacy."""
+        positive("epsilon", self.epsilon)
+
+    def fit(self) -> None:
+        """Refuse what is no ball, and losses without an exact sampler."""
+        if not isinstance(self.domain, Ball):
+            raise InputError(
+                f"BallExperts plays balls, got {self.domain}: choose another agent or environment."
+            )
+        self.kind = exact_sampler(self.loss) if self.calibration == "certified" else Wandering
+        if self.kind is None:
+            raise InputError(
+                f"{type(self.loss).__name__} has no exact sampler in {self.domain.dim} dimensions: "
+                "choose another agent or environment, or calibration='heuristic', which "
+                "certifies nothing."
+            )
+
+    def count(self, spec: ConvexSpec, reach: float) -> int:
+        """1 / gamma."""
+        return inverse_mass(cast(Ball, spec.loss.domain), reach)
+
+    def plan(self, spec: ConvexSpec) -> tuple[float, SparseVectorPlan]:
+        """L* + L r T, and K, eta, margin and noise for it."""
+        reach = self.reach or self.settled(spec, 0.0, spec.loss.domain.outer_radius)
+        return self.worst(spec, reach), self.planned(spec, reach, self.count(spec, reach))
+
+    def begin(self) -> None:
+        """Begin anywhere."""
+        best, plan = self.plan(self.spec)
+        self.losses, self.left = UnitLosses(self.loss), np.full(self.R, plan.draws)
+        self.threshold = np.full(self.R, best + plan.margin)
+        self.tests = SegmentAboveThreshold(
+            self.streams,
+            "tests",
+            epsilon=plan.threshold_epsilon,
+            query_epsilon=plan.test_epsilon,
+            noise=plan.noise,
+            uses=self.spec.horizon,
+        )
+        self.draws = BallDraws(
+            self.loss,
+            cast(type[Sampler], self.kind)(self.loss, self.R),
+            self.streams,
+            "draws",
+            eta=plan.eta,
+            floor=best,
+            uses=self.spec.horizon,
+            draws=plan.draws,
+        )
+        self.ledger = no_privacy("approximate sampling: points drawn by a walk that has no end")
+        if self.calibration == "certified":
+            self.ledger = Ledger((self.tests.spend, self.draws.spend))
+        self.point = self.domain.sampler(self.streams, "first point")()
+
+    def act(self, context: Floats) -> Floats:
+        """The segment's point, (R, N)."""
+        return self.point.copy()
+
+    def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
+        """Take steps 2 and 3 with a datum, `(R, *datum_shape)`."""
+        suffered = self.losses.each(self.point, self.loss.admissible(feedback))
+        due = np.asarray(self.tests(suffered, self.threshold)) & (self.left > 0)
+        points = np.asarray(self.draws(feedback, due))
+        self.point = np.where(due[:, None], points, self.point)
+        self.left: Ints = self.left - due

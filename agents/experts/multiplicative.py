@@ -1,0 +1,469 @@
+"""Followers of experts by exponential weights of what each has lost, and of the leader.
+
+What several share comes first: how an expert is drawn, and `Follower`, the base of all that follow
+experts.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from math import ceil, inf, log, sqrt
+from typing import Annotated, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.agent import Agent, Least0, Positive, started
+from dpbandit.base.arrays import Floats, Ints, clip_range, pick
+from dpbandit.base.inputs import InputError, gaussian_target, privacy_target, shaped
+from dpbandit.privacy.accounting.ledger import Ledger, ledger_of, no_data, no_privacy
+from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
+from dpbandit.privacy.accounting.zcdp import rho_of
+from dpbandit.privacy.choices.redraw_bits import RedrawBit, redraw_probability
+from dpbandit.privacy.choices.selection import CumulativeLosses, ExponentialMechanism
+from dpbandit.privacy.statistics.moments import ClippedEntries
+from dpbandit.privacy.sums.calibrated import Target, certified_sum, exact_prefix_sum
+from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree
+from dpbandit.specs.experts import ExpertsSpec
+
+Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]
+Delta: TypeAlias = Annotated[float, lambda name, value: privacy_target(1.0, value)]
+_SHARES = tuple(np.linspace(0.05, 0.95, 19).tolist())
+"""Of epsilon, for a bit. The best h hardly depends on it."""
+_DOWN = 1 - 1e-9
+"""The rate is rounded down, so that sums of rounded numbers stay within their budget."""
+
+
+def drawn(weights: Floats, luck: Floats) -> Ints:
+    """Expert i with probability weights_i over their sum: (R, d) and uniforms (R,) -> (R,).
+
+    Weights are >= 0, and some positive.
+
+    >>> drawn(np.array([[1.0, 0.0, 3.0]] * 2), np.array([0.2, 0.3]))
+    array([0, 2])
+    """
+    heights = weights.cumsum(axis=1)  # luck x the last height, rounded, may be that height
+    aim = np.minimum(luck * heights[:, -1], np.nextafter(heights[:, -1], 0.0))
+    chosen: Ints = (heights > aim[:, None]).argmax(axis=1)
+    return chosen
+
+
+def soft(scores: Floats) -> Floats:
+    """Weights exp(score - largest score), (R, d): a softmax before it is normalised."""
+    return np.exp(scores - scores.max(axis=1, keepdims=True))
+
+
+class Follower(Agent[ExpertsSpec]):
+    """Follows `expert` (R,), of whom `learn` may make another after each round."""
+
+    plays = ExpertsSpec
+    resting = False
+
+    def alone(self) -> bool:
+        """Rest, and look at nobody's data, if there is one expert only."""
+        self.expert: Ints = np.zeros(self.R, dtype=np.int64)
+        self.resting, self.ledger = self.spec.n_actions == 1, no_data()
+        return self.resting
+
+    def anybody(self) -> Ints:
+        """A uniform expert for each replica, (R,)."""
+        everybody = np.ones((self.R, self.spec.n_actions))
+        return drawn(everybody, self.streams.uniforms("first expert")())
+
+    def act(self, context: Floats) -> Ints:
+        """The expert followed now, (R,)."""
+        return self.expert.copy()
+
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Learn from the losses of all experts, `feedback` (R, d)."""
+        if not self.resting:
+            shaped("losses", feedback, (self.R, self.spec.n_actions))
+            self.learn(feedback)
+
+    def learn(self, losses: Floats) -> None:
+        """Take in one round."""
+        raise NotImplementedError
+
+
+class ExponentialWeights(Follower):
+    """Follows a fresh expert each round, with probability proportional to exp(-eta S).
+
+    S (R, d) are running sums of losses, exact or noisy.
+    """
+
+    sums = started(PrefixSum)
+
+    def weigh(self, sums: PrefixSum, rate: float | None) -> None:
+        """Feed these sums, and follow them at rate eta; if None, sqrt(8 ln d / T)."""
+        d = self.spec.n_actions
+        self.sums, self.eta = sums, sqrt(8 * log(d) / self.spec.horizon) if rate is None else rate
+        self.luck = self.streams.uniforms("experts")
+        self.total: Floats = np.zeros((self.R, d))
+
+    def act(self, context: Floats) -> Ints:
+        """An expert for each replica, (R,)."""
+        return drawn(soft(-self.eta * self.total), self.luck())
+
+    def learn(self, losses: Floats) -> None:
+        """Add them to the sums."""
+        total = self.sums(losses)
+        if total is not None:
+            self.total = total
+
+
+class Hedge(ExponentialWeights):
+    """Follow a random expert, exponentially more often a better one.
+
+    Freund and Schapire, "A decision-theoretic generalization of on-line learning and an application
+    to boosting", JCSS 1997, with the losses' range and the horizon known::
+
+        S = 0; for t = 1..T:
+          1. follow expert i with probability proportional to exp(-eta S_i)
+          2. S <- S + l_t, clipped to [0, 1]
+
+    Guarantee:
+        None: exact losses reach later actions.
+
+    **Regret**, in the mean: at most ln(d) / eta + eta T / 8 for every oblivious adversary, which is
+    sqrt(T ln(d) / 2) at the default eta; and total loss at most (eta L* + ln d) / (1 - e^-eta), so
+    that eta = 1 costs 1.6 ln d where an expert never errs.
+
+    >>> from dpbandit import compare
+    >>> agents = {"careful": Hedge(), "bold": Hedge(rate=1.0)}
+    >>> results = compare("dpbandit/Experts-v0", agents, horizon=400, replicas=20, progress=False)
+    >>> mean = results.summary().set_index("agent")["mean"]
+    >>> bool(mean["bold"] < mean["careful"] < mean["Uniform"])
+    True
+    """
+
+    id = "hedge"
+    rate: Positive | None = None
+    """eta; if None, sqrt(8 ln d / T)"""
+
+    def start(self) -> None:
+        """Sum exactly."""
+        self.ledger = no_privacy("exact sums of losses")
+        losses = ClippedEntries(self.spec.n_actions)
+        self.weigh(exact_prefix_sum(losses, horizon=self.spec.horizon, refresh_every=1), self.rate)
+
+
+class NoisyFTRL(ExponentialWeights):
+    """Hedge on noisy sums: the leader regularised by entropy, told everybody's losses.
+
+    After Agarwal and Singh, "The price of differential privacy for online learning", ICML 2017,
+    with their entropic regulariser and Gaussian noise of a binary tree::
+
+        S~ = 0; for t = 1..T:
+          1. follow expert i with probability proportional to exp(-eta S~_i)
+          2. S~ <- l_1 + .. + l_t + N_t,  N the Gaussian noise of a tree on R^d
+
+    Guarantee:
+        (epsilon, delta)-DP of all releases S~ and all actions, for replacing one round's losses:
+        they lie in [0, 1]^d, so that a sum moves by at most sqrt(d) in L2, and enter at most
+        bit_length(T - 1) nodes; mu-GDP with the mu of (epsilon, delta), exactly.
+
+    **Regret** is of order sqrt(T ln d) + sigma sqrt(ln(T) ln(d)), sigma = sqrt(d ln T) / mu the
+    noise of a node: the price of privacy grows with the square root of d, where selections
+    (`exponential-mechanism`, `shrinking-dartboard`, sparse vectors) pay its logarithm.
+
+    Memory: O(R d log T).
+
+    Differs from the paper:
+        1. Noise is calibrated to the exact count of nodes, by Gaussian differential privacy.
+        2. An expert is drawn where it plays a distribution.
+
+    >>> from dpbandit import certify
+    >>> proof = certify(NoisyFTRL(epsilon=1.0), ExpertsSpec(n_actions=10, horizon=1000))
+    >>> round(proof.epsilon, 6)
+    1.0
+    """
+
+    id = "noisy-ftrl"
+    epsilon: float = 1.0
+    """target, > 0; inf is Hedge"""
+    delta: float = 1e-6
+    """target, in (0, 1)"""
+    rate: Positive | None = None
+    """eta; if None, sqrt(8 ln d / T), as without noise"""
+
+    def check(self) -> None:
+        """Refuse delta = 0: Gaussian noise has no pure epsilon."""
+        gaussian_target(self.epsilon, self.delta)
+
+    def start(self) -> None:
+        """Sum with the least noise for the target."""
+        target = Target(self.epsilon, self.delta, self.spec.horizon, refresh_every=1)
+        sums = certified_sum(Tree(), ClippedEntries(self.spec.n_actions), self.streams, target)
+        self.weigh(sums, self.rate)
+        self.ledger = ledger_of(self.epsilon, sums.spend)
+
+
+class ExponentialLeader(Follower):
+    """Hedge with a rate so small that all its draws together are private.
+
+    McSherry and Talwar, "Mechanism design via differential privacy", FOCS 2007, once a round::
+
+        x uniform, S = 0; for t = 1..T:
+          1. follow x
+          2. S <- S + l_t, clipped to [0, 1];  x <- i with probability prop. to exp(-h S_i)
+
+        h = the larger of  sqrt(2 rho / (T - 1)),  epsilon / (2 (T - 1))
+
+    with the rho of zCDP that (epsilon, delta) allows.
+
+    Guarantee:
+        (epsilon, delta)-DP of all actions for replacing one round's losses: that moves each S_i by
+        at most 1, so that a draw has bounded range 2 h, which is h^2 / 2 zCDP and 2 h-DP; T - 1
+        draws come after some losses (the first and those of round T reach none).
+
+    **Regret**, in the mean: at most (h L* + ln d) / (1 - e^-h) - L*, of order
+    ln(d) sqrt(T / (2 rho)): every draw is paid for, though most change nothing. The baseline of
+    `shrinking-dartboard` and the sparse vector, which draw rarely.
+
+    Differs from the paper:
+        1. The mechanism is the paper's; to run it once a round on running sums, and the rate, are
+           textbook composition: there is no calibration="paper".
+        2. A draw is charged by its bounded range, an eighth of the square of its pure cost in zCDP.
+
+    >>> from dpbandit import certify
+    >>> proof = certify(ExponentialLeader(epsilon=1.0), ExpertsSpec(n_actions=9, horizon=1000))
+    >>> round(proof.epsilon, 4)
+    1.0
+    """
+
+    id = "exponential-mechanism"
+    epsilon: Epsilon = 1.0
+    """target, > 0; inf is the leader, ties to the lowest index"""
+    delta: Delta = 1e-6
+    """target, in [0, 1)"""
+    draws = started(ExponentialMechanism)
+
+    def rate(self, draws: int) -> float:
+        """h."""
+        if draws == 0:
+            return 0.0
+        pure = self.epsilon / (2 * draws) * (1 - 1e-12)  # the plain sum is within the target
+        return max(sqrt(2 * rho_of(self.epsilon, self.delta) / draws), pure)
+
+    def start(self) -> None:
+        """Begin with anybody."""
+        losses, self.left = CumulativeLosses(self.spec.n_actions), self.spec.horizon - 1
+        cost = 2 * self.rate(self.left) or 1.0  # without draws any will do
+        self.draws = ExponentialMechanism(
+            losses, self.streams, "leaders", epsilon=cost, uses=self.left
+        )
+        self.ledger = ledger_of(self.epsilon, self.draws.spend, without="exact leaders")
+        self.expert = self.anybody()
+
+    def learn(self, losses: Floats) -> None:
+        """Take step 2; the last losses reach no action."""
+        if self.left:
+            self.left -= 1
+            self.expert = np.asarray(self.draws(losses))
+
+
+class FollowTheLeader(Follower):
+    """Follow an expert with the least total loss; of several any, with equal probability.
+
+    Step by step::
+
+        S = 0, x uniform; for t = 1..T:
+          1. follow x
+          2. S <- S + l_t, clipped to [0, 1]
+          3. x <- uniform on the experts with the least max(S, L*); the lazy leader only where x
+             has lost more than L* since she was drawn, else x stays
+
+    The lazy one is Algorithm 1 of Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for
+    private online optimization in the realizable regime", ICML 2023, at epsilon = infinity: what
+    their sparse vector approaches where privacy costs nothing.
+
+    Guarantee:
+        None: exact losses reach later actions.
+
+    **Regret** where an expert never errs: ln d in the mean and 0 from then on, for every oblivious
+    adversary (log2(d) / 2 when half of the leaders err at a time). A wrong leader a round, T / 2 in
+    all, when two experts take turns in erring, one round out of step: for that there is Hedge.
+
+    >>> from dpbandit import compare
+    >>> agents = {"leader": FollowTheLeader()}
+    >>> results = compare("dpbandit/Experts-v0", agents, horizon=400, replicas=20, progress=False)
+    >>> bool(results.summary().set_index("agent")["mean"]["leader"] < 6)
+    True
+    """
+
+    id = "follow-the-leader"
+    lazy: bool = False
+    """whether x stays while it has not lost more than `best_loss`"""
+    best_loss: Least0 = 0.0
+    """L* >= 0, public; losses up to that are as good as none; with lazy"""
+
+    def start(self) -> None:
+        """Begin where all are alike."""
+        self.ledger = no_privacy("exact sums of losses")
+        self.level = self.best_loss if self.lazy else 0.0
+        self.luck = self.streams.uniforms("experts")
+        self.total: Floats = np.zeros((self.R, self.spec.n_actions))
+        self.suffered: Floats = np.zeros(self.R)  # by x since it was drawn
+        self.expert = self.leader()
+
+    def leader(self) -> Ints:
+        """One of the best, (R,)."""
+        score = np.maximum(self.total, self.level)
+        return drawn(1.0 * (score == score.min(axis=1, keepdims=True)), self.luck())
+
+    def learn(self, losses: Floats) -> None:
+        """Take steps 2 and 3."""
+        losses = clip_range(losses, 0.0, 1.0)
+        self.total = self.total + losses
+        self.suffered = self.suffered + pick(losses, self.expert)
+        leaves = (self.suffered > self.level) | (not self.lazy)
+        self.expert = np.where(leaves, self.leader(), self.expert)
+        self.suffered = np.where(leaves, 0.0, self.suffered)
+
+
+@dataclass(frozen=True)
+class DartboardPlan:
+    """The public numbers of a private shrinking dartboard."""
+
+    rate: float
+    """h, where experts are drawn with weights exp(-h S)"""
+    bit_epsilon: float
+    """what a user pays for the one bit she decides, >= h"""
+    redraws: int
+    """K, after which the expert stays"""
+
+    @property
+    def probability(self) -> float:
+        """p, of drawing anew for no reason."""
+        return redraw_probability(self.rate, self.bit_epsilon)
+
+    @property
+    def ledger(self) -> Ledger:
+        """One bit and K draws of bounded range 2 h."""
+        bit = PureSpend.of("a bit", [self.bit_epsilon])
+        return Ledger((bit, BoundedRangeSpend.alike("draws", 2 * self.rate, self.redraws)))
+
+
+class ShrinkingDartboard(Follower):
+    """A private lazy Hedge: a user decides one bit, and few draws see her.
+
+    The algorithm of Geulen, Voecking and Winkler, "Regret minimization for online buffering
+    problems using the weighted majority algorithm", COLT 2010, made private as Asi, Feldman, Koren
+    and Talwar propose ("Private online prediction from experts: separations and faster rates",
+    COLT 2023)::
+
+        x uniform, S = 0; for t = 1..T:
+          1. follow x
+          2. S <- S + l_t, clipped to [0, 1]
+          3. with probability (1 - p) e^(-h l_t(x)) keep x;
+             else x <- i with probability prop. to exp(-h S_i), at most K times
+
+    h, p and K come from `steepest`: the largest h that the target allows.
+
+    Guarantee:
+        (epsilon, delta)-DP of all actions and of the rounds of draws, for replacing one round's
+        losses: given what was released before, they decide one bit, which costs log(1 + (1 - p) (1
+        - e^-h) / p) (`RedrawBit`), and move the S of at most K draws by 1, each of bounded range 2
+        h. The K-th draw is public, and so it is that nothing is drawn after it.
+
+    **Regret.** While draws last, x has exactly Hedge's law, prop. to exp(-h S): Z_t the sum of the
+    weights, whoever followed x before follows x with probability w_x / Z, in all
+    (1 - p) w'_x / Z + (1 - (1 - p) Z' / Z) w'_x / Z' = w'_x / Z'. So in the mean it is at most
+    (h L* + ln d) / (1 - e^-h) - L*, with a larger h than `exponential-mechanism` can pay: of order
+    T^(1/3) ln d / epsilon. K is exceeded with small probability only, if L* <= `best_loss`.
+
+    Differs from the paper:
+        1. h, p and K are the steepest that an exact account allows, not orders of magnitude.
+        2. After K draws x stays and no bit is drawn.
+
+    >>> from dpbandit import certify
+    >>> proof = certify(ShrinkingDartboard(), ExpertsSpec(n_actions=16, horizon=1000))
+    >>> round(proof.epsilon, 2)
+    1.0
+    """
+
+    id = "shrinking-dartboard"
+    epsilon: Epsilon = 1.0
+    """target, > 0; inf leaves x at its first loss, for the leader, ties to the lowest index"""
+    delta: Delta = 1e-6
+    """target, in [0, 1)"""
+    best_loss: Least0 = 0.0
+    """L* >= 0, public; what the best expert is expected to lose; only K depends on it"""
+    bits, draws = started(RedrawBit), started(ExponentialMechanism)
+
+    def plan(self, spec: ExpertsSpec) -> DartboardPlan:
+        """h, p and K for a problem."""
+        d, T, target = spec.n_actions, spec.horizon, {"epsilon": self.epsilon, "delta": self.delta}
+        return steepest(d, T, best_loss=self.best_loss, **target)
+
+    def start(self) -> None:
+        """Begin with anybody."""
+        plan, rounds = self.plan(self.spec), self.spec.horizon - 1
+        self.bits = RedrawBit(
+            self.streams, "bits", rate=plan.rate, probability=plan.probability, uses=rounds
+        )
+        self.draws = ExponentialMechanism(
+            CumulativeLosses(self.spec.n_actions),
+            self.streams,
+            "draws",
+            epsilon=2 * plan.rate,
+            uses=rounds,
+            draws=plan.redraws,
+        )
+        spends = self.bits.spend, self.draws.spend
+        self.ledger = ledger_of(plan.rate, *spends, without="exact leaders")
+        self.rounds, self.left = rounds, np.full(self.R, plan.redraws)
+        self.expert = self.anybody()
+
+    def learn(self, losses: Floats) -> None:
+        """Take steps 2 and 3; the last losses reach no action."""
+        if self.rounds:
+            self.rounds -= 1
+            redraw = np.asarray(self.bits(pick(losses, self.expert), self.left > 0))
+            fresh = np.asarray(self.draws(losses, redraw))
+            self.expert = np.where(redraw, fresh, self.expert)
+            self.left: npt.NDArray[np.int64] = self.left - redraw
+
+
+@cache
+def steepest(
+    n_experts: int, horizon: int, *, epsilon: float, delta: float, best_loss: float = 0.0
+) -> DartboardPlan:
+    """The plan with the largest h, over the share of epsilon that pays for a bit.
+
+    With m = (T - 1) p + ln d + h L* + 2, more redraws than are expected, K = m + 3 sqrt(m) + 3, or
+    T - 1 if that is less.
+    The share is the best where draws are rho-zCDP (at delta = 0, 2 h K-DP) in what is left of
+    epsilon; then h is the largest for which the composed losses of bit and draws meet the target.
+
+    >>> plan = steepest(16, 1000, epsilon=1.0, delta=1e-6)
+    >>> round(plan.rate, 3), round(plan.probability, 2)
+    (0.017, 0.05)
+    """
+    if epsilon == inf:
+        return DartboardPlan(inf, inf, horizon)
+
+    def at(rate: float, bit: float) -> DartboardPlan:
+        p = redraw_probability(rate, bit)
+        m = (horizon - 1) * p + log(n_experts) + rate * best_loss + 2
+        return DartboardPlan(rate, bit, min(horizon - 1, ceil(m + 3 * sqrt(m) + 3)))
+
+    def largest(bit: float, fits: Callable[[DartboardPlan], bool]) -> DartboardPlan:
+        low, high = 0.0, bit
+        while high - low > 1e-4 * high and high > 1e-12:
+            middle = (low + high) / 2
+            low, high = (middle, high) if fits(at(middle * _DOWN, bit)) else (low, middle)
+        return at(low * _DOWN, bit)  # which was tried: a ledger jumps where its grid is rounded
+
+    def affordable(plan: DartboardPlan) -> bool:
+        left, K, h = epsilon - plan.bit_epsilon, plan.redraws, plan.rate
+        return 2 * h * K <= left or K * h * h / 2 <= rho_of(left, delta)
+
+    plans = [largest(share * epsilon, affordable) for share in _SHARES]
+    bit = max(plans, key=lambda plan: plan.rate).bit_epsilon
+    found = largest(bit, lambda plan: plan.ledger.delta(epsilon) <= delta)
+    if found.rate == 0:
+        raise InputError(
+            f"Expected epsilon={epsilon!r} at delta={delta!r} to leave a draw anything."
+        )
+    return found

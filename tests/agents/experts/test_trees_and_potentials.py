@@ -1,0 +1,267 @@
+"""Binary tree experts: published regrets, the certified plan, phases that end. Potential experts:
+how they fail, as the specification shows, and what they cost; that Algorithm 1 does not fail."""
+
+from itertools import product
+from math import inf, log
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpbandit import certify
+from dpbandit.agents import BinaryTreeExperts, PotentialExperts, SparseVectorExperts
+from dpbandit.agents.experts.trees_and_potentials import PotentialDraws, log_potential
+from dpbandit.base.random_streams import Streams
+from dpbandit.envs.experts.advice import Experts
+from dpbandit.privacy.accounting.zcdp import epsilon_of, loose_rho
+from dpbandit.privacy.noise.laws import Laplace, OneSidedExponential
+from dpbandit.specs.experts import ExpertsSpec
+from tests.agents.experts.test_sparse_vector import play
+
+TABLE = """
+1 16 317.3 12.3
+1 256 385.3 5.9
+1 4096 475.2 5.8
+10 16 173.8 14.8
+10 256 185.0 13.8
+10 4096 215.0 13.0
+"""
+"""epsilon, d; mean regret of 100 runs of 1,000 rounds, its standard error."""
+
+
+def agrees(config, d, mean, error, R, T=1000):
+    """An independent program's mean on one sequence of coins, within 4 combined standard errors."""
+    regret, agent = play(Experts(n_actions=d, horizon=T, shared_table=True), config.make, R)
+    assert abs(regret.mean() - mean) <= 4 * np.hypot(error, regret.std() / R**0.5)
+    return agent
+
+
+def small(epsilon):
+    """B = 4, tau = 2 sigma sqrt(log2 T), with what CKS certifies of the rho that BS turns into
+    (epsilon, 1e-6), as in the tables."""
+    same_rho = epsilon_of(loose_rho(epsilon, 1e-6), 1e-6)
+    return BinaryTreeExperts(epsilon=same_rho, parameters="small")
+
+
+@pytest.mark.parametrize("row", TABLE.strip().split("\n"))
+def test_published_regret_of_trees(row):
+    """Statistical. Uniform play loses 466 to 500."""
+    epsilon, d, mean, error = (float(x) for x in row.split())
+    agrees(small(epsilon), int(d), mean, error, 100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("epsilon", "mean", "error"), [(1, 3655.6, 98.5), (10, 3608.6, 136.8)])
+def test_published_regret_of_ten_thousand_rounds(epsilon, mean, error):
+    """Statistical: as above, d = 16: little better than uniform play, 4,696."""
+    agrees(small(epsilon), 16, mean, error, 100, T=10_000)
+
+
+def test_certified_plan():
+    """Golden: d = 256, T = 1e4, c = 4, beta = 1e-4. a = -ln(1 - (1 - e^-2) / 2) = 0.5663, N =
+    ceil(5.545 / a) + 1 = 11, B = ceil(log2(44e4)) = 19; h = 14, picks = 190; sigma =
+    sqrt(B h / rho) = 123.4 and eta = sqrt(4 rho / 190) at rho = 0.017469; err = sigma sqrt(28
+    ln(2 T B N / beta)) = 3229; N B (c/eta + 2 err + 1) = 1.39e6. A threshold of 0 is one."""
+    spec = ExpertsSpec(n_actions=256, horizon=10_000)
+    plan = BinaryTreeExperts(epsilon=small(1).epsilon).plan(spec)
+    assert (plan.phases, plan.size, plan.picks) == (11, 19, 190)
+    assert plan.scale == pytest.approx(123.4, rel=1e-3)
+    assert plan.eta == pytest.approx(0.019177, rel=1e-3)
+    assert plan.bound == pytest.approx(1.3936e6, rel=1e-3)
+    assert plan.threshold == pytest.approx(4 / plan.eta + 3229, rel=1e-3)
+    assert BinaryTreeExperts(threshold=0.0).plan(spec).threshold == 0
+
+
+def test_what_trees_cost():
+    """Picks and trees add up to the target; where one set holds everybody there are no picks."""
+    for noise, d in product(("gaussian", "laplace"), (3, 40)):
+        proof = certify(
+            BinaryTreeExperts(noise=noise, size=4), ExpertsSpec(n_actions=d, horizon=500)
+        )
+        assert proof.holds
+        assert len(proof.ledger.spends) == (1 if d == 3 else 2)
+        if d == 40:
+            assert proof.mu is None
+            name = "zCDP (CKS)" if noise == "gaussian" else "pure"
+            assert proof.accountants[name] == pytest.approx(1)
+    mixed = BinaryTreeExperts(noise="laplace", delta=1e-5)
+    assert certify(mixed, ExpertsSpec(n_actions=40, horizon=500)).holds
+
+
+def told(agent, losses, T):
+    """Who was followed in T rounds of these losses (R, d), (T, R)."""
+    played = []
+    for _ in range(T):
+        played.append(agent.act(None))
+        agent.update(None, played[-1], losses)
+    return np.array(played)
+
+
+def test_sets_are_followed_until_nobody_is_left():
+    """Golden: without noise, everybody loses 1 each round, tau = 2: sets of 2 of 5 experts last 3
+    rounds, their leader alternates; then the last one alone, for ever. Nobody comes back."""
+    config = BinaryTreeExperts(epsilon=inf, size=2, threshold=2.0, phases=5, delta=0.0)
+    agent = config.make(ExpertsSpec(n_actions=5, horizon=30), Streams(range(20)))
+    played = told(agent, np.ones((20, 5)), 30)
+    sets = [set(played[:, r][first:last]) for r in range(20) for first, last in ((0, 3), (3, 6))]
+    assert all(len(s) <= 2 for s in sets)
+    assert (played[6:] == played[6]).all()
+    for r in range(20):
+        assert not set(played[:3, r]) & set(played[3:, r])
+        assert not set(played[3:6, r]) & set(played[6:, r])
+
+
+def test_last_phase_lasts():
+    """Golden: N = 1: the first set stays however much it loses."""
+    config = BinaryTreeExperts(epsilon=inf, size=2, threshold=1.0, phases=1, delta=0.0)
+    regret, agent = play(Experts(n_actions=8, horizon=200), config.make, 50)
+    assert set(np.round(regret.astype(float), 6) > 50) == {True, False}
+    assert (agent.phase == 0).all()
+
+
+def test_half_of_all_runs_lose_for_ever():
+    """Statistical: d = 2, losses (0, 1), epsilon = 10: whoever holds expert 1 when the tests are
+    over loses in every round, against a claimed 2 e^3 ln 2 / eta. 200 runs: between a third and
+    two thirds of T on average (false alarm 1e-6; with draws in the first rounds, which know
+    something, a sixth), at every T; Algorithm 1 loses a hundredth."""
+    for calibration, units in product(("certified", "paper"), ("corrected", "literal")):
+        config = PotentialExperts(epsilon=10.0, calibration=calibration, threshold_units=units)
+        regrets = {}
+        for T in (300, 3000):
+            problem = Experts(kind="counterexample", horizon=T)
+            regrets[T] = play(problem, config.make, 200)[0].mean()
+            assert T / (3 if units == "corrected" else 6) < regrets[T] < 2 * T / 3
+        assert regrets[3000] > 8 * regrets[300]
+    assert play(problem, SparseVectorExperts(epsilon=10.0).make, 200)[0].mean() < 3000 / 100
+
+
+@pytest.mark.parametrize(
+    ("d", "epsilon", "mean", "error"),
+    [
+        (16, 1, 461.6, 9.0),
+        (16, 10, 465.9, 8.7),
+        (256, 10, 494.6, 3.7),
+        pytest.param(4096, 10, 499.7, 1.0, marks=pytest.mark.slow),
+    ],
+)
+def test_published_regret_as_printed(d, epsilon, mean, error):
+    """Statistical, printed constants. No test fires: uniform play."""
+    agrees(PotentialExperts(epsilon=epsilon, calibration="paper"), d, mean, error, 200)
+
+
+@pytest.mark.parametrize(("epsilon", "mean", "error"), [(1, 368.8, 10.3), (10, 294.5, 16.6)])
+def test_published_regret_with_repaired_noise(epsilon, mean, error):
+    """Statistical: the same, d = 16, exponential noise of mean 4 / eps0, K (eps0 + 2 eta) =
+    epsilon. K = 3 and eta = 0.0095 epsilon are not printed: they were fitted to these two rows,
+    which shows the failure, not the constants: half of the runs stay with an expert who loses."""
+    config = PotentialExperts(epsilon=epsilon, draws=3, eta=0.0095 * epsilon)
+    agent = agrees(config, 16, mean, error, 200)
+    assert 0.4 < (agent.expert != 0).mean() < 0.8
+
+
+def test_what_potentials_cost():
+    """Golden: K (3/2 eps0 + 2 eta) = 3/2 epsilon + 2 K eta as printed, eta = eps0 / (56 ln T);
+    epsilon with repaired noise."""
+    spec = ExpertsSpec(n_actions=16, horizon=1000)
+    printed = certify(PotentialExperts(epsilon=0.5, calibration="paper"), spec)
+    assert printed.epsilon == pytest.approx(0.5 * (1.5 + 2 / (56 * log(1000))))
+    assert not printed.holds
+    for settings in ({}, {"draws": 3, "eta": 0.01}, {"threshold_units": "literal"}):
+        proof = certify(PotentialExperts(epsilon=0.5, **settings), spec)
+        assert proof.holds
+        assert proof.epsilon == pytest.approx(0.5)
+
+
+ROWS = np.array(list(product((0.0, 1.0), repeat=2)))
+
+
+def fallen(base, later, eta):
+    """q_t after each of the rows `later`, t* the round in which sums were `base`."""
+    sums = np.cumsum(np.concatenate([base[None], later]), axis=0)
+    potential = log_potential(sums, eta)
+    return (potential[0] - potential[1:]) / eta
+
+
+def test_the_query_has_sensitivity_two():
+    """Golden: 0/1 losses of 2 experts, eta = 4, all sums up to 3 before and after t*: replacing a
+    row before t* moves q by 1.822, where 1 was claimed."""
+    moves = []
+    for base, later in product(product(range(4), repeat=2), repeat=2):
+        q = [fallen(base + row, np.array([later]), 4.0)[0] for row in ROWS]
+        moves.append(max(q) - min(q))
+    assert max(moves) == pytest.approx(1.822, abs=1e-3)
+
+
+GRID = np.linspace(-60, 60, 12_001)
+LAWS = (Laplace, OneSidedExponential)
+
+
+def firing(q, threshold, scales, law):
+    """P(fires at 1, 2, .., never), by quadrature over rho."""
+    density, above = np.exp(-np.abs(GRID) / scales[0]), stats.laplace(scale=scales[1]).sf
+    if law is OneSidedExponential:
+        density, above = np.where(GRID >= 0, density, 0.0), stats.expon(scale=scales[1]).sf
+    alive, found = density / density.sum(), []
+    for value in q:
+        fires = above(threshold + GRID - value)
+        found.append((alive * fires).sum())
+        alive = alive * (1 - fires)
+    return np.array([*found, alive.sum()])
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_phase_of_tests_costs_what_is_claimed(law):
+    """Exact: firing laws of all 0/1 losses of two experts, two tests after t*, one row before t*
+    replaced: log ratios stay below 3/2 eps0 (Laplace), eps0 (exponential), eps0 = 1."""
+    scales = (2.0 if law is Laplace else 4.0, 4.0)
+    claimed, worst = 2 / scales[0] + 2 / 4.0, 0.0
+    for base, first, second in product(((0, 0), (2, 0), (1, 2)), range(4), range(4)):
+        later = ROWS[[first, second]]
+        laws = [firing(fallen(base + row, later, 4.0), -2.0, scales, law) for row in ROWS]
+        ratios = [np.abs(np.log(a / b)).max() for a in laws for b in laws]
+        worst = max(worst, *ratios)
+    assert 0.3 < worst <= claimed
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_tests_and_draws_have_their_laws(law):
+    """Statistical: when 4,000 replicas fire first and whom they draw, chi-square against quadrature
+    and exp(-eta S); false alarm 1e-6, noise of twice the scale and e^(-eta S / 2) are caught
+    (asserted)."""
+    R, eta, threshold, scales = 4000, 0.8, 1.0, (0.7, 1.4)
+    losses = np.array([[0.0, 1.0, 0.4], [0.3, 1.0, 0.5], [0.0, 0.9, 1.0]])
+    draws = PotentialDraws(
+        3,
+        Streams(range(R)),
+        draws=1,
+        eta=eta,
+        threshold=threshold,
+        scales=scales,
+        law=law,
+        uses=3,
+    )
+    found = np.array([draws(np.tile(row, (R, 1))) for row in losses])
+    fired = found >= 0
+    assert (fired.sum(axis=0) <= 1).all()
+    counts = [*fired.sum(axis=1), R - fired.any(axis=0).sum()]
+    q = fallen(np.zeros(3), losses, eta)
+    for factor, fits in ((1, True), (2, False)):
+        chance = firing(q, threshold, np.multiply(factor, scales), law)
+        p = stats.chisquare(counts, R * chance / chance.sum()).pvalue
+        assert (p > 1e-6) == fits
+    chosen = np.bincount(found[2][fired[2]], minlength=3)
+    for power, fits in ((1.0, True), (0.3, False)):
+        weight = np.exp(-power * eta * losses.sum(axis=0))
+        p = stats.chisquare(chosen, chosen.sum() * weight / weight.sum()).pvalue
+        assert (p > 1e-6) == fits
+
+
+def test_no_more_than_k_draws():
+    """Edge: the literal threshold is below the noise: K draws in the first rounds, then none."""
+    config = PotentialExperts(calibration="paper", threshold_units="literal")
+    agent = config.make(ExpertsSpec(n_actions=16, horizon=300), Streams(range(100)))
+    played = told(agent, np.ones((100, 16)), 300)
+    changes = (np.diff(played, axis=0) != 0).sum(axis=0)
+    assert changes.max() <= 6
+    assert (np.diff(played[200:], axis=0) == 0).mean() > 0.99
+    assert changes.mean() > 3
