@@ -371,7 +371,8 @@ class BallExperts(PointsAsExperts):
     def begin(self) -> None:
         """Begin anywhere."""
         best, plan = self.plan(self.spec)
-        self.losses, self.left = UnitLosses(self.loss), np.full(self.R, plan.draws)
+        self.losses = UnitLosses(self.loss)
+        self.left: Ints = np.full(self.R, plan.draws)
         self.threshold = np.full(self.R, best + plan.margin)
         self.tests = SegmentAboveThreshold(
             self.streams,
@@ -406,4 +407,4 @@ class BallExperts(PointsAsExperts):
         due = np.asarray(self.tests(suffered, self.threshold)) & (self.left > 0)
         points = np.asarray(self.draws(feedback, due))
         self.point = np.where(due[:, None], points, self.point)
-        self.left: Ints = self.left - due
+        self.left = self.left - due

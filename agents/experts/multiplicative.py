@@ -11,7 +11,6 @@ from math import ceil, inf, log, sqrt
 from typing import Annotated, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbandit.agent import Agent, Least0, Positive, started
 from dpbandit.base.arrays import Floats, Ints, clip_range, pick
@@ -412,7 +411,8 @@ class ShrinkingDartboard(Follower):
         )
         spends = self.bits.spend, self.draws.spend
         self.ledger = ledger_of(plan.rate, *spends, without="exact leaders")
-        self.rounds, self.left = rounds, np.full(self.R, plan.redraws)
+        self.rounds = rounds
+        self.left: Ints = np.full(self.R, plan.redraws)
         self.expert = self.anybody()
 
     def learn(self, losses: Floats) -> None:
@@ -422,7 +422,7 @@ class ShrinkingDartboard(Follower):
             redraw = np.asarray(self.bits(pick(losses, self.expert), self.left > 0))
             fresh = np.asarray(self.draws(losses, redraw))
             self.expert = np.where(redraw, fresh, self.expert)
-            self.left: npt.NDArray[np.int64] = self.left - redraw
+            self.left = self.left - redraw
 
 
 @cache
