@@ -83,10 +83,10 @@ from dpbandit.agents.lists.private_cascade import PrivateCascade as PrivateCasca
 from dpbandit.agents.lists.ranked_epsilon_greedy import RankedEpsilonGreedy as RankedEpsilonGreedy
 from dpbandit.agents.lists.ranked_lints import RankedLinTS as RankedLinTS
 from dpbandit.agents.lists.ranked_linucb import RankedLinUCB as RankedLinUCB
-from dpbandit.agents.people.memory_alone import MemoryAlone as MemoryAlone
-from dpbandit.agents.people.mixed_effects import MixedEffects as MixedEffects
 from dpbandit.agents.people.per_person import PerPerson as PerPerson
-from dpbandit.agents.people.personal_fade import PersonalFADE as PersonalFADE
+from dpbandit.agents.people.personal import MemoryAlone as MemoryAlone
+from dpbandit.agents.people.personal import MixedEffects as MixedEffects
+from dpbandit.agents.people.personal import PersonalFADE as PersonalFADE
 from dpbandit.agents.streams.batched_frank_wolfe import LocalisedTOFW as LocalisedTOFW
 from dpbandit.agents.streams.batched_frank_wolfe import NoisySFW as NoisySFW
 from dpbandit.agents.streams.frank_wolfe import DPPOFW as DPPOFW

@@ -7,7 +7,7 @@ import pytest
 
 from dpbandit import InputError, audit
 from dpbandit.agents import DPUCB, MemoryAlone, PerPerson, PersonalFADE
-from dpbandit.agents.people import personal_fade
+from dpbandit.agents.people import personal
 from dpbandit.auditing.people import People
 from dpbandit.privacy.sums.person_sums import PersonSum
 from dpbandit.specs.returning import NOBODY
@@ -72,5 +72,5 @@ def test_leaks_between_people_are_flagged(name, view):
 def test_noise_for_one_visit_is_flagged():
     """Where k are counted, by its releases; measured mu 1.7 against 0.92."""
     config = PersonalFADE(epsilon=4.0, counted="visits", first_batch=2)
-    broken = With(config=config, where=personal_fade, part=NoiseOfAVisit)
+    broken = With(config=config, where=personal, part=NoiseOfAVisit)
     assert audit(broken, PEOPLE, runs=1000, progress=False).flagged

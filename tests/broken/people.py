@@ -7,7 +7,7 @@ from unittest.mock import patch
 import numpy as np
 
 from dpbandit.agents import DPUCB, MemoryAlone, PerPerson, PersonalFADE
-from dpbandit.agents.people import per_person, personal_fade, personal_player
+from dpbandit.agents.people import per_person, personal
 from dpbandit.privacy.memory import PersonalMemory
 from dpbandit.privacy.sums.person_sums import PersonSum
 
@@ -64,8 +64,8 @@ def _fade(**settings: Any) -> PersonalFADE:
 
 
 BROKEN = {
-    "one drawer": With(config=_fade(), where=personal_player, part=OneDrawer),
-    "next door": With(config=MemoryAlone(), where=personal_player, part=NextDoor),
-    "a clock that stops": With(config=_fade(), where=personal_fade, part=StoppedClock),
+    "one drawer": With(config=_fade(), where=personal, part=OneDrawer),
+    "next door": With(config=MemoryAlone(), where=personal, part=NextDoor),
+    "a clock that stops": With(config=_fade(), where=personal, part=StoppedClock),
     "a cap of all": With(config=PerPerson(DPUCB()), where=per_person, part=CapOfAll),
 }

@@ -1,0 +1,403 @@
+"""People who return to rows of features: a person's own memory, and what is known of all of them.
+
+`Personal` plays and remembers; `Population` is a posterior of what people have in common.
+"""
+
+from collections.abc import Callable
+from math import hypot, inf, sqrt
+from typing import Annotated, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy.integrate import quad
+from scipy.special import betainc, betaln, ndtr
+
+from dpbandit.agent import Agent, Count, Least0, Positive, started
+from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, norms, pick
+from dpbandit.base.inputs import gaussian_target, inside
+from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.accounting.ledger import (
+    OWN_DATA,
+    Ledger,
+    check_honest,
+    ledger_of,
+    no_privacy,
+)
+from dpbandit.privacy.memory import PersonalMemory
+from dpbandit.privacy.sums.fading import growing_batches
+from dpbandit.privacy.sums.person_sums import Counted, PersonSum
+from dpbandit.specs.links import link_of
+from dpbandit.specs.returning import ReturningSpec
+
+Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)]
+
+
+class Personal(Agent[ReturningSpec]):
+    """The arm with the best posterior mean for whoever has come; ties uniformly at random.
+
+    Her parameter is theta_i ~ N(m_0, W + tastes^2 I/d), rewards are origin + x . theta_i + noise
+    N(0, 1), where origin = zeta(0) of the public link zeta, 0, or 1/2 for clicks. m_0 and W are
+    the population's, replaced whenever that learns, and her exact sums of xx' and (r - origin) x
+    over all her visits lie in her memory.
+    """
+
+    plays = ReturningSpec
+    tastes, noise, memory = 0.5, 0.5, True
+    memories = started(PersonalMemory)
+
+    def sit_down(self) -> None:
+        """Know nobody, and of the population that it is N(0, I/d)."""
+        visit, R = self.spec.arms, self.R
+        d = visit.dim
+        self.origin = float(link_of(visit.link).mean(np.zeros(())))  # what a row of zeros earns
+        self.luck = self.streams.uniforms("ties", visit.n_actions)
+        if self.memory:
+            self.memories = PersonalMemory(R, people=self.spec.people, shape=(d + 1, d))
+        self.believe(np.zeros((R, d)), np.broadcast_to(np.eye(d) / d, (R, d, d)))
+
+    def believe(self, mean: Floats, covariance: Floats) -> None:
+        """The population's parameter is N(mean, covariance), (R, d) and (R, d, d)."""
+        d = self.spec.arms.dim
+        self.mean: Floats = mean
+        self.precision: Floats = np.linalg.inv(covariance + self.tastes**2 * np.eye(d) / d)
+
+    def act(self, context: Floats) -> Ints:
+        """Arms (R,) for whoever has come."""
+        scores = np.matvec(self.rows(context), self.expected(self.spec.person(context)))
+        ties = scores >= scores.max(axis=1, keepdims=True)
+        arms: Ints = np.where(ties, 1 + self.luck(), 0.0).argmax(axis=1)
+        return arms
+
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Keep a visit for her own use; the row she was served and her reward are clipped."""
+        person, x = self.spec.person(context), pick(self.rows(context), action)
+        r = clip_range(feedback, self.spec.reward_low, self.spec.reward_high)
+        if self.memory:
+            outer = x[:, :, None] * x[:, None, :]
+            told = (r - self.origin)[:, None] * x
+            self.memories.add(person, np.concatenate([outer, told[:, None]], axis=1))
+        self.learn(person, x, r)
+
+    def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
+        """Tell the population who came, (R,), what she was served, (R, d), and her reward."""
+
+    def rows(self, context: Floats) -> Floats:
+        """What is shown to her, clipped, (R, K, d)."""
+        return clip_norm(self.spec.shown(context), self.spec.arms.context_norm)
+
+    def expected(self, person: Ints) -> Floats:
+        """Her posterior mean, (R, d)."""
+        if not self.memory:
+            return self.mean
+        sums, P, variance = self.memories.of(person), self.precision, self.noise**2
+        told = np.matvec(P, self.mean) + sums[:, -1] / variance
+        found: Floats = np.linalg.solve(P + sums[:, :-1] / variance, told[..., None])[..., 0]
+        return found
+
+
+class MemoryAlone(Personal):
+    """Serve every person by her own exact memory and a public prior: epsilon = 0.
+
+    The baseline between random play and anything that is released: Bayes' rule for rewards
+    x . theta + noise N(0, 1), theta ~ N(0, (1 + tastes^2) I/d), on her own visits; clicks are
+    measured from 1/2.
+
+    Guarantee:
+        0-joint DP for a person, however often she comes: no mechanism, hence nothing of hers
+        reaches anybody else (`PersonalMemory`).
+
+    >>> from dpbandit import certify
+    >>> certify(MemoryAlone(), "ReturningUsers", accountants=False).epsilon
+    0.0
+    """
+
+    id = "memory-alone"
+    tastes: Least0 = 0.5
+    """how far people are believed to be from each other"""
+    noise: Positive = 0.5
+    """standard deviation that rewards are believed to have, > 0"""
+
+    def start(self) -> None:
+        """Know nobody."""
+        self.ledger = Ledger((), OWN_DATA)
+        self.sit_down()
+
+
+class MixedEffects(Personal):
+    """Bayes' rule for people who differ: what `PersonalFADE` would be with exact sums of everybody.
+
+    At the ends of batches that grow by a tenth, over all visits so far::
+
+        A = (sum of xx' + d noise^2 I)^-1,    m_0 = A (sum of r x),
+        theta_0 ~ N(m_0, A (noise^2 + tastes^2 / d)),   her prior: that + tastes^2 I/d
+
+    r is measured from what a row of zeros earns, 0, or 1/2 where rewards are clicks. With `pooled`
+    everybody is served by m_0, one parameter for all.
+
+    Guarantee:
+        None: exact data of all people reach everybody's actions.
+    """
+
+    id = "mixed-effects"
+    pooled: bool = False
+    """play the population's parameter for everybody"""
+    tastes: Least0 = 0.5
+    """how far people are believed to be from the population"""
+    noise: Positive = 0.5
+    """standard deviation that rewards are believed to have, > 0"""
+    first_batch: Count = 100
+    """slots of uniform play"""
+    growth: Growth = 0.1
+    """each batch is 1 + growth times as long as the one before"""
+
+    def start(self) -> None:
+        """Know nobody, and the population's prior."""
+        T, d, R, self.memory = self.spec.horizon, self.spec.arms.dim, self.R, not self.pooled
+        self.ledger = no_privacy("exact sums of everybody")
+        self.sit_down()
+        first = max(1, min(self.first_batch, T // 10))
+        self.ends = frozenset(growing_batches(T, first=first, growth=self.growth))
+        self.gram: Floats = np.broadcast_to(d * self.noise**2 * np.eye(d), (R, d, d)).copy()
+        self.moment: Floats = np.zeros((R, d))
+        self.round = 0
+
+    def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
+        """Add her visit; look at the sums when a batch ends."""
+        x = row * (person >= 0)[:, None]
+        self.gram += x[:, :, None] * x[:, None, :]
+        self.moment += (reward - self.origin)[:, None] * x
+        self.round += 1
+        if self.round in self.ends:
+            A, spread = np.linalg.inv(self.gram), self.noise**2 + self.tastes**2 / x.shape[1]
+            self.believe(np.matvec(A, self.moment), A * spread)
+
+
+class Directions(NamedTuple):
+    """What is known of rows uniform on the sphere in R^d, and of the longest of K along p."""
+
+    along: float
+    """E <x, p>^2"""
+    kappa: float
+    """E[t (2 Phi(t / s) - 1)] / E[t^2], t = <x, p>"""
+
+
+def directions(dim: int, best_of: int, spread: float) -> Directions:
+    """By quadrature; `spread` is s, the standard deviation of a reward about t.
+
+    >>> round(directions(10, 1, 0.5).along, 10)
+    0.1
+    """
+    if dim == 1:  # rows are 1 or -1
+        return Directions(1.0, 2 * float(ndtr(1 / spread)) - 1)
+    a = (dim - 1) / 2
+    log_scale = betaln(0.5, a)
+
+    def density(t: float) -> float:
+        below = 0.5 + 0.5 * np.sign(t) * betainc(0.5, a, t * t)
+        own = np.exp((a - 1) * np.log1p(-t * t) - log_scale)
+        return float(best_of * below ** (best_of - 1) * own)
+
+    def mean(f: Callable[[float], float]) -> float:
+        value, _ = quad(lambda t: f(t) * density(t), -1, 1, limit=200)
+        return float(value)
+
+    along = mean(lambda t: t * t)
+    told = mean(lambda t: t * (2 * float(ndtr(t / spread)) - 1))
+    return Directions(along, told / along)
+
+
+class Population:
+    """A posterior of theta_0, whose prior is N(0, I/d), from noisy sums of `sign(r) x`::
+
+        release b = sum of n_b signed directions + N(0, sigma^2 I)
+        its mean  ~ n_b kappa_b E_b[xx'] theta_0
+        w_b = n_b / (sigma^2 + n_b / d),   M = sum_b w_b n_b kappa_b E_b[xx']
+        hat = M^-1 sum_b w_b release_b,    C = M^-2 sum_b w_b^2 (sigma^2 + n_b / d)
+        W = (d I + C^-1)^-1,               m_0 = W C^-1 hat
+
+    E_b[xx'] is I/d in batch 1, which is played at random, then that of the best of K along p, the
+    direction of the m_0 that was played. n_b is expected, never counted. Rows are taken to be
+    uniform on the sphere and `|theta_0|` = 1; where they are not this is less good, and as private.
+    """
+
+    def __init__(
+        self,
+        replicas: int,
+        dim: int,
+        arms: int,
+        *,
+        counts: list[float],
+        stddev: float,
+        spread: float,
+    ) -> None:
+        self._counts, self._variance, self._d = counts, stddev**2, dim
+        self._laws = directions(dim, 1, spread), directions(dim, arms, spread)
+        self._batch = 0
+        self._moved = np.zeros((replicas, dim, dim))
+        """M"""
+        self._told, self._error = np.zeros((replicas, dim)), 0.0
+        self.mean: Floats = np.zeros((replicas, dim))
+        """m_0"""
+        self.covariance: Floats = np.broadcast_to(np.eye(dim) / dim, (replicas, dim, dim)).copy()
+        """W"""
+
+    def learn(self, release: Floats) -> None:
+        """The release (R, d) of the next batch."""
+        n, d, identity = self._counts[self._batch], self._d, np.eye(self._d)
+        law = self._laws[self._batch > 0]
+        p = self.mean / np.maximum(norms(self.mean), np.finfo(float).tiny)
+        across = (1 - law.along) / max(d - 1, 1)
+        second = across * identity + (law.along - across) * p[:, :, None] * p[:, None, :]
+        if self._batch == 0:
+            second = np.broadcast_to(identity / d, second.shape)
+        variance = self._variance + n / d
+        weight = n / variance if n else 0.0
+        self._moved = self._moved + weight * n * law.kappa * second
+        self._told = self._told + weight * release
+        self._error += weight**2 * variance
+        self._batch += 1
+        if not self._error:
+            return
+        information = self._moved @ self._moved / self._error  # C^-1
+        hat = np.linalg.solve(self._moved, self._told[..., None])
+        self.covariance = np.linalg.inv(d * identity + information)
+        self.mean = (self.covariance @ information @ hat)[..., 0]
+
+
+def expected_counts(
+    ends: tuple[int, ...], *, counted: str, people: int, horizon: int, robin: bool
+) -> list[float]:
+    """How many visits are expected to count in each batch, if slots are taken at random.
+
+    A person has T / N slots, each in a batch of n slots with probability n / T; with `robin` all
+    take turns.
+
+    >>> expected_counts((10, 30), counted="visits", people=5, horizon=100, robin=False)
+    [10.0, 20.0]
+    >>> expected_counts((10, 30), counted="first", people=20, horizon=100, robin=True)
+    [10.0, 10.0]
+    """
+    N, T, k, found, begin = people, horizon, horizon / people, [], 0
+    for end in ends:
+        n = end - begin
+        if counted == "visits":
+            found.append(float(n))
+        elif robin:
+            found.append(float(max(0, min(end, N) - begin) if counted == "first" else min(n, N)))
+        elif counted == "first":
+            found.append(N * ((1 - begin / T) ** k - (1 - end / T) ** k))
+        else:
+            found.append(N * (1 - (1 - n / T) ** k))
+        begin = end
+    return found
+
+
+class PersonalFADE(Personal):
+    """Noisy sums over people say where the population is; her own exact memory says where she is.
+
+    A design of this project. Batches of a public clock, of n, 2 n, 4 n, ... slots::
+
+        in a slot    who has come plays argmax_a X_a . (her posterior mean), ties at random
+                     her first visit ever (or of the batch) enters the sum of sign(r) X_a / |X_a|,
+                     r measured from the middle of its range
+                     all her visits enter her own memory: sums of xx' and r x, exact, r measured
+                     from what a row of zeros earns (clicks from 1/2)
+        at its end   the sum is released with N(0, (2 S / mu)^2 I), once
+                     theta_0 ~ N(m_0, W) from all releases; her prior is N(m_0, W + tastes^2 I/d)
+
+    No Gram matrix is released: its noise says more than it does where there are few people.
+
+    Guarantee:
+        (epsilon, delta)-joint DP for a PERSON under continual observation, in everything that she
+        shows, says and does at all her visits, and in when she comes; exactly mu-GDP. The releases
+        are mu-GDP for a person (`PersonSum`: she is paid for once, or S = sqrt(min(k, releases))
+        times with counted="batch", whatever k and b). All else that she leaves behind lies in her
+        own memory, which reaches no action but hers (`PersonalMemory`). Weights and counts use
+        public slots, never how many came. The last batch is never released.
+        With trust="aggregated" the same is said of all that the server sees: her device chooses,
+        remembers her, and sends one vector a slot into sums that hide it (`PersonSum`); so do the
+        devices of those who stay away, else the noise is too small and their number is told: a
+        slot in which nobody sends counts as one whose device is not honest. Who sends is seen, so
+        this promise is for slots that do not move.
+
+    **Limits.** Rows of features should be roughly uniform on a sphere, rewards informative in sign
+    about the middle of their range; `tastes` and `noise` are what is publicly believed of people.
+    She is in m_0 and in her memory, hence counted twice, with a weight of 1/N.
+
+    >>> from dpbandit import certify
+    >>> proof = certify(PersonalFADE(epsilon=1.0), "ReturningUsers", accountants=False)
+    >>> round(proof.mu, 5), proof.ledger.brief
+    (0.26805, 'person, 20 rounds')
+    """
+
+    id = "personal-fade"
+    epsilon: float = 1.0
+    """target, for a person, > 0; inf plays without noise"""
+    delta: float = 1e-5
+    """target, in (0, 1)"""
+    counted: Counted = "first"
+    """visits of hers that are released; "visits" is group privacy on all of them"""
+    trust: Literal["central", "aggregated"] = "central"
+    """who sees what; with "aggregated" the server sees sums of batches"""
+    honest: float = 1.0
+    """the fraction of slots, empty ones included, in which a device adds its noise and stays, in
+    (0, 1]; "aggregated" """
+    memory: bool = True
+    """whether anything is remembered of a person for herself; False plays the population alone"""
+    first_batch: Count | None = None
+    """slots of uniform play; if None, 8 sqrt(d) / mu, from 100 to a tenth of the horizon"""
+    growth: Growth = 1.0
+    """each batch is 1 + growth times as long as the one before"""
+    tastes: Least0 = 0.5
+    """how far a person is believed to be from the population, N(0, tastes^2 I/d)"""
+    noise: Positive = 0.5
+    """standard deviation that rewards are believed to have, > 0"""
+    sums, population = started(PersonSum), started(Population)
+
+    def check(self) -> None:
+        """Refuse delta = 0: Gaussian noise has no pure epsilon; and devices that share no noise."""
+        gaussian_target(self.epsilon, self.delta)
+        check_honest(self.honest, self.trust)
+
+    def start(self) -> None:
+        """Make the releases, and the model that is made of them."""
+        spec, T, d = self.spec, self.spec.horizon, self.spec.arms.dim
+        mu = inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
+        usual = int(np.clip(8 * sqrt(d) / mu, 100, max(100, T / 10)))
+        first = max(1, min(self.first_batch or usual, T // 10))
+        ends = growing_batches(T, first=first, growth=self.growth)
+        self.sums = PersonSum(
+            d,
+            self.streams,
+            people=spec.people,
+            visits=spec.visits,
+            counted=self.counted,
+            centre=(spec.reward_low + spec.reward_high) / 2,
+            ends=ends,
+            horizon=T,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            honest=self.honest,
+        )
+        robin = spec.visits.separation == spec.people
+        counts = expected_counts(
+            ends, counted=self.counted, people=spec.people, horizon=T, robin=robin
+        )
+        spread, K = hypot(self.noise, self.tastes / sqrt(d)), spec.arms.n_actions
+        self.population = Population(
+            self.R, d, K, counts=counts, stddev=self.sums.stddev, spread=spread
+        )
+        self.sit_down()
+        self.ledger = ledger_of(
+            self.epsilon,
+            self.sums.spend,
+            visits=spec.visits,
+            trust=self.trust,
+            honest=self.honest,
+        )
+
+    def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
+        """Add her visit, if it counts; believe what is released."""
+        release = self.sums(person, row, reward)
+        if release is not None:
+            self.population.learn(release[:, 0])
+            self.believe(self.population.mean, self.population.covariance)
