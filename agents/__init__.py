@@ -21,7 +21,8 @@ from dpbandit.agents.contextual.broadcast import Broadcast as Broadcast
 from dpbandit.agents.contextual.counted_shelf import CountedShelf as CountedShelf
 from dpbandit.agents.contextual.demand import Priced as Priced
 from dpbandit.agents.contextual.dp_hdb import DPHDB as DPHDB
-from dpbandit.agents.contextual.dp_hdb_choices import DPHDBChoices as DPHDBChoices
+from dpbandit.agents.contextual.dp_hdb import DPHDBChoices as DPHDBChoices
+from dpbandit.agents.contextual.dp_hdb import OnlineFrankWolfe as OnlineFrankWolfe
 from dpbandit.agents.contextual.fade import FADE as FADE
 from dpbandit.agents.contextual.fliphat import FLIPHAT as FLIPHAT
 from dpbandit.agents.contextual.full_budget_fade import FullBudgetFADE as FullBudgetFADE
@@ -40,7 +41,6 @@ from dpbandit.agents.contextual.linear import ShariffSheffetUCB as ShariffSheffe
 from dpbandit.agents.contextual.local_linucb import LocalLinUCB as LocalLinUCB
 from dpbandit.agents.contextual.local_sgd import LocalSGD as LocalSGD
 from dpbandit.agents.contextual.logistic_ts import LogisticTS as LogisticTS
-from dpbandit.agents.contextual.online_frank_wolfe import OnlineFrankWolfe as OnlineFrankWolfe
 from dpbandit.agents.contextual.price_cells import PriceCells as PriceCells
 from dpbandit.agents.contextual.private_glm import PrivateGLM as PrivateGLM
 from dpbandit.agents.contextual.private_glm_as_coded import PrivateGLMAsCoded as PrivateGLMAsCoded

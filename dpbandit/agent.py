@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import at_least, flag, inside, one_of, positive, whole
+from dpbandit.base.inputs import at_least, flag, inside, one_of, positive, share, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger, no_data
 from dpbandit.specs.convex import ConvexSpec, Feedback, with_feedback
@@ -48,6 +48,7 @@ Positive: TypeAlias = Annotated[float, positive]
 Least0: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, 0)]
 Chance: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 1, ends=True)]
 Inside01: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 1, ends=False)]
+Share: TypeAlias = Annotated[float, share]
 Count: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 1)]
 Count0: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 0)]
 

@@ -1,29 +1,439 @@
-"""DP-HDB on noisy sums: private online Frank-Wolfe for each arm, for sparse parameters."""
+"""Greedy bandits that learn each arm's parameter by online Frank-Wolfe on the l_1 ball.
+
+An agent sees nothing of rewards but what a mechanism releases, noisy gradient sums or chosen
+vertices; everything else is public. Without noise all of them are the same.
+"""
 
 from dataclasses import dataclass
-from math import inf
-from typing import ClassVar, Literal
+from math import inf, log
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
 
-from dpbandit.agents.contextual.dp_hdb_choices import DPHDBChoices
-from dpbandit.agents.contextual.frank_wolfe import default_warm_up
-from dpbandit.agents.contextual.frank_wolfe_bandit import FrankWolfeAgent, FrankWolfeSettings
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.agent import Arms, Count, Positive, Share, started
 from dpbandit.agents.contextual.printed_elsewhere import PrintedElsewhere
-from dpbandit.base.inputs import gaussian_target, one_of, positive
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import ledger_of
+from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.base.inputs import InputError, gaussian_target, inside, positive, privacy_target
+from dpbandit.privacy.accounting.ledger import ledger_of, no_privacy
 from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.privacy.choices.noisy_vertex import best_vertices
-from dpbandit.privacy.sums.calibrated import least_multiplier
+from dpbandit.privacy.choices.noisy_vertex import NoisyVertex, SelectionNoise, best_vertices
+from dpbandit.privacy.choices.step_budgets import Profile, certified_budgets, paper_budgets
+from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.statistics.gradients import RecursiveGradients
+from dpbandit.privacy.sums.calibrated import exact_prefix_sum, least_multiplier
 from dpbandit.privacy.sums.factors import Staggered
 from dpbandit.privacy.sums.prefix_sums import BLT, PrefixSum, mu_after
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
+from dpbandit.specs.links import LinkName, link_of
+from dpbandit.specs.protocols import ContextualSpec
 
+Moving: TypeAlias = npt.NDArray[np.bool_]
+"""Which arms take a step, (G,)."""
 _TYPICAL = 0.2
 """Default of `gradient_clip` over the largest `|r x|`: noise costs more than lost lengths do."""
+_VALID = 5.0
+"""The advanced composition behind the printed noise reaches its claim up to this epsilon."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class DPHDB(PrintedElsewhere, FrankWolfeSettings):
+def _gap(name: str, value: Any) -> None:
+    inside(name, value, 0, inf, ends=True)
+    if value < inf:
+        positive(name, value)
+
+
+class FrankWolfe:
+    """The iterates of G parameters, each in the l_1 ball of radius R: public numbers only.
+
+    Frank and Wolfe (1956), with the step sizes of Han et al. (see `DPHDB`). theta_1 = 0 and::
+
+        theta_{i+1} = theta_i + c / (i+1) (v_i - theta_i)          in the arm's i-th step,
+
+    so that with c = 1 theta_i is the sum of v_1..v_{i-1} over i: the mean of these and 0.
+    Shapes: theta, previous (R, G, d); steps (G,), how many each arm has taken.
+    """
+
+    def __init__(self, replicas: int, shape: tuple[int, int], *, radius: float, step: float):
+        self.theta: Floats = np.zeros((replicas, *shape))
+        self.previous: Floats = np.zeros((replicas, *shape))
+        self.steps: Ints = np.zeros(shape[0], dtype=np.int64)
+        self._radius, self._step = radius, step
+
+    def next_steps(self, moving: Moving) -> Ints:
+        """The number i of the step each arm is about to take, 0 where not `moving` (G,)."""
+        return np.where(moving, self.steps + 1, 0)
+
+    def move(self, vertices: Ints, moving: Moving) -> None:
+        """One step of the `moving` (G,) arms towards their vertices (R, G), see `vertex_scores`."""
+        R, G, d = self.theta.shape
+        self.steps = self.steps + moving
+        weight = np.where(moving, self._step / (self.steps + 1), 0.0)
+        theta = self.theta * (1 - weight)[:, None]
+        sign = np.where(vertices < d, self._radius, -self._radius)
+        theta[rows(R)[:, None], rows(G), vertices % d] += weight * sign
+        self.previous = np.where(moving[:, None], self.theta, self.previous)
+        self.theta = theta
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Which arms take a step in which round: a public function of the round.
+
+    Disjoint arms: for `warm_up` rounds each, one after the other, the arm that is pulled, then
+    all of them in every round (an arm that was not played, with a gradient of 0). A shared
+    parameter steps in every round; for `warm_up` rounds its arms are pulled in turn.
+    """
+
+    n_actions: int
+    shared: bool
+    warm_up: int
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of the whole warm-up."""
+        return self.warm_up * (1 if self.shared else self.n_actions)
+
+    def pull(self, n: int) -> int | None:
+        """The arm to pull in round n = 0, 1, ...; None once the warm-up is over."""
+        if n >= self.rounds:
+            return None
+        return n % self.n_actions if self.shared else n // self.warm_up
+
+    def moving(self, n: int) -> Moving:
+        """The arms that take a step in round n, (G,)."""
+        arm = self.pull(n)
+        if self.shared or arm is None:
+            return np.ones(1 if self.shared else self.n_actions, dtype=np.bool_)
+        return rows(self.n_actions) == arm
+
+    def steps(self, horizon: int) -> int:
+        """n_arm, the steps of every arm after `horizon` rounds."""
+        return horizon if self.shared else horizon - (self.n_actions - 1) * self.warm_up
+
+
+def default_warm_up(spec: ContextualSpec, *, epsilon: float = inf, share: float = inf) -> int:
+    """t_0 = ln(d T) ln T / epsilon^2 (epsilon = 1 for inf), in all at most `share` T rounds.
+
+    The order is that of the paper, the constant 1 that of its authors' programs.
+    """
+    T, arms = spec.horizon, 1 if spec.shared else spec.n_actions
+    wanted = log(spec.dim * T) * log(T) / (1.0 if epsilon == inf else max(epsilon, 1e-9)) ** 2
+    return max(1, int(min(wanted, share * T / arms)))
+
+
+class FrankWolfeBandit(Arms):
+    """Warms up, then plays the candidate with the largest zeta(x . theta).
+
+    Candidates are the arms whose zeta(x . theta_frozen) is within h_sub / 2 of the largest, where
+    theta_frozen is what the warm-up left. With delayed rewards the first `delay` users, whom the
+    schedule has pulled arm 0 for on top of its turn, are not learned from.
+    """
+
+    radius: Positive | None = None
+    """R of the l_1 ball in which parameters are sought; if None, 1, with the identity link in units
+    of the largest reward over the bound of contexts. Behind `Priced` it is that of the logits'
+    parameter: steep demand needs more than 1"""
+    step: Share = 1.0
+    """c in (0, 1]; smaller where the parameters lie inside the ball"""
+    warm_up: Count | None = None
+    """t_0, rounds that every arm is pulled first (for a shared parameter, rounds in all)"""
+    subset_gap: Annotated[float, _gap] = inf
+    """h_sub, in units of the reward; arms that are worse than the best by at least this are told
+    apart by the warm-up alone; inf: unknown"""
+    residual_clip: Positive | None = None
+    """bound of `|residual|`; if None, the natural one"""
+    link: LinkName | None = None
+    """if None, the environment's, identity where it has another"""
+    walk = started(FrankWolfe)
+    schedule = started(Schedule)
+    mechanism = cast(Mechanism, None)
+
+    def for_demand(self) -> Self:
+        """The same: raises `InputError` for candidates, since prices differ in margins, too."""
+        if self.subset_gap < inf:
+            raise InputError(
+                f"Expected subset_gap={self.subset_gap!r} to be inf for a model of demand: prices "
+                "are told apart by margins too."
+            )
+        return self
+
+    def start(self) -> None:
+        """Plan the warm-up; raises `InputError` if nothing is left of the horizon after it."""
+        spec, link = self.spec, link_of(self.link or self.spec.link)
+        self.mean, self.zeta = link.mean, link.name
+        usual = spec.reward_bound / spec.context_bound if link.name == "identity" else 1.0
+        self.ball = self.radius or usual
+        self.fit()
+        self.schedule = Schedule(spec.n_actions, spec.shared, self.warm_up or self.usual_warm_up())
+        if spec.horizon <= self.schedule.rounds:
+            raise InputError(
+                f"Expected horizon={spec.horizon} > {self.schedule.rounds} rounds of warm-up, "
+                f"warm_up={self.schedule.warm_up}: choose a longer horizon or a smaller warm_up."
+            )
+        groups = 1 if spec.shared else spec.n_actions
+        self.walk = FrankWolfe(self.R, (groups, spec.dim), radius=self.ball, step=self.step)
+        self.frozen = self.walk.theta
+        self.begin()
+
+    def fit(self) -> None:
+        """Refuse problems that it does not play."""
+
+    def usual_warm_up(self) -> int:
+        """t_0 where none is set."""
+        return default_warm_up(self.spec, share=0.1)
+
+    def begin(self) -> None:
+        """Build the mechanism and `ledger`."""
+        raise NotImplementedError
+
+    def gradients(
+        self, *, bound: str = "exact", gradient_clip: float | None = None
+    ) -> RecursiveGradients:
+        """The clipped statistic.
+
+        Its residuals are naturally at most::
+
+            printed  (beta D + L) / M,  beta = M^2 max zeta', D = 2R, L = M max |zeta - r|
+            exact    1.5 M R + B with the identity link, else (c beta D + L) / M
+        """
+        spec, link, M = self.spec, link_of(self.link or self.spec.link), self.spec.context_bound
+        reach = M * self.ball
+        lipschitz = link.lipschitz(reach, spec.reward_low, spec.reward_high)
+        travel = self.step if bound == "exact" else 1.0
+        natural = 2 * travel * link.largest_slope * reach + lipschitz
+        if bound == "exact" and link.name == "identity":
+            natural = 1.5 * reach + spec.reward_bound
+        return RecursiveGradients(
+            n_actions=spec.n_actions,
+            dim=spec.dim,
+            shared=spec.shared,
+            mean=link.mean,
+            context_bound=M,
+            reward_low=spec.reward_low,
+            reward_high=spec.reward_high,
+            residual_clip=min(self.residual_clip or inf, natural),
+            gradient_clip=gradient_clip,
+        )
+
+    @property
+    def theta(self) -> Floats:
+        """The estimated parameters, one for all arms if shared, (R, K or 1, d)."""
+        return self.walk.theta
+
+    def act(self, context: Floats) -> Ints:
+        """Arms (R,), ties to the lowest."""
+        arm = self.schedule.pull(self.round)
+        if arm is not None:
+            return np.full(len(context), arm)
+        score = self.scores(context)
+        if self.subset_gap < inf:
+            frozen = self.means(self.frozen, context)
+            candidate = frozen > frozen.max(axis=1, keepdims=True) - self.subset_gap / 2
+            score = np.where(candidate, score, -inf)
+        return score.argmax(axis=1)
+
+    def scores(self, context: Floats) -> Floats:
+        """Estimated mean rewards zeta(x . theta_a), (R, K)."""
+        return self.means(self.walk.theta, context)
+
+    def means(self, theta: Floats, context: Floats) -> Floats:
+        """zeta(x . theta_a), (R, K)."""
+        if self.spec.shared:
+            return self.mean(np.matvec(context, theta[:, 0]))
+        return self.mean(np.matvec(theta, context))
+
+    def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Feed the mechanism, then move every arm that is due towards its vertex."""
+        walk, n = self.walk, self.round - 1 - self.spec.delay
+        if n < 0:
+            return
+        moving = self.schedule.moving(n)
+        steps = walk.next_steps(moving)
+        release = self.mechanism(walk.theta, walk.previous, steps, context, action, feedback)
+        if release is None:
+            return
+        walk.move(self.vertices(release), moving)
+        if n < self.schedule.rounds:
+            self.frozen = walk.theta
+
+    def vertices(self, release: Floats) -> Ints:
+        """The vertices (R, G) to walk towards, those with the least <sum, v>."""
+        return best_vertices(release)
+
+
+class OnlineFrankWolfe(FrankWolfeBandit):
+    """DP-HDB without the noise, for sparse parameters in many dimensions.
+
+    Algorithm 3 of Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization:
+    optimal algorithms in l_p-geometry and high dimensional contextual bandits" (2022), at epsilon
+    = inf; the recursion is that of Xie, Shen, Zhang, Wang and Qian, AAAI 2020::
+
+        1. warm-up: pull every arm t_0 times, one after the other
+        2. then play argmax_a zeta(x . theta_a) among the candidates of the warm-up
+        3. played arm: G_a += g_i, the recursive gradient (see `RecursiveGradients`);
+           every arm:  v = argmin <G_a, v> over +-R e_j,   theta_a += c/(i+1) (v - theta_a)
+
+    Guarantee:
+        None: exact data reaches later actions.
+
+    Differs from the paper:
+        As `DPHDBChoices`. `warm_up=None` is ln(d T) ln T, at most T / 10 in all.
+
+    >>> from dpbandit import compare
+    >>> sparse = {"dim": 30, "n_actions": 2, "context_order": float("inf"),
+    ...           "contexts": "signs", "parameters": "sparse-signs"}
+    >>> results = compare("dpbandit/GLMBandit-v0", {"OFW": OnlineFrankWolfe()}, horizon=1000,
+    ...                   replicas=4, env_kwargs=sparse, progress=False)
+    >>> mean = results.summary().set_index("agent")["mean"]
+    >>> bool(mean["OFW"] < mean["Uniform"] / 2)
+    True
+    """
+
+    id = "online-frank-wolfe"
+    gradient_clip: Positive | None = None
+    """Euclidean norm a gradient is clipped to"""
+
+    def begin(self) -> None:
+        """Sum exactly."""
+        statistic = self.gradients(gradient_clip=self.gradient_clip)
+        self.mechanism = exact_prefix_sum(statistic, horizon=self.spec.horizon, refresh_every=1)
+        self.ledger = no_privacy("exact gradient sums")
+
+
+class DPHDBChoices(FrankWolfeBandit):
+    """High-dimensional bandit: every arm moves towards a noisily chosen vertex in every round.
+
+    Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
+    algorithms in l_p-geometry and high dimensional contextual bandits" (2022), Algorithms 2 and 3::
+
+        1. warm-up: pull every arm t_0 times, one after the other, whoever comes
+        2. then play argmax_a zeta(x . theta_a) among the candidates of the warm-up
+        3. the played arm's gradient joins its sum d_a, clipped (see `RecursiveGradients`)
+        4. every arm takes a step, the others with the record (0, zeta(0)), whose gradient is 0:
+              v = argmin <d_a, v> + noise over the 2d vertices +-R e_j, all that is released
+              theta_a += c/(i+1) (v - theta_a)
+
+    Guarantee:
+        (epsilon, delta)-joint DP under continual observation for replacing one user's round, with
+        the epsilon of the certificate: step 2 reads the current user's context and writes nothing;
+        step 3 is the only use of (x, r), and vertices are released through one mechanism, whose
+        class proves that all arms together cost what one arm does. Everybody else's action is
+        post-processing. Without a step of every arm in every round, counters would tell who got
+        which arm.
+
+    Fields left None follow the calibration::
+
+        field       "paper", as printed                     "certified"
+        selection   laplace                                 gumbel
+        noise       4 D k M sqrt(ln n ln(1/delta) / t) / e  least with certificate <= claim
+        profile     inverse-sqrt                            uniform
+        bound       printed: k = (beta D + L) / M           exact: k = 1.5 M R + B (identity link)
+        warm_up     int(ln(d T) ln T / epsilon^2)           the same, at most T / 10 in all
+
+    Differs from the paper:
+        "certified"; "paper" keeps 1-2.
+
+        1. Exact composition: 1.9 times less Laplace noise, 3.4 times less with Gumbel noise at
+           equal bounds.
+        2. The exact bound of a gradient of the identity link.
+        3. In both: d_0 = 0 in the recursion, because starting with the first gradient counts user 1
+           twice.
+        4. the arms' own counters weigh their gradients.
+        5. warm-up data goes to the arm that was pulled (printed: to the next one).
+        6. x, r and the residual are clipped.
+        7. ties go to the lowest index.
+        8. one step's noise (ln n = 0) and epsilon > 5 are refused in "paper", the latter unless
+           `beyond_validity`. The printed `subset_gap` is stated for x . theta and used, as here,
+           for zeta(x . theta).
+
+    >>> from dpbandit import certify
+    >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=1000, context_order=inf)
+    >>> round(certify(DPHDBChoices(epsilon=1.0, calibration="paper"), spec).epsilon, 2)
+    0.47
+    """
+
+    id = "dp-hdb-choices"
+    epsilon: float = 1.0
+    """target, > 0; inf plays without privacy"""
+    delta: float = 1e-5
+    """target, in (0, 1); 0 is possible if certified"""
+    calibration: Literal["certified", "paper"] = "certified"
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    selection: Literal["gumbel", "laplace"] | None = None
+    """law of the noise on the scores"""
+    profile: Profile | None = None
+    """budgets of the steps, c / sqrt t or all alike"""
+    bound: Literal["exact", "printed"] | None = None
+    """which natural bound of a residual"""
+    scale: Literal["fixed", "adaptive"] = "fixed"
+    """adaptive lets the noise of a choice follow the largest bound of a residual so far (identity
+    link); at c = 1 that is the exact bound from the second step on, it gains where c is smaller"""
+    beyond_validity: bool = False
+    """(paper) run at epsilon > 5 too; the certificate tells what that is worth"""
+
+    def check(self) -> None:
+        """Refuse what is not printed, and printed noise beyond its proof."""
+        privacy_target(self.epsilon, self.delta)
+        if self.calibration == "certified":
+            return
+        gaussian_target(self.epsilon, self.delta)
+        if (*self.choice, self.scale) != ("laplace", "inverse-sqrt", "fixed"):
+            raise InputError(
+                "Expected calibration='paper' with selection='laplace', profile='inverse-sqrt', "
+                "scale='fixed'."
+            )
+        if _VALID < self.epsilon < inf and not self.beyond_validity:
+            raise InputError(
+                f"Expected epsilon={self.epsilon!r} <= {_VALID:g} with calibration='paper': its "
+                "proof ends there. Set beyond_validity to run it and see the certificate."
+            )
+
+    @property
+    def choice(self) -> tuple[SelectionNoise, Profile]:
+        """Selection and profile, by calibration where None."""
+        if self.calibration == "paper":
+            return self.selection or "laplace", self.profile or "inverse-sqrt"
+        return self.selection or "gumbel", self.profile or "uniform"
+
+    def fit(self) -> None:
+        """Refuse adaptive scales of other links than the identity."""
+        if self.scale == "adaptive" and self.zeta != "identity":
+            raise InputError(
+                f"Expected scale='adaptive' with the identity link, got {self.zeta!r}."
+            )
+
+    def usual_warm_up(self) -> int:
+        """t_0, as printed without a largest share of the rounds."""
+        share = inf if self.calibration == "paper" else 0.1
+        return default_warm_up(self.spec, epsilon=self.epsilon, share=share)
+
+    def begin(self) -> None:
+        """Build the noisy choices."""
+        paper, T, (noise, profile) = self.calibration == "paper", self.spec.horizon, self.choice
+        n, target = self.schedule.steps(T), {"epsilon": self.epsilon, "delta": self.delta}
+        if self.epsilon == inf:
+            budgets = np.full(n, inf)
+        elif paper:
+            budgets = paper_budgets(n, **target)
+        else:
+            budgets = certified_budgets(n, noise=noise, profile=profile, **target)
+        self.mechanism = NoisyVertex(
+            self.gradients(bound=self.bound or ("printed" if paper else "exact")),
+            self.streams,
+            "vertices",
+            noise=noise,
+            budgets=budgets,
+            horizon=T,
+            adaptive=self.scale == "adaptive",
+        )
+        spend = self.mechanism.spend
+        self.ledger = ledger_of(self.epsilon, spend, without="choices without noise")
+
+    def vertices(self, release: Floats) -> Ints:
+        """Those that were chosen."""
+        return release.astype(np.int64)
+
+
+class DPHDB(PrintedElsewhere, FrankWolfeBandit):
     """High-dimensional bandit: a private Frank-Wolfe step of every arm in every round.
 
     After Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
@@ -39,10 +449,6 @@ class DPHDB(PrintedElsewhere, FrankWolfeSettings):
 
     c_g is `gradient_clip`. The noise is that of BLT prefix sums over every arm's own steps, the
     least whose certificate meets the claim; arms that rest in the warm-up keep theirs.
-
-    Code:
-        Steps 1 and 2 are `FrankWolfeAgent.act` (frank_wolfe_bandit.py) with `Schedule.pull`
-        (frank_wolfe.py), step 3 is `FrankWolfeAgent.update`, step 4 `FrankWolfe.move`.
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round: step 2
@@ -62,6 +468,7 @@ class DPHDB(PrintedElsewhere, FrankWolfeSettings):
     1.0
     """
 
+    id = "dp-hdb"
     printed: ClassVar[type] = DPHDBChoices
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is this algorithm, with noise for the claim; "paper" is the paper's, another
@@ -70,39 +477,37 @@ class DPHDB(PrintedElsewhere, FrankWolfeSettings):
     """target, > 0; inf plays without privacy"""
     delta: float = 1e-5
     """target, in (0, 1)"""
-    gradient_clip: float | None = None
+    gradient_clip: Positive | None = None
     """Euclidean norm a gradient is clipped to; if None, a fifth of the largest `|r x|`, and no clip
     at epsilon = inf and with other links (rewards of 0 or 1 leave no small ones)"""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("calibration", self.calibration, ("certified", "paper"))
+    def check(self) -> None:
+        """Refuse delta = 0."""
         gaussian_target(self.epsilon, self.delta)
-        if self.gradient_clip is not None:
-            positive("gradient_clip", self.gradient_clip)
 
-    def make(self, spec: BanditSpec, streams: Streams) -> FrankWolfeAgent:
-        """A running agent; raises `InputError` for anything but finitely many arms."""
-        spec = fits(self, spec, ContextualSpec)
-        schedule = self.schedule(spec, default_warm_up(spec, epsilon=self.epsilon, share=0.1))
-        natural = self.gradients(spec).residual_clip * spec.context_norm
-        cut = self.epsilon < inf and (self.link or spec.link) == "identity"
+    def usual_warm_up(self) -> int:
+        """t_0 where none is set."""
+        return default_warm_up(self.spec, epsilon=self.epsilon, share=0.1)
+
+    def begin(self) -> None:
+        """Build the noisy sums."""
+        spec, n = self.spec, self.schedule.steps(self.spec.horizon)
+        natural = self.gradients().residual_clip * spec.context_norm
+        cut = self.epsilon < inf and self.zeta == "identity"
         default = _TYPICAL * spec.reward_bound * spec.context_norm if cut else inf
         clip = min(self.gradient_clip or default, natural)  # more than that is only noise
-        statistic = self.gradients(spec, gradient_clip=clip)
-        n = schedule.steps(spec.horizon)
+        statistic = self.gradients(gradient_clip=clip)
         multiplier = least_multiplier(
             BLT(), horizon=n, refresh_every=1, epsilon=self.epsilon, delta=self.delta
         )
         noise = Staggered(
-            streams,
+            self.streams,
             "blt noise",
             statistic.shape,
             stddev=multiplier * statistic.sensitivity,
-            turns=schedule.warm_up,
+            turns=self.schedule.warm_up,
         )
         mu = mu_after(BLT().column_norm(n - 1), multiplier)
         spend = GaussianSpend(mu, f"blt sums, {n - 1} Gaussian releases of every arm")
-        sums = PrefixSum(statistic, noise, spend, horizon=spec.horizon)
-        ledger = ledger_of(self.epsilon, spend)
-        return FrankWolfeAgent(self, spec, len(streams), schedule, sums, best_vertices, ledger)
+        self.mechanism = PrefixSum(statistic, noise, spend, horizon=spec.horizon)
+        self.ledger = ledger_of(self.epsilon, spend)

@@ -6,11 +6,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from dpbandit.agent import Count, Least0, Points, Positive
+from dpbandit.agent import Count, Least0, Points, Positive, Share
 from dpbandit.agents.convex.leaders import slope
 from dpbandit.agents.streams.frank_wolfe import (
     Calibration,
-    Share,
     Walk,
     bounds_of,
     lowest,

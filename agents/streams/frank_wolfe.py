@@ -5,13 +5,13 @@ vertices; without noise all of them are the same.
 """
 
 from math import inf
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from dpbandit.agent import Least0, Points, Positive
+from dpbandit.agent import Least0, Points, Positive, Share
 from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import InputError, gaussian_target, inside, positive, privacy_target
+from dpbandit.base.inputs import InputError, gaussian_target, privacy_target
 from dpbandit.domains import L1Ball, LpBall
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.loss import Loss
@@ -26,13 +26,6 @@ from dpbandit.privacy.sums.calibrated import Target, certified_sum, exact_prefix
 from dpbandit.privacy.sums.factors import factorisation
 from dpbandit.privacy.sums.generalised_sums import Printed, certified_tree_sum, printed_tree_sum
 
-
-def _share(name: str, value: Any) -> None:
-    inside(name, value, 0, 1, ends=True)
-    positive(name, value)
-
-
-Share: TypeAlias = Annotated[float, _share]
 Clip: TypeAlias = Literal["gradient", "residual", "lipschitz"]
 Calibration: TypeAlias = Literal["certified", "paper"]
 STEP = 0.4

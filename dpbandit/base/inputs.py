@@ -59,6 +59,12 @@ def inside(name: str, value: Any, low: float, high: float, *, ends: bool) -> Non
         raise InputError(f"Expected {name}={shown(value)} to be a number in {interval}.")
 
 
+def share(name: str, value: Any) -> None:
+    """Raise `InputError` unless `value` lies in (0, 1]."""
+    inside(name, value, 0, 1, ends=True)
+    positive(name, value)
+
+
 def flag(name: str, value: Any) -> None:
     """Raise `InputError` unless `value` is True or False."""
     if not isinstance(value, bool):

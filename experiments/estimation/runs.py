@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpbandit.agents.contextual.frank_wolfe_bandit import FrankWolfeAgent
+from dpbandit.agents.contextual.dp_hdb import FrankWolfeBandit
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError
 from dpbandit.envs.contextual.glm import GLMBandit
@@ -60,7 +60,7 @@ class EstimateConfiguration(Configuration):
 
 
 def _error(agent: object, problem: GLMBandit) -> Floats:
-    if not isinstance(agent, FrankWolfeAgent):
+    if not isinstance(agent, FrankWolfeBandit):
         raise InputError(f"Expected an agent that estimates by Frank-Wolfe, got {agent}.")
     true = problem.true_parameters
     gap, length = (np.square(np.abs(v).sum(axis=-1)) for v in (agent.theta - true, true))

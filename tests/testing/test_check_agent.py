@@ -162,7 +162,7 @@ def test_broken_agents_are_caught(config, sentence):
 
 
 def test_a_mechanism_that_is_no_sum_needs_a_test_of_its_own(monkeypatch):
-    monkeypatch.setattr("dpbandit.agents.contextual.dp_hdb_choices.NoisyVertex", HalfTheNoise)
+    monkeypatch.setattr("dpbandit.agents.contextual.dp_hdb.NoisyVertex", HalfTheNoise)
     config = DPHDBChoices()
     with pytest.raises(AssertionError, match="tested= to name HalfTheNoise"):
         check_agent(config, SHARED)

@@ -1,6 +1,7 @@
-"""DP-HDB: the non-private limit, the paper's constants, what is refused, what each choice buys."""
+"""DP-HDB: the walk, the non-private limit, constants of the paper, refusals, what choices buy."""
 
 from dataclasses import fields, replace
+from itertools import product
 from math import inf, log, sqrt
 
 import numpy as np
@@ -9,19 +10,170 @@ import pytest
 from dpbandit import InputError, certify
 from dpbandit.agents import DPHDB, DPHDBChoices, OnlineFrankWolfe, Uniform
 from dpbandit.agents.contextual.demand import Priced
+from dpbandit.agents.contextual.dp_hdb import FrankWolfe, Schedule, default_warm_up
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.experiments import CASES
+from dpbandit.privacy.choices.noisy_vertex import best_vertices
+from dpbandit.privacy.statistics.gradients import RecursiveGradients, recursive_points
 from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
+from dpbandit.specs.links import LINKS
 from dpbandit.specs.protocols import ContextualSpec
-from tests.each import each
 
 SPEC = ContextualSpec(
     n_actions=2, dim=50, horizon=10_000, context_order=inf, reward_low=-1.2, reward_high=1.2
 )
 P1 = {"delta": 1e-4, "warm_up": 120}
+ALL = np.ones(1, dtype=bool)
+
+
+def walked(n, *, link="identity", step=1.0, seed=0, d=4, radius=0.8):
+    """n steps of one arm: users, iterates theta_1..theta_n, vertices, points u_i, sums."""
+    rng = np.random.default_rng(seed)
+    statistic = RecursiveGradients(
+        n_actions=1, dim=d, mean=LINKS[link].mean, residual_clip=1e9, reward_low=-1.0
+    )
+    walk = FrankWolfe(1, (1, d), radius=radius, step=step)
+    users, thetas, vertices, points, sums = [], [], [], [], [np.zeros((1, 1, d))]
+    for _ in range(n):
+        x, r = rng.uniform(-1, 1, (1, d)), rng.uniform(-1, 1, 1)
+        steps = walk.next_steps(ALL)
+        datum = (walk.theta, walk.previous, steps, x, np.zeros(1, int), r)
+        sums.append(sums[-1] + statistic.total(*(np.asarray(a)[None] for a in datum)))
+        users.append((x[0], r[0]))
+        thetas.append(walk.theta[0, 0])
+        points.append(recursive_points(*datum[:3])[0, 0])
+        chosen = best_vertices(sums[-1])
+        v = np.zeros(d)
+        v[chosen[0, 0] % d] = radius if chosen[0, 0] < d else -radius
+        vertices.append(v)
+        walk.move(chosen, ALL)
+    return users, np.array(thetas), np.array(vertices), np.array(points), np.array(sums)[:, 0, 0]
+
+
+def test_the_normalised_sum_is_the_recursion_with_d_0_at_zero():
+    """Oracle: d_i = grad_i(theta_i) + (1 - 1/(i+1)) (d_{i-1} - grad_i(theta_{i-1})), d_0 = 0, and
+    with d_1 = grad_1(theta_1) instead it is the sum plus g_1 / (i + 1). The gradient of the
+    synthetic record (0, zeta(0)) is 0 at every theta."""
+    for link in LINKS:
+        users, thetas, *_, sums = walked(40, link=link)
+        zeta, d, other = LINKS[link].mean, 0.0, 0.0
+        for i, (x, r) in enumerate(users, start=1):
+            before = thetas[max(i - 2, 0)]
+            now, old = ((zeta(theta @ x) - r) * x for theta in (thetas[i - 1], before))
+            d = now + (1 - 1 / (i + 1)) * (d - old)
+            other = now if i == 1 else now + (1 - 1 / (i + 1)) * (other - old)
+            np.testing.assert_allclose(sums[i] / (i + 1), d, rtol=0, atol=4e-15)
+            first = (zeta(0.0) - users[0][1]) * users[0][0]
+            np.testing.assert_allclose((sums[i] + first) / (i + 1), other, rtol=0, atol=4e-15)
+        statistic = RecursiveGradients(n_actions=2, dim=3, mean=zeta, residual_clip=9.0)
+        theta, previous = np.random.default_rng(0).standard_normal((2, 5, 2, 3))
+        arm, reward = np.zeros(5, int), np.full(5, zeta(np.zeros(())))
+        steps, nobody = np.array([7, 7]), np.zeros((5, 3))
+        assert not statistic.gradient(theta, previous, steps, nobody, arm, reward).any(), link
+
+
+def test_iterates_are_means_of_vertices_and_points_half_as_far_again_as_the_ball():
+    """Golden: theta_1 = 0 and theta_i = (v_1 + .. + v_{i-1}) / i; u_1 = 0, u_i = theta_i +
+    c (v_{i-1} - theta_{i-1}), |u_i|_1 <= 1.5 R, which u_2 = 1.5 v_1 attains at c = 1."""
+    _, thetas, vertices, *_ = walked(60)
+    sums = np.concatenate([np.zeros((1, 4)), vertices.cumsum(axis=0)[:-1]])
+    np.testing.assert_allclose(thetas, sums / np.arange(1, 61)[:, None], rtol=0, atol=4e-16)
+    for step, seed in product((1.0, 0.4), range(20)):
+        _, thetas, vertices, points, _ = walked(30, step=step, seed=seed)
+        assert not points[0].any()
+        expected = thetas[1:] + step * (vertices[:-1] - thetas[:-1])
+        np.testing.assert_allclose(points[1:], expected, rtol=0, atol=1e-14)
+        assert np.abs(points).sum(axis=1).max() <= 1.5 * 0.8 + 1e-12
+        assert step < 1 or np.abs(points[1]).sum() == pytest.approx(1.5 * 0.8)
+
+
+def test_all_arms_have_taken_equally_many_steps_after_the_warm_up():
+    """Golden: t_0 each, then all at once; T - (K-1) t_0 in the end. Without noise the last round
+    releases nothing any more. Delayed: the first `delay` users are not learned from."""
+    K, T, t0 = 3, 30, 4
+    for delay in (0, 3):
+        spec = ContextualSpec(n_actions=K, dim=2, horizon=T, delay=delay)
+        agent = OnlineFrankWolfe(warm_up=t0).make(spec, Streams([0]))
+        rng, pulled, taken = np.random.default_rng(0), [], []
+        for t in range(T):
+            x = rng.uniform(-0.5, 0.5, (1, 2))
+            pulled.append((x, agent.act(x)))
+            if t >= delay:
+                agent.update(*pulled[t - delay], rng.random(1))
+                taken.append(agent.walk.steps.tolist())
+        arms = [int(action[0]) for _, action in pulled]
+        assert arms[: K * t0 + delay] == [0] * (t0 + delay) + [1] * t0 + [2] * t0
+        learned = taken[delay:]
+        assert learned[t0 - 1] == [t0, 0, 0]
+        assert learned[K * t0 - 1] == [t0] * K
+        assert all(len(set(counts)) == 1 for counts in learned[K * t0 :])
+        assert delay or taken[-1] == [T - 1 - (K - 1) * t0] * K
+    assert Schedule(K, False, t0).steps(T) == T - (K - 1) * t0
+    schedule = Schedule(3, True, 5)  # a shared parameter learns in every round
+    assert [schedule.pull(n) for n in range(6)] == [0, 1, 2, 0, 1, None]
+    assert schedule.moving(0).tolist() == schedule.moving(9).tolist() == [True]
+    assert schedule.steps(20) == 20
+
+
+def test_default_warm_up():
+    """Golden: int(ln(5 10^5) ln 10^4) = 120 at d = 50, T = 10^4, epsilon 1; at most a share. A run
+    that is all warm-up says so."""
+    spec = ContextualSpec(n_actions=2, dim=50, horizon=10_000)
+    assert default_warm_up(spec, epsilon=1.0) == default_warm_up(spec, share=0.1) == 120
+    assert default_warm_up(spec, epsilon=0.2, share=0.1) == 500
+    assert default_warm_up(spec, epsilon=0.2) == 3021
+    short = ContextualSpec(n_actions=5, dim=2, horizon=5)
+    for config, problem in (
+        (OnlineFrankWolfe(warm_up=5000), spec),
+        (DPHDB(warm_up=5000), spec),
+        (DPHDBChoices(calibration="paper", epsilon=0.1), spec),
+        (DPHDB(), short),
+    ):
+        with pytest.raises(InputError, match="choose a longer horizon or a smaller warm_up"):
+            config.make(problem, Streams([0]))
+
+
+def test_candidates_are_told_apart_by_the_warm_up():
+    """By hand: arm 0 was ahead by 0.3 when the warm-up ended; arm 1 is now. A gap of 0.5 excludes
+    it, one of 0.7 does not."""
+    spec = ContextualSpec(n_actions=2, dim=1, horizon=50)
+    for gap, arm in ((0.5, 0), (0.7, 1), (inf, 1)):
+        agent = OnlineFrankWolfe(warm_up=1, subset_gap=gap).make(spec, Streams([0]))
+        agent.round = 2
+        agent.frozen = np.array([[[0.3], [0.0]]])
+        agent.walk.theta = np.array([[[0.3], [0.9]]])
+        assert agent.act(np.ones((1, 1))).tolist() == [arm]
+
+
+def test_bad_settings_are_refused():
+    paper = {"calibration": "paper"}
+    for kind, wrong in (
+        (OnlineFrankWolfe, {"radius": 0}),
+        (OnlineFrankWolfe, {"step": 0}),
+        (OnlineFrankWolfe, {"step": 1.1}),
+        (OnlineFrankWolfe, {"warm_up": 0}),
+        (OnlineFrankWolfe, {"subset_gap": -1.0}),
+        (OnlineFrankWolfe, {"subset_gap": 0.0}),
+        (OnlineFrankWolfe, {"residual_clip": 0}),
+        (OnlineFrankWolfe, {"gradient_clip": inf}),
+        (OnlineFrankWolfe, {"link": "poisson"}),
+        (DPHDB, {"delta": 0}),
+        (DPHDB, {"gradient_clip": 0.0}),
+        (DPHDBChoices, {**paper, "epsilon": 6.0}),
+        (DPHDBChoices, {**paper, "selection": "gumbel"}),
+        (DPHDBChoices, {**paper, "profile": "uniform"}),
+        (DPHDBChoices, {**paper, "delta": 0}),
+        (DPHDBChoices, {**paper, "scale": "adaptive"}),
+        (DPHDBChoices, {"selection": "gauss"}),
+        (DPHDBChoices, {"beyond_validity": 1}),
+    ):
+        with pytest.raises(InputError):
+            pytest.fail(f"takes {kind(**wrong)}")
+    with pytest.raises(InputError, match="identity"):
+        DPHDBChoices(scale="adaptive", link="logistic").make(SPEC, Streams([0]))
 
 
 def regret(config, environment="GLMBandit", horizon=200, replicas=10, **env_kwargs):
@@ -36,14 +188,9 @@ def counterpart(config):
     return OnlineFrankWolfe(**shared)
 
 
-@each(
-    "env_kwargs",
-    [{}, {"shared": True}, {"link": "logistic"}, {"delay": 3}, {"context_order": inf}],
-    ids=str,
-)
-@each(
-    "config",
-    [
+def test_without_privacy_it_is_online_frank_wolfe_bit_for_bit():
+    """epsilon = inf draws its noise and scales it by 0; the other has none: difference 0.0."""
+    for config in (
         DPHDB(),
         DPHDB(gradient_clip=0.3, step=0.4),
         DPHDBChoices(selection="laplace", subset_gap=0.3),
@@ -51,14 +198,17 @@ def counterpart(config):
         DPHDBChoices(profile="inverse-sqrt"),
         DPHDBChoices(calibration="paper", warm_up=7),
         DPHDBChoices(selection="laplace", scale="adaptive", link="identity"),
-    ],
-    ids=lambda config: type(config).__name__,
-)
-def test_without_privacy_it_is_online_frank_wolfe_bit_for_bit(config, env_kwargs):
-    """epsilon = inf draws its noise and scales it by 0; the other has none: difference 0.0."""
-    private = regret(replace(config, epsilon=inf), **env_kwargs)
-    public = regret(counterpart(config), **env_kwargs)
-    np.testing.assert_array_equal(private, public)
+    ):
+        for env in (
+            {},
+            {"shared": True},
+            {"link": "logistic"},
+            {"delay": 3},
+            {"context_order": inf},
+        ):
+            private = regret(replace(config, epsilon=inf), horizon=100, replicas=4, **env)
+            public = regret(counterpart(config), horizon=100, replicas=4, **env)
+            np.testing.assert_array_equal(private, public)
 
 
 def test_a_model_of_steep_demand_needs_a_large_ball():
@@ -74,7 +224,7 @@ def test_a_model_of_steep_demand_needs_a_large_ball():
 
 def scales(config, spec=SPEC):
     """Noise on +-R d_j in an arm's first step: (t + 1) b_t / R stands on +-G_j."""
-    mechanism = config.make(spec, Streams([0]))._mechanism
+    mechanism = config.make(spec, Streams([0])).mechanism
     return mechanism._scales() * config.radius / 2
 
 
@@ -97,11 +247,11 @@ def test_bounds_by_hand():
         ("exact", None, 6.0),
     ):
         config = DPHDBChoices(bound=bound, radius=radius, **P1)
-        assert config.make(SPEC, Streams([0]))._mechanism.sensitivity == pytest.approx(S)
+        assert config.make(SPEC, Streams([0])).mechanism.sensitivity == pytest.approx(S)
     clipped = DPHDBChoices(residual_clip=0.6, **P1).make(SPEC, Streams([0]))
-    assert clipped._mechanism.sensitivity == pytest.approx(1.2)
+    assert clipped.mechanism.sensitivity == pytest.approx(1.2)
     logistic = replace(SPEC, link="logistic", reward_low=0.0, reward_high=1.0)
-    mechanism = DPHDBChoices(**P1).make(logistic, Streams([0]))._mechanism
+    mechanism = DPHDBChoices(**P1).make(logistic, Streams([0])).mechanism
     assert mechanism.sensitivity == pytest.approx(2 * (0.5 + 1 / (1 + np.exp(-1))))
 
 
@@ -109,7 +259,7 @@ def test_certified_noise_is_smaller_than_the_paper_s():
     """Golden: 1.87 times with Laplace, 3.36 times with Gumbel noise in late steps, at equal bounds
     and profile (the printed budgets carry a sqrt t / (t + 1) in place of 1 / sqrt t)."""
     paper, laplace, gumbel = (
-        config.make(SPEC, Streams([0]))._mechanism._budgets[-1]
+        config.make(SPEC, Streams([0])).mechanism._budgets[-1]
         for config in (
             DPHDBChoices(calibration="paper", **P1),
             DPHDBChoices(selection="laplace", bound="printed", profile="inverse-sqrt", **P1),
@@ -128,59 +278,12 @@ def test_paper_noise_beyond_its_validity_shows_what_it_is_worth():
     assert not proof.holds
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"calibration": "paper", "epsilon": 6.0},
-        {"calibration": "paper", "selection": "gumbel"},
-        {"calibration": "paper", "profile": "uniform"},
-        {"calibration": "paper", "delta": 0},
-        {"calibration": "paper", "scale": "adaptive"},
-        {"selection": "gauss"},
-        {"beyond_validity": 1},
-    ],
-    ids=str,
-)
-def test_settings_that_do_not_combine_are_refused(wrong):
-    with pytest.raises(InputError):
-        DPHDBChoices(**wrong)
-
-
-@pytest.mark.parametrize("wrong", [{"delta": 0}, {"gradient_clip": 0.0}, {"step": 2}], ids=str)
-def test_wrong_settings_of_sums_are_refused(wrong):
-    with pytest.raises(InputError):
-        DPHDB(**wrong)
-
-
-@pytest.mark.parametrize(
-    ("config", "spec", "message"),
-    [
-        (DPHDB(warm_up=5000), SPEC, "warm_up"),
-        (DPHDBChoices(calibration="paper", epsilon=0.1), SPEC, "warm_up"),
-        (
-            DPHDBChoices(calibration="paper", warm_up=1),
-            ContextualSpec(n_actions=2, dim=1, horizon=3, shared=False),
-            None,
-        ),
-        (
-            DPHDBChoices(calibration="paper", warm_up=1),
-            ContextualSpec(n_actions=2, dim=1, horizon=2, shared=True),
-            None,
-        ),
-        (DPHDBChoices(scale="adaptive", link="logistic"), SPEC, "identity"),
-    ],
-)
-def test_specs_that_do_not_fit_are_refused(config, spec, message):
-    if message is None:  # two steps are the fewest that get noise
-        assert certify(config, spec).holds
-        return
-    with pytest.raises(InputError, match=message):
-        config.make(spec, Streams([0]))
-
-
-def test_zero_delta_is_the_plain_sum():
+def test_zero_delta_is_the_plain_sum_and_two_steps_are_the_fewest_that_get_noise():
     config = DPHDBChoices(delta=0)
     assert certify(config, replace(SPEC, horizon=500)).epsilon == pytest.approx(1.0)
+    for horizon, shared in ((3, False), (2, True)):
+        spec = ContextualSpec(n_actions=2, dim=1, horizon=horizon, shared=shared)
+        assert certify(DPHDBChoices(calibration="paper", warm_up=1), spec).holds
 
 
 def test_smaller_noise_buys_regret():
@@ -212,15 +315,10 @@ def test_a_gap_that_is_too_small_excludes_the_best_arm_for_ever(gap, measured):
     assert ours.mean() == pytest.approx(measured, rel=0.25)
 
 
-@pytest.mark.parametrize("selection", ["gumbel", "laplace"])
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.05, 0.1), (0.5, 0.5), (1e-5, 1e-5)])
-def test_targets_that_delta_alone_nearly_meets(selection, epsilon, delta):
+def test_targets_that_delta_alone_nearly_meets():
     """The certified epsilon of a first guess may be 0; the claim holds all the same."""
     spec = ContextualSpec(n_actions=2, dim=3, horizon=200)
-    config = DPHDBChoices(epsilon=epsilon, delta=delta, selection=selection, warm_up=5)
-    assert certify(config, spec, accountants=False).holds
-
-
-def test_a_run_that_is_all_warm_up_says_so():
-    with pytest.raises(InputError, match="choose a longer horizon or a smaller warm_up"):
-        DPHDB().make(ContextualSpec(n_actions=5, dim=2, horizon=5), Streams([0]))
+    for selection in ("gumbel", "laplace"):
+        for epsilon, delta in ((0.05, 0.1), (0.5, 0.5), (1e-5, 1e-5)):
+            config = DPHDBChoices(epsilon=epsilon, delta=delta, selection=selection, warm_up=5)
+            assert certify(config, spec, accountants=False).holds, config

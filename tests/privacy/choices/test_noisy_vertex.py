@@ -9,7 +9,7 @@ import pytest
 from scipy.special import log_expit, logsumexp, softmax
 from scipy.stats import chi2
 
-from dpbandit.agents.contextual.frank_wolfe import FrankWolfe, Schedule
+from dpbandit.agents.contextual.dp_hdb import FrankWolfe, Schedule
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.accounting.ledger import Ledger
