@@ -54,7 +54,7 @@ def few_colours(path: Path) -> None:
         said = PngInfo()
         for name, text in image.info.items():
             if isinstance(text, str):
-                said.add_itxt(name, text)
+                said.add_itxt(str(name), text)
         palette = image.convert("RGB").quantize(64, Image.Quantize.MEDIANCUT)
     palette.save(path, optimize=True, pnginfo=said)
 
