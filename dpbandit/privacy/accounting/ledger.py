@@ -34,9 +34,9 @@ OWN_DATA = "a person's own data reach her own actions and nobody else's"
 NO_PRIVACY = "none: exact data reaches later actions"
 
 ROUNDING = 1e-13
-"""What a mechanism adds may move by so much more than its sensitivity, relatively: sums and norms
-are rounded, those of 1,700 numbers by less, in whatever order they are added. Every epsilon and
-delta of a ledger is for movements that are so much larger, on any processor."""
+"""What a mechanism adds may move by so much more than its sensitivity, relatively, because sums and
+norms are rounded, those of 1,700 numbers by less, in whatever order they are added. Every epsilon
+and delta of a ledger is for movements that are so much larger, on any processor."""
 _GROWN = 1 + ROUNDING
 LEAST = 5e-324
 """The smallest double above 0."""
