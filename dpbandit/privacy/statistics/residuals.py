@@ -67,7 +67,7 @@ class SaleResiduals:
 
     @property
     def moved(self) -> float:
-        """The same: phi = 0 adds 0, and <v, v'> >= -1 and <x, z> + <xx', zz'> >= -1/4."""
+        """The same, as phi = 0 adds 0, and <v, v'> >= -1 and <x, z> + <xx', zz'> >= -1/4."""
         return self.sensitivity
 
     def total(self, *batch: npt.NDArray[Any]) -> Floats:

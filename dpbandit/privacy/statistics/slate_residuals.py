@@ -79,7 +79,7 @@ class SlateResiduals:
 
     @property
     def moved(self) -> float:
-        """The same: nobody adds 0, and <v, v'> >= -(1 + c_0^2)."""
+        """The same, as nobody adds 0, and <v, v'> >= -(1 + c_0^2)."""
         return self.sensitivity
 
     def total(self, *batch: npt.NDArray[Any]) -> Floats:

@@ -350,7 +350,8 @@ def test_generalised_gaussian_spend():
     normal = GeneralisedGaussianSpend(2, 10, 0.2, q=inf, count=4)
     assert normal.mu == pytest.approx(2 * sqrt(10) * 0.2)
     assert normal.delta(1.0) == gdp.delta_of(normal.mu, 1.0)
-    assert Ledger((normal,)).epsilon(1e-5) == gdp.epsilon_of(normal.mu, 1e-5)
+    exact = gdp.epsilon_of(normal.mu, 1e-5)
+    assert Ledger((normal,)).epsilon(1e-5) == pytest.approx(exact, rel=1e-11)
 
 
 # OpenDP, an independent implementation
