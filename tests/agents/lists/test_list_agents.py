@@ -7,9 +7,8 @@ import pytest
 
 from dpbandit import InputError, certify, compare
 from dpbandit.agents import CascadeUCB, ListFADE, PrivateCascade, RankedLinTS, RankedLinUCB
-from dpbandit.agents.lists.click_regression import ClickRegression
-from dpbandit.agents.lists.item_bounds import kl_ucb
-from dpbandit.agents.lists.ranking import best_lists, diverse_lists, products
+from dpbandit.agents.lists.cascade import kl_ucb
+from dpbandit.agents.lists.ranked import best_lists, diverse_lists, products
 from dpbandit.base.random_streams import Streams
 from dpbandit.losses.click_models import Cascade, PositionBased
 from dpbandit.privacy.accounting.gdp import mu_of
@@ -49,11 +48,11 @@ def test_diversity_is_greedy():
 def test_scores_and_widths_are_those_of_features():
     """Oracle: features of all items for each user, which the agents never build."""
     rng = np.random.default_rng(2)
-    model = ClickRegression(SPEC, 4, 1.0)
+    model = RankedLinUCB().make(SPEC, Streams([0, 1, 2, 3]))
     u = rng.choice([-1.0, 1.0], size=(4, 3))
     for _ in range(20):
         lists = SPEC.uniform(Streams(rng.integers(99, size=4).tolist()))()
-        model.learn(u, SPEC.catalogue.vectors(lists), 1.0 * (rng.random((4, 3)) < 0.4))
+        model.learn(u, lists, SPEC.catalogue.vectors(lists), 1.0 * (rng.random((4, 3)) < 0.4))
     phi = features(u, np.broadcast_to(SPEC.catalogue.items, (4, 7, 3)))
     np.testing.assert_allclose(products(SPEC, u, model.theta), np.matvec(phi, model.theta))
     inverse = model.root.swapaxes(1, 2) @ model.root
@@ -62,9 +61,9 @@ def test_scores_and_widths_are_those_of_features():
     u[0], u[1:, 1] = np.inf, (np.nan, 9.0, -1e300)  # tastes that are none are clipped in both
     kept = np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
     np.testing.assert_array_equal(model.widths(u), model.widths(kept))
-    model = ClickRegression(SPEC, 4, 1e-300)  # a Gram matrix that is singular but for rounding
-    model.learn(kept, SPEC.catalogue.vectors(lists), np.ones((4, 3)))
-    assert np.isfinite(model.widths(kept)).all()
+    model = RankedLinUCB(regularization=1e-300).make(SPEC, model.streams)
+    model.learn(kept, lists, SPEC.catalogue.vectors(lists), np.ones((4, 3)))
+    assert np.isfinite(model.widths(kept)).all()  # where only rounding makes V singular
     assert np.isfinite(model.theta).all()
 
 
@@ -86,7 +85,7 @@ def test_noise_is_that_of_the_reference(horizon, taste, sigma):
     """Golden: an independent program's, epsilon 1; and the claim is met exactly."""
     spec = ListSpec(catalogue=Catalogue(20, taste), clicks=Cascade(5), horizon=horizon)
     agent = ListFADE(counted="clicks").make(spec, Streams([0]))
-    assert agent._sums.stddev == pytest.approx(sigma, abs=2e-5)
+    assert agent.sums.stddev == pytest.approx(sigma, abs=2e-5)
     assert agent.ledger.spends[0].mu == pytest.approx(mu_of(1.0, 1e-5))
     assert certify(ListFADE(counted="clicks"), spec).epsilon == pytest.approx(1.0, abs=1e-9)
 
@@ -108,7 +107,7 @@ def test_without_privacy_it_is_a_regression(counted):
     f, g = (f, f**2) if counted == "squares" else (np.ones(2), f)
     z = sum(x / max(1, np.linalg.norm(x)) for x in ((f * c) @ phi for phi, c in rounds))
     gram = sum((g[:, None] * phi).T @ phi for phi, _ in rounds)
-    np.testing.assert_allclose(agent._theta[0], np.linalg.solve(gram, z))
+    np.testing.assert_allclose(agent.theta[0], np.linalg.solve(gram, z))
 
 
 def test_everybody_learns():
@@ -163,9 +162,9 @@ def test_refilled_places_are_counted_anew():
     x = np.ones((1, 2))
     for _ in range(12):
         agent.update(x, agent.act(x), np.zeros((1, 2)))
-    assert agent._looks[0, 3] > 2
+    assert agent.looks[0, 3] > 2
     board.refill(np.array([3]), np.array([[1.0, 0.0]]))
     lists = agent.act(x)
     assert lists[0, 0] == 3 or lists[0, 1] == 3
     agent.update(x, lists, np.zeros((1, 2)))
-    assert agent._looks[0, 3] <= sqrt(1)
+    assert agent.looks[0, 3] <= sqrt(1)
