@@ -18,9 +18,8 @@ from dpbandit.envs.contextual.stock import StockPricing
 from dpbandit.envs.convex.online_losses import ConvexBandit, OnlineConvex
 from dpbandit.envs.convex.pricing import ConvexPricing
 from dpbandit.envs.experts.advice import Experts
-from dpbandit.envs.lists.list_recommendation import ListRecommendation
+from dpbandit.envs.lists.list_recommendation import ListRecommendation, ReturningLists
 from dpbandit.envs.lists.ratings_lists import RatingsLists
-from dpbandit.envs.lists.returning_lists import ReturningLists
 from dpbandit.envs.people.returning_users import ReturningUsers
 from dpbandit.envs.streams.streaming_regression import StreamingRegression
 
