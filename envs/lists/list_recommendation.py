@@ -14,8 +14,7 @@ from scipy.special import expit, logit
 from dpbandit.base.arrays import Floats, Ints, norms, rows
 from dpbandit.base.inputs import MOST_DIM, InputError, at_least, inside, one_of, positive, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.arrivals import Arrivals
-from dpbandit.envs.comings import Comings
+from dpbandit.envs.comings import Arrivals, Comings
 from dpbandit.envs.lists.problems import ListProblem, best_fixed_list, click_model, user_types
 from dpbandit.losses.click_models import ClickModel, UntoldPositions
 from dpbandit.specs.catalogues import Catalogue
