@@ -8,12 +8,11 @@ from dpbandit.envs.contextual.camera import CameraOffer, CameraPricing
 from dpbandit.envs.contextual.classification import ClassificationBandit
 from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.envs.contextual.lock_in import Minority, TwoArms, TwoPhase
-from dpbandit.envs.contextual.orange_juice import OJContinuousPricing, OJPricing
+from dpbandit.envs.contextual.orange_juice import OJContinuousPricing, OJPricing, ReferencePricing
 from dpbandit.envs.contextual.pricing_from_log import PricingFromLog
 from dpbandit.envs.contextual.ratings import RatingsBandit
 from dpbandit.envs.contextual.recommendation import Recommendation
 from dpbandit.envs.contextual.recommendation_from_log import RecommendationFromLog
-from dpbandit.envs.contextual.reference import ReferencePricing
 from dpbandit.envs.contextual.stock import StockPricing
 from dpbandit.envs.convex.online_losses import ConvexBandit, OnlineConvex
 from dpbandit.envs.convex.pricing import ConvexPricing

@@ -18,7 +18,7 @@ from dpbandit.envs.contextual.log_checks import (
     unit_cost_of,
     unit_of,
 )
-from dpbandit.envs.contextual.resampled import TidalChoices
+from dpbandit.envs.contextual.problems import TidalChoices
 from dpbandit.offline.columns import numbers
 from dpbandit.specs.protocols import PriceListSpec
 

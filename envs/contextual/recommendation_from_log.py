@@ -9,7 +9,7 @@ import numpy as np
 from dpbandit.base.inputs import MOST_ACTIONS, InputError, flag, shown
 from dpbandit.envs.contextual.click_fit import FrozenClicks, Shown, fit_clicks
 from dpbandit.envs.contextual.log_checks import enough_answers, fitted_once, read, ridge_of
-from dpbandit.envs.contextual.resampled import ResampledChoices
+from dpbandit.envs.contextual.problems import ResampledChoices
 from dpbandit.offline.columns import column
 from dpbandit.offline.logs import one_kind
 from dpbandit.specs.protocols import ContextualSpec

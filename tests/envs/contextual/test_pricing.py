@@ -31,7 +31,7 @@ from dpbandit.envs import (
     TwoPhase,
 )
 from dpbandit.envs.contextual.orange_juice import demand
-from dpbandit.envs.contextual.resampled import row_of
+from dpbandit.envs.contextual.problems import row_of
 from dpbandit.envs.convex.adversaries import Corners
 from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.envs.convex.pricing import ConvexPricing
