@@ -21,7 +21,7 @@ from dpbandit.envs.choice.choice_fit import (
     price_z,
 )
 from dpbandit.envs.choice.problems import ChoiceProblem, Contest, Crowd, ListedSales
-from dpbandit.envs.contextual.log_checks import (
+from dpbandit.envs.contextual.logs import (
     Log,
     fitted_once,
     price_range_of,
