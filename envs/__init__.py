@@ -1,4 +1,4 @@
-"""Environments: one problem per file, and the two Gymnasium adapters they share."""
+"""Environments: a family of problems in each folder, and the two Gymnasium adapters they share."""
 
 from dpbandit.envs.choice.assortment_from_log import AssortmentFromLog
 from dpbandit.envs.choice.assortments import AssortmentBandit

@@ -22,7 +22,7 @@ from dpbandit.base.inputs import (
 )
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.choice.problems import ChoiceProblem, Contest, Crowd, FreeSales, ListedSales
-from dpbandit.envs.tides import Tides
+from dpbandit.envs.dynamics import Tides
 from dpbandit.specs.choice import (
     MOST_PRODUCTS,
     AssortmentSpec,

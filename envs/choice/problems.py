@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.delay import Delay
+from dpbandit.envs.dynamics import Delay
 from dpbandit.losses.multinomial import chances, weights
 from dpbandit.specs.best_sets import best_levels, best_prices
 from dpbandit.specs.choice import AssortmentSpec, ChoiceSpec, FreelyPricedSpec

@@ -20,8 +20,7 @@ from dpbandit.base.arrays import Floats, Ints, pick, rows
 from dpbandit.base.inputs import inside, one_of
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.problems import ResampledChoices, TidalChoices, Users, row_of
-from dpbandit.envs.delay import Delay
-from dpbandit.envs.tides import Tides
+from dpbandit.envs.dynamics import Delay, Tides
 from dpbandit.specs.protocols import PriceListSpec, PriceSpec, Step
 
 

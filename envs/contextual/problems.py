@@ -19,8 +19,7 @@ from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.calls import of_kind, takes
 from dpbandit.base.inputs import InputError, flag, shaped
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.delay import Delay
-from dpbandit.envs.tides import Tides
+from dpbandit.envs.dynamics import Delay, Tides
 from dpbandit.specs.protocols import ContextualSpec, Step
 
 _VALUES_AHEAD = 1 << 17

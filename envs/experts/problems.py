@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, pick
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.delay import Delay
+from dpbandit.envs.dynamics import Delay
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import Step
 
