@@ -89,6 +89,12 @@ def test_a_user_pays_once():
         (lambda: ListFADE(positions="learned").make(LISTS, Streams([0])), "got Cascade"),
         (lambda: ListFADE(positions="learned", counted="mean"), "'mean' to be 'clicks'"),
         (lambda: ListFADE(counting=5), "counting=5 with positions='learned'"),
+        (
+            lambda: ListFADE(counted="mean", gram_weight=1).make(LISTS, Streams([0])),
+            "at most sqrt",
+        ),
+        (lambda: PrivateCascade().make(PLACES, Streams([0])), "Expected a cascade"),
+        (lambda: PrivateCascade(delta=0), "delta=0 only with"),
         (lambda: ListRecommendation(weights="hidden"), "with clicks='position' only"),
         (lambda: ListRecommendation(weights="secret"), "Expected weights='secret'"),
     ],
