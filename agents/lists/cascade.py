@@ -177,7 +177,7 @@ class PrivateCascade(ItemCounts):
     noise: Literal["gaussian", "laplace"] = "gaussian"
     """of the counters"""
     bound: Bound = "posterior"
-    """of an item's attraction: "posterior" trusts counts as far as their noise allows; "kl" and
+    """of an item's attraction; "posterior" trusts counts as far as their noise allows, "kl" and
     "ucb1" try every item often, which takes many rounds for each"""
     order: Order = "least-examined"
     """in which a list is shown"""
