@@ -1,4 +1,4 @@
-"""Environments: one problem per file, and the two Gymnasium adapters they share."""
+"""Environments: a family of problems in each folder, and the two Gymnasium adapters they share."""
 
 from dpbandit.envs.choice.assortment_from_log import AssortmentFromLog
 from dpbandit.envs.choice.assortments import AssortmentBandit
@@ -8,19 +8,17 @@ from dpbandit.envs.contextual.camera import CameraOffer, CameraPricing
 from dpbandit.envs.contextual.classification import ClassificationBandit
 from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.envs.contextual.lock_in import Minority, TwoArms, TwoPhase
-from dpbandit.envs.contextual.orange_juice import OJContinuousPricing, OJPricing
+from dpbandit.envs.contextual.orange_juice import OJContinuousPricing, OJPricing, ReferencePricing
 from dpbandit.envs.contextual.pricing_from_log import PricingFromLog
 from dpbandit.envs.contextual.ratings import RatingsBandit
 from dpbandit.envs.contextual.recommendation import Recommendation
 from dpbandit.envs.contextual.recommendation_from_log import RecommendationFromLog
-from dpbandit.envs.contextual.reference import ReferencePricing
 from dpbandit.envs.contextual.stock import StockPricing
 from dpbandit.envs.convex.online_losses import ConvexBandit, OnlineConvex
 from dpbandit.envs.convex.pricing import ConvexPricing
 from dpbandit.envs.experts.advice import Experts
-from dpbandit.envs.lists.list_recommendation import ListRecommendation
+from dpbandit.envs.lists.list_recommendation import ListRecommendation, ReturningLists
 from dpbandit.envs.lists.ratings_lists import RatingsLists
-from dpbandit.envs.lists.returning_lists import ReturningLists
 from dpbandit.envs.people.returning_users import ReturningUsers
 from dpbandit.envs.streams.streaming_regression import StreamingRegression
 

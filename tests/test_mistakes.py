@@ -50,8 +50,8 @@ from dpbandit.envs import (
     OnlineConvex,
     StreamingRegression,
 )
-from dpbandit.envs.convex.corners import Corners
-from dpbandit.envs.streams.noise import HalfNormals
+from dpbandit.envs.convex.adversaries import Corners
+from dpbandit.envs.streams.populations import HalfNormals
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.studies import Sweep, plan, run_sweep

@@ -1,41 +1,116 @@
-"""FADE for lists: clicked items are counted, not lists, and released as fading sums."""
+"""Lists from fading sums: FADE for lists, and which of several ranking policies to follow."""
 
-from dataclasses import dataclass, replace
-from math import sqrt
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil, inf, sqrt
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 
+from dpbandit.agent import Chance, Count, Least0, Positive
 from dpbandit.agents.contextual.fading_releases import FadingReleases
-from dpbandit.agents.lists.position_weights import PositionWeights
-from dpbandit.agents.lists.ranking import ListPlayer, diverse_lists, products
-from dpbandit.base.arrays import Floats, Ints
+from dpbandit.agents.lists.ranked import Lists, best_lists, diverse_lists, products
+from dpbandit.base.arrays import Floats, Ints, norms, pick, rows
 from dpbandit.base.inputs import (
     InputError,
-    at_least,
     gaussian_target,
     inside,
-    one_of,
-    positive,
+    reals,
+    shown,
+    vector,
     whole,
 )
 from dpbandit.base.random_streams import Streams
-from dpbandit.losses.click_models import Cascade, DependentClicks, PositionBased
+from dpbandit.losses.click_models import Cascade, DependentClicks, PositionBased, UntoldPositions
+from dpbandit.privacy.accounting.gdp import mu_of
 from dpbandit.privacy.accounting.ledger import ledger_of
 from dpbandit.privacy.accounting.spends import Parallel
 from dpbandit.privacy.statistics.list_clicks import ListClicks, ListStatistic
 from dpbandit.privacy.statistics.list_residuals import ListResiduals
-from dpbandit.privacy.statistics.position_clicks import WeightedClicks
+from dpbandit.privacy.statistics.policy_clicks import PolicyClicks
+from dpbandit.privacy.statistics.position_clicks import PositionCounts, WeightedClicks
+from dpbandit.privacy.sums.fading import certified_fading_sum
 from dpbandit.specs.lists import ListSpec
-from dpbandit.specs.protocols import Spec, fits
 
 _LEAST_EIGENVALUE = 1e-3
 _AFTER = 9
 """Releases before positions are counted, on lists that are clicked more often by then."""
+_LEAST_LOOKS = 0.05
+"""No position is taken for less looked at than this, beside the best."""
+_MOST_POLICIES = 1000
+
+Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ListFADE:
+class PositionWeights:
+    """Counts clicks for some rounds of lists in random order, and then knows weights.
+
+    In random order every position has an item of the same mean attraction a, whatever is on the
+    list, so that n users click n chi_k a times at k. Counts C are released once, with noise; the
+    weights are C over its largest entry, at least 0.05. Their scale is unknown, and not needed: it
+    is one of theta.
+
+    Args:
+        spec: the public facts.
+        streams: the random streams of the replicas.
+        epsilon, delta: what the release costs those who were counted.
+        rounds: to count; None, max(500, 80 sqrt(m) / mu), at most T / 10.
+    """
+
+    def __init__(
+        self, spec: ListSpec, streams: Streams, *, epsilon: float, delta: float, rounds: int | None
+    ) -> None:
+        if not isinstance(spec.clicks, PositionBased | UntoldPositions):
+            raise InputError(
+                "Expected positions='learned' where clicks are position-based, got "
+                f"{type(spec.clicks).__name__}."
+            )
+        m = spec.length
+        if rounds is None:
+            mu = inf if epsilon == inf else mu_of(epsilon, delta)
+            rounds = max(1, min(ceil(max(500, 80 * m**0.5 / mu)), spec.horizon // 10))
+        self.rounds, self.known = rounds, False
+        self.counts = certified_fading_sum(
+            PositionCounts(m),
+            streams.child("positions"),
+            ends=[rounds],
+            horizon=spec.horizon,
+            fade=0.0,
+            epsilon=epsilon,
+            delta=delta,
+        )
+        self.spend = self.counts.spend
+        self.luck = streams.uniforms("orders of lists", m)
+        self.values: Floats = np.ones((len(streams), m))
+        """f, (R, m), 1 where most look"""
+
+    @property
+    def look_total(self) -> Floats:
+        """The sum of f, (R, 1)."""
+        return self.values.sum(axis=1, keepdims=True)
+
+    def count(self, clicks: Floats) -> None:
+        """One more shuffled list, clicks (R, m)."""
+        release = self.counts(clicks)
+        if release is None:
+            return
+        most = np.maximum(release.max(axis=1, keepdims=True), 1e-300)
+        self.values, self.known = (release / most).clip(_LEAST_LOOKS, 1), True
+
+    def shuffled(self, lists: Ints) -> Ints:
+        """Lists (R, m) in uniformly random order."""
+        order = np.argsort(self.luck(), axis=1)
+        return np.take_along_axis(lists, order, axis=1)
+
+    def placed(self, lists: Ints) -> Ints:
+        """Lists (R, m), best first, with the best where most look."""
+        found = np.empty_like(lists)
+        order = np.argsort(-self.values, axis=1, kind="stable")
+        np.put_along_axis(found, order, lists, axis=1)
+        return found
+
+
+class ListFADE(Lists):
     """Show the list with the best predicted clicks, learned from private fading sums.
 
     1. Batch 1, of max(30, 16 sqrt(d) / mu) rounds and at most T / 10: uniformly random lists. The
@@ -72,17 +147,11 @@ class ListFADE:
         earlier releases. Position weights are public, or released: who is counted for them enters
         nothing else.
 
-    Code:
-        Played by `ListFADEAgent` with `diverse_lists` (ranking.py); the statistics are
-        `dpbandit.privacy.statistics.list_residuals.ListResiduals` and
-        `dpbandit.privacy.statistics.list_clicks.ListClicks`, the noise `FadingSum`. Weights that
-        are not told are learned by `PositionWeights` (position_weights.py), and clicks counted by
-        `dpbandit.privacy.statistics.position_clicks.WeightedClicks`.
-
     Differs from the paper:
         It is this project's own. Limits: greedy after the first batch, without a worst-case bound.
     """
 
+    id = "list-fade"
     epsilon: float = 1.0
     """> 0; inf adds no noise"""
     delta: float = 1e-5
@@ -91,42 +160,31 @@ class ListFADE:
     """what a user adds, clicks beyond predictions, her clicked items, these with the weights of
     positions that least squares gives them, or the mean over her list;
     "auto" is residuals where a click ends the looking (cascade, dependent), else clicks"""
-    gram_weight: float = 0.5
+    gram_weight: Positive = 0.5
     """g, of the Gram matrix beside the moment; with "mean" at most sqrt(1/2)"""
-    shift: float = 1.0
+    shift: Positive = 1.0
     """least eigenvalue, or what is added to all, in spectral norms of their noise"""
-    step: float = 0.25
+    step: Positive = 0.25
     """how far theta is expected to be from the predictions, in clicks; for residuals"""
-    fade: float = 0.85
+    fade: Chance = 0.85
     """what is left of a batch at the next release, in [0, 1]"""
-    growth: float = 0.1
+    growth: Growth = 0.1
     """how much longer each batch is"""
-    first_batch: int | None = None
+    first_batch: Count | None = None
     """rounds of uniform play; if None, step 1"""
-    forgetting: float = 0.7
+    forgetting: Chance = 0.7
     """what is left, at a release, of all before it; 0 plays on the latest alone, 1 never tries anew
     what noise has ruled out, and some runs stay there"""
-    diversity: float = 0.0
+    diversity: Least0 = 0.0
     """what an item loses for one that is like it on the list, in clicks; 0 is relevance alone"""
     positions: Literal["told", "learned"] = "told"
     """whether the weights of a position-based model are told, or learned"""
-    counting: int | None = None
+    counting: Count | None = None
     """rounds of shuffled lists to learn them; if None, max(500, 80 sqrt(m) / mu), at most T / 10"""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Whether noise can meet the target, and what positions ask for."""
         gaussian_target(self.epsilon, self.delta)
-        one_of("counted", self.counted, ("auto", "residuals", "clicks", "squares", "mean"))
-        positive("shift", self.shift)
-        positive("step", self.step)
-        inside("fade", self.fade, 0, 1, ends=True)
-        inside("growth", self.growth, 0, 100, ends=True)
-        at_least("diversity", self.diversity, 0)
-        inside("forgetting", self.forgetting, 0, 1, ends=True)
-        positive("gram_weight", self.gram_weight)
-        one_of("positions", self.positions, ("told", "learned"))
-        for name in ("first_batch", "counting"):
-            if getattr(self, name) is not None:
-                whole(name, getattr(self, name), 1)
         learned = self.positions == "learned"
         if learned and self.counted not in ("auto", "clicks"):
             raise InputError(
@@ -138,9 +196,46 @@ class ListFADE:
                 "counted for weights that are told."
             )
 
-    def statistic(self, spec: ListSpec) -> ListStatistic:
+    def start(self) -> None:
+        """Build the fading sum, and the counts of positions if their weights are learned."""
+        self.places: PositionWeights | None = None
+        if self.positions == "learned":
+            self.places = PositionWeights(
+                self.spec,
+                self.streams,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                rounds=self.counting,
+            )
+            believed = PositionBased((1.0,) * self.spec.length)  # all that is told
+            self.spec = replace(self.spec, clicks=believed)
+        super().start()
+        self.statistic = self.added()
+        R, d = self.R, self.statistic.dim
+        releases = FadingReleases(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            first_batch=self.first_batch,
+            growth=self.growth,
+            fade=self.fade,
+        )
+        first = releases.first(self.spec, units=8 * sqrt(d))
+        self.after = min(_AFTER, len(releases.ends(self.spec, first)) // 2)
+        self.sums = releases.sums(self.statistic, self.spec, self.streams, first)
+        self.ledger = releases.ledger(self.sums)
+        if self.places is not None:
+            both = Parallel((self.places.spend, self.sums.spend))
+            self.ledger = ledger_of(self.epsilon, both)
+        self.random = self.spec.uniform(self.streams)
+        self.round, self.end, self.users, self.done = 0, 0, 0.0, 0
+        self.moment, self.gram = np.zeros((R, d)), np.zeros((R, d, d))
+        self.noise, self.luck = 0.0, 0.0  # variances in z
+        self.theta: Floats = np.zeros((R, d))
+        self.faded, self.points, self.total = np.zeros((R, d)), np.zeros((R, d)), 0.0
+
+    def added(self) -> ListStatistic:
         """What a user adds."""
-        model, taste, weight = spec.clicks, spec.dim, self.gram_weight
+        model, taste, weight = self.spec.clicks, self.spec.dim, self.gram_weight
         if self.positions == "learned":
             return WeightedClicks(model=model, taste=taste, gram_weight=weight)
         counted = self.counted
@@ -151,109 +246,189 @@ class ListFADE:
             return ListResiduals(model=model, taste=taste, gram_weight=weight)
         return ListClicks(model=model, taste=taste, gram_weight=weight, counted=counted)
 
-    def make(self, spec: Spec, streams: Streams) -> "ListFADEAgent":
-        """A running agent; raises `InputError` for anything but lists."""
-        return ListFADEAgent(self, fits(self, spec, ListSpec), streams)
-
-
-class ListFADEAgent(ListPlayer):
-    """See `ListFADE`."""
-
-    def __init__(self, config: ListFADE, spec: ListSpec, streams: Streams) -> None:
-        self._config, self._places = config, None
-        if config.positions == "learned":
-            self._places = PositionWeights(
-                spec,
-                streams,
-                epsilon=config.epsilon,
-                delta=config.delta,
-                rounds=config.counting,
-            )
-            spec = replace(spec, clicks=PositionBased((1.0,) * spec.length))  # all that is told
-        self._statistic = config.statistic(spec)
-        d = self._statistic.dim
-        releases = FadingReleases(
-            epsilon=config.epsilon,
-            delta=config.delta,
-            first_batch=config.first_batch,
-            growth=config.growth,
-            fade=config.fade,
-        )
-        first = releases.first(spec, units=8 * sqrt(d))
-        self._after = min(_AFTER, len(releases.ends(spec, first)) // 2)
-        self._sums = releases.sums(self._statistic, spec, streams, first)
-        ledger = releases.ledger(self._sums)
-        if self._places is not None:
-            both = Parallel((self._places.spend, self._sums.spend))
-            ledger = ledger_of(config.epsilon, both)
-        super().__init__(spec, ledger)
-        self._random = spec.uniform(streams)
-        self._round, self._end, self._users, self._done = 0, 0, 0.0, 0
-        R = len(streams)
-        self._moment, self._gram = np.zeros((R, d)), np.zeros((R, d, d))
-        self._noise, self._luck = 0.0, 0.0
-        self._theta: Floats = np.zeros((R, d))
-        self._faded, self._points, self._total = np.zeros((R, d)), np.zeros((R, d)), 0.0
-
-    def _choose(self, u: Floats) -> Ints:
-        random = self._random()
-        if not self._end:
-            return random
-        scores = products(self._spec, u, self._statistic.plain(self._theta))
-        lists = diverse_lists(scores, self._spec, self._config.diversity)
-        if self._places is None:
-            return lists
-        return self._places.shuffled(lists) if self._counting else self._places.placed(lists)
-
-    def _learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
-        if self._places is not None and self._counting:
-            self._places.count(clicks)
-            return
-        self._round += 1
-        reference = self._theta if self._places is None else self._places.values
-        release = self._sums(*self._statistic.datum(reference, u, vectors, clicks))
-        if release is not None:
-            self._add(*self._statistic.unpack(release))
-            self._theta = self._fit()
-            self._done += 1
-
     @property
-    def _counting(self) -> bool:
+    def shuffling(self) -> bool:
         """Whether this user's clicks are counted by position, and nothing else."""
-        return self._places is not None and not self._places.known and self._done >= self._after
+        return self.places is not None and not self.places.known and self.done >= self.after
 
-    @property
-    def _gram_total(self) -> Floats:
+    def choose(self, u: Floats) -> Ints:
+        """Step 5; random lists in the first batch."""
+        random = self.random()
+        if not self.end:
+            return random
+        scores = products(self.spec, u, self.statistic.plain(self.theta))
+        lists = diverse_lists(scores, self.spec, self.diversity)
+        if self.places is None:
+            return lists
+        return self.places.shuffled(lists) if self.shuffling else self.places.placed(lists)
+
+    def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
+        """Step 2, and steps 3 and 4 when a batch ends."""
+        if self.places is not None and self.shuffling:
+            self.places.count(clicks)
+            return
+        self.round += 1
+        reference = self.theta if self.places is None else self.places.values
+        release = self.sums(*self.statistic.datum(reference, u, vectors, clicks))
+        if release is not None:
+            looks = self.gram_total()
+            self.add(looks, *self.statistic.unpack(release))
+            self.theta = self.fit(looks)
+            self.done += 1
+
+    def gram_total(self) -> Floats:
         """F, (1, 1), or (R, 1) where it is learned."""
-        if self._places is None:
-            return np.full((1, 1), self._statistic.gram_total)
-        return self._places.look_total
+        if self.places is None:
+            return np.full((1, 1), self.statistic.gram_total)
+        return self.places.look_total
 
-    def _add(self, z: Floats, G: Floats) -> None:
-        """Step 4's sums: of z, G, the predictions met and the variances of noise and luck in z."""
-        count, self._end = self._round - self._end, self._round
-        fade, left, noise = self._sums.fade, self._config.forgetting, self._sums.stddev**2
-        self._users = fade * self._users + count
-        self._faded = fade * self._faded + count * self._theta
-        luck = self._users / self._statistic.dim
-        weight = self._users / (noise + luck)
-        self._moment = left * self._moment + weight * z
-        self._gram = left * self._gram + weight * self._gram_total[..., None] * G
-        self._points = left * self._points + weight * self._faded
-        self._total = left * self._total + weight * self._users
-        self._noise = left**2 * self._noise + weight**2 * noise
-        self._luck = left**2 * self._luck + weight**2 * luck
+    def add(self, F: Floats, z: Floats, G: Floats) -> None:
+        """Step 4's sums: of z, F G, the predictions met and the variances of noise and luck."""
+        count, self.end = self.round - self.end, self.round
+        fade, left, noise = self.sums.fade, self.forgetting, self.sums.stddev**2
+        self.users = fade * self.users + count
+        self.faded = fade * self.faded + count * self.theta
+        luck = self.users / self.statistic.dim
+        weight = self.users / (noise + luck)
+        self.moment = left * self.moment + weight * z
+        self.gram = left * self.gram + weight * F[..., None] * G
+        self.points = left * self.points + weight * self.faded
+        self.total = left * self.total + weight * self.users
+        self.noise = left**2 * self.noise + weight**2 * noise
+        self.luck = left**2 * self.luck + weight**2 * luck
 
-    def _fit(self) -> Floats:
+    def fit(self, F: Floats) -> Floats:
         """Step 4's theta."""
-        d, config = self._statistic.dim, self._config
-        noise = sqrt(self._noise) / config.gram_weight * self._gram_total
-        s = config.shift * sqrt(2 * d) * noise
-        eigenvalues, Q = np.linalg.eigh(self._gram)
-        z = np.vecmat(self._moment, Q)
-        if not isinstance(self._statistic, ListResiduals):
+        noise = sqrt(self.noise) / self.gram_weight * F
+        s = self.shift * sqrt(2 * self.statistic.dim) * noise
+        eigenvalues, Q = np.linalg.eigh(self.gram)
+        z = np.vecmat(self.moment, Q)
+        if not isinstance(self.statistic, ListResiduals):
             least = np.maximum(s / 2, _LEAST_EIGENVALUE)
             return np.matvec(Q, z / np.maximum(eigenvalues + s, least))
         least = np.maximum(eigenvalues, np.maximum(s, _LEAST_EIGENVALUE))
-        steps = z * least / (least**2 + (self._noise + self._luck) / config.step**2)
-        return self._points / self._total + np.matvec(Q, steps)
+        steps = z * least / (least**2 + (self.noise + self.luck) / self.step**2)
+        return self.points / self.total + np.matvec(Q, steps)
+
+
+class ListExperts(Lists):
+    """Follow ranking policies, drawn uniformly from those that may still be the best.
+
+    Policy j is a public direction w_j: it shows a user with tastes u the m items with the largest
+    v_i . (u * w_j), the largest where most look::
+
+        all policies are active, C = 0; for batches twice as long each:
+          1. each user meets an active policy, drawn uniformly
+          2. its count grows by what her clicks earn, at most 1; all counts of the batch are
+             released with noise and added to C
+          3. of shows n_j, C_j / n_j is estimated with variance s_j^2, of noise and of luck;
+             dropped is j if C_j / n_j + width s_j < C_i / n_i - width s_i for some i
+
+    Shows are counted exactly: they depend on coins and releases and on nobody's data.
+
+    Guarantee:
+        (epsilon, delta)-joint DP: a user enters one batch and moves one of its counts by at most
+        1, whatever the number of policies and the length of lists (`PolicyClicks`); who is active
+        is a function of releases, who is drawn of that and of coins, and lists are functions of
+        the policy drawn and the tastes of whom they are shown. epsilon = inf is the same on exact
+        counts.
+
+    Differs from the paper:
+        It is this project's own. Limits: never better than the best of its policies, and no bound
+        under drift, for who was dropped does not come back.
+    """
+
+    id = "list-experts"
+    epsilon: float = 1.0
+    """> 0; inf adds no noise"""
+    delta: float = 1e-5
+    """in (0, 1)"""
+    n_policies: Annotated[int, lambda name, value: whole(name, value, 1, _MOST_POLICIES)] | None = (
+        None
+    )
+    """P, directions that are drawn uniformly, as public coins; if None, 16"""
+    rankers: Sequence[Sequence[float]] | None = None
+    """directions w_j, each as long as a context, to follow in place of random ones"""
+    width: Least0 = 1.0
+    """half the length of an interval, in standard errors"""
+    growth: Growth = 1.0
+    """how much longer each batch is"""
+    first_batch: Count | None = None
+    """rounds; if None, max(40 P, 10 P / mu), at most T / 10"""
+
+    def check(self) -> None:
+        """Whether noise can meet the target, and rankers are directions."""
+        gaussian_target(self.epsilon, self.delta)
+        if self.rankers is None:
+            return
+        object.__setattr__(self, "rankers", _directions(self.rankers))
+        if self.n_policies not in (None, len(self.rankers)):
+            raise InputError(
+                f"Expected n_policies={self.n_policies} to be {len(self.rankers)}, the number "
+                "of rankers, or to be left out."
+            )
+
+    def start(self) -> None:
+        """Draw directions, and build the sum of counts."""
+        super().start()
+        if self.rankers is None:
+            draw = self.streams.normals("rankers", self.n_policies or 16, self.spec.dim)
+            w = draw()
+        else:
+            w = np.array([vector("ranker", one, self.spec.dim) for one in self.rankers])
+            w = np.broadcast_to(w, (self.R, *w.shape))
+        self.directions = w / np.maximum(norms(w), 1e-300)
+        """(R, P, q), of length 1 unless 0"""
+        R, P = w.shape[:2]
+        releases = FadingReleases(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            first_batch=self.first_batch,
+            growth=self.growth,
+            fade=0.0,
+        )
+        first = releases.first(self.spec, units=5 * P, least=40.0 * P)
+        clicks = PolicyClicks(self.spec.clicks, P)
+        self.sums = releases.sums(clicks, self.spec, self.streams, first)
+        self.ledger = releases.ledger(self.sums)
+        self.luck = self.streams.uniforms("policies")
+        self.active = np.ones((R, P), dtype=bool)
+        self.shows, self.counts = np.zeros((2, R, P))
+        self.noise = 0.0  # its variance in a count
+        self.shown: Ints = np.zeros(R, np.int64)
+
+    def choose(self, u: Floats) -> Ints:
+        """Step 1."""
+        which = (self.luck() * self.active.sum(axis=1)).astype(np.int64)
+        self.shown = (self.active.cumsum(axis=1) > which[:, None]).argmax(axis=1)
+        u = np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
+        scores = self.spec.catalogue.products(u * pick(self.directions, self.shown))
+        return best_lists(scores, self.spec.clicks)
+
+    def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
+        """Step 2, and step 3 when a batch ends."""
+        self.shows[rows(len(u)), self.shown] += 1
+        release = self.sums(self.shown, clicks)
+        if release is None:
+            return
+        self.counts = self.counts + release
+        self.noise += self.sums.stddev**2
+        n = np.maximum(self.shows, 1e-9)  # who was never shown may be anything
+        share = ((self.counts + 1) / (n + 2)).clip(0, 1)
+        s = self.width * np.sqrt(self.noise + 1 / 4 + n * share * (1 - share)) / n
+        rate = self.counts / n
+        lowest = np.where(self.active, rate - s, -np.inf).max(axis=1, keepdims=True)
+        self.active = self.active & (rate + s >= lowest)
+
+
+def _directions(rankers: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+    try:
+        w = reals(rankers)
+    except ValueError:  # a word, ragged rows
+        w = np.empty(0)
+    if w.ndim != 2 or w.size == 0 or not np.isfinite(w).all():
+        raise InputError(
+            f"Expected rankers={shown(rankers)} to be directions, lists of as many numbers as a "
+            "context has."
+        )
+    return tuple(map(tuple, w.tolist()))

@@ -1,24 +1,21 @@
 """river's models of clicks as agents of ordered lists."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from dpbandit.agents.lists.ranking import ListPlayer, best_lists
+from dpbandit.agent import Chance
+from dpbandit.agents.lists.ranked import Lists, best_lists
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.calls import of_kind, takes
-from dpbandit.base.inputs import InputError, inside, shown
-from dpbandit.base.random_streams import Streams
+from dpbandit.base.inputs import InputError, shown
 from dpbandit.privacy.accounting.ledger import no_privacy
 from dpbandit.privacy.statistics.list_clicks import features
-from dpbandit.specs.lists import ListSpec
-from dpbandit.specs.protocols import BanditSpec, fits
 
 
-@dataclass(frozen=True)
-class RiverRanking:
+class RiverRanking(Lists):
     """A river model that predicts clicks, as an agent of ordered lists::
 
         RiverRanking(lambda seed: linear_model.LogisticRegression())
@@ -36,58 +33,48 @@ class RiverRanking:
             `explore` outside [0, 1]; anything but ordered lists.
     """
 
-    model: Callable[[int], Any]
+    model: Callable[[int], Any] = field(kw_only=False)
     """seed -> a new model, called once for each replica"""
-    explore: float = 0.05
+    explore: Chance = field(default=0.05, kw_only=False)
     """probability of a random list, in [0, 1]"""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Whether the model is made by a function."""
         if not callable(self.model) or hasattr(self.model, "learn_one"):
             raise InputError(
                 f"Expected model={shown(self.model)} to be a function that returns a new model: "
                 f"lambda seed: {type(self.model).__name__}(...)."
             )
         takes("model", self.model, "seed")
-        inside("explore", self.explore, 0, 1, ends=True)
 
-    def make(self, spec: BanditSpec, streams: Streams) -> "RiverRanker":
-        """A running agent, with one model for each replica."""
-        return RiverRanker(self, fits(self, spec, ListSpec), streams)
-
-
-class RiverRanker(ListPlayer):
-    """The models, their predictions and their lessons."""
-
-    def __init__(self, config: RiverRanking, spec: ListSpec, streams: Streams) -> None:
-        super().__init__(spec, no_privacy("foreign code, which claims nothing"))
-        seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
-        self._models = [config.model(seed) for seed in seeds]
-        for model in self._models:
+    def start(self) -> None:
+        """Make one model for each replica."""
+        super().start()
+        self.ledger = no_privacy("foreign code, which claims nothing")
+        seeds = (self.streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
+        self.models = [self.model(seed) for seed in seeds]
+        for model in self.models:
             if not hasattr(model, "learn_one"):
                 raise InputError(f"Expected a model from every call, got {of_kind(model)}.")
-        if len({id(model) for model in self._models}) < len(seeds):
+        if len({id(model) for model in self.models}) < len(seeds):
             raise InputError("Expected a new model from every call, got one twice.")
-        self._explore, self._coins = config.explore, streams.uniforms("explore")
-        self._random = spec.uniform(streams)
-        self._names = tuple(f"x{j}" for j in range(spec.features))
+        self.coins, self.random = self.streams.uniforms("explore"), self.spec.uniform(self.streams)
+        self.names = tuple(f"x{j}" for j in range(self.spec.features))
 
-    def _choose(self, u: Floats) -> Ints:
-        R, N = len(u), self._spec.n_items
+    def choose(self, u: Floats) -> Ints:
+        """The items with the best predictions, or a random list."""
+        R, N = len(u), self.spec.n_items
         everything = np.broadcast_to(rows(N), (R, N))
-        phi = features(u, self._spec.catalogue.vectors(everything))
-        asked = zip(self._models, phi.tolist(), strict=True)
+        phi = features(u, self.spec.catalogue.vectors(everything))
+        asked = zip(self.models, phi.tolist(), strict=True)
         scores = [[self._predicted(model, row) for row in items] for model, items in asked]
-        random = (self._coins() < self._explore)[:, None]
-        lists: Ints = np.where(
-            random, self._random(), best_lists(np.array(scores), self._spec.clicks)
-        )
-        return lists
+        best = best_lists(np.array(scores), self.spec.clicks)
+        return np.where((self.coins() < self.explore)[:, None], self.random(), best)
 
-    def _learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
-        phi, looked = features(u, vectors), self._spec.clicks.looked_at(clicks)
-        for model, items, seen, said in zip(
-            self._models, phi.tolist(), looked, clicks, strict=True
-        ):
+    def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
+        """Tell the models of every item that was looked at."""
+        phi, looked = features(u, vectors), self.spec.clicks.looked_at(clicks)
+        for model, items, seen, said in zip(self.models, phi.tolist(), looked, clicks, strict=True):
             for row, at, click in zip(items, seen, said, strict=True):
                 if at > 0:
                     model.learn_one(self._named(row), bool(click))
@@ -98,4 +85,4 @@ class RiverRanker(ListPlayer):
         return float(model.predict_one(self._named(row)) or 0.0)
 
     def _named(self, row: list[float]) -> dict[str, float]:
-        return dict(zip(self._names, row, strict=True))
+        return dict(zip(self.names, row, strict=True))

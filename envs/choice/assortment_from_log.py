@@ -20,10 +20,8 @@ from dpbandit.envs.choice.choice_fit import (
     hold_out,
     price_z,
 )
-from dpbandit.envs.choice.fixed_sets import Contest
-from dpbandit.envs.choice.logit_sales import ListedSales
-from dpbandit.envs.choice.problems import ChoiceProblem, Crowd
-from dpbandit.envs.contextual.log_checks import (
+from dpbandit.envs.choice.problems import ChoiceProblem, Contest, Crowd, ListedSales
+from dpbandit.envs.contextual.logs import (
     Log,
     fitted_once,
     price_range_of,
@@ -31,7 +29,7 @@ from dpbandit.envs.contextual.log_checks import (
     unit_cost_of,
     unit_of,
 )
-from dpbandit.envs.contextual.resampled import row_of
+from dpbandit.envs.contextual.problems import row_of
 from dpbandit.offline.columns import column_with_gaps, first_odd, is_missing
 from dpbandit.specs.choice import PricedAssortmentSpec
 

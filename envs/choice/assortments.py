@@ -21,10 +21,8 @@ from dpbandit.base.inputs import (
     whole,
 )
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.choice.fixed_sets import Contest
-from dpbandit.envs.choice.logit_sales import FreeSales, ListedSales
-from dpbandit.envs.choice.problems import ChoiceProblem, Crowd
-from dpbandit.envs.tides import Tides
+from dpbandit.envs.choice.problems import ChoiceProblem, Contest, Crowd, FreeSales, ListedSales
+from dpbandit.envs.dynamics import Tides
 from dpbandit.specs.choice import (
     MOST_PRODUCTS,
     AssortmentSpec,

@@ -11,9 +11,8 @@ from scipy.special import softmax
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.choice.fixed_sets import Contest, Enumerated, every_set
-from dpbandit.envs.choice.problems import ChoiceProblem, Crowd
-from dpbandit.envs.contextual.camera_people import CameraContext, camera, camera_people
+from dpbandit.envs.choice.problems import ChoiceProblem, Contest, Crowd, Enumerated, every_set
+from dpbandit.envs.contextual.camera import CameraContext, camera, camera_people
 from dpbandit.losses.multinomial import chances
 from dpbandit.specs.best_sets import best_levels
 from dpbandit.specs.choice import AssortmentSpec

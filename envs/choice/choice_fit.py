@@ -10,7 +10,7 @@ from scipy.special import log_softmax
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError
-from dpbandit.envs.contextual.log_checks import WHO_IS_PROTECTED
+from dpbandit.envs.contextual.logs import WHO_IS_PROTECTED
 
 _STEPS = 100
 _CLOSE = 1e-10

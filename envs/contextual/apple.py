@@ -12,8 +12,7 @@ from scipy.special import expit
 
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import InputError, at_least
-from dpbandit.envs.contextual.problems import Users
-from dpbandit.envs.contextual.resampled import Resampled
+from dpbandit.envs.contextual.problems import Resampled, Users
 from dpbandit.offline.logs import Logged
 from dpbandit.specs.protocols import ContextualSpec
 

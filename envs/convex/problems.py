@@ -11,7 +11,7 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, reals
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.convex.adversaries import Adversary
-from dpbandit.envs.delay import Delay
+from dpbandit.envs.dynamics import Delay
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import Step
 

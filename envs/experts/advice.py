@@ -20,10 +20,8 @@ from dpbandit.base.inputs import (
     whole,
 )
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.experts.adversaries import Adversary, Oblivious, Table
-from dpbandit.envs.experts.policies import Policies
-from dpbandit.envs.experts.problems import ExpertsProblem
-from dpbandit.envs.experts.tables import Coins, Given, Halving, Luck, Switching, Tail
+from dpbandit.envs.experts.problems import Adversary, ExpertsProblem, Oblivious, Table
+from dpbandit.envs.experts.tables import Coins, Given, Halving, Luck, Policies, Switching, Tail
 from dpbandit.specs.experts import ExpertsSpec
 
 KINDS = (
@@ -70,7 +68,7 @@ class Experts(ExpertsProblem):
         privately hides every user's click. It can show what privacy costs when a recommender is
         chosen among candidates. It cannot show that recommending changes clicks: the user answers
         the slate, not the order it is shown in, and users are synthetic
-        (`dpbandit.envs.experts.policies` has the model). The best policy knows everybody's
+        (`dpbandit.envs.experts.tables` has the model). The best policy knows everybody's
         favourite but for a share `best_loss` of users, who click at random.
 
     Action space:

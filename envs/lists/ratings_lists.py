@@ -10,8 +10,7 @@ from dpbandit.base.arrays import Floats, Ints, norms
 from dpbandit.base.inputs import inside, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.ratings import fitted
-from dpbandit.envs.lists.best_lists import best_fixed_list
-from dpbandit.envs.lists.list_problem import ListProblem, click_model
+from dpbandit.envs.lists.problems import ListProblem, best_fixed_list, click_model
 from dpbandit.specs.catalogues import Catalogue
 from dpbandit.specs.lists import MOST_ITEMS, ListSpec
 

@@ -10,8 +10,7 @@ from scipy.special import expit, ndtr, ndtri
 from dpbandit.base.arrays import Floats, Ints, norms, pick, rows
 from dpbandit.base.inputs import at_least, one_of
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.arrivals import Arrivals
-from dpbandit.envs.comings import Comings
+from dpbandit.envs.comings import Arrivals, Comings
 from dpbandit.specs.protocols import ContextualSpec, Step
 from dpbandit.specs.returning import NOBODY, ReturningSpec
 

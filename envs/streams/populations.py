@@ -1,17 +1,276 @@
-"""The law P of a stream's users: its risk F(theta) = E f(theta; z), and the best point theta*."""
+"""Independent users and their law P: its risk F(theta) = E f(theta; z), and its best point theta*.
+
+Features are normal vectors scaled to l_q length 1. Answers follow the score m = <x, theta_0>::
+
+    linear      y = m + e,  e normal, truncated
+    logistic    P(y = 1) = 1 / (1 + exp(-m)), else y = -1
+    quantile    y = m + e,  e of two half-normals, truncated, P(e <= 0) = level
+
+with `|e| <= bound - |theta_0|_p` (`HalfNormals`): then `|y| <= bound`, and theta_0 is the best
+point exactly, for the mean, logit or level-quantile of y given x is <x, theta_0>. A share of users
+gives an outlier instead: -y ("flip"), or by a fair coin +bound or -bound ("coin").
+"""
 
 from abc import ABC, abstractmethod
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cache, cached_property
+from math import exp, pi, sqrt
+from typing import Literal, TypeAlias
 
 import numpy as np
+from scipy.special import expit, ndtr, ndtri
 
-from dpbandit.base.arrays import Floats
-from dpbandit.envs.streams.answers import LinearAnswers, Scored
-from dpbandit.envs.streams.features import public_features
+from dpbandit.base.arrays import Floats, norms
+from dpbandit.base.inputs import inside, one_of
+from dpbandit.base.random_streams import Streams
 from dpbandit.losses.data_sums import DataSum, Smoothed
 from dpbandit.losses.loss import Loss
-from dpbandit.losses.regressions import Regression
+from dpbandit.losses.regressions import LogisticRegression, QuantileRegression, Regression
 from dpbandit.specs.feature_moments import second_moment
+
+
+@dataclass(frozen=True)
+class HalfNormals:
+    """e = -h with probability `level`, else +h; h = `scale |g|` given h <= room, g standard normal.
+
+    So P(e <= 0) = level and `|e| <= room`; with level 1/2 it is a normal law, truncated. It has no
+    atoms but at scale 0, where e = 0.
+    """
+
+    scale: float
+    room: float
+    level: float = 0.5
+
+    def given(self, uniforms: Floats) -> Floats:
+        """Noise of given uniform numbers: its quantile function."""
+        if self.scale == 0:
+            return np.zeros_like(uniforms)
+        low = uniforms < self.level
+        part = np.where(low, 1 - uniforms / self.level, (uniforms - self.level) / (1 - self.level))
+        size = np.minimum(self.scale * ndtri((1 + part * self._within) / 2), self.room)
+        return np.where(low, -size, size)
+
+    @cached_property
+    def mean(self) -> float:
+        """E e."""
+        return self.room - float(self.short(np.array(self.room)))
+
+    @cached_property
+    def square(self) -> float:
+        """E e^2 = E h^2."""
+        if self.scale == 0:
+            return 0.0
+        a = self.room / self.scale
+        return self.scale**2 * (1 - 2 * a * exp(-a * a / 2) / sqrt(2 * pi) / self._within)
+
+    def below(self, t: Floats) -> Floats:
+        """P(e <= t)."""
+        tail, level = self._half(np.abs(t)), self.level
+        return np.where(t < 0, level * (1 - tail), level + (1 - level) * tail)
+
+    def density(self, t: Floats) -> Floats:
+        """At t; at 0 that to the right."""
+        bell = np.exp(-((t / self.scale) ** 2) / 2) * 2 / sqrt(2 * pi) / (self.scale * self._within)
+        side = np.where(t < 0, self.level, 1 - self.level)
+        return np.where(np.abs(t) < self.room, side * bell, 0.0)
+
+    def short(self, t: Floats) -> Floats:
+        """E (t - e)^+, the integral of `below` up to t."""
+        size, room, level = np.abs(t), np.array(self.room), self.level
+        area, whole = self._half_area(size), room - self._half_area(room)
+        right = level * (whole + t) + (1 - level) * area
+        return np.where(t < 0, level * (whole - size + area), right)
+
+    @cached_property
+    def _within(self) -> float:
+        """`P(scale |g| <= room)`."""
+        return float(1 - 2 * ndtr(-self.room / self.scale))
+
+    def _half(self, size: Floats) -> Floats:
+        """P(h <= size)."""
+        return np.minimum((1 - 2 * ndtr(-size / self.scale)) / self._within, 1.0)
+
+    def _half_area(self, size: Floats) -> Floats:
+        """The integral of `_half` from 0."""
+        v = np.minimum(size, self.room) / self.scale
+        bell = (np.exp(-(v**2) / 2) - 1) * 2 / sqrt(2 * pi)
+        inside = self.scale * (v * (1 - 2 * ndtr(-v)) + bell) / self._within
+        return np.asarray(inside + np.maximum(size - self.room, 0))
+
+
+_PUBLIC_USERS = 1 << 14
+
+
+class Features:
+    """`x = g / |g|_q`, g ~ N(0, I): sign-symmetric and exchangeable, so E x x' = s I.
+
+    A hair shorter, so that nobody who clips to length 1 finds rounding to clip.
+    """
+
+    def __init__(self, streams: Streams, dim: int, order: float) -> None:
+        self._normals, self._order = streams.normals("features", dim), order
+
+    def take(self, count: int) -> Floats:
+        """The next users', (count, R, N)."""
+        g = self._normals.take(count)
+        g /= norms(g, self._order) * (1 + 1e-15)
+        return g
+
+
+@cache
+def public_features(dim: int, order: float) -> Floats:
+    """The features of 16,384 users that are always the same, (n, N): read only."""
+    x = Features(Streams([0]), dim, order).take(_PUBLIC_USERS)[:, 0]
+    x.flags.writeable = False
+    return x
+
+
+Outliers: TypeAlias = Literal["flip", "coin"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers(ABC):
+    """The law of answers given scores; subclasses say what an honest one is."""
+
+    contamination: float = 0.0
+    """the share of outliers, in [0, 1/2]"""
+    outliers: Outliers = "flip"
+
+    def __post_init__(self) -> None:
+        inside("contamination", self.contamination, 0, 0.5, ends=True)
+        one_of("outliers", self.outliers, ("flip", "coin"))
+
+    @property
+    @abstractmethod
+    def bound(self) -> float:
+        """The largest `|y|`."""
+
+    def given(self, m: Floats, noise: Floats, luck: Floats) -> Floats:
+        """The answers of users with scores m; `noise` and `luck` uniform, all of one shape."""
+        y = self._honest(m, noise)
+        if not self.contamination:
+            return y
+        outlier = -y
+        if self.outliers == "coin":
+            outlier = np.where(luck < self.contamination / 2, self.bound, -self.bound)
+        return np.where(luck < self.contamination, outlier, y)
+
+    @abstractmethod
+    def _honest(self, m: Floats, noise: Floats) -> Floats: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearAnswers(Answers):
+    """m + e: the mean of y given x is `kept` times m, outliers included."""
+
+    loss: Regression
+    noise: HalfNormals
+
+    @property
+    def bound(self) -> float:
+        """Bound of an answer, that of the loss."""
+        return self.loss.bound
+
+    @property
+    def kept(self) -> float:
+        """1 without outliers; flips count twice."""
+        return 1 - self.contamination * (2 if self.outliers == "flip" else 1)
+
+    def square(self, m_square: Floats) -> Floats:
+        """E y^2 given E m^2."""
+        coins = self.contamination if self.outliers == "coin" else 0.0
+        return (1 - coins) * (m_square + self.noise.square) + coins * self.bound**2
+
+    def _honest(self, m: Floats, noise: Floats) -> Floats:
+        return m + self.noise.given(noise)
+
+
+class Scored(Answers):
+    """Answers whose loss has a closed form on average, given the score."""
+
+    @abstractmethod
+    def risk(self, u: Floats, m: Floats) -> Floats:
+        """E phi(u, y) given the score m."""
+
+    @abstractmethod
+    def slope(self, u: Floats, m: Floats) -> Floats:
+        """Its derivative in u, a subgradient at least."""
+
+    @abstractmethod
+    def bend(self, u: Floats, m: Floats) -> Floats:
+        """Its second derivative in u."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticAnswers(Scored):
+    """+-1 with log-odds m."""
+
+    loss: LogisticRegression
+
+    @property
+    def bound(self) -> float:
+        """1."""
+        return 1.0
+
+    def risk(self, u: Floats, m: Floats) -> Floats:
+        """p log(1 + e^-u) + (1 - p) log(1 + e^u), p = P(y = 1)."""
+        return np.logaddexp(0.0, u) - self._chance(m) * u
+
+    def slope(self, u: Floats, m: Floats) -> Floats:
+        """sigma(u) - p."""
+        return np.asarray(expit(u) - self._chance(m))
+
+    def bend(self, u: Floats, m: Floats) -> Floats:
+        """sigma(u) sigma(-u)."""
+        return np.asarray(expit(u) * expit(-u))
+
+    def _chance(self, m: Floats) -> Floats:
+        p, c = expit(m), self.contamination
+        return np.asarray((1 - c) * p + c * ((1 - p) if self.outliers == "flip" else 0.5))
+
+    def _honest(self, m: Floats, noise: Floats) -> Floats:
+        return np.where(noise < expit(m), 1.0, -1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantileAnswers(Scored):
+    """m + e, e with a level-quantile of 0."""
+
+    loss: QuantileRegression
+    noise: HalfNormals
+
+    @property
+    def bound(self) -> float:
+        """Bound of an answer, that of the loss."""
+        return self.loss.bound
+
+    def risk(self, u: Floats, m: Floats) -> Floats:
+        """level (E y - u) + E (u - y)^+."""
+        c, b, e = self.contamination, self.bound, self.noise
+        if self.outliers == "flip":
+            other, others = e.short(-u - m) + e.mean + m + u, -(m + e.mean)
+        else:
+            other, others = (np.maximum(u - b, 0) + np.maximum(u + b, 0)) / 2, 0 * m
+        average = (1 - c) * (m + e.mean) + c * others
+        return self.loss.level * (average - u) + (1 - c) * e.short(u - m) + c * other
+
+    def slope(self, u: Floats, m: Floats) -> Floats:
+        """P(y <= u) - level."""
+        c, b = self.contamination, self.bound
+        if self.outliers == "flip":
+            other = 1 - self.noise.below(-u - m)
+        else:
+            other = (1.0 * (u >= b) + (u >= -b)) / 2
+        return (1 - c) * self.noise.below(u - m) + c * other - self.loss.level
+
+    def bend(self, u: Floats, m: Floats) -> Floats:
+        """The density at u, without the atoms of coins."""
+        flips = self.contamination if self.outliers == "flip" else 0.0
+        honest = (1 - self.contamination) * self.noise.density(u - m)
+        return honest + flips * self.noise.density(-u - m)
+
+    def _honest(self, m: Floats, noise: Floats) -> Floats:
+        return m + self.noise.given(noise)
 
 
 class Population(ABC):

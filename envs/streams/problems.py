@@ -8,9 +8,8 @@ import numpy as np
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.convex.adversaries import Constant, Oblivious
+from dpbandit.envs.convex.adversaries import Constant, Law, Oblivious
 from dpbandit.envs.convex.problems import ConvexProblem
-from dpbandit.envs.convex.user_laws import Law
 from dpbandit.envs.streams.populations import Population
 from dpbandit.specs.streams import StreamSpec
 

@@ -1,4 +1,8 @@
-"""Streams of independent users for stochastic convex optimisation in l_p geometry."""
+"""Streams of independent users for stochastic convex optimisation in l_p geometry.
+
+Users have features and answers, or are rows of a table; the parameter behind their answers is
+dense, sparse, random, or any point of the ball.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -7,27 +11,120 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, at_least, inside, one_of, positive, whole
+from dpbandit.base.arrays import Floats, norms
+from dpbandit.base.inputs import InputError, at_least, inside, one_of, positive, vector, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
 from dpbandit.envs import tables
-from dpbandit.envs.convex.user_laws import Law
-from dpbandit.envs.streams.answers import (
+from dpbandit.envs.convex.adversaries import Law
+from dpbandit.envs.streams.populations import (
+    Answers,
+    Averaged,
+    Features,
+    HalfNormals,
+    Isotropic,
     LinearAnswers,
     LogisticAnswers,
     Outliers,
+    Population,
     QuantileAnswers,
     Scored,
+    Table,
+    best_of_rows,
 )
-from dpbandit.envs.streams.noise import HalfNormals
-from dpbandit.envs.streams.populations import Averaged, Isotropic, Population, Table, best_of_rows
 from dpbandit.envs.streams.problems import StreamProblem
-from dpbandit.envs.streams.truths import Truth
-from dpbandit.envs.streams.users import Regressed, Resampled
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
 from dpbandit.losses.regressions import Regression
 from dpbandit.specs.streams import StreamSpec
+
+
+class Regressed:
+    """`x = g / |g|_q`, y by the law of answers given <x, theta_0>."""
+
+    def __init__(self, loss: Regression, answers: Answers, truth: Floats, streams: Streams) -> None:
+        self._answers, self._truth = answers, truth
+        self._features = Features(streams, loss.domain.dim, loss.order)
+        self._noise, self._luck = streams.uniforms("noise"), streams.uniforms("outliers")
+
+    def __call__(self, directions: Floats) -> Floats:
+        """The next users, (n, R, N + 1), as many as there are directions."""
+        count = len(directions)
+        x = self._features.take(count)
+        m, noise, luck = np.vecdot(x, self._truth), self._noise.take(count), self._luck.take(count)
+        y = self._answers.given(m, noise, luck)
+        return np.concatenate([x, y[..., None]], axis=-1)
+
+
+class Resampled:
+    """Rows of a table, with replacement."""
+
+    def __init__(self, rows: Floats, streams: Streams) -> None:
+        self._rows, self._uniforms = rows, streams.uniforms("rows")
+
+    def __call__(self, directions: Floats) -> Floats:
+        """The next users, (n, R, N + 1), as many as there are directions."""
+        which = (self._uniforms.take(len(directions)) * len(self._rows)).astype(np.int64)
+        return self._rows[which]
+
+
+WORDS = ("dense", "sparse", "random-sparse", "gaussian")
+
+
+@dataclass(frozen=True)
+class Truth:
+    """theta_0, one a replica::
+
+        dense           all entries equal
+        sparse          equal first `sparsity` entries, else 0
+        random-sparse   the same, at random places
+        gaussian        a normal vector
+
+    all scaled to l_p length `norm`; or a vector, as it is.
+    """
+
+    domain: LpBall
+    theta: str | tuple[float, ...] = "dense"
+    norm: float = 1.0
+    sparsity: int = 5
+
+    def __post_init__(self) -> None:
+        positive("norm", self.norm)
+        if self.norm > self.domain.radius:
+            raise InputError(f"Expected norm={self.norm} <= radius={self.domain.radius}.")
+        if isinstance(self.theta, str):
+            one_of("theta", self.theta, WORDS)
+            if "sparse" in self.theta:
+                whole("sparsity", self.sparsity, 1, self.domain.dim)
+            return
+        if not self.domain.contains(self._vector()[None]).all():
+            raise InputError(f"Expected theta={self.theta} to lie in {self.domain}.")
+
+    @property
+    def length(self) -> float:
+        """`|theta_0|_p`."""
+        if isinstance(self.theta, str):
+            return self.norm
+        return float(norms(self._vector(), self.domain.p)[0])
+
+    def draw(self, streams: Streams) -> Floats:
+        """(R, N)."""
+        R, N = len(streams), self.domain.dim
+        if not isinstance(self.theta, str):
+            return np.tile(self._vector(), (R, 1))
+        if self.theta == "gaussian":
+            direction = streams.world.normals("truth", N)()
+        elif self.theta == "dense":
+            direction = np.ones((R, N))
+        else:
+            place = np.tile(np.arange(N), (R, 1))
+            if self.theta == "random-sparse":
+                place = streams.world.uniforms("truth", N)().argsort(axis=1)
+            direction = 1.0 * (place < self.sparsity)
+        return self.norm * direction / norms(direction, self.domain.p)
+
+    def _vector(self) -> Floats:
+        return vector("theta", self.theta, self.domain.dim)
+
 
 Family = Literal["linear", "logistic", "quantile"]
 

@@ -1,6 +1,5 @@
 """Agents of lists whose users move sums further than they claim, which the door must see."""
 
-from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 from unittest.mock import patch
@@ -86,36 +85,33 @@ class AllClicks(PolicyClicks):
         return (np.nan_to_num(said).clip(0, 1).sum(axis=-1)[..., None] * ones).sum(axis=0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Fades(ListFADE):
     """FADE for lists that sums another statistic."""
 
     summed: Any
 
-    def statistic(self, spec: Any) -> Any:
-        return self.summed(model=spec.clicks, taste=spec.dim)
+    def added(self) -> Any:
+        return self.summed(model=self.spec.clicks, taste=self.spec.dim)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Counts(PrivateCascade):
     """Counters of another statistic."""
 
     summed: Any
 
-    def make(self, spec: Any, streams: Any) -> Any:
-        with patch("dpbandit.agents.lists.private_cascade.ListCounts", self.summed):
-            return super().make(spec, streams)
+    def start(self) -> None:
+        with patch("dpbandit.agents.lists.cascade.ListCounts", self.summed):
+            super().start()
 
 
-@dataclass(frozen=True, kw_only=True)
 class Policies(ListExperts):
     """Policies whose clicks are counted another way."""
 
     summed: Any
 
-    def make(self, spec: Any, streams: Any) -> Any:
-        with patch("dpbandit.agents.lists.list_experts.PolicyClicks", self.summed):
-            return super().make(spec, streams)
+    def start(self) -> None:
+        with patch("dpbandit.agents.lists.list_fade.PolicyClicks", self.summed):
+            super().start()
 
 
 BROKEN = {

@@ -14,7 +14,7 @@ from dpbandit.envs import (
     OJPricing,
     PricingFromLog,
 )
-from dpbandit.envs.tides import Tides
+from dpbandit.envs.dynamics import Tides
 from dpbandit.testing import check_problem
 from tests.each import each
 from tests.envs.contextual.logs import SHOP, shop

@@ -59,7 +59,7 @@ def test_the_policy_that_knows_is_found_and_stays():
             u = problem.context()
             step = problem.step(lists := agent.act(u))
             agent.update(u, lists, step.datum)
-        assert agent._active.tolist() == [[False, True, False]] * 6
+        assert agent.active.tolist() == [[False, True, False]] * 6
 
 
 @pytest.mark.parametrize("width", [0.5, 5.0])
@@ -75,21 +75,21 @@ def test_rounds_by_hand(width):
     u, shown = np.array([[1.0, -1.0]]), []
     for _ in range(15):
         first = agent.act(u)[0, 0]
-        shown.append(agent._shown[0])
+        shown.append(agent.shown[0])
         assert first == (0, 0, 2)[shown[-1]]
         agent.update(u, np.array([[first]]), np.array([[1.0 * (first == 0)]]))
     shows = np.bincount(shown, minlength=3)
     assert shows.min() > 2
-    np.testing.assert_array_equal(agent._shows[0], shows)
-    np.testing.assert_array_equal(agent._counts[0], shows * [1, 1, 0])
-    assert agent._active[0].tolist() == [True, True, width == 5]
+    np.testing.assert_array_equal(agent.shows[0], shows)
+    np.testing.assert_array_equal(agent.counts[0], shows * [1, 1, 0])
+    assert agent.active[0].tolist() == [True, True, width == 5]
 
 
 def test_noise_is_that_of_one_batch():
     """A user is in one batch alone: 1 / mu(epsilon 1, delta 1e-5) = 1 / 0.26805, by independent
     computation, however many batches and policies there are."""
     agent = ListExperts(n_policies=5).make(LISTS, Streams([0]))
-    assert agent._sums.stddev == pytest.approx(1 / 0.26805, rel=1e-4)
+    assert agent.sums.stddev == pytest.approx(1 / 0.26805, rel=1e-4)
     assert certify(ListExperts(), LISTS).epsilon == pytest.approx(1.0, abs=1e-9)
 
 

@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist
 
 from dpbandit import InputError, certify
 from dpbandit.agents import ListFADE, PrivateCascade, RankedLinUCB
-from dpbandit.agents.lists.position_weights import PositionWeights
+from dpbandit.agents.lists.list_fade import PositionWeights
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ListRecommendation
 from dpbandit.losses.click_models import UntoldPositions
@@ -59,7 +59,7 @@ def test_weights_are_ratios_of_clicks():
 def test_learned_weights_that_are_right_make_it_the_one_that_is_told():
     told = ListFADE(epsilon=inf, counted="clicks", first_batch=6).make(PLACES, Streams([0]))
     agent = ListFADE(epsilon=inf, positions="learned", first_batch=6).make(UNTOLD, Streams([0]))
-    agent._places.values, agent._places.known = np.array([[1.0, 0.5]]), True
+    agent.places.values, agent.places.known = np.array([[1.0, 0.5]]), True
     rng = np.random.default_rng(0)
     for _ in range(18):
         u, clicks = rng.choice([-1.0, 1.0], size=(1, 2)), 1.0 * (rng.random((1, 2)) < 0.5)
@@ -67,15 +67,15 @@ def test_learned_weights_that_are_right_make_it_the_one_that_is_told():
         np.testing.assert_array_equal(agent.act(u), lists)
         for one in (told, agent):
             one.update(u, lists, clicks)
-    assert np.abs(agent._theta).max() > 0.1
-    np.testing.assert_allclose(agent._theta, told._theta, rtol=1e-12)
+    assert np.abs(agent.theta).max() > 0.1
+    np.testing.assert_allclose(agent.theta, told.theta, rtol=1e-12)
 
 
 def test_a_user_pays_once():
     """Who is counted is in no sum: both mechanisms have all of mu, and the claim is met exactly."""
     agent = ListFADE(positions="learned").make(UNTOLD, Streams([0]))
     mu = mu_of(1.0, 1e-5)
-    assert agent._places._counts.stddev == pytest.approx(sqrt(2) / mu)
+    assert agent.places.counts.stddev == pytest.approx(sqrt(2) / mu)
     assert [part.mu for part in agent.ledger.spends[0].parts] == pytest.approx([mu, mu])
     assert certify(ListFADE(positions="learned"), UNTOLD).epsilon == pytest.approx(1.0, abs=1e-9)
 
@@ -89,6 +89,12 @@ def test_a_user_pays_once():
         (lambda: ListFADE(positions="learned").make(LISTS, Streams([0])), "got Cascade"),
         (lambda: ListFADE(positions="learned", counted="mean"), "'mean' to be 'clicks'"),
         (lambda: ListFADE(counting=5), "counting=5 with positions='learned'"),
+        (
+            lambda: ListFADE(counted="mean", gram_weight=1).make(LISTS, Streams([0])),
+            "at most sqrt",
+        ),
+        (lambda: PrivateCascade().make(PLACES, Streams([0])), "Expected a cascade"),
+        (lambda: PrivateCascade(delta=0), "delta=0 only with"),
         (lambda: ListRecommendation(weights="hidden"), "with clicks='position' only"),
         (lambda: ListRecommendation(weights="secret"), "Expected weights='secret'"),
     ],
@@ -107,8 +113,8 @@ def test_positions_are_counted_on_the_best_items_in_any_order():
     for t in range(66):
         shown.append(agent.act(u)[0].tolist())
         agent.update(u, np.array(shown[-1:]), np.ones((1, 2)))
-        assert agent._sums._used == min(t + 1, 18) + max(t + 1 - 58, 0)
-        assert agent._places.known == (t >= 57)
+        assert agent.sums._used == min(t + 1, 18) + max(t + 1 - 58, 0)
+        assert agent.places.known == (t >= 57)
     assert sorted(map(tuple, np.unique(shown[18:58], axis=0))) == sorted(
         [tuple(shown[18]), tuple(shown[18][::-1])]
     )

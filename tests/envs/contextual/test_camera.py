@@ -17,7 +17,7 @@ from dpbandit import InputError
 from dpbandit.agents.contextual.demand import demand_rows
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import CameraOffer, CameraPricing
-from dpbandit.envs.contextual.camera_people import camera, camera_people, frozen, patterns
+from dpbandit.envs.contextual.camera import camera, camera_people, frozen, patterns
 from tests.each import each
 
 PRICES = np.array([0.79, 1.04, 1.29, 1.54, 1.79, 2.04, 2.29, 2.54, 2.79])

@@ -31,8 +31,8 @@ from dpbandit.envs import (
     TwoPhase,
 )
 from dpbandit.envs.contextual.orange_juice import demand
-from dpbandit.envs.contextual.resampled import row_of
-from dpbandit.envs.convex.corners import Corners
+from dpbandit.envs.contextual.problems import row_of
+from dpbandit.envs.convex.adversaries import Corners
 from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.envs.convex.pricing import ConvexPricing
 from dpbandit.losses import Quadratic

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from dpbandit import InputError, certify, compare
 from dpbandit.envs import PricingFromLog
-from dpbandit.envs.contextual.log_fits import refuse_separated
+from dpbandit.envs.contextual.logs import refuse_separated
 from tests.each import each
 from tests.envs.contextual.logs import SHOP, shop
 

@@ -9,8 +9,13 @@ import pytest
 from dpbandit import InputError, compare
 from dpbandit.agents import LinUCB
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.contextual.ratings import RatingsBandit
-from dpbandit.envs.contextual.ratings_files import Ratings, item_model, read_ratings, tastes
+from dpbandit.envs.contextual.ratings import (
+    Ratings,
+    RatingsBandit,
+    item_model,
+    read_ratings,
+    tastes,
+)
 from tests.each import each
 from tests.envs.contextual.ratings_files import FORMATS, example, truth, write
 

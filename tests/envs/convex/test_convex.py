@@ -12,8 +12,7 @@ from dpbandit.base.settings import parse_setting
 from dpbandit.domains import WORDS, Ball, ConcaveBase, Simplex, SubmodularBase
 from dpbandit.envs import ConvexBandit, OnlineConvex
 from dpbandit.envs.adapters import make_problem
-from dpbandit.envs.convex.online_losses import INSTANCES, LOSSES
-from dpbandit.envs.convex.scenarios import Scenario
+from dpbandit.envs.convex.online_losses import INSTANCES, LOSSES, Scenario
 from dpbandit.losses import Kink, Linear, Quadratic, Squared
 from tests.each import each
 

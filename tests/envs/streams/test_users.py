@@ -8,10 +8,15 @@ from scipy.stats import kstest, truncnorm
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
-from dpbandit.envs.streams.answers import LinearAnswers, LogisticAnswers, QuantileAnswers
-from dpbandit.envs.streams.features import Features, public_features
-from dpbandit.envs.streams.noise import HalfNormals
-from dpbandit.envs.streams.truths import WORDS, Truth
+from dpbandit.envs.streams.populations import (
+    Features,
+    HalfNormals,
+    LinearAnswers,
+    LogisticAnswers,
+    QuantileAnswers,
+    public_features,
+)
+from dpbandit.envs.streams.streaming_regression import WORDS, Truth
 from dpbandit.envs.tables import digits, images, oj
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
 from dpbandit.specs.feature_moments import second_moment

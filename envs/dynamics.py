@@ -1,5 +1,9 @@
-"""How tastes change with time: a season, a drift, a shock. Every agent meets the same."""
+"""What time does to problems: rewards that are told some rounds later, and tastes that change.
 
+Tastes have a season, a drift, a shock. Every agent meets the same.
+"""
+
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import pi
@@ -10,6 +14,19 @@ import numpy as np
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import inside, positive, vector, whole
 from dpbandit.base.random_streams import Streams
+
+
+class Delay:
+    """Hands out rewards `rounds` later, and 0 before there are any."""
+
+    def __init__(self, rounds: int, replicas: int) -> None:
+        self._queue: deque[Floats] = deque(np.zeros((rounds, replicas)))
+
+    def __call__(self, reward: Floats) -> Floats:
+        """The reward of this round in, that of `rounds` ago out."""
+        self._queue.append(reward)
+        return self._queue.popleft()
+
 
 _MOST = 20.0
 """Of utility; more is certainty."""

@@ -1,0 +1,416 @@
+"""What environments made of a user's own log share: how it is read, what is refused and said.
+
+A logit of yes and no on the rows of a log is fitted, with its errors, unless there is none. How
+well it says what it has not seen is tried on five folds, by likelihood and calibration.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from os import PathLike
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.special import expit, fdtrc
+
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import InputError, at_least, inside, shown, vector
+from dpbandit.offline.columns import (
+    Bounds,
+    Features,
+    answers,
+    column,
+    features,
+    file_digest,
+    is_range,
+    table_of,
+)
+
+_LEAST_ROWS = 200
+_A_COEFFICIENT = 5
+"""So many of the rarer answer for each coefficient"""
+_FEW_CLUSTERS, _LEAST_CLUSTERS = 30, 5
+_MUCH_OUTSIDE = 0.05
+_MOST_PRICE, _LONGEST_UNIT = 1e50, 60
+_MOST_KEPT = 8
+"""Fits in memory"""
+CHOSEN = 1e-4
+"""p-value below which what was offered is said to have followed features"""
+FUNCTION = 0.999
+"""R2 on features above which it cannot be told apart from them"""
+
+WHO_IS_PROTECTED = (
+    "Customers are rows of the log drawn with replacement, so in T rounds one of n real rows "
+    "occurs about T/n times. A certificate protects one simulated customer of one round, never a "
+    "row of your log. The curve, the diagnostics and stored contexts are functions of the log: do "
+    "not publish them as private."
+)
+
+
+class Log(NamedTuple):
+    """A table, and what of it was said to be known of people."""
+
+    table: Any
+    features: Features
+    groups: Ints | None
+    """(n,), numbers of clusters"""
+    levels: dict[str, Any]
+    """masks of rows (n,) of each level, by words"""
+
+    @property
+    def design(self) -> Floats:
+        """(1, features), (n, 1 + d)."""
+        n = len(self.features.rows)
+        return np.column_stack([np.ones(n), self.features.rows])
+
+    def cautions(self) -> list[str]:
+        """What may be wrong with it, in sentences."""
+        n = len(self.features.rows)
+        said = [
+            f"{count} of {n} rows ({100 * count / n:.2g} %) lie outside the bounds of feature "
+            f"{name!r} and are clipped: are these its public bounds?"
+            for name, count in self.features.outside.items()
+            if count > _MUCH_OUTSIDE * n
+        ]
+        if self.groups is not None and (count := int(self.groups.max()) + 1) < _FEW_CLUSTERS:
+            said.append(f"{count} clusters are few: errors by cluster may be too small.")
+        return said
+
+
+def read(
+    frame: Any,
+    modelled: tuple[str, ...],
+    bounds: Any,
+    clusters: str | None,
+    digest: str | None,
+    *,
+    filled: Callable[[Any], Any] = lambda table: table,
+) -> Log:
+    """A DataFrame, a mapping of columns or a path, with `bounds` of its features.
+
+    `modelled` are columns that cannot be features: of answers, and of what was offered. A file
+    whose SHA-256 is not `digest` is refused. `filled` says what missing entries mean.
+    """
+    if frame is None:
+        raise InputError("Expected frame=, a DataFrame or the path of a .csv or .parquet file.")
+    if bounds is None:
+        raise InputError(
+            "Expected features= with public bounds, such as features={'age': (18, 90), 'shop': "
+            "('A', 'B')}, or {} for none: a range read off the log would be data that no "
+            "certificate covers."
+        )
+    if digest is not None and not isinstance(frame, str | PathLike):
+        raise InputError("Expected sha256 with the path of a file only, got a table.")
+    if digest is not None and (found_digest := file_digest(frame)) != digest:
+        raise InputError(
+            f"Expected the file {frame} to be as it was, with sha256={digest[:12]}..., got "
+            f"{found_digest[:12]}...: fit it again."
+        )
+    table = filled(table_of(frame))
+    lengths = [len(column(table, name)) for name in modelled]
+    n = lengths[0]
+    if set(lengths) != {n}:
+        raise InputError(f"Expected columns {shown(modelled)} of one length, got {lengths}.")
+    found = features(table, bounds, called="features", rows=n)
+    for name in modelled:
+        if name in bounds:
+            raise InputError(f"Expected features without {name!r}, the column that is modelled.")
+    groups = None
+    if clusters is not None:
+        words = np.array([str(entry) for entry in column(table, clusters)])
+        groups = np.unique(words, return_inverse=True)[1].astype(np.int64)
+        if n and len(groups) == n and groups.max() + 1 < _LEAST_CLUSTERS:
+            raise InputError(
+                f"Expected at least {_LEAST_CLUSTERS} clusters in {clusters!r}, one for each fold "
+                f"that is held out, got {int(groups.max()) + 1}."
+            )
+    return Log(table, found, groups, dict(_level_masks(table, bounds)))
+
+
+def _level_masks(table: Any, bounds: Bounds) -> Any:
+    for name, levels in bounds.items():
+        if not is_range(levels):
+            for level in levels:
+                mask = np.array([entry == level for entry in column(table, name)], dtype=bool)
+                yield f"{name} is {level}", mask
+
+
+def enough_answers(table: Any, name: str, parameters: int) -> Floats:
+    """A column of 0 and 1 (n,), refused where there is too little of either to fit so many."""
+    yes = answers(table, name)
+    n, rarer = len(yes), int(min(yes.sum(), (1 - yes).sum()))
+    if n < _LEAST_ROWS:
+        raise InputError(f"Expected at least {_LEAST_ROWS} rows, got {n}.")
+    if rarer == 0:
+        raise InputError(
+            f"Expected {name!r} to be both 0 and 1, {name} is always {int(yes[0])}: one row is one "
+            "offer to one customer, also when nothing came of it."
+        )
+    if rarer < _A_COEFFICIENT * parameters:
+        raise InputError(
+            f"Expected at least {_A_COEFFICIENT * parameters} rows of either answer in {name!r}, "
+            f"{_A_COEFFICIENT} for each of {parameters} coefficients, got {rarer}: leave out "
+            "features, or interactions=False."
+        )
+    return yes
+
+
+def price_range_of(ends: Any) -> tuple[float, float]:
+    """The public range of prices."""
+    if ends is None:
+        raise InputError(
+            "Expected price_range=, such as (1.0, 3.0): a range read off the log would be data "
+            "that no certificate covers."
+        )
+    low, high = vector("price_range", ends, 2).tolist()
+    for end in (low, high):
+        inside("an end of price_range", end, -_MOST_PRICE, _MOST_PRICE, ends=True)
+    if not (high - low) > 1e-9 * max(abs(low), abs(high)):
+        raise InputError(f"Expected price_range={shown(ends)} to be (low, high).")
+    return low, high
+
+
+def unit_of(unit: Any) -> str:
+    """What prices are in."""
+    if not isinstance(unit, str) or not unit.strip() or len(unit) > _LONGEST_UNIT:
+        raise InputError(f"Expected unit={shown(unit)} to be what prices are in, such as 'euros'.")
+    return unit
+
+
+def unit_cost_of(cost: Any) -> float:
+    """What a sale costs the seller."""
+    if cost is None:
+        raise InputError("Expected unit_cost=, what a sale costs you, such as 0.8.")
+    at_least("unit_cost", cost, 0)
+    return float(cost)
+
+
+def ridge_of(ridge: float, parameters: int) -> Floats:
+    """`ridge` on all coefficients but the first, the constant, (p,)."""
+    at_least("ridge", ridge, 0)
+    return np.where(np.arange(parameters) == 0, 0.0, ridge)
+
+
+class _Diagnosed(Protocol):
+    """A fit that has diagnostics with cautions."""
+
+    @property
+    def diagnostics(self) -> Any:
+        """What is known of it."""
+        ...
+
+
+Fit = TypeVar("Fit", bound=_Diagnosed)
+_kept: dict[str, Any] = {}
+
+
+def fitted_once(make: Callable[[], Fit], *of: Any) -> Fit:
+    """What `make` fits of these arrays and settings: made, and warned of, the first time only.
+
+    A comparison makes its problem anew for every agent.
+    """
+    digest = sha256()
+    for part in of:
+        digest.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
+        digest.update(b"|")
+    key = digest.hexdigest()
+    if key not in _kept:
+        fit = make()
+        for caution in fit.diagnostics.cautions:
+            warnings.warn(caution, stacklevel=5)
+        while len(_kept) >= _MOST_KEPT:
+            _kept.pop(next(iter(_kept)))
+        _kept[key] = fit
+    found: Fit = _kept[key]
+    return found
+
+
+_STEPS = 200
+_CLOSE = 1e-10
+_SEPARATED = 1e-7
+"""What a linear program of n rows may miss by, over sqrt(n)"""
+
+
+def fit_logit(x: Floats, yes: Floats, penalty: Floats) -> Floats:
+    """The coefficients (p,) that maximise mean log-likelihood - sum penalty b^2 / 2.
+
+    Newton's method, with steps halved where they would lose; to 1e-10.
+    """
+    b = np.zeros(x.shape[1])
+    value = _objective(x, yes, penalty, b)
+    for _ in range(_STEPS):
+        s = expit(x @ b)
+        slope = x.T @ (yes - s) / len(x) - penalty * b
+        step = np.linalg.lstsq(_information(x, s, penalty), slope, rcond=None)[0]
+        while (new := _objective(x, yes, penalty, b + step)) < value - 1e-14:
+            step = step / 2
+        b, value = b + step, new
+        if np.abs(step).max() < _CLOSE:
+            break
+    return b
+
+
+def _objective(x: Floats, yes: Floats, penalty: Floats, b: Floats) -> float:
+    return float(log_likelihoods(x @ b, yes).mean() - (penalty * b * b).sum() / 2)
+
+
+def _information(x: Floats, s: Floats, penalty: Floats) -> Floats:
+    return np.asarray((x * (s * (1 - s))[:, None]).T @ x / len(x) + np.diag(penalty))
+
+
+def log_likelihoods(logits: Floats, yes: Floats) -> Floats:
+    """Of each row, (n,)."""
+    return np.asarray(-np.logaddexp(0, np.where(yes > 0, -logits, logits)))
+
+
+def covariance(
+    x: Floats, yes: Floats, penalty: Floats, b: Floats, groups: Ints | None = None
+) -> Floats:
+    """The sandwich of the coefficients, (p, p), by rows, or by `groups` of rows (n,)."""
+    s, n = expit(x @ b), len(x)
+    scores = x * (yes - s)[:, None] / n
+    if groups is not None:
+        sums = np.zeros((groups.max() + 1, x.shape[1]))
+        np.add.at(sums, groups, scores)
+        scores = sums
+    bread = np.linalg.pinv(_information(x, s, penalty))
+    return np.asarray(bread @ (scores.T @ scores) @ bread)
+
+
+def explained(target: Floats, x: Floats) -> tuple[float, float]:
+    """R2 of least squares of `target` (n,) on 1 and `x` (n, d), and F's p-value for "nothing"."""
+    n, total = len(target), float(np.square(target - target.mean()).sum())
+    design = np.column_stack([np.ones(n), x])
+    coefficients, _, rank, _ = np.linalg.lstsq(design, target, rcond=None)
+    left = float(np.square(target - design @ coefficients).sum())
+    used, free = int(rank) - 1, n - int(rank)
+    if total == 0 or used == 0 or free < 1:
+        return 0.0, 1.0
+    share = max(0.0, 1 - left / total)
+    if left == 0:
+        return share, 0.0
+    return share, float(fdtrc(used, free, share / used / (left / total / free)))
+
+
+def refuse_separated(
+    x: Floats, yes: Floats, names: tuple[str, ...], *, name: str, lone: dict[str, Any]
+) -> None:
+    """Raise `InputError` where some coefficients b tell yes from no without an error.
+
+    Exactly then there is no fit (Albert and Anderson, Biometrika 1984): the linear program max sum
+    s_i x_i . b with all s_i x_i . b >= 0 and every |b_j| <= 1, s = 1 for yes and -1 for no, is 0
+    unless rows are separated, wholly or in part (Konis 2007).
+
+    Args:
+        x, yes: rows (n, p) and their answers (n,).
+        names: of the columns, (p,), as people know them.
+        name: of the column of answers.
+        lone: masks of rows (n,) that people know by a name, such as one level of a feature.
+    """
+    signed = np.unique(x * np.where(yes > 0, 1, -1)[:, None], axis=0, return_counts=True)
+    rows, counts = signed
+    found: Any = linprog(-(counts @ rows), A_ub=-rows, b_ub=np.zeros(len(rows)), bounds=(-1, 1))
+    if -found.fun <= _SEPARATED * np.sqrt(len(x)):
+        return
+    for words, mask in lone.items():
+        if mask.any() and np.ptp(yes[mask]) == 0:
+            answer = "1" if yes[mask][0] else "0"
+            raise InputError(
+                f"Expected {name!r} to be both 0 and 1 where {words}, got {answer} in all "
+                f"{int(mask.sum())} rows (separation): no model can be fitted, leave it out or "
+                "join it with another."
+            )
+    used = dict.fromkeys(names[j] for j in np.flatnonzero(np.abs(found.x) > _SEPARATED))
+    raise InputError(
+        f"Expected {name!r} not to be told exactly by {', '.join(used)} (separation): some rows "
+        "are all 0 beyond a line and all 1 before it, and no model can be fitted."
+    )
+
+
+_FOLDS, _SEED, _BINS = 5, 20_221, 10
+_ERRORS = 3.0
+"""Standard errors that a calibration may be away from 1"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """What five fits, each without a fifth of the rows (or groups of rows), say of that fifth."""
+
+    log_likelihood: float
+    """a row"""
+    constant: float
+    """the same of a model that knows the mean alone"""
+    slope: float
+    """of the answers' logit on the held-out logit, 1 where that is calibrated"""
+    slope_error: float
+    """its standard error"""
+    predicted: tuple[float, ...]
+    """mean probability held out in each of 10 bins with as many rows"""
+    observed: tuple[float, ...]
+    """the share that answered yes there"""
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the slope is within three standard errors of 1."""
+        return abs(self.slope - 1) <= _ERRORS * self.slope_error
+
+    @property
+    def caution(self) -> str:
+        """What is to be said where it is not."""
+        return (
+            f"The held-out calibration slope {self.slope:.3f} +- {self.slope_error:.3f} is more "
+            "than three standard errors from 1."
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"held-out log-likelihood {self.log_likelihood:.4f} a row (a constant: "
+            f"{self.constant:.4f}), calibration slope {self.slope:.3f} +- {self.slope_error:.3f}"
+        )
+
+    def plot(self, ax: Any = None, path: Any = None) -> Any:
+        """The calibration plot: observed shares against held-out probabilities; returns the axes.
+
+        Args:
+            ax: Matplotlib axes to draw on; a new figure by default.
+            path: a file to write, .png, .svg or .pdf.
+        """
+        if ax is None:
+            from matplotlib.figure import Figure  # not before: slow to import
+
+            ax = Figure(figsize=(4.5, 4.5), layout="constrained").subplots()
+        ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, label="calibrated")
+        ax.plot(self.predicted, self.observed, "o", label="tenths of the log, held out")
+        most = 1.05 * max(*self.predicted, *self.observed)
+        ax.set(xlabel="predicted probability", ylabel="observed share", aspect="equal")
+        ax.set(xlim=(0, most), ylim=(0, most))
+        ax.legend(frameon=False)
+        if path is not None:
+            ax.figure.savefig(path, dpi=150)
+        return ax
+
+
+def hold_out(x: Floats, yes: Floats, penalty: Floats, groups: Ints | None = None) -> HeldOut:
+    """Five folds with a fixed seed; rows of one group (n,) are in one fold."""
+    groups = np.arange(len(x)) if groups is None else groups
+    count = int(groups.max()) + 1
+    fold = (np.random.default_rng(_SEED).permutation(count) % min(_FOLDS, count))[groups]
+    logits, mean = np.zeros(len(x)), np.zeros(len(x))
+    for k in range(fold.max() + 1):
+        out = fold == k
+        logits[out] = x[out] @ fit_logit(x[~out], yes[~out], penalty)
+        share = yes[~out].mean().clip(1e-12, 1 - 1e-12)
+        mean[out] = np.log(share / (1 - share))
+    line, none = np.column_stack([np.ones(len(x)), logits]), np.zeros(2)
+    b = fit_logit(line, yes, none)
+    bins = np.array_split(logits.argsort(kind="stable"), min(_BINS, len(x)))
+    return HeldOut(
+        log_likelihood=float(log_likelihoods(logits, yes).mean()),
+        constant=float(log_likelihoods(mean, yes).mean()),
+        slope=float(b[1]),
+        slope_error=float(np.sqrt(covariance(line, yes, none, b, groups)[1, 1])),
+        predicted=tuple(float(expit(logits[part]).mean()) for part in bins),
+        observed=tuple(float(yes[part].mean()) for part in bins),
+    )
