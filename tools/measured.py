@@ -131,16 +131,19 @@ def _number(value: float) -> str:
 
 
 def measure(store: Path) -> None:
-    """Run the commands that a store begins with, and write their rows into it."""
+    """Run the commands that a store begins with, each once, and write their rows into it."""
     commands = list(_COMMAND.finditer(store.read_text()))
     tables = []
-    for one in commands:
-        with TemporaryDirectory() as out:
-            words = [*shlex.split(one["command"]), "--out", out]
+    with TemporaryDirectory() as out:
+        folders = {one["command"]: f"{out}/{number}" for number, one in enumerate(commands)}
+        for command, folder in folders.items():
+            words = [*shlex.split(command), "--out", folder]
             subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-            found = pd.read_csv(Path(out) / (one["file"] or "summary.csv"))
-        kept = found[[*KEPT]] if not one["file"] else found.drop(columns="seconds", errors="ignore")
-        tables.append(kept.assign(run=one["run"]))
+        for one in commands:
+            found = pd.read_csv(Path(folders[one["command"]], one["file"] or "summary.csv"))
+            if not one["file"]:
+                found = found[[*KEPT]]
+            tables.append(found.drop(columns="seconds", errors="ignore").assign(run=one["run"]))
     rows = pd.concat(tables, ignore_index=True)
     head = "".join(f"{one[0]}\n" for one in commands)
     rows = rows[["run", *rows.columns.drop("run")]]
