@@ -17,8 +17,8 @@ and holds the rows of `summary.csv`, or of the file that is named, with that nam
     certified = certified_epsilon where claimed_epsilon == 1
 
 before a line `<!-- end of numbers -->`: a row for each agent, a column for each line, whose cells
-are `mean ± se`, or `x ± x_se`, where there is such a column, to two digits of the error; a
-divisor (`mean / 20`) divides both. Queries are those of `pandas.DataFrame.query`.
+are `mean ± se`, `value ± se`, or `x ± x_se` where there is such a column, to two digits of the
+error; a divisor (`mean / 20`) divides both. Queries are those of `pandas.DataFrame.query`.
 
 In prose a number that looks measured has to stand in such a table, of its page or of a page that
 its paragraph links to; `<!-- not measured: why -->` in a paragraph, or before a table, says that it
@@ -114,7 +114,7 @@ def shown(row: "pd.Series[Any]", cell: str) -> str:
         return value if isinstance(value, str) else ""
     if abs(value) < 1e-9:  # a sum of rounding
         return "0"
-    errors = ("se",) if name == "mean" else (f"{name}_se", f"{name} se")
+    errors = ("se",) if name in ("mean", "value") else (f"{name}_se", f"{name} se")
     error = next((row[each] for each in errors if each in row), 0.0) / over
     if not 0 < error < inf:
         return _number(value / over if divisor else value)
