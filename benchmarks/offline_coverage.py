@@ -1,17 +1,21 @@
 """How often intervals of off-policy evaluation hold, and how wide they are.
 
-    python benchmarks/offline_coverage.py 4000  # logs of each problem; half an hour of a core
+    python benchmarks/offline_coverage.py 4000 [--out DIR]  # logs of each problem; half an hour
+
+Prints, or writes into coverage.csv, a row for each problem and interval.
 
 Problems: `easy`, weights up to 3, and `hard`, weights of 50 or 0, are five arms with three normal
 features; in `adaptive` somebody greedy logs, who explores with probability t^-decay.
 """
 
-import sys
+from argparse import ArgumentParser
 from collections import defaultdict
 from itertools import product
 from math import sqrt
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from dpbandit.offline import TypeLaw
 from dpbandit.offline.adaptive_weights import stable, weighted
@@ -111,24 +115,35 @@ def adaptive_logs(target, decay, n, logs):
         yield truth, found
 
 
-def show(title, logs):
+def coverage(problem, logs):
+    """A row for each interval: the share that holds with its error, the mean width, of how many."""
     held, widths = defaultdict(list), defaultdict(list)
     for truth, found in logs:
         for name, (low, high) in found.items():
             held[name].append(low <= truth <= high)
             widths[name].append(high - low)
-    print(title)
     for name, hits in held.items():
-        c, n = np.mean(hits), len(hits)
-        error = sqrt(c * (1 - c) / n)
-        print(
-            f"  {name:20} {c:.4f} +- {error:.4f}, {np.mean(widths[name]):.3f}, {n} logs", flush=True
-        )
+        share, n = np.mean(hits), len(hits)
+        error, width = sqrt(share * (1 - share) / n), np.mean(widths[name])
+        row = {"problem": problem, "interval": name, "held": share, "held_se": error}
+        yield row | {"width": width, "logs": n}
 
 
 if __name__ == "__main__":
-    LOGS = int(sys.argv[1])
-    for kind, n in product(("easy", "hard"), (300, 1500)):
-        show(f"{kind} {n}", independent_logs(kind, n, LOGS))
-    for decay, target in product((0.5, 0.8), TARGETS):
-        show(f"adaptive 1500, decay {decay}, {target}", adaptive_logs(target, decay, 1500, LOGS))
+    PARSER = ArgumentParser(description=__doc__)
+    PARSER.add_argument("logs", type=int)
+    PARSER.add_argument("--out", type=Path)
+    ASKED = PARSER.parse_args()
+    PROBLEMS = {
+        f"{kind} {n}": independent_logs(kind, n, ASKED.logs)
+        for kind, n in product(("easy", "hard"), (300, 1500))
+    } | {
+        f"{target}, decay {decay}": adaptive_logs(target, decay, 1500, ASKED.logs)
+        for decay, target in product((0.5, 0.8), TARGETS)
+    }
+    ROWS = pd.DataFrame([row for one, found in PROBLEMS.items() for row in coverage(one, found)])
+    if ASKED.out:
+        ASKED.out.mkdir(parents=True, exist_ok=True)
+        ROWS.to_csv(ASKED.out / "coverage.csv", index=False)
+    else:
+        print(ROWS.to_string(index=False, float_format="%.4f"))

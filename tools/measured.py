@@ -17,8 +17,8 @@ and holds the rows of `summary.csv`, or of the file that is named, with that nam
     certified = certified_epsilon where claimed_epsilon == 1
 
 before a line `<!-- end of numbers -->`: a row for each agent, a column for each line, whose cells
-are `mean ± se`, or `x ± x_se`, where there is such a column, to two digits of the error; a
-divisor (`mean / 20`) divides both. Queries are those of `pandas.DataFrame.query`.
+are `mean ± se`, `value ± se`, or `x ± x_se` where there is such a column, to two digits of the
+error; a divisor (`mean / 20`) divides both. Queries are those of `pandas.DataFrame.query`.
 
 In prose a number that looks measured has to stand in such a table, of its page or of a page that
 its paragraph links to; `<!-- not measured: why -->` in a paragraph, or before a table, says that it
@@ -114,7 +114,7 @@ def shown(row: "pd.Series[Any]", cell: str) -> str:
         return value if isinstance(value, str) else ""
     if abs(value) < 1e-9:  # a sum of rounding
         return "0"
-    errors = ("se",) if name == "mean" else (f"{name}_se", f"{name} se")
+    errors = ("se",) if name in ("mean", "value") else (f"{name}_se", f"{name} se")
     error = next((row[each] for each in errors if each in row), 0.0) / over
     if not 0 < error < inf:
         return _number(value / over if divisor else value)
@@ -131,16 +131,19 @@ def _number(value: float) -> str:
 
 
 def measure(store: Path) -> None:
-    """Run the commands that a store begins with, and write their rows into it."""
+    """Run the commands that a store begins with, each once, and write their rows into it."""
     commands = list(_COMMAND.finditer(store.read_text()))
     tables = []
-    for one in commands:
-        with TemporaryDirectory() as out:
-            words = [*shlex.split(one["command"]), "--out", out]
+    with TemporaryDirectory() as out:
+        folders = {one["command"]: f"{out}/{number}" for number, one in enumerate(commands)}
+        for command, folder in folders.items():
+            words = [*shlex.split(command), "--out", folder]
             subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-            found = pd.read_csv(Path(out) / (one["file"] or "summary.csv"))
-        kept = found[[*KEPT]] if not one["file"] else found.drop(columns="seconds", errors="ignore")
-        tables.append(kept.assign(run=one["run"]))
+        for one in commands:
+            found = pd.read_csv(Path(folders[one["command"]], one["file"] or "summary.csv"))
+            if not one["file"]:
+                found = found[[*KEPT]]
+            tables.append(found.drop(columns="seconds", errors="ignore").assign(run=one["run"]))
     rows = pd.concat(tables, ignore_index=True)
     head = "".join(f"{one[0]}\n" for one in commands)
     rows = rows[["run", *rows.columns.drop("run")]]

@@ -20,7 +20,7 @@ import pytest
 from tests.docs.markdown import ROOT, links, prose, text_of
 from tools.measured import BLOCK, measure, pages, written
 
-NUMBER = r"(?<![\w.,^±-])(?:\d[\d,]*\d|\d)?(?:\.\d+)?(?<=\d)(?![\w^]|[.,]\d)"
+NUMBER = r"(?<![\w.,^±-])-?(?:\d[\d,]*\d|\d)?(?:\.\d+)?(?<=\d)(?![\w^]|[.,]\d)"
 UNITS = r"times|%|dollars?|cents?|clicks|mistakes|ms|(?:milli)?seconds|(?:CPU-)?minutes|hours"
 COUNTED = (
     "replicas|runs|users|customers|rounds|people|visits|items|experts|arms|features|purchases|"
