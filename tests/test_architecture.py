@@ -21,9 +21,11 @@ FOLDERS = {package: SETUP["package-dir"].get(package) for package in SETUP["pack
 FLOORS = """
     version checkout
     base
-    domains privacy.accounting
-    losses privacy.mechanism
-    specs privacy.books privacy.statistics
+    domains privacy.curves privacy.loss_distributions
+    losses privacy.spends
+    privacy.ledger privacy.pure
+    privacy.mechanism privacy.people privacy.coins privacy.subsampling privacy.wishart
+    specs privacy.statistics
     agent
     privacy.noise
     privacy.certificate privacy.sums

@@ -10,7 +10,7 @@ from dpbandit.agents.contextual.residual_spread import ResidualSpread
 from dpbandit.agents.contextual.scale_mixture import ScaleMixture
 from dpbandit.base.arrays import Floats, Ints, clip_norm, pick, rows
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.statistics.directions import unit
 from dpbandit.privacy.statistics.signed_residuals import SignedResiduals
 from dpbandit.privacy.sums.fading import FadingSum

@@ -6,7 +6,7 @@ from dpbandit.agents.lists.item_bounds import BOUNDS, Bound, ItemCounter, Order
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import one_of
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import no_privacy
+from dpbandit.privacy.ledger import no_privacy
 from dpbandit.privacy.statistics.list_counts import ListCounts
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import Spec, fits

@@ -10,7 +10,7 @@ from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.losses.click_models import Cascade
-from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.specs.lists import ListSpec
 
 Bound = Literal["kl", "ucb1", "posterior"]

@@ -21,8 +21,8 @@ from dpbandit.base.inputs import (
 )
 from dpbandit.base.random_streams import Streams
 from dpbandit.losses.click_models import Cascade, DependentClicks, PositionBased
-from dpbandit.privacy.accounting.ledger import ledger_of
-from dpbandit.privacy.accounting.spends import Parallel
+from dpbandit.privacy.ledger import ledger_of
+from dpbandit.privacy.spends import Parallel
 from dpbandit.privacy.statistics.list_clicks import ListClicks, ListStatistic
 from dpbandit.privacy.statistics.list_residuals import ListResiduals
 from dpbandit.privacy.statistics.position_clicks import WeightedClicks

@@ -9,7 +9,7 @@ from dpbandit.agents.lists.ranking import ListPlayer, best_lists, products
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import inside, positive
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import no_privacy
+from dpbandit.privacy.ledger import no_privacy
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import Spec, fits
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.losses.click_models import ClickModel
-from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.specs.lists import ListSpec
 
 

@@ -18,15 +18,15 @@ from dpbandit.agents.streams.frank_wolfe import (
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, gaussian_target, inside, printed_target, shown
 from dpbandit.losses.regressions import LinearRegression, Regression
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import ledger_of
-from dpbandit.privacy.accounting.spends import GaussianSpend, Parallel, Spend
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.ledger import ledger_of
 from dpbandit.privacy.noise.generalised_gaussian import (
     GeneralisedGaussian,
     GeneralisedGaussianSpend,
 )
 from dpbandit.privacy.noise.laws import Gaussian
 from dpbandit.privacy.noise.printed_laws import PrintedGaussian, Reading
+from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend
 from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
 from dpbandit.privacy.sums.batch_sums import BatchSum
 from dpbandit.privacy.sums.calibrated import Target, certified_sum, exact_prefix_sum

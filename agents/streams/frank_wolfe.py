@@ -16,9 +16,9 @@ from dpbandit.domains import L1Ball, LpBall
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.regressions import LinearRegression, Regression
-from dpbandit.privacy.accounting.ledger import ledger_of, no_privacy
 from dpbandit.privacy.choices.noisy_vertex import NoisyVertex, SelectionNoise, best_vertices
 from dpbandit.privacy.choices.step_budgets import Profile, certified_budgets, paper_budgets
+from dpbandit.privacy.ledger import ledger_of, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise.printed_laws import Reading
 from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients, longest

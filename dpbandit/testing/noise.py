@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.sums.factors import Staggered
 from dpbandit.privacy.sums.one_point import LocalValues
 from dpbandit.specs.protocols import AgentConfig, Spec

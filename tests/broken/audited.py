@@ -8,8 +8,8 @@ import numpy as np
 
 from dpbandit.agents import DPUCB, FADE, FLIPHAT, DPHDBChoices, DPMoments
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger, no_data
 from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
+from dpbandit.privacy.ledger import Ledger, no_data
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.statistics.moments import Moments
 from dpbandit.privacy.sums.calibrated import least_multiplier, noisy_prefix_sum

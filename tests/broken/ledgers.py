@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
-from dpbandit.privacy.accounting.spends import Parallel
+from dpbandit.privacy.ledger import Ledger, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.spends import Parallel
 from dpbandit.privacy.sums.one_point import LocalValues
 
 

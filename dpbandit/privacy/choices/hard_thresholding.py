@@ -11,8 +11,8 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, rows
 from dpbandit.base.inputs import InputError, positive, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.sequential import Sequential
 from dpbandit.privacy.choices.peeling import Peeling
+from dpbandit.privacy.ledger import Sequential
 from dpbandit.privacy.mechanism import Mechanism
 
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, clip_norm, norms
 from dpbandit.base.inputs import positive, shaped, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.pure import PureSpend
 from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism
+from dpbandit.privacy.pure import PureSpend
 
 
 class LocalDirections(Mechanism):

@@ -8,10 +8,10 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, pick
 from dpbandit.base.inputs import InputError, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.pure import PureSpend
 from dpbandit.privacy.choices.selection import CumulativeLosses, distinct
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
 from dpbandit.privacy.noise.laws import Laplace
+from dpbandit.privacy.pure import PureSpend
 
 
 class NoisyTotal(Mechanism):

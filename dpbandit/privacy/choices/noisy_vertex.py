@@ -9,9 +9,9 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, one_of, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
 from dpbandit.privacy.noise.laws import Gumbel, Laplace, Law
+from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.statistics.gradients import RecursiveGradients, recursive_points
 
 SelectionNoise: TypeAlias = Literal["laplace", "gumbel"]

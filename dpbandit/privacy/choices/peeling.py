@@ -13,7 +13,7 @@ code, ties to the lowest index.
 each by at most half of `move` and of `move_2`. For given all earlier picks, the j-th picks of the
 two rows are independent and cost half of the epsilon, or range over half, each: together they are
 one step of the whole epsilon or range. Gaussian values move by sqrt(2) / 2 of `move_2`; two Laplace
-values moved by a half cost no more than one moved by the whole (`k_norm`).
+values moved by a half cost no more than one moved by the whole (`pure`).
 """
 
 from dataclasses import dataclass
@@ -26,13 +26,11 @@ import numpy as np
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import at_least, gaussian_target, inside
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.k_norm import LaplaceSpend
-from dpbandit.privacy.accounting.least_noise import least_noise
-from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
-from dpbandit.privacy.accounting.sequential import Sequential
-from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy.ledger import Sequential, least_noise
 from dpbandit.privacy.noise.laws import Gaussian, Gumbel, Laplace
 from dpbandit.privacy.noise.samplers import Sampler
+from dpbandit.privacy.pure import BoundedRangeSpend, LaplaceSpend, PureSpend
+from dpbandit.privacy.spends import GaussianSpend
 
 
 class Peel(Protocol):

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, clip_range
 from dpbandit.base.inputs import InputError, at_least, inside, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.pure import PureSpend
 from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.pure import PureSpend
 
 
 def bit_epsilon(rate: float, probability: float) -> float:

@@ -8,9 +8,9 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.pure import BoundedRangeSpend
 from dpbandit.privacy.choices.selection import CumulativeLosses, OneShotTopK
 from dpbandit.privacy.mechanism import BudgetExceededError
+from dpbandit.privacy.pure import BoundedRangeSpend
 
 
 class RemainingTopK(OneShotTopK):

@@ -21,9 +21,9 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints, clip_range
 from dpbandit.base.inputs import InputError, positive, privacy_target, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
 from dpbandit.privacy.noise.laws import Gumbel, Laplace, Law
+from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 
 
 @dataclass(frozen=True)

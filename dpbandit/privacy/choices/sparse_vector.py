@@ -19,9 +19,9 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, clip_range
 from dpbandit.base.inputs import InputError, one_of, positive, privacy_target, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.pure import PureSpend
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise.laws import Laplace, OneSidedExponential
+from dpbandit.privacy.pure import PureSpend
 
 SegmentNoise: TypeAlias = Literal["exponential", "laplace"]
 _LAWS: dict[str, type[OneSidedExponential] | type[Laplace]] = {

@@ -8,10 +8,9 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, gaussian_target, one_of, privacy_target, whole
-from dpbandit.privacy.accounting import zcdp
-from dpbandit.privacy.accounting.inversion import most
-from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy import curves
 from dpbandit.privacy.choices.noisy_vertex import LAWS, SelectionNoise
+from dpbandit.privacy.ledger import Ledger, most
 
 Profile: TypeAlias = Literal["inverse-sqrt", "uniform"]
 _ENOUGH = 0.996
@@ -79,6 +78,6 @@ def _constant(shape: Floats, noise: SelectionNoise, epsilon: float, delta: float
     def ledger(c: float) -> Ledger:
         return Ledger((spend.of("", c * shape),))
 
-    by_zcdp = sqrt(zcdp.rho_of(epsilon, delta) / spend.of("", shape).rho) * (1 - 1e-12)
+    by_zcdp = sqrt(curves.zcdp_rho_of(epsilon, delta) / spend.of("", shape).rho) * (1 - 1e-12)
     low = max(pure, by_zcdp)
     return most(ledger, epsilon=epsilon, delta=delta, low=low, high=_MOST * low, close=_ENOUGH)

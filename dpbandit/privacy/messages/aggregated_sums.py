@@ -5,9 +5,9 @@ from math import inf, sqrt
 
 from dpbandit.base.inputs import InputError, inside
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import ADDED_UP
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.privacy.statistics.moments import Statistic, moving
 from dpbandit.privacy.sums.fading import FadingSum
 from dpbandit.privacy.sums.slots import FadingSlots

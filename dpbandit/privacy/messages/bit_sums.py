@@ -10,9 +10,9 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, inside, one_of
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.bits import BitSpend, least_coins, least_flip
-from dpbandit.privacy.accounting.spends import GaussianSpend, Parallel, Spend
+from dpbandit.privacy.coins import BitSpend, least_coins, least_flip
 from dpbandit.privacy.mechanism import MIXED, Mechanism
+from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend
 from dpbandit.privacy.statistics.sign_bits import SignBits
 from dpbandit.privacy.sums.fading import released_ends
 

@@ -8,9 +8,9 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.privacy.statistics.moments import Statistic
 
 

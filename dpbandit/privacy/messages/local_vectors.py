@@ -11,14 +11,13 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, norms
 from dpbandit.base.inputs import one_of, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
-from dpbandit.privacy.accounting.pure import PureSpend
-from dpbandit.privacy.accounting.spends import GaussianSpend, Spend
+from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism
 from dpbandit.privacy.messages.priv_unit import PrivUnit
 from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace, Law
 from dpbandit.privacy.noise.samplers import Sampler
+from dpbandit.privacy.pure import KNormSpend, LaplaceSpend, PureSpend
+from dpbandit.privacy.spends import GaussianSpend, Spend
 
 Message: TypeAlias = Literal["privunit", "gaussian", "laplace", "k-norm"]
 MESSAGES: tuple[Message, ...] = ("privunit", "gaussian", "laplace", "k-norm")

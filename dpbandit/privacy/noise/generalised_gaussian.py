@@ -8,12 +8,12 @@ import numpy as np
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, at_least, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting import gdp, zcdp
-from dpbandit.privacy.accounting.k_norm import positive_or_none
-from dpbandit.privacy.accounting.privacy_loss import PrivacyLoss, affordable, constant
-from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy import curves
+from dpbandit.privacy.loss_distributions import PrivacyLoss, affordable, constant
 from dpbandit.privacy.noise.laws import Shape, rescaled
 from dpbandit.privacy.noise.samplers import Shaped
+from dpbandit.privacy.pure import positive_or_none
+from dpbandit.privacy.spends import GaussianSpend
 
 _DEEPEST = 740.0
 """-log of the mass of an infinite loss, about the smallest double."""
@@ -138,14 +138,14 @@ class GeneralisedGaussianSpend:
     def delta(self, epsilon: float) -> float:
         """From zCDP by Canonne, Kamath and Steinke (NeurIPS 2020), exact for a Gaussian."""
         if self.mu is not None:
-            return gdp.delta_of(self.mu, epsilon)
-        return zcdp.delta_of(self.rho, epsilon)
+            return curves.delta_of(self.mu, epsilon)
+        return curves.zcdp_delta_of(self.rho, epsilon)
 
     def least_epsilon(self, delta: float) -> float:
         """The least epsilon at `delta`, from zCDP likewise."""
         if self.mu is not None:
-            return gdp.epsilon_of(self.mu, delta)
-        return zcdp.epsilon_of(self.rho, delta)
+            return curves.epsilon_of(self.mu, delta)
+        return curves.zcdp_epsilon_of(self.rho, delta)
 
 
 def smoothness(r: float, *, dim: int, q: float) -> float:

@@ -13,7 +13,7 @@ stream alone. A block of any shape is ONE vector of k = prod(shape) coordinates:
 protect the norm of the whole block, which is what the sensitivity of a statistic measures. A
 scale of 0 is no noise, by the same code; a negative or infinite one raises `InputError`.
 
-What the noise costs stands in `k_norm` (Laplace, KNorm) and `gdp`.
+What the noise costs stands in `pure` (Laplace, KNorm) and `curves`.
 """
 
 from dataclasses import dataclass
@@ -83,7 +83,7 @@ class KNorm:
 
     Guarantee:
         If one user moves the input by at most D_2 in Euclidean norm, a release is (D_2 / c)-DP by
-        the triangle inequality, and far better at delta > 0: `k_norm.KNormSpend`.
+        the triangle inequality, and far better at delta > 0: `pure.KNormSpend`.
     """
 
     scale: float

@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, clip_norm
 from dpbandit.base.inputs import InputError, positive, shaped, whole
-from dpbandit.privacy.accounting.spends import Spend
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise.samplers import Sampler
+from dpbandit.privacy.spends import Spend
 
 
 class BatchSum(Mechanism):
@@ -28,7 +28,7 @@ class BatchSum(Mechanism):
         makes of that is said by `spend`. Batches of other users are other mechanisms: a user pays
         for hers alone (parallel composition).
 
-    >>> from dpbandit.privacy.accounting.spends import GaussianSpend
+    >>> from dpbandit.privacy.spends import GaussianSpend
     >>> total = BatchSum(1, 2.0, users=2, noise=lambda: 0.5, spend=GaussianSpend(1.0, "a batch"))
     >>> total(np.array([[9.0]])), total(np.array([[-1.0]]))
     (None, array([[1.5]]))

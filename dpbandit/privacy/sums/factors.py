@@ -20,7 +20,7 @@ import numpy as np
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, one_of, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.person_norms import leaves_norm
+from dpbandit.privacy.people import leaves_norm
 from dpbandit.privacy.sums.prefix_sums import BLT, Factorisation, Padded, SquareRoot, Tree
 
 Node: TypeAlias = tuple[int, int]

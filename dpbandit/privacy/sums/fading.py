@@ -19,9 +19,9 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, at_least, gaussian_target, inside, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.privacy.statistics.moments import Statistic, moving
 from dpbandit.privacy.sums.slots import FadingSlots
 

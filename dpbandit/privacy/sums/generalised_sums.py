@@ -5,9 +5,8 @@ from math import exp, inf, log, prod, sqrt
 
 from dpbandit.base.inputs import InputError, gaussian_target, one_of
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting import zcdp
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.spends import GaussianSpend, Spend
+from dpbandit.privacy import curves
+from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.noise.generalised_gaussian import (
     GeneralisedGaussian,
     GeneralisedGaussianSpend,
@@ -15,6 +14,7 @@ from dpbandit.privacy.noise.generalised_gaussian import (
     smoothness,
 )
 from dpbandit.privacy.noise.printed_laws import PrintedGaussian, Reading
+from dpbandit.privacy.spends import GaussianSpend, Spend
 from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
 from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree, leaves
 
@@ -42,7 +42,9 @@ def certified_tree_sum(
     (d,), q, count = statistic.shape, statistic.order, leaves(horizon, 1).bit_length()
     r = smoothest(dim=d, q=q)
     kappa = smoothness(r, dim=d, q=q)
-    squared = mu_of(epsilon, delta) ** 2 if r == 2 else 2 * zcdp.rho_of(epsilon, delta) * _SAFE
+    squared = (
+        mu_of(epsilon, delta) ** 2 if r == 2 else 2 * curves.zcdp_rho_of(epsilon, delta) * _SAFE
+    )
     ratio = sqrt(squared / (max(1, count) * kappa))
     spend = GeneralisedGaussianSpend(r, d, ratio, q, count, _note(horizon, r))
     law = GeneralisedGaussian(statistic.sensitivity / ratio, r)

@@ -20,10 +20,10 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, clip_range
 from dpbandit.base.inputs import InputError, at_least, inside, one_of, positive, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.k_norm import LaplaceSpend
-from dpbandit.privacy.accounting.spends import GaussianSpend, Spend
 from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism
 from dpbandit.privacy.noise.laws import Gaussian, Laplace
+from dpbandit.privacy.pure import LaplaceSpend
+from dpbandit.privacy.spends import GaussianSpend, Spend
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,11 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import one_of
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.person_norms import fading_norm, once_a_batch_norm
-from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.privacy.accounting.visits import Visits
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import ADDED_UP
+from dpbandit.privacy.people import fading_norm, once_a_batch_norm
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.privacy.statistics.directions import SignedDirections
 from dpbandit.privacy.sums.fading import FadingSum, released_ends
 

@@ -9,10 +9,10 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints, clip_range, rows
 from dpbandit.base.inputs import at_least, one_of, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.k_norm import LaplaceSpend
-from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise.laws import Gaussian, Laplace
+from dpbandit.privacy.pure import LaplaceSpend
+from dpbandit.privacy.spends import GaussianSpend
 
 NodeLaw: TypeAlias = Literal["gaussian", "laplace"]
 

@@ -17,7 +17,6 @@ from math import ceil, inf, log, log2, sqrt
 from typing import Literal
 
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.wishart import WishartSpend, least_degrees, paper_degrees
 from dpbandit.privacy.noise.samplers import Wishart
 from dpbandit.privacy.statistics.moments import SecondMoments
 from dpbandit.privacy.sums.calibrated import (
@@ -28,6 +27,7 @@ from dpbandit.privacy.sums.calibrated import (
     tail_bound,
 )
 from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree, leaves
+from dpbandit.privacy.wishart import WishartSpend, least_degrees, paper_degrees
 
 
 @dataclass(frozen=True)

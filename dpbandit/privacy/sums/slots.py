@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from dpbandit.privacy.accounting.person_norms import fading_norm
+from dpbandit.privacy.people import fading_norm
 from dpbandit.privacy.sums.prefix_sums import Factorisation
 
 

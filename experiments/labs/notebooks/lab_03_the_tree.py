@@ -32,7 +32,7 @@ import dpbandit
 from dpbandit.agents import DPUCB, ShariffSheffetUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments.labs import check
-from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
+from dpbandit.privacy.curves import epsilon_of, mu_of
 from dpbandit.privacy.noise.laws import Gaussian
 from dpbandit.privacy.sums.calibrated import least_multiplier
 from dpbandit.privacy.sums.factors import Honaker

@@ -30,8 +30,8 @@ import seaborn as sns
 
 from dpbandit import certify, compare
 from dpbandit.experiments.labs import check
-from dpbandit.privacy.accounting.bits import least_coins
-from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.coins import least_coins
+from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.messages.priv_unit import PrivUnit
 
 sns.set_theme(style="ticks", palette="colorblind")

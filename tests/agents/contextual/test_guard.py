@@ -14,8 +14,8 @@ from dpbandit.agents.contextual.public_coins import PublicCoins
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import TwoArms
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.spends import Parallel
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.spends import Parallel
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.fading import FadingSum
 from dpbandit.running.loop import play

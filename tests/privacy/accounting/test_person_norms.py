@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbandit import InputError
-from dpbandit.privacy.accounting.person_norms import (
+from dpbandit.privacy.people import (
     fading_norm,
     fading_run_norm,
     most_of,

@@ -11,7 +11,6 @@ from scipy.stats import binom
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, SparseRows, project_l1
 from dpbandit.privacy.choices.peeling import (
     GumbelPeeling,
@@ -19,6 +18,7 @@ from dpbandit.privacy.choices.peeling import (
     least_peeling,
     printed_peeling,
 )
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import BudgetExceededError
 from tests.each import each
 

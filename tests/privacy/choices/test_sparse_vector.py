@@ -15,8 +15,8 @@ from scipy.stats import chi2, expon, laplace
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import BudgetExceededError
 
 EPS, THETA, T = 0.6, 3.0, 5

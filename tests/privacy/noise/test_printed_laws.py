@@ -10,7 +10,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
 from dpbandit.losses import LinearRegression
-from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.noise.generalised_gaussian import GeneralisedGaussian, smoothest
 from dpbandit.privacy.noise.printed_laws import PrintedGaussian
 from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients

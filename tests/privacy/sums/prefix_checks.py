@@ -7,8 +7,8 @@ import numpy as np
 from scipy.stats import chi2
 
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.noise.samplers import Gaussian
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.prefix_sums import PrefixSum, leaves
 

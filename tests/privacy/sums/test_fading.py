@@ -11,7 +11,7 @@ from scipy.stats import chi2, norm
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
+from dpbandit.privacy.curves import epsilon_of, mu_of
 from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.sums import fading as module

@@ -8,7 +8,7 @@ from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.noise.laws import Gaussian
 from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrated import least_multiplier, noisy_prefix_sum

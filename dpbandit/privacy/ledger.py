@@ -1,5 +1,10 @@
-"""What was promised: a value without data and without a replica axis, complete before round 1."""
+"""What was promised: a value without data and without a replica axis, complete before round 1.
 
+A `Ledger` composes the spends of all mechanisms of an agent; `Visits` says how often one person may
+come; `most` and `least_noise` go back from a privacy target to the mechanism that just meets it.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
 from typing import Literal, TypeAlias
@@ -7,11 +12,54 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from dpbandit.base.html import html_table
-from dpbandit.base.inputs import InputError, inside, whole
-from dpbandit.privacy.accounting import gdp, zcdp
-from dpbandit.privacy.accounting.composition import Composition
-from dpbandit.privacy.accounting.spends import GaussianSpend, Spend, composed, lasts
-from dpbandit.privacy.accounting.visits import Visits
+from dpbandit.base.inputs import InputError, inside, privacy_target, whole
+from dpbandit.privacy.curves import (
+    delta_of,
+    epsilon_of,
+    loose_epsilon,
+    zcdp_delta_of,
+    zcdp_epsilon_of,
+)
+from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
+from dpbandit.privacy.spends import GaussianSpend, Spend, composed, lasts
+
+
+@dataclass(frozen=True)
+class Visits:
+    """The public facts on one person's rounds: at most `cap` of them, any two `separation` apart.
+
+    Neighbouring streams differ in one PERSON, in everything she sends or would send. Where the
+    pattern is private her slots are replaced as well: those she leaves become empty, those she
+    takes were empty, all others keep theirs. `cap` = 1 with a public pattern is a user's round.
+
+    >>> str(Visits(20, 100))
+    'one person, of at most 20 rounds, 100 or more apart, which may move'
+    """
+
+    cap: int = 1
+    """rounds of a person that anybody learns from, at most"""
+    separation: int = 1
+    """slots between two of them, at least; 1 is any"""
+    pattern: Literal["private", "public"] = "private"
+    """whether neighbours may differ in when she comes"""
+
+    def __post_init__(self) -> None:
+        whole("cap", self.cap, 1)
+        whole("separation", self.separation, 1)
+        if self.pattern not in ("private", "public"):
+            raise InputError(f"Expected pattern={self.pattern!r} to be 'private' or 'public'.")
+
+    @property
+    def rounds(self) -> int:
+        """In how many slots neighbours differ at most; those she leaves count too."""
+        return self.cap if self.pattern == "public" else 2 * self.cap
+
+    def __str__(self) -> str:
+        rounds = "1 round" if self.cap == 1 else f"at most {self.cap} rounds"
+        apart = f", {self.separation} or more apart" if min(self.separation, self.cap) > 1 else ""
+        moves = ", which may move" if self.pattern == "private" else ""
+        return f"one person, of {rounds}{apart}{moves}"
+
 
 _ROUND = "one user's round"
 JOINT_DP = f"joint DP under continual observation, {{}} {_ROUND}"
@@ -168,8 +216,8 @@ class Ledger:
         if epsilon >= self.pure * _GROWN:
             return 0.0
         if self.mu is not None:
-            return max(LEAST, gdp.delta_of(self.mu * _GROWN, epsilon))
-        by_zcdp = zcdp.delta_of(self.rho * _GROWN**2, epsilon)  # less for many of bounded range
+            return max(LEAST, delta_of(self.mu * _GROWN, epsilon))
+        by_zcdp = zcdp_delta_of(self.rho * _GROWN**2, epsilon)  # less for many of bounded range
         return max(LEAST, min(by_zcdp, self._together.delta(epsilon / _GROWN)))
 
     def epsilon(self, delta: float) -> float:
@@ -185,11 +233,11 @@ class Ledger:
                     return epsilon * (1 + 1e-12)
             return inf
         if self.mu is not None:
-            return gdp.epsilon_of(self.mu * _GROWN, delta)
+            return epsilon_of(self.mu * _GROWN, delta)
         pure = self.pure * _GROWN
         if delta <= 0:
             return pure
-        by_zcdp = zcdp.epsilon_of(self.rho * _GROWN**2, delta)
+        by_zcdp = zcdp_epsilon_of(self.rho * _GROWN**2, delta)
         return min(pure, by_zcdp, self._together.least_epsilon(delta) * _GROWN)
 
     @property
@@ -211,15 +259,15 @@ class Ledger:
         found = {"pure": self.pure} if self.pure < inf else {}
         if delta > 0:
             if self.rho < inf:
-                found["zCDP (BS)"] = zcdp.loose_epsilon(self.rho, delta)
-                found["zCDP (CKS)"] = zcdp.epsilon_of(self.rho, delta)
+                found["zCDP (BS)"] = loose_epsilon(self.rho, delta)
+                found["zCDP (CKS)"] = zcdp_epsilon_of(self.rho, delta)
             curve = composed(*self.spends) if self.mu is None else None
             if curve is not None:
                 found["PLD"] = curve.least_epsilon(delta)
             elif self.mu is not None and 0 < self.mu < _DENSE:
                 found |= _by_dp_accounting(self.mu, delta)
         if self.mu is not None:
-            found["GDP"] = gdp.epsilon_of(self.mu, delta)
+            found["GDP"] = epsilon_of(self.mu, delta)
         return found or {"curve": self.epsilon(delta)}
 
 
@@ -302,3 +350,145 @@ def ledger_of(
         trust=trust,
         honest=honest,
     )
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """Mechanisms that see the same rounds, as one spend: the counterpart of `Parallel`.
+
+    Everything adds up, or composes, exactly as in a `Ledger` of the parts.
+
+    A ledger is better given the `parts` themselves: it then names them one by one.
+
+    >>> Sequential((GaussianSpend(0.3, "a"), GaussianSpend(0.4, "b")), "both").mu
+    0.5
+    """
+
+    parts: tuple[Spend, ...]
+    note: str
+
+    @property
+    def mu(self) -> float | None:
+        """The root of the sum of squares, if all are Gaussian."""
+        return Ledger(self.parts).mu
+
+    @property
+    def pure(self) -> float:
+        """Pure epsilons add up."""
+        return Ledger(self.parts).pure
+
+    @property
+    def rho(self) -> float:
+        """zCDP parameters add up."""
+        return Ledger(self.parts).rho
+
+    @property
+    def step(self) -> float:
+        """The finest grid that a part asks for."""
+        return min((part.step for part in self.parts), default=inf)
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
+        """Those of all parts; None where a part has none."""
+        each = [part.losses(step) for part in self.parts]
+        known = [losses for losses in each if losses is not None]
+        return tuple(loss for losses in known for loss in losses) if known == each else None
+
+    def delta(self, epsilon: float) -> float:
+        """The better of zCDP and the composed loss distribution."""
+        return Ledger(self.parts).delta(epsilon)
+
+    def least_epsilon(self, delta: float) -> float:
+        """The least epsilon at `delta`, by the better of the two."""
+        return Ledger(self.parts).epsilon(delta)
+
+
+_TRIES = 60
+_FLAT = 0.01
+"""From this delta / epsilon on it is delta that changes smoothly: epsilon may well be 0."""
+
+
+def most(
+    ledger: Callable[[float], Ledger],
+    *,
+    epsilon: float,
+    delta: float,
+    low: float,
+    high: float,
+    start: float | None = None,
+    close: float,
+) -> float:
+    """The largest x between low and high whose ledger meets the target, to the ratio `close`.
+
+    More x, more of either epsilon or delta, and about as a power of it: secants in logarithms,
+    from `start` or `low` on, of epsilon at the given delta, or of delta where that is large. A try
+    beyond `high` is replaced by `high`, once; one that leaves the bracket of those before, by its
+    middle. `low` is known to meet the target; nothing is returned that has not been tried.
+
+    >>> ledger = lambda mu: Ledger((GaussianSpend(mu, "a sum"),))
+    >>> round(most(ledger, epsilon=1.0, delta=1e-5, low=0.01, high=10.0, close=0.9999), 3)
+    0.268
+    """
+    by_delta = delta > _FLAT * epsilon
+    target = delta if by_delta else epsilon
+    x, slope, aim = start or low, 1.0, log((1 + close) / 2 * target)
+    before: tuple[float, float] | None = None
+    untried = high
+    for _ in range(_TRIES):
+        made = ledger(x)
+        found = made.delta(epsilon) if by_delta else made.epsilon(delta)
+        low, high = (max(x, low), high) if found <= target else (low, min(x, high))
+        if close * target <= found <= target or high <= low / close:
+            break
+        at = log(x), log(min(max(found, target / 1e3), target * 1e3))  # from 0 to infinity
+        if before is not None and at[1] != before[1]:
+            slope = max((at[1] - before[1]) / (at[0] - before[0]), 0.1)
+        before, x = at, exp(at[0] + (aim - at[1]) / slope)
+        if x >= high == untried:
+            x, untried = high, inf
+        elif not low < x < high:
+            x = sqrt(low) * sqrt(high)
+    return low
+
+
+_CLOSE = 1 - 1e-6
+"""How near a noise, or the epsilon it buys, is found."""
+_LARGEST = 1e12
+"""Of a noise, and of 1 / noise."""
+
+
+def least_noise(spend: Callable[[float], Spend], *, epsilon: float, delta: float) -> float:
+    """The least noise whose certificate meets the target, by inversion; rounded up by 1e-6.
+
+    Args:
+        spend: noise > 0 -> the spend of a mechanism with that much; less noise costs more.
+        epsilon: target > 0; infinity needs none.
+        delta: target in [0, 1).
+    """
+    privacy_target(epsilon, delta)
+    if epsilon == inf:
+        return 0.0
+    least = _simply_enough(spend, epsilon, delta)
+    if delta == 0:
+        return least
+
+    def ledger(x: float) -> Ledger:
+        return Ledger((spend(1 / x),))
+
+    x = most(ledger, epsilon=epsilon, delta=delta, low=1 / least, high=_LARGEST, close=_CLOSE)
+    return 1 / x
+
+
+def _simply_enough(spend: Callable[[float], Spend], epsilon: float, delta: float) -> float:
+    """The least noise that is enough by pure DP or by zCDP, which cost nothing to ask."""
+
+    def enough(noise: float) -> bool:
+        made = spend(noise)
+        return made.pure <= epsilon or (delta > 0 and zcdp_delta_of(made.rho, epsilon) <= delta)
+
+    low, high = 1 / _LARGEST, _LARGEST
+    if not enough(high):
+        raise InputError(f"Expected epsilon={epsilon!r} at delta={delta!r} to be within reach.")
+    while low < _CLOSE * high:
+        middle = sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -6,9 +6,8 @@ from math import inf
 from typing import Protocol
 
 from dpbandit.base.inputs import InputError, inside, whole
-from dpbandit.privacy.accounting import gdp
-from dpbandit.privacy.accounting.composition import Composition
-from dpbandit.privacy.accounting.privacy_loss import PrivacyLoss, connected, constant
+from dpbandit.privacy.curves import FAR, delta_of, deltas_of, epsilon_of, error_of, rho_of_mu
+from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected, constant
 
 
 class Spend(Protocol):
@@ -106,7 +105,7 @@ class GaussianSpend:
     @property
     def rho(self) -> float:
         """mu^2 / 2."""
-        return gdp.rho_of(self.mu)
+        return rho_of_mu(self.mu)
 
     @property
     def step(self) -> float:
@@ -118,16 +117,16 @@ class GaussianSpend:
         mu = self.mu
         if mu in (0, inf):
             return (constant(mu, step=step),)
-        curve, reach = partial(gdp.deltas_of, mu), mu * (mu / 2 + gdp.FAR)
-        return (connected(curve, reach=reach, step=step, rounding=gdp.error_of(mu)),)
+        curve, reach = partial(deltas_of, mu), mu * (mu / 2 + FAR)
+        return (connected(curve, reach=reach, step=step, rounding=error_of(mu)),)
 
     def delta(self, epsilon: float) -> float:
         """The exact delta at `epsilon`."""
-        return gdp.delta_of(self.mu, epsilon)
+        return delta_of(self.mu, epsilon)
 
     def least_epsilon(self, delta: float) -> float:
         """The exact epsilon at `delta`, rounded up."""
-        return gdp.epsilon_of(self.mu, delta)
+        return epsilon_of(self.mu, delta)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
-"""Gaussian differential privacy: the exact currency of everything that adds normal noise.
+"""Closed forms: what (epsilon, delta) a Gaussian release has, and what zCDP implies.
 
+**Gaussian differential privacy**, the exact currency of everything that adds normal noise.
 Dong, Roth and Su, "Gaussian differential privacy", JRSS B 2022. A release of a statistic with
 L2 sensitivity S and noise N(0, s^2 I) is mu-GDP with mu = S / s, adaptive composition gives
 sqrt(sum of mu_i^2), and mu-GDP is exactly the curve (Balle and Wang, ICML 2018)::
@@ -15,6 +16,17 @@ For a small mu the two terms are nearly equal. As d delta / d mu = phi(mu/2 - ep
          <= e^(epsilon/2) mu (phi(x) - x Phi(-x)),   x = epsilon/mu,
 
 which is too much by less than mu^2/8, relatively.
+
+**Zero-concentrated differential privacy**, and its two conversions to (epsilon, delta).
+Bun and Steinke, "Concentrated differential privacy", TCC 2016. rho-zCDP bounds the Renyi
+divergence of every order a > 1 by a rho; rho adds up under adaptive composition; epsilon-DP is
+epsilon^2/2-zCDP, a mechanism of bounded range eta is eta^2/8-zCDP (Cesar and Rogers, ALT 2021)::
+
+    BS     epsilon = rho + 2 sqrt(rho ln(1/delta))                            (Proposition 1.3)
+    CKS    epsilon = min_{a > 1} a rho + ln(1/(a delta)) / (a - 1) + ln(1 - 1/a)
+
+The second is Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy",
+NeurIPS 2020, Proposition 12, and never larger.
 """
 
 from collections.abc import Callable
@@ -23,10 +35,11 @@ from math import exp, expm1, inf, log, log1p, pi, sqrt
 from sys import float_info
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import InputError
 
 _SAFE = 1 - 1e-9
 """Roots are rounded towards more privacy, by more than solver and cancellation err together."""
@@ -89,7 +102,7 @@ def _root(f: Callable[[float], float], low: float, high: float, close: float) ->
     return float(brentq(f, low, high, xtol=max(close, least), rtol=1e-14, maxiter=5000))
 
 
-def rho_of(mu: float) -> float:
+def rho_of_mu(mu: float) -> float:
     """The zCDP parameter of a mu-GDP Gaussian release: mu^2 / 2."""
     return mu * mu / 2
 
@@ -131,3 +144,85 @@ def _log_small(mu: float, epsilon: float) -> float:
     x = epsilon / mu  # x m(x) > x^2 / (1 + x^2), where the difference would cancel
     rest = log1p(-x * float(_mills(np.array(x)))) if x < 1e4 else -2 * log(x)
     return epsilon / 2 - x * x / 2 - log(2 * pi) / 2 + log(mu) + rest
+
+
+def loose_epsilon(rho: float, delta: float) -> float:
+    """BS: one line, reproducible by hand."""
+    if rho == 0:
+        return 0.0
+    return rho + 2 * sqrt(rho * log(1 / delta)) if delta > 0 else inf
+
+
+def loose_rho(epsilon: float, delta: float) -> float:
+    """The rho that BS turns into (epsilon, delta)."""
+    if epsilon == inf:
+        return inf
+    if delta <= 0:
+        return 0.0
+    level = log(1 / delta)
+    return (epsilon / (sqrt(level + epsilon) + sqrt(level))) ** 2
+
+
+@cache
+def zcdp_epsilon_of(rho: float, delta: float) -> float:
+    """CKS: the least epsilon >= 0; infinity at delta = 0.
+
+    >>> round(epsilon_of(0.024356, 1e-6), 4)
+    1.0
+    """
+    if rho == 0 or delta >= 1:
+        return 0.0
+    if rho == inf or delta <= 0:
+        return inf
+
+    def bound(log_order: float) -> float:
+        a = 1 + exp(log_order)
+        return a * rho + (log(1 / delta) - log(a)) / (a - 1) + log1p(-1 / a)
+
+    return max(0.0, float(minimize_scalar(bound, bounds=(-12.0, 25.0), method="bounded").fun))
+
+
+@cache
+def zcdp_delta_of(rho: float, epsilon: float) -> float:
+    """CKS: the least delta at `epsilon`, at most 1.
+
+    min over a > 1 of exp((a - 1) (a rho - epsilon) + a ln(1 - 1/a) - ln(a - 1))
+
+    >>> round(delta_of(0.04063, 1.0), 6)
+    0.0001
+    """
+    if rho == 0 or epsilon == inf:
+        return 0.0
+    if rho == inf:
+        return 1.0
+
+    def bound(log_order: float) -> float:
+        a = 1 + exp(log_order)
+        return (a - 1) * (a * rho - epsilon) + a * log1p(-1 / a) - log_order
+
+    least = float(minimize_scalar(bound, bounds=(-12.0, 25.0), method="bounded").fun)
+    return exp(min(0.0, least))
+
+
+@cache
+def zcdp_rho_of(epsilon: float, delta: float) -> float:
+    """The largest rho that CKS turns into (epsilon, delta), rounded down; 0 at delta = 0.
+
+    Raises `InputError` for an epsilon so small that no rho has it.
+
+    >>> round(rho_of(1.0, 1e-4), 5)
+    0.04063
+    """
+    if epsilon == inf:
+        return inf
+    if delta <= 0:
+        return 0.0
+    low, high = 1e-300, 1.0
+    if zcdp_epsilon_of(low, delta) > epsilon:
+        raise InputError(f"Expected epsilon={epsilon!r} at delta={delta!r} to be within reach.")
+    while zcdp_epsilon_of(high, delta) < epsilon:
+        high *= 2
+    root = brentq(
+        lambda x: zcdp_epsilon_of(exp(x), delta) - epsilon, log(low), log(high), xtol=1e-12
+    )
+    return exp(float(root)) * (1 - 1e-9)

@@ -8,13 +8,11 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import gaussian_target, inside, whole
-from dpbandit.privacy.accounting import gdp
-from dpbandit.privacy.accounting.composition import Composition
-from dpbandit.privacy.accounting.inversion import most
-from dpbandit.privacy.accounting.k_norm import positive_or_none
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.privacy_loss import PrivacyLoss, connected
-from dpbandit.privacy.accounting.spends import GaussianSpend, composed
+from dpbandit.privacy.curves import FAR, deltas_of, error_of, mu_of
+from dpbandit.privacy.ledger import Ledger, most
+from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected
+from dpbandit.privacy.pure import positive_or_none
+from dpbandit.privacy.spends import GaussianSpend, composed
 
 _CLOSE = 0.999
 """A certificate of that much of the target is close enough: another one costs a convolution."""
@@ -98,7 +96,7 @@ class SampledGaussianSpend:
         size, g = np.abs(epsilon), self.rate
         near = np.log1p(np.expm1(np.minimum(size, 30.0)) / g)  # log a', where e^e is no overflow
         inner = np.where(size < 30, near, size + np.log1p((g - 1) * np.exp(-size)) - log(g))
-        amplified = g * gdp.deltas_of(self.ratio, inner)
+        amplified = g * deltas_of(self.ratio, inner)
         below = -np.expm1(-size) + np.exp(-size) * amplified
         return np.where(epsilon < 0, below, amplified)
 
@@ -119,9 +117,9 @@ class SampledGaussianSpend:
         """`count` times that of one release, from the dots of the curve."""
         if not self._counted:
             return self._unsampled.losses(step)
-        far = self.ratio * (self.ratio / 2 + gdp.FAR)  # the largest loss of N(mu, 1), sampled:
+        far = self.ratio * (self.ratio / 2 + FAR)  # the largest loss of N(mu, 1), sampled:
         reach = far + log(self.rate + (1 - self.rate) * exp(-far))
-        error = 2 * gdp.error_of(self.ratio)
+        error = 2 * error_of(self.ratio)
         return (connected(self.curve, reach=reach, step=step, count=self.count, rounding=error),)
 
     @property
@@ -160,7 +158,7 @@ def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> f
     gaussian_target(epsilon, delta)
     if epsilon == inf or not (rate and count):
         return inf
-    mu = gdp.mu_of(epsilon, delta)
+    mu = mu_of(epsilon, delta)
     unsampled = mu / sqrt(count)
     if rate == 1 or not _SMALLEST <= unsampled < _LARGEST:
         return unsampled * _DOWN

@@ -30,9 +30,8 @@ from scipy.special import chdtr, chdtrc
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.accounting.composition import Composition
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.privacy_loss import PrivacyLoss
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
 
 _GRID = 4000
 """Cells of the discretised loss of one node."""

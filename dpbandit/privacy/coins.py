@@ -29,8 +29,7 @@ from scipy.special import expit
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, flag, gaussian_target, inside, whole
-from dpbandit.privacy.accounting.composition import Composition
-from dpbandit.privacy.accounting.privacy_loss import PrivacyLoss, constant, split
+from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, constant, split
 
 _FINE = 1000
 """Grid points to a standard deviation of the loss of a bit, about"""
