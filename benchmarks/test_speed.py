@@ -23,7 +23,7 @@ from dpbandit.agents import (
 )
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments import CASES
-from dpbandit.privacy.statistics.moments import ClippedVectors
+from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrated import noisy_prefix_sum
 from dpbandit.privacy.sums.prefix_sums import BLT, Tree
 from dpbandit.results.marks import log_marks

@@ -10,6 +10,7 @@ from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
 from dpbandit.agents.streams.gradient_descent import Phase, Snowball
 from dpbandit.agents.streams.sampled_descent import MirrorPhase, Sampled
 from dpbandit.offline.private_values import TriangleSums
+from dpbandit.privacy.aggregated import BitSum
 from dpbandit.privacy.choices.epochs import EpochSelection
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding
 from dpbandit.privacy.choices.local_directions import LocalDirections
@@ -19,7 +20,6 @@ from dpbandit.privacy.choices.redraw_bits import RedrawBit
 from dpbandit.privacy.choices.remaining import RemainingTopK
 from dpbandit.privacy.choices.selection import ExponentialMechanism, OneShotTopK, ReportNoisyMax
 from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
-from dpbandit.privacy.messages.bit_sums import BitSum
 from dpbandit.privacy.messages.local_vectors import LocalVectors
 from dpbandit.privacy.sums.restarting_trees import RestartingTrees
 

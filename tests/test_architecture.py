@@ -25,11 +25,11 @@ FLOORS = """
     losses privacy.spends
     privacy.ledger privacy.pure
     privacy.mechanism privacy.people privacy.coins privacy.subsampling privacy.wishart
-    specs privacy.statistics
-    agent
+    specs privacy.moments privacy.gradients
+    agent privacy.residuals privacy.clicks privacy.sales
     privacy.noise
     privacy.certificate privacy.sums
-    privacy.choices privacy.messages
+    privacy.choices privacy.messages privacy.aggregated
     offline
     privacy
     envs agents

@@ -15,7 +15,7 @@ from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import delta_of, epsilon_of, mu_of
 from dpbandit.privacy.ledger import ledger_of
-from dpbandit.privacy.statistics.moments import ClippedVectors
+from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.sums.fading import FadingSum, column_norm, growing_batches, released_ends
 from dpbandit.specs.protocols import ContextualSpec, ScoringAgent
 

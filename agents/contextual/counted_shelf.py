@@ -14,7 +14,7 @@ from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, wh
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.ledger import COUNTED, Ledger, no_privacy
-from dpbandit.privacy.statistics.sales_count import SalesCount
+from dpbandit.privacy.sales import SalesCount
 from dpbandit.privacy.sums.calibrated import noisy_prefix_sum
 from dpbandit.privacy.sums.prefix_sums import SquareRoot, coefficients, leaves
 from dpbandit.specs.protocols import Spec, fits

@@ -17,10 +17,10 @@ from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import InputError, gaussian_target, inside, positive, privacy_target
 from dpbandit.privacy.choices.noisy_vertex import NoisyVertex, SelectionNoise, best_vertices
 from dpbandit.privacy.choices.step_budgets import Profile, certified_budgets, paper_budgets
+from dpbandit.privacy.gradients import RecursiveGradients
 from dpbandit.privacy.ledger import ledger_of, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.statistics.gradients import RecursiveGradients
 from dpbandit.privacy.sums.calibrated import exact_prefix_sum, least_multiplier
 from dpbandit.privacy.sums.factors import Staggered
 from dpbandit.privacy.sums.prefix_sums import BLT, PrefixSum, mu_after

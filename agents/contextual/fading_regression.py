@@ -11,7 +11,7 @@ from dpbandit.agents.contextual.released_scores import BALL, LONGEST_STEP
 from dpbandit.base.arrays import Floats, Ints, clip_norm, norms, pick
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.statistics.moments import SecondMoments
+from dpbandit.privacy.moments import SecondMoments
 from dpbandit.specs.protocols import ContextualSpec
 
 _LEAST_EIGENVALUE = 0.3

@@ -25,7 +25,7 @@ from dpbandit.agents.contextual.printed_elsewhere import PrintedElsewhere
 from dpbandit.base.arrays import Floats, Ints, pick, rows
 from dpbandit.base.inputs import InputError, gaussian_target
 from dpbandit.privacy.ledger import ledger_of, no_privacy
-from dpbandit.privacy.statistics.moments import Moments, SecondMoments
+from dpbandit.privacy.moments import Moments, SecondMoments
 from dpbandit.privacy.sums.calibrated import Spectrum, Target, certified_sum, tail_bound
 from dpbandit.privacy.sums.factors import factorisation
 from dpbandit.privacy.sums.prefix_sums import PrefixSum

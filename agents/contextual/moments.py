@@ -12,7 +12,7 @@ import numpy as np
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.statistics.directions import SignedDirections
+from dpbandit.privacy.residuals import SignedDirections
 from dpbandit.privacy.sums.fading import FadingSum
 
 _RIDGE = 0.05

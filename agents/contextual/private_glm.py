@@ -12,7 +12,7 @@ from dpbandit.base.inputs import gaussian_target, positive
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.ledger import ledger_of
-from dpbandit.privacy.statistics.grams import Grams
+from dpbandit.privacy.moments import Grams
 from dpbandit.privacy.sums.calibrated import noisy_prefix_sum
 from dpbandit.privacy.sums.prefix_sums import BLT, PrefixSum, leaves
 from dpbandit.specs.protocols import BanditSpec, ScoringAgent

@@ -30,10 +30,10 @@ from dpbandit.domains.frank_wolfe_projection import nearest
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.ledger import Ledger, ledger_of, no_data, no_privacy
+from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
 from dpbandit.privacy.pure import PureSpend
 from dpbandit.privacy.spends import GaussianSpend, Spend
-from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrated import (
     Target,
     certified_sum,

@@ -23,7 +23,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.domains import Domain, nearest
 from dpbandit.domains.local_oracles import LocalOracle, local_oracle
 from dpbandit.privacy.ledger import Ledger, ledger_of
-from dpbandit.privacy.statistics.moments import ClippedVectors
+from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrated import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.factors import Window
 from dpbandit.privacy.sums.prefix_sums import Factorisation, PrefixSum, Tree

@@ -6,8 +6,8 @@ from dpbandit.agents.lists.item_bounds import BOUNDS, Bound, ItemCounter, Order
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import one_of
 from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.clicks import ListCounts
 from dpbandit.privacy.ledger import no_privacy
-from dpbandit.privacy.statistics.list_counts import ListCounts
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import Spec, fits
 
@@ -21,7 +21,7 @@ class CascadeUCB:
 
     Code:
         Bounds and list are `ItemCounter` (item_bounds.py), which sorts by `best_lists`
-        (ranking.py); what is counted is `dpbandit.privacy.statistics.list_counts.ListCounts`.
+        (ranking.py); what is counted is `dpbandit.privacy.clicks.ListCounts`.
 
     Guarantee:
         None: exact data reaches later lists.

@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.privacy.statistics.list_clicks import features, possible_clicks
+from dpbandit.privacy.clicks import features, possible_clicks
 from dpbandit.specs.lists import ListSpec
 
 _TOGETHER = 5000

@@ -19,7 +19,7 @@ from dpbandit.base.inputs import (
     whole,
 )
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.statistics.policy_clicks import PolicyClicks
+from dpbandit.privacy.clicks import PolicyClicks
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import Spec, fits
 
@@ -44,7 +44,7 @@ class ListExperts:
 
     Code:
         Step 1 is `ListExpertsAgent._choose` with `best_lists` (ranking.py), step 2
-        `dpbandit.privacy.statistics.policy_clicks.PolicyClicks` and `FadingSum`, step 3
+        `dpbandit.privacy.clicks.PolicyClicks` and `FadingSum`, step 3
         `ListExpertsAgent._learn`.
 
     Guarantee:

@@ -21,11 +21,9 @@ from dpbandit.base.inputs import (
 )
 from dpbandit.base.random_streams import Streams
 from dpbandit.losses.click_models import Cascade, DependentClicks, PositionBased
+from dpbandit.privacy.clicks import ListClicks, ListResiduals, ListStatistic, WeightedClicks
 from dpbandit.privacy.ledger import ledger_of
 from dpbandit.privacy.spends import Parallel
-from dpbandit.privacy.statistics.list_clicks import ListClicks, ListStatistic
-from dpbandit.privacy.statistics.list_residuals import ListResiduals
-from dpbandit.privacy.statistics.position_clicks import WeightedClicks
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import Spec, fits
 
@@ -74,10 +72,10 @@ class ListFADE:
 
     Code:
         Played by `ListFADEAgent` with `diverse_lists` (ranking.py); the statistics are
-        `dpbandit.privacy.statistics.list_residuals.ListResiduals` and
-        `dpbandit.privacy.statistics.list_clicks.ListClicks`, the noise `FadingSum`. Weights that
+        `dpbandit.privacy.clicks.ListResiduals` and
+        `dpbandit.privacy.clicks.ListClicks`, the noise `FadingSum`. Weights that
         are not told are learned by `PositionWeights` (position_weights.py), and clicks counted by
-        `dpbandit.privacy.statistics.position_clicks.WeightedClicks`.
+        `dpbandit.privacy.clicks.WeightedClicks`.
 
     Differs from the paper:
         It is this project's own. Limits: greedy after the first batch, without a worst-case bound.

@@ -8,8 +8,8 @@ from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.losses.click_models import PositionBased, UntoldPositions
+from dpbandit.privacy.clicks import PositionCounts
 from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.statistics.position_clicks import PositionCounts
 from dpbandit.privacy.sums.fading import certified_fading_sum
 from dpbandit.specs.lists import ListSpec
 

@@ -19,6 +19,7 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, gaussian_target, inside, printed_target, shown
 from dpbandit.losses.regressions import LinearRegression, Regression
 from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.gradients import RecursiveLossGradients
 from dpbandit.privacy.ledger import ledger_of
 from dpbandit.privacy.noise.generalised_gaussian import (
     GeneralisedGaussian,
@@ -27,7 +28,6 @@ from dpbandit.privacy.noise.generalised_gaussian import (
 from dpbandit.privacy.noise.laws import Gaussian
 from dpbandit.privacy.noise.printed_laws import PrintedGaussian, Reading
 from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend
-from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
 from dpbandit.privacy.sums.batch_sums import BatchSum
 from dpbandit.privacy.sums.calibrated import Target, certified_sum, exact_prefix_sum
 from dpbandit.privacy.sums.factors import factorisation

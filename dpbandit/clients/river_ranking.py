@@ -11,8 +11,8 @@ from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.calls import of_kind, takes
 from dpbandit.base.inputs import InputError, inside, shown
 from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.clicks import features
 from dpbandit.privacy.ledger import no_privacy
-from dpbandit.privacy.statistics.list_clicks import features
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import BanditSpec, fits
 

@@ -60,7 +60,7 @@ class Slots(Protocol):
     @property
     def moving(self) -> float:
         """What a round that becomes null, and another that was, cost together, in replacements of
-        one round: from 1 to 2, see `dpbandit.privacy.statistics.moments.moving`."""
+        one round: from 1 to 2, see `dpbandit.privacy.moments.moving`."""
         ...
 
     def person_norm(self, cap: int, separation: int) -> float:

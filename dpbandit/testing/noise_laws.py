@@ -3,7 +3,7 @@
 from math import prod
 from typing import Any
 
-from dpbandit.privacy.messages.aggregated_sums import AggregatedSum
+from dpbandit.privacy.aggregated import AggregatedSum
 from dpbandit.privacy.messages.local_statistics import LocalStatistic
 from dpbandit.privacy.noise.generalised_gaussian import (
     GeneralisedGaussian,

@@ -14,7 +14,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.clients.encoding import Decoder, Encoder
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.privacy.ledger import ALL_ACTIONS, JOINT_DP
-from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
+from dpbandit.privacy.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.sums.calibrated import exact_prefix_sum
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec

@@ -17,10 +17,10 @@ from dpbandit.privacy.choices.noisy_vertex import LAWS, NoisyVertex, vertex_scor
 from dpbandit.privacy.choices.selection import ExponentialMechanism, GivenScores, ReportNoisyMax
 from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
 from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.gradients import RecursiveGradients
 from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.statistics.gradients import RecursiveGradients
-from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree
 from tests.broken.audited import NoThresholdNoise
 

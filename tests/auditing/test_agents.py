@@ -31,7 +31,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import delta_of
 from dpbandit.privacy.mechanism import Mechanism, witnessed
-from dpbandit.privacy.statistics.moments import ClippedVectors
+from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrated import exact_prefix_sum
 from dpbandit.specs.protocols import ContextualSpec
 from tests.broken.audited import (

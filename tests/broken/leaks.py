@@ -7,8 +7,8 @@ import numpy as np
 
 from dpbandit.agents import DPUCB
 from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
+from dpbandit.privacy.moments import SecondMoments
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.statistics.moments import SecondMoments
 from dpbandit.privacy.sums.fading import FadingSum
 
 

@@ -9,12 +9,13 @@ import numpy as np
 
 from dpbandit.agents import ListExperts, ListFADE, PrivateCascade
 from dpbandit.base.arrays import clip_norm
-from dpbandit.privacy.statistics.list_clicks import ListClicks, ListStatistic
-from dpbandit.privacy.statistics.list_counts import ListCounts
-from dpbandit.privacy.statistics.list_residuals import ListResiduals
-from dpbandit.privacy.statistics.policy_clicks import PolicyClicks
-
-_STATISTICS = "dpbandit.privacy.statistics"
+from dpbandit.privacy.clicks import (
+    ListClicks,
+    ListCounts,
+    ListResiduals,
+    ListStatistic,
+    PolicyClicks,
+)
 
 
 class SumsOfSigns(ListClicks):

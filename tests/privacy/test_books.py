@@ -14,9 +14,9 @@ from dpbandit.clients import Player, record
 from dpbandit.offline import replay
 from dpbandit.privacy.ledger import Ledger, Sequential
 from dpbandit.privacy.mechanism import Books, enrolled
+from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.pure import PureSpend
 from dpbandit.privacy.spends import Expiring, Parallel
-from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.fading import FadingSum
 from dpbandit.privacy.sums.one_point import LocalValues
 from dpbandit.specs.protocols import ContextualSpec

@@ -23,6 +23,7 @@ from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear
 from dpbandit.offline.private_values import TriangleSums
+from dpbandit.privacy.aggregated import BitSum, SignBits
 from dpbandit.privacy.choices.epochs import EpochSelection
 from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, SparseRows
 from dpbandit.privacy.choices.local_directions import LocalDirections
@@ -38,10 +39,8 @@ from dpbandit.privacy.choices.selection import (
     ReportNoisyMax,
 )
 from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
-from dpbandit.privacy.messages.bit_sums import BitSum
+from dpbandit.privacy.gradients import RecursiveGradients
 from dpbandit.privacy.messages.local_vectors import LocalVectors
-from dpbandit.privacy.statistics.gradients import RecursiveGradients
-from dpbandit.privacy.statistics.sign_bits import SignBits
 from dpbandit.privacy.sums.restarting_trees import RestartingTrees
 from dpbandit.specs.links import LINKS
 from tests.broken.shared_draws import one_for_all

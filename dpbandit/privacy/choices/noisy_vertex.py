@@ -9,10 +9,10 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, one_of, whole
 from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.gradients import RecursiveGradients, recursive_points
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
 from dpbandit.privacy.noise.laws import Gumbel, Laplace, Law
 from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
-from dpbandit.privacy.statistics.gradients import RecursiveGradients, recursive_points
 
 SelectionNoise: TypeAlias = Literal["laplace", "gumbel"]
 LAWS: dict[str, tuple[Law, type[PureSpend]]] = {

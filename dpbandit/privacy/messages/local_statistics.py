@@ -10,8 +10,8 @@ from dpbandit.base.inputs import whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism
+from dpbandit.privacy.moments import Statistic
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.statistics.moments import Statistic
 
 
 class LocalStatistic(Mechanism):

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats, rows
 from dpbandit.base.random_streams import Source, Streams
-from dpbandit.privacy.statistics.moments import SecondMoments
+from dpbandit.privacy.moments import SecondMoments
 
 Sampler: TypeAlias = Callable[[], Floats]
 

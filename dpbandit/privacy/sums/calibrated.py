@@ -14,10 +14,10 @@ from dpbandit.base.inputs import InputError, gaussian_target, one_of, privacy_ta
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.ledger import least_noise
+from dpbandit.privacy.moments import Statistic, moving
 from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
 from dpbandit.privacy.pure import KNormSpend, LaplaceSpend
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Spend
-from dpbandit.privacy.statistics.moments import Statistic, moving
 from dpbandit.privacy.sums.factors import Window
 from dpbandit.privacy.sums.prefix_sums import (
     LAWS,

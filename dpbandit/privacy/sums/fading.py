@@ -21,8 +21,8 @@ from dpbandit.base.inputs import InputError, at_least, gaussian_target, inside, 
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.moments import Statistic, moving
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.statistics.moments import Statistic, moving
 from dpbandit.privacy.sums.slots import FadingSlots
 
 _BLOCK = 64
@@ -49,7 +49,7 @@ class FadingSum(Mechanism):
         the first batch. It holds for adaptive streams too (Denisov, McMahan, Rush, Smith and
         Thakurta, NeurIPS 2022: lower-triangular maps with Gaussian noise).
 
-    >>> from dpbandit.privacy.statistics.moments import ClippedVectors
+    >>> from dpbandit.privacy.moments import ClippedVectors
     >>> sums = FadingSum(ClippedVectors(1), Streams([0]), ends=[2, 3], horizon=9, fade=0.5,
     ...                  noise_multiplier=0.0)
     >>> [sums(np.ones((1, 1))) for _ in range(3)]

@@ -7,6 +7,7 @@ from dpbandit.base.inputs import InputError, gaussian_target, one_of
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy import curves
 from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.gradients import RecursiveLossGradients
 from dpbandit.privacy.noise.generalised_gaussian import (
     GeneralisedGaussian,
     GeneralisedGaussianSpend,
@@ -15,7 +16,6 @@ from dpbandit.privacy.noise.generalised_gaussian import (
 )
 from dpbandit.privacy.noise.printed_laws import PrintedGaussian, Reading
 from dpbandit.privacy.spends import GaussianSpend, Spend
-from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
 from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree, leaves
 
 _VALID = 3.0

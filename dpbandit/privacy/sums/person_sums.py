@@ -14,8 +14,8 @@ from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import ADDED_UP
 from dpbandit.privacy.people import fading_norm, once_a_batch_norm
+from dpbandit.privacy.residuals import SignedDirections
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.statistics.directions import SignedDirections
 from dpbandit.privacy.sums.fading import FadingSum, released_ends
 
 Counted: TypeAlias = Literal["first", "batch", "visits"]

@@ -31,10 +31,10 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, shaped, whole
 from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.moments import Statistic
 from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
 from dpbandit.privacy.people import leaves_norm, tree_norm
 from dpbandit.privacy.spends import Spend
-from dpbandit.privacy.statistics.moments import Statistic
 
 NodeLaw: TypeAlias = Gaussian | Laplace | KNorm
 NoiseLaw: TypeAlias = Literal["gaussian", "laplace", "k-norm"]

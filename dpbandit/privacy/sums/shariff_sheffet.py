@@ -17,8 +17,8 @@ from math import ceil, inf, log, log2, sqrt
 from typing import Literal
 
 from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.moments import SecondMoments
 from dpbandit.privacy.noise.samplers import Wishart
-from dpbandit.privacy.statistics.moments import SecondMoments
 from dpbandit.privacy.sums.calibrated import (
     Spectrum,
     Target,

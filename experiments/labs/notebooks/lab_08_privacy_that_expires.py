@@ -42,7 +42,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ConvexPricing
 from dpbandit.experiments.labs import check
 from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.statistics.moments import ClippedVectors
+from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrated import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.sums.factors import Window
 from dpbandit.privacy.sums.prefix_sums import Tree

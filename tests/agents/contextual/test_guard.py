@@ -15,8 +15,8 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import TwoArms
 from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.spends import Parallel
-from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.fading import FadingSum
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec

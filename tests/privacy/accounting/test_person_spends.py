@@ -17,10 +17,10 @@ from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.ledger import Ledger, Visits
 from dpbandit.privacy.mechanism import Books, enrolled, witnessed
+from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.people import for_a_person
+from dpbandit.privacy.residuals import SignedDirections
 from dpbandit.privacy.spends import GaussianSpend, Repeated
-from dpbandit.privacy.statistics.directions import SignedDirections
-from dpbandit.privacy.statistics.moments import ClippedVectors
 from dpbandit.privacy.sums.calibrated import noisy_prefix_sum
 from dpbandit.privacy.sums.factors import Independent
 from dpbandit.privacy.sums.fading import FadingSum

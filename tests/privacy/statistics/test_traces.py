@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.statistics.moments import SecondMoments
-from dpbandit.privacy.statistics.traces import PreciseTrace, squared_sensitivity
+from dpbandit.privacy.moments import PreciseTrace, SecondMoments, squared_sensitivity
 from dpbandit.privacy.sums.calibrated import Target, tail_bound
 from tests.each import each
 

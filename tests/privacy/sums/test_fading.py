@@ -13,7 +13,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import epsilon_of, mu_of
 from dpbandit.privacy.mechanism import BudgetExceededError
-from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
+from dpbandit.privacy.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.sums import fading as module
 from dpbandit.privacy.sums.fading import (
     FadingSum,

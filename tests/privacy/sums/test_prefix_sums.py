@@ -9,8 +9,8 @@ from scipy.stats import chi2
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.mechanism import BudgetExceededError
+from dpbandit.privacy.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.sums import prefix_sums as module
 from dpbandit.privacy.sums.calibrated import exact_prefix_sum, noisy_prefix_sum
 from dpbandit.privacy.sums.prefix_sums import BLT, PrefixSum, Tree, leaves

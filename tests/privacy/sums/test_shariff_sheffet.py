@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.statistics.moments import SecondMoments
+from dpbandit.privacy.moments import SecondMoments
 from dpbandit.privacy.sums.calibrated import Target, tail_bound
 from dpbandit.privacy.sums.shariff_sheffet import ShariffSheffet
 

@@ -2,6 +2,10 @@
 
 Clipping lives here and not in the agents: the bound that a privacy proof uses and the code that
 enforces it stand on the same page, whatever an environment sends.
+
+The trace of a Gram matrix is told more precisely than the rest of it, and for nothing
+(`PreciseTrace`). `ArmSums` is the plainest statistic: how often each arm was played, and what it
+brought.
 """
 
 from dataclasses import dataclass, field
@@ -12,8 +16,88 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, rows
-from dpbandit.base.inputs import InputError, flag, positive
-from dpbandit.privacy.statistics.traces import PreciseTrace, squared_sensitivity
+from dpbandit.base.inputs import InputError, flag, positive, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreciseTrace:
+    """Stretches Gram matrices along the identity, as far as takes no two users further apart.
+
+    White noise on what was stretched is, shrunk back, smaller by sqrt(1 + kappa D) in the trace and
+    as before in everything else. Users whose Gram matrices differ in the trace are not those who
+    are furthest apart, so there is room.
+
+    Guarantee:
+        With `|x|`, `|y|`, `|r|`, `|s| <= 1`, U = w^2 the squared weight of the moment and S the
+        sensitivity without a stretch, S^2 = (2 + U)^2 / 2 for U <= 2 and 4 U beyond, two users are
+        at most S apart with a stretch, too: with `u = |x|^2` and `v = |y|^2`::
+
+            in one block   |xx' - yy'|^2 + kappa (u - v)^2 + U |rx - sy|^2          <= S^2
+            in two         (1 + kappa) (u^2 + v^2) + U (r^2 u + s^2 v)              <= S^2
+
+        where, if all have one block, 1 + kappa = U / (2 b (1 - b)) with the b in (0, min(1, U / 2))
+        at which U (1 + b)^3 = 2 b S^2; if there are several, 1 + kappa = S^2 / 2 - U, which is
+        less. No kappa is larger. U = 2 gives b = sqrt(5) - 2 and kappa = (7 + 5 sqrt(5)) / 4 =
+        4.545, with several blocks 1.
+
+        Proof. *Two blocks.* The left side is largest at r^2 = s^2 = u = v = 1, 2 (1 + kappa + U).
+        *One block.* It is convex in r and in s, so largest at +-1, and for the worse sign, with
+        `p = |x . y| <= sqrt(u v)`::
+
+            F = u^2 + v^2 - 2 p^2 + kappa (u - v)^2 + U (u + v + 2 p),
+
+        largest at p = min(U / 2, sqrt(u v)). Let u >= v. F rises in u: at p = U / 2 its slope is
+        2 u + 2 kappa (u - v) + U, at p = sqrt(u v) it is (1 + kappa) (u - v)^2 + U (sqrt(u) +
+        sqrt(v))^2. So u = 1, and let v = b^2. For b >= U / 2 F is convex in v: no larger than at
+        b = 1, where it is S^2, or at b = U / 2. For b <= U / 2 it is at most S^2 if and only if::
+
+            1 + kappa <= h(b) = (S^2 - U (1 + b)^2) / (1 - b^2)^2.
+
+        h' has the sign of g = 2 b S^2 - U (1 + b)^3, which is concave in b >= 0, negative at 0, and
+        positive at U / 2 for U < 2, left of its root 1 for U >= 2. So h is least at the one root of
+        g in between, where it is U / (2 b (1 - b)). And several blocks' kappa is no larger: then
+        1 + kappa >= U, so that S^2 - F = (1 + kappa) (2 - (1 - v)^2) + U (2 - (1 + b)^2) is at
+        least U (1 + v) + U (2 - (1 + b)^2) = 2 U (1 - b) >= 0. QED
+    """
+
+    dim: int
+    """D, of a block"""
+    blocks: int
+    moment_weight: float
+    """w"""
+
+    @property
+    def kappa(self) -> float:
+        """The largest that there is."""
+        U, S2 = self.moment_weight**2, squared_sensitivity(self.moment_weight)
+        if self.blocks > 1:
+            return S2 / 2 - 1 - U
+        roots = np.roots([U, 3 * U, 3 * U - 2 * S2, U])
+        b = float(np.sort(roots.real)[1])  # one is negative, one 1 or more
+        return U / (2 * b * (1 - b)) - 1
+
+    @property
+    def variance(self) -> float:
+        """Of the noise along the identity, in units of what it was, 1 / (1 + kappa D)."""
+        return 1 / (1 + self.kappa * self.dim)
+
+    def stretched(self, diagonals: Floats) -> Floats:
+        """Diagonals (..., D), whose mean is multiplied by sqrt(1 + kappa D)."""
+        return self._scaled(diagonals, sqrt(1 / self.variance))
+
+    def shrunk(self, diagonals: Floats) -> Floats:
+        """The inverse of `stretched`."""
+        return self._scaled(diagonals, sqrt(self.variance))
+
+    def _scaled(self, diagonals: Floats, factor: float) -> Floats:
+        mean = diagonals.mean(axis=-1, keepdims=True)
+        return diagonals + (factor - 1) * mean
+
+
+def squared_sensitivity(weight: float) -> float:
+    """S^2 of Gram matrices and moments at a `weight` of the moment that has no clip of its own."""
+    U = weight**2
+    return (2 + U) ** 2 / 2 if U <= 2 else 4 * U
 
 
 class Statistic(Protocol):
@@ -341,3 +425,99 @@ def added_up(vectors: Floats) -> Floats:
     if len(vectors) == 1:
         return vectors[0] + 0.0  # a sum has no -0.0
     return np.asarray(np.ascontiguousarray(vectors.transpose(1, 2, 0)).sum(axis=2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grams:
+    """The sum of x x' over rows x clipped to Euclidean norm `bound` = C, a vector (G_ij, i <= j).
+
+    In `units` of C^2, off the diagonal C^2 / sqrt(2), its half-vectorisation is isometric.
+
+    Sensitivity. Replacing one row moves the sum by at most sqrt(2), because
+    `|xx' - yy'|^2 = |x|^4 + |y|^4 - 2 (x . y)^2 <= 2` for `|x|`, `|y|` <= 1.
+    """
+
+    dim: int
+    bound: float = 1.0
+    _upper: tuple[Ints, Ints] = field(init=False, repr=False, compare=False)
+    units: Floats = field(init=False, repr=False, compare=False)
+    sensitivity: float = field(init=False, repr=False, compare=False, default=sqrt(2))
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, 1)
+        positive("bound", self.bound)
+        upper = np.triu_indices(self.dim)
+        units = np.where(upper[0] == upper[1], 1.0, sqrt(0.5)) * self.bound**2
+        object.__setattr__(self, "_upper", upper)
+        object.__setattr__(self, "units", units)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(dim (dim + 1) / 2,)."""
+        return (len(self._upper[0]),)
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """Rows (n, R, dim) -> `(R, *shape)`."""
+        x = clip_norm(batch[0], self.bound).transpose(1, 2, 0)  # (R, dim, n)
+        i, j = self._upper
+        gram: Floats = x @ x.swapaxes(1, 2)
+        return gram[:, i, j]
+
+    def unpack(self, vectors: Floats) -> Floats:
+        """`(R, *shape)` -> symmetric matrices (R, dim, dim)."""
+        gram = np.empty((*vectors.shape[:-1], self.dim, self.dim))
+        i, j = self._upper
+        gram[..., i, j] = gram[..., j, i] = vectors
+        return gram
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmSums:
+    """(plays, total reward) of every arm, rewards clipped to [reward_low, reward_high].
+
+    Guarantee:
+        One user adds (1, r) to the row of her arm. Another in her place adds (1, s) to another row,
+        which moves the sums by `|(1, r, 1, s)| <= sqrt(2 + 2 B^2)`, B the largest `|reward|`, in
+        L2; in the same row by `|r - s|`, which is less.
+
+    Raises:
+        InputError: `n_actions` < 1, or bounds that are not finite and in order.
+
+    >>> sums = ArmSums(n_actions=2)
+    >>> sums.sensitivity
+    2.0
+    >>> sums.total(np.zeros((3, 1, 4)), np.array([[0], [1], [1]]), np.array([[0.5], [1.0], [9.0]]))
+    array([[[1. , 0.5],
+            [2. , 2. ]]])
+    """
+
+    n_actions: int
+    """K, arms or cells of any kind"""
+    reward_low: float = 0.0
+    reward_high: float = 1.0
+    units: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        whole("n_actions", self.n_actions, 1)
+        if not -np.inf < self.reward_low <= self.reward_high < np.inf:
+            raise InputError(
+                f"Expected finite reward_low={self.reward_low} <= reward_high={self.reward_high}."
+            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(K, 2)."""
+        return (self.n_actions, 2)
+
+    @property
+    def sensitivity(self) -> float:
+        """sqrt(2 + 2 B^2), in L2."""
+        return sqrt(2 + 2 * max(abs(self.reward_low), abs(self.reward_high)) ** 2)
+
+    def total(self, *batch: Any) -> Floats:
+        """Context (n, R, ...), action (n, R), reward (n, R) -> (R, K, 2); contexts are not read."""
+        _, action, reward = batch
+        played = action[..., None] == rows(self.n_actions)  # (n, R, K)
+        r = clip_range(reward, self.reward_low, self.reward_high)[..., None]
+        summed: Floats = np.stack([1.0 * played, played * r], axis=-1).sum(axis=0)
+        return summed

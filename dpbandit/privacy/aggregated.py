@@ -1,20 +1,115 @@
-"""Sums of sign bits over batches, which somebody mixes: bits among coins, or flipped."""
+"""Sums of batches to which every device adds its share of the noise, or which somebody mixes."""
 
 from collections.abc import Sequence
-from math import ceil, floor, inf
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass
+from math import ceil, floor, inf, sqrt
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, inside, one_of
+from dpbandit.base.arrays import Floats, rows
+from dpbandit.base.inputs import InputError, inside, one_of, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.coins import BitSpend, least_coins, least_flip
-from dpbandit.privacy.mechanism import MIXED, Mechanism
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.mechanism import ADDED_UP, MIXED, Mechanism
+from dpbandit.privacy.moments import Statistic, moving
 from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend
-from dpbandit.privacy.statistics.sign_bits import SignBits
-from dpbandit.privacy.sums.fading import released_ends
+from dpbandit.privacy.sums.fading import FadingSum, released_ends
+from dpbandit.privacy.sums.slots import FadingSlots
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignBits:
+    """The sum of sign(r - centre) sign(x) in the block of the arm played, 0 in all others.
+
+    An entry is 0, too, where x is 0, where r is the centre and where either is no number: there is
+    no bit to be sent, and a fair coin goes instead.
+
+    **Sensitivity.** 2 sqrt(d): d signs against their opposites (of two different arms: sqrt(2 d)).
+    """
+
+    n_actions: int
+    """blocks"""
+    dim: int
+    """d"""
+    centre: float = 0.0
+    """a public number, such as the middle of the reward range"""
+    units: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        whole("n_actions", self.n_actions, 1)
+        whole("dim", self.dim, 1)
+
+    @property
+    def sensitivity(self) -> float:
+        """2 sqrt(d)."""
+        return 2 * sqrt(self.dim)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(K, d)."""
+        return (self.n_actions, self.dim)
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """context (n, R, d), action (n, R), reward (n, R) -> (R, K, d)."""
+        x, action, reward = batch
+        known = np.isfinite(x).all(axis=-1) & np.isfinite(reward)
+        towards = np.where(known, np.sign(reward - self.centre), 0.0)
+        bits = towards[..., None] * np.sign(np.where(known[..., None], x, 0.0))
+        played = action[..., None] == rows(self.n_actions)
+        summed: Floats = np.einsum("nrk,nrd->rkd", played.astype(float), bits)
+        return summed
+
+
+class AggregatedSum(FadingSum):
+    """The sum of each batch, of n devices of which a fraction h adds its noise and stays::
+
+        each device adds N(0, (S / mu)^2 / (h n) I) to its statistic, S the sensitivity
+        the server sees the sum of the batch, by cryptography, and nothing else of it
+
+    Of those who are not honest no noise is expected for the promise; here they add theirs, which
+    makes the sum noisier than it had to be by 1 / sqrt(h). With h = 1 this IS a central release of
+    each batch, with fade 0.
+
+    Guarantee:
+        The honest devices of a batch carry N(0, (S / mu)^2 I), so every batch is mu-GDP, and so are
+        all together: a user is in one. It needs no trusted server, but one that adds up and no
+        more (a secure aggregation protocol, which is not simulated), and h.
+    """
+
+    trust = ADDED_UP
+
+    def __init__(
+        self,
+        statistic: Statistic,
+        streams: Streams,
+        *,
+        ends: Sequence[int],
+        horizon: int,
+        epsilon: float,
+        delta: float,
+        honest: float = 1.0,
+    ) -> None:
+        inside("honest", honest, 0, 1, ends=True)
+        if honest == 0:
+            raise InputError("Expected honest=0 to be above 0: somebody has to add noise.")
+        mu = inf if epsilon == inf else mu_of(epsilon, delta)
+        super().__init__(
+            statistic,
+            streams,
+            ends=ends,
+            horizon=horizon,
+            fade=0.0,
+            noise_multiplier=1 / (mu * sqrt(honest)),
+        )
+        self.honest = honest
+        batches = len(self._ends)
+        note = f"aggregated sums, {batches} batches, {100 * honest:g} % of devices honest"
+        slots = FadingSlots(self._ends, 0.0, moving(statistic))
+        self.spend = GaussianSpend(mu if batches else 0.0, note, slots)
+
 
 Cover: TypeAlias = Literal["coins", "flips"]
 COVERS: tuple[Cover, ...] = ("coins", "flips")
