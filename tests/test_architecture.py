@@ -29,7 +29,8 @@ FLOORS = """
     agent privacy.residuals privacy.clicks privacy.sales
     privacy.noise
     privacy.certificate privacy.sums
-    privacy.choices privacy.messages privacy.aggregated
+    privacy.choices privacy.vertices privacy.sparse_vector privacy.peeling
+    privacy.messages privacy.aggregated
     offline
     privacy
     envs agents

@@ -42,7 +42,7 @@ class Broadcast:
 
     Code:
         `Sending` (channels.py) opens the mechanism, which adds up what is sent: `AggregatedSum`,
-        `BitSum` or `LocalVectors` of dpbandit.privacy.messages. `BroadcastPlayer`
+        `BitSum` or `LocalVectors` of dpbandit.privacy. `BroadcastPlayer`
         (broadcast_player.py) makes theta of the sums with `ImaginedPeople` (imagined_people.py).
 
     Guarantee:

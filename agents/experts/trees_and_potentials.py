@@ -14,8 +14,7 @@ from dpbandit.agents.experts.multiplicative import Follower, drawn, soft
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import MOST_ACTIONS, InputError, noise_target, shaped, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.choices.remaining import RemainingTopK
-from dpbandit.privacy.choices.selection import CumulativeLosses
+from dpbandit.privacy.choices import CumulativeLosses, RemainingTopK
 from dpbandit.privacy.curves import mu_of, zcdp_rho_of
 from dpbandit.privacy.ledger import Ledger, Sequential, no_privacy
 from dpbandit.privacy.mechanism import Mechanism

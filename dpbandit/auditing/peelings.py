@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 
 from dpbandit.auditing.worlds import twin
 from dpbandit.base.arrays import Floats
-from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, Peeled
+from dpbandit.privacy.peeling import NoisyHardThresholding, Peeled
 from dpbandit.privacy.pure import LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import Spend
 

@@ -4,12 +4,7 @@ What the author of an agent needs is here; where it comes from is internal, and 
 """
 
 from dpbandit.privacy.certificate import Certificate as Certificate
-from dpbandit.privacy.choices.hard_thresholding import (
-    NoisyHardThresholding as NoisyHardThresholding,
-)
-from dpbandit.privacy.choices.noisy_vertex import NoisyVertex as NoisyVertex
-from dpbandit.privacy.choices.selection import OneShotTopK as OneShotTopK
-from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold as SegmentAboveThreshold
+from dpbandit.privacy.choices import OneShotTopK as OneShotTopK
 from dpbandit.privacy.curves import delta_of as delta_of
 from dpbandit.privacy.curves import epsilon_of as epsilon_of
 from dpbandit.privacy.curves import mu_of as mu_of
@@ -29,9 +24,11 @@ from dpbandit.privacy.noise.laws import Gaussian as Gaussian
 from dpbandit.privacy.noise.laws import Gumbel as Gumbel
 from dpbandit.privacy.noise.laws import KNorm as KNorm
 from dpbandit.privacy.noise.laws import Laplace as Laplace
+from dpbandit.privacy.peeling import NoisyHardThresholding as NoisyHardThresholding
 from dpbandit.privacy.pure import BoundedRangeSpend as BoundedRangeSpend
 from dpbandit.privacy.pure import PureSpend as PureSpend
 from dpbandit.privacy.residuals import SignedDirections as SignedDirections
+from dpbandit.privacy.sparse_vector import SegmentAboveThreshold as SegmentAboveThreshold
 from dpbandit.privacy.spends import GaussianSpend as GaussianSpend
 from dpbandit.privacy.spends import Parallel as Parallel
 from dpbandit.privacy.sums.batch_sums import BatchSum as BatchSum
@@ -47,3 +44,4 @@ from dpbandit.privacy.sums.prefix_sums import Banded as Banded
 from dpbandit.privacy.sums.prefix_sums import PrefixSum as PrefixSum
 from dpbandit.privacy.sums.prefix_sums import SquareRoot as SquareRoot
 from dpbandit.privacy.sums.prefix_sums import Tree as Tree
+from dpbandit.privacy.vertices import NoisyVertex as NoisyVertex

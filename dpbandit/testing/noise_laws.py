@@ -4,7 +4,7 @@ from math import prod
 from typing import Any
 
 from dpbandit.privacy.aggregated import AggregatedSum
-from dpbandit.privacy.messages.local_statistics import LocalStatistic
+from dpbandit.privacy.messages import LocalStatistic
 from dpbandit.privacy.noise.generalised_gaussian import (
     GeneralisedGaussian,
     GeneralisedGaussianSpend,

@@ -22,8 +22,8 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import Experts
 from dpbandit.privacy import curves
-from dpbandit.privacy.choices.redraw_bits import RedrawBit, bit_epsilon, redraw_probability
 from dpbandit.privacy.mechanism import BudgetExceededError
+from dpbandit.privacy.sparse_vector import RedrawBit, bit_epsilon, redraw_probability
 from dpbandit.running.loop import play
 from dpbandit.specs.experts import ExpertsSpec
 

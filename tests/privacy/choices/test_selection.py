@@ -10,7 +10,7 @@ from scipy.stats import chi2, laplace
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.choices.selection import (
+from dpbandit.privacy.choices import (
     BoundedRangeSpend,
     CumulativeLosses,
     ExponentialMechanism,

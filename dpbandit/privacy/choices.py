@@ -7,6 +7,9 @@
 
 s is how far one user moves one score. The noise is scaled, never the scores: at epsilon = inf it
 is exactly zero, and the choice is the argmax, ties to the lowest index.
+
+`RemainingTopK` releases a few of the best among those who are left, at several times;
+`EpochSelection` selects on losses since a replica's epoch began.
 """
 
 from collections import deque
@@ -18,7 +21,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, clip_range
+from dpbandit.base.arrays import Floats, Ints, clip_range, pick
 from dpbandit.base.inputs import InputError, positive, privacy_target, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
@@ -261,3 +264,193 @@ class ReportNoisyMax(ExponentialMechanism):
     _kind = "report noisy max"
     _law = Laplace(1.0)
     _spend = PureSpend
+
+
+class NoisyTotal(Mechanism):
+    """S(x) + Laplace noise for a candidate x, where it is asked for; S sums losses in [0, 1]::
+
+        call(losses (R, n), x (R,), due (R,) bool) -> (R,), -inf where not due
+
+    Guarantee:
+        If x and due are public or functions of releases, one answer costs 1 / scale, because a
+        round moves S(x) by at most 1. All calls together cost `draws` times that, and more answers
+        than `draws` for one replica raise `BudgetExceededError`.
+
+    >>> total = NoisyTotal(2, Streams([0]), "total", scale=0.0, draws=2, uses=2)
+    >>> x, yes, loss = np.array([1]), np.ones(1, dtype=bool), np.array([[0.0, 0.75]])
+    >>> total(loss, x, yes), total(loss, x, yes)
+    (array([0.75]), array([1.5]))
+    """
+
+    order = np.inf
+
+    def __init__(
+        self, n: int, streams: Streams, name: str, *, scale: float, draws: int, uses: int
+    ) -> None:
+        whole("draws", draws, 0, uses)
+        self._source, self._shape = CumulativeLosses(n), (len(streams), n)
+        cost = 1 / scale if scale else np.inf
+        self.spend = PureSpend.alike(f"{name}: {draws} Laplace totals", cost, draws)
+        self.sensitivity, self.uses = self._source.sensitivity, uses
+        self._draws, self._asked = draws, np.zeros(len(streams), dtype=np.int64)
+        self._noise = Laplace(scale).sampler(streams, name, ())
+        self._total: Floats = np.zeros((1, n))  # exact: never leaves here
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """What this round adds to S, (R, n)."""
+        if datum[0].shape != self._shape:
+            raise InputError(f"Expected losses of shape {datum[0].shape} to be {self._shape}.")
+        return self._source.query(datum[0])
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+        _, x, due = datum
+        self._asked = self._asked + (due != 0)  # also where it is no bool: -1 is an answer
+        if self._asked.max() > self._draws:
+            raise BudgetExceededError(
+                f"{self.spend.note}: total {self._draws + 1} of a replica exceeds "
+                f"draws={self._draws}."
+            )
+        self._total = self._total + distinct(self.query(*datum))
+        noisy = pick(np.broadcast_to(self._total, self._shape), x) + self._noise()
+        return np.where(due, noisy, -np.inf)
+
+
+class RemainingTopK(OneShotTopK):
+    """The k best of those that were never taken, in order, each time one is due::
+
+        call(losses (R, n), due (R,) bool, taken (R, n) bool) -> candidates (R, k), -1 for none
+
+    Where fewer than k are left all of them are released, then -1. `taken` is public or a function
+    of releases.
+
+    Guarantee:
+        That of `OneShotTopK`: k exponential mechanisms on whoever is left each time, bounded range
+        epsilon for each pick. A pick of somebody who is the only one left costs nothing, but is
+        paid for; there are at most `most` picks in all, as everybody is taken only once. More raise
+        `BudgetExceededError`, whatever `taken` says.
+
+    Args:
+        n: candidates.
+        streams: the random streams of the replicas.
+        name: the call site of the noise.
+        k: picks of one selection.
+        epsilon: cost of one pick; inf: no noise.
+        draws: selections of one replica.
+        uses: calls that will be made.
+        most: candidates that are not taken before the first selection; None: all n.
+        floor: candidates who lost less are equally good.
+
+    >>> top = RemainingTopK(3, Streams([0]), "top", k=2, epsilon=np.inf, draws=1, uses=1)
+    >>> top(np.array([[0.0, 1.0, 0.5]]), np.array([True]), np.array([[True, False, False]]))
+    array([[2, 1]])
+    """
+
+    def __init__(
+        self,
+        n: int,
+        streams: Streams,
+        name: str,
+        *,
+        k: int,
+        epsilon: float,
+        draws: int,
+        uses: int,
+        most: int | None = None,
+        floor: float = 0.0,
+    ) -> None:
+        source = CumulativeLosses(n, floor=floor)
+        super().__init__(source, streams, name, k=k, epsilon=epsilon, uses=uses, draws=draws)
+        most = n if most is None else most
+        whole("most", most, 0, n)
+        self._most, self._picked = min(draws * k, most), np.zeros(len(streams), dtype=np.int64)
+        note = f"{name}: {self._most} picks of {n}"
+        self.spend = BoundedRangeSpend.alike(note, epsilon, self._most)
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+        chosen = super()._release(*datum)
+        self._picked = self._picked + (chosen >= 0).sum(axis=1)
+        if self._picked.max() > self._most:
+            raise BudgetExceededError(
+                f"{self.spend.note}: pick {self._picked.max()} of a replica exceeds "
+                f"most={self._most}."
+            )
+        return chosen
+
+    def scores(self, sums: Floats, due: Ints, *public: npt.NDArray[Any]) -> Floats:
+        """-max(S, floor) of those that are left."""
+        return np.where(public[0][due], -np.inf, super().scores(sums, due))
+
+    def _largest(self, noisy: Floats) -> Ints:
+        best = np.argsort(-noisy, axis=1, kind="stable")[:, : self._k]
+        there = np.take_along_axis(noisy, best, axis=1) > -np.inf
+        return np.where(there, best, -1)
+
+
+_GRID = 2.0**32
+"""Losses are rounded to multiples of 1 / _GRID: sums over 2^21 rounds are then exact numbers, and
+what an earlier epoch added is taken away without a trace."""
+_LONGEST = 2**21
+
+
+class EpochSelection(ExponentialMechanism):
+    """One of n candidates, the likelier the less it lost in the replica's epoch::
+
+        call(losses (R, n), due (R,) bool, floor (R,), ends (R,) bool) -> candidate (R,)
+
+          1. S <- S + clip(losses to [0, 1])
+          2. where `due`: x with probability prop. to exp(-epsilon max(S, floor) / 2), else -1
+          3. where `ends`: S <- 0, and `draws` selections may be made anew
+
+    `floor` >= 0 is a level below which candidates are equally good. At epsilon = inf x is uniform
+    among the best: the limit of step 2.
+
+    Guarantee:
+        If due, floor and ends are public or functions of releases, then all calls cost `spend`,
+        that of the `draws` of one epoch: a round's losses are in one epoch's S only, where they
+        move every score by at most 1, and a floor does not move it further.
+
+    Args:
+        n: candidates.
+        streams: the random streams of the replicas.
+        name: the call site of the noise.
+        epsilon: bounded range of one selection; inf: no noise.
+        draws: selections a replica may make in one epoch.
+        uses: calls that will be made.
+
+    >>> pick = EpochSelection(2, Streams([0]), "pick", epsilon=np.inf, draws=1, uses=2)
+    >>> yes, zero = np.ones(1, dtype=bool), np.zeros(1)
+    >>> pick(np.array([[1.0, 0.0]]), yes, zero, yes), pick(np.array([[0.0, 0.5]]), yes, zero, ~yes)
+    (array([1]), array([0]))
+    """
+
+    def __init__(
+        self, n: int, streams: Streams, name: str, *, epsilon: float, draws: int, uses: int
+    ) -> None:
+        whole("uses", uses, 0, _LONGEST)
+        source = CumulativeLosses(n)
+        super().__init__(source, streams, name, epsilon=epsilon, draws=draws, uses=uses)
+        self._start: Floats = np.zeros((1, n))  # S of all rounds before the epoch
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """What this round adds to S, (R, n)."""
+        clipped = super().query(*datum)
+        return np.broadcast_to(np.rint(distinct(clipped) * _GRID) / _GRID, self._shape)
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+        chosen, ends = super()._release(*datum), datum[3]
+        if ends.any():
+            self._start = np.where(ends[:, None], self._total, self._start)
+            self._before = np.where(ends, self._drawn, self._before)
+        return chosen
+
+    def scores(self, sums: Floats, due: Ints, *public: npt.NDArray[Any]) -> Floats:
+        """-max(S, floor)."""
+        return -np.maximum(sums, public[0][due, None])
+
+    def _summed(self, due: Ints) -> Floats:
+        return super()._summed(due) - np.broadcast_to(self._start, self._shape)[due]
+
+    def _noisy(self, scores: Floats, due: Ints) -> Floats:
+        noise, scale = self._next_noise(due)
+        best = scores == scores.max(axis=1, keepdims=True)
+        return np.where(scale == 0, np.where(best, noise, -np.inf), scores + scale * noise)
