@@ -11,6 +11,7 @@ from dpbandit.agents.streams.gradient_descent import Phase, Snowball
 from dpbandit.agents.streams.sampled_descent import MirrorPhase, Sampled
 from dpbandit.offline.private_values import TriangleSums
 from dpbandit.privacy.aggregated import BitSum
+from dpbandit.privacy.batches import RestartingTrees
 from dpbandit.privacy.choices import (
     EpochSelection,
     ExponentialMechanism,
@@ -22,7 +23,6 @@ from dpbandit.privacy.choices import (
 from dpbandit.privacy.messages import LocalDirections, LocalVectors
 from dpbandit.privacy.peeling import NoisyHardThresholding
 from dpbandit.privacy.sparse_vector import AboveThreshold, RedrawBit, SegmentAboveThreshold
-from dpbandit.privacy.sums.restarting_trees import RestartingTrees
 from dpbandit.privacy.vertices import NoisyVertex
 
 _CHOICES, _SUMS = "tests/privacy/choices/test_", "tests/privacy/sums/test_"

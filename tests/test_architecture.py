@@ -28,9 +28,10 @@ FLOORS = """
     specs privacy.moments privacy.gradients
     agent privacy.residuals privacy.clicks privacy.sales
     privacy.noise
-    privacy.certificate privacy.sums
-    privacy.choices privacy.vertices privacy.sparse_vector privacy.peeling
-    privacy.messages privacy.aggregated
+    privacy.prefix_sums privacy.batches privacy.choices privacy.vertices privacy.sparse_vector
+    privacy.factors privacy.generalised privacy.peeling privacy.messages
+    privacy.certificate privacy.calibrated privacy.fading
+    privacy.aggregated
     offline
     privacy
     envs agents

@@ -8,8 +8,8 @@ from dpbandit.agents.contextual.channels import SENT, Message, Sending
 from dpbandit.agents.contextual.imagined_people import ImaginedPeople
 from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, whole
 from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.ledger import Trust, check_honest, ledger_of
-from dpbandit.privacy.sums.fading import growing_batches
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import delta_of, epsilon_of, mu_of
+from dpbandit.privacy.fading import FadingSum, column_norm, growing_batches, released_ends
 from dpbandit.privacy.ledger import ledger_of
 from dpbandit.privacy.moments import ClippedVectors
-from dpbandit.privacy.sums.fading import FadingSum, column_norm, growing_batches, released_ends
 from dpbandit.specs.protocols import ContextualSpec, ScoringAgent
 
 _SHARE = 0.04

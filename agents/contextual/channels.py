@@ -12,13 +12,13 @@ from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.aggregated import AggregatedSum, BitSum, SignBits
 from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.fading import certified_fading_sum, released_ends
 from dpbandit.privacy.ledger import Trust
 from dpbandit.privacy.messages import MESSAGES as LOCAL
 from dpbandit.privacy.messages import LocalVectors, law_of
 from dpbandit.privacy.messages import Message as LocalMessage
 from dpbandit.privacy.residuals import SignedDirections
 from dpbandit.privacy.spends import Spend
-from dpbandit.privacy.sums.fading import certified_fading_sum, released_ends
 
 Message: TypeAlias = Literal[
     "directions", "coins", "flips", "privunit", "gaussian", "laplace", "k-norm"

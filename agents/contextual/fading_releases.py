@@ -7,9 +7,9 @@ from typing import Any, Literal
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.aggregated import AggregatedSum
 from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.fading import FadingSum, certified_fading_sum, growing_batches
 from dpbandit.privacy.ledger import Ledger, ledger_of
 from dpbandit.privacy.moments import Statistic
-from dpbandit.privacy.sums.fading import FadingSum, certified_fading_sum, growing_batches
 from dpbandit.specs.protocols import BanditSpec
 
 

@@ -11,8 +11,8 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.moments import Grams
+from dpbandit.privacy.prefix_sums import mu_after
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.sums.prefix_sums import mu_after
 
 
 @dataclass(frozen=True, kw_only=True)

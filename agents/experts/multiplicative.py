@@ -15,14 +15,14 @@ import numpy as np
 from dpbandit.agent import Agent, Least0, Positive, started
 from dpbandit.base.arrays import Floats, Ints, clip_range, pick
 from dpbandit.base.inputs import InputError, gaussian_target, privacy_target, shaped
+from dpbandit.privacy.calibrated import Target, certified_sum, exact_prefix_sum
 from dpbandit.privacy.choices import CumulativeLosses, ExponentialMechanism
 from dpbandit.privacy.curves import zcdp_rho_of
 from dpbandit.privacy.ledger import Ledger, ledger_of, no_data, no_privacy
 from dpbandit.privacy.moments import ClippedEntries
+from dpbandit.privacy.prefix_sums import PrefixSum, Tree
 from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.sparse_vector import RedrawBit, redraw_probability
-from dpbandit.privacy.sums.calibrated import Target, certified_sum, exact_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree
 from dpbandit.specs.experts import ExpertsSpec
 
 Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]

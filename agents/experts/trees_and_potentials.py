@@ -14,13 +14,13 @@ from dpbandit.agents.experts.multiplicative import Follower, drawn, soft
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import MOST_ACTIONS, InputError, noise_target, shaped, whole
 from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.batches import NodeLaw, RestartingTrees
 from dpbandit.privacy.choices import CumulativeLosses, RemainingTopK
 from dpbandit.privacy.curves import mu_of, zcdp_rho_of
 from dpbandit.privacy.ledger import Ledger, Sequential, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.noise.laws import Laplace, OneSidedExponential
+from dpbandit.privacy.noise import Laplace, OneSidedExponential
 from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
-from dpbandit.privacy.sums.restarting_trees import NodeLaw, RestartingTrees
 from dpbandit.specs.experts import ExpertsSpec
 
 _DOWN, _UP = 1 - 1e-12, 1 + 1e-12

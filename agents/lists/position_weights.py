@@ -10,7 +10,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.losses.click_models import PositionBased, UntoldPositions
 from dpbandit.privacy.clicks import PositionCounts
 from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.sums.fading import certified_fading_sum
+from dpbandit.privacy.fading import certified_fading_sum
 from dpbandit.specs.lists import ListSpec
 
 _LEAST = 0.05

@@ -10,10 +10,10 @@ from dpbandit.agents.lists.item_bounds import BOUNDS, Bound, ItemCounter, Order
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, one_of, privacy_target, whole
 from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.calibrated import Target, certified_sum, exact_prefix_sum
 from dpbandit.privacy.clicks import ListCounts
 from dpbandit.privacy.ledger import ledger_of
-from dpbandit.privacy.sums.calibrated import Target, certified_sum, exact_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import BLT, Factorisation, Tree
+from dpbandit.privacy.prefix_sums import BLT, Factorisation, Tree
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import Spec, fits
 

@@ -17,7 +17,7 @@ from dpbandit.offline.rows import numbers_in
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.noise.laws import Laplace
+from dpbandit.privacy.noise import Laplace
 from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.sparse_vector import AboveThreshold
 

@@ -13,11 +13,10 @@ from dpbandit.base.inputs import InputError, inside, one_of, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.coins import BitSpend, least_coins, least_flip
 from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.fading import FadingSlots, FadingSum, released_ends
 from dpbandit.privacy.mechanism import ADDED_UP, MIXED, Mechanism
 from dpbandit.privacy.moments import Statistic, moving
 from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend
-from dpbandit.privacy.sums.fading import FadingSum, released_ends
-from dpbandit.privacy.sums.slots import FadingSlots
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ from dpbandit.base.checked import made
 from dpbandit.base.html import html_lines
 from dpbandit.base.inputs import inside
 from dpbandit.privacy.coins import BitSpend
+from dpbandit.privacy.generalised import GeneralisedGaussianSpend
 from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.noise.generalised_gaussian import GeneralisedGaussianSpend
 from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Repeated, Spend
 from dpbandit.privacy.subsampling import SampledGaussianSpend

@@ -25,7 +25,7 @@ from dpbandit.base.arrays import Floats, Ints, clip_range, pick
 from dpbandit.base.inputs import InputError, positive, privacy_target, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
-from dpbandit.privacy.noise.laws import Gumbel, Laplace, Law
+from dpbandit.privacy.noise import Gumbel, Laplace, Law
 from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 
 

@@ -192,7 +192,7 @@ class Books:
         roll: what is called.
 
     >>> from dpbandit.privacy.mechanism import enrolled
-    >>> from dpbandit.privacy.sums.one_point import LocalValues
+    >>> from dpbandit.privacy.batches import LocalValues
     >>> from dpbandit.base.random_streams import Streams
     >>> import numpy as np
     >>> values = LocalValues(Streams([0]), low=0, high=1, noise_multiplier=2)

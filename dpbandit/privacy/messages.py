@@ -22,8 +22,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism
 from dpbandit.privacy.moments import Statistic
-from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace, Law
-from dpbandit.privacy.noise.samplers import Sampler
+from dpbandit.privacy.noise import Gaussian, KNorm, Laplace, Law, Sampler
 from dpbandit.privacy.pure import KNormSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import GaussianSpend, Spend
 

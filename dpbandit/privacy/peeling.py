@@ -32,8 +32,7 @@ from dpbandit.base.inputs import InputError, at_least, gaussian_target, inside, 
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.ledger import Sequential, least_noise
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.noise.laws import Gaussian, Gumbel, Laplace
-from dpbandit.privacy.noise.samplers import Sampler
+from dpbandit.privacy.noise import Gaussian, Gumbel, Laplace, Sampler
 from dpbandit.privacy.pure import BoundedRangeSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import GaussianSpend
 

@@ -32,7 +32,7 @@ from dpbandit.base.inputs import (
 )
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.noise.laws import Laplace, OneSidedExponential
+from dpbandit.privacy.noise import Laplace, OneSidedExponential
 from dpbandit.privacy.pure import PureSpend
 
 SegmentNoise: TypeAlias = Literal["exponential", "laplace"]

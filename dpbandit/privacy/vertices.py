@@ -18,7 +18,7 @@ from dpbandit.privacy import curves
 from dpbandit.privacy.gradients import RecursiveGradients, recursive_points
 from dpbandit.privacy.ledger import Ledger, most
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
-from dpbandit.privacy.noise.laws import Gumbel, Laplace, Law
+from dpbandit.privacy.noise import Gumbel, Laplace, Law
 from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 
 SelectionNoise: TypeAlias = Literal["laplace", "gumbel"]

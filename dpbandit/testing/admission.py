@@ -14,12 +14,12 @@ from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
 from dpbandit.agents.streams.gradient_descent import Block
 from dpbandit.base.arrays import clip_norm, clip_range
 from dpbandit.privacy.aggregated import BitSum
+from dpbandit.privacy.batches import RestartingTrees
 from dpbandit.privacy.choices import OneShotTopK
 from dpbandit.privacy.gradients import RecursiveLossGradients
 from dpbandit.privacy.messages import LocalDirections, LocalVectors
 from dpbandit.privacy.peeling import NoisyHardThresholding
 from dpbandit.privacy.sparse_vector import RedrawBit, SegmentAboveThreshold
-from dpbandit.privacy.sums.restarting_trees import RestartingTrees
 from dpbandit.privacy.vertices import NoisyVertex
 from dpbandit.testing.expectations import expect
 from dpbandit.testing.noise_laws import SUMS

@@ -18,9 +18,9 @@ from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.gradients import RecursiveGradients
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.prefix_sums import PrefixSum, Tree
 from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree
 from dpbandit.privacy.vertices import LAWS, NoisyVertex, vertex_scores
 from tests.broken.audited import NoThresholdNoise
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from dpbandit.agents import DPUCB
+from dpbandit.privacy.fading import FadingSum
 from dpbandit.privacy.moments import SecondMoments
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.sums.fading import FadingSum
 from dpbandit.privacy.vertices import NoisyVertex
 
 

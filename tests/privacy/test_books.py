@@ -12,13 +12,13 @@ from dpbandit.auditing import audit
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import Player, record
 from dpbandit.offline import replay
+from dpbandit.privacy.batches import LocalValues
+from dpbandit.privacy.fading import FadingSum
 from dpbandit.privacy.ledger import Ledger, Sequential
 from dpbandit.privacy.mechanism import Books, enrolled
 from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.pure import PureSpend
 from dpbandit.privacy.spends import Expiring, Parallel
-from dpbandit.privacy.sums.fading import FadingSum
-from dpbandit.privacy.sums.one_point import LocalValues
 from dpbandit.specs.protocols import ContextualSpec
 from tests.broken.ledgers import HONEST, LIARS, Bookkeeper, mechanism
 from tests.clients.worlds import Coins

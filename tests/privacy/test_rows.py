@@ -24,6 +24,7 @@ from dpbandit.domains import Ball
 from dpbandit.losses import Linear
 from dpbandit.offline.private_values import TriangleSums
 from dpbandit.privacy.aggregated import BitSum, SignBits
+from dpbandit.privacy.batches import RestartingTrees
 from dpbandit.privacy.choices import (
     EpochSelection,
     ExponentialMechanism,
@@ -42,7 +43,6 @@ from dpbandit.privacy.peeling import (
     SparseRows,
 )
 from dpbandit.privacy.sparse_vector import AboveThreshold, RedrawBit, SegmentAboveThreshold
-from dpbandit.privacy.sums.restarting_trees import RestartingTrees
 from dpbandit.privacy.vertices import NoisyVertex
 from dpbandit.specs.links import LINKS
 from tests.broken.shared_draws import one_for_all

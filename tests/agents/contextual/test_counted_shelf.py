@@ -13,8 +13,8 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import StockPricing
 from dpbandit.privacy.curves import delta_of, mu_of
 from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.prefix_sums import SquareRoot
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.sums.prefix_sums import SquareRoot
 from tests.harness import PRICES
 
 

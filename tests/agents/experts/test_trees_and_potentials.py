@@ -14,7 +14,7 @@ from dpbandit.agents.experts.trees_and_potentials import PotentialDraws, log_pot
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.experts.advice import Experts
 from dpbandit.privacy.curves import loose_rho, zcdp_epsilon_of
-from dpbandit.privacy.noise.laws import Laplace, OneSidedExponential
+from dpbandit.privacy.noise import Laplace, OneSidedExponential
 from dpbandit.specs.experts import ExpertsSpec
 from tests.agents.experts.test_sparse_vector import play
 

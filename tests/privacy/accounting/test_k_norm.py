@@ -12,15 +12,15 @@ from dpbandit import InputError
 from dpbandit.base.arrays import norms
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy import curves
-from dpbandit.privacy.ledger import ROUNDING, Ledger
-from dpbandit.privacy.loss_distributions import Composition
-from dpbandit.privacy.noise.generalised_gaussian import (
+from dpbandit.privacy.generalised import (
     GeneralisedGaussian,
     GeneralisedGaussianSpend,
     smoothest,
     smoothness,
 )
-from dpbandit.privacy.noise.laws import KNorm, Laplace
+from dpbandit.privacy.ledger import ROUNDING, Ledger
+from dpbandit.privacy.loss_distributions import Composition
+from dpbandit.privacy.noise import KNorm, Laplace
 from dpbandit.privacy.pure import KNormSpend, LaplaceSpend
 from tests.each import each
 from tests.lazy import Lazy

@@ -9,12 +9,12 @@ import pytest
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy import curves
+from dpbandit.privacy.calibrated import exact_prefix_sum, least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.certificate import HONESTY, certificate
 from dpbandit.privacy.ledger import NO_DATA, NO_PRIVACY, ROUNDING, Ledger, no_data, no_privacy
 from dpbandit.privacy.moments import ClippedVectors, SecondMoments
+from dpbandit.privacy.prefix_sums import BLT, Tree
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.sums.calibrated import exact_prefix_sum, least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import BLT, Tree
 from dpbandit.privacy.wishart import WishartSpend
 from tests.each import each
 from tests.lazy import Lazy

@@ -8,9 +8,9 @@ from scipy.stats import chi2
 
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.moments import ClippedVectors
-from dpbandit.privacy.noise.samplers import Gaussian
+from dpbandit.privacy.noise import Gaussian
+from dpbandit.privacy.prefix_sums import PrefixSum, leaves
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.sums.prefix_sums import PrefixSum, leaves
 
 WIDE = ClippedVectors(dim=2, bound=1e9)
 

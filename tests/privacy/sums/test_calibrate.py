@@ -8,13 +8,13 @@ import pytest
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy import curves
+from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.factors import FACTORISATIONS, Window, factorisation
 from dpbandit.privacy.ledger import Ledger, least_noise
 from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.prefix_sums import BLT, SquareRoot, Tree
 from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.privacy.sums.calibrated import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.factors import FACTORISATIONS, Window, factorisation
-from dpbandit.privacy.sums.prefix_sums import BLT, SquareRoot, Tree
 from tests.each import each
 
 WINDOWS = (Window(8), Window(8, lazy=True))

@@ -21,7 +21,7 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, one_of, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.people import leaves_norm
-from dpbandit.privacy.sums.prefix_sums import BLT, Factorisation, Padded, SquareRoot, Tree
+from dpbandit.privacy.prefix_sums import BLT, Factorisation, Padded, SquareRoot, Tree
 
 Node: TypeAlias = tuple[int, int]
 """(start, size), the leaves start + 1 .. start + size."""

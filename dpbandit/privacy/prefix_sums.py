@@ -32,7 +32,7 @@ from dpbandit.base.inputs import InputError, shaped, whole
 from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.moments import Statistic
-from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
+from dpbandit.privacy.noise import Gaussian, KNorm, Laplace
 from dpbandit.privacy.people import leaves_norm, tree_norm
 from dpbandit.privacy.spends import Spend
 

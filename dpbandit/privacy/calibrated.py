@@ -4,32 +4,68 @@ A running sum has a factorisation (how noises make up N_t) with a law (how a noi
 `noise_multiplier` is the scale of a node's (or z's) noise over the sensitivity in the norm of the
 law: standard deviation over L2, Laplace scale over L1, K-norm scale over L2. A Gram matrix with
 noise in it has other eigenvalues; `Spectrum` says how far they may be off.
+
+**Second moments with the noise of Shariff and Sheffet**: printed constants, Wishart nodes.
+Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018, for n
+releases of blocks of dimension D, rows `|(x, r)| <= L` with L^2 = C^2 + B^2, failure alpha::
+
+    m = 1 + ceil(log2 n)                                          levels of the tree
+    s = 4 sqrt(m) L^2 ln(4/delta) / epsilon                       Gaussian node, off the diagonal
+    Upsilon = s sqrt(2m) (4 sqrt(D) + 2 ln(2T/alpha))             spectrum in [Upsilon, 3 Upsilon]
+    k = D + 1 + ceil(224 m ln(8m/delta) ln(2/delta) / epsilon^2)  Wishart node, W(L^2 I, k)
+    Upsilon = 4 sqrt(mk) L^2 (sqrt(D) + sqrt(2 ln(8T/alpha)))     spectrum in [Upsilon, 2 Upsilon]
+
+The proofs behind s and k compose loosely; what the noise really costs is in the ledger.
 """
 
+from dataclasses import dataclass
 from functools import cache
-from math import inf, log, prod, sqrt
-from typing import NamedTuple
+from math import ceil, inf, log, log2, prod, sqrt
+from typing import Literal, NamedTuple
 
 from dpbandit.base.inputs import InputError, gaussian_target, one_of, privacy_target
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.factors import Window
 from dpbandit.privacy.ledger import least_noise
-from dpbandit.privacy.moments import Statistic, moving
-from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
-from dpbandit.privacy.pure import KNormSpend, LaplaceSpend
-from dpbandit.privacy.spends import Expiring, GaussianSpend, Spend
-from dpbandit.privacy.sums.factors import Window
-from dpbandit.privacy.sums.prefix_sums import (
+from dpbandit.privacy.moments import SecondMoments, Statistic, moving
+from dpbandit.privacy.noise import Gaussian, KNorm, Laplace, Wishart
+from dpbandit.privacy.prefix_sums import (
     LAWS,
     Exact,
     Factorisation,
     NodeLaw,
     NoiseLaw,
     PrefixSum,
+    Tree,
     leaves,
     mu_after,
 )
-from dpbandit.privacy.sums.slots import PrefixSlots
+from dpbandit.privacy.pure import KNormSpend, LaplaceSpend
+from dpbandit.privacy.spends import Expiring, GaussianSpend, Spend
+from dpbandit.privacy.wishart import WishartSpend, least_degrees, paper_degrees
+
+
+@dataclass(frozen=True)
+class PrefixSlots:
+    """How rounds enter prefix sums of `leaves` releases, one after `every` rounds."""
+
+    factorisation: Factorisation
+    leaves: int
+    every: int
+    moving: float = 2.0
+    """see `Slots`"""
+
+    def person_norm(self, cap: int, separation: int) -> float:
+        """S(k, b) per unit of a round."""
+        return _prefix(self.factorisation, self.leaves, self.every, cap, separation)
+
+
+@cache
+def _prefix(
+    factorisation: Factorisation, leaves: int, every: int, cap: int, separation: int
+) -> float:
+    return factorisation.person_norm(leaves, every, cap, separation)
 
 
 class Target(NamedTuple):
@@ -82,7 +118,7 @@ def least_multiplier(
     Gaussian: exact, column norm over mu*. Laplace and K-norm: the plain sum at delta = 0, else by
     inversion of their loss distribution; `dim` is the number of coordinates a K-norm covers.
 
-    >>> from dpbandit.privacy.sums.prefix_sums import Tree
+    >>> from dpbandit.privacy.prefix_sums import Tree
     >>> round(least_multiplier(Tree(), horizon=10_001, refresh_every=1, epsilon=1, delta=1e-4), 2)
     11.92
     """
@@ -214,3 +250,79 @@ def _check(factorisation: Factorisation, law: NoiseLaw) -> None:
     one_of("law", law, LAWS)
     if law not in factorisation.laws:
         raise InputError(f"Expected law={law!r} to be gaussian for {factorisation!r}.")
+
+
+@dataclass(frozen=True)
+class ShariffSheffet:
+    """The two noises of the paper, for one statistic and one target.
+
+    `printed` takes s, k and Upsilon as in the module; else they are the least whose certificate
+    meets the target, and the spectrum is that of `tail_bound`.
+    """
+
+    statistic: SecondMoments
+    target: Target
+    noise: Literal["gaussian", "wishart"]
+    printed: bool = True
+
+    @property
+    def levels(self) -> int:
+        """m."""
+        releases = ceil(self.target.horizon / self.target.refresh_every)
+        return 1 + ceil(log2(max(1, releases)))
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes one user is in, at most m."""
+        return leaves(self.target.horizon, self.target.refresh_every).bit_length()
+
+    @property
+    def degrees(self) -> float:
+        """k."""
+        epsilon, delta, dim = self.target.epsilon, self.target.delta, self.statistic.block_dim + 1
+        if self.printed:
+            return paper_degrees(epsilon, delta, dim=dim, levels=self.levels)
+        return least_degrees(epsilon, delta, dim=dim, nodes=self.nodes)
+
+    @property
+    def stddev(self) -> float:
+        """Noise of a node in units of the statistic, on every coordinate; 0 without privacy."""
+        if self.target.epsilon == inf:
+            return 0.0
+        L2 = self.statistic.context_bound**2 + self.statistic.reward_bound**2
+        if self.noise == "gaussian" and not self.printed:
+            return least_multiplier(Tree(), **self.target._asdict()) * self.statistic.sensitivity
+        if self.noise == "wishart":
+            s = L2 * sqrt(self.degrees)
+        else:
+            s = 4 * sqrt(self.levels) * L2 * log(4 / self.target.delta) / self.target.epsilon
+        return sqrt(2) * s / self.statistic.context_bound**2
+
+    def sums(self, streams: Streams) -> PrefixSum:
+        """The running sums, noised by a tree."""
+        T, every = self.target.horizon, self.target.refresh_every
+        if self.noise == "gaussian" or self.target.epsilon == inf:
+            return noisy_prefix_sum(
+                Tree(),
+                self.statistic,
+                streams,
+                horizon=T,
+                refresh_every=every,
+                noise_multiplier=self.stddev / self.statistic.sensitivity,
+            )
+        note = f"tree sum, {leaves(T, every)} Wishart releases, k = {self.degrees:g}"
+        spend = WishartSpend(self.degrees, self.statistic.block_dim + 1, self.nodes, note)
+        node = Wishart(self.degrees, self.statistic).sampler(streams, "tree noise")
+        noise = Tree().of(node, stddev=self.stddev)
+        return PrefixSum(self.statistic, noise, spend, horizon=T, refresh_every=every)
+
+    def spectrum(self, failure: float) -> Spectrum:
+        """Where the noisy eigenvalues are, with probability 1 - `failure`."""
+        D, tail = self.statistic.block_dim, log(2 * self.target.horizon / failure)
+        if not self.printed:
+            return tail_bound(D, self.target, failure=failure)
+        largest = sqrt(self.levels) * self.stddev
+        if self.noise == "gaussian":  # Gamma = Upsilon
+            return Spectrum(sqrt(2) * (4 * sqrt(D) + 2 * tail), 2.0, largest)
+        half = 2 * (sqrt(D) + sqrt(2 * (tail + log(4))))  # Gamma = Upsilon / 2
+        return Spectrum(half, 3.0, largest)
