@@ -34,7 +34,7 @@ class PerPerson:
     under her own number and reaches nobody.
 
     Code:
-        `Turnstile` (per_person.py) decides who is told, `for_a_person` (person_spends.py) is the
+        `Turnstile` (per_person.py) decides who is told, `for_a_person` (people.py) is the
         price, `one_round` (per_person.py) finds the epsilon of a round.
 
     Guarantee:
