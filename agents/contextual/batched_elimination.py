@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.agents.contextual.epochs import EpochPlayer, EpochSettings, Regression
-from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.arrays import Floats, Ints, clip_norm
 from dpbandit.base.inputs import inside, positive
 from dpbandit.base.random_streams import Streams
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
@@ -115,7 +115,8 @@ class EliminationPlayer(EpochPlayer):
         alive = self._survivors(context)
         share = alive / np.maximum(alive.sum(axis=1, keepdims=True), 1)
         if self._spec.shared:
-            share = _optimal_design(context, share, 1e-9 * self._user)
+            x = clip_norm(context, self._statistic.context_bound)  # else a loud user has no design
+            share = _optimal_design(x, share, 1e-9 * self._user)
         drawn: Ints = (share.cumsum(axis=1) > luck[:, None]).argmax(axis=1)
         return drawn
 

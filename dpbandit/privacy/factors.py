@@ -53,6 +53,7 @@ class Honaker(Factorisation):
     """
 
     word = "honaker"
+    bounded = True
 
     def nodes(self, leaves: int) -> int:
         """One for each binary digit of the leaves."""
@@ -116,6 +117,7 @@ class KAry(Factorisation):
     arity: int | None = None
     """k >= 2; None is `best_arity(m)`"""
     word = "k-ary"
+    bounded = True
 
     def nodes(self, leaves: int) -> int:
         """One a level."""
@@ -335,6 +337,7 @@ class Window(Factorisation):
     """leaves to protect, >= 1; with a release after every k rounds, n rounds are ceil(n / k)"""
     lazy: bool = False
     """keep a block's root until the next block is full; fewer nodes in use"""
+    bounded = True
 
     def __post_init__(self) -> None:
         whole("window", self.window, 1)

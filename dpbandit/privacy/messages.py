@@ -219,6 +219,7 @@ class LocalVectors(Mechanism):
         whole("uses", uses, 0)
         one_of("law", law, MESSAGES)
         self.sensitivity, self.uses = 2.0, uses
+        epsilon *= 1 - 1e-12  # for the rounding of norms
         self.spend = _spend(law, dim, epsilon, delta, min(1, uses))
         self._send, self.variance = _exact, 0.0
         if epsilon < inf:

@@ -151,6 +151,8 @@ class Factorisation:
     word: ClassVar[str]
     """its name in settings, notes and streams"""
     laws: ClassVar[tuple[NoiseLaw, ...]] = LAWS
+    bounded: ClassVar[bool] = False
+    """whether N depends on how many releases there will be"""
     stddev = 0.0
     """per-coordinate standard deviation of the latest N_t, a public number"""
     source, scale, most, t = cast(Any, None), 0.0, cast("int | None", None), 0
@@ -176,7 +178,7 @@ class Factorisation:
         return self.of(node, stddev=sqrt(law.variance(prod(shape))), leaves=leaves)
 
     def of(self, source: Any, *, stddev: float, leaves: int | None = None) -> Self:
-        """A copy that draws; one release more than `leaves` raises `InputError`, if it is given.
+        """A copy that draws; where N depends on `leaves`, one release more raises `InputError`.
 
         Args:
             source: draws the noise of one node, `(R, *shape)`, or standard normals for what is
@@ -194,7 +196,7 @@ class Factorisation:
 
     def step(self) -> int:
         """Count a release and return t."""
-        if self.t == self.most:
+        if self.bounded and self.t == self.most:
             raise InputError(
                 f"This {self.word} noise is calibrated for {self.most} releases, not more."
             )
@@ -272,6 +274,7 @@ class Padded(Tree):
     """
 
     word = "padded"
+    bounded = True
     person_norm = Factorisation.person_norm
 
     def begin(self) -> None:
@@ -348,6 +351,7 @@ class SquareRoot(Correlated):
     """
 
     word = "square-root"
+    bounded = True
 
     def column(self, leaves: int) -> Floats:
         """c."""

@@ -220,7 +220,7 @@ class SaleResiduals:
 
     @property
     def moved(self) -> float:
-        """The same: phi = 0 adds 0, and <v, v'> >= -1 and <x, z> + <xx', zz'> >= -1/4."""
+        """The same, as phi = 0 adds 0, and <v, v'> >= -1 and <x, z> + <xx', zz'> >= -1/4."""
         return self.sensitivity
 
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
@@ -319,7 +319,7 @@ class SlateResiduals:
 
     @property
     def moved(self) -> float:
-        """The same: nobody adds 0, and <v, v'> >= -(1 + c_0^2)."""
+        """The same, as nobody adds 0, and <v, v'> >= -(1 + c_0^2)."""
         return self.sensitivity
 
     def total(self, *batch: npt.NDArray[Any]) -> Floats:

@@ -28,7 +28,11 @@ from dpbandit.running.first_rounds import (
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_at_hand
 from dpbandit.specs.bounds import Bounds, Clips
 from dpbandit.specs.contract import begin, made_agent
-from dpbandit.specs.protocols import Agent, AgentConfig, Hindsight, Problem, Step
+from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.protocols import Agent, AgentConfig, Hindsight, Problem, Spec, Step
+
+_TRIAL = 100
+"""Of fewer rounds nobody expects an agent to learn."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,7 @@ def play(
                     context, action = waiting.popleft()
                 player.update(context, action, step.reward if step.datum is None else step.datum)
                 if t == spec.horizon // 2 and roll.calls and not roll.released:
-                    _warn_late(config, spec.horizon)
+                    _warn_late(config, spec)
             if not np.isfinite(total_regret).all():
                 raise InputError(
                     f"Expected finite expected rewards, got a NaN or infinity by round {t}."
@@ -144,9 +148,12 @@ def play(
     return Log(regret, reward, switches, seconds, best, clipped)
 
 
-def _warn_late(config: AgentConfig, horizon: int) -> None:
+def _warn_late(config: AgentConfig, spec: Spec) -> None:
+    """Say so; not in trials of few rounds, nor of learners that look at a stream once."""
+    if spec.horizon < _TRIAL or isinstance(spec, ConvexSpec):
+        return
     warnings.warn(
-        f"{type(config).__name__} released nothing in the first half of {horizon} rounds and "
+        f"{type(config).__name__} released nothing in the first half of {spec.horizon} rounds and "
         "learned nothing until then: choose a shorter first batch, shorter intervals between "
         "releases, or a longer horizon.",
         stacklevel=3,

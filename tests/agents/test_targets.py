@@ -50,7 +50,8 @@ def test_extreme_targets_are_met_soon_or_refused(kind):
     for config, spec in private(kind)[:1]:
         printed = getattr(config, "calibration", "certified") != "certified"
         proofs = [certified(config, spec, *target) for target in CORNERS]
-        assert all(printed or proof.holds for proof in proofs)
+        assert any(proof is not None for proof in proofs)
+        assert all(printed or proof.holds for proof in proofs if proof is not None)
         beyond = [certified(config, spec, *target) for target in BEYOND]
         assert all(proof.holds for proof in beyond if proof is not None)
 

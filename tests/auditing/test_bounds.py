@@ -44,8 +44,8 @@ def test_claims_of_ledgers():
     gaussian = Claim.of(Ledger((GaussianSpend(0.3, ""),)), 1e-4)
     assert (gaussian.mu, gaussian.curve) == (0.3, ())
     pure = Claim.of(Ledger((PureSpend.of("", [1.0]),)), 0.0)
-    assert pure.epsilon == 1.0
-    assert pure.curve[-1] == (1.0, 0.0)
+    assert pure.epsilon == pytest.approx(1.0, rel=1e-12)
+    assert pure.curve[-1] == (pure.epsilon, 0.0)
     assert pure.highest(np.array(0.1)) == pytest.approx(0.1 * exp(1))
     assert Claim.of(no_privacy("exact"), 0.0).epsilon == inf
 

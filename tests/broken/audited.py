@@ -33,7 +33,7 @@ class NoiseTimes(DPUCB):
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        agent.sums._noise._scale *= self.factor
+        agent.sums._noise.scale *= self.factor
         return agent
 
 
@@ -79,23 +79,21 @@ class HalfSensitivity(DPMoments):
         return HalfTheSensitivity(**vars(super().moments()))
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExactSign(DPHDBChoices):
     """DP-HDB with noise on the coordinates and the sign of the exact sum."""
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        agent._mechanism.__class__ = SignOfTheExactSum
+        agent.mechanism.__class__ = SignOfTheExactSum
         return agent
 
 
-@dataclass(frozen=True, kw_only=True)
 class HalfTheChoiceNoise(DPHDBChoices):
     """DP-HDB that takes the radius for the diameter in its choices."""
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        agent._mechanism.__class__ = HalfTheNoise
+        agent.mechanism.__class__ = HalfTheNoise
         return agent
 
 

@@ -10,9 +10,8 @@ from dpbandit.privacy.moments import ClippedVectors
 def quieten(sums: Any, factor: float) -> None:
     """Noise of a tree's nodes times `factor`, whatever the ledger says."""
     noise = sums._noise
-    node = noise._node
-    for part in (noise, getattr(noise, "_tree", noise)):
-        part._node = lambda: factor * node()
+    node = noise.source
+    noise.source = lambda: factor * node()
 
 
 class HalfTheNodes(PFTAL):

@@ -99,7 +99,7 @@ def printed(loss, *, horizon=10_000, **words):
 
 def node_noise(loss, **words):
     """Noises of its nodes, (20,000, d)."""
-    return printed(loss, **words)._noise._node.take(DRAWS)[:, 0]
+    return printed(loss, **words)._noise.source.take(DRAWS)[:, 0]
 
 
 SIGMA = 15 * sqrt(8 * 2 * log(15e4)) * 8
