@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import no_data, no_privacy
+from dpbandit.privacy.ledger import no_data, no_privacy
 from dpbandit.specs.protocols import (
     AgentConfig,
     Hindsight,

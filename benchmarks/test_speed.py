@@ -23,9 +23,9 @@ from dpbandit.agents import (
 )
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments import CASES
-from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.calibrated import noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import BLT, Tree
+from dpbandit.privacy.calibrated import noisy_prefix_sum
+from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.prefix_sums import BLT, Tree
 from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play

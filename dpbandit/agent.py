@@ -37,7 +37,7 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import at_least, flag, inside, one_of, positive, share, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger, no_data
+from dpbandit.privacy.ledger import Ledger, no_data
 from dpbandit.specs.convex import ConvexSpec, Feedback, with_feedback
 from dpbandit.specs.protocols import ContextualSpec, Spec, fits
 

@@ -10,7 +10,7 @@ from math import log, sqrt
 from typing import Any
 
 from dpbandit.experiments.case import Case, Reference, Settings
-from dpbandit.privacy.accounting.gdp import epsilon_of
+from dpbandit.privacy.curves import epsilon_of
 
 _DELTA = 1e-6
 _T = 8192

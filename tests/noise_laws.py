@@ -10,18 +10,20 @@ from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
 from dpbandit.agents.streams.gradient_descent import Phase, Snowball
 from dpbandit.agents.streams.sampled_descent import MirrorPhase, Sampled
 from dpbandit.offline.private_values import TriangleSums
-from dpbandit.privacy.choices.epochs import EpochSelection
-from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding
-from dpbandit.privacy.choices.local_directions import LocalDirections
-from dpbandit.privacy.choices.noisy_total import NoisyTotal
-from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
-from dpbandit.privacy.choices.redraw_bits import RedrawBit
-from dpbandit.privacy.choices.remaining import RemainingTopK
-from dpbandit.privacy.choices.selection import ExponentialMechanism, OneShotTopK, ReportNoisyMax
-from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
-from dpbandit.privacy.messages.bit_sums import BitSum
-from dpbandit.privacy.messages.local_vectors import LocalVectors
-from dpbandit.privacy.sums.restarting_trees import RestartingTrees
+from dpbandit.privacy.aggregated import BitSum
+from dpbandit.privacy.batches import RestartingTrees
+from dpbandit.privacy.choices import (
+    EpochSelection,
+    ExponentialMechanism,
+    NoisyTotal,
+    OneShotTopK,
+    RemainingTopK,
+    ReportNoisyMax,
+)
+from dpbandit.privacy.messages import LocalDirections, LocalVectors
+from dpbandit.privacy.peeling import NoisyHardThresholding
+from dpbandit.privacy.sparse_vector import AboveThreshold, RedrawBit, SegmentAboveThreshold
+from dpbandit.privacy.vertices import NoisyVertex
 
 _CHOICES, _SUMS = "tests/privacy/choices/test_", "tests/privacy/sums/test_"
 _MESSAGES = "tests/privacy/messages/test_"

@@ -21,13 +21,17 @@ FOLDERS = {package: SETUP["package-dir"].get(package) for package in SETUP["pack
 FLOORS = """
     version checkout
     base
-    domains privacy.accounting
-    losses privacy.mechanism
-    specs privacy.books privacy.statistics
-    agent
+    domains privacy.curves privacy.loss_distributions
+    losses privacy.spends
+    privacy.ledger privacy.pure
+    privacy.mechanism privacy.people privacy.coins privacy.subsampling privacy.wishart
+    specs privacy.moments privacy.gradients
+    agent privacy.residuals privacy.clicks privacy.sales
     privacy.noise
-    privacy.certificate privacy.sums
-    privacy.choices privacy.messages
+    privacy.prefix_sums privacy.batches privacy.choices privacy.vertices privacy.sparse_vector
+    privacy.factors privacy.generalised privacy.peeling privacy.messages
+    privacy.certificate privacy.calibrated privacy.fading
+    privacy.aggregated
     offline
     privacy
     envs agents

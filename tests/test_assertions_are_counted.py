@@ -27,7 +27,7 @@ def test_smoke(): World
 def test_helper():
     World(np.zeros((1, 2)), np.zeros((1, 2))).of(0, 1)
     from dpbandit.testing.noise_laws import first_stddev
-    from dpbandit.privacy.sums.one_point import LocalValues
+    from dpbandit.privacy.batches import LocalValues
     from dpbandit.base.random_streams import Streams
     first_stddev(LocalValues(Streams([0]), low=0, high=1, noise_multiplier=1))
 """

@@ -13,7 +13,7 @@ from dpbandit.agents import AGENTS
 from dpbandit.base.described import described
 from dpbandit.commands import compare as compare_command
 from dpbandit.envs import OJPricing
-from dpbandit.privacy.accounting.ledger import no_data
+from dpbandit.privacy.ledger import no_data
 from tests.each import each
 
 TINY = ["--horizon", "20", "--replicas", "2"]

@@ -10,9 +10,8 @@ from dpbandit.agents.choice.mnl import Assortments, item_bought, items_of, offer
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.base.arrays import Floats, Ints, clip_norm
 from dpbandit.base.inputs import gaussian_target, inside
-from dpbandit.privacy.statistics.choice_scores import ChoiceScores
-from dpbandit.privacy.statistics.moments import Statistic
-from dpbandit.privacy.statistics.purchases import Purchases
+from dpbandit.privacy.moments import Statistic
+from dpbandit.privacy.sales import ChoiceScores, Purchases
 
 _LEAST_EIGENVALUE = 0.3
 """In units of the noise's spectral norm: what is smaller is taken for noise."""

@@ -8,9 +8,9 @@ from dpbandit.agents.contextual.moments import MomentPlayer
 from dpbandit.agents.contextual.shrinkage import SHRINKAGES
 from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import ledger_of
-from dpbandit.privacy.statistics.directions import Layout, SignedDirections
-from dpbandit.privacy.sums.fading import certified_fading_sum
+from dpbandit.privacy.fading import certified_fading_sum
+from dpbandit.privacy.ledger import ledger_of
+from dpbandit.privacy.residuals import Layout, SignedDirections
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 

@@ -8,8 +8,8 @@ from dpbandit.agents.contextual.channels import SENT, Message, Sending
 from dpbandit.agents.contextual.imagined_people import ImaginedPeople
 from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Trust, check_honest, ledger_of
-from dpbandit.privacy.sums.fading import growing_batches
+from dpbandit.privacy.fading import growing_batches
+from dpbandit.privacy.ledger import Trust, check_honest, ledger_of
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 
@@ -42,7 +42,7 @@ class Broadcast:
 
     Code:
         `Sending` (channels.py) opens the mechanism, which adds up what is sent: `AggregatedSum`,
-        `BitSum` or `LocalVectors` of dpbandit.privacy.messages. `BroadcastPlayer`
+        `BitSum` or `LocalVectors` of dpbandit.privacy. `BroadcastPlayer`
         (broadcast_player.py) makes theta of the sums with `ImaginedPeople` (imagined_people.py).
 
     Guarantee:

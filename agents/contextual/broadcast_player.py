@@ -6,7 +6,7 @@ from dpbandit.agents.contextual.channels import Channel
 from dpbandit.agents.contextual.imagined_people import ImaginedPeople
 from dpbandit.base.arrays import Floats, Ints, pick
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.specs.protocols import ContextualSpec
 
 _RIDGE = 0.05

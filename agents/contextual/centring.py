@@ -13,10 +13,10 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import delta_of, epsilon_of, mu_of
-from dpbandit.privacy.accounting.ledger import ledger_of
-from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.fading import FadingSum, column_norm, growing_batches, released_ends
+from dpbandit.privacy.curves import delta_of, epsilon_of, mu_of
+from dpbandit.privacy.fading import FadingSum, column_norm, growing_batches, released_ends
+from dpbandit.privacy.ledger import ledger_of
+from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.specs.protocols import ContextualSpec, ScoringAgent
 
 _SHARE = 0.04

@@ -10,17 +10,15 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import Trust
-from dpbandit.privacy.accounting.spends import Spend
-from dpbandit.privacy.messages.aggregated_sums import AggregatedSum
-from dpbandit.privacy.messages.bit_sums import BitSum
-from dpbandit.privacy.messages.local_vectors import MESSAGES as LOCAL
-from dpbandit.privacy.messages.local_vectors import LocalVectors, law_of
-from dpbandit.privacy.messages.local_vectors import Message as LocalMessage
-from dpbandit.privacy.statistics.directions import SignedDirections
-from dpbandit.privacy.statistics.sign_bits import SignBits
-from dpbandit.privacy.sums.fading import certified_fading_sum, released_ends
+from dpbandit.privacy.aggregated import AggregatedSum, BitSum, SignBits
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.fading import certified_fading_sum, released_ends
+from dpbandit.privacy.ledger import Trust
+from dpbandit.privacy.messages import MESSAGES as LOCAL
+from dpbandit.privacy.messages import LocalVectors, law_of
+from dpbandit.privacy.messages import Message as LocalMessage
+from dpbandit.privacy.residuals import SignedDirections
+from dpbandit.privacy.spends import Spend
 
 Message: TypeAlias = Literal[
     "directions", "coins", "flips", "privunit", "gaussian", "laplace", "k-norm"

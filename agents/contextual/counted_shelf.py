@@ -12,11 +12,11 @@ from dpbandit.agents.contextual.shelf_learners import KnownDemand, LearnedDemand
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import COUNTED, Ledger, no_privacy
-from dpbandit.privacy.statistics.sales_count import SalesCount
-from dpbandit.privacy.sums.calibrated import noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import SquareRoot, coefficients, leaves
+from dpbandit.privacy.calibrated import noisy_prefix_sum
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.ledger import COUNTED, Ledger, no_privacy
+from dpbandit.privacy.prefix_sums import SquareRoot, coefficients, leaves
+from dpbandit.privacy.sales import SalesCount
 from dpbandit.specs.protocols import Spec, fits
 from dpbandit.specs.stock import StockSpec
 

@@ -15,15 +15,21 @@ from dpbandit.agent import Arms, Count, Positive, Share, started
 from dpbandit.agents.contextual.printed_elsewhere import PrintedElsewhere
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import InputError, gaussian_target, inside, positive, privacy_target
-from dpbandit.privacy.accounting.ledger import ledger_of, no_privacy
-from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.privacy.choices.noisy_vertex import NoisyVertex, SelectionNoise, best_vertices
-from dpbandit.privacy.choices.step_budgets import Profile, certified_budgets, paper_budgets
+from dpbandit.privacy.calibrated import exact_prefix_sum, least_multiplier
+from dpbandit.privacy.factors import Staggered
+from dpbandit.privacy.gradients import RecursiveGradients
+from dpbandit.privacy.ledger import ledger_of, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.statistics.gradients import RecursiveGradients
-from dpbandit.privacy.sums.calibrated import exact_prefix_sum, least_multiplier
-from dpbandit.privacy.sums.factors import Staggered
-from dpbandit.privacy.sums.prefix_sums import BLT, PrefixSum, mu_after
+from dpbandit.privacy.prefix_sums import BLT, PrefixSum, mu_after
+from dpbandit.privacy.spends import GaussianSpend
+from dpbandit.privacy.vertices import (
+    NoisyVertex,
+    Profile,
+    SelectionNoise,
+    best_vertices,
+    certified_budgets,
+    paper_budgets,
+)
 from dpbandit.specs.links import LinkName, link_of
 from dpbandit.specs.protocols import ContextualSpec
 

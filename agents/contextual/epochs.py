@@ -11,10 +11,10 @@ import numpy as np
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import gaussian_target, positive, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import ledger_of
-from dpbandit.privacy.statistics.moments import SecondMoments
-from dpbandit.privacy.sums.fading import FadingSum, certified_fading_sum, growing_batches
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.fading import FadingSum, certified_fading_sum, growing_batches
+from dpbandit.privacy.ledger import ledger_of
+from dpbandit.privacy.moments import SecondMoments
 from dpbandit.specs.protocols import ContextualSpec
 
 _LEAST_EIGENVALUE = 0.3

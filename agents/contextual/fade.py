@@ -28,7 +28,7 @@ from dpbandit.base.inputs import (
     whole,
 )
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import check_honest
+from dpbandit.privacy.ledger import check_honest
 from dpbandit.privacy.mechanism import ADDED_UP
 from dpbandit.specs.links import LINKS
 from dpbandit.specs.prior import Prior

@@ -11,9 +11,7 @@ from dpbandit.agents.contextual.residual_pricing import ResidualPricing
 from dpbandit.agents.contextual.residual_slates import ResidualSlates
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.statistics.residuals import SaleResiduals
-from dpbandit.privacy.statistics.signed_residuals import SignedResiduals
-from dpbandit.privacy.statistics.slate_residuals import SlateResiduals
+from dpbandit.privacy.residuals import SaleResiduals, SignedResiduals, SlateResiduals
 from dpbandit.specs.links import LINKS
 from dpbandit.specs.prior import Prior
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec

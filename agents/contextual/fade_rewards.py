@@ -12,8 +12,8 @@ from dpbandit.agents.contextual.moments import MomentPlayer
 from dpbandit.agents.contextual.shrinkage import SHRINKAGES
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.statistics.directions import SignedDirections
-from dpbandit.privacy.statistics.moments import SecondMoments
+from dpbandit.privacy.moments import SecondMoments
+from dpbandit.privacy.residuals import SignedDirections
 from dpbandit.specs.links import LINKS
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 

@@ -10,8 +10,8 @@ from scipy.special import expit
 from dpbandit.agents.contextual.released_scores import BALL, LONGEST_STEP
 from dpbandit.base.arrays import Floats, Ints, clip_norm, norms, pick
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.statistics.moments import SecondMoments
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.moments import SecondMoments
 from dpbandit.specs.protocols import ContextualSpec
 
 _LEAST_EIGENVALUE = 0.3

@@ -5,11 +5,11 @@ from math import ceil, inf
 from typing import Any, Literal
 
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import Ledger, ledger_of
-from dpbandit.privacy.messages.aggregated_sums import AggregatedSum
-from dpbandit.privacy.statistics.moments import Statistic
-from dpbandit.privacy.sums.fading import FadingSum, certified_fading_sum, growing_batches
+from dpbandit.privacy.aggregated import AggregatedSum
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.fading import FadingSum, certified_fading_sum, growing_batches
+from dpbandit.privacy.ledger import Ledger, ledger_of
+from dpbandit.privacy.moments import Statistic
 from dpbandit.specs.protocols import BanditSpec
 
 

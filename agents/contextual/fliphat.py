@@ -9,9 +9,14 @@ import numpy as np
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import MOST_ROUNDS, gaussian_target, inside, one_of, positive, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger, ledger_of
-from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, SparseRows
-from dpbandit.privacy.choices.peeling import Peeling, least_peeling, printed_peeling
+from dpbandit.privacy.ledger import Ledger, ledger_of
+from dpbandit.privacy.peeling import (
+    NoisyHardThresholding,
+    Peeling,
+    SparseRows,
+    least_peeling,
+    printed_peeling,
+)
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 _MOST_ITERATIONS = 10_000

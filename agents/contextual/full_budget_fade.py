@@ -7,10 +7,10 @@ from dpbandit.agents.contextual.fade_residuals import FadingArms, FadingPrices, 
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.base.inputs import gaussian_target
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.privacy.statistics.moments import Statistic
-from dpbandit.privacy.sums.fading import FadingSum
+from dpbandit.privacy.fading import FadingSum
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.moments import Statistic
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
 
 _SHORTER = 0.3

@@ -8,7 +8,7 @@ from dpbandit.agents.contextual.glm import OnlineGLM
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import at_least, one_of, positive
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import no_privacy
+from dpbandit.privacy.ledger import no_privacy
 from dpbandit.specs.links import LINKS, LinkName
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 

@@ -9,8 +9,8 @@ from dpbandit.agents.contextual.safety_net import SafetyNet
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, positive, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.spends import Parallel
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.spends import Parallel
 from dpbandit.specs.protocols import (
     Agent,
     AgentConfig,

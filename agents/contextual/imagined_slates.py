@@ -4,7 +4,7 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.statistics.directions import unit
+from dpbandit.privacy.residuals import unit
 
 _COUNT = 128
 """Slates; each is seen once more in a mirror."""

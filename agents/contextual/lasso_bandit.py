@@ -8,7 +8,7 @@ import numpy as np
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick, rows
 from dpbandit.base.inputs import positive, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import no_privacy
+from dpbandit.privacy.ledger import no_privacy
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 _GROWTH = 0.05

@@ -11,8 +11,8 @@ from dpbandit.agents.contextual.demand import Features, demand_rows, demand_spec
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick
 from dpbandit.base.inputs import one_of, positive, privacy_target, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import ledger_of
-from dpbandit.privacy.choices.local_directions import LocalDirections
+from dpbandit.privacy.ledger import ledger_of
+from dpbandit.privacy.messages import LocalDirections
 from dpbandit.specs.protocols import BanditSpec, PriceListSpec, ScoringAgent, fits
 
 _EXPLORATION = 4.0

@@ -24,12 +24,11 @@ from dpbandit.agent import (
 from dpbandit.agents.contextual.printed_elsewhere import PrintedElsewhere
 from dpbandit.base.arrays import Floats, Ints, pick, rows
 from dpbandit.base.inputs import InputError, gaussian_target
-from dpbandit.privacy.accounting.ledger import ledger_of, no_privacy
-from dpbandit.privacy.statistics.moments import Moments, SecondMoments
-from dpbandit.privacy.sums.calibrated import Spectrum, Target, certified_sum, tail_bound
-from dpbandit.privacy.sums.factors import factorisation
-from dpbandit.privacy.sums.prefix_sums import PrefixSum
-from dpbandit.privacy.sums.shariff_sheffet import ShariffSheffet
+from dpbandit.privacy.calibrated import ShariffSheffet, Spectrum, Target, certified_sum, tail_bound
+from dpbandit.privacy.factors import factorisation
+from dpbandit.privacy.ledger import ledger_of, no_privacy
+from dpbandit.privacy.moments import Moments, SecondMoments
+from dpbandit.privacy.prefix_sums import PrefixSum
 from dpbandit.specs.protocols import ContextualSpec
 
 Width: TypeAlias = Least0 | Literal["theory"]
@@ -462,7 +461,7 @@ class ShariffSheffetUCB(SummedUCB):
 
     Guarantee:
         As `DPUCB`; all releases together are mu-GDP (Gaussian) or bounded by an exact loss law
-        (Wishart, see `dpbandit.privacy.accounting.wishart`).
+        (Wishart, see `dpbandit.privacy.wishart`).
 
     Differs from the paper:
         1. x and r are clipped, whatever the environment sends.

@@ -8,8 +8,8 @@ from scipy.special import expit
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick, rows
 from dpbandit.base.inputs import gaussian_target, one_of, positive
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import ledger_of
-from dpbandit.privacy.messages.local_vectors import MESSAGES, LocalVectors, Message
+from dpbandit.privacy.ledger import ledger_of
+from dpbandit.privacy.messages import MESSAGES, LocalVectors, Message
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.statistics.directions import SignedDirections
-from dpbandit.privacy.sums.fading import FadingSum
+from dpbandit.privacy.fading import FadingSum
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.residuals import SignedDirections
 
 _RIDGE = 0.05
 """Added to the moment matrices, as a share of their mean eigenvalue."""

@@ -6,7 +6,7 @@ from math import log, sqrt
 from dpbandit.agents.contextual.public_coins import PublicCoins
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import positive
-from dpbandit.privacy.sums.prefix_sums import BLT
+from dpbandit.privacy.prefix_sums import BLT
 from dpbandit.specs.protocols import ContextualSpec
 
 _RELEASES = 50

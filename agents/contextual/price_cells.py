@@ -10,7 +10,7 @@ from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, gaussian_target, positive, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.statistics.cell_sales import CellSales
+from dpbandit.privacy.sales import CellSales
 from dpbandit.specs.protocols import BanditSpec, PriceListSpec, fits
 
 _BATCHES = 64

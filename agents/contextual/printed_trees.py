@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.statistics.grams import Grams
-from dpbandit.privacy.sums.prefix_sums import mu_after
+from dpbandit.privacy.moments import Grams
+from dpbandit.privacy.prefix_sums import mu_after
+from dpbandit.privacy.spends import GaussianSpend
 
 
 @dataclass(frozen=True, kw_only=True)

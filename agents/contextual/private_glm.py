@@ -10,11 +10,11 @@ from dpbandit.agents.contextual.refits import NewtonRefits
 from dpbandit.base.arrays import Floats, Ints, pick
 from dpbandit.base.inputs import gaussian_target, positive
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import ledger_of
-from dpbandit.privacy.statistics.grams import Grams
-from dpbandit.privacy.sums.calibrated import noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import BLT, PrefixSum, leaves
+from dpbandit.privacy.calibrated import noisy_prefix_sum
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.ledger import ledger_of
+from dpbandit.privacy.moments import Grams
+from dpbandit.privacy.prefix_sums import BLT, PrefixSum, leaves
 from dpbandit.specs.protocols import BanditSpec, ScoringAgent
 
 _GRAM = 0.2

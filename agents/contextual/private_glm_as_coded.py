@@ -17,9 +17,9 @@ from dpbandit.agents.contextual.private_glm import largest_ratio
 from dpbandit.base.arrays import Floats, Ints, pick
 from dpbandit.base.inputs import gaussian_target, inside, one_of, positive
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import ledger_of
-from dpbandit.privacy.sums.calibrated import noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree
+from dpbandit.privacy.calibrated import noisy_prefix_sum
+from dpbandit.privacy.ledger import ledger_of
+from dpbandit.privacy.prefix_sums import PrefixSum, Tree
 from dpbandit.specs.protocols import BanditSpec, ScoringAgent
 
 

@@ -10,10 +10,10 @@ from dpbandit.agents.contextual.epochs import EpochSettings, Regression, Worth
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import ledger_of
-from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.ledger import ledger_of
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.specs.protocols import ContextualSpec
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, clip_norm, clip_range
-from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.specs.links import Link
 
 

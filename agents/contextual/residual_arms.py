@@ -10,10 +10,9 @@ from dpbandit.agents.contextual.residual_spread import ResidualSpread
 from dpbandit.agents.contextual.scale_mixture import ScaleMixture
 from dpbandit.base.arrays import Floats, Ints, clip_norm, pick, rows
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.statistics.directions import unit
-from dpbandit.privacy.statistics.signed_residuals import SignedResiduals
-from dpbandit.privacy.sums.fading import FadingSum
+from dpbandit.privacy.fading import FadingSum
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.residuals import SignedResiduals, unit
 from dpbandit.specs.prior import Prior, posterior
 from dpbandit.specs.protocols import ContextualSpec
 

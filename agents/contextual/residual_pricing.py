@@ -18,9 +18,9 @@ from dpbandit.agents.contextual.released_scores import (
 )
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick, rows
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.statistics.residuals import SaleResiduals, score_lengths
-from dpbandit.privacy.sums.fading import FadingSum
+from dpbandit.privacy.fading import FadingSum
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.residuals import SaleResiduals, score_lengths
 from dpbandit.specs.prior import Prior, posterior
 from dpbandit.specs.protocols import PriceListSpec
 

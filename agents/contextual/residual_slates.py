@@ -14,9 +14,9 @@ from dpbandit.agents.contextual.released_scores import (
 )
 from dpbandit.base.arrays import Floats, Ints, clip_norm
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.statistics.slate_residuals import SlateResiduals
-from dpbandit.privacy.sums.fading import FadingSum
+from dpbandit.privacy.fading import FadingSum
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.residuals import SlateResiduals
 from dpbandit.specs.prior import Prior, posterior
 from dpbandit.specs.protocols import ContextualSpec
 

@@ -8,9 +8,9 @@ from dpbandit.agents.contextual.linear import Ridge
 from dpbandit.agents.contextual.net_plan import NetPlan
 from dpbandit.base.arrays import Floats, Ints, clip_norm, norms
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.statistics.moments import SecondMoments
-from dpbandit.privacy.sums.calibrated import noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import BLT
+from dpbandit.privacy.calibrated import noisy_prefix_sum
+from dpbandit.privacy.moments import SecondMoments
+from dpbandit.privacy.prefix_sums import BLT
 
 
 class SafetyNet:

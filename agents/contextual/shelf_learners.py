@@ -10,8 +10,8 @@ from dpbandit.agents.contextual.residual_pricing import ResidualPricing
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import epsilon_of
-from dpbandit.privacy.accounting.ledger import no_data
+from dpbandit.privacy.curves import epsilon_of
+from dpbandit.privacy.ledger import no_data
 from dpbandit.specs.bid_prices import BidPrices, best_price
 from dpbandit.specs.stock import StockSpec
 

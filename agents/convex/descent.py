@@ -27,13 +27,13 @@ from dpbandit.losses import (
     Squared,
     TiltedQuadratic,
 )
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import ledger_of, no_privacy
-from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy.calibrated import Target, certified_sum
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.ledger import ledger_of, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.statistics.moments import SecondMoments
-from dpbandit.privacy.sums.calibrated import Target, certified_sum
-from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree
+from dpbandit.privacy.moments import SecondMoments
+from dpbandit.privacy.prefix_sums import PrefixSum, Tree
+from dpbandit.privacy.spends import GaussianSpend
 
 VERIFIED = (
     Linear,

@@ -28,21 +28,21 @@ from dpbandit.domains import Simplex
 from dpbandit.domains.domain import Domain
 from dpbandit.domains.frank_wolfe_projection import nearest
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import Ledger, ledger_of, no_data, no_privacy
-from dpbandit.privacy.accounting.pure import PureSpend
-from dpbandit.privacy.accounting.spends import GaussianSpend, Spend
-from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
-from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.calibrated import (
+from dpbandit.privacy.calibrated import (
     Target,
     certified_sum,
     exact_prefix_sum,
     law_named,
     noisy_prefix_sum,
 )
-from dpbandit.privacy.sums.factors import Hybrid
-from dpbandit.privacy.sums.prefix_sums import Factorisation, NoiseLaw, Padded, PrefixSum, Tree
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.factors import Hybrid
+from dpbandit.privacy.ledger import Ledger, ledger_of, no_data, no_privacy
+from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.noise import Gaussian, KNorm, Laplace
+from dpbandit.privacy.prefix_sums import Factorisation, NoiseLaw, Padded, PrefixSum, Tree
+from dpbandit.privacy.pure import PureSpend
+from dpbandit.privacy.spends import GaussianSpend, Spend
 from dpbandit.specs.convex import ConvexSpec, with_feedback
 from dpbandit.specs.protocols import Spec
 

@@ -21,13 +21,13 @@ from dpbandit.base.random_streams import FIRST, Streams
 from dpbandit.domains.domain import Domain
 from dpbandit.domains.frank_wolfe_projection import nearest
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.accounting.ledger import Ledger, ledger_of, no_privacy
-from dpbandit.privacy.accounting.spends import Spend
-from dpbandit.privacy.noise.laws import Gaussian, KNorm, Laplace
-from dpbandit.privacy.statistics.moments import Statistic
-from dpbandit.privacy.sums.calibrated import exact_prefix_sum, least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.one_point import LocalSums, LocalValues, OnePointEstimates, largest
-from dpbandit.privacy.sums.prefix_sums import Tree
+from dpbandit.privacy.batches import LocalSums, LocalValues, OnePointEstimates, largest
+from dpbandit.privacy.calibrated import exact_prefix_sum, least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.ledger import Ledger, ledger_of, no_privacy
+from dpbandit.privacy.moments import Statistic
+from dpbandit.privacy.noise import Gaussian, KNorm, Laplace
+from dpbandit.privacy.prefix_sums import Tree
+from dpbandit.privacy.spends import Spend
 from dpbandit.specs.convex import ConvexSpec, with_feedback
 from dpbandit.specs.protocols import Spec
 

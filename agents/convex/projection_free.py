@@ -32,9 +32,9 @@ from dpbandit.base.inputs import InputError, inside, noise_target
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains.frank_wolfe_projection import frank_wolfe
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.spends import Parallel, Spend
-from dpbandit.privacy.sums.one_point import OnePointEstimates
+from dpbandit.privacy.batches import OnePointEstimates
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.spends import Parallel, Spend
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import Spec
 

@@ -30,7 +30,7 @@ from dpbandit.agents.convex.one_point import (
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, inside, noise_target
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.sums.one_point import OnePointEstimates
+from dpbandit.privacy.batches import OnePointEstimates
 from dpbandit.specs.protocols import Spec
 
 

@@ -22,11 +22,11 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError
 from dpbandit.domains import Domain, nearest
 from dpbandit.domains.local_oracles import LocalOracle, local_oracle
-from dpbandit.privacy.accounting.ledger import Ledger, ledger_of
-from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.calibrated import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.factors import Window
-from dpbandit.privacy.sums.prefix_sums import Factorisation, PrefixSum, Tree
+from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.factors import Window
+from dpbandit.privacy.ledger import Ledger, ledger_of
+from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.prefix_sums import Factorisation, PrefixSum, Tree
 from dpbandit.specs.convex import ConvexSpec
 
 
@@ -119,7 +119,7 @@ class OnlineConditionalGradient(Gradients):
 class Expiring(PrivateGradients):
     """Noisy sums of gradients clipped to L, each user protected for `window` rounds.
 
-    See `privacy.sums.factors.Window`, W there being `window` = W rounded up to 2^w; a
+    See `privacy.factors.Window`, W there being `window` = W rounded up to 2^w; a
     gradient is in at most w + 1 nodes, replacing a datum moves it by 2 L::
 
         calibration  noise        scale of a node

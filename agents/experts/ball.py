@@ -24,11 +24,11 @@ from dpbandit.base.inputs import InputError, at_least, positive
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
-from dpbandit.privacy.accounting.pure import BoundedRangeSpend
-from dpbandit.privacy.choices.selection import distinct
-from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
+from dpbandit.privacy.choices import distinct
+from dpbandit.privacy.ledger import Ledger, no_privacy
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
+from dpbandit.privacy.pure import BoundedRangeSpend
+from dpbandit.privacy.sparse_vector import SegmentAboveThreshold
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 

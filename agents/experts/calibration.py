@@ -33,10 +33,10 @@ from scipy.optimize import minimize_scalar
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
-from dpbandit.privacy.accounting.zcdp import loose_rho
-from dpbandit.privacy.choices.sparse_vector import SegmentNoise
+from dpbandit.privacy.curves import loose_rho
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
+from dpbandit.privacy.sparse_vector import SegmentNoise
 
 _CELLS = 2000
 """log d is this many steps of the grid that drops are rounded down to."""

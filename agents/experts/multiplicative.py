@@ -15,14 +15,14 @@ import numpy as np
 from dpbandit.agent import Agent, Least0, Positive, started
 from dpbandit.base.arrays import Floats, Ints, clip_range, pick
 from dpbandit.base.inputs import InputError, gaussian_target, privacy_target, shaped
-from dpbandit.privacy.accounting.ledger import Ledger, ledger_of, no_data, no_privacy
-from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
-from dpbandit.privacy.accounting.zcdp import rho_of
-from dpbandit.privacy.choices.redraw_bits import RedrawBit, redraw_probability
-from dpbandit.privacy.choices.selection import CumulativeLosses, ExponentialMechanism
-from dpbandit.privacy.statistics.moments import ClippedEntries
-from dpbandit.privacy.sums.calibrated import Target, certified_sum, exact_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree
+from dpbandit.privacy.calibrated import Target, certified_sum, exact_prefix_sum
+from dpbandit.privacy.choices import CumulativeLosses, ExponentialMechanism
+from dpbandit.privacy.curves import zcdp_rho_of
+from dpbandit.privacy.ledger import Ledger, ledger_of, no_data, no_privacy
+from dpbandit.privacy.moments import ClippedEntries
+from dpbandit.privacy.prefix_sums import PrefixSum, Tree
+from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
+from dpbandit.privacy.sparse_vector import RedrawBit, redraw_probability
 from dpbandit.specs.experts import ExpertsSpec
 
 Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]
@@ -242,7 +242,7 @@ class ExponentialLeader(Follower):
         if draws == 0:
             return 0.0
         pure = self.epsilon / (2 * draws) * (1 - 1e-12)  # the plain sum is within the target
-        return max(sqrt(2 * rho_of(self.epsilon, self.delta) / draws), pure)
+        return max(sqrt(2 * zcdp_rho_of(self.epsilon, self.delta) / draws), pure)
 
     def start(self) -> None:
         """Begin with anybody."""
@@ -457,7 +457,7 @@ def steepest(
 
     def affordable(plan: DartboardPlan) -> bool:
         left, K, h = epsilon - plan.bit_epsilon, plan.redraws, plan.rate
-        return 2 * h * K <= left or K * h * h / 2 <= rho_of(left, delta)
+        return 2 * h * K <= left or K * h * h / 2 <= zcdp_rho_of(left, delta)
 
     plans = [largest(share * epsilon, affordable) for share in _SHARES]
     bit = max(plans, key=lambda plan: plan.rate).bit_epsilon

@@ -14,11 +14,10 @@ from dpbandit.agents.experts.calibration import SparseVectorPlan, certified, lea
 from dpbandit.agents.experts.multiplicative import Delta, Epsilon, Follower
 from dpbandit.base.arrays import Floats, Ints, pick
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.accounting.ledger import Ledger, ledger_of
-from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.privacy.choices.epochs import EpochSelection
-from dpbandit.privacy.choices.noisy_total import NoisyTotal
-from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
+from dpbandit.privacy.choices import EpochSelection, NoisyTotal
+from dpbandit.privacy.ledger import Ledger, ledger_of
+from dpbandit.privacy.sparse_vector import SegmentAboveThreshold
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.specs.experts import ExpertsSpec
 
 Mask = npt.NDArray[np.bool_]

@@ -14,16 +14,13 @@ from dpbandit.agents.experts.multiplicative import Follower, drawn, soft
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import MOST_ACTIONS, InputError, noise_target, shaped, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
-from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
-from dpbandit.privacy.accounting.sequential import Sequential
-from dpbandit.privacy.accounting.zcdp import rho_of
-from dpbandit.privacy.choices.remaining import RemainingTopK
-from dpbandit.privacy.choices.selection import CumulativeLosses
+from dpbandit.privacy.batches import NodeLaw, RestartingTrees
+from dpbandit.privacy.choices import CumulativeLosses, RemainingTopK
+from dpbandit.privacy.curves import mu_of, zcdp_rho_of
+from dpbandit.privacy.ledger import Ledger, Sequential, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.noise.laws import Laplace, OneSidedExponential
-from dpbandit.privacy.sums.restarting_trees import NodeLaw, RestartingTrees
+from dpbandit.privacy.noise import Laplace, OneSidedExponential
+from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 from dpbandit.specs.experts import ExpertsSpec
 
 _DOWN, _UP = 1 - 1e-12, 1 + 1e-12
@@ -154,7 +151,7 @@ class BinaryTreeExperts(Follower):
             return spent / max(picks, 1) * _DOWN, numbers / spent * _UP
         if self.noise == "gaussian" and not picks:
             return inf, sqrt(numbers) / mu_of(self.epsilon, self.delta) * _UP
-        rho = half * rho_of(self.epsilon, self.delta)
+        rho = half * zcdp_rho_of(self.epsilon, self.delta)
         return sqrt(8 * rho / max(picks, 1)) * _DOWN, sqrt(numbers / (2 * rho)) * _UP
 
     def start(self) -> None:

@@ -10,10 +10,10 @@ from dpbandit.agents.lists.ranked import Lists, best_lists
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, privacy_target
 from dpbandit.losses.click_models import Cascade
-from dpbandit.privacy.accounting.ledger import ledger_of, no_privacy
-from dpbandit.privacy.statistics.list_counts import ListCounts
-from dpbandit.privacy.sums.calibrated import Target, certified_sum, exact_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import BLT, Factorisation, Tree
+from dpbandit.privacy.calibrated import Target, certified_sum, exact_prefix_sum
+from dpbandit.privacy.clicks import ListCounts
+from dpbandit.privacy.ledger import ledger_of, no_privacy
+from dpbandit.privacy.prefix_sums import BLT, Factorisation, Tree
 
 Bound: TypeAlias = Literal["kl", "ucb1", "posterior"]
 Order: TypeAlias = Literal["index", "least-examined"]

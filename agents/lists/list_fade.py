@@ -22,14 +22,18 @@ from dpbandit.base.inputs import (
 )
 from dpbandit.base.random_streams import Streams
 from dpbandit.losses.click_models import Cascade, DependentClicks, PositionBased, UntoldPositions
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import ledger_of
-from dpbandit.privacy.accounting.spends import Parallel
-from dpbandit.privacy.statistics.list_clicks import ListClicks, ListStatistic
-from dpbandit.privacy.statistics.list_residuals import ListResiduals
-from dpbandit.privacy.statistics.policy_clicks import PolicyClicks
-from dpbandit.privacy.statistics.position_clicks import PositionCounts, WeightedClicks
-from dpbandit.privacy.sums.fading import certified_fading_sum
+from dpbandit.privacy.clicks import (
+    ListClicks,
+    ListResiduals,
+    ListStatistic,
+    PolicyClicks,
+    PositionCounts,
+    WeightedClicks,
+)
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.fading import certified_fading_sum
+from dpbandit.privacy.ledger import ledger_of
+from dpbandit.privacy.spends import Parallel
 from dpbandit.specs.lists import ListSpec
 
 _LEAST_EIGENVALUE = 1e-3

@@ -10,8 +10,8 @@ import numpy as np
 from dpbandit.agent import Agent, Chance, Least0, Positive
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.losses.click_models import ClickModel
-from dpbandit.privacy.accounting.ledger import no_privacy
-from dpbandit.privacy.statistics.list_clicks import features, possible_clicks
+from dpbandit.privacy.clicks import features, possible_clicks
+from dpbandit.privacy.ledger import no_privacy
 from dpbandit.specs.lists import ListSpec
 
 _TOGETHER = 5000

@@ -10,12 +10,11 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.person_spends import for_a_person
-from dpbandit.privacy.accounting.spends import Repeated
-from dpbandit.privacy.accounting.visits import Visits
-from dpbandit.privacy.memory import PersonalMemory
+from dpbandit.privacy.curves import epsilon_of, mu_of
+from dpbandit.privacy.ledger import Ledger, Visits
+from dpbandit.privacy.mechanism import PersonalMemory
+from dpbandit.privacy.people import for_a_person
+from dpbandit.privacy.spends import Repeated
 from dpbandit.specs.protocols import AgentConfig, check_config, fits
 from dpbandit.specs.returning import ReturningSpec
 
@@ -35,7 +34,7 @@ class PerPerson:
     under her own number and reaches nobody.
 
     Code:
-        `Turnstile` (per_person.py) decides who is told, `for_a_person` (person_spends.py) is the
+        `Turnstile` (per_person.py) decides who is told, `for_a_person` (people.py) is the
         price, `one_round` (per_person.py) finds the epsilon of a round.
 
     Guarantee:

@@ -14,17 +14,10 @@ from scipy.special import betainc, betaln, ndtr
 from dpbandit.agent import Agent, Count, Least0, Positive, started
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, norms, pick
 from dpbandit.base.inputs import gaussian_target, inside
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import (
-    OWN_DATA,
-    Ledger,
-    check_honest,
-    ledger_of,
-    no_privacy,
-)
-from dpbandit.privacy.memory import PersonalMemory
-from dpbandit.privacy.sums.fading import growing_batches
-from dpbandit.privacy.sums.person_sums import Counted, PersonSum
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.fading import Counted, PersonSum, growing_batches
+from dpbandit.privacy.ledger import OWN_DATA, Ledger, check_honest, ledger_of, no_privacy
+from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.specs.links import link_of
 from dpbandit.specs.returning import ReturningSpec
 

@@ -18,21 +18,22 @@ from dpbandit.agents.streams.frank_wolfe import (
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, gaussian_target, inside, printed_target, shown
 from dpbandit.losses.regressions import LinearRegression, Regression
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import ledger_of
-from dpbandit.privacy.accounting.spends import GaussianSpend, Parallel, Spend
-from dpbandit.privacy.noise.generalised_gaussian import (
+from dpbandit.privacy.batches import BatchSum
+from dpbandit.privacy.calibrated import Target, certified_sum, exact_prefix_sum
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.factors import factorisation
+from dpbandit.privacy.generalised import (
     GeneralisedGaussian,
     GeneralisedGaussianSpend,
+    Printed,
+    PrintedGaussian,
+    Reading,
 )
-from dpbandit.privacy.noise.laws import Gaussian
-from dpbandit.privacy.noise.printed_laws import PrintedGaussian, Reading
-from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
-from dpbandit.privacy.sums.batch_sums import BatchSum
-from dpbandit.privacy.sums.calibrated import Target, certified_sum, exact_prefix_sum
-from dpbandit.privacy.sums.factors import factorisation
-from dpbandit.privacy.sums.generalised_sums import Printed
-from dpbandit.privacy.sums.prefix_sums import PrefixSum
+from dpbandit.privacy.gradients import RecursiveLossGradients
+from dpbandit.privacy.ledger import ledger_of
+from dpbandit.privacy.noise import Gaussian
+from dpbandit.privacy.prefix_sums import PrefixSum
+from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend
 from dpbandit.specs.feature_moments import second_moment
 
 _SELDOM = 0.2

@@ -16,15 +16,20 @@ from dpbandit.domains import L1Ball, LpBall
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.regressions import LinearRegression, Regression
-from dpbandit.privacy.accounting.ledger import ledger_of, no_privacy
-from dpbandit.privacy.choices.noisy_vertex import NoisyVertex, SelectionNoise, best_vertices
-from dpbandit.privacy.choices.step_budgets import Profile, certified_budgets, paper_budgets
+from dpbandit.privacy.calibrated import Target, certified_sum, exact_prefix_sum
+from dpbandit.privacy.factors import factorisation
+from dpbandit.privacy.generalised import Printed, Reading, certified_tree_sum, printed_tree_sum
+from dpbandit.privacy.gradients import RecursiveLossGradients, longest
+from dpbandit.privacy.ledger import ledger_of, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.noise.printed_laws import Reading
-from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients, longest
-from dpbandit.privacy.sums.calibrated import Target, certified_sum, exact_prefix_sum
-from dpbandit.privacy.sums.factors import factorisation
-from dpbandit.privacy.sums.generalised_sums import Printed, certified_tree_sum, printed_tree_sum
+from dpbandit.privacy.vertices import (
+    NoisyVertex,
+    Profile,
+    SelectionNoise,
+    best_vertices,
+    certified_budgets,
+    paper_budgets,
+)
 
 Clip: TypeAlias = Literal["gradient", "residual", "lipschitz"]
 Calibration: TypeAlias = Literal["certified", "paper"]

@@ -18,11 +18,11 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, at_least, gaussian_target
 from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
-from dpbandit.privacy.accounting.spends import GaussianSpend, Parallel, Spend
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.fading import growing_batches
+from dpbandit.privacy.ledger import Ledger, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.sums.fading import growing_batches
+from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend
 
 Refit: TypeAlias = Literal["once", "doubling"]
 Growth: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, 1.001)]

@@ -16,7 +16,7 @@ from dpbandit.domains import nearest
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.quadratic_sums import row_sums
 from dpbandit.losses.regressions import Regression
-from dpbandit.privacy.accounting.subsampling import SampledGaussianSpend, largest_ratio
+from dpbandit.privacy.subsampling import SampledGaussianSpend, largest_ratio
 
 Calibration: TypeAlias = Literal["certified", "paper"]
 Steps: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 1, MOST_ROUNDS)]

@@ -14,8 +14,8 @@ from scipy.special import betaincinv, expit, log_ndtr, ndtri
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import inside, privacy_target
-from dpbandit.privacy.accounting import gdp
-from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy import curves
+from dpbandit.privacy.ledger import Ledger
 
 _THRESHOLDS = expit(np.linspace(-8, 8, 129))
 """Quantiles of the pooled scores that are tried."""
@@ -199,4 +199,4 @@ def _excess(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
 
 def epsilon_of_mu(mu_lower: float | None, delta: float) -> float | None:
     """What a lower bound of mu says about epsilon at delta; None where it says nothing."""
-    return None if mu_lower is None or delta == 0 else gdp.epsilon_of(mu_lower, delta)
+    return None if mu_lower is None or delta == 0 else curves.epsilon_of(mu_lower, delta)

@@ -17,10 +17,8 @@ from scipy.special import log_softmax
 from dpbandit.auditing.exact import NOISES
 from dpbandit.auditing.worlds import twin
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.privacy.choices.epochs import EpochSelection
-from dpbandit.privacy.choices.redraw_bits import RedrawBit
-from dpbandit.privacy.choices.selection import OneShotTopK
-from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
+from dpbandit.privacy.choices import EpochSelection, OneShotTopK
+from dpbandit.privacy.sparse_vector import RedrawBit, SegmentAboveThreshold
 
 _LEAST = 1e-300
 _ENDS = np.concatenate([np.arange(-8.0, 8.5, 0.5), [16.0, 40.0]])

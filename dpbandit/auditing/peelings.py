@@ -20,10 +20,9 @@ from scipy.special import logsumexp
 
 from dpbandit.auditing.worlds import twin
 from dpbandit.base.arrays import Floats
-from dpbandit.privacy.accounting.k_norm import LaplaceSpend
-from dpbandit.privacy.accounting.pure import PureSpend
-from dpbandit.privacy.accounting.spends import Spend
-from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, Peeled
+from dpbandit.privacy.peeling import NoisyHardThresholding, Peeled
+from dpbandit.privacy.pure import LaplaceSpend, PureSpend
+from dpbandit.privacy.spends import Spend
 
 _STEP = 0.25
 _TIMES = np.exp(np.arange(-20.0, 4.0, _STEP))

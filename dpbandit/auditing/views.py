@@ -27,10 +27,8 @@ from dpbandit.auditing.witness import Left, Part, Witness
 from dpbandit.auditing.worlds import Pair, World, answers_of, contexts_of
 from dpbandit.base.arrays import Floats
 from dpbandit.base.random_streams import Seed, Source, Streams
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.books import Books
-from dpbandit.privacy.mechanism import Mechanism, enrolled, witnessed
-from dpbandit.privacy.memory import PersonalMemory
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.mechanism import Books, Mechanism, PersonalMemory, enrolled, witnessed
 from dpbandit.specs.contract import made_agent, reached
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec

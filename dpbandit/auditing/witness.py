@@ -10,14 +10,13 @@ import numpy as np
 from dpbandit.auditing.choices import Bits, Draws, Segments
 from dpbandit.auditing.peelings import Peelings
 from dpbandit.base.arrays import Floats
-from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding
-from dpbandit.privacy.choices.redraw_bits import RedrawBit
-from dpbandit.privacy.choices.selection import CumulativeLosses, OneShotTopK
-from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
+from dpbandit.privacy.batches import RestartingTrees
+from dpbandit.privacy.choices import CumulativeLosses, OneShotTopK
+from dpbandit.privacy.fading import FadingSum
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.sums.fading import FadingSum
-from dpbandit.privacy.sums.prefix_sums import Padded, PrefixSum, Tree
-from dpbandit.privacy.sums.restarting_trees import RestartingTrees
+from dpbandit.privacy.peeling import NoisyHardThresholding
+from dpbandit.privacy.prefix_sums import Padded, PrefixSum, Tree
+from dpbandit.privacy.sparse_vector import RedrawBit, SegmentAboveThreshold
 
 _SUMS = (PrefixSum, FadingSum, RestartingTrees)
 _MOST_CANDIDATES = 256

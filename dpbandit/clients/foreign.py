@@ -11,7 +11,7 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.calls import has_methods, takes
 from dpbandit.base.inputs import InputError, reals, shown
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import no_privacy
+from dpbandit.privacy.ledger import no_privacy
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 

@@ -12,9 +12,8 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.clients.states import read_state, write_state
-from dpbandit.privacy.books import Books
 from dpbandit.privacy.certificate import Certificate
-from dpbandit.privacy.mechanism import Roll, enrolled
+from dpbandit.privacy.mechanism import Books, Roll, enrolled
 from dpbandit.running.certify import certify
 from dpbandit.running.given import AnyAgent, agent_given
 from dpbandit.specs.contract import made_agent

@@ -11,8 +11,8 @@ from dpbandit.agents.lists.ranked import Lists, best_lists
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.calls import of_kind, takes
 from dpbandit.base.inputs import InputError, shown
-from dpbandit.privacy.accounting.ledger import no_privacy
-from dpbandit.privacy.statistics.list_clicks import features
+from dpbandit.privacy.clicks import features
+from dpbandit.privacy.ledger import no_privacy
 
 
 class RiverRanking(Lists):

@@ -14,12 +14,12 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.offline.logs import Logged
 from dpbandit.offline.policies import asked
 from dpbandit.offline.rows import numbers_in
-from dpbandit.privacy.accounting.k_norm import LaplaceSpend
-from dpbandit.privacy.accounting.ledger import Ledger
 from dpbandit.privacy.certificate import Certificate, certificate
-from dpbandit.privacy.choices.sparse_vector import AboveThreshold
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.noise.laws import Laplace
+from dpbandit.privacy.noise import Laplace
+from dpbandit.privacy.pure import LaplaceSpend
+from dpbandit.privacy.sparse_vector import AboveThreshold
 
 COVERS = (
     "DP of this number, replace one row of the log: its context, action, propensity and reward; "

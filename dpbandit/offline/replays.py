@@ -11,9 +11,8 @@ from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, one_of, shown, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.offline.logs import Logged
-from dpbandit.privacy.books import Books
 from dpbandit.privacy.certificate import Certificate, certificate
-from dpbandit.privacy.mechanism import enrolled
+from dpbandit.privacy.mechanism import Books, enrolled
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.outside import Outside
 from dpbandit.specs.protocols import (

@@ -1,92 +1,47 @@
 """Privacy: data reaches the future through mechanisms alone, and ledgers say what that costs.
 
-What the author of an agent needs is here; what it is made of lies in `accounting`, `statistics`,
-`noise`, `sums` and `choices`, is internal, and may move.
+What the author of an agent needs is here; where it comes from is internal, and may move.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from dpbandit.privacy.accounting.gdp import delta_of as delta_of
-    from dpbandit.privacy.accounting.gdp import epsilon_of as epsilon_of
-    from dpbandit.privacy.accounting.gdp import mu_of as mu_of
-    from dpbandit.privacy.accounting.least_noise import least_noise as least_noise
-    from dpbandit.privacy.accounting.ledger import Ledger as Ledger
-    from dpbandit.privacy.accounting.ledger import ledger_of as ledger_of
-    from dpbandit.privacy.accounting.ledger import no_data as no_data
-    from dpbandit.privacy.accounting.ledger import no_privacy as no_privacy
-    from dpbandit.privacy.accounting.pure import BoundedRangeSpend as BoundedRangeSpend
-    from dpbandit.privacy.accounting.pure import PureSpend as PureSpend
-    from dpbandit.privacy.accounting.spends import GaussianSpend as GaussianSpend
-    from dpbandit.privacy.accounting.spends import Parallel as Parallel
-    from dpbandit.privacy.certificate import Certificate as Certificate
-    from dpbandit.privacy.choices.hard_thresholding import (
-        NoisyHardThresholding as NoisyHardThresholding,
-    )
-    from dpbandit.privacy.choices.noisy_vertex import NoisyVertex as NoisyVertex
-    from dpbandit.privacy.choices.selection import OneShotTopK as OneShotTopK
-    from dpbandit.privacy.choices.sparse_vector import (
-        SegmentAboveThreshold as SegmentAboveThreshold,
-    )
-    from dpbandit.privacy.mechanism import BudgetExceededError as BudgetExceededError
-    from dpbandit.privacy.mechanism import Mechanism as Mechanism
-    from dpbandit.privacy.noise.laws import Gaussian as Gaussian
-    from dpbandit.privacy.noise.laws import Gumbel as Gumbel
-    from dpbandit.privacy.noise.laws import KNorm as KNorm
-    from dpbandit.privacy.noise.laws import Laplace as Laplace
-    from dpbandit.privacy.statistics.arm_sums import ArmSums as ArmSums
-    from dpbandit.privacy.statistics.directions import SignedDirections as SignedDirections
-    from dpbandit.privacy.statistics.moments import ClippedVectors as ClippedVectors
-    from dpbandit.privacy.statistics.moments import Moments as Moments
-    from dpbandit.privacy.statistics.moments import SecondMoments as SecondMoments
-    from dpbandit.privacy.statistics.moments import Statistic as Statistic
-    from dpbandit.privacy.sums.batch_sums import BatchSum as BatchSum
-    from dpbandit.privacy.sums.calibrated import Target as Target
-    from dpbandit.privacy.sums.calibrated import certified_sum as certified_sum
-    from dpbandit.privacy.sums.calibrated import exact_prefix_sum as exact_prefix_sum
-    from dpbandit.privacy.sums.factors import Window as Window
-    from dpbandit.privacy.sums.fading import FadingSum as FadingSum
-    from dpbandit.privacy.sums.fading import certified_fading_sum as certified_fading_sum
-    from dpbandit.privacy.sums.one_point import LocalValues as LocalValues
-    from dpbandit.privacy.sums.prefix_sums import BLT as BLT
-    from dpbandit.privacy.sums.prefix_sums import Banded as Banded
-    from dpbandit.privacy.sums.prefix_sums import PrefixSum as PrefixSum
-    from dpbandit.privacy.sums.prefix_sums import SquareRoot as SquareRoot
-    from dpbandit.privacy.sums.prefix_sums import Tree as Tree
-
-_HOMES = {
-    "accounting.gdp": "delta_of epsilon_of mu_of",
-    "accounting.least_noise": "least_noise",
-    "accounting.ledger": "Ledger ledger_of no_data no_privacy",
-    "accounting.pure": "BoundedRangeSpend PureSpend",
-    "accounting.spends": "GaussianSpend Parallel",
-    "certificate": "Certificate",
-    "choices.hard_thresholding": "NoisyHardThresholding",
-    "choices.noisy_vertex": "NoisyVertex",
-    "choices.selection": "OneShotTopK",
-    "choices.sparse_vector": "SegmentAboveThreshold",
-    "mechanism": "BudgetExceededError Mechanism",
-    "noise.laws": "Gaussian Gumbel KNorm Laplace",
-    "statistics.arm_sums": "ArmSums",
-    "statistics.directions": "SignedDirections",
-    "statistics.moments": "ClippedVectors Moments SecondMoments Statistic",
-    "sums.batch_sums": "BatchSum",
-    "sums.calibrated": "Target certified_sum exact_prefix_sum",
-    "sums.fading": "FadingSum certified_fading_sum",
-    "sums.one_point": "LocalValues",
-    "sums.factors": "Window",
-    "sums.prefix_sums": "BLT Banded PrefixSum SquareRoot Tree",
-}
-_FACE = {name: home for home, names in _HOMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    """Each name when it is asked for: its own modules import one another, not this face."""
-    if name in _FACE:
-        return getattr(import_module(f"{__name__}.{_FACE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_FACE])
+from dpbandit.privacy.batches import BatchSum as BatchSum
+from dpbandit.privacy.batches import LocalValues as LocalValues
+from dpbandit.privacy.calibrated import Target as Target
+from dpbandit.privacy.calibrated import certified_sum as certified_sum
+from dpbandit.privacy.calibrated import exact_prefix_sum as exact_prefix_sum
+from dpbandit.privacy.certificate import Certificate as Certificate
+from dpbandit.privacy.choices import OneShotTopK as OneShotTopK
+from dpbandit.privacy.curves import delta_of as delta_of
+from dpbandit.privacy.curves import epsilon_of as epsilon_of
+from dpbandit.privacy.curves import mu_of as mu_of
+from dpbandit.privacy.factors import Window as Window
+from dpbandit.privacy.fading import FadingSum as FadingSum
+from dpbandit.privacy.fading import certified_fading_sum as certified_fading_sum
+from dpbandit.privacy.ledger import Ledger as Ledger
+from dpbandit.privacy.ledger import least_noise as least_noise
+from dpbandit.privacy.ledger import ledger_of as ledger_of
+from dpbandit.privacy.ledger import no_data as no_data
+from dpbandit.privacy.ledger import no_privacy as no_privacy
+from dpbandit.privacy.mechanism import BudgetExceededError as BudgetExceededError
+from dpbandit.privacy.mechanism import Mechanism as Mechanism
+from dpbandit.privacy.moments import ArmSums as ArmSums
+from dpbandit.privacy.moments import ClippedVectors as ClippedVectors
+from dpbandit.privacy.moments import Moments as Moments
+from dpbandit.privacy.moments import SecondMoments as SecondMoments
+from dpbandit.privacy.moments import Statistic as Statistic
+from dpbandit.privacy.noise import Gaussian as Gaussian
+from dpbandit.privacy.noise import Gumbel as Gumbel
+from dpbandit.privacy.noise import KNorm as KNorm
+from dpbandit.privacy.noise import Laplace as Laplace
+from dpbandit.privacy.peeling import NoisyHardThresholding as NoisyHardThresholding
+from dpbandit.privacy.prefix_sums import BLT as BLT
+from dpbandit.privacy.prefix_sums import Banded as Banded
+from dpbandit.privacy.prefix_sums import PrefixSum as PrefixSum
+from dpbandit.privacy.prefix_sums import SquareRoot as SquareRoot
+from dpbandit.privacy.prefix_sums import Tree as Tree
+from dpbandit.privacy.pure import BoundedRangeSpend as BoundedRangeSpend
+from dpbandit.privacy.pure import PureSpend as PureSpend
+from dpbandit.privacy.residuals import SignedDirections as SignedDirections
+from dpbandit.privacy.sparse_vector import SegmentAboveThreshold as SegmentAboveThreshold
+from dpbandit.privacy.spends import GaussianSpend as GaussianSpend
+from dpbandit.privacy.spends import Parallel as Parallel
+from dpbandit.privacy.vertices import NoisyVertex as NoisyVertex

@@ -6,14 +6,13 @@ from typing import Any
 from dpbandit.base.checked import made
 from dpbandit.base.html import html_lines
 from dpbandit.base.inputs import inside
-from dpbandit.privacy.accounting.bits import BitSpend
-from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
-from dpbandit.privacy.accounting.spends import Expiring, GaussianSpend, Parallel, Repeated, Spend
-from dpbandit.privacy.accounting.subsampling import SampledGaussianSpend
-from dpbandit.privacy.accounting.wishart import WishartSpend
-from dpbandit.privacy.noise.generalised_gaussian import GeneralisedGaussianSpend
+from dpbandit.privacy.coins import BitSpend
+from dpbandit.privacy.generalised import GeneralisedGaussianSpend
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
+from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Repeated, Spend
+from dpbandit.privacy.subsampling import SampledGaussianSpend
+from dpbandit.privacy.wishart import WishartSpend
 
 HONESTY = (
     "Proofs are for real numbers; these samplers are seeded and not floating-point safe "

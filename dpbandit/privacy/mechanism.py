@@ -1,17 +1,24 @@
-"""Mechanisms: data about a user reaches the future only through `Mechanism.__call__`."""
+"""Mechanisms: data about a user reaches the future only through `Mechanism.__call__`.
+
+`Books` hold what is called against the ledger: a certificate knows of no mechanism outside it.
+`PersonalMemory` keeps a person's data for her own actions, which takes no mechanism.
+"""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import inf
 from typing import Any, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
-from dpbandit.privacy.accounting.ledger import Trust
-from dpbandit.privacy.accounting.spends import Spend
+from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.base.inputs import InputError, shown
+from dpbandit.privacy.ledger import Ledger, Sequential, Trust
+from dpbandit.privacy.spends import Parallel, Repeated, Spend
 
 AT_SERVER: tuple[Trust, ...] = ("central",)
 ADDED_UP: tuple[Trust, ...] = ("central", "aggregated")
@@ -120,3 +127,150 @@ def witnessed(witness: Witness) -> Iterator[None]:
         yield
     finally:
         _witness.reset(token)
+
+
+class PersonalMemory:
+    """Sums of a person's own rounds, (R, N, *shape), read and added to under her number alone.
+
+    Guarantee:
+        Costs nothing, whatever is kept and however it is used, as long as it reaches no action but
+        her own: if all that others see is made of releases that are (epsilon, delta)-DP for
+        persons, and of their own memory, then what they see is a function of those releases and of
+        their own data. So the agent is (epsilon, delta)-joint DP for persons; without any mechanism
+        it is 0-joint DP. `dpbandit.testing` swaps a person and compares everybody else's memory
+        byte for byte; whatever an agent keeps elsewhere must not change at all.
+
+    >>> memory = PersonalMemory(1, people=3, shape=(2,))
+    >>> memory.add(np.array([1]), np.array([[1.0, 2.0]]))
+    >>> memory.of(np.array([1])), memory.of(np.array([-1]))
+    (array([[1., 2.]]), array([[0., 0.]]))
+    """
+
+    def __init__(self, replicas: int, *, people: int, shape: tuple[int, ...]) -> None:
+        self._sums: Floats = np.zeros((replicas, people, *shape))
+
+    def of(self, person: Ints) -> Floats:
+        """What is kept of the people who have come, (R,) -> (R, *shape); nothing of nobody."""
+        found: Floats = self._sums[rows(len(person)), np.maximum(person, 0)]
+        found[person < 0] = 0.0
+        return found
+
+    def add(self, person: Ints, value: Floats) -> None:
+        """Add to what is kept of them `value` (R, *shape); nothing for nobody, or not finite."""
+        axes = tuple(range(1, value.ndim))
+        here = np.flatnonzero((person >= 0) & np.isfinite(value).all(axis=axes))
+        self._sums[here, person[here]] += value[here]
+
+    def everybody(self) -> Floats:
+        """All of it, (R, N, *shape), for checks; no agent may look."""
+        return self._sums.copy()
+
+
+def checked_ledger(owner: str, ledger: object) -> Ledger:
+    """`ledger`; raises `InputError` unless it is one."""
+    if not isinstance(ledger, Ledger):
+        raise InputError(
+            f"Expected the agent of {owner} to have a Ledger, got ledger={shown(ledger)}: make it "
+            "Ledger((mechanism.spend, ...)), or no_privacy(...)."
+        )
+    return ledger
+
+
+class Books:
+    """One agent's ledger, held against the roll of the mechanisms that it calls.
+
+    An entry pays for one mechanism whose `spend` it is. A `Parallel` pays for any number of its
+    parts, opened as the agent goes along, as long as they hear no user twice: all together are
+    called no more often than there were users. A `Sequential` may stand in a ledger part by part.
+    What `Repeated` pays for by a factor must hear every user once, or visits would be less far
+    apart in its calls than they are.
+    What costs nothing needs no entry, and who promises nothing may do anything.
+
+    Args:
+        owner: whose ledger it is, for the sentence.
+        ledger: what is promised.
+        roll: what is called.
+
+    >>> from dpbandit.privacy.mechanism import enrolled
+    >>> from dpbandit.privacy.batches import LocalValues
+    >>> from dpbandit.base.random_streams import Streams
+    >>> import numpy as np
+    >>> values = LocalValues(Streams([0]), low=0, high=1, noise_multiplier=2)
+    >>> with enrolled() as roll:
+    ...     _ = values(np.ones(1))
+    >>> Books("Mine", Ledger((values.spend,)), roll).check(users=1)
+    >>> Books("Mine", Ledger(), roll).check(users=1)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    dpbandit.base.inputs.InputError: Expected the ledger of Mine to name 'local laplace values', ...
+    """
+
+    def __init__(self, owner: str, ledger: object, roll: Roll) -> None:
+        ledger = checked_ledger(owner, ledger)
+        self._owner, self._roll, self._read = owner, roll, 0
+        self._ledger = ledger
+        self._entries = Counter(part for spend in ledger.spends for part in _parts(spend))
+        self._left = self._entries.copy()
+        self._apart = {
+            spend.part
+            for spend in ledger.spends
+            if isinstance(spend, Repeated) and spend.factor is not None
+        }
+        self._promises = not any(spend.mu == inf for spend in ledger.spends)
+        self._parallel: dict[Parallel, list[Mechanism]] = {
+            entry: [] for entry in self._entries if isinstance(entry, Parallel)
+        }
+
+    def check(self, users: int) -> None:
+        """Raise `InputError` for what is not paid, once that many users have been heard."""
+        if not self._promises:
+            return
+        calls = self._roll.calls
+        for mechanism in list(calls)[self._read :]:
+            self._pay(mechanism)
+        self._read = len(calls)
+        for entry, mechanisms in self._parallel.items():
+            made = sum(calls[mechanism] for mechanism in mechanisms)
+            if made > users * self._left[entry]:
+                raise InputError(
+                    f"Expected the mechanisms of {entry.note!r} in the ledger of {self._owner} to "
+                    f"hear no user twice, got {made} calls for {users} users: give the ledger the "
+                    "spend of each, as they add up."
+                )
+
+        for mechanism, made in calls.items():
+            if self._apart and mechanism.spend in self._apart and made != users:
+                raise InputError(
+                    f"Expected {mechanism.spend.note!r} of {self._owner} to hear every round once, "
+                    f"got {made} calls for {users} users: give the ledger its spend without slots, "
+                    "replace(spend, slots=None), and group privacy is paid."
+                )
+
+    def _pay(self, mechanism: Mechanism) -> None:
+        trust = self._ledger.trust
+        if trust not in mechanism.trust and mechanism.spend.pure > 0:
+            raise InputError(
+                f"Expected the ledger of {self._owner} to promise what {mechanism.spend.note!r} "
+                f"can keep, trust={' or '.join(mechanism.trust)}, got trust={trust!r}."
+            )
+        owed = Counter(part for part in _parts(mechanism.spend) if part.pure > 0)
+        if owed <= self._left:
+            self._left -= owed
+            return
+        for entry, mechanisms in self._parallel.items():
+            if mechanism.spend in entry.parts:
+                mechanisms.append(mechanism)
+                return
+        why = "which it calls" if not owed <= self._entries else "once for each that it calls"
+        raise InputError(
+            f"Expected the ledger of {self._owner} to name {mechanism.spend.note!r}, {why}: make "
+            "it Ledger((mechanism.spend, ...)) of all mechanisms, or no_privacy(...)."
+        )
+
+
+def _parts(spend: Spend) -> tuple[Spend, ...]:
+    """The spends that add up to this one, each as its mechanism knows it."""
+    if isinstance(spend, Repeated):
+        return _parts(spend.part)
+    if not isinstance(spend, Sequential):
+        return (spend,)
+    return tuple(part for one in spend.parts for part in _parts(one))

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import JOINT_DP, NO_DATA, not_covered
-from dpbandit.privacy.books import checked_ledger
 from dpbandit.privacy.certificate import Certificate, certificate
+from dpbandit.privacy.ledger import JOINT_DP, NO_DATA, not_covered
+from dpbandit.privacy.mechanism import checked_ledger
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, spec_given
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.protocols import Spec

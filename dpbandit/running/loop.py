@@ -14,8 +14,7 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, shown
 from dpbandit.base.random_streams import Seed, Streams
-from dpbandit.privacy.books import Books
-from dpbandit.privacy.mechanism import enrolled
+from dpbandit.privacy.mechanism import Books, enrolled
 from dpbandit.results.marks import checked_marks, log_marks
 from dpbandit.running.first_rounds import (
     FIRST_ROUNDS,

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from dpbandit.base.calls import has_methods, of_kind, takes
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger, Trust
+from dpbandit.privacy.ledger import Ledger, Trust
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.specs.protocols import Agent, AgentConfig, Problem, Spec
 

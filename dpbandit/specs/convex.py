@@ -12,7 +12,7 @@ from dpbandit.base.inputs import InputError, one_of, reals, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import nearest
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.accounting.ledger import ALL_ACTIONS
+from dpbandit.privacy.ledger import ALL_ACTIONS
 from dpbandit.specs.actions import finite_array
 from dpbandit.specs.protocols import Spec, fits
 

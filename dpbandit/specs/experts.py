@@ -9,7 +9,7 @@ import gymnasium as gym
 from dpbandit.base.arrays import Ints
 from dpbandit.base.inputs import MOST_ACTIONS, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import ALL_ACTIONS
+from dpbandit.privacy.ledger import ALL_ACTIONS
 from dpbandit.specs.actions import arms_in_range, uniform_arms
 from dpbandit.specs.protocols import Spec
 

@@ -27,7 +27,7 @@ from dpbandit.base.inputs import (
     whole,
 )
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import JOINT_DP, Ledger
+from dpbandit.privacy.ledger import JOINT_DP, Ledger
 from dpbandit.specs.actions import (
     arms_in_range,
     prices_in_range,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, shown, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.visits import Visits as Visits
+from dpbandit.privacy.ledger import Visits as Visits
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import ContextualSpec, Spec
 

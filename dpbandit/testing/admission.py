@@ -13,16 +13,14 @@ from dpbandit.agents.experts.ball import BallDraws
 from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
 from dpbandit.agents.streams.gradient_descent import Block
 from dpbandit.base.arrays import clip_norm, clip_range
-from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding
-from dpbandit.privacy.choices.local_directions import LocalDirections
-from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
-from dpbandit.privacy.choices.redraw_bits import RedrawBit
-from dpbandit.privacy.choices.selection import OneShotTopK
-from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
-from dpbandit.privacy.messages.bit_sums import BitSum
-from dpbandit.privacy.messages.local_vectors import LocalVectors
-from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
-from dpbandit.privacy.sums.restarting_trees import RestartingTrees
+from dpbandit.privacy.aggregated import BitSum
+from dpbandit.privacy.batches import RestartingTrees
+from dpbandit.privacy.choices import OneShotTopK
+from dpbandit.privacy.gradients import RecursiveLossGradients
+from dpbandit.privacy.messages import LocalDirections, LocalVectors
+from dpbandit.privacy.peeling import NoisyHardThresholding
+from dpbandit.privacy.sparse_vector import RedrawBit, SegmentAboveThreshold
+from dpbandit.privacy.vertices import NoisyVertex
 from dpbandit.testing.expectations import expect
 from dpbandit.testing.noise_laws import SUMS
 

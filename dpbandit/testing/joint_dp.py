@@ -11,7 +11,7 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import ROUNDING
+from dpbandit.privacy.ledger import ROUNDING
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.protocols import AgentConfig, Spec
 from dpbandit.specs.returning import ReturningSpec

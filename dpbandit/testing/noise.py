@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.sums.factors import Staggered
-from dpbandit.privacy.sums.one_point import LocalValues
+from dpbandit.privacy.batches import LocalValues
+from dpbandit.privacy.factors import Staggered
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.specs.protocols import AgentConfig, Spec
 from dpbandit.testing.expectations import expect
 from dpbandit.testing.noise_laws import HEAVY, SUMS, first_stddev

@@ -3,22 +3,16 @@
 from math import prod
 from typing import Any
 
-from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
-from dpbandit.privacy.accounting.pure import PureSpend
-from dpbandit.privacy.accounting.wishart import WishartSpend
-from dpbandit.privacy.messages.aggregated_sums import AggregatedSum
-from dpbandit.privacy.messages.local_statistics import LocalStatistic
-from dpbandit.privacy.noise.generalised_gaussian import (
-    GeneralisedGaussian,
-    GeneralisedGaussianSpend,
-)
-from dpbandit.privacy.noise.laws import KNorm, Laplace
-from dpbandit.privacy.sums.batch_sums import BatchSum
-from dpbandit.privacy.sums.factors import Staggered
-from dpbandit.privacy.sums.fading import FadingSum, column_norm
-from dpbandit.privacy.sums.one_point import LocalValues
-from dpbandit.privacy.sums.person_sums import PersonSum
-from dpbandit.privacy.sums.prefix_sums import BLT, Padded, PrefixSum
+from dpbandit.privacy.aggregated import AggregatedSum
+from dpbandit.privacy.batches import BatchSum, LocalValues
+from dpbandit.privacy.factors import Staggered
+from dpbandit.privacy.fading import FadingSum, PersonSum, column_norm
+from dpbandit.privacy.generalised import GeneralisedGaussian, GeneralisedGaussianSpend
+from dpbandit.privacy.messages import LocalStatistic
+from dpbandit.privacy.noise import KNorm, Laplace
+from dpbandit.privacy.prefix_sums import BLT, Padded, PrefixSum
+from dpbandit.privacy.pure import KNormSpend, LaplaceSpend, PureSpend
+from dpbandit.privacy.wishart import WishartSpend
 from dpbandit.testing.expectations import expect
 
 SUMS = (PrefixSum, FadingSum, PersonSum, AggregatedSum, BatchSum, LocalStatistic, LocalValues)

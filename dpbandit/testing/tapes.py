@@ -11,9 +11,7 @@ import numpy as np
 from dpbandit.base import random_streams
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.books import Books
-from dpbandit.privacy.mechanism import Mechanism, enrolled
-from dpbandit.privacy.memory import PersonalMemory
+from dpbandit.privacy.mechanism import Books, Mechanism, PersonalMemory, enrolled
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.protocols import AgentConfig, Spec
 from dpbandit.testing.expectations import expect

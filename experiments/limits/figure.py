@@ -15,7 +15,7 @@ from dpbandit.experiments.drawing import draw_frontier, panes
 from dpbandit.experiments.limits.study import PRIVATE, UNIFORM, YARDSTICK
 from dpbandit.experiments.questions import RunLines
 from dpbandit.limits import PUBLISHED, least_regret_for
-from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.curves import mu_of
 from dpbandit.results.drawing import legend_below, style
 from dpbandit.results.frontier import Overlay, final
 from dpbandit.results.runs import standard_error

@@ -16,7 +16,7 @@ from dpbandit.experiments.sgd.questions import ROWS, Sizes, questions
 from dpbandit.experiments.sgd.readings import STATED, Line, lines
 from dpbandit.experiments.sgd.references import REFERENCES, Measured
 from dpbandit.losses import LinearRegression
-from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
+from dpbandit.privacy.curves import epsilon_of, mu_of
 from dpbandit.results.runs import AgentRun, standard_error
 
 _RADIUS, _BOUND = 2.0, 1.25

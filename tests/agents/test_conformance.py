@@ -12,10 +12,10 @@ from dpbandit.agents import DPHDB, DPUCB, FADE, EpsilonGreedy, LinTS, LinUCB
 from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients.encoding import Decoder, Encoder
-from dpbandit.privacy.accounting.ledger import ALL_ACTIONS, JOINT_DP
+from dpbandit.privacy.calibrated import exact_prefix_sum
 from dpbandit.privacy.certificate import certificate_from_dict
-from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
-from dpbandit.privacy.sums.calibrated import exact_prefix_sum
+from dpbandit.privacy.ledger import ALL_ACTIONS, JOINT_DP
+from dpbandit.privacy.moments import ClippedVectors, SecondMoments
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.testing.agents import check_admission

@@ -12,8 +12,8 @@ import pytest
 from dpbandit import certify
 from dpbandit.agents import FADE
 from dpbandit.base.random_streams import Draws
+from dpbandit.privacy.batches import LocalValues
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.sums.one_point import LocalValues
 from dpbandit.testing.noise import check_noise_knows_no_data, check_rows, check_size, drawn_by
 from dpbandit.testing.noise_laws import SUMS
 from tests.broken.leaks import KeepsTheWhole, PaysForOneRelease
@@ -93,9 +93,9 @@ def test_wrong_prices_and_wrong_sums_are_caught(monkeypatch):
     """The checks have power: broken that pays for one release of many, and broken that never
     fades."""
     pair = FADE(), SHARED
-    monkeypatch.setattr("dpbandit.privacy.sums.fading.FadingSum", PaysForOneRelease)
+    monkeypatch.setattr("dpbandit.privacy.fading.FadingSum", PaysForOneRelease)
     with pytest.raises(AssertionError, match="as large as its spend says"):
         check_size(certify(*pair).ledger, drawn_by(*pair))
-    monkeypatch.setattr("dpbandit.privacy.sums.fading.FadingSum", KeepsTheWhole)
+    monkeypatch.setattr("dpbandit.privacy.fading.FadingSum", KeepsTheWhole)
     with pytest.raises(AssertionError, match="noise that knows no data"):
         check_noise_knows_no_data(*pair)

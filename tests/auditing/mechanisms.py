@@ -13,15 +13,15 @@ from dpbandit.auditing.ratios import LaplaceRatio, gumbel_ratio, matched_filter,
 from dpbandit.auditing.rehearsal import audit_rehearsed
 from dpbandit.auditing.scores import Columns
 from dpbandit.base.random_streams import Source
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.privacy.choices.noisy_vertex import LAWS, NoisyVertex, vertex_scores
-from dpbandit.privacy.choices.selection import ExponentialMechanism, GivenScores, ReportNoisyMax
-from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
-from dpbandit.privacy.statistics.gradients import RecursiveGradients
-from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.prefix_sums import PrefixSum, Tree
+from dpbandit.privacy.choices import ExponentialMechanism, GivenScores, ReportNoisyMax
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.gradients import RecursiveGradients
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.prefix_sums import PrefixSum, Tree
+from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
+from dpbandit.privacy.spends import GaussianSpend
+from dpbandit.privacy.vertices import LAWS, NoisyVertex, vertex_scores
 from tests.broken.audited import NoThresholdNoise
 
 RUNS = 20_000

@@ -29,10 +29,10 @@ from dpbandit.auditing.views import columns_of, memory, public_ends
 from dpbandit.base.files import plain
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import delta_of
+from dpbandit.privacy.calibrated import exact_prefix_sum
+from dpbandit.privacy.curves import delta_of
 from dpbandit.privacy.mechanism import Mechanism, witnessed
-from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.calibrated import exact_prefix_sum
+from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.specs.protocols import ContextualSpec
 from tests.broken.audited import (
     BROKEN,

@@ -8,10 +8,10 @@ from scipy.stats import binom, norm
 
 from dpbandit.auditing.bounds import Claim, clopper_pearson, judge
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.accounting.gdp import delta_of, mu_of
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
-from dpbandit.privacy.accounting.pure import PureSpend
-from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy.curves import delta_of, mu_of
+from dpbandit.privacy.ledger import Ledger, no_privacy
+from dpbandit.privacy.pure import PureSpend
+from dpbandit.privacy.spends import GaussianSpend
 
 
 @pytest.mark.parametrize("runs", [1, 7, 40])

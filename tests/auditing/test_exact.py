@@ -19,7 +19,7 @@ from dpbandit.auditing.exact import (
     randomised_response,
 )
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.accounting.gdp import delta_of
+from dpbandit.privacy.curves import delta_of
 from tests.auditing.mechanisms import (
     PURE,
     SCALES,

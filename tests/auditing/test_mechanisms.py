@@ -12,10 +12,10 @@ from scipy.stats import binom
 from dpbandit.auditing.bounds import Claim, epsilon_of_mu
 from dpbandit.auditing.exact import exact_delta, exact_epsilon, randomised_response
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.accounting.gdp import delta_of
-from dpbandit.privacy.choices.noisy_vertex import LAWS, NoisyVertex
-from dpbandit.privacy.choices.selection import ExponentialMechanism, ReportNoisyMax
-from dpbandit.privacy.choices.sparse_vector import AboveThreshold
+from dpbandit.privacy.choices import ExponentialMechanism, ReportNoisyMax
+from dpbandit.privacy.curves import delta_of
+from dpbandit.privacy.sparse_vector import AboveThreshold
+from dpbandit.privacy.vertices import LAWS, NoisyVertex
 from tests.auditing.mechanisms import (
     GDP,
     PURE,

@@ -9,7 +9,7 @@ from dpbandit import InputError, audit
 from dpbandit.agents import DPUCB, MemoryAlone, PerPerson, PersonalFADE
 from dpbandit.agents.people import personal
 from dpbandit.auditing.people import People
-from dpbandit.privacy.sums.person_sums import PersonSum
+from dpbandit.privacy.fading import PersonSum
 from dpbandit.specs.returning import NOBODY
 from tests.broken.people import BROKEN, With
 from tests.harness import PEOPLE

@@ -18,10 +18,9 @@ from dpbandit.auditing.views import columns_of
 from dpbandit.auditing.worlds import twin
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.choices.epochs import EpochSelection
-from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
-from dpbandit.privacy.choices.redraw_bits import RedrawBit
-from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
+from dpbandit.privacy.choices import EpochSelection
+from dpbandit.privacy.sparse_vector import RedrawBit, SegmentAboveThreshold
+from dpbandit.privacy.vertices import NoisyVertex
 from dpbandit.specs.experts import ExpertsSpec
 from dpbandit.specs.protocols import ContextualSpec
 from tests.auditing.mechanisms import (

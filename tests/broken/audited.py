@@ -8,12 +8,12 @@ import numpy as np
 
 from dpbandit.agents import DPUCB, FADE, FLIPHAT, DPHDBChoices, DPMoments
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger, no_data
-from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
+from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.ledger import Ledger, no_data
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.statistics.moments import Moments
-from dpbandit.privacy.sums.calibrated import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import Tree
+from dpbandit.privacy.moments import Moments
+from dpbandit.privacy.prefix_sums import Tree
+from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
 from tests.broken.leaks import (
     Broken,
     HalfTheNoise,

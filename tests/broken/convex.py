@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpbandit.agents import PFTAL, LinearFTRL, PrivateBandit
-from dpbandit.privacy.statistics.moments import ClippedVectors
+from dpbandit.privacy.moments import ClippedVectors
 
 
 def quieten(sums: Any, factor: float) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from dpbandit.agents import DPUCB
-from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
-from dpbandit.privacy.statistics.moments import SecondMoments
-from dpbandit.privacy.sums.fading import FadingSum
+from dpbandit.privacy.fading import FadingSum
+from dpbandit.privacy.moments import SecondMoments
+from dpbandit.privacy.spends import GaussianSpend
+from dpbandit.privacy.vertices import NoisyVertex
 
 
 @dataclass(frozen=True, kw_only=True)

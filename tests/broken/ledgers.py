@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
-from dpbandit.privacy.accounting.spends import Parallel
+from dpbandit.privacy.batches import LocalValues
+from dpbandit.privacy.ledger import Ledger, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.sums.one_point import LocalValues
+from dpbandit.privacy.spends import Parallel
 
 
 def mechanism(streams: Any, epsilon: float = 0.5) -> LocalValues:

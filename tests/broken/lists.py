@@ -8,12 +8,13 @@ import numpy as np
 
 from dpbandit.agents import ListExperts, ListFADE, PrivateCascade
 from dpbandit.base.arrays import clip_norm
-from dpbandit.privacy.statistics.list_clicks import ListClicks, ListStatistic
-from dpbandit.privacy.statistics.list_counts import ListCounts
-from dpbandit.privacy.statistics.list_residuals import ListResiduals
-from dpbandit.privacy.statistics.policy_clicks import PolicyClicks
-
-_STATISTICS = "dpbandit.privacy.statistics"
+from dpbandit.privacy.clicks import (
+    ListClicks,
+    ListCounts,
+    ListResiduals,
+    ListStatistic,
+    PolicyClicks,
+)
 
 
 class SumsOfSigns(ListClicks):
@@ -26,7 +27,7 @@ class SumsOfSigns(ListClicks):
         return f * (2 * clicks - 1), f / self.model.length
 
     def total(self, *batch: Any) -> Any:
-        with patch(f"{_STATISTICS}.list_clicks.clip_norm", lambda x, bound: x):
+        with patch("dpbandit.privacy.clicks.clip_norm", lambda x, bound: x):
             return super().total(*batch)
 
 
@@ -34,7 +35,7 @@ class FeaturesAsSent(ListClicks):
     """Features of unclipped tastes, at most 1 long but in no cone: they may be opposite."""
 
     def total(self, *batch: Any) -> Any:
-        with patch(f"{_STATISTICS}.list_clicks.features", sent):
+        with patch("dpbandit.privacy.clicks.features", sent):
             return super().total(*batch)
 
 
@@ -58,7 +59,7 @@ class ImpossibleClicks(ListCounts):
     """Counts clicks below the first: of all clicks and of none they are 2 m - 1 ones apart."""
 
     def total(self, *batch: Any) -> Any:
-        with patch(f"{_STATISTICS}.list_counts.Cascade.possible", lambda self, clicks: clicks):
+        with patch("dpbandit.privacy.clicks.Cascade.possible", lambda self, clicks: clicks):
             return super().total(*batch)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from dpbandit.agents import DPUCB, MemoryAlone, PerPerson, PersonalFADE
 from dpbandit.agents.people import per_person, personal
-from dpbandit.privacy.memory import PersonalMemory
-from dpbandit.privacy.sums.person_sums import PersonSum
+from dpbandit.privacy.fading import PersonSum
+from dpbandit.privacy.mechanism import PersonalMemory
 
 
 class OneDrawer(PersonalMemory):

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpbandit.agents.experts.ball import BallDraws
 from dpbandit.base.random_streams import Draws
-from dpbandit.privacy.noise.samplers import Shaped
+from dpbandit.privacy.noise import Shaped
 
 _fill, _take, _made = Draws.fill, Shaped.take, BallDraws.__init__
 

@@ -15,7 +15,7 @@ from dpbandit.agents import CONVEX
 from dpbandit.base.inputs import InputError
 from dpbandit.base.settings import parse_settings
 from dpbandit.experiments import CASES, reproduce
-from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
+from dpbandit.privacy.curves import epsilon_of, mu_of
 
 P1 = CASES["contextual/p1"]
 LESS_NOISE = {"epsilon": epsilon_of(mu_of(1.0, 1e-4) * 1.037, 1e-4)}

@@ -13,8 +13,8 @@ from dpbandit.experiments.sgd.printed import Setting, chosen_rows, rows
 from dpbandit.experiments.sgd.questions import Sizes, on
 from dpbandit.experiments.sgd.readings import READINGS, lines
 from dpbandit.experiments.sgd.study import entries, measure
-from dpbandit.privacy.accounting.ledger import no_data
-from dpbandit.privacy.sums.prefix_sums import leaves
+from dpbandit.privacy.ledger import no_data
+from dpbandit.privacy.prefix_sums import leaves
 from dpbandit.running.certify import certify
 from dpbandit.specs.feature_moments import second_moment
 from dpbandit.studies import play_all

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dpbandit import InputError, Results, cli
-from dpbandit.privacy.accounting.ledger import NOT_COVERED
+from dpbandit.privacy.ledger import NOT_COVERED
 
 CODES = (0, 1, 2)
 PATIENCE = 4

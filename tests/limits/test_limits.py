@@ -16,7 +16,7 @@ from dpbandit.limits import (
     least_regret_for_gaussian_parameters,
 )
 from dpbandit.limits.information import groups, information
-from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.curves import mu_of
 
 HARD = {"dim": 50, "signal": 1.0, "noise": 0.5}
 BOUNDED = {"n_actions": 2, "dim": 20, "noise": 0.5, "tail": 8.0, "horizon": 500}

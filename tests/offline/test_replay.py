@@ -14,7 +14,7 @@ from dpbandit.clients import record
 from dpbandit.envs import GLMBandit
 from dpbandit.offline.logs import Logged
 from dpbandit.offline.replays import _one_pass, _reached, replay
-from dpbandit.privacy.accounting.ledger import no_privacy
+from dpbandit.privacy.ledger import no_privacy
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing.tapes import Tape, recording
 from tests.each import each

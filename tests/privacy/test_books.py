@@ -12,15 +12,13 @@ from dpbandit.auditing import audit
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import Player, record
 from dpbandit.offline import replay
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.pure import PureSpend
-from dpbandit.privacy.accounting.sequential import Sequential
-from dpbandit.privacy.accounting.spends import Expiring, Parallel
-from dpbandit.privacy.books import Books
-from dpbandit.privacy.mechanism import enrolled
-from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.fading import FadingSum
-from dpbandit.privacy.sums.one_point import LocalValues
+from dpbandit.privacy.batches import LocalValues
+from dpbandit.privacy.fading import FadingSum
+from dpbandit.privacy.ledger import Ledger, Sequential
+from dpbandit.privacy.mechanism import Books, enrolled
+from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.pure import PureSpend
+from dpbandit.privacy.spends import Expiring, Parallel
 from dpbandit.specs.protocols import ContextualSpec
 from tests.broken.ledgers import HONEST, LIARS, Bookkeeper, mechanism
 from tests.clients.worlds import Coins

@@ -23,26 +23,27 @@ from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear
 from dpbandit.offline.private_values import TriangleSums
-from dpbandit.privacy.choices.epochs import EpochSelection
-from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, SparseRows
-from dpbandit.privacy.choices.local_directions import LocalDirections
-from dpbandit.privacy.choices.noisy_total import NoisyTotal
-from dpbandit.privacy.choices.noisy_vertex import NoisyVertex
-from dpbandit.privacy.choices.peeling import GumbelPeeling, LaplacePeeling
-from dpbandit.privacy.choices.redraw_bits import RedrawBit
-from dpbandit.privacy.choices.remaining import RemainingTopK
-from dpbandit.privacy.choices.selection import (
+from dpbandit.privacy.aggregated import BitSum, SignBits
+from dpbandit.privacy.batches import RestartingTrees
+from dpbandit.privacy.choices import (
+    EpochSelection,
     ExponentialMechanism,
     GivenScores,
+    NoisyTotal,
     OneShotTopK,
+    RemainingTopK,
     ReportNoisyMax,
 )
-from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
-from dpbandit.privacy.messages.bit_sums import BitSum
-from dpbandit.privacy.messages.local_vectors import LocalVectors
-from dpbandit.privacy.statistics.gradients import RecursiveGradients
-from dpbandit.privacy.statistics.sign_bits import SignBits
-from dpbandit.privacy.sums.restarting_trees import RestartingTrees
+from dpbandit.privacy.gradients import RecursiveGradients
+from dpbandit.privacy.messages import LocalDirections, LocalVectors
+from dpbandit.privacy.peeling import (
+    GumbelPeeling,
+    LaplacePeeling,
+    NoisyHardThresholding,
+    SparseRows,
+)
+from dpbandit.privacy.sparse_vector import AboveThreshold, RedrawBit, SegmentAboveThreshold
+from dpbandit.privacy.vertices import NoisyVertex
 from dpbandit.specs.links import LINKS
 from tests.broken.shared_draws import one_for_all
 from tests.noise_laws import TESTED

@@ -11,9 +11,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from dpbandit import InputError, Results, compare
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.spends import GaussianSpend
 from dpbandit.privacy.certificate import certificate
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.report import write_report
 from dpbandit.report.figures import Look, pictures, problems
 from dpbandit.results.drawing import drawn, level, line

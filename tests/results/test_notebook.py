@@ -8,8 +8,8 @@ from matplotlib import pyplot as plt
 
 from dpbandit import InputError, Results
 from dpbandit.agents import FADE, Guard
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.spends import GaussianSpend
 from tests.experiments.runs import made_up
 
 RESULTS = Results(

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
-from dpbandit.privacy.accounting.ledger import no_privacy
+from dpbandit.privacy.ledger import no_privacy
 from dpbandit.specs.protocols import ContextualSpec
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear
-from dpbandit.privacy.accounting.ledger import no_privacy
+from dpbandit.privacy.ledger import no_privacy
 from dpbandit.running.loop import play
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import ContextualSpec, Step

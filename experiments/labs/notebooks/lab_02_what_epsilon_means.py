@@ -32,7 +32,7 @@ from scipy.stats import binom
 from dpbandit.auditing.bounds import Claim, clopper_pearson
 from dpbandit.auditing.exact import exact_epsilon
 from dpbandit.experiments.labs import check
-from dpbandit.privacy.accounting import zcdp
+from dpbandit.privacy import curves
 
 sns.set_theme(style="ticks", palette="colorblind")
 plt.rcParams["figure.constrained_layout.use"] = True
@@ -437,7 +437,7 @@ def of_binomials(k):
 
 
 exact = np.array([of_binomials(int(k)) for k in counts])
-concentrated = np.array([zcdp.epsilon_of(k * EACH**2 / 2, DELTA) for k in counts])
+concentrated = np.array([curves.zcdp_epsilon_of(k * EACH**2 / 2, DELTA) for k in counts])
 
 figure, axes = plt.subplots(figsize=(6.8, 4))
 axes.plot(counts, counts * EACH, "s--", color=ORANGE, label="basic: add up epsilon")
@@ -461,12 +461,14 @@ assert concentrated[-1] < 50 / 4  # 500 answers: far below the plain sum of 50
 
 # %% [markdown] tags=["hint"]
 # Basic composition of k answers has k times epsilon of each. zCDP has rho = k epsilon^2 / 2;
-# `zcdp.epsilon_of(rho, DELTA)` turns that into epsilon. Try k = 1, 2, ...
+# `curves.zcdp_epsilon_of(rho, DELTA)` turns that into epsilon. Try k = 1, 2, ...
 
 # %% tags=["solution"]
 from_on = []
 for each in (0.1, 0.5):
-    k = next(k for k in range(1, 10_000) if zcdp.epsilon_of(k * each**2 / 2, DELTA) < k * each)
+    k = next(
+        k for k in range(1, 10_000) if curves.zcdp_epsilon_of(k * each**2 / 2, DELTA) < k * each
+    )
     from_on.append(k)
     print(f"epsilon {each} each: zCDP is better from {k} answers on")
 

@@ -32,11 +32,11 @@ import dpbandit
 from dpbandit.agents import DPUCB, ShariffSheffetUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments.labs import check
-from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
-from dpbandit.privacy.noise.laws import Gaussian
-from dpbandit.privacy.sums.calibrated import least_multiplier
-from dpbandit.privacy.sums.factors import Honaker
-from dpbandit.privacy.sums.prefix_sums import BLT, SquareRoot, Tree
+from dpbandit.privacy.calibrated import least_multiplier
+from dpbandit.privacy.curves import epsilon_of, mu_of
+from dpbandit.privacy.factors import Honaker
+from dpbandit.privacy.noise import Gaussian
+from dpbandit.privacy.prefix_sums import BLT, SquareRoot, Tree
 from dpbandit.specs.protocols import ContextualSpec
 
 sns.set_theme(style="ticks", palette="colorblind")
@@ -315,7 +315,7 @@ sns.despine()
 
 # %% [markdown] tags=["hint"]
 # `scale_of(BLT(), counts)` is the noise for that many counts. A `BLT`, as in
-# `dpbandit.privacy.sums.prefix_sums`, says in `stddev` how large its noise is after every call.
+# `dpbandit.privacy.prefix_sums`, says in `stddev` how large its noise is after every call.
 
 # %% tags=["solution"]
 last_error = {}

@@ -32,8 +32,8 @@ import dpbandit
 from dpbandit.agents import DPUCB, LinUCB, Priced, ShariffSheffetUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments.labs import check
-from dpbandit.privacy.sums.calibrated import least_multiplier
-from dpbandit.privacy.sums.prefix_sums import BLT
+from dpbandit.privacy.calibrated import least_multiplier
+from dpbandit.privacy.prefix_sums import BLT
 from dpbandit.results.drawing import half_band
 
 sns.set_theme(style="ticks", palette="colorblind")

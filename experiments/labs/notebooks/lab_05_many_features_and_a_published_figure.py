@@ -43,8 +43,8 @@ from dpbandit.agents import (
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments.figure_5_1.study import PUBLISHED, ROUNDS
 from dpbandit.experiments.labs import check
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.choices.selection import ExponentialMechanism, GivenScores
+from dpbandit.privacy.choices import ExponentialMechanism, GivenScores
+from dpbandit.privacy.ledger import Ledger
 
 sns.set_theme(style="ticks", palette="colorblind")
 BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]

@@ -43,8 +43,8 @@ from dpbandit.agents import (
 )
 from dpbandit.envs import Experts
 from dpbandit.experiments.labs import check
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.pure import BoundedRangeSpend
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.pure import BoundedRangeSpend
 from dpbandit.specs.experts import ExpertsSpec
 
 sns.set_theme(style="ticks", palette="colorblind")

@@ -41,11 +41,11 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ConvexPricing
 from dpbandit.experiments.labs import check
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.calibrated import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.factors import Window
-from dpbandit.privacy.sums.prefix_sums import Tree
+from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.factors import Window
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.prefix_sums import Tree
 
 sns.set_theme(style="ticks", palette="colorblind")
 BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]

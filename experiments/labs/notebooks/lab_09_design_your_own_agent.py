@@ -47,9 +47,9 @@ from dpbandit.base.arrays import clip_range
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.experiments.labs import check
-from dpbandit.privacy.accounting.ledger import Ledger, no_privacy
+from dpbandit.privacy.fading import certified_fading_sum
+from dpbandit.privacy.ledger import Ledger, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.sums.fading import certified_fading_sum
 from dpbandit.specs.protocols import ContextualSpec, fits
 
 sns.set_theme(style="ticks", palette="colorblind")

@@ -34,7 +34,7 @@ from dpbandit import audit, compare
 from dpbandit.agents import ListFADE
 from dpbandit.experiments.labs import check
 from dpbandit.losses.click_models import Cascade, PositionBased
-from dpbandit.privacy.statistics.list_clicks import ListClicks, features
+from dpbandit.privacy.clicks import ListClicks, features
 
 sns.set_theme(style="ticks", palette="colorblind")
 

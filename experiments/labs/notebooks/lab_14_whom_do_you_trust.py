@@ -30,9 +30,9 @@ import seaborn as sns
 
 from dpbandit import certify, compare
 from dpbandit.experiments.labs import check
-from dpbandit.privacy.accounting.bits import least_coins
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.messages.priv_unit import PrivUnit
+from dpbandit.privacy.coins import least_coins
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.messages import PrivUnit
 
 sns.set_theme(style="ticks", palette="colorblind")
 EPSILON, DELTA = 1.0, 1e-5

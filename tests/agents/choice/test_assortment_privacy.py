@@ -9,8 +9,7 @@ from scipy.spatial.distance import pdist
 
 from dpbandit import InputError, audit
 from dpbandit.agents import MNLBandit, MNLCounts
-from dpbandit.privacy.statistics.choice_scores import ChoiceScores
-from dpbandit.privacy.statistics.purchases import Purchases
+from dpbandit.privacy.sales import ChoiceScores, Purchases
 from dpbandit.specs.choice import AssortmentSpec
 from dpbandit.testing.joint_dp import billboard_differences, two_worlds
 from tests.broken.choice import EpochsOfNoisyCounts

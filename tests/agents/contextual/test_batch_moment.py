@@ -13,7 +13,7 @@ from dpbandit.agents.contextual.batch_moment import doubling_batches
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments import CASES
-from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.curves import mu_of
 from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play

@@ -9,7 +9,7 @@ from dpbandit import InputError, certify, play
 from dpbandit.agents import Broadcast, LocalLinUCB, LocalSGD
 from dpbandit.agents.contextual.imagined_people import ImaginedPeople
 from dpbandit.envs import GLMBandit
-from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.curves import mu_of
 from dpbandit.specs.protocols import ContextualSpec
 from tests.each import each
 from tests.harness import PRICES

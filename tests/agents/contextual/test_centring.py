@@ -12,7 +12,7 @@ from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit, OJPricing
 from dpbandit.experiments import CASES
-from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.curves import mu_of
 from dpbandit.specs.protocols import ContextualSpec
 
 P1 = CASES["contextual/p1"].env_kwargs

@@ -11,10 +11,10 @@ from dpbandit.agents import CountedShelf
 from dpbandit.agents.contextual.counted_shelf import safety_margin
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import StockPricing
-from dpbandit.privacy.accounting.gdp import delta_of, mu_of
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.privacy.sums.prefix_sums import SquareRoot
+from dpbandit.privacy.curves import delta_of, mu_of
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.prefix_sums import SquareRoot
+from dpbandit.privacy.spends import GaussianSpend
 from tests.harness import PRICES
 
 

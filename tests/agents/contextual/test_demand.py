@@ -7,7 +7,7 @@ from dpbandit import InputError
 from dpbandit.agents import DPUCB, LinTS, LinUCB, Uniform
 from dpbandit.agents.contextual.demand import DemandPricing, Priced, demand_rows, demand_spec
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import no_data
+from dpbandit.privacy.ledger import no_data
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec
 
 SPEC = PriceListSpec(

@@ -14,8 +14,8 @@ from dpbandit.agents.contextual.dp_hdb import FrankWolfe, Schedule, default_warm
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.experiments import CASES
-from dpbandit.privacy.choices.noisy_vertex import best_vertices
-from dpbandit.privacy.statistics.gradients import RecursiveGradients, recursive_points
+from dpbandit.privacy.gradients import RecursiveGradients, recursive_points
+from dpbandit.privacy.vertices import best_vertices
 from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play

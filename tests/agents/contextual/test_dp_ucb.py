@@ -12,9 +12,9 @@ from dpbandit import InputError, certify, compare
 from dpbandit.agents import DPUCB, DPMoments, LinUCB, Priced, ShariffSheffetUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
-from dpbandit.privacy.accounting.gdp import epsilon_of
-from dpbandit.privacy.statistics.moments import Moments, SecondMoments
-from dpbandit.privacy.sums.calibrated import NO_NOISE, exact_prefix_sum
+from dpbandit.privacy.calibrated import NO_NOISE, exact_prefix_sum
+from dpbandit.privacy.curves import epsilon_of
+from dpbandit.privacy.moments import Moments, SecondMoments
 from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play

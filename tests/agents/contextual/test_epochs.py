@@ -15,7 +15,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
 from dpbandit.experiments import reproduce
-from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.curves import mu_of
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing.joint_dp import billboard_differences
 from dpbandit.testing.tapes import run

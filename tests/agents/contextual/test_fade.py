@@ -17,8 +17,8 @@ from dpbandit.agents.contextual.residual_slates import ResidualSlates
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing, Recommendation
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.sums.fading import growing_batches
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.fading import growing_batches
 from dpbandit.specs.protocols import PriceSpec
 from tests.agents.contextual.fade_variants import (
     DISJOINT,

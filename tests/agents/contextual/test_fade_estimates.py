@@ -10,7 +10,7 @@ from scipy.special import expit
 from dpbandit import certify
 from dpbandit.agents import FADE
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import no_privacy
+from dpbandit.privacy.ledger import no_privacy
 from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play

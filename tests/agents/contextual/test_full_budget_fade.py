@@ -10,7 +10,7 @@ from dpbandit.agents import FADE, FullBudgetFADE
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
-from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.curves import mu_of
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec

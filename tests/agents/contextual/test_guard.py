@@ -14,10 +14,10 @@ from dpbandit.agents.contextual.public_coins import PublicCoins
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import TwoArms
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.spends import Parallel
-from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.fading import FadingSum
+from dpbandit.privacy.fading import FadingSum
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.spends import Parallel
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing.joint_dp import EVERYBODY, check_joint_dp, check_sensitivity, two_worlds

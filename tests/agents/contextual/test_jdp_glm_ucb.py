@@ -10,7 +10,7 @@ from dpbandit.agents import JDPGLMUCB
 from dpbandit.agents.contextual.demand import demand_rows
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
-from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.curves import mu_of
 from dpbandit.running.loop import play
 
 SPEC = OJPricing().spec

@@ -10,7 +10,7 @@ from dpbandit.agents import PriceCells
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
-from dpbandit.privacy.statistics.cell_sales import CellSales
+from dpbandit.privacy.sales import CellSales
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import PriceListSpec
 

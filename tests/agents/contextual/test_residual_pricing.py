@@ -17,7 +17,7 @@ from dpbandit.agents.contextual.policies import in_force
 from dpbandit.agents.contextual.released_scores import BALL, ReleasedScores, Scores, faded
 from dpbandit.agents.contextual.residual_pricing import PRIOR, falling
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.statistics.residuals import score_lengths
+from dpbandit.privacy.residuals import score_lengths
 from dpbandit.specs.protocols import PriceListSpec
 from tests.each import each
 

@@ -9,7 +9,7 @@ import pytest
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.agents.contextual.linear import OnlineRidge
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.sums.calibrated import Spectrum
+from dpbandit.privacy.calibrated import Spectrum
 from dpbandit.specs.protocols import ContextualSpec
 from tests.each import each
 

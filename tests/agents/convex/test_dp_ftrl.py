@@ -12,8 +12,8 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Simplex
 from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.losses import Absolute, Linear, Logistic, Quadratic, Squared, TiltedQuadratic
-from dpbandit.privacy.accounting.gdp import epsilon_of
-from dpbandit.privacy.statistics.moments import ClippedVectors
+from dpbandit.privacy.curves import epsilon_of
+from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.streams import StreamSpec
 from tests.agents.convex.convex_runs import assert_agrees, play, sphere, standing

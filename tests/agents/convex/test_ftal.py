@@ -14,7 +14,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex, SpanningTrees
 from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.losses import Absolute, Experts, Kink, Linear, Logistic, Quadratic
-from dpbandit.privacy.sums.prefix_sums import Padded
+from dpbandit.privacy.prefix_sums import Padded
 from dpbandit.results.marks import log_marks
 from dpbandit.running.loop import play as play_loop
 from dpbandit.specs.convex import ConvexSpec

@@ -12,7 +12,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Simplex
 from dpbandit.losses import Linear, Quadratic
-from dpbandit.privacy.sums.prefix_sums import Tree
+from dpbandit.privacy.prefix_sums import Tree
 from dpbandit.specs.convex import ConvexSpec
 from tests.privacy.sums.prefix_checks import script
 

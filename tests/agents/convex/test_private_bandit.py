@@ -21,7 +21,7 @@ from dpbandit.domains import (
     Spectrahedron,
 )
 from dpbandit.losses import Linear, Quadratic
-from dpbandit.privacy.sums.prefix_sums import Tree
+from dpbandit.privacy.prefix_sums import Tree
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import ContextualSpec
 from tests.each import each

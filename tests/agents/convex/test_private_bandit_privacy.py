@@ -16,7 +16,7 @@ from dpbandit.domains import (
     Simplex,
 )
 from dpbandit.privacy.mechanism import Mechanism, witnessed
-from dpbandit.privacy.sums.prefix_sums import Tree
+from dpbandit.privacy.prefix_sums import Tree
 from tests.agents.convex.test_private_bandit import (
     PRINTED,
     adaptive,

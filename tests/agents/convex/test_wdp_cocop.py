@@ -12,7 +12,7 @@ from dpbandit.agents import FTAL, PFTAL, WDPCOCOL, WDPCOCOP
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Simplex
 from dpbandit.losses import Kink, Linear, Quadratic, TiltedQuadratic
-from dpbandit.privacy.sums.factors import Window
+from dpbandit.privacy.factors import Window
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.testing.joint_dp import check_joint_dp
 from dpbandit.testing.noise import check_noise_knows_no_data

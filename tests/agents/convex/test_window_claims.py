@@ -13,9 +13,9 @@ from dpbandit.auditing.audit import audit
 from dpbandit.commands.tables import print_results
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear, Quadratic
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.spends import Expiring, GaussianSpend, Parallel, lasts
 from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, lasts
 from dpbandit.results.labels import label
 from dpbandit.results.results import plot_certificate
 from dpbandit.specs.convex import ConvexSpec

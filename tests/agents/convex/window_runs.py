@@ -6,7 +6,7 @@ from math import log, sqrt
 import numpy as np
 
 from dpbandit.losses import Quadratic
-from dpbandit.privacy.accounting.gdp import epsilon_of
+from dpbandit.privacy.curves import epsilon_of
 
 DELTA = 1e-6
 

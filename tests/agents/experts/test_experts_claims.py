@@ -17,8 +17,8 @@ from dpbandit.agents import (
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.choices.epochs import EpochSelection
+from dpbandit.privacy.choices import EpochSelection
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.experts import ExpertsSpec
 

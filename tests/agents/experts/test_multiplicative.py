@@ -21,9 +21,9 @@ from dpbandit.agents.experts.multiplicative import DartboardPlan, steepest
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import Experts
-from dpbandit.privacy.accounting import gdp, zcdp
-from dpbandit.privacy.choices.redraw_bits import RedrawBit, bit_epsilon, redraw_probability
+from dpbandit.privacy import curves
 from dpbandit.privacy.mechanism import BudgetExceededError
+from dpbandit.privacy.sparse_vector import RedrawBit, bit_epsilon, redraw_probability
 from dpbandit.running.loop import play
 from dpbandit.specs.experts import ExpertsSpec
 
@@ -56,8 +56,8 @@ def hedge_expects(T, d, rate, best_loss=0.0):
 
 def loose_leader(epsilon, T):
     """`ExponentialLeader` with the specification's rate, h = sqrt(2 rho / T) by BS; h."""
-    rate = sqrt(2 * zcdp.loose_rho(epsilon, DELTA) / T)
-    target = zcdp.epsilon_of(rate**2 / 2 * (T - 1), DELTA)
+    rate = sqrt(2 * curves.loose_rho(epsilon, DELTA) / T)
+    target = curves.zcdp_epsilon_of(rate**2 / 2 * (T - 1), DELTA)
     return ExponentialLeader(epsilon=target, delta=DELTA), rate
 
 
@@ -75,7 +75,7 @@ def loose_dartboard(epsilon, T, d):
     """The dartboard with the specification's plan, the largest h of a grid of shares by BS; h."""
 
     def largest(bit):
-        rho, low, high = zcdp.loose_rho(epsilon - bit, DELTA), 0.0, bit
+        rho, low, high = curves.loose_rho(epsilon - bit, DELTA), 0.0, bit
         for _ in range(50):
             h = (low + high) / 2
             moved = -expm1(-h)
@@ -90,7 +90,7 @@ def loose_dartboard(epsilon, T, d):
 
 def tree_noise(epsilon):
     """`NoisyFTRL` with the specification's sigma, by BS."""
-    return NoisyFTRL(epsilon=gdp.epsilon_of(sqrt(2 * zcdp.loose_rho(epsilon, DELTA)), DELTA))
+    return NoisyFTRL(epsilon=curves.epsilon_of(sqrt(2 * curves.loose_rho(epsilon, DELTA)), DELTA))
 
 
 def hedge_cells(T, d, p0, careful, bold, replicas):

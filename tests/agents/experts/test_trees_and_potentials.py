@@ -13,8 +13,8 @@ from dpbandit.agents import BinaryTreeExperts, PotentialExperts, SparseVectorExp
 from dpbandit.agents.experts.trees_and_potentials import PotentialDraws, log_potential
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.experts.advice import Experts
-from dpbandit.privacy.accounting.zcdp import epsilon_of, loose_rho
-from dpbandit.privacy.noise.laws import Laplace, OneSidedExponential
+from dpbandit.privacy.curves import loose_rho, zcdp_epsilon_of
+from dpbandit.privacy.noise import Laplace, OneSidedExponential
 from dpbandit.specs.experts import ExpertsSpec
 from tests.agents.experts.test_sparse_vector import play
 
@@ -39,7 +39,7 @@ def agrees(config, d, mean, error, R, T=1000):
 def small(epsilon):
     """B = 4, tau = 2 sigma sqrt(log2 T), with what CKS certifies of the rho that BS turns into
     (epsilon, 1e-6), as in the tables."""
-    same_rho = epsilon_of(loose_rho(epsilon, 1e-6), 1e-6)
+    same_rho = zcdp_epsilon_of(loose_rho(epsilon, 1e-6), 1e-6)
     return BinaryTreeExperts(epsilon=same_rho, parameters="small")
 
 

@@ -11,8 +11,8 @@ from dpbandit.agents.lists.cascade import kl_ucb
 from dpbandit.agents.lists.ranked import best_lists, diverse_lists, products
 from dpbandit.base.random_streams import Streams
 from dpbandit.losses.click_models import Cascade, PositionBased
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.statistics.list_clicks import features
+from dpbandit.privacy.clicks import features
+from dpbandit.privacy.curves import mu_of
 from dpbandit.specs.catalogues import Catalogue
 from dpbandit.specs.lists import ListSpec
 from tests.harness import PLACES

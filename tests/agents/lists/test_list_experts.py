@@ -12,7 +12,7 @@ from dpbandit.agents import ListExperts
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ListRecommendation
 from dpbandit.losses.click_models import Browsing, Cascade, DependentClicks, PositionBased
-from dpbandit.privacy.statistics.policy_clicks import PolicyClicks
+from dpbandit.privacy.clicks import PolicyClicks
 from dpbandit.specs.catalogues import Catalogue
 from dpbandit.specs.lists import ListSpec
 from tests.harness import LISTS

@@ -11,9 +11,7 @@ from scipy.spatial.distance import pdist
 from dpbandit import InputError, audit
 from dpbandit.agents import ListExperts, ListFADE, PrivateCascade
 from dpbandit.losses.click_models import Browsing, Cascade, DependentClicks, PositionBased
-from dpbandit.privacy.statistics.list_clicks import ListClicks, features
-from dpbandit.privacy.statistics.list_counts import ListCounts
-from dpbandit.privacy.statistics.list_residuals import ListResiduals
+from dpbandit.privacy.clicks import ListClicks, ListCounts, ListResiduals, features
 from dpbandit.specs.catalogues import Catalogue
 from dpbandit.specs.lists import ListSpec
 from dpbandit.testing.joint_dp import check_joint_dp, largest_move, two_worlds

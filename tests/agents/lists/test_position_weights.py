@@ -14,8 +14,8 @@ from dpbandit.agents.lists.list_fade import PositionWeights
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ListRecommendation
 from dpbandit.losses.click_models import UntoldPositions
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.statistics.position_clicks import PositionCounts, WeightedClicks
+from dpbandit.privacy.clicks import PositionCounts, WeightedClicks
+from dpbandit.privacy.curves import mu_of
 from tests.agents.lists.test_list_privacy import users
 from tests.each import each
 from tests.harness import LISTS, PLACES, UNTOLD

@@ -23,9 +23,9 @@ from dpbandit.agents.people.per_person import Turnstile
 from dpbandit.agents.people.personal import Population, directions, expected_counts
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ReturningUsers
-from dpbandit.privacy.accounting.visits import Visits
-from dpbandit.privacy.memory import PersonalMemory
-from dpbandit.privacy.sums.person_sums import PersonSum
+from dpbandit.privacy.fading import PersonSum
+from dpbandit.privacy.ledger import Visits
+from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.specs.returning import ReturningSpec
 from dpbandit.testing.joint_dp import check_joint_dp

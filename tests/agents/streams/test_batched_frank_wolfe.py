@@ -13,9 +13,8 @@ from dpbandit.base.arrays import clip_norm
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall
 from dpbandit.losses import Linear, LinearRegression, LogisticRegression, QuantileRegression
-from dpbandit.privacy.noise.generalised_gaussian import GeneralisedGaussian
-from dpbandit.privacy.noise.laws import Gaussian
-from dpbandit.privacy.sums.generalised_sums import Printed
+from dpbandit.privacy.generalised import GeneralisedGaussian, Printed
+from dpbandit.privacy.noise import Gaussian
 from dpbandit.specs.streams import StreamSpec
 from tests.agents.streams.stream_runs import fed, played, regression, share_of_the_centre
 

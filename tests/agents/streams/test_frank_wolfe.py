@@ -23,7 +23,7 @@ from dpbandit.losses import (
     Quadratic,
     QuantileRegression,
 )
-from dpbandit.privacy.accounting.ledger import Ledger
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.streams import StreamSpec

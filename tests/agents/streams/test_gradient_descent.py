@@ -21,7 +21,7 @@ from dpbandit.losses import (
     Quadratic,
     QuantileRegression,
 )
-from dpbandit.privacy.accounting.gdp import mu_of
+from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.streams import StreamSpec

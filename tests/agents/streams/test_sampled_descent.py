@@ -11,9 +11,9 @@ from dpbandit.agents.streams.sampled_descent import MirrorPhase, Sampled, geomet
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.losses import Linear, LinearRegression, Quadratic, QuantileRegression
-from dpbandit.privacy.accounting.gdp import delta_of
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.subsampling import SampledGaussianSpend, largest_ratio
+from dpbandit.privacy.curves import delta_of
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.subsampling import SampledGaussianSpend, largest_ratio
 from dpbandit.specs.streams import StreamSpec
 from tests.agents.streams.stream_runs import answered, fed, share_of_the_centre
 

@@ -13,7 +13,7 @@ from dpbandit.agents import ListFADE, PerPerson, PersonalFADE, RankedLinUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ListRecommendation, RatingsBandit, RatingsLists, ReturningLists
 from dpbandit.envs.lists.problems import Shown
-from dpbandit.privacy.statistics.list_clicks import features
+from dpbandit.privacy.clicks import features
 from dpbandit.specs.catalogues import Catalogue
 from tests.envs.contextual.ratings_files import example
 

@@ -6,8 +6,8 @@ from math import comb
 import numpy as np
 import pytest
 
-from dpbandit.privacy.accounting.bits import BitSpend, least_coins, least_flip
-from dpbandit.privacy.accounting.gdp import delta_of, mu_of
+from dpbandit.privacy.coins import BitSpend, least_coins, least_flip
+from dpbandit.privacy.curves import delta_of, mu_of
 
 
 def hockey_stick(p, q, epsilon):

@@ -10,14 +10,12 @@ import pytest
 
 from dpbandit.base.files import plain
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.accounting import zcdp
-from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.pure import BoundedRangeSpend, PureSpend
-from dpbandit.privacy.accounting.spends import Expiring, GaussianSpend, Parallel
-from dpbandit.privacy.accounting.visits import Visits
-from dpbandit.privacy.accounting.wishart import WishartSpend
+from dpbandit.privacy import curves
 from dpbandit.privacy.certificate import certificate, ledger_as_dict, ledger_from_dict
+from dpbandit.privacy.ledger import Ledger, Visits
+from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
+from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel
+from dpbandit.privacy.wishart import WishartSpend
 from tests.each import each
 from tests.lazy import Lazy
 
@@ -30,34 +28,34 @@ PROFILE = PureSpend.of("falling", 0.1 / np.sqrt(np.arange(1, 10_001)))
 def test_zcdp_goldens():
     """Golden: experts_and_window.md 0.1 (rho_BS, rho_CKS) and stochastic_and_contextual.md's
     header (rho* = CKS), to the printed digits."""
-    assert zcdp.loose_rho(1, 1e-6) == pytest.approx(0.017469, abs=5e-7)
-    assert zcdp.rho_of(1, 1e-6) == pytest.approx(0.024356, abs=5e-7)
-    assert zcdp.loose_rho(1, 1e-4) == pytest.approx(0.02576, abs=5e-6)
+    assert curves.loose_rho(1, 1e-6) == pytest.approx(0.017469, abs=5e-7)
+    assert curves.zcdp_rho_of(1, 1e-6) == pytest.approx(0.024356, abs=5e-7)
+    assert curves.loose_rho(1, 1e-4) == pytest.approx(0.02576, abs=5e-6)
     printed = {1e-4: 0.04063, 1e-3: 0.05939, 5e-4: 0.05227, 2e-4: 0.04499, 1e-5: 0.03056}
     for delta, rho in printed.items():
-        assert zcdp.rho_of(1, delta) == pytest.approx(rho, abs=5.1e-6)
-    assert zcdp.rho_of(10, 1e-4) == pytest.approx(2.11715, abs=5e-6)
+        assert curves.zcdp_rho_of(1, delta) == pytest.approx(rho, abs=5.1e-6)
+    assert curves.zcdp_rho_of(10, 1e-4) == pytest.approx(2.11715, abs=5e-6)
 
 
 @pytest.mark.parametrize("epsilon", [1e-50, 1e-14, 1e-3])
 def test_zcdp_of_tiny_epsilons_is_no_rounding(epsilon):
     """A difference of two roots was three times too much at 1e-14, as was what experts had."""
-    rho = zcdp.loose_rho(epsilon, 1e-53)
-    assert zcdp.loose_epsilon(rho, 1e-53) == pytest.approx(epsilon, rel=1e-12, abs=0)
+    rho = curves.loose_rho(epsilon, 1e-53)
+    assert curves.loose_epsilon(rho, 1e-53) == pytest.approx(epsilon, rel=1e-12, abs=0)
 
 
 @each("epsilon", [0.01, 0.3, 1.0, 10.0])
 @each("delta", [1e-9, 1e-3])
 def test_zcdp_inverts_and_ranks(epsilon, delta):
     """Oracle: CKS by brute force over orders; BS is looser; inversion is on the safe side."""
-    rho = zcdp.rho_of(epsilon, delta)
-    assert zcdp.epsilon_of(rho, delta) <= epsilon
-    assert zcdp.epsilon_of(rho, delta) == pytest.approx(epsilon, rel=1e-6)
-    assert zcdp.loose_epsilon(rho, delta) > epsilon
-    assert zcdp.loose_epsilon(zcdp.loose_rho(epsilon, delta), delta) == pytest.approx(epsilon)
+    rho = curves.zcdp_rho_of(epsilon, delta)
+    assert curves.zcdp_epsilon_of(rho, delta) <= epsilon
+    assert curves.zcdp_epsilon_of(rho, delta) == pytest.approx(epsilon, rel=1e-6)
+    assert curves.loose_epsilon(rho, delta) > epsilon
+    assert curves.loose_epsilon(curves.loose_rho(epsilon, delta), delta) == pytest.approx(epsilon)
     a = 1 + np.geomspace(1e-4, 1e8, 400_001)
     every = a * rho + np.log(1 / (a * delta)) / (a - 1) + np.log1p(-1 / a)
-    assert zcdp.epsilon_of(rho, delta) == pytest.approx(every.min(), rel=1e-6)
+    assert curves.zcdp_epsilon_of(rho, delta) == pytest.approx(every.min(), rel=1e-6)
 
 
 def test_ten_thousand_unlike_mechanisms():

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpbandit.privacy.accounting.gdp import delta_of, epsilon_of, mu_of, rho_of
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.pure import PureSpend
+from dpbandit.privacy.curves import delta_of, epsilon_of, mu_of, rho_of_mu
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.pure import PureSpend
 from tests.each import each
 from tests.lazy import Lazy
 
@@ -107,7 +107,7 @@ def test_limits():
     assert mu_of(inf, 1e-5) == mu_of(inf, 0.0) == mu_of(1.0, 1.0) == inf
     assert delta_of(1.0, 0.0) == pytest.approx(0.38292492254802624, rel=1e-13)
     assert epsilon_of(1.0, 0.3830) == 0.0 < epsilon_of(1.0, 0.3829)
-    assert rho_of(0.5) == 0.125
+    assert rho_of_mu(0.5) == 0.125
 
 
 @each("epsilon", [1e-58, 1e-12, 1e-9, 1e-7])

@@ -11,17 +11,17 @@ from scipy.stats import gamma
 from dpbandit import InputError
 from dpbandit.base.arrays import norms
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting import gdp
-from dpbandit.privacy.accounting.composition import Composition
-from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.noise.generalised_gaussian import (
+from dpbandit.privacy import curves
+from dpbandit.privacy.generalised import (
     GeneralisedGaussian,
     GeneralisedGaussianSpend,
     smoothest,
     smoothness,
 )
-from dpbandit.privacy.noise.laws import KNorm, Laplace
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.loss_distributions import Composition
+from dpbandit.privacy.noise import KNorm, Laplace
+from dpbandit.privacy.pure import KNormSpend, LaplaceSpend
 from tests.each import each
 from tests.lazy import Lazy
 
@@ -349,8 +349,8 @@ def test_generalised_gaussian_spend():
     assert (spend.mu, spend.pure) == (None, inf)
     normal = GeneralisedGaussianSpend(2, 10, 0.2, q=inf, count=4)
     assert normal.mu == pytest.approx(2 * sqrt(10) * 0.2)
-    assert normal.delta(1.0) == gdp.delta_of(normal.mu, 1.0)
-    exact = gdp.epsilon_of(normal.mu, 1e-5)
+    assert normal.delta(1.0) == curves.delta_of(normal.mu, 1.0)
+    exact = curves.epsilon_of(normal.mu, 1e-5)
     assert Ledger((normal,)).epsilon(1e-5) == pytest.approx(exact, rel=1e-11)
 
 
@@ -381,7 +381,7 @@ def test_zcdp_against_opendp(ratio):
     theirs = dp.c.make_zCDP_to_approxDP(noise).map(4.0 * ratio)
     for epsilon in (0.1, 0.5, 1.0):
         assert spend.delta(epsilon) == pytest.approx(theirs.delta(epsilon), rel=1e-3)
-        assert spend.delta(epsilon) >= gdp.delta_of(ratio, epsilon)
+        assert spend.delta(epsilon) >= curves.delta_of(ratio, epsilon)
 
 
 @pytest.mark.parametrize(

@@ -8,21 +8,14 @@ import pytest
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting import gdp
-from dpbandit.privacy.accounting.ledger import (
-    NO_DATA,
-    NO_PRIVACY,
-    ROUNDING,
-    Ledger,
-    no_data,
-    no_privacy,
-)
-from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.privacy.accounting.wishart import WishartSpend
+from dpbandit.privacy import curves
+from dpbandit.privacy.calibrated import exact_prefix_sum, least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.certificate import HONESTY, certificate
-from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
-from dpbandit.privacy.sums.calibrated import exact_prefix_sum, least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import BLT, Tree
+from dpbandit.privacy.ledger import NO_DATA, NO_PRIVACY, ROUNDING, Ledger, no_data, no_privacy
+from dpbandit.privacy.moments import ClippedVectors, SecondMoments
+from dpbandit.privacy.prefix_sums import BLT, Tree
+from dpbandit.privacy.spends import GaussianSpend
+from dpbandit.privacy.wishart import WishartSpend
 from tests.each import each
 from tests.lazy import Lazy
 
@@ -57,10 +50,10 @@ def test_ledger_curves_are_the_exact_gaussian():
     """Oracle: epsilon and delta of a ledger are those of its composed mu, larger by what rounding
     of sums costs, and invert each other."""
     both = ledger_of(0.3, 0.4)
-    assert both.epsilon(1e-5) == gdp.epsilon_of(both.mu * (1 + ROUNDING), 1e-5)
-    assert both.delta(1.0) == gdp.delta_of(both.mu * (1 + ROUNDING), 1.0)
+    assert both.epsilon(1e-5) == curves.epsilon_of(both.mu * (1 + ROUNDING), 1e-5)
+    assert both.delta(1.0) == curves.delta_of(both.mu * (1 + ROUNDING), 1.0)
     assert both.delta(both.epsilon(1e-5)) == pytest.approx(1e-5, rel=1e-9)
-    assert GaussianSpend(0.5, "one").delta(1.0) == gdp.delta_of(0.5, 1.0)
+    assert GaussianSpend(0.5, "one").delta(1.0) == curves.delta_of(0.5, 1.0)
 
 
 def test_spends_that_are_not_gaussian_stand_alone():
@@ -113,7 +106,7 @@ def test_certificates_without_a_claim():
 def test_accountants_agree_and_rank(epsilon, delta):
     """Oracle: dp_accounting's pessimistic PLD agrees with exact GDP to 1e-3 and is not below it;
     the zCDP conversion rho + 2 sqrt(rho ln 1/delta) is looser than both."""
-    mu = gdp.mu_of(epsilon, delta)
+    mu = curves.mu_of(epsilon, delta)
     report = certificate(ledger_of(mu), claim=(epsilon, delta)).accountants
     assert list(report) == ["zCDP (BS)", "zCDP (CKS)", "PLD", "GDP"]
     assert report["PLD"] == pytest.approx(report["GDP"], rel=1e-3)
@@ -123,7 +116,7 @@ def test_accountants_agree_and_rank(epsilon, delta):
 
 def test_an_accountant_that_overflows_is_left_out():
     """dp_accounting's finds infinity here, and warns."""
-    report = certificate(ledger_of(gdp.mu_of(713.8, 0.0282)), claim=(713.8, 0.0282)).accountants
+    report = certificate(ledger_of(curves.mu_of(713.8, 0.0282)), claim=(713.8, 0.0282)).accountants
     assert list(report) == ["zCDP (BS)", "zCDP (CKS)", "GDP"]
 
 
@@ -159,7 +152,7 @@ def test_least_multiplier_is_certified_at_the_claim(kind, epsilon, delta):
 def test_rounding_never_pushes_a_certificate_over_its_claim(epsilon, delta):
     """Property, on a grid of round numbers: mu rounded down and epsilon rounded up do not cross,
     although log delta is only known to about 1e-16 epsilon / mu^2."""
-    ledger = ledger_of(gdp.mu_of(epsilon, delta))
+    ledger = ledger_of(curves.mu_of(epsilon, delta))
     assert certificate(ledger, claim=(epsilon, delta), accountants=False).holds
 
 
@@ -199,8 +192,8 @@ def test_dp_accounting_doubles_the_sensitivity_under_replace_one():
     sigma, delta = 4.0, 1e-5
     relations = "REPLACE_ONE", "REPLACE_SPECIAL"
     doubled, ours = (library("pld.PLD", relation, sigma, delta) for relation in relations)
-    assert doubled == pytest.approx(gdp.epsilon_of(2 / sigma, delta), rel=1e-4)
-    assert ours == pytest.approx(gdp.epsilon_of(1 / sigma, delta), rel=1e-4)
+    assert doubled == pytest.approx(curves.epsilon_of(2 / sigma, delta), rel=1e-4)
+    assert ours == pytest.approx(curves.epsilon_of(1 / sigma, delta), rel=1e-4)
     one, two = (library("rdp.Rdp", relation, sigma, delta) for relation in relations)
     assert one == two < doubled / 1.5
     report = certificate(ledger_of(1 / sigma), claim=(1.0, delta))

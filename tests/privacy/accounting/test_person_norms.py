@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from dpbandit import InputError
-from dpbandit.privacy.accounting.person_norms import (
+from dpbandit.privacy.fading import growing_batches
+from dpbandit.privacy.people import (
     fading_norm,
     fading_run_norm,
     most_of,
@@ -15,8 +16,7 @@ from dpbandit.privacy.accounting.person_norms import (
     toeplitz_norm,
     tree_norm,
 )
-from dpbandit.privacy.sums.fading import growing_batches
-from dpbandit.privacy.sums.prefix_sums import BLT, coefficients
+from dpbandit.privacy.prefix_sums import BLT, coefficients
 from tests.each import each
 
 

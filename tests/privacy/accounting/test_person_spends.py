@@ -13,20 +13,18 @@ from dpbandit.agents import CONTEXTUAL, DPUCB, FADE, JDPGLMUCB, LISTS, Guard, Pe
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ReturningUsers
 from dpbandit.losses.click_models import PositionBased
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.person_spends import for_a_person
-from dpbandit.privacy.accounting.spends import GaussianSpend, Repeated
-from dpbandit.privacy.accounting.visits import Visits
-from dpbandit.privacy.books import Books
+from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
-from dpbandit.privacy.mechanism import enrolled, witnessed
-from dpbandit.privacy.statistics.directions import SignedDirections
-from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.calibrated import noisy_prefix_sum
-from dpbandit.privacy.sums.factors import Independent
-from dpbandit.privacy.sums.fading import FadingSum
-from dpbandit.privacy.sums.prefix_sums import BLT, Banded, SquareRoot, Tree, coefficients
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.factors import Independent
+from dpbandit.privacy.fading import FadingSum
+from dpbandit.privacy.ledger import Ledger, Visits
+from dpbandit.privacy.mechanism import Books, enrolled, witnessed
+from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.people import for_a_person
+from dpbandit.privacy.prefix_sums import BLT, Banded, SquareRoot, Tree, coefficients
+from dpbandit.privacy.residuals import SignedDirections
+from dpbandit.privacy.spends import GaussianSpend, Repeated
 from dpbandit.specs.returning import ReturningSpec
 from tests.harness import PEOPLE, PRICES, READERS, variants
 from tests.privacy.accounting.test_person_norms import fading, patterns, toeplitz, tree

@@ -7,11 +7,11 @@ import pytest
 from scipy.stats import norm
 
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.accounting import gdp
-from dpbandit.privacy.accounting.composition import Composition
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.subsampling import SampledGaussianSpend, largest_ratio
+from dpbandit.privacy import curves
 from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.loss_distributions import Composition
+from dpbandit.privacy.subsampling import SampledGaussianSpend, largest_ratio
 from tests.lazy import Lazy
 
 pld = Lazy("dp_accounting.pld.privacy_loss_distribution")
@@ -85,7 +85,7 @@ def test_many_releases_lie_between_the_accountants(ratio, rate, count):
     ours, theirs = Ledger((spend,)).epsilon(1e-5), poisson.get_epsilon_for_delta(1e-5)
     assert theirs <= ours * 1.005
     assert ours < 1.25 * theirs
-    assert ours < gdp.epsilon_of(sqrt(count) * ratio, 1e-5)
+    assert ours < curves.epsilon_of(sqrt(count) * ratio, 1e-5)
     finer = Composition(spend.losses(spend.step / 4)).least_epsilon(1e-5)
     assert finer <= ours * (1 + 1e-6)
     assert ours <= 1.01 * finer  # what the grid costs
@@ -111,7 +111,7 @@ def test_edges():
     assert largest_ratio(rate=0.1, count=5, epsilon=inf, delta=1e-5) == inf
     everybody = SampledGaussianSpend(ratio=0.25, rate=1.0, count=4)
     assert everybody.mu == 0.5
-    assert everybody.delta(1.0) == gdp.delta_of(0.5, 1.0)
+    assert everybody.delta(1.0) == curves.delta_of(0.5, 1.0)
     nobody = SampledGaussianSpend(ratio=0.25, rate=0.5, count=0)
     assert (nobody.mu, nobody.pure, nobody.rho, nobody.delta(0.1)) == (0.0, 0.0, 0.0, 0.0)
     exact = SampledGaussianSpend(ratio=inf, rate=0.5, count=3)

@@ -9,14 +9,9 @@ from scipy.integrate import quad
 from scipy.stats import chi2
 
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.accounting import gdp
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.wishart import (
-    WishartSpend,
-    _zero_out,
-    least_degrees,
-    paper_degrees,
-)
+from dpbandit.privacy import curves
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.wishart import WishartSpend, _zero_out, least_degrees, paper_degrees
 
 
 def spend(degrees, dim, nodes):
@@ -153,9 +148,9 @@ def test_certificate_has_the_gaussian_limit():
     and less than 1.6 times that of the exchange itself, |uu' - vv'|_F = sqrt 2: mu = sqrt(h/k)."""
     for k, h in ((1000, 14), (10_000, 14), (10_000, 1), (1_000_000, 20)):
         epsilon = Ledger((spend(k, 6, h),)).epsilon(1e-5)
-        limit = gdp.epsilon_of(2 * sqrt(h / (2 * k)), 1e-5)
+        limit = curves.epsilon_of(2 * sqrt(h / (2 * k)), 1e-5)
         assert limit < epsilon < 1.05 * limit
-        assert epsilon < 1.6 * gdp.epsilon_of(sqrt(h / k), 1e-5)
+        assert epsilon < 1.6 * curves.epsilon_of(sqrt(h / k), 1e-5)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])

@@ -9,11 +9,9 @@ from scipy.stats import chi2, kstest, laplace
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.choices.epochs import EpochSelection
-from dpbandit.privacy.choices.noisy_total import NoisyTotal
-from dpbandit.privacy.choices.selection import BoundedRangeSpend
-from dpbandit.privacy.choices.sparse_vector import SegmentAboveThreshold
+from dpbandit.privacy.choices import BoundedRangeSpend, EpochSelection, NoisyTotal
 from dpbandit.privacy.mechanism import BudgetExceededError
+from dpbandit.privacy.sparse_vector import SegmentAboveThreshold
 
 R, N = 200, 3
 YES, NO, ZERO = np.ones(R, dtype=bool), np.zeros(R, dtype=bool), np.zeros(R)

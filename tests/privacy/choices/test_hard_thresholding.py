@@ -11,15 +11,17 @@ from scipy.stats import binom
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.choices.hard_thresholding import NoisyHardThresholding, SparseRows, project_l1
-from dpbandit.privacy.choices.peeling import (
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.mechanism import BudgetExceededError
+from dpbandit.privacy.peeling import (
     GumbelPeeling,
     LaplacePeeling,
+    NoisyHardThresholding,
+    SparseRows,
     least_peeling,
     printed_peeling,
+    project_l1,
 )
-from dpbandit.privacy.mechanism import BudgetExceededError
 from tests.each import each
 
 ROWS = SparseRows(

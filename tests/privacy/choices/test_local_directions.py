@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom, kstest, norm
 
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.choices.local_directions import LocalDirections
+from dpbandit.privacy.messages import LocalDirections
 
 
 def sent(g, epsilon, calls=100, replicas=100):

@@ -12,11 +12,10 @@ from scipy.stats import chi2
 from dpbandit.agents.contextual.dp_hdb import FrankWolfe, Schedule
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.choices.noisy_vertex import LAWS, NoisyVertex
-from dpbandit.privacy.choices.step_budgets import certified_budgets, paper_budgets
+from dpbandit.privacy.gradients import RecursiveGradients, recursive_points
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import BudgetExceededError
-from dpbandit.privacy.statistics.gradients import RecursiveGradients, recursive_points
+from dpbandit.privacy.vertices import LAWS, NoisyVertex, certified_budgets, paper_budgets
 from dpbandit.specs.links import LINKS
 from tests.broken.leaks import HalfTheNoise, SignOfTheExactSum
 from tests.each import each

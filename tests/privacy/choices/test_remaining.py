@@ -8,7 +8,7 @@ from scipy import stats
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.choices.remaining import RemainingTopK
+from dpbandit.privacy.choices import RemainingTopK
 from dpbandit.privacy.mechanism import BudgetExceededError
 
 

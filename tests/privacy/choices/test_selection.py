@@ -10,9 +10,7 @@ from scipy.stats import chi2, laplace
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.composition import Composition
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.choices.selection import (
+from dpbandit.privacy.choices import (
     BoundedRangeSpend,
     CumulativeLosses,
     ExponentialMechanism,
@@ -21,6 +19,8 @@ from dpbandit.privacy.choices.selection import (
     PureSpend,
     ReportNoisyMax,
 )
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.loss_distributions import Composition
 from dpbandit.privacy.mechanism import BudgetExceededError
 from tests.lazy import Lazy
 

@@ -15,9 +15,9 @@ from scipy.stats import chi2, expon, laplace
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.choices.sparse_vector import AboveThreshold, SegmentAboveThreshold
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import BudgetExceededError
+from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
 
 EPS, THETA, T = 0.6, 3.0, 5
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(10)

@@ -9,10 +9,8 @@ from scipy.stats import binom, chi2, kstest
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.messages.bit_sums import BitSum
-from dpbandit.privacy.messages.local_vectors import MESSAGES, LocalVectors
-from dpbandit.privacy.messages.priv_unit import PrivUnit
-from dpbandit.privacy.statistics.sign_bits import SignBits
+from dpbandit.privacy.aggregated import BitSum, SignBits
+from dpbandit.privacy.messages import MESSAGES, LocalVectors, PrivUnit
 from tests.each import each
 
 R, n = 2000, 40

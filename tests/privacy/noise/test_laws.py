@@ -11,8 +11,8 @@ from scipy import stats
 from dpbandit import InputError
 from dpbandit.base.arrays import norms
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.noise.generalised_gaussian import GeneralisedGaussian, smoothest, smoothness
-from dpbandit.privacy.noise.laws import Gaussian, Gumbel, KNorm, Laplace, OneSidedExponential
+from dpbandit.privacy.generalised import GeneralisedGaussian, smoothest, smoothness
+from dpbandit.privacy.noise import Gaussian, Gumbel, KNorm, Laplace, OneSidedExponential
 from tests.each import each
 
 LAWS = {

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import chi2, kstest
 
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.noise.samplers import Gaussian, Wishart
-from dpbandit.privacy.statistics.moments import SecondMoments
+from dpbandit.privacy.moments import SecondMoments
+from dpbandit.privacy.noise import Gaussian, Wishart
 
 COUNT, D, DEGREES, C, B = 40_000, 3, 11.5, 2.0, 1.5
 L2 = C**2 + B**2

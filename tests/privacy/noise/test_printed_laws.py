@@ -10,11 +10,16 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
 from dpbandit.losses import LinearRegression
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.noise.generalised_gaussian import GeneralisedGaussian, smoothest
-from dpbandit.privacy.noise.printed_laws import PrintedGaussian
-from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
-from dpbandit.privacy.sums.generalised_sums import Printed, certified_tree_sum, printed_tree_sum
+from dpbandit.privacy.generalised import (
+    GeneralisedGaussian,
+    Printed,
+    PrintedGaussian,
+    certified_tree_sum,
+    printed_tree_sum,
+    smoothest,
+)
+from dpbandit.privacy.gradients import RecursiveLossGradients
+from dpbandit.privacy.ledger import Ledger
 from tests.each import each
 
 DRAWS = 20_000

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.statistics.directions import SignedDirections
+from dpbandit.privacy.residuals import SignedDirections
 from tests.each import each
 
 BLOCKS = SignedDirections(n_actions=3, dim=2)

@@ -18,7 +18,7 @@ from dpbandit.losses import (
     Quadratic,
     QuantileRegression,
 )
-from dpbandit.privacy.statistics.loss_gradients import RecursiveLossGradients
+from dpbandit.privacy.gradients import RecursiveLossGradients
 from dpbandit.specs.convex import ConvexSpec
 from tests.each import each
 

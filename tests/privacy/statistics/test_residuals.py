@@ -7,9 +7,7 @@ import pytest
 from scipy.special import expit
 
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.statistics.residuals import SaleResiduals, score_lengths
-from dpbandit.privacy.statistics.signed_residuals import SignedResiduals
-from dpbandit.privacy.statistics.slate_residuals import SlateResiduals
+from dpbandit.privacy.residuals import SaleResiduals, SignedResiduals, SlateResiduals, score_lengths
 from tests.each import each
 
 SIGNS = SignedResiduals(n_actions=3, dim=3, reward_low=-0.5)

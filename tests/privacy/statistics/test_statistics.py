@@ -11,7 +11,7 @@ from scipy.optimize import differential_evolution
 
 from dpbandit.base.arrays import clip_norm
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.statistics.moments import ClippedVectors, Moments, SecondMoments
+from dpbandit.privacy.moments import ClippedVectors, Moments, SecondMoments
 from tests.each import each
 
 QUIET = settings(derandomize=True, deadline=None, max_examples=150)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.statistics.moments import SecondMoments
-from dpbandit.privacy.statistics.traces import PreciseTrace, squared_sensitivity
-from dpbandit.privacy.sums.calibrated import Target, tail_bound
+from dpbandit.privacy.calibrated import Target, tail_bound
+from dpbandit.privacy.moments import PreciseTrace, SecondMoments, squared_sensitivity
 from tests.each import each
 
 WEIGHTS = [0.2, 1.0, 1.3, sqrt(2), 1.6, 3.0]

@@ -7,10 +7,10 @@ import numpy as np
 from scipy.stats import chi2
 
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.privacy.noise.samplers import Gaussian
-from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.prefix_sums import PrefixSum, leaves
+from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.noise import Gaussian
+from dpbandit.privacy.prefix_sums import PrefixSum, leaves
+from dpbandit.privacy.spends import GaussianSpend
 
 WIDE = ClippedVectors(dim=2, bound=1e9)
 

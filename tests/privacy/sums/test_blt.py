@@ -8,10 +8,10 @@ from scipy.linalg import toeplitz
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Draws
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.sums import prefix_sums as module
-from dpbandit.privacy.sums.calibrated import least_multiplier
-from dpbandit.privacy.sums.prefix_sums import BLT, Tree, mu_after
+from dpbandit.privacy import prefix_sums as module
+from dpbandit.privacy.calibrated import least_multiplier
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.prefix_sums import BLT, Tree, mu_after
 
 
 class Scripted:

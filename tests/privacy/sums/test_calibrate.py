@@ -7,16 +7,14 @@ import pytest
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting import gdp
-from dpbandit.privacy.accounting.k_norm import KNormSpend, LaplaceSpend
-from dpbandit.privacy.accounting.least_noise import least_noise
-from dpbandit.privacy.accounting.ledger import Ledger
-from dpbandit.privacy.accounting.pure import BoundedRangeSpend
-from dpbandit.privacy.accounting.spends import GaussianSpend
-from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.calibrated import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.factors import FACTORISATIONS, Window, factorisation
-from dpbandit.privacy.sums.prefix_sums import BLT, SquareRoot, Tree
+from dpbandit.privacy import curves
+from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.factors import FACTORISATIONS, Window, factorisation
+from dpbandit.privacy.ledger import Ledger, least_noise
+from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.prefix_sums import BLT, SquareRoot, Tree
+from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend
+from dpbandit.privacy.spends import GaussianSpend
 from tests.each import each
 
 WINDOWS = (Window(8), Window(8, lazy=True))
@@ -63,7 +61,7 @@ def test_the_noise_has_the_size_it_says(process, law):
 
 def test_least_noise_inverts_any_certificate():
     """Oracle: Gaussian against mu*, Laplace against the plain sum; others by their own curves."""
-    mu = gdp.mu_of(1.0, 1e-5)
+    mu = curves.mu_of(1.0, 1e-5)
     found = least_noise(lambda x: GaussianSpend(1 / x, "g"), epsilon=1.0, delta=1e-5)
     assert found == pytest.approx(1 / mu, rel=2e-6)
     assert found >= (1 - 1e-12) / mu
@@ -92,7 +90,7 @@ def test_noise_at_three_horizons(n, node, mf):
     noise = BLT().of(Streams([0]).normals("z", 1), stddev=z)
     for _ in range(n):
         noise()
-    assert noise.stddev * gdp.mu_of(1.0, 1 / n) == pytest.approx(mf, rel=5e-3)
+    assert noise.stddev * curves.mu_of(1.0, 1 / n) == pytest.approx(mf, rel=5e-3)
 
 
 def test_delta_buys_noise_for_a_k_norm_tree():

@@ -11,17 +11,17 @@ from scipy.stats import chi2, norm
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import epsilon_of, mu_of
-from dpbandit.privacy.mechanism import BudgetExceededError
-from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
-from dpbandit.privacy.sums import fading as module
-from dpbandit.privacy.sums.fading import (
+from dpbandit.privacy import fading as module
+from dpbandit.privacy.curves import epsilon_of, mu_of
+from dpbandit.privacy.fading import (
     FadingSum,
     column_norm,
     growing_batches,
     least_fading_multiplier,
     released_ends,
 )
+from dpbandit.privacy.mechanism import BudgetExceededError
+from dpbandit.privacy.moments import ClippedVectors, SecondMoments
 from tests.each import each
 
 WIDE = ClippedVectors(dim=2, bound=1e9)

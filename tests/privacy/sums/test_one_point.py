@@ -10,12 +10,12 @@ from dpbandit.base.arrays import norms
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Hypersimplex
-from dpbandit.privacy.accounting.k_norm import LaplaceSpend
-from dpbandit.privacy.accounting.ledger import ROUNDING
-from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy.batches import LocalSums, LocalValues, OnePointEstimates
+from dpbandit.privacy.ledger import ROUNDING
 from dpbandit.privacy.mechanism import BudgetExceededError
-from dpbandit.privacy.sums.one_point import LocalSums, LocalValues, OnePointEstimates
-from dpbandit.privacy.sums.prefix_sums import Exact, PrefixSum
+from dpbandit.privacy.prefix_sums import Exact, PrefixSum
+from dpbandit.privacy.pure import LaplaceSpend
+from dpbandit.privacy.spends import GaussianSpend
 
 
 def estimates(k=3, **changed):

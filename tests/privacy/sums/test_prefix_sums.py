@@ -8,12 +8,12 @@ from scipy.stats import chi2
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.spends import GaussianSpend
+from dpbandit.privacy import prefix_sums as module
+from dpbandit.privacy.calibrated import exact_prefix_sum, noisy_prefix_sum
 from dpbandit.privacy.mechanism import BudgetExceededError
-from dpbandit.privacy.statistics.moments import ClippedVectors, SecondMoments
-from dpbandit.privacy.sums import prefix_sums as module
-from dpbandit.privacy.sums.calibrated import exact_prefix_sum, noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import BLT, PrefixSum, Tree, leaves
+from dpbandit.privacy.moments import ClippedVectors, SecondMoments
+from dpbandit.privacy.prefix_sums import BLT, PrefixSum, Tree, leaves
+from dpbandit.privacy.spends import GaussianSpend
 from tests.each import each
 
 WIDE = ClippedVectors(dim=2, bound=1e9)

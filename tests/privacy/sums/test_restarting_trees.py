@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.batches import RestartingTrees
 from dpbandit.privacy.mechanism import BudgetExceededError
-from dpbandit.privacy.noise.laws import Gaussian
-from dpbandit.privacy.sums.prefix_sums import Tree
-from dpbandit.privacy.sums.restarting_trees import RestartingTrees
+from dpbandit.privacy.noise import Gaussian
+from dpbandit.privacy.prefix_sums import Tree
 
 
 def trees(R=1, B=1, T=40, law="gaussian", scale=1.0):

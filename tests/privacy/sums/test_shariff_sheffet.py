@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.statistics.moments import SecondMoments
-from dpbandit.privacy.sums.calibrated import Target, tail_bound
-from dpbandit.privacy.sums.shariff_sheffet import ShariffSheffet
+from dpbandit.privacy.calibrated import ShariffSheffet, Target, tail_bound
+from dpbandit.privacy.moments import SecondMoments
 
 STATISTIC = SecondMoments(n_actions=2, dim=3, context_bound=2.0, reward_high=1.5)
 TARGET = Target(epsilon=0.5, delta=1e-4, horizon=1000, refresh_every=1)

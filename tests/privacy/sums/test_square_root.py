@@ -8,11 +8,11 @@ from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.accounting.gdp import mu_of
-from dpbandit.privacy.noise.laws import Gaussian
-from dpbandit.privacy.statistics.moments import ClippedVectors
-from dpbandit.privacy.sums.calibrated import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.sums.prefix_sums import BLT, Banded, SquareRoot, coefficients
+from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.noise import Gaussian
+from dpbandit.privacy.prefix_sums import BLT, Banded, SquareRoot, coefficients
 from tests.privacy.sums.test_blt import known
 from tests.privacy.sums.test_prefix_sums import two_sided
 

@@ -6,8 +6,8 @@ import pytest
 from dpbandit import certify
 from dpbandit.agents import DPHDB
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.sums.factors import Staggered
-from dpbandit.privacy.sums.prefix_sums import BLT
+from dpbandit.privacy.factors import Staggered
+from dpbandit.privacy.prefix_sums import BLT
 from dpbandit.specs.protocols import ContextualSpec
 
 K, D = 3, 2

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.sums.factors import Hybrid, Independent
-from dpbandit.privacy.sums.prefix_sums import Padded, Tree
+from dpbandit.privacy.factors import Hybrid, Independent
+from dpbandit.privacy.prefix_sums import Padded, Tree
 from tests.each import each
 from tests.privacy.sums.prefix_checks import (
     check_batches,

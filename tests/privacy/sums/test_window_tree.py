@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.sums.factors import Window
-from dpbandit.privacy.sums.prefix_sums import Tree
+from dpbandit.privacy.factors import Window
+from dpbandit.privacy.prefix_sums import Tree
 from tests.each import each
 from tests.privacy.sums.prefix_checks import (
     check_batches,

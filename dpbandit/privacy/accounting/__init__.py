@@ -1,1 +1,0 @@
-"""What noise costs: spends, ledgers, and the curves that certify them."""

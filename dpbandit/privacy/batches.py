@@ -1,0 +1,343 @@
+"""Sums of batches, values of single rounds, and trees that start again.
+
+**Gradients from one value each**: what is summed, and what is released value by value.
+Flaxman, Kalai and McMahan, "Online convex optimization in the bandit setting: gradient descent
+without a gradient", SODA 2005. With u uniform on the unit sphere of a k-dimensional space::
+
+    g = (k / zeta) f(x + zeta u) u        has mean   grad E f(x + zeta v),  v uniform in the ball,
+
+so one number f(x + zeta u) is all that is private about a round. The direction u and the point x
+are the agent's own: drawn apart from all data, or made of releases.
+"""
+
+import sys
+from dataclasses import dataclass
+from math import inf, sqrt
+from typing import Any, ClassVar, Literal, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, rows
+from dpbandit.base.inputs import InputError, at_least, inside, one_of, positive, shaped, whole
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism
+from dpbandit.privacy.noise import Gaussian, Laplace, Sampler
+from dpbandit.privacy.pure import LaplaceSpend
+from dpbandit.privacy.spends import GaussianSpend, Spend
+
+
+class BatchSum(Mechanism):
+    """x_1 + ... + x_n + noise, at the n-th call; None before.
+
+    Args:
+        dim: of the vectors.
+        bound: they are clipped to this l_order norm.
+        order: of the norm.
+        users: n.
+        noise: draws the noise of the sum, (R, dim).
+        spend: what that noise costs one user.
+
+    Guarantee:
+        Replacing a user moves the sum by at most 2 `bound` in l_order, whatever is fed; what noise
+        makes of that is said by `spend`. Batches of other users are other mechanisms: a user pays
+        for hers alone (parallel composition).
+
+    >>> from dpbandit.privacy.spends import GaussianSpend
+    >>> total = BatchSum(1, 2.0, users=2, noise=lambda: 0.5, spend=GaussianSpend(1.0, "a batch"))
+    >>> total(np.array([[9.0]])), total(np.array([[-1.0]]))
+    (None, array([[1.5]]))
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        bound: float,
+        *,
+        order: float = 2,
+        users: int,
+        noise: Sampler,
+        spend: Spend,
+    ) -> None:
+        positive("bound", bound)
+        whole("users", users, 1)
+        self.spend, self.uses, self.order = spend, users, order
+        self.sensitivity = 2 * bound
+        self._noise, self._dim = noise, dim
+        self._exact: Floats = np.zeros(dim)
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """The clipped vector, (R, dim)."""
+        (x,) = datum
+        if x.ndim != 2 or x.shape[1] != self._dim:
+            raise InputError(f"Expected vectors of shape {('R', self._dim)}, got {x.shape}.")
+        return clip_norm(x, self.sensitivity / 2, self.order)
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+        self._exact = self._exact + self.query(*datum)
+        if self._used < self.uses:
+            return None
+        noise = np.asarray(self._noise())
+        if noise.shape:  # else there is none: the same noise in two rows would cancel
+            shaped("sum", self._exact, noise.shape)
+        return self._exact + noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnePointEstimates:
+    """The sum of (k / zeta) (clip(y, low, high) - offset) u, in k coordinates.
+
+    Guarantee:
+        Replacing one user moves it by at most (high - low) k / zeta in L2, the offset being public,
+        because `|u| = 1`. That is not checked: u is the agent's own public draw, and no user has a
+        hand in it. Values that are no numbers become `low`.
+    """
+
+    dim: int
+    """k"""
+    zeta: float
+    """radius of the sphere on which the value was taken, > 0"""
+    low: float
+    high: float
+    offset: float = 0.0
+    """public; (low + high) / 2 makes estimates shortest"""
+    units: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, 1)
+        positive("zeta", self.zeta)
+        _check_range(self.low, self.high, self.offset)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(k,)."""
+        return (self.dim,)
+
+    @property
+    def sensitivity(self) -> float:
+        """W k / zeta with W = high - low."""
+        return (self.high - self.low) * self.dim / self.zeta
+
+    @property
+    def bound(self) -> float:
+        """The longest estimate, M k / zeta with M the largest `|value - offset|`."""
+        return largest(self.low, self.high, self.offset) * self.dim / self.zeta
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """Values y (n, R) and directions u (n, R, k) -> (R, k)."""
+        y, u = batch
+        return self.estimate(clip_range(y, self.low, self.high) - self.offset, u)
+
+    def estimate(self, values: Floats, u: Floats) -> Floats:
+        """(k / zeta) sum of values (n, R) times directions (n, R, k), as they are: (R, k)."""
+        # contiguous and replica by replica, so that R is not in the arithmetic
+        by_replica = np.ascontiguousarray(u.transpose(1, 0, 2), dtype=np.float64)
+        summed: Floats = np.vecmat(np.ascontiguousarray(values.T), by_replica)
+        return self.dim / self.zeta * summed
+
+
+class LocalValues(Mechanism):
+    """Each value released once with noise of its own: local privacy, no accumulator to trust::
+
+        release clip(y, low, high) - offset + noise,       noise Laplace(s W) or N(0, s^2 W^2)
+
+    with s = `noise_multiplier` and W = high - low.
+
+    Guarantee:
+        Replacing a user moves the one value of hers by at most W, and each value is released once,
+        so all releases together, for every horizon, cost what one does (parallel composition):
+        epsilon = 1 / s, or mu = 1 / s with Gaussian noise.
+    """
+
+    trust = EVERYWHERE
+
+    def __init__(
+        self,
+        streams: Streams,
+        *,
+        low: float,
+        high: float,
+        offset: float = 0.0,
+        noise_multiplier: float,
+        law: Literal["laplace", "gaussian"] = "laplace",
+        uses: int = sys.maxsize,
+    ) -> None:
+        _check_range(low, high, offset)
+        at_least("noise_multiplier", noise_multiplier, 0)
+        one_of("law", law, ("laplace", "gaussian"))
+        self.sensitivity, self.uses = high - low, uses
+        self._low, self._high, self._offset = low, high, offset
+        scale = noise_multiplier * self.sensitivity
+        made: Laplace | Gaussian = Laplace(scale) if law == "laplace" else Gaussian(scale)
+        self._noise = made.sampler(streams, "local noise", ())
+        loss, note = 1 / noise_multiplier if noise_multiplier else inf, f"local {law} values"
+        spend: Spend = LaplaceSpend(loss, count=min(1, uses), note=note)
+        if law == "gaussian":
+            spend = GaussianSpend(loss if uses else 0.0, note.replace("gaussian", "Gaussian"))
+        self.spend = spend
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """The clipped value less the offset, (R,)."""
+        (y,) = datum
+        return clip_range(y, self._low, self._high) - self._offset
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Floats:
+        value, noise = self.query(*datum), self._noise()
+        if value.shape != noise.shape:  # broadcast, a value would be released more than once
+            raise InputError(f"Expected values of shape {noise.shape}, got {value.shape}.")
+        return value + noise
+
+
+class LocalSums:
+    """Prefix sums of one-point estimates made of locally private values: post-processing.
+
+    A call takes what `PrefixSum` takes, a value (R,) and its direction (R, k), and returns the sum
+    of all estimates so far after every `refresh_every` rounds, else None.
+    """
+
+    def __init__(
+        self, values: LocalValues, estimates: OnePointEstimates, *, refresh_every: int
+    ) -> None:
+        whole("refresh_every", refresh_every, 1)
+        self._values, self._estimates, self._every = values, estimates, refresh_every
+        self._place = 0
+        self._released: Floats = np.empty(0)
+        self._directions: Floats = np.empty(0)
+        self._sum: Floats | float = 0.0
+
+    @property
+    def spend(self) -> Spend:
+        """The sum of values pays for all."""
+        return self._values.spend
+
+    def __call__(self, y: Floats, u: Floats) -> Floats | None:
+        """(R,) and (R, k) -> (R, k) at the end of a batch, else None."""
+        release = cast(Floats, self._values(y))  # every call releases
+        if not self._released.size:
+            self._released = np.zeros((self._every, *release.shape))
+            self._directions = np.zeros((self._every, *u.shape))
+        self._released[self._place], self._directions[self._place] = release, u
+        self._place += 1
+        if self._place < self._every:
+            return None
+        self._place = 0
+        self._sum = self._sum + self._estimates.estimate(self._released, self._directions)
+        return self._sum
+
+
+def largest(low: float, high: float, offset: float) -> float:
+    """M, the largest `|value - offset|`."""
+    return max(abs(low - offset), abs(high - offset))
+
+
+def _check_range(low: float, high: float, offset: float) -> None:
+    if not -inf < low < high < inf:
+        raise InputError(f"Expected finite low={low} < high={high}.")
+    inside("offset", offset, -inf, inf, ends=False)
+
+
+NodeLaw: TypeAlias = Literal["gaussian", "laplace"]
+
+
+class RestartingTrees(Mechanism):
+    """Noisy sums of the losses of B chosen experts since they were chosen, each replica's own.
+
+    A binary tree for each expert, in Fenwick form (`prefix_sums.Tree`), in a replica's own
+    time s: 1 in the first round after a restart, 2 in the next one. With lowbit(s) = s & -s::
+
+        N_s = z_s + N_{s - lowbit(s)},       z_s the round's fresh noise;
+
+        call(losses (R, d), chosen (R, B), restart (R,) bool) -> sums (R, B)
+
+    `chosen` names experts, -1 nobody, whose loss is 0. The call of the last round releases
+    nothing (None), for no action follows.
+
+    Guarantee:
+        If chosen and restart are public or functions of earlier releases (and of coins that know no
+        data), and chosen changes at restarts only, then all releases together cost `spend` for
+        replacing one round's losses. *Proof.* Given the releases before it, the round's B losses
+        are all that differs: every other round feeds the same numbers to the same places. They
+        enter the sums of one segment, between two restarts, in one leaf of its tree. A leaf is in
+        at most h = bit_length(T - 1) nodes, as no segment has more than T - 1 leaves that are
+        released; all noises z are fresh, so these are h releases of B numbers, each moved by high -
+        low at most: B h Laplace mechanisms, or one Gaussian mechanism moved by sqrt(B h) (high -
+        low). Other segments, and whatever is chosen for them, are functions of those releases.
+        Adaptively chosen losses change nothing: a triangular change of variables.
+
+    Args:
+        streams: the random streams of the replicas.
+        name: the call site of the noise.
+        width: B.
+        law: of a node's noise.
+        scale: standard deviation or Laplace scale of a node's noise; 0: none.
+        horizon: T, calls that will be made.
+        low, high: losses are clipped to this range, non-finite ones become `low`.
+
+    >>> trees = RestartingTrees(Streams([0]), "t", width=1, law="laplace", scale=0.0, horizon=5)
+    >>> losses, first, new = np.array([[1.0, 0.5]]), np.array([[0]]), np.array([[1]])
+    >>> same, restart = np.array([False]), np.array([True])
+    >>> [trees(losses, first, same).item(), trees(losses, first, same).item()]
+    [1.0, 2.0]
+    >>> [trees(losses, new, restart).item(), trees(losses, new, same).item()]
+    [0.5, 1.0]
+    """
+
+    def __init__(
+        self,
+        streams: Streams,
+        name: str,
+        *,
+        width: int,
+        law: NodeLaw,
+        scale: float,
+        horizon: int,
+        low: float = 0.0,
+        high: float = 1.0,
+    ) -> None:
+        whole("width", width, 1)
+        whole("horizon", horizon, 1)
+        one_of("law", law, ("gaussian", "laplace"))
+        at_least("scale", scale, 0)
+        R, nodes = len(streams), self.nodes(horizon)
+        note = f"{name}: {width} restarting trees, {law} nodes"
+        ratio = (high - low) / scale if scale else inf
+        self.spend: GaussianSpend | LaplaceSpend
+        if law == "gaussian":
+            self.spend = GaussianSpend(sqrt(width * nodes) * ratio if nodes else 0.0, note)
+        else:
+            self.spend = LaplaceSpend(ratio, width * nodes, note)
+        self.sensitivity, self.uses = sqrt(width) * (high - low), horizon
+        self._range, self._width = (low, high), width
+        made = Gaussian(scale) if law == "gaussian" else Laplace(scale)
+        self._noise = made.sampler(streams, name, (width,))
+        self._age = np.zeros(R, dtype=np.int64)  # s
+        self._sum = np.zeros((R, width))  # exact: never leaves here
+        self._prefix = np.zeros((nodes + 1, R, width))  # [lowbit of s']: N_s' that s builds on
+
+    @staticmethod
+    def nodes(horizon: int) -> int:
+        """h, the nodes that one round touches at most."""
+        return (horizon - 1).bit_length()
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """The clipped losses of the chosen, (R, B)."""
+        losses, chosen = datum[:2]
+        theirs = np.take_along_axis(losses, np.maximum(chosen, 0), axis=1)
+        return np.where(chosen < 0, 0.0, clip_range(theirs, *self._range))
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+        restart = datum[2]
+        if self._used == self.uses:
+            return None
+        self._sum = np.where(restart[:, None], 0.0, self._sum) + self.query(*datum)
+        self._age = np.where(restart, 0, self._age) + 1
+        everyone, below = rows(len(restart)), self._age & (self._age - 1)
+        before = np.where(below[:, None] > 0, self._prefix[_level(below), everyone], 0.0)
+        N = self._noise() + before
+        self._prefix[_level(self._age), everyone] = N
+        return self._sum + N
+
+
+def _level(s: Ints) -> Ints:
+    """The place of the lowest bit; 0 for s = 0."""
+    return np.maximum(np.frexp((s & -s).astype(float))[1] - 1, 0).astype(np.int64)

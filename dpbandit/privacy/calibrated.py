@@ -1,0 +1,328 @@
+"""From a privacy target to a running sum: no agent computes a noise scale by hand.
+
+A running sum has a factorisation (how noises make up N_t) with a law (how a noise is drawn).
+`noise_multiplier` is the scale of a node's (or z's) noise over the sensitivity in the norm of the
+law: standard deviation over L2, Laplace scale over L1, K-norm scale over L2. A Gram matrix with
+noise in it has other eigenvalues; `Spectrum` says how far they may be off.
+
+**Second moments with the noise of Shariff and Sheffet**: printed constants, Wishart nodes.
+Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018, for n
+releases of blocks of dimension D, rows `|(x, r)| <= L` with L^2 = C^2 + B^2, failure alpha::
+
+    m = 1 + ceil(log2 n)                                          levels of the tree
+    s = 4 sqrt(m) L^2 ln(4/delta) / epsilon                       Gaussian node, off the diagonal
+    Upsilon = s sqrt(2m) (4 sqrt(D) + 2 ln(2T/alpha))             spectrum in [Upsilon, 3 Upsilon]
+    k = D + 1 + ceil(224 m ln(8m/delta) ln(2/delta) / epsilon^2)  Wishart node, W(L^2 I, k)
+    Upsilon = 4 sqrt(mk) L^2 (sqrt(D) + sqrt(2 ln(8T/alpha)))     spectrum in [Upsilon, 2 Upsilon]
+
+The proofs behind s and k compose loosely; what the noise really costs is in the ledger.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from math import ceil, inf, log, log2, prod, sqrt
+from typing import Literal, NamedTuple
+
+from dpbandit.base.inputs import InputError, gaussian_target, one_of, privacy_target
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.factors import Window
+from dpbandit.privacy.ledger import least_noise
+from dpbandit.privacy.moments import SecondMoments, Statistic, moving
+from dpbandit.privacy.noise import Gaussian, KNorm, Laplace, Wishart
+from dpbandit.privacy.prefix_sums import (
+    LAWS,
+    Exact,
+    Factorisation,
+    NodeLaw,
+    NoiseLaw,
+    PrefixSum,
+    Tree,
+    leaves,
+    mu_after,
+)
+from dpbandit.privacy.pure import KNormSpend, LaplaceSpend
+from dpbandit.privacy.spends import Expiring, GaussianSpend, Spend
+from dpbandit.privacy.wishart import WishartSpend, least_degrees, paper_degrees
+
+
+@dataclass(frozen=True)
+class PrefixSlots:
+    """How rounds enter prefix sums of `leaves` releases, one after `every` rounds."""
+
+    factorisation: Factorisation
+    leaves: int
+    every: int
+    moving: float = 2.0
+    """see `Slots`"""
+
+    def person_norm(self, cap: int, separation: int) -> float:
+        """S(k, b) per unit of a round."""
+        return _prefix(self.factorisation, self.leaves, self.every, cap, separation)
+
+
+@cache
+def _prefix(
+    factorisation: Factorisation, leaves: int, every: int, cap: int, separation: int
+) -> float:
+    return factorisation.person_norm(leaves, every, cap, separation)
+
+
+class Target(NamedTuple):
+    """What all releases of a running sum together may cost one user, and when they happen."""
+
+    epsilon: float
+    """> 0; inf adds no noise"""
+    delta: float
+    horizon: int
+    """rounds T"""
+    refresh_every: int
+    """rounds from one release to the next"""
+
+
+class Spectrum(NamedTuple):
+    """How far noise pushes the eigenvalues of a Gram matrix, and how far a shift pushes back.
+
+    Noise of stddev s off the diagonal has norm at most Gamma = `gram_factor` s with high
+    probability; the shift is `shift_factor` Gamma.
+    """
+
+    gram_factor: float
+    shift_factor: float = 2.0
+    stddev: float | None = None
+    """the noise s comes from, in units of the statistic; if None, each release's own"""
+
+
+NO_NOISE = Spectrum(0.0)
+
+
+def law_named(word: str) -> NoiseLaw:
+    """The law of that name; "gamma", the length of K-norm noise, is another one for "k-norm"."""
+    one_of("noise", word, (*LAWS, "gamma"))
+    law: NoiseLaw = "k-norm" if word == "gamma" else word  # type: ignore[assignment]
+    return law
+
+
+def least_multiplier(
+    factorisation: Factorisation,
+    *,
+    horizon: int,
+    refresh_every: int,
+    epsilon: float,
+    delta: float,
+    law: NoiseLaw = "gaussian",
+    dim: int = 1,
+) -> float:
+    """The least `noise_multiplier` for which all releases are (epsilon, delta)-DP.
+
+    Gaussian: exact, column norm over mu*. Laplace and K-norm: the plain sum at delta = 0, else by
+    inversion of their loss distribution; `dim` is the number of coordinates a K-norm covers.
+
+    >>> from dpbandit.privacy.prefix_sums import Tree
+    >>> round(least_multiplier(Tree(), horizon=10_001, refresh_every=1, epsilon=1, delta=1e-4), 2)
+    11.92
+    """
+    m = leaves(horizon, refresh_every)
+    _check(factorisation, law)
+    if law == "gaussian":
+        gaussian_target(epsilon, delta)
+        return factorisation.column_norm(m) / mu_of(epsilon, delta)
+    privacy_target(epsilon, delta)
+    count = factorisation.nodes(m)
+    if not count or epsilon == inf:
+        return 0.0
+    if delta == 0:
+        return count / epsilon * (1 + 1e-12)
+    return _least_pure_multiplier(law, count, dim, epsilon, delta)
+
+
+@cache
+def _least_pure_multiplier(
+    law: NoiseLaw, count: int, dim: int, epsilon: float, delta: float
+) -> float:
+    return least_noise(lambda x: _spend(law, x, count, dim, ""), epsilon=epsilon, delta=delta)
+
+
+def noisy_prefix_sum(
+    factorisation: Factorisation,
+    statistic: Statistic,
+    streams: Streams,
+    *,
+    horizon: int,
+    refresh_every: int,
+    noise_multiplier: float,
+    law: NoiseLaw = "gaussian",
+) -> PrefixSum:
+    """A running sum of `statistic` with noise of that factorisation and law.
+
+    The spend of a `Window` is `Expiring`, and a ledger must say so. The L1 sensitivity is the
+    statistic's `l1_sensitivity` if it has one, else sqrt(coordinates) x the L2 one.
+    """
+    _check(factorisation, law)
+    m, shape = leaves(horizon, refresh_every), statistic.shape
+    size = prod(shape)
+    note = f"{factorisation.word} sum, {m} {law} releases"
+    scale = noise_multiplier * statistic.sensitivity
+    spend: Spend
+    drawn: NodeLaw = Gaussian(scale)
+    if law == "gaussian":
+        mu = mu_after(factorisation.column_norm(m), noise_multiplier)
+        slots = PrefixSlots(factorisation, m, refresh_every, moving(statistic))
+        spend = GaussianSpend(mu, note.replace("gaussian", "Gaussian"), slots)
+    else:
+        spend = _spend(law, noise_multiplier, factorisation.nodes(m) or 0, size, note)
+        l1 = getattr(statistic, "l1_sensitivity", statistic.sensitivity * sqrt(size))
+        drawn = Laplace(noise_multiplier * l1) if law == "laplace" else KNorm(scale)
+    if isinstance(factorisation, Window):
+        spend = Expiring(spend, factorisation.window * refresh_every)
+    noise = factorisation.start(drawn, streams, shape, m)
+    return PrefixSum(statistic, noise, spend, horizon=horizon, refresh_every=refresh_every)
+
+
+def exact_prefix_sum(statistic: Statistic, *, horizon: int, refresh_every: int) -> PrefixSum:
+    """A running sum without noise: its ledger says infinity."""
+    m = leaves(horizon, refresh_every)
+    spend = GaussianSpend(inf if m else 0.0, f"exact sum, {m} releases")
+    return PrefixSum(statistic, Exact(), spend, horizon=horizon, refresh_every=refresh_every)
+
+
+def certified_sum(
+    factorisation: Factorisation,
+    statistic: Statistic,
+    streams: Streams,
+    target: Target,
+    *,
+    law: NoiseLaw = "gaussian",
+) -> PrefixSum:
+    """The least noise of a law whose exact certificate meets the target.
+
+    Guarantee:
+        All releases are (epsilon, delta)-DP for replacing one user. Gaussian ones are mu-GDP with
+        the largest mu that is: column norm of the factorisation over noise multiplier. For the
+        others see `least_multiplier`.
+    """
+    multiplier = least_multiplier(
+        factorisation,
+        horizon=target.horizon,
+        refresh_every=target.refresh_every,
+        epsilon=target.epsilon,
+        delta=target.delta,
+        law=law,
+        dim=prod(statistic.shape),
+    )
+    return noisy_prefix_sum(
+        factorisation,
+        statistic,
+        streams,
+        horizon=target.horizon,
+        refresh_every=target.refresh_every,
+        noise_multiplier=multiplier,
+        law=law,
+    )
+
+
+def tail_bound(
+    dim: int,
+    target: Target,
+    *,
+    failure: float,
+    shift_factor: float = 2.0,
+    trace_variance: float = 1.0,
+) -> Spectrum:
+    """Symmetric Gaussian noise: `|N| <= s (2 sqrt(D) + 2 sqrt(v ln(2T/failure)))`, and the shift.
+
+    x' N x has variance 2 s^2 v for unit x, v = 1, or 1 - (1 - `trace_variance`) / D where the noise
+    is smaller along the identity.
+    """
+    v = 1 - (1 - trace_variance) / dim
+    tail = log(2 * target.horizon / failure)
+    return Spectrum(2 * sqrt(dim) + 2 * sqrt(v * tail), shift_factor)
+
+
+def _spend(law: NoiseLaw, noise_multiplier: float, count: int, dim: int, note: str) -> Spend:
+    ratio = 1 / noise_multiplier if noise_multiplier else inf
+    if law == "laplace":
+        return LaplaceSpend(ratio, count=count, note=note)
+    return KNormSpend(dim, ratio, count=count, note=note)
+
+
+def _check(factorisation: Factorisation, law: NoiseLaw) -> None:
+    one_of("law", law, LAWS)
+    if law not in factorisation.laws:
+        raise InputError(f"Expected law={law!r} to be gaussian for {factorisation!r}.")
+
+
+@dataclass(frozen=True)
+class ShariffSheffet:
+    """The two noises of the paper, for one statistic and one target.
+
+    `printed` takes s, k and Upsilon as in the module; else they are the least whose certificate
+    meets the target, and the spectrum is that of `tail_bound`.
+    """
+
+    statistic: SecondMoments
+    target: Target
+    noise: Literal["gaussian", "wishart"]
+    printed: bool = True
+
+    @property
+    def levels(self) -> int:
+        """m."""
+        releases = ceil(self.target.horizon / self.target.refresh_every)
+        return 1 + ceil(log2(max(1, releases)))
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes one user is in, at most m."""
+        return leaves(self.target.horizon, self.target.refresh_every).bit_length()
+
+    @property
+    def degrees(self) -> float:
+        """k."""
+        epsilon, delta, dim = self.target.epsilon, self.target.delta, self.statistic.block_dim + 1
+        if self.printed:
+            return paper_degrees(epsilon, delta, dim=dim, levels=self.levels)
+        return least_degrees(epsilon, delta, dim=dim, nodes=self.nodes)
+
+    @property
+    def stddev(self) -> float:
+        """Noise of a node in units of the statistic, on every coordinate; 0 without privacy."""
+        if self.target.epsilon == inf:
+            return 0.0
+        L2 = self.statistic.context_bound**2 + self.statistic.reward_bound**2
+        if self.noise == "gaussian" and not self.printed:
+            return least_multiplier(Tree(), **self.target._asdict()) * self.statistic.sensitivity
+        if self.noise == "wishart":
+            s = L2 * sqrt(self.degrees)
+        else:
+            s = 4 * sqrt(self.levels) * L2 * log(4 / self.target.delta) / self.target.epsilon
+        return sqrt(2) * s / self.statistic.context_bound**2
+
+    def sums(self, streams: Streams) -> PrefixSum:
+        """The running sums, noised by a tree."""
+        T, every = self.target.horizon, self.target.refresh_every
+        if self.noise == "gaussian" or self.target.epsilon == inf:
+            return noisy_prefix_sum(
+                Tree(),
+                self.statistic,
+                streams,
+                horizon=T,
+                refresh_every=every,
+                noise_multiplier=self.stddev / self.statistic.sensitivity,
+            )
+        note = f"tree sum, {leaves(T, every)} Wishart releases, k = {self.degrees:g}"
+        spend = WishartSpend(self.degrees, self.statistic.block_dim + 1, self.nodes, note)
+        node = Wishart(self.degrees, self.statistic).sampler(streams, "tree noise")
+        noise = Tree().of(node, stddev=self.stddev)
+        return PrefixSum(self.statistic, noise, spend, horizon=T, refresh_every=every)
+
+    def spectrum(self, failure: float) -> Spectrum:
+        """Where the noisy eigenvalues are, with probability 1 - `failure`."""
+        D, tail = self.statistic.block_dim, log(2 * self.target.horizon / failure)
+        if not self.printed:
+            return tail_bound(D, self.target, failure=failure)
+        largest = sqrt(self.levels) * self.stddev
+        if self.noise == "gaussian":  # Gamma = Upsilon
+            return Spectrum(sqrt(2) * (4 * sqrt(D) + 2 * tail), 2.0, largest)
+        half = 2 * (sqrt(D) + sqrt(2 * (tail + log(4))))  # Gamma = Upsilon / 2
+        return Spectrum(half, 3.0, largest)

@@ -1,0 +1,456 @@
+"""Private selection: the best of n candidates, each released choice through one noisy maximum::
+
+    mechanism               noise, added to score / (2 s / epsilon)     one selection is
+    ExponentialMechanism    Gumbel                                      epsilon-bounded range
+    OneShotTopK             Gumbel; the k largest, in order             k of these
+    ReportNoisyMax          Laplace                                     epsilon-DP
+
+s is how far one user moves one score. The noise is scaled, never the scores: at epsilon = inf it
+is exactly zero, and the choice is the argmax, ties to the lowest index.
+
+`RemainingTopK` releases a few of the best among those who are left, at several times;
+`EpochSelection` selects on losses since a replica's epoch began.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints, clip_range, pick
+from dpbandit.base.inputs import InputError, positive, privacy_target, whole
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
+from dpbandit.privacy.noise import Gumbel, Laplace, Law
+from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
+
+
+@dataclass(frozen=True)
+class GivenScores:
+    """Scores (R, n) computed anew for each call; one user moves each by at most `sensitivity`.
+
+    That is the caller's promise, as there is no public range to clip to. -inf excludes a candidate
+    (a public choice); the mechanism remembers nothing.
+    """
+
+    n: int
+    sensitivity: float = 1.0
+
+    def query(self, scores: Floats) -> Floats:
+        """The scores themselves."""
+        return scores
+
+    def after(self, total: Floats, query: Floats) -> Floats:
+        """What the mechanism remembers from now on: (R, n) of the latest call."""
+        return query
+
+    def scores(self, total: Floats) -> Floats:
+        """The scores that are to be maximised."""
+        return total
+
+
+@dataclass(frozen=True)
+class CumulativeLosses:
+    """Scores -max(S, floor), S the sum of all loss vectors (R, n) so far, clipped to [low, high].
+
+    The sum is exact and stays inside the mechanism. Non-finite losses become `low`; `floor` is a
+    public number below which candidates are equally good, and does not change the sensitivity.
+    """
+
+    n: int
+    low: float = 0.0
+    high: float = 1.0
+    floor: float = -inf
+
+    @property
+    def sensitivity(self) -> float:
+        """high - low, how far replacing one user's losses moves one score."""
+        return self.high - self.low
+
+    def query(self, losses: Floats) -> Floats:
+        """One round's contribution, clipped."""
+        return np.broadcast_to(clip_range(distinct(losses), self.low, self.high), losses.shape)
+
+    def after(self, total: Floats, query: Floats) -> Floats:
+        """S with one more round: (R, n), or (1, n) while all replicas saw the same losses."""
+        return total + distinct(query)
+
+    def scores(self, total: Floats) -> Floats:
+        """-max(S, floor)."""
+        return -np.maximum(total, self.floor)
+
+
+ScoreSource: TypeAlias = GivenScores | CumulativeLosses
+
+
+def distinct(values: Floats) -> Floats:
+    """(R, n), or the one row (1, n) that all R are views of."""
+    return values[:1] if values.strides[0] == 0 else values
+
+
+class OneShotTopK(Mechanism):
+    """The k best of n candidates, in order: the k largest of scores + Gumbel noise.
+
+    Durfee and Rogers, "Practical differentially private top-k selection with pay-what-you-get
+    composition", NeurIPS 2019: one shot has exactly the law of peeling, k exponential mechanisms
+    with weights exp(epsilon u / (2 s)), each on the candidates that are left::
+
+        call(data, due=None) -> indices (R, k);  data (R, n): scores or one round's losses
+
+    `due` (R,) tells which replicas select in this round, all if it is left out, and must be a
+    function of releases; the others get -1. The j-th selection of a replica always uses the j-th
+    noise of its own stream, whenever it is due and whoever is due beside it.
+
+    Guarantee:
+        If one user moves every score by at most s, then all selections together cost `spend`:
+        bounded range epsilon for each pick, because the log-weights move by at most epsilon / 2 and
+        the normaliser by a constant.
+
+    Args:
+        source: where the scores come from.
+        streams: the random streams of the replicas.
+        name: the call site of the noise.
+        k: picks of one selection.
+        epsilon: cost of one pick; one number, or one for each selection; inf: no noise.
+        uses: calls that will be made.
+        draws: selections each replica may make, the calls with `due`; as many as `uses` if None.
+
+    Raises `BudgetExceededError` for calls beyond `uses` and selections beyond `draws`, and
+    `InputError` for scores of another shape.
+    """
+
+    order = inf
+    """the norm in which `sensitivity` is meant, for one score"""
+    _kind: ClassVar[str] = "top-k"
+    _law: ClassVar[Law] = Gumbel(1.0)
+    _spend: ClassVar[type[PureSpend]] = BoundedRangeSpend
+
+    def __init__(
+        self,
+        source: ScoreSource,
+        streams: Streams,
+        name: str,
+        *,
+        k: int,
+        epsilon: float | Sequence[float],
+        uses: int,
+        draws: int | None = None,
+    ) -> None:
+        draws = uses if draws is None else draws
+        whole("n", source.n, 1)
+        whole("k", k, 1, source.n)
+        whole("uses", uses, 0)
+        whole("draws", draws, 0)
+        positive("sensitivity", source.sensitivity)
+        if np.ndim(epsilon) > 0 and np.shape(epsilon) != (draws,):
+            raise InputError(f"Expected {np.size(epsilon)} epsilons to be one per draw, {draws}.")
+        each = np.broadcast_to(np.asarray(epsilon, dtype=float), (draws,))
+        for value in np.unique(each):
+            privacy_target(float(value), 0.0)
+        note = f"{name}: {draws} x {self._kind}, {k} of {source.n}"
+        self.spend = self._spend.of(note, np.repeat(each, k))
+        self.sensitivity, self.uses, self.draws = source.sensitivity, uses, draws
+        self.source, self._k, self._shape = source, k, (len(streams), source.n)
+        self.scale: Floats = 2 * source.sensitivity / each
+        self._noise = self._law.sampler(streams, name, (source.n,))
+        self._total: Floats = np.zeros((1, source.n))  # exact: never leaves here
+        self._drawn = np.zeros(len(streams), dtype=np.int64)
+        self._before = np.zeros(len(streams), dtype=np.int64)  # selections that no longer count
+        self._noises: deque[Floats] = deque()  # of the selections _first, _first + 1, ...
+        self._first = 0
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """What this round adds: the scores, or the clipped losses, (R, n)."""
+        if datum[0].shape != self._shape:
+            raise InputError(f"Expected scores of shape {datum[0].shape} to be {self._shape}.")
+        return self.source.query(datum[0])
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+        self._total = self.source.after(self._total, self.query(*datum))
+        due = np.flatnonzero(datum[1]) if len(datum) > 1 else np.arange(self._shape[0])
+        chosen = np.full((self._shape[0], self._k), -1)
+        if len(due):
+            scores = self.scores(self._summed(due), due, *datum[2:])
+            chosen[due] = self._largest(self._noisy(scores, due))
+        return chosen
+
+    def scores(self, sums: Floats, due: Ints, *public: npt.NDArray[Any]) -> Floats:
+        """What is to be maximised, (len(due), n), where the source's `sums` are those."""
+        return self.source.scores(sums)
+
+    def _summed(self, due: Ints) -> Floats:
+        return np.broadcast_to(self._total, self._shape)[due]
+
+    def _noisy(self, scores: Floats, due: Ints) -> Floats:
+        noise, scale = self._next_noise(due)
+        return scores + scale * noise
+
+    def _largest(self, noisy: Floats) -> Ints:
+        if self._k == 1:
+            return noisy.argmax(axis=1)[:, None]
+        return np.argsort(-noisy, axis=1, kind="stable")[:, : self._k]
+
+    def _next_noise(self, due: Ints) -> tuple[Floats, Floats]:
+        """Noise of scale 1, (len(due), n), for one more selection of `due`; its scale, (.., 1)."""
+        drawn = self._drawn[due]
+        selections = drawn - self._before[due]
+        if selections.max() >= self.draws:
+            raise BudgetExceededError(
+                f"{self.spend.note}: selection {self.draws + 1} of a replica exceeds "
+                f"draws={self.draws}."
+            )
+        while self._first + len(self._noises) <= drawn.max():
+            self._noises.append(self._noise().copy())
+        if (drawn == drawn[0]).all():
+            noise = self._noises[int(drawn[0]) - self._first][due]
+        else:
+            noise = np.empty((len(due), self._shape[1]))
+            for j in np.unique(drawn):
+                mine = drawn == j
+                noise[mine] = self._noises[j - self._first][due[mine]]
+        self._drawn[due] += 1
+        while self._first < self._drawn.min():
+            self._noises.popleft()
+            self._first += 1
+        return noise, self.scale[selections, None]
+
+
+class ExponentialMechanism(OneShotTopK):
+    """One candidate with probability proportional to exp(epsilon u / (2 s)), by Gumbel-max.
+
+    McSherry and Talwar, FOCS 2007. `OneShotTopK` with k = 1, whose page has the arguments and the
+    guarantee; a call returns (R,).
+
+    >>> best = ExponentialMechanism(CumulativeLosses(3), Streams([0]), "em", epsilon=inf, uses=2)
+    >>> best(np.array([[1.0, 0.0, 0.5]])), best(np.array([[0.0, 1.0, 0.0]]))
+    (array([1]), array([2]))
+    """
+
+    _kind = "exponential mechanism"
+
+    def __init__(
+        self,
+        source: ScoreSource,
+        streams: Streams,
+        name: str,
+        *,
+        epsilon: float | Sequence[float],
+        uses: int,
+        draws: int | None = None,
+    ) -> None:
+        super().__init__(source, streams, name, k=1, epsilon=epsilon, uses=uses, draws=draws)
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+        return super()._release(*datum)[:, 0]
+
+
+class ReportNoisyMax(ExponentialMechanism):
+    """The largest of scores + Laplace noise of scale lam = 2 s / epsilon, its index (R,).
+
+    Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, section 3.3.
+    Arguments as for `ExponentialMechanism`, against which it is for reference: it is not of
+    bounded range, and costs twice as much over many rounds.
+
+    Guarantee:
+        If one user moves every score by at most s, each its own way, then one selection is (2 s /
+        lam)-DP, because given the others' noise candidate i wins if its own exceeds a threshold
+        that moves by at most 2 s. Only `PureSpend`: zCDP epsilon^2 / 2.
+    """
+
+    _kind = "report noisy max"
+    _law = Laplace(1.0)
+    _spend = PureSpend
+
+
+class NoisyTotal(Mechanism):
+    """S(x) + Laplace noise for a candidate x, where it is asked for; S sums losses in [0, 1]::
+
+        call(losses (R, n), x (R,), due (R,) bool) -> (R,), -inf where not due
+
+    Guarantee:
+        If x and due are public or functions of releases, one answer costs 1 / scale, because a
+        round moves S(x) by at most 1. All calls together cost `draws` times that, and more answers
+        than `draws` for one replica raise `BudgetExceededError`.
+
+    >>> total = NoisyTotal(2, Streams([0]), "total", scale=0.0, draws=2, uses=2)
+    >>> x, yes, loss = np.array([1]), np.ones(1, dtype=bool), np.array([[0.0, 0.75]])
+    >>> total(loss, x, yes), total(loss, x, yes)
+    (array([0.75]), array([1.5]))
+    """
+
+    order = np.inf
+
+    def __init__(
+        self, n: int, streams: Streams, name: str, *, scale: float, draws: int, uses: int
+    ) -> None:
+        whole("draws", draws, 0, uses)
+        self._source, self._shape = CumulativeLosses(n), (len(streams), n)
+        cost = 1 / scale if scale else np.inf
+        self.spend = PureSpend.alike(f"{name}: {draws} Laplace totals", cost, draws)
+        self.sensitivity, self.uses = self._source.sensitivity, uses
+        self._draws, self._asked = draws, np.zeros(len(streams), dtype=np.int64)
+        self._noise = Laplace(scale).sampler(streams, name, ())
+        self._total: Floats = np.zeros((1, n))  # exact: never leaves here
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """What this round adds to S, (R, n)."""
+        if datum[0].shape != self._shape:
+            raise InputError(f"Expected losses of shape {datum[0].shape} to be {self._shape}.")
+        return self._source.query(datum[0])
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+        _, x, due = datum
+        self._asked = self._asked + (due != 0)  # also where it is no bool: -1 is an answer
+        if self._asked.max() > self._draws:
+            raise BudgetExceededError(
+                f"{self.spend.note}: total {self._draws + 1} of a replica exceeds "
+                f"draws={self._draws}."
+            )
+        self._total = self._total + distinct(self.query(*datum))
+        noisy = pick(np.broadcast_to(self._total, self._shape), x) + self._noise()
+        return np.where(due, noisy, -np.inf)
+
+
+class RemainingTopK(OneShotTopK):
+    """The k best of those that were never taken, in order, each time one is due::
+
+        call(losses (R, n), due (R,) bool, taken (R, n) bool) -> candidates (R, k), -1 for none
+
+    Where fewer than k are left all of them are released, then -1. `taken` is public or a function
+    of releases.
+
+    Guarantee:
+        That of `OneShotTopK`: k exponential mechanisms on whoever is left each time, bounded range
+        epsilon for each pick. A pick of somebody who is the only one left costs nothing, but is
+        paid for; there are at most `most` picks in all, as everybody is taken only once. More raise
+        `BudgetExceededError`, whatever `taken` says.
+
+    Args:
+        n: candidates.
+        streams: the random streams of the replicas.
+        name: the call site of the noise.
+        k: picks of one selection.
+        epsilon: cost of one pick; inf: no noise.
+        draws: selections of one replica.
+        uses: calls that will be made.
+        most: candidates that are not taken before the first selection; None: all n.
+        floor: candidates who lost less are equally good.
+
+    >>> top = RemainingTopK(3, Streams([0]), "top", k=2, epsilon=np.inf, draws=1, uses=1)
+    >>> top(np.array([[0.0, 1.0, 0.5]]), np.array([True]), np.array([[True, False, False]]))
+    array([[2, 1]])
+    """
+
+    def __init__(
+        self,
+        n: int,
+        streams: Streams,
+        name: str,
+        *,
+        k: int,
+        epsilon: float,
+        draws: int,
+        uses: int,
+        most: int | None = None,
+        floor: float = 0.0,
+    ) -> None:
+        source = CumulativeLosses(n, floor=floor)
+        super().__init__(source, streams, name, k=k, epsilon=epsilon, uses=uses, draws=draws)
+        most = n if most is None else most
+        whole("most", most, 0, n)
+        self._most, self._picked = min(draws * k, most), np.zeros(len(streams), dtype=np.int64)
+        note = f"{name}: {self._most} picks of {n}"
+        self.spend = BoundedRangeSpend.alike(note, epsilon, self._most)
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+        chosen = super()._release(*datum)
+        self._picked = self._picked + (chosen >= 0).sum(axis=1)
+        if self._picked.max() > self._most:
+            raise BudgetExceededError(
+                f"{self.spend.note}: pick {self._picked.max()} of a replica exceeds "
+                f"most={self._most}."
+            )
+        return chosen
+
+    def scores(self, sums: Floats, due: Ints, *public: npt.NDArray[Any]) -> Floats:
+        """-max(S, floor) of those that are left."""
+        return np.where(public[0][due], -np.inf, super().scores(sums, due))
+
+    def _largest(self, noisy: Floats) -> Ints:
+        best = np.argsort(-noisy, axis=1, kind="stable")[:, : self._k]
+        there = np.take_along_axis(noisy, best, axis=1) > -np.inf
+        return np.where(there, best, -1)
+
+
+_GRID = 2.0**32
+"""Losses are rounded to multiples of 1 / _GRID: sums over 2^21 rounds are then exact numbers, and
+what an earlier epoch added is taken away without a trace."""
+_LONGEST = 2**21
+
+
+class EpochSelection(ExponentialMechanism):
+    """One of n candidates, the likelier the less it lost in the replica's epoch::
+
+        call(losses (R, n), due (R,) bool, floor (R,), ends (R,) bool) -> candidate (R,)
+
+          1. S <- S + clip(losses to [0, 1])
+          2. where `due`: x with probability prop. to exp(-epsilon max(S, floor) / 2), else -1
+          3. where `ends`: S <- 0, and `draws` selections may be made anew
+
+    `floor` >= 0 is a level below which candidates are equally good. At epsilon = inf x is uniform
+    among the best: the limit of step 2.
+
+    Guarantee:
+        If due, floor and ends are public or functions of releases, then all calls cost `spend`,
+        that of the `draws` of one epoch: a round's losses are in one epoch's S only, where they
+        move every score by at most 1, and a floor does not move it further.
+
+    Args:
+        n: candidates.
+        streams: the random streams of the replicas.
+        name: the call site of the noise.
+        epsilon: bounded range of one selection; inf: no noise.
+        draws: selections a replica may make in one epoch.
+        uses: calls that will be made.
+
+    >>> pick = EpochSelection(2, Streams([0]), "pick", epsilon=np.inf, draws=1, uses=2)
+    >>> yes, zero = np.ones(1, dtype=bool), np.zeros(1)
+    >>> pick(np.array([[1.0, 0.0]]), yes, zero, yes), pick(np.array([[0.0, 0.5]]), yes, zero, ~yes)
+    (array([1]), array([0]))
+    """
+
+    def __init__(
+        self, n: int, streams: Streams, name: str, *, epsilon: float, draws: int, uses: int
+    ) -> None:
+        whole("uses", uses, 0, _LONGEST)
+        source = CumulativeLosses(n)
+        super().__init__(source, streams, name, epsilon=epsilon, draws=draws, uses=uses)
+        self._start: Floats = np.zeros((1, n))  # S of all rounds before the epoch
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """What this round adds to S, (R, n)."""
+        clipped = super().query(*datum)
+        return np.broadcast_to(np.rint(distinct(clipped) * _GRID) / _GRID, self._shape)
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+        chosen, ends = super()._release(*datum), datum[3]
+        if ends.any():
+            self._start = np.where(ends[:, None], self._total, self._start)
+            self._before = np.where(ends, self._drawn, self._before)
+        return chosen
+
+    def scores(self, sums: Floats, due: Ints, *public: npt.NDArray[Any]) -> Floats:
+        """-max(S, floor)."""
+        return -np.maximum(sums, public[0][due, None])
+
+    def _summed(self, due: Ints) -> Floats:
+        return super()._summed(due) - np.broadcast_to(self._start, self._shape)[due]
+
+    def _noisy(self, scores: Floats, due: Ints) -> Floats:
+        noise, scale = self._next_noise(due)
+        best = scores == scores.max(axis=1, keepdims=True)
+        return np.where(scale == 0, np.where(best, noise, -np.inf), scores + scale * noise)

@@ -1,1 +1,0 @@
-"""Released choices: selection, vertices, peeling, sparse vector."""

@@ -1,0 +1,427 @@
+"""What a user's clicks on a list add to a regression, or to counts of items and positions.
+
+The clicked item counts, not the list.
+
+Features are made here, of the user's context, clipped, and of vectors from a public catalogue, not
+taken from what an environment sends: phi = (1, u * v) / sqrt(2). So any two features of any two
+users have phi . phi' = (1 + sum u_j u'_j v_j v'_j) / 2 >= 0, which the sensitivities rest on.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, clip_norm, rows
+from dpbandit.base.inputs import InputError, one_of, positive, whole
+from dpbandit.losses.click_models import (
+    Browsing,
+    Cascade,
+    ClickModel,
+    PositionBased,
+    UntoldPositions,
+)
+from dpbandit.privacy.moments import added_up
+
+Counted = Literal["clicks", "squares", "mean"]
+
+
+def features(u: Floats, v: Floats, common: float = 1.0) -> Floats:
+    """phi of items with vectors v (..., m, q) for users u (..., q), clipped: (..., m, 1 + q).
+
+    They are (c, u * v) / sqrt(1 + c^2), c = `common` what all of them share.
+    """
+    u = np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
+    products = u[..., None, :] * clip_norm(v, 1.0)
+    shared = np.full((*products.shape[:-1], 1), common)
+    return np.concatenate([shared, products], axis=-1) / sqrt(1 + common**2)
+
+
+def possible_clicks(model: ClickModel, said: Floats) -> Floats:
+    """Answers (..., m) as clicks in {0, 1} that the model allows; what is no number is none."""
+    return model.possible(1.0 * (np.where(np.isfinite(said), said, 0.0) > 0.5))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListStatistic(ABC):
+    """A moment z (d) and a Gram matrix G (d, d) of one user's list, summed over users.
+
+    Summed is (z, g G_ii, g sqrt(2) G_ij for i < j), g = `gram_weight`, in which Frobenius norms are
+    Euclidean.
+    """
+
+    model: ClickModel
+    taste: int
+    gram_weight: float = 0.5
+    _upper: tuple[npt.NDArray[np.int64], ...] = field(init=False, repr=False, compare=False)
+    units: Floats = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        positive("gram_weight", self.gram_weight)
+        upper = np.triu_indices(self.dim)
+        gram = np.where(upper[0] == upper[1], 1.0, sqrt(0.5)) / self.gram_weight
+        object.__setattr__(self, "_upper", upper)
+        object.__setattr__(self, "units", np.concatenate([np.ones(self.dim), gram]))
+
+    @property
+    def dim(self) -> int:
+        """d = 1 + q."""
+        return 1 + self.taste
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(d + d (d + 1) / 2,)."""
+        return (self.dim + self.dim * (self.dim + 1) // 2,)
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """How far replacing one user moves the sum, in `units`."""
+
+    @property
+    def gram_total(self) -> float:
+        """What G times it is the Gram matrix of, whose regression z is the moment of."""
+        return self.model.square_total
+
+    @abstractmethod
+    def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
+        """A batch of rounds -> (R, p)."""
+
+    def datum(self, theta: Floats, *round: Floats) -> tuple[Floats, ...]:
+        """What a round is to `total`: users, vectors and clicks; here no reference point theta."""
+        return round
+
+    def plain(self, theta: Floats) -> Floats:
+        """theta for `features` that have c = 1 in common, with the same predictions, (R, d)."""
+        return theta
+
+    def unpack(self, release: Floats) -> tuple[Floats, Floats]:
+        """(R, p) -> moments (R, d) and symmetric matrices (R, d, d)."""
+        gram = np.empty((len(release), self.dim, self.dim))
+        i, j = self._upper
+        gram[:, i, j] = gram[:, j, i] = release[:, self.dim :]
+        return release[:, : self.dim], gram
+
+    def _summed(self, z: Floats, phi: Floats, gram_weight: Floats) -> Floats:
+        """z (n, R, d), and weights (n, R, m) of phi phi', phi (n, R, m, d)."""
+        by_replica = (gram_weight[..., None] * phi).transpose(1, 0, 2, 3), phi.transpose(1, 0, 2, 3)
+        left, right = (x.reshape(len(x), -1, self.dim) for x in by_replica)
+        gram = left.swapaxes(1, 2) @ right
+        i, j = self._upper
+        return np.concatenate([added_up(z), gram[:, i, j]], axis=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListClicks(ListStatistic):
+    """A moment and a Gram matrix of clicks, in one of three ways::
+
+        clicks   z = sum click_k phi_k, clipped to length 1;       G = sum f_k phi_k phi_k' / F
+        squares  z = sum f_k click_k phi_k, clipped to length 1;   G = sum f_k^2 phi_k phi_k' / F
+        mean     z = sum p_k y_k phi_k;                            G = sum p_k b_k phi_k phi_k'
+
+    over the positions that are known to have been looked at, with weight f_k (chi_k by positions,
+    else 1). F is the sum of f, or of f^2, over all positions, a public constant. As a click at k
+    has mean f_k phi_k . theta, F G theta is the mean of z: "squares" is least squares, the least
+    luck if it is the same everywhere, and "clicks" the most signal for the same noise. They are one
+    where f is 0 or 1. "mean" has answers y in {-1,
+    1} and p = 1/m, b = 1; by positions the answers are 1 and -b_k, b_k = chi_k / (2 - chi_k), with
+    weights p_k in proportion to chi_k (2 - chi_k).
+
+    Guarantee:
+        Replacing one user moves "clicks" and "squares" by at most sqrt(2 + 2 g^2): z . z' >= 0 and
+        both are no longer than 1, so `|z - z'|^2 <= 2`; G and G' are positive semidefinite with
+        Frobenius norm at most 1 and tr G G' >= 0, so `|G - G'|^2 <= 2`. It is attained: one item,
+        opposite u * v, both clicked. "mean" by at most 2, if g^2 <= 1/2: it is a convex combination
+        of points that are pairwise at most 2 apart. See docs/algorithms/list-fade.md for the
+        proofs.
+    """
+
+    counted: Counted = "clicks"
+
+    def __post_init__(self) -> None:
+        one_of("counted", self.counted, ("clicks", "squares", "mean"))
+        super().__post_init__()
+        if self.counted == "mean" and self.gram_weight > sqrt(0.5):
+            raise InputError(
+                f"Expected gram_weight={self.gram_weight} to be at most sqrt(1/2) with 'mean', or "
+                "its sensitivity is more than 2."
+            )
+        if self.counted == "mean" and isinstance(self.model, Browsing):
+            raise InputError("Expected counted='mean' to be 'clicks' where users browse.")
+
+    @property
+    def sensitivity(self) -> float:
+        """sqrt(2 + 2 g^2), or 2."""
+        return 2.0 if self.counted == "mean" else sqrt(2 + 2 * self.gram_weight**2)
+
+    @property
+    def moved(self) -> float:
+        """The same; 4 with "mean".
+
+        A user u = 0 who clicks nothing has z = 0 and G_0 = s/2 e_1 e_1', 0 <= s <= 1, and others
+        have G_11 <= 1/2. So `|G - G_0|^2 <= 1 - s/2 + s^2/4` and <G - G_0, G' - G_0> >= -s/2 +
+        s^2/4, and what s takes from the one it gives to the other.
+        """
+        return (2 if self.counted == "mean" else 1) * self.sensitivity
+
+    @property
+    def gram_total(self) -> float:
+        """As in `ListStatistic`; a mean has it in its weights."""
+        totals = {"clicks": self.model.look_total, "squares": self.model.square_total, "mean": 1.0}
+        return totals[self.counted]
+
+    def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
+        """u (n, R, q), vectors of the list (n, R, m, q), clicks (n, R, m) -> (R, p)."""
+        u, v, said = batch
+        phi = features(u, v)
+        moment_weight, gram_weight = self._weights(possible_clicks(self.model, said))
+        z = np.matvec(phi.swapaxes(-1, -2), moment_weight)
+        z = z if self.counted == "mean" else clip_norm(z, 1.0)
+        return self._summed(z, phi, gram_weight)
+
+    def _weights(self, clicks: Floats) -> tuple[Floats, Floats]:
+        """Of phi_k in z and of phi_k phi_k' in G, both (n, R, m)."""
+        f = self.model.looked_at(clicks)
+        if self.counted == "clicks":
+            return clicks, f / self.model.look_total
+        if self.counted == "squares":
+            return f * clicks, f**2 / self.model.square_total
+        if isinstance(self.model, PositionBased):
+            chi = self.model.weights
+            total = (chi * (2 - chi)).sum()
+            return chi * (2 * clicks - chi) / total, np.broadcast_to(chi**2 / total, clicks.shape)
+        return f * (2 * clicks - 1) / self.model.length, f / self.model.length
+
+
+_COMMON = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListResiduals(ListStatistic):
+    """A moment of residuals at a public reference point, and the Gram matrix of a step from it.
+
+    A round is (theta, u, v, clicks): the reference point (R, d), released or public, then as in
+    `ListClicks`. With features phi = (c, u * v) / sqrt(1 + c^2), c = 0.2, predictions p_k =
+    phi_k . theta, clipped to [0, 1], and the weights f of what was looked at::
+
+        z = h sum f_k (click_k - f_k p_k) phi_k, clipped to length 1
+        G = h sum f_k^2 phi_k phi_k' / F
+        h = 1 / max(1, sum e_k p_k)
+
+    e_k is f_k^2 of a user who clicks nothing: she is never clipped, and h depends on no clicks. F
+    is the sum of f^2 over all positions. If attraction is phi . theta*, z has mean
+    F G (theta* - theta): at the truth it is 0, whatever is wrong with G.
+
+    Guarantee:
+        At every reference point, finite or not, replacing one user moves the sum by at most
+        sqrt(4 + 2 g^2): two vectors z of length at most 1 may be opposite, but G and G' are
+        positive semidefinite with Frobenius norm at most 1, so that `|G - G'|^2 <= 2`.
+    """
+
+    @property
+    def sensitivity(self) -> float:
+        """sqrt(4 + 2 g^2)."""
+        return sqrt(4 + 2 * self.gram_weight**2)
+
+    @property
+    def moved(self) -> float:
+        """sqrt(4 + 6 k + 2 k^2 + 2 g^2 (1 + 2 k^4)), k = c / sqrt(1 + c^2), 13 % more.
+
+        A user u = 0 who clicks nothing has phi = k e_1, z_0 = -a e_1 with 0 <= a <= k, and G_0 = t
+        e_1 e_1' with t <= k^2, a and t by the reference point, which may be another one in another
+        round; nobody's G_11 is more. So `|z - z_0| <= 1 + k` and <z - z_0, z' - z_0'> >= -(1 + k),
+        least at a = k and a' = 0, `|G - G_0|^2 <= 1 + k^4` and <G - G_0, G' - G_0'> >= -k^4.
+        """
+        k = _COMMON / sqrt(1 + _COMMON**2)
+        return sqrt(4 + 6 * k + 2 * k**2 + 2 * self.gram_weight**2 * (1 + 2 * k**4))
+
+    def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
+        """(n, R, d), u (n, R, q), vectors (n, R, m, q), clicks (n, R, m) -> (R, p)."""
+        theta, u, v, said = batch
+        phi = features(u, v, _COMMON)
+        clicks = possible_clicks(self.model, said)
+        with np.errstate(invalid="ignore", over="ignore"):
+            predicted = np.matvec(phi, theta)
+        p = np.where(np.isfinite(predicted), predicted, 0.0).clip(0, 1)
+        f, silent = self.model.looked_at(clicks), self.model.looked_at(np.zeros_like(clicks))
+        h = 1 / np.maximum(1, np.vecdot(silent**2, p))[..., None]
+        z = clip_norm(np.matvec(phi.swapaxes(-1, -2), h * f * (clicks - f * p)), 1.0)
+        return self._summed(z, phi, h * f**2 / self.model.square_total)
+
+    def datum(self, theta: Floats, *round: Floats) -> tuple[Floats, ...]:
+        """What a round is to `total`: a reference point, users, vectors and clicks."""
+        return theta, *round
+
+    def plain(self, theta: Floats) -> Floats:
+        """theta for `features` that have 1 in common, with the same predictions, (R, d)."""
+        common = np.where(np.arange(self.dim) == 0, _COMMON, 1.0)
+        return sqrt(2 / (1 + _COMMON**2)) * common * theta
+
+
+@dataclass(frozen=True)
+class ListCounts:
+    """(looks, clicks) of every item, from lists of m items that a user reads down to a click.
+
+    Guarantee:
+        A list is a function of releases, so replacing a user moves the counts of her m items alone.
+        Clicks at k < j differ by 2 + (j - k) ones, a click at k and none by 1 + (m - k), and from
+        answers that are no numbers, nobody's, who looks at nothing, she differs by m looks and a
+        click: at most m + 1 in L1, sqrt(m + 1) in L2. It is less than sqrt(2 m) and 2 m, which m
+        pairs of counters on their own would need, and m + 1 times what each alone is moved by.
+        Beyond nobody, who may be shown another list, nobody else adds more.
+
+    >>> counts = ListCounts(3, 2)
+    >>> counts.total(np.array([[[2, 0]]]), np.array([[[1, 0]]]))
+    array([[[0., 0., 1.],
+            [0., 0., 1.]]])
+    """
+
+    n_items: int
+    length: int
+    """m, of a list"""
+    units: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        whole("n_items", self.n_items, 1)
+        whole("length", self.length, 1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(2, N)."""
+        return (2, self.n_items)
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """m + 1."""
+        return self.length + 1.0
+
+    @property
+    def sensitivity(self) -> float:
+        """sqrt(m + 1)."""
+        return sqrt(self.l1_sensitivity)
+
+    @property
+    def moved(self) -> float:
+        """sqrt(2 m + 2), as counts are at least 0."""
+        return sqrt(2) * self.sensitivity
+
+    def total(self, *batch: Any) -> Floats:
+        """Lists (n, R, m), clicks (n, R, m) -> (R, 2, N)."""
+        lists, said = batch
+        model, R = Cascade(self.length), lists.shape[1]
+        clicks = possible_clicks(model, said)
+        somebody = np.isfinite(said).all(axis=-1, keepdims=True)
+        place = rows(R)[:, None] * self.n_items + lists.astype(np.int64)
+        found = [
+            np.bincount(place.ravel(), weights=values.ravel(), minlength=R * self.n_items)
+            for values in (model.looked_at(clicks) * somebody, clicks * somebody)
+        ]
+        return np.stack([counts.reshape(R, self.n_items) for counts in found], axis=1)
+
+
+@dataclass(frozen=True)
+class PositionCounts:
+    """Clicks (m,) at each position, scaled down to length 1 where a user has several.
+
+    Guarantee:
+        Replacing one user moves the counts by at most sqrt(2), not sqrt(m): both vectors are no
+        longer than 1 and no entry is negative, so `|x - x'|^2 <= |x|^2 + |x'|^2 <= 2`; by 1 if
+        m = 1. It is attained by one click each, at different positions.
+    """
+
+    length: int
+    """m"""
+    units: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        whole("length", self.length, 1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(m,)."""
+        return (self.length,)
+
+    @property
+    def sensitivity(self) -> float:
+        """sqrt(2), or 1."""
+        return sqrt(2) if self.length > 1 else 1.0
+
+    def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
+        """Clicks (n, R, m) -> (R, m)."""
+        (said,) = batch
+        return added_up(clip_norm(possible_clicks(UntoldPositions(self.length), said), 1.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightedClicks(ListStatistic):
+    """Clicked items as in `ListClicks`, by position weights that are part of the round.
+
+    A round is (f, u, v, clicks): weights (R, m), released or public and clipped to [0, 1], then as
+    in `ListClicks`::
+
+        z = sum click_k phi_k, clipped to length 1;    G = sum f_k phi_k phi_k' / sum f_k
+
+    Guarantee:
+        At every f, finite or not, replacing one user moves the sum by at most sqrt(2 + 2 g^2), as
+        in `ListClicks`: z knows nothing of f, and G is positive semidefinite with trace 1 at most,
+        because no f_k is negative.
+    """
+
+    @property
+    def sensitivity(self) -> float:
+        """sqrt(2 + 2 g^2)."""
+        return sqrt(2 + 2 * self.gram_weight**2)
+
+    def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
+        """(n, R, m), u (n, R, q), vectors (n, R, m, q), clicks (n, R, m) -> (R, p)."""
+        f, u, v, said = batch
+        f = np.where(np.isfinite(f), f, 0.0).clip(0, 1)
+        phi = features(u, v)
+        z = np.matvec(phi.swapaxes(-1, -2), possible_clicks(self.model, said))
+        total = np.maximum(f.sum(axis=-1, keepdims=True), 1e-300)
+        return self._summed(clip_norm(z, 1.0), phi, f / total)
+
+    def datum(self, reference: Floats, *round: Floats) -> tuple[Floats, ...]:
+        """What a round is to `total`: weights, users, vectors and clicks."""
+        return reference, *round
+
+
+@dataclass(frozen=True)
+class PolicyClicks:
+    """What her clicks are expected to have earned, at most 1, to the policy that she was shown.
+
+    A round is (the number (R,) of a policy, clicks (R, m)). With w_k what a click at k earns
+    (`ClickModel.worth`), the policy's count grows by min(1, sum_k w_k click_k).
+
+    Guarantee:
+        Who is shown is a coin, the same for both of two users, so that replacing one moves one
+        count, by at most 1: in every norm, however many policies there are and however long a list
+        is. It is attained by a click and none.
+
+    >>> from dpbandit.losses.click_models import Cascade
+    >>> PolicyClicks(Cascade(2), 3).total(np.array([[1], [1]]), np.array([[[0, 1]], [[0, 0]]]))
+    array([[0., 1., 0.]])
+    """
+
+    model: ClickModel
+    n_policies: int
+    units: ClassVar[float] = 1.0
+    sensitivity: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        whole("n_policies", self.n_policies, 1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(P,)."""
+        return (self.n_policies,)
+
+    def total(self, *batch: Any) -> Floats:
+        """Policies (n, R), clicks (n, R, m) -> (R, P)."""
+        shown, said = batch
+        earned = np.vecdot(possible_clicks(self.model, said), self.model.worth)
+        ones = shown[..., None] == np.arange(self.n_policies)
+        return added_up(np.minimum(earned, 1.0)[..., None] * ones)

@@ -1,0 +1,457 @@
+"""More factorisations of prefix sums: other trees, windows, unknown horizons, staggered starts.
+
+::
+
+    factorisation      noise law                  one user is in
+    Honaker            any                        bit_length(m) nodes
+    KAry               any, the default if pure   few levels
+    Window(W)          any                        log2(W) + 1 nodes, for window DP
+    Independent        any                        1
+    Hybrid(norm)       any                        1, whatever the horizon
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from math import inf, sqrt
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import InputError, one_of, whole
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.people import leaves_norm
+from dpbandit.privacy.prefix_sums import BLT, Factorisation, Padded, SquareRoot, Tree
+
+Node: TypeAlias = tuple[int, int]
+"""(start, size), the leaves start + 1 .. start + size."""
+
+
+class Honaker(Factorisation):
+    """The binary tree read with every node it has released, not only those that make up a prefix.
+
+    Honaker, "Efficient use of differentially private binary trees", TPDP 2015, the estimate from
+    below; used online by Kairouz, McMahan, Song, Thakkar, Thakurta and Xu, "Practical and private
+    (deep) learning without sampling or shuffling", ICML 2021. A node has one noisy reading of its
+    own and a second one for nothing, the sum of its children's; the two are weighed by 1 /
+    variance. When leaf t completes the nodes of levels 0..j above it, each is drawn and refined,
+    bottom up::
+
+        e_0 = z_0,   e_i = v_i z_i + (1 - v_i) (e_left + e_right),   v_0 = 1
+        v_i = 1 / (1 + 1 / (2 v_{i-1})) = 2^i / (2^{i+1} - 1),    the variance of e_i in nodes
+        N_t = e_j + N_{t - 2^j}
+
+    The subtrees of a prefix are disjoint and no node above them is complete, so this is the least
+    variance any unbiased reading of the nodes released so far can have. One draw for every node,
+    at most 2 a leaf in the mean; 2 log2(m) arrays of memory.
+
+    Guarantee:
+        That of all factorisations: a leaf lies in at most bit_length(m) complete nodes (leaf 1
+        attains it) and the weights depend on t alone, so they are post-processing. Right children
+        are released and charged for as well, other than those of `Tree`; that is free, as the leaf
+        that touches most nodes lies in left children only.
+    """
+
+    word = "honaker"
+    bounded = True
+
+    def nodes(self, leaves: int) -> int:
+        """One for each binary digit of the leaves."""
+        return int(leaves).bit_length()
+
+    def begin(self) -> None:
+        """No node yet."""
+        self._left: dict[int, Floats] = {}  # [level]: e of a left child that waits for its brother
+        self._prefix: dict[int, tuple[Floats, float]] = {}  # [lowbit t']: N_t', its variance
+
+    def __call__(self) -> Floats:
+        """N_t."""
+        t = self.step()
+        e, v, level = self.source(), 1.0, 0
+        while not t >> level & 1:  # a right child: its parent is complete as well
+            v = 1 / (1 + 1 / (2 * v))
+            e = v * self.source() + (1 - v) * (self._left.pop(level) + e)
+            level += 1
+        self._left[level] = e
+        below = t & (t - 1)  # t - lowbit(t)
+        if below:
+            N, variance = self._prefix[below & -below]
+            e, v = e + N, v + variance
+        self._prefix[t & -t] = e, v
+        self.stddev = sqrt(v) * self.scale
+        return np.asarray(e)
+
+
+@dataclass(unsafe_hash=True)
+class KAry(Factorisation):
+    """A prefix written in base k with digits of both signs, one node for each unit of a digit.
+
+    Andersson, Pagh, Steiner and Torkamani, "Count on your elders: Laplace vs Gaussian noise", FORC
+    2025 (arXiv 2408.07021), the k-ary tree mechanism with negative digits. k = 5, t = 9 = 2 * 5 -
+    1: two nodes of five leaves, minus the leaf that is one too many::
+
+        level 1   [1 2 3 4 5] [6 7 8 9 10]        N_9 = z[1-5] + z[6-10] - z[10]
+        level 0                         -[10]     digits -(k-1)//2 .. k//2 at every level
+
+    A digit rises by one with its count; past k//2 the level above takes over and the digit starts
+    again at -(k-1)//2, the node just gained minus its last children. A node can thus be used
+    before it is full: its NOISE is, the leaves of the future cancel from the sum. Children in the
+    middle are never used. k = 2 has no negative digit and is `Tree` bit for bit.
+
+    Guarantee:
+        If replacing one user moves one leaf by at most Delta_1 in L1 and nodes carry Laplace noise
+        of scale lam, all m releases are epsilon-DP, epsilon = levels(m, k) Delta_1 / lam, for
+        adaptive streams too. Releases are B (C x + z) with C the 0/1 leaves of each node and B C =
+        A lower triangular. Fix z, and let user R's leaf move by Delta, a function of the releases
+        before R. Then z -> z - C_R Delta reproduces all releases; it preserves volume, because what
+        Delta depends on, B_{<R} z, is itself unmoved (B_{<R} C_R = A_{<R,R} = 0). So the
+        log-density moves by at most `|C_R|_1 Delta_1 / lam`, and a leaf lies in one node of each
+        level.
+
+    Differs from the paper:
+        1. k may be even (a tie goes to the positive digit), and is chosen for m by counting nodes,
+           not from asymptotics.
+        2. Noise is drawn when its node is first used.
+    """
+
+    arity: int | None = None
+    """k >= 2; None is `best_arity(m)`"""
+    word = "k-ary"
+    bounded = True
+
+    def nodes(self, leaves: int) -> int:
+        """One a level."""
+        return levels(leaves, best_arity(leaves) if self.arity is None else self.arity)
+
+    def begin(self) -> None:
+        """All digits are 0."""
+        if self.most is None:
+            raise InputError("Expected leaves, for which a k-ary tree is calibrated.")
+        self._k = best_arity(self.most) if self.arity is None else self.arity
+        height = levels(self.most, self._k)
+        self._digit = [0] * height
+        # [level]: signed noise of its digit on top, of the digits still to come below it
+        self._noise: list[list[Floats]] = [[] for _ in range(height)]
+        self._above: list[Floats] = [np.zeros(())] * (height + 1)  # [level]: sum of levels >= it
+
+    def __call__(self) -> Floats:
+        """N_t."""
+        self.step()
+        level = 0
+        while self._digit[level] == self._k // 2:  # carry
+            self._digit[level] = -((self._k - 1) // 2)
+            self._noise[level] = self._subtracted()
+            level += 1
+        noise = self._noise[level]
+        if self._digit[level] < 0:
+            noise.pop()
+        else:
+            self._noise[level] = [self.source() + noise[-1] if noise else self.source()]
+        self._digit[level] += 1
+        for i in range(level, -1, -1):
+            top = self._noise[i][-1:]
+            self._above[i] = top[0] + self._above[i + 1] if top else self._above[i + 1]
+        self.stddev = sqrt(sum(map(abs, self._digit))) * self.scale
+        return self._above[0]
+
+    def _subtracted(self) -> list[Floats]:
+        """Minus the last 1, 2, .., (k-1)//2 children of the node just gained."""
+        sums: list[Floats] = []
+        for _ in range((self._k - 1) // 2):
+            z = self.source()
+            sums.append(sums[-1] - z if sums else -z)
+        return sums
+
+
+def levels(leaves: int, arity: int) -> int:
+    """The number of base-`arity` digits that the prefixes 1..leaves need."""
+    whole("arity", arity, 2)
+    count, height = leaves, 0
+    while count:  # nodes a level has opened by then
+        count = (count + (arity - 1) // 2) // arity
+        height += 1
+    return height
+
+
+@cache
+def best_arity(leaves: int) -> int:
+    """The k of least mean variance over 1..leaves with Laplace nodes, levels^2 x nodes in use.
+
+    >>> best_arity(10_000)
+    28
+    """
+    whole("leaves", leaves, 0)
+    best, least = 2, inf
+    for height in range(leaves.bit_length(), 0, -1):
+        low, high = 2, 2 * leaves  # for the smallest k with so few levels: the best is near
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if levels(leaves, middle) <= height else (middle + 1, high)
+        for k in range(low, min(low + low // 4 + 3, 2 * leaves) + 1):
+            cost = levels(leaves, k) ** 2 * nodes_in_use(leaves, k)
+            if cost < least:
+                best, least = k, cost
+    return best
+
+
+def nodes_in_use(leaves: int, arity: int) -> int:
+    """How many nodes the prefixes 1..leaves add or subtract, all together."""
+    k, total, size, offset = arity, 0, 1, 0
+    for _ in range(levels(leaves, k)):
+        # the digit follows |digit| = min(i, k - i), i = count mod k, `size` rounds each
+        count, rounds = divmod(leaves + offset, size)
+        periods, i = divmod(count, k)
+        rising = min(i, k // 2 + 1)
+        falling = (k - rising) * (k - rising + 1) // 2 - (k - i) * (k - i + 1) // 2
+        passed = (
+            periods * (k * k // 4) + rising * (rising - 1) // 2 + (falling if i > rising else 0)
+        )
+        total += passed * size + min(i, k - i) * (rounds + 1)
+        offset += (k - 1) // 2 * size
+        size *= k
+    return total
+
+
+class Independent(Factorisation):
+    """Fresh noise on every leaf, so N_t = z_1 + ... + z_t grows like sqrt(t): local privacy.
+
+    Guarantee:
+        A leaf is released once: mu = S / s with Gaussian noise, epsilon = Delta_1 / lam with
+        Laplace noise, for every number of releases, and even if nobody trusts the accumulator.
+    """
+
+    word = "independent"
+
+    def nodes(self, leaves: int) -> int:
+        """Every release is one node."""
+        return int(leaves > 0)
+
+    def person_norm(self, leaves: int, every: int, cap: int, separation: int) -> float:
+        """By `leaves_norm`: a leaf is seen once."""
+        return leaves_norm(np.eye(1, leaves)[0], every, cap, separation)
+
+    def begin(self) -> None:
+        """No noise yet."""
+        self._sum: Floats = np.zeros(())
+
+    def __call__(self) -> Floats:
+        """N_t."""
+        self._sum = self._sum + self.source()
+        self.stddev = sqrt(self.step()) * self.scale
+        return self._sum
+
+
+@dataclass(unsafe_hash=True)
+class Hybrid(Factorisation):
+    """A tree for each epoch 2^j..2^{j+1}-1, and the noisy totals of the epochs before.
+
+    After Chan, Shi and Song, "Private and continual release of statistics", ACM TISSEC 2011, the
+    hybrid mechanism, whose epochs pay for a total and a tree apart; here the total IS the root::
+
+        t:        1 | 2 3 | 4 5 6 7 | 8 9 ..        N_9 = root_0 + root_1 + root_2 + tree_3(2)
+        levels h: 1 |  2  |    3    |   4
+
+    Epoch j has 2^j leaves, a leaf lies in at most h = j + 1 released nodes of its own epoch and in
+    none of another, so a node of epoch j carries the noise of the source times h (`norm` = 1, where
+    node costs add up: pure epsilon) or times sqrt(h) (`norm` = 2, where their squares do:
+    Gaussian). With s = t - 2^j + 1 the variance of N_t in units of `stddev^2` is of order log^3 t::
+
+        sum_{i<j} (i+1)^2 + popcount(s) (j+1)^2      for norm 1;  first powers for norm 2.
+
+    Guarantee:
+        All releases together, for every horizon at once, cost what one release with noise of the
+        source costs: epsilon = Delta_1 / lam for Laplace and norm 1, mu = S / s for Gaussian and
+        norm 2, because h nodes with h (sqrt(h)) times the noise compose to one, adaptively.
+    """
+
+    norm: Literal[1, 2]
+    word = "hybrid"
+
+    def __post_init__(self) -> None:
+        if self.norm not in (1, 2):
+            raise InputError(f"Expected norm={self.norm!r} to be 1 (pure epsilon) or 2 (Gaussian).")
+
+    def nodes(self, leaves: int) -> int:
+        """One in the chosen norm, for every horizon: the levels are in the noise already."""
+        return int(leaves > 0)
+
+    def begin(self) -> None:
+        """Before the first epoch."""
+        self._epoch, self._left = -1, 0
+        self._tree = Tree().of(self.source, stddev=self.scale)
+        self._roots: Floats = np.zeros(())
+        self._N: Floats = np.zeros(())
+        self._roots_variance = self._variance = 0.0
+
+    def __call__(self) -> Floats:
+        """N_t."""
+        if self._left == 0:
+            self._roots, self._roots_variance = self._N, self._variance
+            self._epoch += 1
+            self._left = 2**self._epoch
+            self._tree = Tree().of(self.source, stddev=self.scale)
+        self._left -= 1
+        levels = self._epoch + 1
+        scale = levels if self.norm == 1 else sqrt(levels)
+        self._N = self._roots + scale * self._tree()
+        self._variance = self._roots_variance + (scale * self._tree.stddev) ** 2
+        self.stddev = sqrt(self._variance)
+        return self._N
+
+
+@dataclass(unsafe_hash=True)
+class Window(Factorisation):
+    """A binary tree on blocks of W leaves, W = `window` rounded up to a power of two.
+
+    Lou and Cheung, "Projection-free online empirical risk minimization with privacy-preserving and
+    privacy expiration", WI-IAT 2020. Window DP, read per prefix: for every T', what has been
+    released up to T' is differentially private for each user of the last `window` leaves; an older
+    user may be revealed completely.
+
+    A release is clean(1..c) + noisy nodes of (c, t]. Clean parts add up to the exact prefix, so it
+    is S_t + N_t like that of every other factorisation, with N_t the noises of the nodes in use: no
+    sum of expired leaves is kept, and no list of raw data either::
+
+        W = 4, t = 7:    exact  1 2 3 (4)|(5 6)(7)         c = t - W
+                         lazy  (1 2 3 4)|(5 6)(7)          c = end of the block before the last
+
+    Exact: at t in block k the nodes of the suffix of block k-1 that has not expired, then those of
+    the prefix of block k. The paper's. 1 node at the end of a block, else w + 1 - tz(t mod W).
+    Lazy: the root of block k-1 until block k ends. No user is protected less, up to 2 W - 1 rounds
+    are, and about half as many nodes are in use, since re-reading an expiring half adds noise:
+    1 + popcount(t mod W). Both are the ordinary tree while t <= W.
+
+    Guarantee:
+        If replacing one user moves one leaf by at most S in L2 (Delta_1 in L1) and nodes carry N(0,
+        s^2) (Laplace noise lam), then for every T' the releases up to T' are mu-GDP with mu =
+        column_norm S / s (epsilon = nodes Delta_1 / lam) for each user of the last `window`
+        leaves, adaptively: release the noisy nodes and the clean sums; that user's leaf is in at
+        most w + 1 of the nodes, W = 2^w, one a level, and in no clean sum yet.
+
+    Differs from the paper:
+        1. `lazy`.
+        2. Fewer than W releases are charged bit_length(m) nodes.
+    """
+
+    window: int
+    """leaves to protect, >= 1; with a release after every k rounds, n rounds are ceil(n / k)"""
+    lazy: bool = False
+    """keep a block's root until the next block is full; fewer nodes in use"""
+    bounded = True
+
+    def __post_init__(self) -> None:
+        whole("window", self.window, 1)
+
+    @property
+    def word(self) -> str:  # type: ignore[override]  # a constant of the others
+        """Name in settings and notes."""
+        return "window-lazy" if self.lazy else "window"
+
+    @property
+    def depth(self) -> int:
+        """w, the smallest with 2^w >= window."""
+        return int(self.window - 1).bit_length()
+
+    def nodes(self, leaves: int | None = None) -> int:
+        """At most w + 1, or all levels of a tree that short."""
+        most = self.depth + 1
+        return most if leaves is None else min(most, int(leaves).bit_length())
+
+    def begin(self) -> None:
+        """No node is in use."""
+        self._noise: dict[Node, Floats] = {}  # of the nodes in use, from left to right
+
+    def __call__(self) -> Floats:
+        """N_t."""
+        t, known = self.step(), self._noise
+        # a node is in use without a break, so those of the last release are all there is to keep
+        self._noise = {n: known[n] if n in known else self.source() for n in self.tiles(t)}
+        first, *others = self._noise.values()
+        for noise in others:
+            first = first + noise
+        self.stddev = sqrt(len(self._noise)) * self.scale
+        return first
+
+    def tiles(self, t: int) -> list[Node]:
+        """The noisy nodes of release t, from left to right: they tile (c, t]."""
+        W = 2**self.depth
+        block, r = divmod(t, W)
+        start = block * W
+        if block == 0:
+            return _prefix(0, r)
+        if self.lazy:
+            return [(start - W, W), *_prefix(start, r)]
+        return [*_suffix(start, W - r), *_prefix(start, r)]
+
+
+def _prefix(start: int, length: int) -> list[Node]:
+    """The dyadic nodes of the first `length` leaves after `start`, the largest first."""
+    nodes, end = [], start + length
+    while start < end:
+        nodes.append((start, 1 << (end - start).bit_length() - 1))
+        start += nodes[-1][1]
+    return nodes
+
+
+def _suffix(end: int, length: int) -> list[Node]:
+    """The dyadic nodes of the last `length` leaves before `end`, the smallest first."""
+    nodes, start = [], end - length
+    while start < end:
+        nodes.append((start, (end - start) & (start - end)))  # the lowest bit of what is left
+        start += nodes[-1][1]
+    return nodes
+
+
+class Staggered:
+    """K times `BLT` noise: each takes its first `turns` steps alone, then all together.
+
+    A call is one step of whoever is due, and returns N_i of each one's own step i, (R, K, d). One
+    that rests keeps its noise; before its first step that is 0. So a prefix sum of K rows, of which
+    those that rest stay as they are, is K prefix sums, each as noisy as its own number of steps
+    wants: with n steps each, a user who is in one of the rows moves C x by at most
+    `BLT().column_norm(n)` times the sensitivity.
+    """
+
+    def __init__(
+        self, streams: Streams, name: str, shape: tuple[int, int], *, stddev: float, turns: int
+    ) -> None:
+        K, d = shape
+        alone, self._together = streams.normals(f"{name} alone", d), streams.normals(name, K, d)
+        self._parts = [BLT().of(alone, stddev=stddev) for _ in range(K)]
+        self._joined: BLT | None = None
+        self.turns, self._step, self.stddev = turns, 0, 0.0
+        self._now: Floats = np.zeros((len(streams), K, d))
+
+    @property
+    def begun(self) -> int:
+        """How many of the rows have taken a step."""
+        return -(-self._step // self.turns)
+
+    def __call__(self) -> Floats:
+        """The latest N of all rows, (R, K, d)."""
+        turn = self._step // self.turns
+        if turn < len(self._parts):
+            self._step += 1
+            due = self._parts[turn]
+            self._now = self._now.copy()
+            self._now[:, turn] = due()
+        else:
+            if self._joined is None:
+                self._joined = BLT.side_by_side(self._parts, self._together)
+            due = self._joined
+            self._now = due()
+        self.stddev = due.stddev
+        return self._now
+
+
+FACTORISATIONS: dict[str, Factorisation] = {
+    one.word: one
+    for one in (BLT(), SquareRoot(), Tree(), Padded(), Honaker(), KAry(), Independent())
+}
+"""By the words of agents' settings."""
+
+
+def factorisation(word: str) -> Factorisation:
+    """The factorisation of that name; raises `InputError` where there is none."""
+    one_of("prefix_sums", word, tuple(FACTORISATIONS))
+    return FACTORISATIONS[word]

@@ -1,0 +1,328 @@
+"""Fading sums: every release is an exponentially faded sum of the users, with fresh noise.
+
+Rounds are cut into batches with public ends. With B_k the statistic's sum over batch k::
+
+    E_k = fade E_{k-1} + B_k,      release k = E_k + sigma z_k,      z_k independent N(0, I).
+
+`fade` = 0 is one release a user (parallel composition over disjoint batches); larger values show a
+user again, weaker each time, for which every release pays with a little more noise: a middle way
+between batches that forget and prefix sums, whose noise lets nothing through early on.
+
+A `PersonSum` is a fading sum over people: who comes often counts as often as was paid for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import ceil, expm1, inf, log, sqrt
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.base.inputs import InputError, at_least, gaussian_target, inside, one_of, whole
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.ledger import Visits
+from dpbandit.privacy.mechanism import ADDED_UP, Mechanism
+from dpbandit.privacy.moments import Statistic, moving
+from dpbandit.privacy.people import fading_norm, once_a_batch_norm
+from dpbandit.privacy.residuals import SignedDirections
+from dpbandit.privacy.spends import GaussianSpend
+
+_BLOCK = 64
+"""Rounds summed at once. Part of the arithmetic: never derived from R."""
+
+
+@dataclass(frozen=True)
+class FadingSlots:
+    """How rounds enter the releases of a fading sum with these ends of batches."""
+
+    ends: tuple[int, ...]
+    fade: float
+    moving: float = 2.0
+    """see `Slots`"""
+
+    def person_norm(self, cap: int, separation: int) -> float:
+        """S(k, b) per unit of a round."""
+        return _person_norm(self.ends, self.fade, cap, separation)
+
+
+_person_norm = cache(fading_norm)
+
+
+class FadingSum(Mechanism):
+    """The mechanism of a fading sum: raw rounds go in, E_k + noise comes out at the end of batch k.
+
+    Args:
+        statistic: the clipped function of a round that is summed.
+        streams: the random streams of the replicas.
+        ends: the last round of each batch, increasing; `growing_batches` makes them.
+        horizon: rounds T that will be fed; a batch that ends at T or later is never released.
+        fade: in [0, 1).
+        noise_multiplier: sigma over the statistic's sensitivity; 0 is no noise.
+
+    A call returns the release `(R, *shape)` at the end of a batch, else None.
+
+    Guarantee:
+        All releases together are mu-GDP, mu = column_norm / noise_multiplier: a user of batch b
+        moves release k >= b by fade^(k - b) times what she moves B_b, so the white noise z sees her
+        through a vector of norm at most sensitivity sqrt(1 + fade^2 + fade^4 + ...), longest for
+        the first batch. It holds for adaptive streams too (Denisov, McMahan, Rush, Smith and
+        Thakurta, NeurIPS 2022: lower-triangular maps with Gaussian noise).
+
+    >>> from dpbandit.privacy.moments import ClippedVectors
+    >>> sums = FadingSum(ClippedVectors(1), Streams([0]), ends=[2, 3], horizon=9, fade=0.5,
+    ...                  noise_multiplier=0.0)
+    >>> [sums(np.ones((1, 1))) for _ in range(3)]
+    [None, array([[2.]]), array([[2.]])]
+    """
+
+    def __init__(
+        self,
+        statistic: Statistic,
+        streams: Streams,
+        *,
+        ends: Sequence[int],
+        horizon: int,
+        fade: float,
+        noise_multiplier: float,
+    ) -> None:
+        at_least("noise_multiplier", noise_multiplier, 0)
+        self._ends = released_ends(ends, horizon)
+        m = len(self._ends)
+        norm = column_norm(m, fade)
+        mu = 0.0 if m == 0 else norm / noise_multiplier if noise_multiplier else inf
+        note = f"fading sum, {m} Gaussian releases, fade {fade:g}"
+        self.spend = GaussianSpend(mu, note, FadingSlots(self._ends, fade, moving(statistic)))
+        self.sensitivity, self.uses = statistic.sensitivity, horizon
+        self.stddev = noise_multiplier * statistic.sensitivity
+        self.fade, self._statistic = fade, statistic
+        self._normals = streams.normals("fading noise", *statistic.shape)
+        self._pending: list[Floats] = []
+        self._held, self._released = 0, 0
+        self._exact: Floats | float = 0.0
+
+    def noise(self, batch: int) -> float:
+        """The variance of a coordinate of the release of a batch, in its units: of all the same."""
+        return self.stddev**2
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """The clipped statistic of one round in its units, `(R, *shape)`."""
+        return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+        if self._released == len(self._ends):
+            return None
+        if not self._pending:
+            # float64 whatever the first user sent: her dtype must not round everybody else
+            self._pending = [np.empty((_BLOCK, *array.shape)) for array in datum]
+        for pending, array in zip(self._pending, datum, strict=True):
+            pending[self._held] = array
+        self._held += 1
+        due = self._used == self._ends[self._released]
+        if self._held < _BLOCK and not due:
+            return None
+        self._exact = self._exact + self._statistic.total(*(p[: self._held] for p in self._pending))
+        self._held = 0
+        if not due:
+            return None
+        self._released += 1
+        release: Floats = self._exact + self.stddev * self._normals() * self._statistic.units
+        self._exact = self.fade * self._exact
+        return release
+
+
+def certified_fading_sum(
+    statistic: Statistic,
+    streams: Streams,
+    *,
+    ends: Sequence[int],
+    horizon: int,
+    fade: float,
+    epsilon: float,
+    delta: float,
+) -> FadingSum:
+    """A `FadingSum` with the least noise that is (epsilon, delta)-DP; epsilon = inf adds none."""
+    multiplier = least_fading_multiplier(
+        len(released_ends(ends, horizon)), fade, epsilon=epsilon, delta=delta
+    )
+    return FadingSum(
+        statistic, streams, ends=ends, horizon=horizon, fade=fade, noise_multiplier=multiplier
+    )
+
+
+def growing_batches(horizon: int, *, first: int, growth: float) -> tuple[int, ...]:
+    """Ends of batches of first, first (1 + growth), first (1 + growth)^2, ... rounds.
+
+    >>> growing_batches(100, first=10, growth=1.0)
+    (10, 30, 70)
+    """
+    whole("horizon", horizon, 1)
+    whole("first", first, 1)
+    inside("growth", growth, 0, 100, ends=True)
+    ends, length, end = [], float(first), 0
+    while end + ceil(length) < horizon:
+        end += ceil(length)
+        ends.append(end)
+        length *= 1 + growth
+    return tuple(ends)
+
+
+def released_ends(ends: Sequence[int], horizon: int) -> tuple[int, ...]:
+    """The ends whose release can influence an action: those before the last round."""
+    whole("horizon", horizon, 1)
+    for end in ends:
+        whole("end of a batch", end, 1)
+    if any(b <= a for a, b in zip([0, *ends], ends, strict=False)):
+        raise InputError(f"Expected ends={tuple(ends)} of batches to be increasing and >= 1.")
+    return tuple(end for end in ends if end < horizon)
+
+
+def column_norm(releases: int, fade: float) -> float:
+    """sqrt(1 + fade^2 + ... + fade^(2 releases - 2)): how strongly the first user is seen."""
+    whole("releases", releases, 0)
+    inside("fade", fade, 0, 1, ends=True)
+    if fade in (0, 1):
+        return sqrt(releases if fade else min(releases, 1))
+    return sqrt(expm1(2 * releases * log(fade)) / expm1(2 * log(fade)))
+
+
+def least_fading_multiplier(releases: int, fade: float, *, epsilon: float, delta: float) -> float:
+    """The least `noise_multiplier` for which all releases are (epsilon, delta)-DP. Exact."""
+    gaussian_target(epsilon, delta)
+    if epsilon == inf or releases == 0:
+        return 0.0
+    return column_norm(releases, fade) / mu_of(epsilon, delta)
+
+
+Counted: TypeAlias = Literal["first", "batch", "visits"]
+COUNTED: tuple[Counted, ...] = ("first", "batch", "visits")
+
+
+class PersonSum(FadingSum):
+    """Sums of signed directions over batches of a public clock, each released once, over people::
+
+        counted = "first"    a person's first visit ever, and no other
+        counted = "batch"    her first visit in each batch, in at most k batches
+        counted = "visits"   every visit, k of them, any two b slots apart
+
+    What does not count enters as the null contribution 0, in its slot, and so does an empty slot:
+    the clock never stops. Who counted is exact state of the mechanism and never handed out.
+
+    It can be run by secure aggregation: a device knows what it has sent itself, and one in every
+    slot, also where nobody came, sends 0 and its share N(0, (2 S / mu)^2 / (h n) I) of the noise of
+    a batch of n slots, of which a fraction h has to be honest and stay.
+
+    Args:
+        people: N; a person is a number in [0, N), anything else is nobody.
+        visits: the cap k and the separation b.
+        ends, horizon, streams: as of `FadingSum`, with fade 0.
+        epsilon, delta: of a person; inf adds no noise.
+        honest: h, in (0, 1], of the slots of a batch, not of people: what hides her vector is h n
+            shares of noise, and an empty slot in which nobody sends has none; a server that adds
+            the noise itself is honest.
+
+    Guarantee:
+        (epsilon, delta)-DP for a person, exactly mu-GDP, under adaptively chosen data and return
+        times. Whether others count depends on their own slots alone, so neighbouring streams differ
+        in what one person contributes: vectors of norm at most 1, which together move the releases
+        by at most S times what one of them does, S = 1 for "first", sqrt(min(k, releases)) for
+        "batch", and for "visits" what k of them, b apart, do to batches at most (`fading_norm`; k,
+        which is group privacy, if b = 1 and batches are longer). Each moves by at most 2 where her
+        slots stay (one vector against another) and where they move, since `|v - 0|^2 + |0 - v'|^2
+        <= 2 <= 4`. All releases together are (2 S / stddev)-GDP by composition of adaptively chosen
+        Gaussian means (append a release that fills the sum of squares up to (2 S)^2). With h < 1
+        that is the noise of the honest, and 1 / sqrt(h) times as much is there.
+    """
+
+    trust = ADDED_UP
+
+    def __init__(
+        self,
+        dim: int,
+        streams: Streams,
+        *,
+        people: int,
+        visits: Visits,
+        counted: Counted,
+        centre: float,
+        ends: Sequence[int],
+        horizon: int,
+        epsilon: float,
+        delta: float,
+        honest: float = 1.0,
+    ) -> None:
+        one_of("counted", counted, COUNTED)
+        m = len(released_ends(ends, horizon))
+        shown, k, b = released_ends(ends, horizon), visits.cap, visits.separation
+        self.person_norm = {
+            "first": lambda: float(min(m, 1)),
+            "batch": lambda: once_a_batch_norm(m, 0.0, k),
+            "visits": lambda: fading_norm(shown, 0.0, k, b),
+        }[counted]()
+        mu = inf if epsilon == inf else mu_of(epsilon, delta)
+        statistic = SignedDirections(n_actions=1, dim=dim, centre=centre)
+        super().__init__(
+            statistic,
+            streams,
+            ends=ends,
+            horizon=horizon,
+            fade=0.0,
+            noise_multiplier=self.person_norm / (mu * sqrt(honest)),
+        )
+        self.honest = honest
+        spent = 0.0 if m == 0 else mu
+        words = {"first": "first visits", "batch": "a visit a batch", "visits": "all visits"}
+        note = f"sums over people, {words[counted]}, {m} Gaussian releases"
+        note += f", {100 * honest:g} % of devices honest" if honest < 1 else ""
+        self.spend = GaussianSpend(spent, note)
+        self.most = {"first": 1, "batch": min(visits.cap, m), "visits": visits.cap}[counted]
+        # beside each replica's people stands nobody, who has had her share
+        self._place = (people + 1) * rows(len(streams))
+        times = np.zeros((len(streams), people + 1), np.int64)
+        times[:, people] = self.most
+        self._people, self._times = people, times.ravel()
+        self._gap = 1 if counted == "batch" else visits.separation
+        self._last = np.full(times.size, -self._gap)
+        self._by_batch, self._slot = counted == "batch", 0
+        self._latest: npt.NDArray[np.bool_] = np.zeros(len(streams), bool)
+        self._arms = np.zeros(len(streams), np.int64)
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """The signed direction of a visit that counts, else 0: (R, 1, d)."""
+        place = self._place_of(datum[0])
+        return super().query(*self._as_counted(self._counts(place), *datum))
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+        place = self._place_of(datum[0])
+        self._latest = self._counts(place)
+        hers = place[self._latest]
+        self._times[hers] += 1
+        self._last[hers] = self._clock
+        self._slot += 1
+        return super()._release(*self._as_counted(self._latest, *datum))
+
+    def entered(self, *datum: npt.NDArray[Any]) -> Floats:
+        """What the latest visit added, (R, 1, d)."""
+        return super().query(*self._as_counted(self._latest, *datum))
+
+    @property
+    def _clock(self) -> int:
+        return self._released if self._by_batch else self._slot
+
+    def _place_of(self, person: Ints) -> Ints:
+        """Of her, or of nobody, among the people of all replicas, (R,)."""
+        here = (person >= 0) & (person < self._people)
+        return np.asarray(self._place + np.where(here, person, self._people))
+
+    def _counts(self, place: Ints) -> npt.NDArray[np.bool_]:
+        """Whether this visit does, (R,)."""
+        fresh = self._clock - self._last[place] >= self._gap
+        return np.asarray(fresh & (self._times[place] < self.most))
+
+    def _as_counted(
+        self, counts: npt.NDArray[np.bool_], _: Ints, x: Floats, reward: Floats
+    ) -> tuple[Floats, Ints, Floats]:
+        return x, self._arms, np.where(counts, reward, np.nan)  # which says nothing

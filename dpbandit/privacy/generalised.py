@@ -1,0 +1,361 @@
+"""Generalised Gaussian noise, shaped by an l_r norm: its law, what it costs, tree sums with it.
+
+`GeneralisedGaussianSpend` is zCDP by smoothness. `PrintedGaussian` and `printed_tree_sum` are the
+noise as it has been printed and programmed: wrong, to be shown as such.
+"""
+
+from dataclasses import dataclass
+from math import ceil, exp, inf, lgamma, log, nan, prod, sqrt
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import InputError, at_least, gaussian_target, one_of, positive, whole
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.curves import (
+    delta_of,
+    epsilon_of,
+    mu_of,
+    zcdp_delta_of,
+    zcdp_epsilon_of,
+    zcdp_rho_of,
+)
+from dpbandit.privacy.gradients import RecursiveLossGradients
+from dpbandit.privacy.loss_distributions import PrivacyLoss, affordable, constant
+from dpbandit.privacy.noise import Shape, Shaped, rescaled
+from dpbandit.privacy.prefix_sums import PrefixSum, Tree, leaves
+from dpbandit.privacy.pure import positive_or_none
+from dpbandit.privacy.spends import GaussianSpend, Spend
+
+_DEEPEST = 740.0
+"""-log of the mass of an infinite loss, about the smallest double."""
+
+
+@dataclass(frozen=True)
+class GeneralisedGaussian:
+    """Noise with density proportional to `exp(-|b|_r^2 / (2 s^2))`, for the norm l_r.
+
+    `|b|_r^2 ~ Gamma(k/2, scale 2 s^2)`; the direction has the cone measure of the l_r ball,
+    `x / |x|_r` with independent coordinates of density `e^(-|x|^r)`, drawn as G^(1/r) times a
+    uniform on [-1, 1) with G ~ Gamma(1 + 1/r) (Calafiore, Dabbene and Tempo, "Uniform sample
+    generation in l_p balls", CDC 1998).
+
+    Bassily, Guzman and Nandi, "Non-Euclidean differentially private stochastic convex
+    optimization", COLT 2021. Differs from printed versions: the radius has scale 2 s^2, not 2 s,
+    and the direction is not a shifted generalised normal.
+
+    Guarantee:
+        `GeneralisedGaussianSpend`, for r >= 2. r = 2 is Gaussian(s).
+    """
+
+    sigma: float
+    r: float
+
+    def __post_init__(self) -> None:
+        at_least("sigma", self.sigma, 0)
+        at_least("r", self.r, 1)
+
+    def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
+        """A source of `(R, *shape)` noise, one vector of k = prod(shape) coordinates."""
+        sources = (
+            streams.gammas(f"{name} size", 1 + 1 / self.r, *shape),
+            streams.uniforms(f"{name} side", *shape),
+            streams.gammas(f"{name} radius", prod(shape) / 2),
+        )
+        return Shaped(self._scaled, sources)
+
+    def _scaled(self, size: Floats, side: Floats, radius: Floats) -> Floats:
+        x = size ** (1 / self.r) * (2 * side - 1)
+        return rescaled(x, self.sigma * np.sqrt(2 * radius), order=self.r)
+
+    def variance(self, dim: int) -> float:
+        """k s^2 E B^(2/r), as `|b_i / |b|_r|^r` is B ~ Beta(1/r, (k-1)/r) whatever `|b|_r` is."""
+        r = self.r
+        moment = exp(lgamma(3 / r) - lgamma(1 / r) + lgamma(dim / r) - lgamma((dim + 2) / r))
+        return dim * self.sigma**2 * moment
+
+
+@dataclass(frozen=True)
+class GeneralisedGaussianSpend:
+    """`count` releases with `GeneralisedGaussian(sigma, r)` noise in dimension `dim`.
+
+    One user moves each of them by at most S = ratio x sigma in l_q, r <= q <= infinity.
+
+    Guarantee:
+        rho-zCDP with rho = count kappa ratio^2 / 2 and kappa = (r - 1) d^(2/r - 2/q), r >= 2. Lemma
+        1: `|.|_r^2` is (r-1)-smooth, so with w = z - v the inequalities at w - (a-1) v and w + v
+        (times a - 1) add up to::
+
+            |z - a v|^2 + (a - 1) |z|^2 <= a |z - v|^2 + (r - 1) a (a - 1) |v|^2,
+
+        which bounds the Renyi divergence of order a by `a (r - 1) |v|_r^2 / (2 sigma^2)`; and
+        `|v|_r <= d^(1/r - 1/q) |v|_q`. At r = 2 the noise is Gaussian and mu is exact.
+
+    Bassily, Guzman and Nandi, COLT 2021. Differs from the paper: kappa is that of the norm used.
+    """
+
+    r: float
+    dim: int
+    ratio: float
+    """S / sigma"""
+    q: float = inf
+    count: int = 1
+    note: str = "generalised Gaussian noise"
+
+    def __post_init__(self) -> None:
+        positive_or_none("ratio", self.ratio)
+        whole("count", self.count, 0)
+        smoothness(self.r, dim=self.dim, q=self.q)
+
+    @property
+    def mu(self) -> float | None:
+        """sqrt(2 rho) at r = 2, where the noise is Gaussian; None otherwise."""
+        return sqrt(2 * self.rho) if self.r == 2 else None
+
+    @property
+    def pure(self) -> float:
+        """None to be had, infinity, unless nothing is released."""
+        return inf if self.rho else 0.0
+
+    @property
+    def rho(self) -> float:
+        """The zCDP parameter."""
+        kappa = smoothness(self.r, dim=self.dim, q=self.q)
+        return self.count * kappa * self.ratio**2 / 2 if self.count else 0.0
+
+    @property
+    def step(self) -> float:
+        """A grid that adds little, a 2000th of the standard deviation of the loss."""
+        return sqrt(2 * self.rho) / 2000 if 0 < self.rho < inf else inf
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
+        """Rounded up.
+
+        At r > 2 the law with P(loss > l) = exp(-(l - rho)^2 / 4 rho) for l > rho, which rho-zCDP
+        bounds by Chernoff, at every round and whatever was released before.
+        """
+        rho = self.rho
+        if self.mu is not None:
+            return GaussianSpend(self.mu, self.note).losses(step)
+        if rho in (0, inf):
+            return (constant(rho, step=step),)
+        reach = 2 * sqrt(rho * _DEEPEST)
+        step = affordable(step, rho + reach)
+        first = ceil(rho / step)
+        edges = np.arange(first, ceil((rho + reach) / step) + 1)
+        survival = np.exp(-np.square(np.maximum(edges * step - rho, 0)) / (4 * rho))
+        masses = -np.diff(survival, prepend=1.0)
+        return (PrivacyLoss(step, first, masses, float(survival[-1])),)
+
+    def delta(self, epsilon: float) -> float:
+        """From zCDP by Canonne, Kamath and Steinke (NeurIPS 2020), exact for a Gaussian."""
+        if self.mu is not None:
+            return delta_of(self.mu, epsilon)
+        return zcdp_delta_of(self.rho, epsilon)
+
+    def least_epsilon(self, delta: float) -> float:
+        """The least epsilon at `delta`, from zCDP likewise."""
+        if self.mu is not None:
+            return epsilon_of(self.mu, delta)
+        return zcdp_epsilon_of(self.rho, delta)
+
+
+def smoothness(r: float, *, dim: int, q: float) -> float:
+    """kappa = (r - 1) dim^(2/r - 2/q) of an l_q movement under l_r noise, 2 <= r <= q."""
+    whole("dim", dim, 1)
+    at_least("r", r, 2)
+    if not r <= q:
+        raise InputError(f"Expected r={r} <= q={q}: the noise norm is at most the data's.")
+    return (r - 1) * dim ** (2 / r - 2 / q)
+
+
+def smoothest(*, dim: int, q: float) -> float:
+    """The r in [2, min(q, 50)] of least kappa, for sampler and certificate alike.
+
+    d log kappa / dr = 1 / (r - 1) - 2 log d / r^2 = 0 at r = L + sqrt(L^2 - 2 L), L = log d.
+    """
+    L, top = log(dim), min(q, 50.0)
+    stationary = min(top, L + sqrt(max(0.0, L * L - 2 * L)))
+    return min((2.0, max(2.0, stationary), top), key=lambda r: smoothness(r, dim=dim, q=q))
+
+
+Reading: TypeAlias = Literal["corrected", "printed"]
+
+
+@dataclass(frozen=True)
+class PrintedGaussian:
+    """b = rho `x / |x|_r` with `|b|_r^2 = rho^2 ~ Gamma(k/2, scale 2 s^2)`, for any r > 0.
+
+    What differs from `GeneralisedGaussian`, for which there is a proof::
+
+        r < 1       "l_r" is no norm; below 2 its square is not smooth. A norm index of
+                    min(q - 1, ln d - 1) is the smoothness of the norm, taken for its index
+        direction   "printed": x_j = +-(h + 1/r), h a generalised normal of density ~ e^(-|h|^r), a
+                    shift for the name of Calafiore's generalised GAMMA law G(1/r, r): its x_j are
+                    Gamma(1/r)^(1/r) with a random sign, as drawn where direction is "corrected"
+
+    A printed radius, Gamma(k/2, 2 s), is that of s' = sqrt(s), and needs no law of its own.
+
+    Guarantee:
+        None.
+    """
+
+    sigma: float
+    r: float
+    direction: Reading = "printed"
+
+    def __post_init__(self) -> None:
+        at_least("sigma", self.sigma, 0)
+        positive("r", self.r)
+        one_of("direction", self.direction, ("corrected", "printed"))
+
+    def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
+        """A source of `(R, *shape)` noise, one vector of k = prod(shape) coordinates."""
+        sources = (
+            streams.gammas(f"{name} size", 1 / self.r, *shape),
+            streams.uniforms(f"{name} side", *shape),
+            streams.uniforms(f"{name} sign", *shape),
+            streams.gammas(f"{name} radius", prod(shape) / 2),
+        )
+        return Shaped(self._scaled, sources)
+
+    def _scaled(self, size: Floats, side: Floats, sign: Floats, radius: Floats) -> Floats:
+        r = self.r
+        x = np.copysign(size ** (1 / r), side - 0.5)
+        if self.direction == "printed":
+            x = np.where(sign < 0.5, -1.0, 1.0) * (x + 1 / r)
+        x = x.reshape(*radius.shape, -1)
+        length = (np.abs(x) ** r).sum(axis=-1, keepdims=True) ** (1 / r)
+        drawn: Floats = x * (self.sigma * np.sqrt(2 * radius)[..., None] / length)
+        return drawn.reshape(size.shape)
+
+    def variance(self, dim: int) -> float:
+        """Of one coordinate; NaN, unknown, with the printed direction."""
+        if self.direction == "printed":
+            return nan
+        r = self.r
+        moment = exp(lgamma(3 / r) - lgamma(1 / r) + lgamma(dim / r) - lgamma((dim + 2) / r))
+        return dim * self.sigma**2 * moment
+
+
+_VALID = 3.0
+"""The conversion behind the printed noise of a node reaches its claim up to this epsilon."""
+_SAFE = 1 - 1e-9
+"""For the rounding of rho(epsilon, delta) and back."""
+
+
+def certified_tree_sum(
+    statistic: RecursiveLossGradients,
+    streams: Streams,
+    *,
+    horizon: int,
+    epsilon: float,
+    delta: float,
+) -> PrefixSum:
+    """The least noise whose certificate meets the target, of the best norm l_r, 2 <= r <= q.
+
+    Guarantee:
+        (epsilon, delta)-DP of all releases: a user is in m = bit_length(leaves) nodes, which
+        compose adaptively to m kappa S^2 / (2 sigma^2) of zCDP; to exact GDP where r = 2.
+    """
+    gaussian_target(epsilon, delta)
+    (d,), q, count = statistic.shape, statistic.order, leaves(horizon, 1).bit_length()
+    r = smoothest(dim=d, q=q)
+    kappa = smoothness(r, dim=d, q=q)
+    squared = mu_of(epsilon, delta) ** 2 if r == 2 else 2 * zcdp_rho_of(epsilon, delta) * _SAFE
+    ratio = sqrt(squared / (max(1, count) * kappa))
+    spend = GeneralisedGaussianSpend(r, d, ratio, q, count, _note(horizon, r))
+    law = GeneralisedGaussian(statistic.sensitivity / ratio, r)
+    return _tree_sum(statistic, streams, law, spend, horizon)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Which of the misprints to follow, each on its own."""
+
+    norm_index: Reading = "corrected"
+    """r = min(q, max(2, ln d)); if printed, min(q - 1, ln d - 1), and kappa the same with e^2"""
+    radius: Reading = "corrected"
+    """`|b|_r^2 ~ Gamma(d/2, 2 sigma^2)`; if printed, Gamma(d/2, 2 sigma)"""
+    direction: Reading = "corrected"
+    """the cone measure; if printed, see `PrintedGaussian`"""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            one_of(name, value, ("corrected", "printed"))
+
+    def norm(self, *, dim: int, q: float) -> tuple[float, float]:
+        """r and kappa of gradients in l_q; for q < 2 the noise is Gaussian, and kappa cancels."""
+        if q < 2:
+            return 2.0, 1.0
+        if self.norm_index == "corrected":
+            r = min(q, max(2.0, log(dim)))
+            return r, smoothness(r, dim=dim, q=q)
+        if dim < 4:
+            raise InputError(
+                f"Expected dim={dim} >= 4 with norm_index='printed': ln d - 1 is small."
+            )
+        return min(q - 1, log(dim) - 1), min(q - 1, exp(2) * (log(dim) - 1))
+
+
+def printed_tree_sum(
+    statistic: RecursiveLossGradients,
+    streams: Streams,
+    *,
+    q: float,
+    horizon: int,
+    epsilon: float,
+    delta: float,
+    printed: Printed,
+    beyond_validity: bool = False,
+) -> PrefixSum:
+    """Noise of the size of equation (3.2) of Han et al. (see `DPTOFW`), with S / 2 = beta D + L::
+
+        sigma_+^2 = 8 m^2 kappa ln(m / delta) (S / 2)^2 / epsilon^2,     m = ceil(log2 n) + 1,
+
+    n = T - 1 the users who can influence an action.
+
+    Guarantee:
+        What `spend` certifies, which is less than the claim; with corrected laws more. Where a
+        printed law has no proof at all it says infinity: a norm index below 2, or the printed
+        direction. The printed radius is a proper law with sqrt(sigma_+) in place of sigma_+.
+
+    q is that of the gradients, whose sensitivity is in l_max(2, q).
+    """
+    gaussian_target(epsilon, delta)
+    (d,), m = statistic.shape, max(0, leaves(horizon, 1) - 1).bit_length() + 1
+    if epsilon / m > _VALID and not beyond_validity:
+        raise InputError(
+            f"Expected epsilon={epsilon!r} <= {_VALID * m:g}, {_VALID:g} for each of {m} levels, "
+            "with calibration='paper': its proof ends there. Set beyond_validity to run it and see "
+            "the certificate."
+        )
+    r, kappa = printed.norm(dim=d, q=q)
+    sigma = m * sqrt(8 * kappa * log(m / delta)) * statistic.sensitivity / 2 / epsilon
+    if printed.radius == "printed":
+        sigma = sqrt(sigma)
+    count = leaves(horizon, 1).bit_length()
+    if r < 2 or printed.direction == "printed":
+        wrong: Spend = GaussianSpend(inf, f"{_note(horizon, r)}, printed: nothing is proved")
+        law = PrintedGaussian(sigma, r, printed.direction)
+        return _tree_sum(statistic, streams, law, wrong, horizon)
+    ratio = statistic.sensitivity / sigma
+    spend = GeneralisedGaussianSpend(r, d, ratio, statistic.order, count, _note(horizon, r))
+    return _tree_sum(statistic, streams, GeneralisedGaussian(sigma, r), spend, horizon)
+
+
+def _note(horizon: int, r: float) -> str:
+    return f"tree sum, {leaves(horizon, 1)} releases, l_{r:.4g} generalised Gaussian"
+
+
+def _tree_sum(
+    statistic: RecursiveLossGradients,
+    streams: Streams,
+    law: GeneralisedGaussian | PrintedGaussian,
+    spend: Spend,
+    horizon: int,
+) -> PrefixSum:
+    node = law.sampler(streams, "tree noise", statistic.shape)
+    noise = Tree().of(node, stddev=sqrt(law.variance(prod(statistic.shape))))
+    return PrefixSum(statistic, noise, spend, horizon=horizon, order=statistic.order)

@@ -1,0 +1,523 @@
+"""What gets summed: a clipped function of one user's round, with the sensitivity it has.
+
+Clipping lives here and not in the agents: the bound that a privacy proof uses and the code that
+enforces it stand on the same page, whatever an environment sends.
+
+The trace of a Gram matrix is told more precisely than the rest of it, and for nothing
+(`PreciseTrace`). `ArmSums` is the plainest statistic: how often each arm was played, and what it
+brought.
+"""
+
+from dataclasses import dataclass, field
+from math import inf, sqrt
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, rows
+from dpbandit.base.inputs import InputError, flag, positive, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreciseTrace:
+    """Stretches Gram matrices along the identity, as far as takes no two users further apart.
+
+    White noise on what was stretched is, shrunk back, smaller by sqrt(1 + kappa D) in the trace and
+    as before in everything else. Users whose Gram matrices differ in the trace are not those who
+    are furthest apart, so there is room.
+
+    Guarantee:
+        With `|x|`, `|y|`, `|r|`, `|s| <= 1`, U = w^2 the squared weight of the moment and S the
+        sensitivity without a stretch, S^2 = (2 + U)^2 / 2 for U <= 2 and 4 U beyond, two users are
+        at most S apart with a stretch, too: with `u = |x|^2` and `v = |y|^2`::
+
+            in one block   |xx' - yy'|^2 + kappa (u - v)^2 + U |rx - sy|^2          <= S^2
+            in two         (1 + kappa) (u^2 + v^2) + U (r^2 u + s^2 v)              <= S^2
+
+        where, if all have one block, 1 + kappa = U / (2 b (1 - b)) with the b in (0, min(1, U / 2))
+        at which U (1 + b)^3 = 2 b S^2; if there are several, 1 + kappa = S^2 / 2 - U, which is
+        less. No kappa is larger. U = 2 gives b = sqrt(5) - 2 and kappa = (7 + 5 sqrt(5)) / 4 =
+        4.545, with several blocks 1.
+
+        Proof. *Two blocks.* The left side is largest at r^2 = s^2 = u = v = 1, 2 (1 + kappa + U).
+        *One block.* It is convex in r and in s, so largest at +-1, and for the worse sign, with
+        `p = |x . y| <= sqrt(u v)`::
+
+            F = u^2 + v^2 - 2 p^2 + kappa (u - v)^2 + U (u + v + 2 p),
+
+        largest at p = min(U / 2, sqrt(u v)). Let u >= v. F rises in u: at p = U / 2 its slope is
+        2 u + 2 kappa (u - v) + U, at p = sqrt(u v) it is (1 + kappa) (u - v)^2 + U (sqrt(u) +
+        sqrt(v))^2. So u = 1, and let v = b^2. For b >= U / 2 F is convex in v: no larger than at
+        b = 1, where it is S^2, or at b = U / 2. For b <= U / 2 it is at most S^2 if and only if::
+
+            1 + kappa <= h(b) = (S^2 - U (1 + b)^2) / (1 - b^2)^2.
+
+        h' has the sign of g = 2 b S^2 - U (1 + b)^3, which is concave in b >= 0, negative at 0, and
+        positive at U / 2 for U < 2, left of its root 1 for U >= 2. So h is least at the one root of
+        g in between, where it is U / (2 b (1 - b)). And several blocks' kappa is no larger: then
+        1 + kappa >= U, so that S^2 - F = (1 + kappa) (2 - (1 - v)^2) + U (2 - (1 + b)^2) is at
+        least U (1 + v) + U (2 - (1 + b)^2) = 2 U (1 - b) >= 0. QED
+    """
+
+    dim: int
+    """D, of a block"""
+    blocks: int
+    moment_weight: float
+    """w"""
+
+    @property
+    def kappa(self) -> float:
+        """The largest that there is."""
+        U, S2 = self.moment_weight**2, squared_sensitivity(self.moment_weight)
+        if self.blocks > 1:
+            return S2 / 2 - 1 - U
+        roots = np.roots([U, 3 * U, 3 * U - 2 * S2, U])
+        b = float(np.sort(roots.real)[1])  # one is negative, one 1 or more
+        return U / (2 * b * (1 - b)) - 1
+
+    @property
+    def variance(self) -> float:
+        """Of the noise along the identity, in units of what it was, 1 / (1 + kappa D)."""
+        return 1 / (1 + self.kappa * self.dim)
+
+    def stretched(self, diagonals: Floats) -> Floats:
+        """Diagonals (..., D), whose mean is multiplied by sqrt(1 + kappa D)."""
+        return self._scaled(diagonals, sqrt(1 / self.variance))
+
+    def shrunk(self, diagonals: Floats) -> Floats:
+        """The inverse of `stretched`."""
+        return self._scaled(diagonals, sqrt(self.variance))
+
+    def _scaled(self, diagonals: Floats, factor: float) -> Floats:
+        mean = diagonals.mean(axis=-1, keepdims=True)
+        return diagonals + (factor - 1) * mean
+
+
+def squared_sensitivity(weight: float) -> float:
+    """S^2 of Gram matrices and moments at a `weight` of the moment that has no clip of its own."""
+    U = weight**2
+    return (2 + U) ** 2 / 2 if U <= 2 else 4 * U
+
+
+class Statistic(Protocol):
+    """A sum over users, bounded for each of them."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the sum of one replica."""
+        ...
+
+    @property
+    def units(self) -> Floats | float:
+        """What one unit is in each coordinate of the sum, broadcasting against `shape`."""
+        ...
+
+    @property
+    def sensitivity(self) -> float:
+        """The most that replacing one user moves the sum, in L2 and in `units`."""
+        ...
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """Raw data of n rounds, arrays (n, R, ...) -> their sum `(R, *shape)`."""
+        ...
+
+
+def moving(statistic: Statistic) -> float:
+    """What a round that was null, and another that becomes null, cost together, in replacements.
+
+    With v what a round adds beyond a null round, V the largest `|v|` and m the least <v, v'>, that
+    is sqrt(2 V^2 + 2 max(0, -m)) over the sensitivity: `statistic.moved`, where it has one. It is
+    never more than 2, one replacement each, nor less than 1.
+    """
+    moved: float = getattr(statistic, "moved", inf)
+    return float(np.clip(moved / statistic.sensitivity, 1.0, 2.0))
+
+
+@dataclass(frozen=True)
+class ClippedVectors:
+    """The sum of vectors clipped to Euclidean norm `bound`; replacing one moves it 2 bound."""
+
+    dim: int
+    bound: float = 1.0
+    units: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        positive("bound", self.bound)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(dim,)."""
+        return (self.dim,)
+
+    @property
+    def sensitivity(self) -> float:
+        """Twice the bound, a vector against its opposite."""
+        return 2 * self.bound
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """(n, R, dim) -> (R, dim)."""
+        (x,) = batch
+        return added_up(clip_norm(x, self.bound))
+
+
+@dataclass(frozen=True)
+class ClippedEntries:
+    """The sum of vectors whose every entry is clipped to [low, high], non-finite ones to `low`.
+
+    Replacing one vector moves each entry by high - low, so the sum by sqrt(dim) times that.
+    """
+
+    dim: int
+    low: float = 0.0
+    high: float = 1.0
+    units: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        positive("high - low", self.high - self.low)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(dim,)."""
+        return (self.dim,)
+
+    @property
+    def sensitivity(self) -> float:
+        """sqrt(dim) (high - low), from one corner of the box to the opposite one."""
+        return sqrt(self.dim) * (self.high - self.low)
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """(n, R, dim) -> (R, dim)."""
+        (x,) = batch
+        return added_up(clip_range(x, self.low, self.high))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearRounds:
+    """Clipped rounds (context, action, reward) of a linear bandit, and who shares parameters::
+
+        disjoint  every arm has its own, all see one context (R, d): K blocks of dimension d
+        joint     the same model as one block of dimension K d, x in the chosen arm's slot
+        shared    one parameter, every arm has its own row of a (R, K, d) context: one block
+
+    x is clipped to norm `context_bound` = C, r to [reward_low, reward_high] with `|r| <= B`, and r
+    x (when `moment_clip` is set) to that norm c_u, else c_u = B C. Only blocks of the arm played
+    are non-zero, and every block ticks every round.
+    """
+
+    n_actions: int
+    dim: int
+    layout: str = "disjoint"
+    context_bound: float = 1.0
+    reward_low: float = 0.0
+    reward_high: float = 1.0
+    moment_clip: float | None = None
+
+    def __post_init__(self) -> None:
+        positive("context_bound", self.context_bound)
+        if self.moment_clip is not None:
+            positive("moment_clip", self.moment_clip)
+        if self.layout not in ("disjoint", "joint", "shared"):
+            raise InputError(f"Expected layout={self.layout!r} to be disjoint, joint or shared.")
+        positive("the bound of r x", self.moment_bound)
+
+    @property
+    def blocks(self) -> int:
+        """How many parameter vectors there are."""
+        return self.n_actions if self.layout == "disjoint" else 1
+
+    @property
+    def block_dim(self) -> int:
+        """The length D of each."""
+        return self.dim * (self.n_actions if self.layout == "joint" else 1)
+
+    @property
+    def reward_bound(self) -> float:
+        """B, the largest `|r|`."""
+        return max(abs(self.reward_low), abs(self.reward_high))
+
+    @property
+    def moment_bound(self) -> float:
+        """c_u, the largest `|r x|`."""
+        product = self.reward_bound * self.context_bound
+        return product if self.moment_clip is None else min(self.moment_clip, product)
+
+    def _clipped(self, *batch: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+        """The contexts x of the arms played and the products r x, both (n, R, d)."""
+        context, action, reward = batch
+        if self.layout == "shared":
+            played = action.astype(np.int64)[..., None, None]
+            context = np.take_along_axis(context, played, axis=2)[:, :, 0]
+        x = clip_norm(context, self.context_bound)
+        r = clip_range(reward, self.reward_low, self.reward_high)
+        moment: Floats = r[..., None] * x
+        return x, moment if self.moment_clip is None else clip_norm(moment, self.moment_clip)
+
+    def _one_hot(self, action: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which round played which arm: (n, R) -> (R, K, n)."""
+        return (action.astype(np.int64)[..., None] == rows(self.n_actions)).transpose(1, 2, 0)
+
+    def _summed(self, moment: Floats, action: npt.NDArray[Any]) -> Floats:
+        """Products (n, R, d) of the rounds, added up in their blocks: (R, blocks, D)."""
+        if self.layout == "shared":
+            return added_up(moment)[:, None]
+        # contiguous, so that vectors of length 1 meet the same BLAS routine whatever R is
+        by_round = np.ascontiguousarray(moment.transpose(1, 0, 2))
+        by_arm: Floats = np.ascontiguousarray(self._one_hot(action), np.float64) @ by_round
+        return by_arm.reshape(len(by_arm), self.blocks, self.block_dim)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments(LinearRounds):
+    """Moments u = sum r x alone, one vector for each block, in units of the reward times x.
+
+    Sensitivity. Replacing one user moves them by at most 2 c_u, r x against its opposite in one
+    block; a user of another arm moves two blocks by c_u each, sqrt(2) c_u.
+    """
+
+    units: ClassVar[float] = 1.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(blocks, D)."""
+        return (self.blocks, self.block_dim)
+
+    @property
+    def sensitivity(self) -> float:
+        """2 c_u."""
+        return 2 * self.moment_bound
+
+    @property
+    def moved(self) -> float:
+        """The same, as x = 0 adds 0."""
+        return self.sensitivity
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, D)."""
+        _, moment = self._clipped(*batch)
+        return self._summed(moment, batch[1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondMoments(LinearRounds):
+    """Gram matrices sum x x' and moments sum r x of linear bandits, one pair for each block.
+
+    A block is summed as one vector (G_ii, G_ij for i < j, m_i), and measured in `units` that make
+    the half-vectorisation isometric and both parts at most 1 long; with `moment_weight` = w::
+
+        ( G_ii / C^2,  sqrt(2) G_ij / C^2,  w m_i / c_u ).
+
+    Sensitivity. Replacing one user moves that by at most::
+
+        S^2 = (2 + w^2)^2 / 2  if w^2 <= 2, else 4 w^2;    with a moment clip also S^2 >= 1 + 4 w^2
+
+    because `|xx' - yy'|^2 + w^2 |rx - sy|^2 = 2 - 2c^2 + w^2 (2 + 2c)` for unit x, y at cosine c
+    and opposite rewards, largest at c = min(1, w^2 / 2); a short y next to a separately clipped
+    moment gives 1 + 4 w^2; two different blocks give 2 + 2 w^2, which is less. S = sqrt(4.5) at
+    w = 1. Without a moment clip S stays the same if the trace is counted more, see `PreciseTrace`.
+    """
+
+    moment_weight: float = 1.0
+    precise_trace: bool = False
+    """stretch Gram matrices along the identity, so that noise is smaller there"""
+    _upper: tuple[Ints, Ints] = field(init=False, repr=False, compare=False)
+    _full: Ints = field(init=False, repr=False, compare=False)
+    _diagonal: Ints = field(init=False, repr=False, compare=False)
+    units: Floats = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("moment_weight", self.moment_weight)
+        flag("precise_trace", self.precise_trace)
+        if self.precise_trace and self._clips_moments:
+            raise InputError("Expected precise_trace=True without a moment clip: it would cost.")
+        upper = np.triu_indices(self.block_dim)
+        full = np.empty((self.block_dim, self.block_dim), dtype=np.int64)
+        full[upper] = full.T[upper] = rows(len(upper[0]))
+        object.__setattr__(self, "_upper", upper)
+        object.__setattr__(self, "_full", full)
+        object.__setattr__(self, "_diagonal", np.diagonal(full).copy())
+        gram = np.where(upper[0] == upper[1], 1.0, sqrt(0.5)) * self.context_bound**2
+        moment = np.full(self.block_dim, self.moment_bound / self.moment_weight)
+        object.__setattr__(self, "units", np.concatenate([gram, moment]))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(blocks, D (D + 1) / 2 + D)."""
+        D = self.block_dim
+        return (self.blocks, D * (D + 1) // 2 + D)
+
+    @property
+    def sensitivity(self) -> float:
+        """S of the class description, sqrt(4.5) by default."""
+        squared = squared_sensitivity(self.moment_weight)
+        if self._clips_moments:
+            squared = max(squared, 1 + 4 * self.moment_weight**2)
+        return sqrt(squared)
+
+    @property
+    def moved(self) -> float:
+        """S, but sqrt(2 + 4 w^2) if that is more with a moment clip, and more if trace is precise.
+
+        x = 0 adds 0, others have `|v|^2 <= 1 + kappa + w^2` and `<v, v'> >= p^2 (1 + kappa) - p
+        w^2` with `p = |x . y| <= 1`, least at 1 or at p = w^2 / (2 + 2 kappa). With a moment clip
+        a short y leaves nothing but the products of moments, `<v, v'> >= -w^2`.
+        """
+        U, one = self.moment_weight**2, 1 + (self.trace.kappa if self.precise_trace else 0.0)
+        least = -(U**2) / (4 * one) if 2 * one >= U else one - U
+        return sqrt(2 * (one + U) - 2 * min(least, -U if self._clips_moments else 0.0))
+
+    @property
+    def _clips_moments(self) -> bool:
+        return self.moment_bound < self.reward_bound * self.context_bound
+
+    @property
+    def trace(self) -> PreciseTrace:
+        """How far matrices are stretched with `precise_trace`."""
+        return PreciseTrace(
+            dim=self.block_dim, blocks=self.blocks, moment_weight=self.moment_weight
+        )
+
+    @property
+    def trace_variance(self) -> float:
+        """Of noise along the identity, after `unpack`, in units of its variance elsewhere."""
+        return self.trace.variance if self.precise_trace else 1.0
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, p)."""
+        x, moment = self._clipped(*batch)
+        played: Floats = x.transpose(1, 2, 0)[:, None]  # (R, 1, d, n)
+        if self.layout != "shared":
+            played = played * self._one_hot(batch[1])[:, :, None]  # (R, K, d, n)
+        grams: Floats = played @ x.transpose(1, 0, 2)[:, None]  # (R, K, d, d)
+        if self.layout == "joint":
+            grams = _block_diagonal(grams)
+        return self.pack(grams, self._summed(moment, batch[1]))
+
+    def pack(self, gram: Floats, moment: Floats) -> Floats:
+        """Symmetric (R, blocks, D, D) and (R, blocks, D) -> the vectors, `(R, *shape)`."""
+        i, j = self._upper
+        vectors = np.concatenate([gram[..., i, j], moment], axis=-1)
+        if self.precise_trace:
+            entries = vectors.take(self._diagonal, axis=-1)
+            vectors[..., self._diagonal] = self.trace.stretched(entries)
+        return vectors
+
+    def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:
+        """The inverse of `pack`."""
+        half = len(self._upper[0])
+        if self.precise_trace:
+            entries, vectors = vectors.take(self._diagonal, axis=-1), vectors.copy()
+            vectors[..., self._diagonal] = self.trace.shrunk(entries)
+        return vectors[..., :half][..., self._full], vectors[..., half:]
+
+
+def _block_diagonal(blocks: Floats) -> Floats:
+    """(R, K, d, d) -> (R, 1, K d, K d) with the blocks on the diagonal."""
+    R, K, d, _ = blocks.shape
+    whole = np.zeros((R, K, d, K, d))
+    whole[:, rows(K), :, rows(K)] = blocks.transpose(1, 0, 2, 3)
+    return whole.reshape(R, 1, K * d, K * d)
+
+
+def added_up(vectors: Floats) -> Floats:
+    """(n, R, d) -> (R, d), in an order that does not depend on R (as it might for d = 1)."""
+    if len(vectors) == 1:
+        return vectors[0] + 0.0  # a sum has no -0.0
+    return np.asarray(np.ascontiguousarray(vectors.transpose(1, 2, 0)).sum(axis=2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grams:
+    """The sum of x x' over rows x clipped to Euclidean norm `bound` = C, a vector (G_ij, i <= j).
+
+    In `units` of C^2, off the diagonal C^2 / sqrt(2), its half-vectorisation is isometric.
+
+    Sensitivity. Replacing one row moves the sum by at most sqrt(2), because
+    `|xx' - yy'|^2 = |x|^4 + |y|^4 - 2 (x . y)^2 <= 2` for `|x|`, `|y|` <= 1.
+    """
+
+    dim: int
+    bound: float = 1.0
+    _upper: tuple[Ints, Ints] = field(init=False, repr=False, compare=False)
+    units: Floats = field(init=False, repr=False, compare=False)
+    sensitivity: float = field(init=False, repr=False, compare=False, default=sqrt(2))
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, 1)
+        positive("bound", self.bound)
+        upper = np.triu_indices(self.dim)
+        units = np.where(upper[0] == upper[1], 1.0, sqrt(0.5)) * self.bound**2
+        object.__setattr__(self, "_upper", upper)
+        object.__setattr__(self, "units", units)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(dim (dim + 1) / 2,)."""
+        return (len(self._upper[0]),)
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """Rows (n, R, dim) -> `(R, *shape)`."""
+        x = clip_norm(batch[0], self.bound).transpose(1, 2, 0)  # (R, dim, n)
+        i, j = self._upper
+        gram: Floats = x @ x.swapaxes(1, 2)
+        return gram[:, i, j]
+
+    def unpack(self, vectors: Floats) -> Floats:
+        """`(R, *shape)` -> symmetric matrices (R, dim, dim)."""
+        gram = np.empty((*vectors.shape[:-1], self.dim, self.dim))
+        i, j = self._upper
+        gram[..., i, j] = gram[..., j, i] = vectors
+        return gram
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmSums:
+    """(plays, total reward) of every arm, rewards clipped to [reward_low, reward_high].
+
+    Guarantee:
+        One user adds (1, r) to the row of her arm. Another in her place adds (1, s) to another row,
+        which moves the sums by `|(1, r, 1, s)| <= sqrt(2 + 2 B^2)`, B the largest `|reward|`, in
+        L2; in the same row by `|r - s|`, which is less.
+
+    Raises:
+        InputError: `n_actions` < 1, or bounds that are not finite and in order.
+
+    >>> sums = ArmSums(n_actions=2)
+    >>> sums.sensitivity
+    2.0
+    >>> sums.total(np.zeros((3, 1, 4)), np.array([[0], [1], [1]]), np.array([[0.5], [1.0], [9.0]]))
+    array([[[1. , 0.5],
+            [2. , 2. ]]])
+    """
+
+    n_actions: int
+    """K, arms or cells of any kind"""
+    reward_low: float = 0.0
+    reward_high: float = 1.0
+    units: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        whole("n_actions", self.n_actions, 1)
+        if not -np.inf < self.reward_low <= self.reward_high < np.inf:
+            raise InputError(
+                f"Expected finite reward_low={self.reward_low} <= reward_high={self.reward_high}."
+            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(K, 2)."""
+        return (self.n_actions, 2)
+
+    @property
+    def sensitivity(self) -> float:
+        """sqrt(2 + 2 B^2), in L2."""
+        return sqrt(2 + 2 * max(abs(self.reward_low), abs(self.reward_high)) ** 2)
+
+    def total(self, *batch: Any) -> Floats:
+        """Context (n, R, ...), action (n, R), reward (n, R) -> (R, K, 2); contexts are not read."""
+        _, action, reward = batch
+        played = action[..., None] == rows(self.n_actions)  # (n, R, K)
+        r = clip_range(reward, self.reward_low, self.reward_high)[..., None]
+        summed: Floats = np.stack([1.0 * played, played * r], axis=-1).sum(axis=0)
+        return summed

@@ -1,1 +1,0 @@
-"""Noise laws and how they are drawn, for all replicas at once."""

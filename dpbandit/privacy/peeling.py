@@ -1,0 +1,409 @@
+"""Private hard thresholding: the s largest coordinates of a vector, found and released with noise::
+
+    peeling          picks                                           values
+    LaplacePeeling   s times the largest of |v| + fresh Laplace      v + Laplace
+                     noise among those that are left
+    GumbelPeeling    the s largest of |v| + Gumbel noise, at once    v + Gaussian
+
+Scales are multiples of how far one user moves v: one coordinate by at most `move` (l_inf), any s
+of them together by at most `move_2` (l_2). A scale of 0 is plain hard thresholding, by the same
+code, ties to the lowest index.
+
+**Several rows**, s picks from each, cost no more than one row if a user who moves two of them moves
+each by at most half of `move` and of `move_2`. For given all earlier picks, the j-th picks of the
+two rows are independent and cost half of the epsilon, or range over half, each: together they are
+one step of the whole epsilon or range. Gaussian values move by sqrt(2) / 2 of `move_2`; two Laplace
+values moved by a half cost no more than one moved by the whole (`pure`).
+
+`NoisyHardThresholding` is sparse linear regression by such steps, an episode at a time.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import inf, log, sqrt
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, rows
+from dpbandit.base.inputs import InputError, at_least, gaussian_target, inside, positive, whole
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.ledger import Sequential, least_noise
+from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.noise import Gaussian, Gumbel, Laplace, Sampler
+from dpbandit.privacy.pure import BoundedRangeSpend, LaplaceSpend, PureSpend
+from dpbandit.privacy.spends import GaussianSpend
+
+
+class Peel(Protocol):
+    """A peeling that has been opened: what is released of a vector."""
+
+    def __call__(self, v: Floats, move: float, move_2: float) -> Floats:
+        """(R, P, D) -> the same with s noisy coordinates left in each of the P rows."""
+        ...
+
+
+class Peeling(Protocol):
+    """What the two ways of peeling share."""
+
+    def spend(self, picks: int, repeats: int, where: str) -> Sequential:
+        """The cost of `repeats` peelings of `picks` coordinates each: picks, then values."""
+        ...
+
+    def sampler(self, streams: Streams, picks: int, shape: tuple[int, int]) -> Peel:
+        """The peeling with its streams, of vectors `(R, *shape)`."""
+        ...
+
+
+@dataclass(frozen=True)
+class LaplacePeeling:
+    """Peeling as printed: s noisy maxima, one after the other, then s noisy values.
+
+    Dwork, Su and Zhang, "Differentially private false discovery rate control", Journal of Privacy
+    and Confidentiality 2021; in regression, Cai, Wang and Zhang, "The cost of privacy", Annals of
+    Statistics 2021.
+
+    Guarantee:
+        If one user moves every coordinate by at most `move`, each its own way, then a pick is (2 /
+        multiplier)-DP (`selection.ReportNoisyMax`), because `|v|` moves no further than v, and a
+        value is a Laplace mechanism with movement over scale 1 / multiplier.
+    """
+
+    multiplier: float
+    """Laplace scale over `move`, of picks and values"""
+
+    def __post_init__(self) -> None:
+        at_least("multiplier", self.multiplier, 0)
+
+    def spend(self, picks: int, repeats: int, where: str) -> Sequential:
+        """Pure picks and Laplace values."""
+        ratio, count = 1 / self.multiplier if self.multiplier else inf, picks * repeats
+        chosen = PureSpend.alike(f"{where}: {count} noisy maxima", 2 * ratio, count)
+        values = LaplaceSpend(ratio if count else 0.0, count, f"{where}: {count} Laplace values")
+        return Sequential((chosen, values), f"{where}: Laplace peeling")
+
+    def sampler(self, streams: Streams, picks: int, shape: tuple[int, int]) -> Peel:
+        """Each call draws (R, s, P, D) for the picks and (R, P, s) for the values."""
+        law = Laplace(self.multiplier)
+        return _OneByOne(
+            picks,
+            law.sampler(streams, "peeling picks", (picks, *shape)),
+            law.sampler(streams, "peeling values", (shape[0], picks)),
+        )
+
+
+@dataclass(frozen=True)
+class GumbelPeeling:
+    """Peeling in one shot, with Gaussian noise on the values.
+
+    Durfee and Rogers, NeurIPS 2019: the s largest of `|v|` + Gumbel noise have the law of s
+    exponential mechanisms, one after the other (as `selection.OneShotTopK`).
+
+    Guarantee:
+        If one user moves every coordinate by at most `move`, each its own way, and any s of them by
+        at most `move_2` in l_2, then a pick has bounded range 2 / pick, because `|v|` moves no
+        further than v, and the values of one peeling are (1 / value)-GDP.
+    """
+
+    pick: float
+    """Gumbel scale over `move`"""
+    value: float
+    """standard deviation over `move_2`"""
+
+    def __post_init__(self) -> None:
+        at_least("pick", self.pick, 0)
+        at_least("value", self.value, 0)
+
+    @classmethod
+    def split(cls, noise: float, share: float, picks: int, repeats: int) -> "GumbelPeeling":
+        """All together 1 / (2 noise^2)-zCDP, of which the picks spend `share`.
+
+        The picks cost picks x repeats x (2 / pick)^2 / 8, the values repeats / (2 value^2).
+        """
+        return cls(noise * sqrt(picks * repeats / share), noise * sqrt(repeats / (1 - share)))
+
+    def spend(self, picks: int, repeats: int, where: str) -> Sequential:
+        """Picks of bounded range and Gaussian values."""
+        count, eta = picks * repeats, 2 / self.pick if self.pick else inf
+        mu = sqrt(repeats) / self.value if self.value else inf
+        chosen = BoundedRangeSpend.alike(f"{where}: {count} Gumbel picks", eta, count)
+        values = GaussianSpend(mu if count else 0.0, f"{where}: {count} Gaussian values")
+        return Sequential((chosen, values), f"{where}: Gumbel peeling")
+
+    def sampler(self, streams: Streams, picks: int, shape: tuple[int, int]) -> Peel:
+        """Each call draws (R, P, D) for the picks and (R, P, s) for the values."""
+        return _OneShot(
+            picks,
+            Gumbel(self.pick).sampler(streams, "peeling picks", shape),
+            Gaussian(self.value).sampler(streams, "peeling values", (shape[0], picks)),
+        )
+
+
+def printed_peeling(epsilon: float, delta: float, *, picks: int, repeats: int) -> LaplacePeeling:
+    """Each peeling claimed (epsilon / M, delta / M)-DP, for M = `repeats` of them.
+
+    Laplace scale 2 move sqrt(3 s ln(M / delta)) M / epsilon.
+    """
+    gaussian_target(epsilon, delta)
+    if epsilon == inf:
+        return LaplacePeeling(0.0)
+    return LaplacePeeling(2 * sqrt(3 * picks * log(repeats / delta)) * repeats / epsilon)
+
+
+@cache
+def least_peeling(
+    epsilon: float, delta: float, *, picks: int, repeats: int, share: float
+) -> GumbelPeeling:
+    """The least noise with which all peelings together are certified (epsilon, delta)-DP.
+
+    >>> peeling = least_peeling(1.0, 1e-4, picks=5, repeats=2, share=0.5)
+    >>> peeling.spend(5, 2, "").delta(1.0) <= 1e-4
+    True
+    """
+    gaussian_target(epsilon, delta)
+    inside("share", share, 0, 1, ends=False)
+
+    def spend(noise: float) -> Sequential:
+        return GumbelPeeling.split(noise, share, picks, repeats).spend(picks, repeats, "")
+
+    noise = least_noise(spend, epsilon=epsilon, delta=delta)
+    return GumbelPeeling.split(noise, share, picks, repeats)
+
+
+@dataclass
+class _OneByOne:
+    picks: int
+    maxima: Sampler
+    values: Sampler
+
+    def __call__(self, v: Floats, move: float, move_2: float) -> Floats:
+        noise, left = move * self.maxima(), np.abs(v)
+        chosen = np.empty((*v.shape[:2], self.picks), dtype=np.int64)
+        for j in range(self.picks):
+            chosen[..., j] = (left + noise[:, j]).argmax(axis=-1)
+            np.put_along_axis(left, chosen[..., j : j + 1], -inf, axis=-1)
+        return _kept(v, chosen, move * self.values())
+
+
+@dataclass
+class _OneShot:
+    picks: int
+    gumbel: Sampler
+    values: Sampler
+
+    def __call__(self, v: Floats, move: float, move_2: float) -> Floats:
+        noisy = np.abs(v) + move * self.gumbel()
+        chosen = np.argsort(-noisy, axis=-1, kind="stable")[..., : self.picks]
+        return _kept(v, chosen, move_2 * self.values())
+
+
+def _kept(v: Floats, chosen: Ints, noise: Floats) -> Floats:
+    """v + noise on the chosen coordinates (R, P, s), 0 elsewhere."""
+    kept = np.zeros_like(v)
+    np.put_along_axis(kept, chosen, np.take_along_axis(v, chosen, axis=-1) + noise, axis=-1)
+    return kept
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseRows:
+    """The public facts of a round (context, action, reward), and what it adds to a gradient.
+
+    A context is clipped to Euclidean norm `norm_bound`, then every coordinate to `entry_bound`;
+    the reward to [reward_low, reward_high]; a residual to +-residual_clip. With several `blocks`
+    the arm a has parameters of its own, beta_a, and a round's gradient is zero outside block a.
+    """
+
+    blocks: int
+    """parameters, K for disjoint arms, 1 for arms that share one"""
+    dim: int
+    entry_bound: float
+    norm_bound: float
+    reward_low: float
+    reward_high: float
+    residual_clip: float
+
+    def __post_init__(self) -> None:
+        whole("blocks", self.blocks, 1)
+        whole("dim", self.dim, 1)
+        for name in ("entry_bound", "norm_bound", "residual_clip"):
+            positive(name, getattr(self, name))
+
+    def row(
+        self, context: npt.NDArray[Any], action: Ints, reward: npt.NDArray[Any]
+    ) -> tuple[Floats, Ints, Floats]:
+        """One round, clipped: x (R, d) of the arm played, its block (R,), r (R,)."""
+        if context.ndim == 3:  # every arm has its row, and all share block 0
+            context, action = context[rows(len(action)), action], np.zeros_like(action)
+        x = clip_norm(context, self.norm_bound).clip(-self.entry_bound, self.entry_bound)
+        return x, action, clip_range(reward, self.reward_low, self.reward_high)
+
+    def gradient(self, x: Floats, block: Ints, r: Floats, beta: Floats) -> Floats:
+        """Sum of x clip(r - x . beta_block) over n rounds: (R, n, d), (R, n) -> (R, G, d)."""
+        mine = block[:, None, :] == rows(self.blocks)[:, None]  # (R, G, n)
+        fitted = (np.matmul(beta, x.swapaxes(1, 2)) * mine).sum(axis=1)
+        residual = np.clip(r - fitted, -self.residual_clip, self.residual_clip)
+        return np.matmul(mine * residual[:, None, :], x)
+
+    def moves(self, picks: int) -> tuple[float, float]:
+        """How far one user moves a gradient: one coordinate, and `picks` of them in l_2.
+
+        Both gradients are x times a number below residual_clip, so twice their bounds.
+        """
+        k = 2 * self.residual_clip
+        return k * self.entry_bound, k * min(sqrt(picks) * self.entry_bound, self.norm_bound)
+
+
+class Peeled(NamedTuple):
+    """One iteration: the iterate that it began with, what was peeled, and what is left of it."""
+
+    beta: Floats
+    """(R, G, d)"""
+    v: Floats
+    """(R, P, D)"""
+    kept: Floats
+    """(R, P, D)"""
+    move: float
+    """how far one user moves a coordinate of v"""
+    move_2: float
+    """how far `sparsity` of them, in l_2"""
+
+
+class NoisyHardThresholding(Mechanism):
+    """Estimates of a sparse parameter, each from the rounds of one episode and no others.
+
+    Cai, Wang and Zhang, "The cost of privacy", Annals of Statistics 2021, noisy iterative hard
+    thresholding, as used by Chakraborty, Roy and Basu (FLIPHAT, arXiv 2405.14038, 2024)::
+
+        call(context, action, reward) -> beta (R, G, d) at the end of an episode, else None
+
+        beta = 0;  `iterations` times, with the n rounds of the episode:
+          1. v = beta + step_size / n * sum of x clip(r - x . beta)        a block for each arm
+          2. keep the s largest coordinates of v, privately                `peeling`
+          3. project every block onto the l_1 ball of `radius`             post-processing
+
+    Guarantee:
+        If one user's round is replaced, all calls together cost `spend`. (a) She is in one episode;
+        estimates of others do not see her (parallel composition; their lengths are public). (b) In
+        her episode, given the released beta, v moves in every coordinate by at most (step_size / n)
+        2 entry_bound residual_clip, because the clipped residual times the clipped row bounds each
+        user's term whatever beta is; and in l_2 over s coordinates as `SparseRows.moves`. A user
+        whose arm changes moves two blocks by half of that. (c) The peelings of an episode compose
+        (`spend.parts`: picks and values); what happens between them uses releases only. After the
+        last episode listed nothing is stored or released.
+
+    `query` shows a round's term of the gradient at beta = 0, where every episode starts. At any
+    other beta it has the same bounds, and is made by the same lines. Every peeling is paid for as
+    if it were released: `on_peeled`, if set, is told of each; for audits.
+
+    Args:
+        spec: bounds and clips of a round.
+        peeling: how coordinates are picked and released.
+        streams: the random streams of the replicas.
+        episodes: their lengths, the first round of one following the last of the one before.
+        uses: calls that will be made; those after the episodes return None.
+        sparsity: s, coordinates kept of each row that is peeled.
+        joint: peel all blocks as one row of G d coordinates, or each by itself.
+        iterations: of an episode.
+        step_size: of a gradient step.
+        radius: of the l_1 ball for each block.
+    """
+
+    order = np.inf
+    """the norm in which `sensitivity` is meant, for one coordinate of a round's gradient"""
+    on_peeled: Callable[[Peeled], None] | None = None
+
+    def __init__(
+        self,
+        spec: SparseRows,
+        peeling: Peeling,
+        streams: Streams,
+        *,
+        episodes: Sequence[int],
+        uses: int,
+        sparsity: int,
+        joint: bool,
+        iterations: int,
+        step_size: float,
+        radius: float,
+    ) -> None:
+        G, d = spec.blocks, spec.dim
+        shape = (1, G * d) if joint else (G, d)
+        whole("uses", uses, 0)
+        whole("sparsity", sparsity, 1, shape[1])
+        whole("iterations", iterations, 1)
+        positive("step_size", step_size)
+        positive("radius", radius)
+        for length in episodes:
+            whole("episode", length, 1)
+        if sum(episodes) > uses:
+            raise InputError(f"Expected episodes={list(episodes)} to end within uses={uses} calls.")
+        self.uses, self.sensitivity = uses, spec.moves(1)[0]
+        where = f"each user in one of {len(episodes)} episodes"
+        self.spend: Sequential = peeling.spend(sparsity, iterations if episodes else 0, where)
+        self._spec, self._moves, self._replicas = spec, spec.moves(sparsity), len(streams)
+        self._shape, self._iterations = (len(streams), *shape), iterations
+        self._step_size, self._radius = step_size, radius
+        self._peel = peeling.sampler(streams, sparsity, shape)
+        self._lengths = list(episodes)
+        self._start()
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """This round's term of the gradient at beta = 0, (R, G, d)."""
+        return self.term(np.zeros((self._replicas, self._spec.blocks, self._spec.dim)), *datum)
+
+    def term(self, beta: Floats, *datum: npt.NDArray[Any]) -> Floats:
+        """A round's term of the gradient at `beta`, (R, G, d)."""
+        x, block, r = self._spec.row(*datum)
+        return self._spec.gradient(x[:, None], block[:, None], r[:, None], beta)
+
+    def _start(self) -> None:
+        """Room for the next episode's rounds: raw data, which never leaves here."""
+        n = self._lengths.pop(0) if self._lengths else 0
+        self._filled = 0
+        self._x = np.empty((self._replicas, n, self._spec.dim))
+        self._block = np.empty((self._replicas, n), dtype=np.int64)
+        self._r = np.empty((self._replicas, n))
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+        n = self._r.shape[1]
+        if n == 0:
+            return None
+        i = self._filled
+        self._x[:, i], self._block[:, i], self._r[:, i] = self._spec.row(*datum)
+        self._filled += 1
+        if self._filled < n:
+            return None
+        beta = self._estimate(self._step_size / n)
+        self._start()
+        return beta
+
+    def _estimate(self, step: float) -> Floats:
+        move, move_2 = (step * size for size in self._moves)
+        beta: Floats = np.zeros((self._replicas, self._spec.blocks, self._spec.dim))
+        for _ in range(self._iterations):
+            v = beta + step * self._spec.gradient(self._x, self._block, self._r, beta)
+            kept = self._peel(v.reshape(self._shape), move, move_2)
+            if self.on_peeled is not None:
+                self.on_peeled(Peeled(beta, v.reshape(self._shape), kept, move, move_2))
+            beta = project_l1(kept.reshape(v.shape), self._radius)
+        return beta
+
+
+def project_l1(v: Floats, radius: float) -> Floats:
+    """The nearest point of the l_1 ball, along the last axis.
+
+    Duchi, Shalev-Shwartz, Singer and Chandra, "Efficient projections onto the l1-ball", ICML 2008:
+    soft thresholding at the level that leaves a norm of `radius`.
+
+    >>> project_l1(np.array([[3.0, -2.0, 0.5], [0.1, 0.2, 0.0]]), 2.0)
+    array([[ 1.5, -0.5,  0. ],
+           [ 0.1,  0.2,  0. ]])
+    """
+    size = np.abs(v)
+    order = -np.sort(-size, axis=-1)
+    levels = (order.cumsum(axis=-1) - radius) / (rows(v.shape[-1]) + 1)
+    last = (order > levels).sum(axis=-1, keepdims=True) - 1
+    level = np.take_along_axis(levels, last, axis=-1).clip(0.0)
+    return np.copysign((size - level).clip(0.0), v)

@@ -1,0 +1,301 @@
+"""What mechanisms cost that are known by their pure epsilon, and noise shaped by a norm.
+
+Selection (exponential mechanism, noisy maximum), sparse vector, randomised response: the cost of
+many of them, each with its own epsilon or range of its loss, composed exactly. Then Laplace and
+K-norm releases.
+
+**One worst pair.** The density is `exp(-|b| / c)` up to a constant, hence the loss of a release
+whose input moved by v is `(|b - v| - |b|) / c`, between -`|v| / c` and `|v| / c`: pure DP, summed
+over the releases. The curve delta(epsilon) is far below that sum, and needs one pair of worlds
+only::
+
+    H(v) = 1 - integral of min(p(b), e^epsilon p(b - v)) db
+
+is quasi-convex in v, because the minimum of two log-concave functions is log-concave in (b, v)
+and so is its integral over b (Prekopa 1973). So the worst v in a ball is an extreme point: any
+point of the Euclidean sphere for K-norm noise, by symmetry, and one coordinate alone for Laplace
+noise with a movement bounded in l_1, i.e. the Laplace mechanism of one dimension. Dominating
+pairs compose adaptively (Zhu, Dong and Wang, "Optimal accounting of differential privacy via
+characteristic function", AISTATS 2022).
+
+**K-norm, numerically.** In units of c let `s = |b| ~ Gamma(k, 1)` and u = cos(b, v), (1 + u) / 2 ~
+Beta((k-1)/2, (k-1)/2), independent. The loss sqrt(s^2 - 2 a s u + a^2) - s, `a = |v|`, decreases in
+both, so that on a cell of an (s, u) grid it is at most its value at the lower corner. Every cell
+carries that value, rounded up once more onto a fine grid; what lies below the grid carries the
+maximum a. These atoms are split onto the grid asked for, again pessimistically.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from math import ceil, expm1, fsum, inf, sqrt
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy.special import betainc, gammainc, gammaincc, gammainccinv, gammaincinv
+
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import at_least, whole
+from dpbandit.privacy.loss_distributions import PrivacyLoss, connected, constant, split
+from dpbandit.privacy.spends import Composed
+
+_GROUPS = 512
+"""Different epsilons that are composed one by one; more are rounded up onto this many."""
+_LEAST_CELLS = 2.0
+"""Cells for a loss of 1, at least: of mechanisms with large losses, where their curves bend."""
+
+
+@dataclass(frozen=True)
+class PureSpend(Composed):
+    """Adaptive composition of mechanisms of which only their pure epsilons are known.
+
+    Guarantee:
+        If the i-th mechanism is epsilon_i-DP, then all are pure-DP, pure = sum of epsilon_i, and
+        rho-zCDP, rho = sum of epsilon_i^2 / 2 (Bun and Steinke, TCC 2016, Prop. 1.4). `delta` and
+        `losses` hold because randomised response, losses +-epsilon, dominates: the hockey stick
+        E_Q[(W - e^x)+] is convex in the likelihood ratio W, which lies in [e^-epsilon, e^epsilon]
+        and has mean 1, so the law on the two ends is the worst. Products of dominating pairs
+        dominate adaptive compositions (Zhu, Dong and Wang, AISTATS 2022).
+
+    >>> PureSpend.of("two questions", [0.5, 0.25]).pure
+    0.75
+    """
+
+    note: str
+    pure: float
+    """epsilon at delta = 0; the plain sum"""
+    rho: float
+    """the zCDP parameter"""
+    groups: tuple[tuple[float, int], ...]
+    """(epsilon, how many mechanisms have at most that one), at most 512 rows"""
+    _rho_per_square: ClassVar[float] = 1 / 2
+
+    @classmethod
+    def of(cls, note: str, epsilons: Sequence[float] | Floats) -> Self:
+        """The spend of one mechanism for each entry of `epsilons`."""
+        each = np.asarray(epsilons, dtype=float)
+        values, counts = np.unique(each, return_counts=True)
+        if len(values) > _GROUPS and np.isfinite(values[-1]):
+            levels = np.geomspace(values[0], values[-1], _GROUPS)[1:-1]
+            last = np.flatnonzero(np.diff(np.searchsorted(levels, values), append=_GROUPS))
+            values = values[last]  # the largest of its cell stands for all: up, never down
+            counts = np.diff(np.cumsum(counts)[last], prepend=0)
+        groups = tuple(zip(values.tolist(), counts.tolist(), strict=True))
+        rho = cls._rho_per_square * fsum((each * each).tolist())
+        return cls(note, fsum(each.tolist()), rho, groups)
+
+    @classmethod
+    def alike(cls, note: str, epsilon: float, count: int) -> Self:
+        """The spend of `count` mechanisms of the same `epsilon`, as `of` has it, in no space.
+
+        >>> PureSpend.alike("", 0.1, 7) == PureSpend.of("", 7 * [0.1])
+        True
+        """
+        if count == 0:
+            return cls.of(note, [])
+        rho = cls._rho_per_square * (epsilon * epsilon * count)
+        return cls(note, float(epsilon * count), rho, ((float(epsilon), int(count)),))
+
+    @property
+    def mu(self) -> float | None:
+        """None, as it is not Gaussian. Nothing spent is 0."""
+        return None if self.groups else 0.0
+
+    def curve(self, epsilon: float, x: Floats) -> Floats:
+        """The exact delta at x of the worst epsilon-DP mechanism; x may be negative.
+
+        (e^epsilon - e^x) / (e^epsilon + 1) between -epsilon and epsilon.
+        """
+        inner = -np.expm1(np.minimum(x - epsilon, 0.0)) / (1 + np.exp(-epsilon))
+        return np.where(x < -epsilon, -np.expm1(np.minimum(x, 0.0)), inner)
+
+    def delta(self, epsilon: float) -> float:
+        """An upper bound of delta at `epsilon`; the exact one where one mechanism is all."""
+        if [count for _, count in self.groups] == [1] and self.pure < inf:
+            return float(self.curve(self.pure, np.array(epsilon))) if epsilon < self.pure else 0.0
+        return super().delta(epsilon)
+
+    @property
+    def step(self) -> float:
+        """A grid that adds under 0.25 % to epsilon, a 12th of the root mean square of all."""
+        count = sum(count for _, count in self.groups)
+        square = fsum(count * epsilon**2 for epsilon, count in self.groups)
+        if not 0 < square < inf:
+            return inf
+        largest = self.groups[-1][0]
+        return largest / ceil(largest * max(12 / sqrt(square / count), _LEAST_CELLS))
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
+        """One loss for every group, from the dots of its curve."""
+        if self.pure == inf:
+            return (constant(inf, step=step),)
+        return tuple(
+            connected(partial(self.curve, epsilon), reach=epsilon, step=step, count=count)
+            for epsilon, count in self.groups
+            if epsilon > 0
+        )
+
+
+@dataclass(frozen=True)
+class BoundedRangeSpend(PureSpend):
+    """Adaptive composition of mechanisms of bounded range, such as the exponential mechanism.
+
+    epsilon-bounded range: for neighbours the log-ratio of the two laws varies over outputs by
+    at most epsilon (Durfee and Rogers, NeurIPS 2019), so it lies in some [t - epsilon, t] around 0.
+
+    Guarantee:
+        If the i-th mechanism has epsilon_i-bounded range, then all together are (sum of
+        epsilon_i)-DP and rho-zCDP, rho = sum of epsilon_i^2 / 8 (Cesar and Rogers, ALT 2021).
+        `delta` and `losses` hold because, as above with [e^(t - epsilon), e^t], the law on the two
+        ends is the worst for given t; it has delta(x) = (e^epsilon - e^t) (1 - e^(x - t)) /
+        (e^epsilon - 1), largest at t = (epsilon + x) / 2, which gives the curve below (Dong, Durfee
+        and Rogers, ICML 2020). A supremum of hockey-stick curves is the curve of some pair (Zhu,
+        Dong and Wang), which dominates in both directions: exchanging neighbours takes t to epsilon
+        - t.
+    """
+
+    _rho_per_square: ClassVar[float] = 1 / 8
+
+    def curve(self, epsilon: float, x: Floats) -> Floats:
+        """(e^(epsilon/2) - e^(x/2))^2 / (e^epsilon - 1) between -epsilon and epsilon."""
+        inner = np.expm1(np.minimum(x - epsilon, 0.0) / 2) ** 2 / -expm1(-epsilon)
+        return np.where(x < -epsilon, -np.expm1(np.minimum(x, 0.0)), inner)
+
+
+_RADII, _COSINES, _FINE, _COARSE = 1000, 8000, 4000, 500
+"""Cells of the (s, u) grid; grid points of the atoms, and of a curve, from loss 0 to a."""
+_LARGEST = 0.5
+"""The widest grid: the curve of a large loss bends on the scale of 1."""
+HOPELESS = 300.0
+"""One release with a larger loss is certified by its pure epsilon only."""
+
+
+class _Releases(Composed):
+    """What the two spends share: `count` releases of a law in a dimension, each with a loss."""
+
+    count: int
+
+    @property
+    def _law(self) -> tuple[int, float]:
+        """The dimension, and the largest movement over the scale of the noise."""
+        raise NotImplementedError
+
+    @property
+    def mu(self) -> float | None:
+        """None, as it is not Gaussian."""
+        return None
+
+    @property
+    def pure(self) -> float:
+        """The sum of the pure epsilons."""
+        return self.count * self._law[1] if self.count else 0.0
+
+    @property
+    def rho(self) -> float:
+        """The zCDP parameter that pure DP implies."""
+        return self.count * self._law[1] ** 2 / 2 if self.count else 0.0
+
+    @property
+    def step(self) -> float:
+        """A grid that adds little, a 500th of the standard deviation of one loss."""
+        dim, ratio = self._law
+        if not self.count or not 0 < ratio < inf:
+            return inf
+        return min(ratio / (_COARSE * sqrt(dim)), _LARGEST)
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
+        """`count` times that of one release."""
+        dim, ratio = self._law
+        if not self.count or ratio == 0 or ratio > HOPELESS:
+            return (constant(ratio and self.count and inf, step=step),)
+        if dim == 1:
+            return (connected(self._curve, reach=ratio, step=step, count=self.count),)
+        return (split(*_atoms(dim, ratio), step=step, count=self.count),)
+
+    def _curve(self, epsilon: Floats) -> Floats:
+        """The delta of one Laplace release, whose loss is uniform but for two atoms at its ends."""
+        return -np.expm1(np.minimum(epsilon - self._law[1], 0.0) / 2)
+
+
+@dataclass(frozen=True)
+class LaplaceSpend(_Releases):
+    """`count` Laplace releases, each of which one user moves by epsilon x scale in l_1.
+
+    Guarantee:
+        Pure DP with count x epsilon, zCDP with count x epsilon^2 / 2 (Bun and Steinke, TCC 2016),
+        and the curve of the module, 1 - e^((epsilon - ratio) / 2) for one release.
+
+    >>> spend = LaplaceSpend(0.1, count=10)
+    >>> spend.pure, round(spend.rho, 6)
+    (1.0, 0.05)
+    """
+
+    epsilon: float
+    count: int = 1
+    note: str = "Laplace noise"
+
+    def __post_init__(self) -> None:
+        positive_or_none("epsilon", self.epsilon)
+        whole("count", self.count, 0)
+
+    @property
+    def _law(self) -> tuple[int, float]:
+        return 1, self.epsilon
+
+
+@dataclass(frozen=True)
+class KNormSpend(_Releases):
+    """`count` K-norm releases in dimension `dim`, each moved by ratio x scale in l_2.
+
+    Guarantee:
+        Pure DP with count x ratio, zCDP with count x ratio^2 / 2, and the curve of the module. The
+        movement must lie in the subspace of the noise; `dim` is the subspace's.
+
+    >>> spend = KNormSpend(5, 1 / 15, count=15, note="tree of 15 nodes")
+    >>> round(spend.pure, 12), bool(spend.delta(0.322) < 1.02e-4)
+    (1.0, True)
+    """
+
+    dim: int
+    ratio: float
+    """largest movement / scale of the noise"""
+    count: int = 1
+    note: str = "K-norm noise"
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, 1)
+        positive_or_none("ratio", self.ratio)
+        whole("count", self.count, 0)
+
+    @property
+    def _law(self) -> tuple[int, float]:
+        return self.dim, self.ratio
+
+
+@lru_cache(maxsize=64)
+def _atoms(dim: int, ratio: float) -> tuple[Floats, Floats]:
+    """Losses and masses that dominate one release, the first loss -ratio, the last ratio."""
+    a, half = ratio, (dim - 1) / 2
+    least, most = max(gammaincinv(dim, 1e-20), 1e-3 * a), gammainccinv(dim, 1e-20)
+    radii = ceil(_RADII * min(1.0, 0.1 + 10 * a / dim))  # for a small movement they hardly matter
+    s = np.append(0.0, np.geomspace(least, max(most, 2 * least), radii))  # lower corners
+    lower, upper = gammainc(dim, s), gammaincc(dim, s)
+    of_s = np.where(lower < 0.5, np.diff(lower, append=1.0), -np.diff(upper, append=0.0))
+    wide = min(1.0, 12 / sqrt(dim))  # P(u < -wide) < 1e-30 where this is below 1
+    u = np.append(-1.0, np.linspace(-wide, wide, _COSINES))
+    of_u = np.maximum(np.diff(betainc(half, half, (1 + u) / 2), append=1.0), 0.0)
+    fine = a / ceil(_FINE * sqrt(dim))
+    bins = 2 * ceil(_FINE * sqrt(dim))
+    masses = np.zeros(bins + 1)
+    for radius, mass in zip(s, of_s, strict=True):
+        moved = np.sqrt(np.maximum(radius * (radius - 2 * a * u) + a * a, 0.0))
+        loss = a * (a - 2 * radius * u) / (moved + radius)  # moved - radius, without cancellation
+        index = np.ceil(loss / fine).astype(np.int64) + bins // 2
+        masses += mass * np.bincount(np.clip(index, 0, bins), weights=of_u, minlength=bins + 1)
+    return fine * np.arange(-(bins // 2), bins // 2 + 1), masses
+
+
+def positive_or_none(name: str, value: float) -> None:
+    """A loss: a number >= 0, infinite where no noise is added."""
+    if value != inf:
+        at_least(name, value, 0)

@@ -1,0 +1,380 @@
+"""What a round says against what was released before it: directions, signs, scores of residuals."""
+
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from dpbandit.base.arrays import Floats, clip_norm, clip_range, norms, rows
+from dpbandit.base.inputs import InputError, inside, one_of, positive, whole
+from dpbandit.privacy.moments import added_up
+
+Layout = Literal["difference", "blocks"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignedDirections:
+    """The sum of `sign(r - centre) x / |x|`, for each arm, or of its difference between two arms::
+
+        blocks       (K, d): the row of the arm played
+        difference   (1, d): + for arm 0, - for arm 1; two arms only
+
+    For isotropic contexts and symmetric noise, `E sign(r - centre) x / |x|` points along theta.
+    Nothing has to be tuned to the scale of x or r: every user has length 1, however small her
+    reward, which is also the most that a bounded vector can say per unit of sensitivity when noise
+    dominates. x = 0, sign(0) and anything not finite give 0.
+
+    **Sensitivity.** 2: one unit vector against its opposite (two different blocks: sqrt(2)).
+    """
+
+    n_actions: int
+    dim: int
+    layout: Layout = "blocks"
+    centre: float = 0.0
+    """a public number, such as the middle of the reward range"""
+    units: ClassVar[float] = 1.0
+    sensitivity: ClassVar[float] = 2.0
+    moved: ClassVar[float] = 2.0
+
+    def __post_init__(self) -> None:
+        one_of("layout", self.layout, ("difference", "blocks"))
+        if self.layout == "difference" and self.n_actions != 2:
+            raise InputError(
+                f"Expected n_actions={self.n_actions} to be 2 for layout='difference'."
+            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(1, d) or (K, d)."""
+        return (1 if self.layout == "difference" else self.n_actions, self.dim)
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """context (n, R, d), action (n, R), reward (n, R) -> (R, blocks, d)."""
+        context, action, reward = batch
+        reward = np.asarray(reward, dtype=np.float64)
+        sign = np.where(np.isfinite(reward), np.sign(reward - self.centre), 0.0)  # (n, R)
+        if self.layout == "difference":
+            played = np.where(action == 0, sign, -sign)[..., None]  # (n, R, 1)
+        else:
+            played = (action[..., None] == rows(self.n_actions)) * sign[..., None]  # (n, R, K)
+        # contiguous, so that the same BLAS routine sums whatever R is
+        weights = np.ascontiguousarray(played.transpose(1, 2, 0), dtype=np.float64)
+        u = np.ascontiguousarray(unit(context).transpose(1, 0, 2))
+        summed: Floats = weights @ u  # (R, blocks, d)
+        return summed
+
+
+def unit(x: npt.NDArray[Any]) -> Floats:
+    """`x / |x|`, never longer than 1; 0 where x is 0 or not finite.
+
+    Divided by the largest entry first: the squares of tiny entries would be 0, of huge ones inf.
+    """
+    x = np.asarray(x, dtype=np.float64)
+    x = np.where(np.isfinite(x).all(axis=-1, keepdims=True), x, 0.0)
+    largest = norms(x, np.inf)
+    scaled = x / np.where(largest > 0, largest, 1.0)
+    return scaled / np.maximum(norms(scaled), 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignedResiduals:
+    """The sum of sign(residual) q_a (x) v over rounds, and how often residuals are large.
+
+    A round is (theta, weights, threshold, x, a, r); the first three are the reference point,
+    released or public: of the arm played a parameter and a weight for each coordinate, (R, d) each,
+    and a number, (R,). With `u = x / |x|` and residual e = clip(r) - middle - theta . u it adds::
+
+        sign(e) q_a (x) v,   v = weights u / |weights u|     K d numbers
+        c if |e| > threshold, else -c                        one number, 0 if x is no number
+
+    where the unit vectors q_a have products q_a . q_b = G_ab, `gram`: what all arms have in common
+    is damped by `common`, since no comparison of arms depends on it.
+
+    Guarantee:
+        Rewards are clipped to their range (no numbers become `reward_low`), x = 0 and x that is no
+        number add nothing to the first part, and a round's two parts have norm at most sqrt(1 +
+        c^2) at every reference point, finite or not. So replacing one user moves the sum by at most
+        `sensitivity` = 2 sqrt(1 + c^2).
+    """
+
+    n_actions: int
+    dim: int
+    reward_low: float = 0.0
+    reward_high: float = 1.0
+    common: float = 0.5
+    """g, in (0, 1]"""
+    spread_weight: float = 0.15
+    """c"""
+    units: ClassVar[float] = 1.0
+    gram: Floats = field(init=False, repr=False, compare=False)
+    """G = (I - J + g^2 J) / its diagonal, J = 1/K everywhere; (K, K)"""
+    codes: Floats = field(init=False, repr=False, compare=False)
+    """the q_a, as rows, (K, K)"""
+
+    def __post_init__(self) -> None:
+        positive("spread_weight", self.spread_weight)
+        inside("common", self.common, 1e-3, 1, ends=True)
+        K = self.n_actions
+        gram = np.eye(K) - (1 - self.common**2) / K
+        gram = gram / gram[0, 0]
+        object.__setattr__(self, "gram", gram)
+        object.__setattr__(self, "codes", np.linalg.cholesky(gram))
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(K d + 1,)."""
+        return (self.n_actions * self.dim + 1,)
+
+    @property
+    def sensitivity(self) -> float:
+        """2 sqrt(1 + c^2)."""
+        return 2 * sqrt(1 + self.spread_weight**2)
+
+    @property
+    def moved(self) -> float:
+        """The same, as nobody adds 0."""
+        return self.sensitivity
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """(n, R, d), (n, R, d), (n, R), (n, R, d), (n, R), (n, R) -> `(R, *shape)`."""
+        theta, weights, threshold, context, action, reward = batch
+        u = unit(context)
+        middle = (self.reward_low + self.reward_high) / 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            v = unit(weights * u)
+            residual = clip_range(reward, self.reward_low, self.reward_high) - middle
+            residual = residual - np.vecdot(theta, u)
+            large = np.abs(residual) > threshold  # (n, R)
+        sign = np.where(np.isfinite(residual), np.sign(residual), 0.0)
+        played = (action[..., None] == rows(self.n_actions)) * sign[..., None]  # (n, R, K)
+        # contiguous, so that the same BLAS routine sums whatever R is
+        by_arm = np.ascontiguousarray(played.transpose(1, 2, 0), dtype=np.float64)
+        blocks = by_arm @ np.ascontiguousarray(v.transpose(1, 0, 2))  # (R, K, d)
+        coded = (self.codes.T @ blocks).reshape(len(blocks), -1)
+        somebody = np.isfinite(context).all(axis=-1)  # (n, R)
+        often = self.spread_weight * (somebody * (2.0 * large - 1)).sum(axis=0)
+        return np.concatenate([coded, often[:, None]], axis=1)
+
+    def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:
+        """Sums `(R, *shape)` -> those of sign(e) v of each arm (R, K, d), and of +-1 (R,).
+
+        White noise of variance s^2 becomes noise of covariance s^2 G^-1 between the arms.
+        """
+        coded = vectors[:, :-1].reshape(-1, self.n_actions, self.dim)
+        return np.linalg.inv(self.codes).T @ coded, vectors[:, -1] / self.spread_weight
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaleResiduals:
+    """Scores of a logistic model of sales at a public reference point, and moments of customers.
+
+    A round is (theta, phi, y): the reference point (R, D), released or public, the row of features
+    (R, D) of the price asked, and whether it sold, (R,) in [0, 1]. With p = logistic(phi . theta)
+    it adds::
+
+        v = (y - p) / max(p, 1 - p)  phi / |phi|,            |v| <= 1
+        x and x_i x_j, i <= j,       x = sqrt(2) phi_1..d,   |x| <= 1
+
+    where phi_1..d is what `demand_rows` makes of the customer alone. At the true parameter v is 0
+    in expectation, whatever prices were asked; the moments say who the customers are. In `units`
+    the second line is `moment_weight` = w times as long, and its half-vectorisation isometric. A
+    round may bring a direction (R, D), along which v then lies in place of phi.
+
+    Guarantee:
+        Rows and x are clipped to norm 1, y to [0, 1] (no numbers become 0), residuals to [-1, 1],
+        so that at every reference point, finite or not, replacing one user moves the sum by at most
+        `sensitivity` = sqrt(4 + 4.5 w^2): two vectors v are at most 2 apart, and
+        `|x - z|^2 + |xx' - zz'|^2 <= 4.5` for `|x|`, `|z| <= 1` (unit vectors at cosine c: 4 - 2c -
+        2c^2, largest at c = -1/2).
+    """
+
+    dim: int
+    """D, the length of a row"""
+    features: int
+    """d, how many of its entries are the customer's"""
+    moment_weight: float = 0.35
+    units: Floats = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        whole("features", self.features, 1)
+        if self.features > self.dim:
+            raise InputError(f"Expected features={self.features} <= dim={self.dim}.")
+        positive("moment_weight", self.moment_weight)
+        i, j = np.triu_indices(self.features)
+        second = np.where(i == j, 1.0, sqrt(0.5))
+        moments = np.concatenate([np.ones(self.features), second]) / self.moment_weight
+        object.__setattr__(self, "units", np.concatenate([np.ones(self.dim), moments]))
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(D + d + d (d + 1) / 2,)."""
+        return (self.dim + self.features + self.features * (self.features + 1) // 2,)
+
+    @property
+    def sensitivity(self) -> float:
+        """sqrt(4 + 4.5 w^2)."""
+        return sqrt(4 + 4.5 * self.moment_weight**2)
+
+    @property
+    def moved(self) -> float:
+        """The same, as phi = 0 adds 0, and <v, v'> >= -1 and <x, z> + <xx', zz'> >= -1/4."""
+        return self.sensitivity
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """theta (n, R, D), phi (n, R, D), y (n, R), perhaps directions -> `(R, *shape)`."""
+        theta, phi, y, *aimed = batch
+        phi = clip_norm(phi, 1.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            p = expit(np.vecdot(phi, theta))
+            residual = clip_range((clip_range(y, 0, 1) - p) / np.maximum(p, 1 - p), -1, 1)
+        x = clip_norm(sqrt(2) * phi[..., : self.features], 1.0)
+        # contiguous, so that the same BLAS routine sums whatever R is
+        by_replica = np.ascontiguousarray(x.transpose(1, 0, 2))
+        second = by_replica.transpose(0, 2, 1) @ by_replica  # (R, d, d)
+        i, j = np.triu_indices(self.features)
+        direction = unit(aimed[0]) * phi.any(axis=-1, keepdims=True) if aimed else unit(phi)
+        scores = added_up(residual[..., None] * direction)
+        return np.concatenate([scores, added_up(x), second[:, i, j]], axis=-1)
+
+    def unpack(self, vectors: Floats) -> tuple[Floats, Floats, Floats]:
+        """Sums `(..., *shape)` -> scores (..., D), of x (..., d), of x x' (..., d, d)."""
+        D, d = self.dim, self.features
+        i, j = np.triu_indices(d)
+        second = np.empty((*vectors.shape[:-1], d, d))
+        second[..., i, j] = second[..., j, i] = vectors[..., D + d :]
+        return vectors[..., :D], vectors[..., D : D + d], second
+
+
+def score_lengths(phi: Floats, p: Floats) -> Floats:
+    """`1 / (|phi| max(p, 1 - p))`: what `SaleResiduals` makes of (y - p) phi, (..., D) -> (...)."""
+    return 1 / (np.maximum(norms(phi)[..., 0], 1e-9) * np.maximum(p, 1 - p))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlateResiduals:
+    """Scores of a logistic model of rows at a public reference point, and moments of slates.
+
+    A round is (theta, trust, x, a, y): of the reference point, released or public, the parameter
+    (R, 1 + d), intercept first, and a number in [0, 1], (R,); then the slate (R, K, d), the row
+    chosen, (R,), and the answer, (R,) in [0, 1]. With rows x_i in units of `context_bound` and::
+
+        z_i = x_i - (1 - g) mean of the slate,      v = z_a, times h along theta, over its norm
+        q = logistic(theta_0 + theta_1.. . x_a),    p = 1/2 + trust (q - 1/2)
+
+    it adds::
+
+        (y - p) / max(p, 1 - p)  (c_0, v)
+        clip(mean over rows i of u_i u_i'),         u_i = z_i / |z_i|
+
+    where clip shortens to Frobenius norm `moment_clip`. What the rows of a slate have in common is
+    damped by `common` = g, since no comparison of rows depends on it, and what all chosen rows have
+    in common by `along` = h; of the intercept one number tells, c_0. In `units` the second line is
+    `moment_weight` = w times as long, and its half-vectorisation isometric.
+
+    Guarantee:
+        Rows are clipped to norm `context_bound`, y to [0, 1] (no numbers become 0), residuals to
+        [-1, 1]; a slate with a number that is none adds nothing, z = 0 only the scalar. So at every
+        reference point, finite or not, replacing one user moves the sum by at most `sensitivity` =
+        sqrt(4 (1 + c_0^2) + 2 (w moment_clip)^2): two vectors of norm at most sqrt(1 + c_0^2) may
+        be opposite, but <M, M'> >= 0 for positive semi-definite M and M', so that
+        `|M - M'|^2 <= |M|^2 + |M'|^2`.
+    """
+
+    dim: int
+    """d, the length of a row"""
+    context_bound: float = 1.0
+    common: float = 0.25
+    """g, in [0, 1]"""
+    along: float = 0.3
+    """h, in [0, 1]"""
+    intercept_weight: float = 0.1
+    """c_0"""
+    moment_weight: float = 0.5
+    moment_clip: float = 0.55
+    units: Floats = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, 1)
+        for name in ("context_bound", "intercept_weight", "moment_weight", "moment_clip"):
+            positive(name, getattr(self, name))
+        inside("common", self.common, 0, 1, ends=True)
+        inside("along", self.along, 0, 1, ends=True)
+        i, j = np.triu_indices(self.dim)
+        moments = np.where(i == j, 1.0, sqrt(0.5)) / self.moment_weight
+        object.__setattr__(self, "units", np.concatenate([np.ones(1 + self.dim), moments]))
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(1 + d + d (d + 1) / 2,)."""
+        return (1 + self.dim + self.dim * (self.dim + 1) // 2,)
+
+    @property
+    def sensitivity(self) -> float:
+        """sqrt(4 (1 + c_0^2) + 2 (w moment_clip)^2)."""
+        moments = self.moment_weight * self.moment_clip
+        return sqrt(4 * (1 + self.intercept_weight**2) + 2 * moments**2)
+
+    @property
+    def moved(self) -> float:
+        """The same, as nobody adds 0, and <v, v'> >= -(1 + c_0^2)."""
+        return self.sensitivity
+
+    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+        """(n, R, 1 + d), (n, R), (n, R, K, d), (n, R), (n, R) -> (R, *shape)."""
+        theta, trust, x, action, y = batch
+        valid = 1.0 * np.isfinite(x).all(axis=(-2, -1))  # (n, R)
+        x = clip_norm(x, self.context_bound) / self.context_bound
+        mean = x.mean(axis=-2)  # (n, R, d)
+        chosen = 1.0 * (action[..., None] == rows(x.shape[-2]))  # (n, R, K)
+        row = np.vecmat(chosen, x)
+        p = self.chance(theta, trust, row)
+        with np.errstate(invalid="ignore"):
+            residual = clip_range((clip_range(y, 0, 1) - p) / np.maximum(p, 1 - p), -1, 1) * valid
+        u = _shortened(x - (1 - self.common) * mean[..., None, :])
+        moments = (u.swapaxes(-1, -2) @ u / x.shape[-2]).reshape(*action.shape, -1)
+        clipped = np.minimum(1, self.moment_clip / np.maximum(norms(moments)[..., 0], 1e-9))
+        i, j = np.triu_indices(self.dim)
+        return np.concatenate(
+            [
+                _weighed(residual, self.coded(theta, row, mean)),
+                _weighed(clipped * valid, moments)[:, i * self.dim + j],
+            ],
+            axis=-1,
+        )
+
+    def chance(self, theta: Floats, trust: Floats, x: Floats) -> Floats:
+        """p of rows (..., d) at reference points (..., 1 + d) and (...)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            q = expit(theta[..., 0] + np.vecdot(theta[..., 1:], x))
+            return np.clip(0.5 + trust * (q - 0.5), 0, 1)
+
+    def coded(self, theta: Floats, x: Floats, mean: Floats) -> Floats:
+        """(c_0, v) of rows (..., d) and means of their slates, (..., 1 + d)."""
+        z = x - (1 - self.common) * mean
+        axis = unit(theta[..., 1:])
+        v = _shortened(z - (1 - self.along) * np.vecdot(z, axis)[..., None] * axis)
+        scalar = np.full((*v.shape[:-1], 1), self.intercept_weight)
+        return np.concatenate([scalar, v], axis=-1)
+
+    def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:
+        """Sums (..., *shape) -> scores (..., 1 + d), moments (..., d, d)."""
+        D = 1 + self.dim
+        i, j = np.triu_indices(self.dim)
+        second = np.empty((*vectors.shape[:-1], self.dim, self.dim))
+        second[..., i, j] = second[..., j, i] = vectors[..., D:]
+        return vectors[..., :D], second
+
+
+def _shortened(z: Floats) -> Floats:
+    """`z / |z|` of finite vectors; shorter than 1 next to 0."""
+    return z / np.maximum(norms(z), 1e-9)
+
+
+def _weighed(weights: Floats, vectors: Floats) -> Floats:
+    """The sum over n of weights (n, R) times vectors (n, R, d), (R, d)."""
+    # contiguous, so that the same BLAS routine sums whatever R is
+    by_replica = np.ascontiguousarray(weights.T)[:, None]
+    return (by_replica @ np.ascontiguousarray(vectors.transpose(1, 0, 2)))[:, 0]

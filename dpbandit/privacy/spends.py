@@ -1,0 +1,312 @@
+"""What everything one mechanism will ever release costs one user: frozen values, no data."""
+
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from math import inf
+from typing import Protocol
+
+from dpbandit.base.inputs import InputError, inside, whole
+from dpbandit.privacy.curves import FAR, delta_of, deltas_of, epsilon_of, error_of, rho_of_mu
+from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected, constant
+
+
+class Spend(Protocol):
+    """The cost of one mechanism, by every notion that applies to it. Hashable and frozen."""
+
+    def __hash__(self) -> int: ...
+
+    @property
+    def note(self) -> str:
+        """The mechanism in words."""
+        ...
+
+    @property
+    def mu(self) -> float | None:
+        """The exact Gaussian-DP parameter; None for a mechanism that is not Gaussian."""
+        ...
+
+    @property
+    def pure(self) -> float:
+        """A pure epsilon; infinity where there is none."""
+        ...
+
+    @property
+    def rho(self) -> float:
+        """A zCDP parameter; infinity where there is none."""
+        ...
+
+    @property
+    def step(self) -> float:
+        """A grid on which rounding up its privacy loss adds little; if infinite, any will do."""
+        ...
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
+        """Independent privacy losses, which add up to no less than its own, on grids of `step` or
+        coarser ones; None where only `delta` is known."""
+        ...
+
+    def delta(self, epsilon: float) -> float:
+        """An upper bound of delta at `epsilon` >= 0."""
+        ...
+
+    def least_epsilon(self, delta: float) -> float:
+        """An upper bound of epsilon at `delta` > 0; infinity where there is none."""
+        ...
+
+
+class Slots(Protocol):
+    """How the rounds that a mechanism hears one after the other enter its releases."""
+
+    @property
+    def moving(self) -> float:
+        """What a round that becomes null, and another that was, cost together, in replacements of
+        one round: from 1 to 2, see `dpbandit.privacy.moments.moving`."""
+        ...
+
+    def person_norm(self, cap: int, separation: int) -> float:
+        """The most that `cap` rounds of one person, any two `separation` apart, add up to, per unit
+        of a round: exact, or from above."""
+        ...
+
+
+class Composed:
+    """For spends that are known by their `losses`: delta and epsilon of their sum."""
+
+    def delta(self: Spend, epsilon: float) -> float:
+        """An upper bound of delta at `epsilon`; 0 from the pure epsilon on."""
+        curve = composed(self) if epsilon < self.pure else None
+        return 0.0 if curve is None else curve.delta(epsilon)
+
+    def least_epsilon(self: Spend, delta: float) -> float:
+        """An upper bound of epsilon at `delta`; at most the pure one."""
+        curve = composed(self) if delta > 0 else None
+        return self.pure if curve is None else min(self.pure, curve.least_epsilon(delta))
+
+
+@dataclass(frozen=True)
+class GaussianSpend:
+    """A mechanism whose whole life is mu-GDP: L2 movement over noise standard deviation.
+
+    A running sum that hears every round once says in `slots` what several rounds of one person add
+    up to; the cost of one round does not depend on it. Whoever calls it in some rounds only has to
+    leave that out, `replace(spend, slots=None)`.
+    """
+
+    mu: float
+    note: str
+    slots: Slots | None = field(default=None, compare=False, repr=False)
+    """None is group privacy"""
+
+    @property
+    def pure(self) -> float:
+        """Infinity, unless nothing is released."""
+        return inf if self.mu else 0.0
+
+    @property
+    def rho(self) -> float:
+        """mu^2 / 2."""
+        return rho_of_mu(self.mu)
+
+    @property
+    def step(self) -> float:
+        """A 100th of the standard deviation of the loss, which is mu."""
+        return self.mu / 100 if self.mu else inf
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
+        """The loss of a Gaussian mechanism is normal."""
+        mu = self.mu
+        if mu in (0, inf):
+            return (constant(mu, step=step),)
+        curve, reach = partial(deltas_of, mu), mu * (mu / 2 + FAR)
+        return (connected(curve, reach=reach, step=step, rounding=error_of(mu)),)
+
+    def delta(self, epsilon: float) -> float:
+        """The exact delta at `epsilon`."""
+        return delta_of(self.mu, epsilon)
+
+    def least_epsilon(self, delta: float) -> float:
+        """The exact epsilon at `delta`, rounded up."""
+        return epsilon_of(self.mu, delta)
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Mechanisms that see disjoint sets of rounds: a user pays for one of them, the dearest."""
+
+    parts: tuple[Spend, ...]
+    note: str = "parallel over disjoint rounds"
+
+    @property
+    def mu(self) -> float | None:
+        """The largest, if all are Gaussian."""
+        mus = [part.mu for part in self.parts]
+        return None if None in mus else max((mu for mu in mus if mu is not None), default=0.0)
+
+    @property
+    def pure(self) -> float:
+        """Nobody pays for more than one part; the largest pure epsilon."""
+        return max((part.pure for part in self.parts), default=0.0)
+
+    @property
+    def rho(self) -> float:
+        """Nobody pays for more than one part; the largest zCDP parameter."""
+        return max((part.rho for part in self.parts), default=0.0)
+
+    @property
+    def step(self) -> float:
+        """The finest grid that a part asks for."""
+        return min((part.step for part in self.parts), default=inf)
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
+        """Of the only part, or of the largest of Gaussians; None where no part dominates all."""
+        mu = self.mu
+        if mu is not None:
+            return GaussianSpend(mu, self.note).losses(step)
+        return self.parts[0].losses(step) if len(self.parts) == 1 else None
+
+    def delta(self, epsilon: float) -> float:
+        """The largest delta of a part at `epsilon`."""
+        return max((part.delta(epsilon) for part in self.parts), default=0.0)
+
+    def least_epsilon(self, delta: float) -> float:
+        """The largest epsilon of a part at `delta`."""
+        return max((part.least_epsilon(delta) for part in self.parts), default=0.0)
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A Gaussian mechanism that one person enters in so many rounds.
+
+    Whatever her rounds are and however they depend on releases, together they move it no further
+    than the sum of their lengths, group privacy, or than `factor` of them, where it is known how
+    rounds enter releases.
+    """
+
+    part: Spend
+    times: int
+    factor: float | None = None
+    """what her rounds add up to, in rounds; None is `times`"""
+
+    def __post_init__(self) -> None:
+        whole("times", self.times, 1)
+        if self.factor is not None:
+            inside("factor", self.factor, 0, self.times, ends=True)
+        if self.part.mu is None:
+            raise InputError(f"Expected Gaussian noise to repeat, got {self.part.note}.")
+
+    @property
+    def parts(self) -> tuple[Spend, ...]:
+        """The mechanism, as it is paid for a single round."""
+        return (self.part,)
+
+    @property
+    def note(self) -> str:
+        """The mechanism in words."""
+        as_many = "" if self.factor is None else f", which count as {self.factor:.4g}"
+        return f"{self.part.note}, {self.times} rounds of a person{as_many}"
+
+    @property
+    def together(self) -> GaussianSpend:
+        """What all her rounds cost."""
+        factor = self.times if self.factor is None else self.factor
+        return GaussianSpend(factor * (self.part.mu or 0.0), self.note)
+
+    @property
+    def mu(self) -> float:
+        """So many times that of a round."""
+        return self.together.mu
+
+    @property
+    def pure(self) -> float:
+        """Of all her rounds."""
+        return self.together.pure
+
+    @property
+    def rho(self) -> float:
+        """Of all her rounds."""
+        return self.together.rho
+
+    @property
+    def step(self) -> float:
+        """Of all her rounds."""
+        return self.together.step
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
+        """Of all her rounds."""
+        return self.together.losses(step)
+
+    def delta(self, epsilon: float) -> float:
+        """The exact delta at `epsilon`."""
+        return self.together.delta(epsilon)
+
+    def least_epsilon(self, delta: float) -> float:
+        """The exact epsilon at `delta`, rounded up."""
+        return self.together.least_epsilon(delta)
+
+
+@dataclass(frozen=True)
+class Expiring:
+    """The spend of a mechanism that protects a user for `window` rounds only.
+
+    A ledger must promise no more than that: see `Ledger.window`.
+    """
+
+    part: Spend
+    window: int
+
+    @property
+    def note(self) -> str:
+        """The mechanism in words."""
+        return f"{self.part.note}, each user for {self.window} rounds"
+
+    @property
+    def mu(self) -> float | None:
+        """mu of what is released within the window."""
+        return self.part.mu
+
+    @property
+    def pure(self) -> float:
+        """Pure epsilon of what is released within the window."""
+        return self.part.pure
+
+    @property
+    def rho(self) -> float:
+        """zCDP parameter of what is released within the window."""
+        return self.part.rho
+
+    @property
+    def step(self) -> float:
+        """As without a window."""
+        return self.part.step
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
+        """Losses of what is released within the window."""
+        return self.part.losses(step)
+
+    def delta(self, epsilon: float) -> float:
+        """delta at `epsilon` of what is released within the window."""
+        return self.part.delta(epsilon)
+
+    def least_epsilon(self, delta: float) -> float:
+        """Least epsilon at `delta` of what is released within the window."""
+        return self.part.least_epsilon(delta)
+
+
+def lasts(spend: Spend) -> float:
+    """For how many rounds a user is protected: infinity, unless there is an `Expiring` inside."""
+    if isinstance(spend, Expiring):
+        return min(spend.window, lasts(spend.part))
+    return min(map(lasts, spend.parts), default=inf) if isinstance(spend, Parallel) else inf
+
+
+@lru_cache(maxsize=16)
+def composed(*spends: Spend) -> Composition | None:
+    """The sum of all their losses, on the finest of their grids; None if one has none."""
+    step = min((spend.step for spend in spends), default=inf)
+    parts: list[PrivacyLoss] = []
+    for spend in spends:
+        losses = spend.losses(step if step < inf else 1.0)
+        if losses is None:
+            return None
+        parts += losses
+    return Composition(parts or [constant(0.0, step=1.0)])

@@ -1,0 +1,184 @@
+"""Many Gaussian releases, each of a random few of the users: how sampling hides a user."""
+
+from dataclasses import dataclass
+from functools import cache
+from math import exp, expm1, inf, log, log1p, sqrt
+
+import numpy as np
+
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import gaussian_target, inside, whole
+from dpbandit.privacy.curves import FAR, deltas_of, error_of, mu_of
+from dpbandit.privacy.ledger import Ledger, most
+from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected
+from dpbandit.privacy.pure import positive_or_none
+from dpbandit.privacy.spends import GaussianSpend, composed
+
+_CLOSE = 0.999
+"""A certificate of that much of the target is close enough: another one costs a convolution."""
+_SMALLEST, _LARGEST = 1e-9, 20.0
+"""Sampling is not counted for releases with a smaller ratio, or a larger one."""
+_DOWN = 1 - 1e-12
+"""For the rounding of a ratio to noise and back."""
+
+
+@dataclass(frozen=True)
+class SampledGaussianSpend:
+    """`count` Gaussian releases, each of b users drawn from n without replacement, `rate` = b / n.
+
+    Given who was drawn, replacing one of them by anybody moves a release by at most `ratio` = mu
+    standard deviations. One user drawn with replacement in every step is b = 1.
+
+    Guarantee:
+        For neighbours that replace a user, with E_a(P|Q) = sup P(S) - a Q(S)::
+
+            delta(e) of one release <= g E_a'(N(mu, 1) | N(0, 1)),  a' = 1 + (e^e - 1) / g,
+            g = `rate`,
+
+        for e >= 0. Proof. Let M1, M1' be the laws of the release given that the user was drawn and
+        M0 given that she was not: P = (1-g) M0 + g M1 and Q = (1-g) M0 + g M1'. For a = 1 + g (a' -
+        1)::
+
+            P - a Q = g [ M1 - a' ((1-c) M0 + c M1') ],   c = a / a',
+
+        so E_a(P|Q) = g E_a'(M1 | (1-c) M0 + c M1') <= g max(E_a'(M1|M0), E_a'(M1|M1')) by convexity
+        in Q. M1 and M1' are mixtures over the same draws; a draw without the user with a random one
+        of its b put in her place is a draw with her, which couples M1 to M0: all pairs are
+        Gaussians at most mu apart, E is jointly convex. At e < 0, E_a(P|Q) = 1 - a + a
+        E_(1/a)(Q|P), bounded alike. Together it is the curve of (1-g) N(0,1) + g N(mu,1) against
+        N(0,1) from e = 0 on and of the pair exchanged below. It is convex (its slope jumps up at e
+        = 0), so it is a curve of some pair, which dominates one release, and products of those
+        dominate all of them, however steps depend on releases (Zhu, Dong and Wang, "Optimal
+        accounting of differential privacy via characteristic function", AISTATS 2022; the bound of
+        one release: Balle, Barthe and Gaboardi, "Privacy amplification by subsampling", NeurIPS
+        2018). An accountant for Poisson sampling that adds or removes a user is told half the ratio
+        and answers another question.
+
+    >>> spend = SampledGaussianSpend(ratio=1.0, rate=0.01, count=1000)
+    >>> f"{spend.delta(1.0):.4f}"
+    '0.0099'
+    """
+
+    ratio: float
+    rate: float
+    count: int
+    note: str = "sampled Gaussian releases"
+
+    def __post_init__(self) -> None:
+        positive_or_none("ratio", self.ratio)
+        inside("rate", self.rate, 0, 1, ends=True)
+        whole("count", self.count, 0)
+
+    @property
+    def mu(self) -> float | None:
+        """Where everybody is in every release, sqrt(count) mu; else None, as it is not Gaussian."""
+        if not (self.ratio and self.rate and self.count):
+            return 0.0
+        return sqrt(self.count) * self.ratio if self.rate == 1 or self.ratio == inf else None
+
+    @property
+    def pure(self) -> float:
+        """Infinity, unless nothing is released."""
+        return 0.0 if self.mu == 0 else inf
+
+    @property
+    def rho(self) -> float:
+        """count mu^2 / 2, as without sampling; mixtures are no further apart than their parts."""
+        return 0.0 if self.mu == 0 else self.count * self.ratio**2 / 2
+
+    @property
+    def clt(self) -> float:
+        """What mu-GDP all releases come close to, g sqrt(count (e^(mu^2) - 1)). No bound."""
+        return self.rate * sqrt(self.count * expm1(min(self.ratio**2, 700.0)))
+
+    def curve(self, epsilon: Floats) -> Floats:
+        """The bound of one release at each of `epsilon`, of any sign."""
+        size, g = np.abs(epsilon), self.rate
+        near = np.log1p(np.expm1(np.minimum(size, 30.0)) / g)  # log a', where e^e is no overflow
+        inner = np.where(size < 30, near, size + np.log1p((g - 1) * np.exp(-size)) - log(g))
+        amplified = g * deltas_of(self.ratio, inner)
+        below = -np.expm1(-size) + np.exp(-size) * amplified
+        return np.where(epsilon < 0, below, amplified)
+
+    @property
+    def step(self) -> float:
+        """A grid that adds under 0.5 % to epsilon.
+
+        Rounding a loss up to a grid of h adds to its variance about h^2, or h times its size
+        where that is smaller than h, and few large losses make up the rest: mu^2 / 2 each.
+        """
+        if self.mu is not None:
+            return GaussianSpend(self.mu, self.note).step
+        spread = self.clt / sqrt(self.count)
+        widest = max(1e-2, 1e-3 * self.ratio**2)  # the curve of large losses bends on their scale
+        return min(max(0.15 * spread, 0.05 * spread**2 / self.rate), widest)
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
+        """`count` times that of one release, from the dots of the curve."""
+        if not self._counted:
+            return self._unsampled.losses(step)
+        far = self.ratio * (self.ratio / 2 + FAR)  # the largest loss of N(mu, 1), sampled:
+        reach = far + log(self.rate + (1 - self.rate) * exp(-far))
+        error = 2 * error_of(self.ratio)
+        return (connected(self.curve, reach=reach, step=step, count=self.count, rounding=error),)
+
+    @property
+    def _unsampled(self) -> GaussianSpend:
+        """As if everybody were in every release: mixtures are no further apart than their parts."""
+        return GaussianSpend(sqrt(2 * self.rho), self.note)
+
+    def delta(self, epsilon: float) -> float:
+        """An upper bound of delta at `epsilon`."""
+        bound, curve = self._unsampled.delta(epsilon), self._composed
+        return bound if curve is None else min(bound, curve.delta(epsilon))
+
+    def least_epsilon(self, delta: float) -> float:
+        """An upper bound of epsilon at `delta`."""
+        bound, curve = self._unsampled.least_epsilon(delta), self._composed
+        return bound if curve is None else min(bound, curve.least_epsilon(delta))
+
+    @property
+    def _composed(self) -> Composition | None:
+        return composed(self) if self._counted else None
+
+    @property
+    def _counted(self) -> bool:
+        return self.mu is None and _SMALLEST <= self.ratio <= _LARGEST
+
+
+@cache
+def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> float:
+    """The largest `ratio` whose certificate meets the target, to 0.1 % of epsilon; inf for inf.
+
+    At least the one that meets it without sampling; from where the central limit theorem puts it.
+
+    >>> round(largest_ratio(rate=1.0, count=4, epsilon=1.0, delta=1e-5), 6)  # 0.268051 / 2
+    0.134026
+    """
+    gaussian_target(epsilon, delta)
+    if epsilon == inf or not (rate and count):
+        return inf
+    mu = mu_of(epsilon, delta)
+    unsampled = mu / sqrt(count)
+    if rate == 1 or not _SMALLEST <= unsampled < _LARGEST:
+        return unsampled * _DOWN
+
+    def sampled(clt: float) -> SampledGaussianSpend:
+        """With this `clt`, of which epsilon is about a power; of a large ratio it is not."""
+        ratio = sqrt(log1p((clt / rate) ** 2 / count))
+        return SampledGaussianSpend(ratio=ratio, rate=rate, count=count)
+
+    low, high = (
+        SampledGaussianSpend(ratio=ratio, rate=rate, count=count).clt
+        for ratio in (unsampled, _LARGEST)
+    )
+    clt = most(
+        lambda clt: Ledger((sampled(clt),)),
+        epsilon=epsilon,
+        delta=delta,
+        low=low,
+        high=high,
+        start=mu,
+        close=_CLOSE,
+    )
+    return sampled(clt).ratio * _DOWN

@@ -1,1 +1,0 @@
-"""Released sums: prefix sums, windows, fading sums, batches, calibrated to a target."""

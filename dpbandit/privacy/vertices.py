@@ -1,0 +1,260 @@
+"""Private Frank-Wolfe steps: the best vertex of the l_1 ball by a noisy minimum, for many arms.
+
+`certified_budgets` are budgets of many noisy minima, one for each step, that together just meet a
+privacy target.
+"""
+
+from functools import cache
+from math import inf, log, sqrt
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base.inputs import InputError, gaussian_target, one_of, privacy_target, whole
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy import curves
+from dpbandit.privacy.gradients import RecursiveGradients, recursive_points
+from dpbandit.privacy.ledger import Ledger, most
+from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
+from dpbandit.privacy.noise import Gumbel, Laplace, Law
+from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
+
+SelectionNoise: TypeAlias = Literal["laplace", "gumbel"]
+LAWS: dict[str, tuple[Law, type[PureSpend]]] = {
+    "laplace": (Laplace(1.0), PureSpend),
+    "gumbel": (Gumbel(1.0), BoundedRangeSpend),
+}
+"""What a noisy minimum under each noise is worth, in pure epsilon or bounded range."""
+
+
+class VertexGradients(Protocol):
+    """Clipped gradients of a round (theta, previous, steps, ...): what a `NoisyVertex` sums.
+
+    `RecursiveGradients` of arms, `steps` (G,), or those of one loss: shapes without G, one number.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(G, d), or (d,)."""
+        ...
+
+    @property
+    def order(self) -> float:
+        """The norm in which `sensitivity` is meant; must be inf."""
+        ...
+
+    @property
+    def sensitivity(self) -> float:
+        """How far replacing a user moves a coordinate of the sum."""
+        ...
+
+    def gradient(self, *datum: npt.NDArray[Any]) -> Floats:
+        """`(R, *shape)`, 0 for whoever takes no step."""
+        ...
+
+
+class NoisyVertex(Mechanism):
+    """Exact gradient sums of G arms inside; out come vertices of the l_1 ball, (R, G).
+
+    In a round some arms take a step. For arm a, in its i-th, with the sum G_a of its gradients::
+
+        1. scores q_v = <d, v>, d = G_a / (i+1), of the 2d vertices v = +-R e_j
+        2. release argmin of q_v + noise of scale b_i = D S / ((i+1) epsilon_i),  D = 2R
+
+    computed as +-G_aj + noise of scale 2 S / epsilon_i, the same choice at any R: without noise
+    (epsilon_i = inf) it is the argmin exactly, ties to the lowest index. Vertex j < d is +R e_j,
+    d + j is -R e_j; arms without a step get -1. Laplace noise makes this report noisy min, Gumbel
+    noise the exponential mechanism. The j-th noise of a replica belongs to its j-th round.
+
+    `adaptive`: S is not 2 M k with one bound k for all steps, but with the largest of
+    `k_i = min(k, M |u_i|_1 + B)` among the arm's steps so far, where u_i is known from the
+    releases; the user of step i has her residual clipped to +-k_i. For the identity link.
+
+    Guarantee:
+        If user s is replaced, everything released is as private as n mechanisms of budgets
+        epsilon_1..epsilon_n, those of ONE arm: `spend`, no factor for the arms. Proof, for the view
+        of all vertices, with all other users given (they may react to the view): (a) Shifting all
+        scores changes no argmin, so only the range of the change of scores counts: at most D
+        `|change of d|_inf = D |change of G_a|_inf / (i+1)`. A range r against noise of scale b is
+        (r/b)-DP for Laplace (given the other noises, the winner's threshold moves by at most r),
+        and has bounded range r/b for Gumbel (log-weights move by that, the normaliser by a
+        constant). (b) Given the view, only row s differs between the two worlds: in arm a_s by g_s,
+        in arm a'_s by g'_s. Later gradients depend on the view alone. If a_s = a'_s, one arm's sum
+        moves by at most S in every later step, which costs epsilon_i in its i-th: once through the
+        list of budgets. (c) If a_s != a'_s, two sums move by at most S/2 each, because a row
+        against 0 is half a replacement, and the noises of the arms are independent. Laplace: two
+        lists of epsilon_i / 2, and a pair of them is epsilon_i-DP. Gumbel: 2 (epsilon_i/2)^2 / 8 <=
+        epsilon_i^2 / 8 of zCDP, and a pair of bounded ranges epsilon_i/2 has bounded range
+        epsilon_i. Both within (b). (d) `adaptive` changes nothing: given the view, k_i and b_i are
+        numbers, and S at step i covers every step up to it. The same holds for arms whose counters
+        differ.
+
+    Args:
+        gradients: the clipped statistic, in max-norm; its sums are per arm.
+        streams: the random streams of the replicas.
+        name: the call site of the noise.
+        noise: laplace or gumbel.
+        budgets: epsilon_1..epsilon_n of one arm, any one of them inf: no noise in that step.
+        horizon: rounds that will be fed.
+        adaptive: see above; for `RecursiveGradients`.
+
+    Raises `BudgetExceededError` for more than n steps of an arm, `InputError` for steps out of
+    order.
+    """
+
+    order = inf
+    """the norm in which `sensitivity` is meant, for one coordinate of one arm's sum"""
+
+    def __init__(
+        self,
+        gradients: VertexGradients,
+        streams: Streams,
+        name: str,
+        *,
+        noise: SelectionNoise,
+        budgets: Floats,
+        horizon: int,
+        adaptive: bool = False,
+    ) -> None:
+        one_of("noise", noise, LAWS)
+        whole("horizon", horizon, 1)
+        if gradients.order != inf:
+            raise InputError("Expected gradients clipped in max-norm: gradient_clip=None.")
+        (*arms, d), n = gradients.shape, len(budgets)
+        law, spend = LAWS[noise]
+        self.spend = spend.of(f"{name}: {n} {noise} minima of {2 * d} vertices an arm", budgets)
+        self.sensitivity, self.uses = gradients.sensitivity, horizon
+        self._gradients, self._budgets = gradients, budgets
+        self._adapting: RecursiveGradients | None = None
+        if adaptive:
+            if not isinstance(gradients, RecursiveGradients):
+                raise InputError("Expected adaptive=True only with the gradients of arms.")
+            self._adapting = gradients
+        self._noise = law.sampler(streams, name, (*arms, 2 * d))
+        self._exact: Floats = np.zeros((len(streams), *arms, d))  # never leaves here
+        self._taken = np.zeros(arms, dtype=np.int64)  # steps of each arm, public
+        self._largest: Floats = np.zeros((len(streams), *arms))  # k_i so far
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """What this round adds to the sums, clipped: (R, G, d)."""
+        if self._adapting is None:
+            return self._gradients.gradient(*datum)
+        return self._adapting.gradient(*datum, clips=self._clips(self._adapting, *datum[:3]))
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+        steps = datum[2]
+        self._count(steps)
+        self._exact += self.query(*datum)
+        if self._adapting is not None:
+            clips = self._clips(self._adapting, *datum[:3])
+            self._largest = np.maximum(self._largest, np.where(steps > 0, clips, 0.0))
+        scores = vertex_scores(self._exact)
+        scores -= self._scales()[..., None] * self._noise()
+        return np.where(steps > 0, scores.argmin(axis=-1), -1)
+
+    def _count(self, steps: npt.NDArray[Any]) -> None:
+        taken = np.asarray(self._taken + (steps > 0))
+        if not np.array_equal(taken[steps > 0], steps[steps > 0]):
+            raise InputError(f"Expected steps={steps} to be the next ones, {taken}, or 0.")
+        if taken.max() > len(self._budgets):
+            raise BudgetExceededError(f"{self.spend.note}: an arm takes step {taken.max()}.")
+        self._taken = taken
+
+    @staticmethod
+    def _clips(
+        gradients: RecursiveGradients, theta: Floats, previous: Floats, steps: npt.NDArray[Any]
+    ) -> Floats:
+        """k_i of every arm, (R, G)."""
+        M, B = gradients.context_bound, gradients.reward_bound
+        size = np.abs(recursive_points(theta, previous, steps)).sum(axis=-1)
+        return np.minimum(gradients.residual_clip, M * size + B)
+
+    def _scales(self) -> Floats:
+        """2 S / epsilon_i, the scale of the noise on +-G_a, (R, G) or (G,)."""
+        budgets = self._budgets[np.maximum(self._taken, 1) - 1]
+        if self._adapting is None:
+            return np.asarray(2 * self.sensitivity / budgets)
+        return 4 * self._adapting.context_bound * self._largest / budgets
+
+
+def vertex_scores(sums: Floats) -> Floats:
+    """<sum, v> / R of the vertices +R e_1..+R e_d, -R e_1..-R e_d: (..., d) -> (..., 2d)."""
+    return np.concatenate([sums, -sums], axis=-1)
+
+
+def best_vertices(sums: Floats) -> Ints:
+    """argmin <sum, v> over the vertices, ties to the lowest index: (R, G, d) -> (R, G)."""
+    return vertex_scores(sums).argmin(axis=-1)
+
+
+Profile: TypeAlias = Literal["inverse-sqrt", "uniform"]
+_ENOUGH = 0.996
+"""A certificate of that much of the target is close enough: another one costs a second."""
+_MOST = 1e3
+"""Times what the plain sum and zCDP allow."""
+
+
+def paper_budgets(n: int, *, epsilon: float, delta: float) -> Floats:
+    """What the printed noise of private online Frank-Wolfe buys in each of n steps.
+
+    Han et al. (see `DPHDBChoices`) print::
+
+        b_t = 4 D (beta D + L) sqrt(ln n ln(1/delta)) / (epsilon sqrt t).
+
+    With S = 2 (beta D + L) a noisy minimum of scale b_t is epsilon_t-DP::
+
+        epsilon_t = D S / ((t+1) b_t) = epsilon sqrt t / (2 (t+1) sqrt(ln n ln(1/delta))).
+
+    Raises `InputError` for n = 1, where ln 1 = 0 means no noise at all.
+    """
+    whole("n", n, 1)
+    gaussian_target(epsilon, delta)
+    if epsilon == inf:
+        return np.full(n, inf)
+    if n == 1:
+        raise InputError("Expected n=1 to be at least 2 steps: ln 1 = 0 prints no noise at all.")
+    t = np.arange(1, n + 1)
+    budgets: Floats = epsilon * np.sqrt(t) / (2 * (t + 1) * sqrt(log(n) * log(1 / delta)))
+    return budgets
+
+
+@cache
+def certified_budgets(
+    n: int, *, noise: SelectionNoise, profile: Profile, epsilon: float, delta: float
+) -> Floats:
+    """epsilon_t = c / sqrt t (inverse-sqrt) or c (uniform) with c close to the largest in budget.
+
+    The certificate, the lesser of the exact loss distribution and zCDP, comes out between 0.99 and
+    1 of epsilon. c starts where the plain sum or zCDP meets the target. delta = 0: the plain sum is
+    epsilon.
+
+    >>> budgets = certified_budgets(
+    ...     100, noise="gumbel", profile="uniform", epsilon=1.0, delta=0.0)
+    >>> round(float(budgets.sum()), 9)
+    1.0
+    """
+    whole("n", n, 1)
+    one_of("noise", noise, LAWS)
+    one_of("profile", profile, ("inverse-sqrt", "uniform"))
+    privacy_target(epsilon, delta)
+    t = np.arange(1, n + 1)
+    shape = np.sqrt(1 / t) if profile == "inverse-sqrt" else np.ones(n)
+    budgets: Floats = shape * _constant(shape, noise, epsilon, delta)
+    budgets.flags.writeable = False
+    return budgets
+
+
+def _constant(shape: Floats, noise: SelectionNoise, epsilon: float, delta: float) -> float:
+    spend = LAWS[noise][1]
+    pure = epsilon / float(shape.sum()) * (1 - 1e-12)  # the plain sum is within the target
+    if epsilon == inf or delta == 0:
+        return pure
+
+    def ledger(c: float) -> Ledger:
+        return Ledger((spend.of("", c * shape),))
+
+    by_zcdp = sqrt(curves.zcdp_rho_of(epsilon, delta) / spend.of("", shape).rho) * (1 - 1e-12)
+    low = max(pure, by_zcdp)
+    return most(ledger, epsilon=epsilon, delta=delta, low=low, high=_MOST * low, close=_ENOUGH)

@@ -1,0 +1,161 @@
+"""What Wishart noise costs: an exact one-dimensional law, found here because none was printed.
+
+Sheffet, "Private approximations of the 2nd-moment matrix using existing techniques in linear
+regression" (2015), releases M + W with W ~ W_p(L^2 I, k) for Gram matrices M of rows `|z| <= L`.
+
+Proof of the certificate. (1) Pad every row with one more coordinate to norm exactly L, and draw
+the noise one dimension larger: the extra row and column are dropped afterwards, and what is left
+has exactly the law of W_p(L^2 I, k), so a guarantee for q = p + 1 dimensions and `|z| = L` covers
+the release. (2) Removing a row u of norm L moves the matrix by uu'. With a = (k - q - 1) / 2 the
+density ratio at W is::
+
+    log f(W) / f(W + uu') = 1/2 - a log(1 + 1/c)        under the world with u,
+    log f(W) / f(W - uu') = -1/2 - a log(1 - 1/c)       under the world without (infinite: c <= 1),
+
+where c = 1 / u' W^-1 u ~ chi^2(k - q + 1) whatever the direction of u. Both laws are exact,
+the same at every node and whatever was released before, hence dominate adaptively: a user whose
+row lies in h nodes pays the h-fold composition. (3) Replacing is removing, then adding: for every
+split s of epsilon, delta(epsilon) <= delta_remove(s) + e^s delta_add(epsilon - s).
+
+Numbers. Every cell of the discretised loss carries its largest loss, tails come from survival
+functions, and `Composition` adds them up.
+"""
+
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from math import ceil, inf, log, sqrt
+
+import numpy as np
+from scipy.special import chdtr, chdtrc
+
+from dpbandit.base.arrays import Floats
+from dpbandit.base.inputs import InputError
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
+
+_GRID = 4000
+"""Cells of the discretised loss of one node."""
+_MOST = 100.0
+"""Where the curve ends: delta at more is no larger, and e^epsilon overflows."""
+
+
+@dataclass(frozen=True)
+class WishartSpend:
+    """A tree whose nodes carry W_p(L^2 I, degrees) noise, one user in `nodes` of them."""
+
+    degrees: float
+    dim: int
+    """p, the length of a row (x, r)"""
+    nodes: int
+    note: str
+
+    @property
+    def mu(self) -> float | None:
+        """None, as Wishart noise is not Gaussian."""
+        return None
+
+    @property
+    def pure(self) -> float:
+        """Infinity, as the determinant ratio has no bound."""
+        return inf if self.nodes else 0.0
+
+    @property
+    def rho(self) -> float:
+        """Infinity, as the ratio is infinite with some probability."""
+        return inf if self.nodes else 0.0
+
+    @property
+    def step(self) -> float:
+        """Any; there is no grid to share."""
+        return inf
+
+    def losses(self, step: float) -> None:
+        """None: replacing is two steps, which do not fit one loss distribution."""
+        return None
+
+    def delta(self, epsilon: float) -> float:
+        """A proved upper bound of delta for replacing one user (see the module)."""
+        if self.nodes == 0 or epsilon == inf:
+            return 0.0
+        epsilon = min(epsilon, _MOST)
+        removing, adding = _zero_out(self.degrees, self.dim, self.nodes)
+        split = np.linspace(0, epsilon, 65)
+        first = np.array([removing.delta(float(x)) for x in split])
+        second = np.array([adding.delta(float(x)) for x in epsilon - split])
+        return min(1.0, float((first + np.exp(split) * second).min()))
+
+    def least_epsilon(self, delta: float) -> float:
+        """The least epsilon at `delta`, by bisection; infinity where none can be given."""
+        low, high = 0.0, 1.0
+        while self.delta(high) > delta:
+            low, high = high, 2 * high
+            if high > _MOST:
+                return inf
+        while high - low > 1e-6 * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+        return high
+
+
+@cache
+def least_degrees(epsilon: float, delta: float, *, dim: int, nodes: int) -> int:
+    """The smallest whole k for which the certificate meets (epsilon, delta)."""
+    if delta < 1e-12:
+        raise InputError(f"Expected delta={delta} >= 1e-12 for Wishart noise.")
+    low = dim + 4  # chi^2 needs k - q + 1 >= 1 with room to spare
+    if nodes == 0 or epsilon == inf:
+        return low
+    # In the Gaussian limit mu = 2 sqrt(nodes / 2k): start there and bracket.
+    high = max(low, ceil(2 * nodes / mu_of(epsilon, delta) ** 2))
+
+    def fits(k: int) -> bool:
+        return WishartSpend(k, dim, nodes, "trial").delta(epsilon) <= delta
+
+    if fits(low):
+        return low
+    while not fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+@lru_cache(maxsize=8)
+def _zero_out(degrees: float, dim: int, nodes: int) -> tuple[Composition, Composition]:
+    """The composed losses of removing and of adding one row, rounded up."""
+    q = dim + 1
+    a, freedom = (degrees - q - 1) / 2, degrees - q + 1
+    width = 24 * sqrt(0.5 / freedom) + 60 / freedom
+    step = min(1e-2, 2 * width / _GRID)
+    edges = np.arange(-ceil(width / step), ceil(width / step) + 1)
+
+    def composed(cdf: Floats, survival: Floats) -> Composition:
+        # mass of (edge i-1, edge i] sits at edge i; what lies below the grid sits at its first edge
+        below, above = np.diff(cdf, prepend=0.0), -np.diff(survival, prepend=1.0)
+        mass = np.where(cdf < 0.5, below, above)
+        return Composition([PrivacyLoss(step, int(edges[0]), mass, float(survival[-1]), nodes)])
+
+    loss = edges * step
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        # with the row: loss = 1/2 - a log(1 + 1/c), increasing in c and below 1/2
+        c = 1 / np.expm1(np.maximum(0.5 - loss, 0.0) / a)
+        removing = composed(
+            np.where(loss < 0.5, chdtr(freedom, c), 1.0),
+            np.where(loss < 0.5, chdtrc(freedom, c), 0.0),
+        )
+        # without: loss = -1/2 - a log(1 - 1/c), decreasing in c and above -1/2
+        c = -1 / np.expm1(-np.maximum(loss + 0.5, 0.0) / a)
+        adding = composed(
+            np.where(loss > -0.5, chdtrc(freedom, c), 0.0),
+            np.where(loss > -0.5, chdtr(freedom, c), 1.0),
+        )
+    return removing, adding
+
+
+def paper_degrees(epsilon: float, delta: float, *, dim: int, levels: int) -> float:
+    """k as Shariff and Sheffet (2018) print it, p + ceil(224 m ln(8m/delta) ln(2/delta)/eps^2)."""
+    if epsilon == inf:
+        return dim + 4
+    spread = 224 * levels / epsilon**2 * log(8 * levels / delta) * log(2 / delta)
+    return dim + ceil(spread)
