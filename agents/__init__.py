@@ -1,7 +1,7 @@
-"""Agents: one algorithm per file, each a frozen config whose `make` returns the running agent.
+"""Agents: a class for each algorithm, whose `make` returns the running agent.
 
-Each is imported here, and need not be named anywhere else: its id on the command line is the name
-of its file, its family the folder.
+Each is imported here, and need not be named anywhere else: its id on the command line is its `id`,
+or the name of its file, and its family the folder.
 """
 
 from typing import Any as _Any
