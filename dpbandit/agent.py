@@ -58,7 +58,9 @@ def started(kind: type[T]) -> T:
     return cast(T, None)
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+@dataclass_transform(
+    eq_default=False, kw_only_default=True, frozen_default=True, field_specifiers=(field,)
+)
 class Agent(Generic[SpecT]):
     """An algorithm: annotated attributes are its settings, `start` and the rest its steps.
 
@@ -80,7 +82,23 @@ class Agent(Generic[SpecT]):
     """replicas"""
 
     def __init_subclass__(cls) -> None:
-        dataclass(kw_only=True, unsafe_hash=True)(cls)
+        dataclass(kw_only=True, eq=False)(cls)
+
+    def __eq__(self, other: object) -> bool:
+        """Descriptions of the same settings are equal; what runs is equal to itself alone."""
+        if type(other) is not type(self):
+            return NotImplemented
+        if "spec" in vars(self) or "spec" in vars(other):
+            return self is other
+        return _values(self) == _values(other)
+
+    def __hash__(self) -> int:
+        return id(self) if "spec" in vars(self) else hash((type(self), *_values(self)))
+
+    def __delattr__(self, name: str) -> None:
+        if name in _settings(cast(Any, type(self))):
+            raise FrozenInstanceError(f"Expected {name} of {self!r} to stay as it was made.")
+        object.__delattr__(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_checked" in vars(self) and name in _settings(cast(Any, type(self))):
@@ -201,6 +219,11 @@ def _settings(kind: Any) -> dict[str, Any]:
     """Names of an algorithm's settings -> their types, ranges included."""
     hints = get_type_hints(kind, include_extras=True)
     return {one.name: hints[one.name] for one in fields(kind)}
+
+
+def _values(agent: Any) -> tuple[Any, ...]:
+    """Its settings, in order."""
+    return tuple(getattr(agent, one.name) for one in fields(agent))
 
 
 def check_setting(name: str, value: Any, hint: Any) -> None:

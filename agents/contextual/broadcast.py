@@ -59,7 +59,7 @@ class Broadcast:
 
     >>> from dpbandit import certify
     >>> proof = certify(Broadcast(epsilon=1.0, trust="local"), "GLMBandit", accountants=False)
-    >>> proof.ledger.pure, proof.ledger.brief
+    >>> round(proof.ledger.pure, 9), proof.ledger.brief
     (1.0, 'local')
     """
 

@@ -218,11 +218,16 @@ def tightened(plan: SparseVectorPlan, *, epsilon: float, delta: float) -> Sparse
     """
     if delta == 0 or plan.draws == 0:
         return plan
+
+    def fits(eta: float) -> bool:
+        return replace(plan, eta=eta).ledger.delta(epsilon) <= delta
+
     low, high = plan.eta, 4 * plan.eta
+    while not fits(low):  # a curve on a grid may be above the closed form
+        low, high = 0.9 * low, low
     while high - low > 1e-4 * low:
         middle = (low + high) / 2
-        fits = replace(plan, eta=middle).ledger.delta(epsilon) <= delta
-        low, high = (middle, high) if fits else (low, middle)
+        low, high = (middle, high) if fits(middle) else (low, middle)
     saved = plan.c / plan.eta - plan.c / low
     bound = plan.bound - plan.segments * saved
     return replace(plan, eta=low, margin=plan.margin - saved, bound=bound)

@@ -103,6 +103,9 @@ def evaluate(
     if out is not None and out.suffix != ".csv":
         raise InputError(f"Expected --out={out} to end in .csv.")
     asked = [] if estimators is None else words_of(estimators)
+    for option, value, only in (("shrinkage", shrinkage, "dros"), ("sort", sort, "mips")):
+        if value is not None and epsilon is None and only not in asked:
+            raise InputError(f"Expected {only} in --estimators with --{option}: no other uses it.")
     if clip is not None and epsilon is None and not {*asked} & _CLIPPED:
         raise InputError(
             f"Expected --epsilon with --clip={clip}, or some of {', '.join(sorted(_CLIPPED))} in "

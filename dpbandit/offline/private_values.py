@@ -183,7 +183,7 @@ class TriangleSums(Mechanism):
 def _weights(policy: Any, log: Logged) -> Floats:
     """pi(a | x) / p of every row, (1, n); nothing is said of what a row holds."""
     n, K = len(log.action), log.spec.n_actions
-    if asked(policy, "probabilities", log.context[:1]) is policy:
+    if asked(policy, "probabilities", log.context[:1].copy()) is policy:
         fixed = numbers_in("policy", policy)
         if fixed.shape != (K,):
             raise InputError(
@@ -194,10 +194,11 @@ def _weights(policy: Any, log: Logged) -> Floats:
         law = np.tile(fixed, (n, 1))
     else:
         law = np.concatenate([_alone(policy, log, row) for row in range(n)])
-        if not np.array_equal(_alone(policy, log, 0), law[:1], equal_nan=True):
+        again = [_alone(policy, log, row) for row in reversed(range(n))][::-1]
+        if not np.array_equal(np.concatenate(again), law, equal_nan=True):
             raise InputError(
                 f"Expected policy={shown(policy)} to remember nothing of what it is asked, got "
-                "another answer for the first row once it had been asked for all."
+                "another answer for a row once it had been asked for all."
             )
     chosen = np.take_along_axis(law, log.action[:, None], axis=1)[:, 0]
     chosen = np.where(np.isfinite(chosen), chosen, 0.0).clip(0, 1)
@@ -206,7 +207,8 @@ def _weights(policy: Any, log: Logged) -> Floats:
 
 def _alone(policy: Any, log: Logged, row: int) -> Floats:
     """Probabilities (1, K) at one row, of a policy that is shown no other."""
-    law = numbers_in("policy", asked(policy, "probabilities", log.context[row : row + 1]))
+    hers = log.context[row : row + 1].copy()  # a view would lead to all of them
+    law = numbers_in("policy", asked(policy, "probabilities", hers))
     shaped("the policy's probabilities", law, (1, log.spec.n_actions))
     return law
 

@@ -167,7 +167,7 @@ def loose_rho(epsilon: float, delta: float) -> float:
 def zcdp_epsilon_of(rho: float, delta: float) -> float:
     """CKS: the least epsilon >= 0; infinity at delta = 0.
 
-    >>> round(epsilon_of(0.024356, 1e-6), 4)
+    >>> round(zcdp_epsilon_of(0.024356, 1e-6), 4)
     1.0
     """
     if rho == 0 or delta >= 1:
@@ -188,7 +188,7 @@ def zcdp_delta_of(rho: float, epsilon: float) -> float:
 
     min over a > 1 of exp((a - 1) (a rho - epsilon) + a ln(1 - 1/a) - ln(a - 1))
 
-    >>> round(delta_of(0.04063, 1.0), 6)
+    >>> round(zcdp_delta_of(0.04063, 1.0), 6)
     0.0001
     """
     if rho == 0 or epsilon == inf:
@@ -210,7 +210,7 @@ def zcdp_rho_of(epsilon: float, delta: float) -> float:
 
     Raises `InputError` for an epsilon so small that no rho has it.
 
-    >>> round(rho_of(1.0, 1e-4), 5)
+    >>> round(zcdp_rho_of(1.0, 1e-4), 5)
     0.04063
     """
     if epsilon == inf:

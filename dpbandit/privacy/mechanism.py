@@ -130,7 +130,7 @@ def witnessed(witness: Witness) -> Iterator[None]:
 
 
 class PersonalMemory:
-    """Sums of a person's own rounds, (R, N, *shape), read and added to under her number alone.
+    """Sums of a person's own rounds, `(R, N, *shape)`, read and added to under her number alone.
 
     Guarantee:
         Costs nothing, whatever is kept and however it is used, as long as it reaches no action but
@@ -150,19 +150,19 @@ class PersonalMemory:
         self._sums: Floats = np.zeros((replicas, people, *shape))
 
     def of(self, person: Ints) -> Floats:
-        """What is kept of the people who have come, (R,) -> (R, *shape); nothing of nobody."""
+        """What is kept of the people who have come, `(R,) -> (R, *shape)`; nothing of nobody."""
         found: Floats = self._sums[rows(len(person)), np.maximum(person, 0)]
         found[person < 0] = 0.0
         return found
 
     def add(self, person: Ints, value: Floats) -> None:
-        """Add to what is kept of them `value` (R, *shape); nothing for nobody, or not finite."""
+        """Add to what is kept of them `value`, `(R, *shape)`; nothing for nobody, or not finite."""
         axes = tuple(range(1, value.ndim))
         here = np.flatnonzero((person >= 0) & np.isfinite(value).all(axis=axes))
         self._sums[here, person[here]] += value[here]
 
     def everybody(self) -> Floats:
-        """All of it, (R, N, *shape), for checks; no agent may look."""
+        """All of it, `(R, N, *shape)`, for checks; no agent may look."""
         return self._sums.copy()
 
 

@@ -323,7 +323,7 @@ class SlateResiduals:
         return self.sensitivity
 
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
-        """(n, R, 1 + d), (n, R), (n, R, K, d), (n, R), (n, R) -> (R, *shape)."""
+        """(n, R, 1 + d), (n, R), (n, R, K, d), (n, R), (n, R) -> `(R, *shape)`."""
         theta, trust, x, action, y = batch
         valid = 1.0 * np.isfinite(x).all(axis=(-2, -1))  # (n, R)
         x = clip_norm(x, self.context_bound) / self.context_bound
@@ -360,7 +360,7 @@ class SlateResiduals:
         return np.concatenate([scalar, v], axis=-1)
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:
-        """Sums (..., *shape) -> scores (..., 1 + d), moments (..., d, d)."""
+        """Sums `(..., *shape)` -> scores (..., 1 + d), moments (..., d, d)."""
         D = 1 + self.dim
         i, j = np.triu_indices(self.dim)
         second = np.empty((*vectors.shape[:-1], self.dim, self.dim))

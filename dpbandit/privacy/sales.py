@@ -121,7 +121,7 @@ class ChoiceScores:
         return sqrt(2 * (w * h) ** 2 + 4 * c**2)
 
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
-        """(n, R, D), (n, R, S, D), (n, R, S), (n, R) -> (R, *shape)."""
+        """(n, R, D), (n, R, S, D), (n, R, S), (n, R) -> `(R, *shape)`."""
         theta, x, there, y = batch
         offered = there > 0  # nor is what is no number
         x = clip_norm(x, self.context_bound) / self.context_bound * offered[..., None]
@@ -139,7 +139,7 @@ class ChoiceScores:
         )
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:
-        """Sums (..., *shape) -> responses (..., D), information (..., D, D)."""
+        """Sums `(..., *shape)` -> responses (..., D), information (..., D, D)."""
         D = self.dim
         i, j = np.triu_indices(D)
         information = np.empty((*vectors.shape[:-1], D, D))

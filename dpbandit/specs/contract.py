@@ -2,9 +2,12 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
-from types import FunctionType, MethodType, ModuleType
+from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, get_args
+
+import numpy as np
 
 from dpbandit.base.calls import has_methods, of_kind, takes
 from dpbandit.base.inputs import InputError
@@ -31,6 +34,7 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
         update=("context", "action", "feedback"),
     )
     _check_trust(owner, agent, spec)
+    _check_facts(owner, agent)
     return agent
 
 
@@ -61,6 +65,24 @@ def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:
             )
 
 
+def _check_facts(owner: str, agent: Agent) -> None:
+    """Raise `InputError` where the ledger drops what the ledger of something held rests on."""
+    outer = getattr(agent, "ledger", None)
+    if not isinstance(outer, Ledger):
+        return
+    for _, held in reached(agent, Mechanism):
+        inner = getattr(held, "ledger", None)
+        if held is agent or not isinstance(inner, Ledger) or inner.pure == 0:
+            continue
+        for name in ("public_contexts", "honest"):
+            promised, kept = getattr(outer, name), getattr(inner, name)
+            if promised < kept:
+                raise InputError(
+                    f"Expected the ledger of {owner} to promise what that of {type(held).__name__} "
+                    f"can keep, {name}={kept!r}, got {name}={promised!r}."
+                )
+
+
 def reached(thing: Any, *closed: type) -> Iterator[tuple[str, Any]]:
     """All that an object holds, by attributes, containers and functions, with the way to each.
 
@@ -78,7 +100,11 @@ def reached(thing: Any, *closed: type) -> Iterator[tuple[str, Any]]:
 
 def _parts(item: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(item, Mapping):
-        return item.items()
+        return [*item.items(), *((f"key {place}", key) for place, key in enumerate(item))]
+    if isinstance(item, np.ndarray):
+        return enumerate(item.ravel()) if item.dtype == object else ()
+    if isinstance(item, GeneratorType):
+        return item.gi_frame.f_locals.items() if item.gi_frame else ()
     if isinstance(item, list | tuple | set | frozenset | deque):
         return enumerate(item)
     if isinstance(item, partial):
@@ -86,10 +112,14 @@ def _parts(item: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(item, MethodType):
         return [("self", item.__self__)]
     if isinstance(item, FunctionType):
-        return enumerate(cell.cell_contents for cell in item.__closure__ or ())
+        held = [*(item.__defaults__ or ()), *(item.__kwdefaults__ or {}).values()]
+        for cell in item.__closure__ or ():
+            with suppress(ValueError):  # it is empty
+                held.append(cell.cell_contents)
+        return enumerate(held)
     slots = [name for kind in type(item).__mro__ for name in getattr(kind, "__slots__", ())]
-    held = [(name, getattr(item, name)) for name in slots if hasattr(item, name)]
-    return [*held, *getattr(item, "__dict__", {}).items()]
+    inside = [(name, getattr(item, name)) for name in slots if hasattr(item, name)]
+    return [*inside, *getattr(item, "__dict__", {}).items()]
 
 
 def checked_problem(name: str, problem: Any) -> Problem:

@@ -129,8 +129,20 @@ def test_a_row_moves_its_own_weight_alone():
         seen.append(context)
         return standardised(np.concatenate(seen))[-1:]
 
-    with pytest.raises(InputError, match="to remember nothing"):
-        release(Says(remembers), log, epsilon=1.0)
+    def latches(context):
+        seen.extend([1] if context[0, 0] == x[1, 7, 0] else [])
+        return np.array([[0.5, 0.5], [0.0, 1.0]])[[min(1, len(seen))]]
+
+    for policy in (remembers, latches):
+        seen.clear()
+        with pytest.raises(InputError, match="to remember nothing"):
+            release(Says(policy), log, epsilon=1.0)
+
+    def peeks(context):  # a row may be part of a table, which must not be in sight
+        assert context.base is None or context.base.size == context.size
+        return np.full((1, 2), 0.5)
+
+    release(Says(peeks), log, epsilon=1.0)
 
 
 @each(

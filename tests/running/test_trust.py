@@ -5,6 +5,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpbandit import InputError, certify
@@ -42,6 +43,64 @@ class Client:
         beside = self.beside.make(spec, streams.child("beside"))
         agent.act, agent.update = partial(beside.act), lambda *row: beside.update(*row)
         return agent
+
+
+def in_a_default(agent):
+    return lambda inner=agent: inner
+
+
+def behind_an_unset_name(agent):
+    def inner():
+        return agent, unset
+
+    if agent is None:
+        unset = 1
+    return inner
+
+
+PLACES = (
+    lambda agent: np.array([agent], dtype=object),
+    lambda agent: {agent: 1},
+    in_a_default,
+    behind_an_unset_name,
+    lambda agent: (one for one in [agent]),
+)
+
+
+@dataclass(frozen=True)
+class Holds:
+    """Somebody's wrapper with a ledger of its own, and the agent somewhere."""
+
+    agent: Any
+    place: Any
+    change: Any
+    epsilon: float = 1.0
+    delta: float = 1e-5
+
+    def make(self, spec, streams):
+        return Held(self.agent.make(spec, streams), self.place, dict(self.change))
+
+
+class Held:
+    def __init__(self, agent, place, change):
+        self.ledger, self.inner = replace(agent.ledger, **change), place(agent)
+        self.act, self.update = agent.act, agent.update
+
+
+HALF = Broadcast(trust="aggregated", honest=0.5)
+PUBLIC = AdaCOFUL(calibration="paper")
+
+
+def test_a_ledger_of_ones_own_promises_what_is_held():
+    """Wherever it is held; before, these were certified. A wrapper that promises no more is."""
+    local = (("trust", "local"), ("honest", 1.0))
+    for place in PLACES:
+        with pytest.raises(InputError, match="Expected the ledger of Holds to promise what"):
+            certify(Holds(HALF, place, local), SHARED, accountants=False)
+        assert certify(Holds(HALF, place, ()), SHARED, accountants=False).holds
+    for agent, change in ((HALF, ("honest", 0.1)), (PUBLIC, ("public_contexts", False))):
+        with pytest.raises(InputError, match=change[0]):
+            certify(Holds(agent, lambda held: [held], (change,)), SHARED)
 
 
 @each(
