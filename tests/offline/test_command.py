@@ -132,7 +132,12 @@ def test_one_private_number(run):
         (["--policy", "uniform", "--intervals", "exact"], "intervals='exact'"),
         (["--policy", "uniform", "--reward", "sales"], "'sales'"),
         (["--policy", "uniform", "--feature", "x0"], "NAME=LOW:HIGH"),
-        (["--policy", "uniform", "--sort", "a=x"], "--sort ARM=SORT once for each of a, b, c"),
+        (["--policy", "uniform", "--sort", "a=x"], "mips in --estimators with --sort"),
+        (["--policy", "uniform", "--shrinkage", "2"], "dros in --estimators with --shrinkage"),
+        (
+            ["--policy", "uniform", "--estimators", "mips", "--sort", "a=x"],
+            "--sort ARM=SORT once for each of a, b, c",
+        ),
         (["--policy", "uniform", "--intervals", "weighted"], "--probabilities, and no --feature"),
         (["--policy", "uniform", *PRIVATE, "--w-max", "3"], "no --w-max=3.0 with --epsilon"),
     ],
