@@ -163,22 +163,16 @@ def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> f
     if rate == 1 or not _SMALLEST <= unsampled < _LARGEST:
         return unsampled * _DOWN
 
-    def sampled(clt: float) -> SampledGaussianSpend:
-        """With this `clt`, of which epsilon is about a power; of a large ratio it is not."""
-        ratio = sqrt(log1p((clt / rate) ** 2 / count))
-        return SampledGaussianSpend(ratio=ratio, rate=rate, count=count)
+    def ledger(ratio: float) -> Ledger:
+        return Ledger((SampledGaussianSpend(ratio=ratio, rate=rate, count=count),))
 
-    low, high = (
-        SampledGaussianSpend(ratio=ratio, rate=rate, count=count).clt
-        for ratio in (unsampled, _LARGEST)
-    )
-    clt = most(
-        lambda clt: Ledger((sampled(clt),)),
+    ratio = most(
+        ledger,
         epsilon=epsilon,
         delta=delta,
-        low=low,
-        high=high,
-        start=mu,
+        low=unsampled,
+        high=_LARGEST,
+        start=sqrt(log1p((mu / rate) ** 2 / count)),  # whose clt is mu
         close=_CLOSE,
     )
-    return sampled(clt).ratio * _DOWN
+    return ratio * _DOWN
