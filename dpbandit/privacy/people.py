@@ -217,7 +217,7 @@ def for_a_person(spend: Spend, visits: Visits) -> Repeated:
     for data, reference points and return times that depend on releases: it holds of every pattern.
     Of a mechanism that says nothing it is n, group privacy.
 
-    >>> from dpbandit.privacy.calibrated import FadingSlots
+    >>> from dpbandit.privacy.fading import FadingSlots
     >>> spend = GaussianSpend(0.1, "sums", FadingSlots((100, 200, 300, 400), fade=0.0))
     >>> for_a_person(spend, Visits(4, 100, pattern="public")).note
     'sums, 4 rounds of a person, which count as 2'
