@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from _pytest.assertion import rewrite
+from threadpoolctl import ThreadpoolController
 
 from dpbandit.testing import expectations
 
@@ -42,6 +43,8 @@ def counting(check):
     return counted
 
 
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # of what tests start
+ThreadpoolController().limit(limits=1)  # workers beside each other need no threads of their own
 sys.dont_write_bytecode = False  # commands and workers are started a hundred times: compile once
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 rewrite._check_if_assertion_pass_impl, rewrite.PYC_TAIL = count, f".counted{rewrite.PYC_TAIL}"

@@ -3,6 +3,7 @@
 R replicas, always axis 0 of a round; n rounds of a block, in front of R; K arms; d features.
 """
 
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -63,3 +64,18 @@ def clip_range(x: Floats, low: float, high: float) -> Floats:
     if x.min(initial=high) >= low and x.max(initial=low) <= high:  # false where there is a NaN
         return np.positive(x)  # a copy: callers keep it
     return np.clip(np.where(np.isfinite(x), x, low), low, high)
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """A context in which BLAS runs on one thread.
+
+    More threads only wait for each other on vectors this short, and add in another order.
+    """
+    return _threads().limit(limits=1)
+
+
+@cache
+def _threads() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

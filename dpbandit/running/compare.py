@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpbandit.base.arrays import one_thread
 from dpbandit.base.inputs import MOST_JOBS, MOST_REPLICAS, MOST_ROUNDS, InputError, named, whole
 from dpbandit.base.progress import Progress
 from dpbandit.base.provenance import provenance
@@ -162,9 +163,7 @@ def _meet_alone(
     given: Given, configs: Mapping[str, AgentConfig], seed: int, block: tuple[int, int], note: Note
 ) -> dict[str, Log]:
     """One block in a process, of one thread, which is the fastest."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1), warnings_said():
+    with one_thread(), warnings_said():
         return _meet(given, configs, seed, block, note)
 
 

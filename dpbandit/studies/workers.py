@@ -13,8 +13,8 @@ from typing import Any
 from warnings import catch_warnings, warn
 
 from joblib import Parallel, delayed, parallel_config
-from threadpoolctl import threadpool_limits
 
+from dpbandit.base.arrays import one_thread
 from dpbandit.base.inputs import InputError
 
 BACKENDS = ("loky", "dask", "threading")
@@ -50,7 +50,7 @@ def workers(
                     results.close()
 
     try:
-        with threadpool_limits(1), parallel_config(backend=backend, **watched):
+        with one_thread(), parallel_config(backend=backend, **watched):
             yield run
     finally:
         for one in cluster:
@@ -68,7 +68,7 @@ def tell_of_one_thread(cluster: Any) -> None:
 
 
 def _work(function: Callable[..., Any], *task: Any) -> Any:
-    with threadpool_limits(1):  # more never pays here, and may change a last bit
+    with one_thread():
         return function(*task)
 
 
