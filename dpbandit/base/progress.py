@@ -35,8 +35,14 @@ class Progress:
 
     def say(self, line: str) -> None:
         """Print a line where there is no terminal for a bar."""
-        if self._shown and not sys.stderr.isatty():
-            print(line, file=sys.stderr, flush=True)
+        if self._shown:
+            say_without_terminal(line)
+
+    def finish(self, name: str) -> None:
+        """This one is done: a line, where there is no terminal and it is no matter of seconds."""
+        seconds = time.perf_counter() - self._start
+        if seconds > PATIENCE:
+            self.say(f"{name}: done after {seconds:.0f} s")
 
     def advance(self, rounds: int) -> None:
         """`rounds` more rounds are done."""
@@ -45,6 +51,12 @@ class Progress:
             self._bar = started_bar(self._total)
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=self._done, description=self._name)
+
+
+def say_without_terminal(line: str) -> None:
+    """Print a line on stderr where that is no terminal."""
+    if not sys.stderr.isatty():
+        print(line, file=sys.stderr, flush=True)
 
 
 def started_bar(total: int) -> Any:

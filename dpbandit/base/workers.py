@@ -24,6 +24,9 @@ class Note:
         """Name what runs now; each round counts `rate` replicas."""
         self._rate, self._name = rate, name
 
+    def finish(self, name: str) -> None:
+        """Nothing: lines are the process's that asked."""
+
     def advance(self, rounds: int) -> None:
         """`rounds` more rounds are done."""
         self._done += rounds * self._rate
@@ -54,6 +57,7 @@ class Board:
         self._files = {part: Path(self._folder.name, str(k)) for k, part in enumerate(parts)}
         self._finished, self._over = set[str](), Event()
         self._thread = Thread(target=self._watch, daemon=True)
+        self._start = time.perf_counter()
         self._bar: Any = None
 
     def __enter__(self) -> "Board":
@@ -76,6 +80,9 @@ class Board:
     def finish(self, part: str) -> None:
         """This part is done."""
         self._finished.add(part)
+        seconds = time.perf_counter() - self._start
+        if self._shown and seconds > progress.PATIENCE:
+            progress.say_without_terminal(f"{part}: done after {seconds:.0f} s")
 
     def counts(self) -> dict[str, tuple[int, str]]:
         """Of every part that is under way, how much is done, and at what it is."""

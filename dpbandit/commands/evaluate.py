@@ -21,6 +21,7 @@ from dpbandit.offline.columns import numbers, table_of
 from dpbandit.offline.settings import INTERVALS
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}
+_MODELLED = {"dm", "dr", "clipped-dr", "sndr", "switch-dr", "dros"}
 
 
 def evaluate(
@@ -111,6 +112,16 @@ def evaluate(
             f"Expected --epsilon with --clip={clip}, or some of {', '.join(sorted(_CLIPPED))} in "
             "--estimators."
         )
+    if q is not None and asked and not {*asked} & _MODELLED:
+        raise InputError(
+            f"Expected some of {', '.join(sorted(_MODELLED))} in --estimators with --q={q}."
+        )
+    if w_max is not None and (intervals or "auto").partition("-")[0] in (
+        "t",
+        "bootstrap",
+        "weighted",
+    ):
+        raise InputError(f"Expected no --w-max={w_max:g} with --intervals={intervals}.")
     if epsilon is not None:
         _refuse_more(
             out=out, estimators=estimators, intervals=intervals, shrinkage=shrinkage, w_max=w_max,

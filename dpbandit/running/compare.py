@@ -124,6 +124,7 @@ def _meet(
         problem = given.make(**given.arguments)
         told = None if on_mark is None else partial(_tell, on_mark, name, block[0])
         logs[name] = play(problem, config, seeds, marks=marks, advance=bar.advance, on_mark=told)
+        bar.finish(f"{name}, {len(seeds)} replicas")
     return logs
 
 

@@ -1,9 +1,10 @@
 """Whether what somebody's own code makes is an agent, or a problem."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from math import inf
 from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, get_args
 
@@ -74,13 +75,24 @@ def _check_facts(owner: str, agent: Agent) -> None:
         inner = getattr(held, "ledger", None)
         if held is agent or not isinstance(inner, Ledger) or inner.pure == 0:
             continue
-        for name in ("public_contexts", "honest"):
+        for name, weaker in _WEAKER.items():
             promised, kept = getattr(outer, name), getattr(inner, name)
-            if promised < kept:
+            if not weaker(promised, kept):
                 raise InputError(
                     f"Expected the ledger of {owner} to promise what that of {type(held).__name__} "
                     f"can keep, {name}={kept!r}, got {name}={promised!r}."
                 )
+
+
+_WEAKER: dict[str, Callable[[Any, Any], bool]] = {
+    "public_contexts": lambda promised, kept: promised >= kept,
+    "honest": lambda promised, kept: promised >= kept,
+    "slip": lambda promised, kept: promised >= kept,
+    "condition": lambda promised, kept: kept in promised,
+    "window": lambda promised, kept: kept is None or (promised or inf) <= kept,
+    "visits": lambda promised, kept: kept in (None, promised),
+}
+"""Facts of a ledger, and whether a promise rests on all that is kept below it."""
 
 
 def reached(thing: Any, *closed: type) -> Iterator[tuple[str, Any]]:
