@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpbandit.agent import Agent, Count, Least0, Positive
 from dpbandit.base.arrays import Floats, Ints, norms, rows
 from dpbandit.base.inputs import InputError, shown
-from dpbandit.losses.multinomial import chances, weights
+from dpbandit.losses.click_models import chances, weights
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.specs.best_sets import best_levels
 from dpbandit.specs.choice import AssortmentSpec

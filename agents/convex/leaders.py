@@ -26,7 +26,7 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, noise_target
 from dpbandit.domains import Simplex
 from dpbandit.domains.domain import Domain
-from dpbandit.domains.frank_wolfe_projection import nearest
+from dpbandit.domains.projections import nearest
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.calibrated import (
     Target,

@@ -19,7 +19,7 @@ from dpbandit.base.arrays import Floats, clip_range, norms
 from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, privacy_target
 from dpbandit.base.random_streams import FIRST, Streams
 from dpbandit.domains.domain import Domain
-from dpbandit.domains.frank_wolfe_projection import nearest
+from dpbandit.domains.projections import nearest
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.batches import LocalSums, LocalValues, OnePointEstimates, largest
 from dpbandit.privacy.calibrated import exact_prefix_sum, least_multiplier, noisy_prefix_sum

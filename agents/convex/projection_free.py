@@ -30,7 +30,7 @@ from dpbandit.agents.convex.one_point import (
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import InputError, inside, noise_target
 from dpbandit.base.random_streams import Streams
-from dpbandit.domains.frank_wolfe_projection import frank_wolfe
+from dpbandit.domains.projections import frank_wolfe
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.batches import OnePointEstimates
 from dpbandit.privacy.ledger import Ledger

@@ -21,7 +21,7 @@ from dpbandit.agents.convex.leaders import (
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError
 from dpbandit.domains import Domain, nearest
-from dpbandit.domains.local_oracles import LocalOracle, local_oracle
+from dpbandit.domains.projections import LocalOracle, local_oracle
 from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.factors import Window
 from dpbandit.privacy.ledger import Ledger, ledger_of

@@ -17,7 +17,7 @@ from dpbandit.agents.streams.frank_wolfe import (
 )
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, gaussian_target, inside, printed_target, shown
-from dpbandit.losses.regressions import LinearRegression, Regression
+from dpbandit.losses.predictions import LinearRegression, Regression
 from dpbandit.privacy.batches import BatchSum
 from dpbandit.privacy.calibrated import Target, certified_sum, exact_prefix_sum
 from dpbandit.privacy.curves import mu_of

@@ -15,7 +15,7 @@ from dpbandit.base.inputs import InputError, gaussian_target, privacy_target
 from dpbandit.domains import L1Ball, LpBall
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.loss import Loss
-from dpbandit.losses.regressions import LinearRegression, Regression
+from dpbandit.losses.predictions import LinearRegression, Regression
 from dpbandit.privacy.calibrated import Target, certified_sum, exact_prefix_sum
 from dpbandit.privacy.factors import factorisation
 from dpbandit.privacy.generalised import Printed, Reading, certified_tree_sum, printed_tree_sum

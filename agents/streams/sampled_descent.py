@@ -13,9 +13,8 @@ from dpbandit.base.arrays import Floats, norms, rows
 from dpbandit.base.inputs import MOST_ROUNDS, printed_target, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import nearest
-from dpbandit.losses.loss import Loss
-from dpbandit.losses.quadratic_sums import row_sums
-from dpbandit.losses.regressions import Regression
+from dpbandit.losses.loss import Loss, row_sums
+from dpbandit.losses.predictions import Regression
 from dpbandit.privacy.subsampling import SampledGaussianSpend, largest_ratio
 
 Calibration: TypeAlias = Literal["certified", "paper"]

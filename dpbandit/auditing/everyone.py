@@ -12,7 +12,7 @@ from dpbandit.auditing.views import View
 from dpbandit.base.inputs import InputError, inside
 from dpbandit.domains.balls import Ball
 from dpbandit.losses.click_models import Cascade
-from dpbandit.losses.linear import Linear
+from dpbandit.losses.decisions import Linear
 from dpbandit.running.certify import certify
 from dpbandit.specs.catalogues import Catalogue
 from dpbandit.specs.choice import AssortmentSpec

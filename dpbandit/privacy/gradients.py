@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, clip_norm, clip_range, pick, rows
 from dpbandit.base.inputs import InputError, positive
 from dpbandit.losses.loss import Loss
-from dpbandit.losses.regressions import Regression
+from dpbandit.losses.predictions import Regression
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, norms, rows
 from dpbandit.base.inputs import InputError, positive, whole
-from dpbandit.losses.multinomial import chances, weights
+from dpbandit.losses.click_models import chances, weights
 from dpbandit.privacy.moments import added_up
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.losses.multinomial import weights
+from dpbandit.losses.click_models import weights
 
 
 def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Floats]:

@@ -13,7 +13,7 @@ from dpbandit.base.inputs import whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.choice.problems import ChoiceProblem, Contest, Crowd, Enumerated, every_set
 from dpbandit.envs.contextual.camera import CameraContext, camera, camera_people
-from dpbandit.losses.multinomial import chances
+from dpbandit.losses.click_models import chances
 from dpbandit.specs.best_sets import best_levels
 from dpbandit.specs.choice import AssortmentSpec
 

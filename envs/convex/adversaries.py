@@ -25,12 +25,16 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Simplex
 from dpbandit.domains.domain import Domain
-from dpbandit.losses.kink import Kink
-from dpbandit.losses.linear import Experts, Linear
+from dpbandit.losses.decisions import (
+    Experts,
+    Kink,
+    Linear,
+    OffsetQuadratic,
+    Quadratic,
+    TiltedQuadratic,
+)
 from dpbandit.losses.loss import Loss
-from dpbandit.losses.predictions import Hinge, Logistic, Prediction
-from dpbandit.losses.quadratic import OffsetQuadratic, Quadratic, TiltedQuadratic
-from dpbandit.losses.ramps import Ramp
+from dpbandit.losses.predictions import Hinge, Logistic, Prediction, Ramp
 
 
 class Law(Protocol):

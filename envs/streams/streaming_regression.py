@@ -34,7 +34,7 @@ from dpbandit.envs.streams.populations import (
 )
 from dpbandit.envs.streams.problems import StreamProblem
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
-from dpbandit.losses.regressions import Regression
+from dpbandit.losses.predictions import Regression
 from dpbandit.specs.streams import StreamSpec
 
 
@@ -138,7 +138,7 @@ class StreamingRegression(StreamProblem):
         datum (x, y) is told and costs f(theta; x, y). Users are independent and of one law P, so
         that there is a risk F(theta) = E f(theta; x, y) and a best parameter theta*. Features have
         l_q norm at most 1, 1/p + 1/q = 1; losses and their public constants are those of
-        `dpbandit.losses.regressions`.
+        `dpbandit.losses.predictions`.
 
         Synthetic users: `x = g / |g|_q` with g ~ N(0, I), and y follows <x, theta_0>:
 
