@@ -22,7 +22,7 @@ from dpbandit.results.results import Results
 from dpbandit.running.certify import certify
 from dpbandit.running.compare import compare
 from dpbandit.running.loop import play
-from dpbandit.specs.prior import Prior
+from dpbandit.specs.models import Prior
 from dpbandit.version import VERSION as __version__
 
 if _TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 
 from dpbandit.base.files import named
 from dpbandit.base.inputs import InputError
-from dpbandit.base.warned import warnings_said
+from dpbandit.base.progress import warnings_said
 from dpbandit.commands.audit import audit
 from dpbandit.commands.certify import certify
 from dpbandit.commands.compare import compare

@@ -20,14 +20,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.calls import takes, unsaid
+from dpbandit.base.fields import takes, unsaid
 from dpbandit.base.inputs import MOST_REPLICAS, InputError, one_of, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.specs.contract import begin, checked_problem
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
+from dpbandit.specs.lists import NOBODY, ReturningSpec
 from dpbandit.specs.protocols import Problem
-from dpbandit.specs.returning import NOBODY, ReturningSpec
 
 MODES = ("ansi", "rgb_array")
 _LAST = 40

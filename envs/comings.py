@@ -11,7 +11,7 @@ import numpy as np
 from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import MOST_ROUNDS, InputError, inside, one_of, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.specs.returning import MOST_PEOPLE, NOBODY, Visits
+from dpbandit.specs.lists import MOST_PEOPLE, NOBODY, Visits
 
 Arrivals: TypeAlias = Literal["exactly", "robin", "poisson", "loyal"]
 MOST_VISITS = 100_000_000

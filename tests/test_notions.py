@@ -13,7 +13,7 @@ from dpbandit.agents import DPUCB, PFTAL, NoisySGD, PrivateBandit, SparseVectorE
 from dpbandit.commands.tables import print_results
 from dpbandit.report import write_report
 from dpbandit.results.frontier import Front, frontier
-from dpbandit.specs.bounds import CLIPPED
+from dpbandit.specs.contract import CLIPPED
 
 JOINT = "joint DP under continual observation, "
 ALL = "DP of all actions under continual observation, "

@@ -15,8 +15,7 @@ from dpbandit.base.arrays import Floats, Ints, norms, rows
 from dpbandit.base.inputs import InputError, shown
 from dpbandit.losses.click_models import chances, weights
 from dpbandit.privacy.ledger import no_privacy
-from dpbandit.specs.best_sets import best_levels
-from dpbandit.specs.choice import AssortmentSpec
+from dpbandit.specs.choice import AssortmentSpec, best_levels
 
 _MORE = 1.1
 """Data grow by a tenth between two fits."""

@@ -52,7 +52,7 @@ class CountedShelf:
 
     Code:
         Played by `CountedShelfAgent`; demand comes from `KnownDemand` or `LearnedDemand`
-        (shelf_learners.py), bid prices are `dpbandit.specs.bid_prices.BidPrices`. What is learned
+        (shelf_learners.py), bid prices are `dpbandit.specs.stock.BidPrices`. What is learned
         is FADE's: `FadingPrices` (fade_residuals.py), on `FadingReleases` (fading_releases.py),
         builds `ResidualPricing` (residual_pricing.py) on `demand_rows` (demand.py), with
         `ImaginedCustomers` (imagined_customers.py) and `in_force` (policies.py), and fits by

@@ -30,7 +30,7 @@ from dpbandit.privacy.vertices import (
     certified_budgets,
     paper_budgets,
 )
-from dpbandit.specs.links import LinkName, link_of
+from dpbandit.specs.models import LinkName, link_of
 from dpbandit.specs.protocols import ContextualSpec
 
 Moving: TypeAlias = npt.NDArray[np.bool_]

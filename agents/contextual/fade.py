@@ -30,8 +30,7 @@ from dpbandit.base.inputs import (
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.ledger import check_honest
 from dpbandit.privacy.mechanism import ADDED_UP
-from dpbandit.specs.links import LINKS
-from dpbandit.specs.prior import Prior
+from dpbandit.specs.models import LINKS, Prior
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
 
 Learner: TypeAlias = Literal["arms", "slates", "prices", "moments", "regression", "demand"]

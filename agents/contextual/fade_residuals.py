@@ -12,8 +12,7 @@ from dpbandit.agents.contextual.residual_slates import ResidualSlates
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.residuals import SaleResiduals, SignedResiduals, SlateResiduals
-from dpbandit.specs.links import LINKS
-from dpbandit.specs.prior import Prior
+from dpbandit.specs.models import LINKS, Prior
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 
 _LEAST_WIDTH = 0.5

@@ -14,7 +14,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.moments import SecondMoments
 from dpbandit.privacy.residuals import SignedDirections
-from dpbandit.specs.links import LINKS
+from dpbandit.specs.models import LINKS
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 
 Shrinkage: TypeAlias = Literal["none", "soft-threshold", "empirical-bayes"]

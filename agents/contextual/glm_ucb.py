@@ -9,7 +9,7 @@ from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.inputs import at_least, one_of, positive
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.ledger import no_privacy
-from dpbandit.specs.links import LINKS, LinkName
+from dpbandit.specs.models import LINKS, LinkName
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 
 

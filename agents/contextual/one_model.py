@@ -4,7 +4,7 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError
-from dpbandit.specs.links import LINKS, Link
+from dpbandit.specs.models import LINKS, Link
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 

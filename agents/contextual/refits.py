@@ -9,7 +9,7 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, clip_norm, clip_range
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.specs.links import Link
+from dpbandit.specs.models import Link
 
 
 class Refits(Mechanism):

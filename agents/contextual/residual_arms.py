@@ -13,7 +13,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.fading import FadingSum
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.residuals import SignedResiduals, unit
-from dpbandit.specs.prior import Prior, posterior
+from dpbandit.specs.models import Prior, posterior
 from dpbandit.specs.protocols import ContextualSpec
 
 _FLOOR = 0.8

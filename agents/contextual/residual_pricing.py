@@ -21,7 +21,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.fading import FadingSum
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.residuals import SaleResiduals, score_lengths
-from dpbandit.specs.prior import Prior, posterior
+from dpbandit.specs.models import Prior, posterior
 from dpbandit.specs.protocols import PriceListSpec
 
 PRIOR = 4.0

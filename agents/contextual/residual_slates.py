@@ -17,7 +17,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.fading import FadingSum
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.residuals import SlateResiduals
-from dpbandit.specs.prior import Prior, posterior
+from dpbandit.specs.models import Prior, posterior
 from dpbandit.specs.protocols import ContextualSpec
 
 _HALF_TRUST = 100

@@ -29,8 +29,7 @@ from dpbandit.privacy.ledger import Ledger, no_privacy
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
 from dpbandit.privacy.pure import BoundedRangeSpend
 from dpbandit.privacy.sparse_vector import SegmentAboveThreshold
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 
 _QUICK = (2.0, 4.0)
 """Values of c that are tried while r is not settled yet."""

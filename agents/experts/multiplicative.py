@@ -23,7 +23,7 @@ from dpbandit.privacy.moments import ClippedEntries
 from dpbandit.privacy.prefix_sums import PrefixSum, Tree
 from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.sparse_vector import RedrawBit, redraw_probability
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 
 Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]
 Delta: TypeAlias = Annotated[float, lambda name, value: privacy_target(1.0, value)]

@@ -18,7 +18,7 @@ from dpbandit.privacy.choices import EpochSelection, NoisyTotal
 from dpbandit.privacy.ledger import Ledger, ledger_of
 from dpbandit.privacy.sparse_vector import SegmentAboveThreshold
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 
 Mask = npt.NDArray[np.bool_]
 

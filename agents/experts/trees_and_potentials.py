@@ -21,7 +21,7 @@ from dpbandit.privacy.ledger import Ledger, Sequential, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise import Laplace, OneSidedExponential
 from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 
 _DOWN, _UP = 1 - 1e-12, 1 + 1e-12
 Draws: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 1, MOST_ACTIONS)]

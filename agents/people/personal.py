@@ -18,8 +18,8 @@ from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.fading import Counted, PersonSum, growing_batches
 from dpbandit.privacy.ledger import OWN_DATA, Ledger, check_honest, ledger_of, no_privacy
 from dpbandit.privacy.mechanism import PersonalMemory
-from dpbandit.specs.links import link_of
-from dpbandit.specs.returning import ReturningSpec
+from dpbandit.specs.lists import ReturningSpec
+from dpbandit.specs.models import link_of
 
 Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)]
 

@@ -34,7 +34,7 @@ from dpbandit.privacy.ledger import ledger_of
 from dpbandit.privacy.noise import Gaussian
 from dpbandit.privacy.prefix_sums import PrefixSum
 from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend
-from dpbandit.specs.feature_moments import second_moment
+from dpbandit.specs.models import second_moment
 
 _SELDOM = 0.2
 """Gradients of regressions are mostly shorter than that part of their bound."""
@@ -67,7 +67,7 @@ class LocalisedTOFW(Walk):
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(20, 1.5, 2.0)), horizon=1000)
     >>> round(certify(LocalisedTOFW(delta=1e-3), spec).epsilon, 6)
     1.0
@@ -235,7 +235,7 @@ class NoisySFW(Points):
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(20, 1.5, 2.0)), horizon=1000)
     >>> def epsilon(calibration):
     ...     config = NoisySFW(delta=1e-3, calibration=calibration)

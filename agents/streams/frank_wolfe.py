@@ -202,7 +202,7 @@ class RecursiveFrankWolfe(FrankWolfe):
         3. Gradients can be clipped, as the private agents clip them.
 
     >>> from dpbandit.base.random_streams import Streams
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(1, 2.0)), horizon=1000)
     >>> agent = RecursiveFrankWolfe(step=1.0).make(spec, Streams([0]))
     >>> for _ in range(1000):
@@ -278,7 +278,7 @@ class DPTOFW(FrankWolfe):
            unclipped.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(20, 1.5, 2.0)), horizon=1000)
     >>> def epsilon(**fields):
     ...     return round(certify(DPTOFW(delta=1e-3, **fields), spec, accountants=False).epsilon, 2)
@@ -441,7 +441,7 @@ class DPPOFW(FrankWolfe):
            latter unless `beyond_validity`.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(50, 1.0)), horizon=300)
     >>> round(certify(DPPOFW(delta=1e-3), spec, accountants=False).epsilon, 2)
     1.0

@@ -176,7 +176,7 @@ class PhasedSGD(Contracting):
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
     >>> from dpbandit.losses import LinearRegression
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(20, 1.5, 2.0)), horizon=1000)
     >>> round(certify(PhasedSGD(delta=1e-3), spec, accountants=False).epsilon, 6)
     1.0
@@ -268,7 +268,7 @@ class SnowballSGD(Contracting):
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
     >>> from dpbandit.losses import LinearRegression
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(20, 1.5, 2.0)), horizon=1000)
     >>> round(certify(SnowballSGD(delta=1e-3), spec, accountants=False).epsilon, 6)
     1.0
@@ -357,7 +357,7 @@ class LeastSquares(Points):
 
     >>> from dpbandit.domains import LpBall
     >>> from dpbandit.losses import LinearRegression
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(1, 1.5, 2.0)), horizon=10)
     >>> agent = LeastSquares().make(spec, Streams([0]))
     >>> agent.update(np.zeros((1, 2)), agent.act(np.zeros((1, 2))), np.array([[1.0, 0.5]]))

@@ -128,7 +128,7 @@ class NoisySGD(Blocks):
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
     >>> from dpbandit.losses import LinearRegression
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(20, 1.5, 2.0)), horizon=100)
     >>> bool(certify(NoisySGD(), spec, accountants=False).epsilon <= 1)
     True
@@ -224,7 +224,7 @@ class LocalMD(Blocks):
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
     >>> from dpbandit.losses import LinearRegression
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(5, 1.5, 2.0)), horizon=100)
     >>> bool(certify(LocalMD(), spec, accountants=False).epsilon <= 1)
     True

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpbandit.auditing.worlds import Always, Pair, User, World, full_information, random_round, ways
 from dpbandit.base.arrays import Floats
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 
 _FAR = 10.0
 """How far beyond [0, 1] losses are that do not keep to it."""

@@ -33,8 +33,8 @@ from dpbandit.base.progress import Progress
 from dpbandit.base.random_streams import Seed
 from dpbandit.running.certify import certify
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, spec_given
+from dpbandit.specs.lists import ReturningSpec
 from dpbandit.specs.protocols import AgentConfig, Spec
-from dpbandit.specs.returning import ReturningSpec
 
 Sampler: TypeAlias = Callable[[int, Sequence[Seed]], Columns]
 """(world, 0 or 1; one seed a run) -> what is seen of these runs."""

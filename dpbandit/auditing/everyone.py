@@ -14,11 +14,9 @@ from dpbandit.domains.balls import Ball
 from dpbandit.losses.click_models import Cascade
 from dpbandit.losses.decisions import Linear
 from dpbandit.running.certify import certify
-from dpbandit.specs.catalogues import Catalogue
 from dpbandit.specs.choice import AssortmentSpec
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
-from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
+from dpbandit.specs.lists import Catalogue, ListSpec
 from dpbandit.specs.protocols import AgentConfig, ContextualSpec, PriceListSpec, Spec
 
 PRINTED = ":calibration=paper"

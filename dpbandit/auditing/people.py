@@ -9,8 +9,7 @@ from dpbandit.auditing.readers import Readers
 from dpbandit.auditing.worlds import Always, Answer, Pair, User, World
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError
-from dpbandit.specs.lists import ListSpec
-from dpbandit.specs.returning import NOBODY, ReturningSpec
+from dpbandit.specs.lists import NOBODY, ListSpec, ReturningSpec
 
 _EMPTY = 3
 """Every so many slots are empty, where she might come as well."""

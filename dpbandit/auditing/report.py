@@ -10,8 +10,7 @@ import numpy as np
 from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.views import View
 from dpbandit.base.arrays import Floats
-from dpbandit.base.files import write_atomically
-from dpbandit.base.html import html_lines
+from dpbandit.base.files import html_lines, write_atomically
 from dpbandit.base.inputs import one_of
 
 _SLACK = 1e-6

@@ -18,11 +18,9 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Seed
 from dpbandit.specs.choice import ChoiceSpec
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
-from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
+from dpbandit.specs.lists import ListSpec, ReturningSpec
 from dpbandit.specs.protocols import AgentConfig, BanditSpec, Spec
-from dpbandit.specs.returning import ReturningSpec
 
 _RUNS = 16
 

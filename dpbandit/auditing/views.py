@@ -30,8 +30,7 @@ from dpbandit.base.random_streams import Seed, Source, Streams
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Books, Mechanism, PersonalMemory, enrolled, witnessed
 from dpbandit.specs.contract import made_agent, reached
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.specs.protocols import AgentConfig, Spec
 
 View: TypeAlias = Literal["released", "actions"]

@@ -11,7 +11,7 @@ from gymnasium.spaces.utils import flatdim, flatten
 from dpbandit.base.arrays import Floats, clip_norm
 from dpbandit.base.inputs import InputError, one_of, positive, reals, shown
 from dpbandit.clients.answers import two_numbers
-from dpbandit.specs.outside import Watch
+from dpbandit.specs.contract import Watch
 from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec
 
 Contexts: TypeAlias = Literal["observation", "none"]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.calls import has_methods, takes
+from dpbandit.base.fields import has_methods, takes
 from dpbandit.base.inputs import InputError, reals, shown
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.ledger import no_privacy

@@ -14,7 +14,7 @@ from dpbandit.base.inputs import InputError, reals, shown
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients.answers import one_number
 from dpbandit.clients.bridge import Bridge, Contexts
-from dpbandit.specs.outside import Outside
+from dpbandit.specs.contract import Outside
 from dpbandit.specs.protocols import MOST_OUTSIDE, Step
 
 Oracle: TypeAlias = Callable[[Any], Any] | str

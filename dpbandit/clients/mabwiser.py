@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.calls import of_kind, takes
+from dpbandit.base.fields import of_kind, takes
 from dpbandit.base.inputs import InputError, shown
 from dpbandit.clients.foreign import Foreign, Wrapped
 from dpbandit.specs.protocols import ContextualSpec

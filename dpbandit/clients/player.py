@@ -16,9 +16,8 @@ from dpbandit.privacy.certificate import Certificate
 from dpbandit.privacy.mechanism import Books, Roll, enrolled
 from dpbandit.running.certify import certify
 from dpbandit.running.given import AnyAgent, agent_given
-from dpbandit.specs.contract import made_agent
-from dpbandit.specs.outside import Outside
-from dpbandit.specs.prior import Prior
+from dpbandit.specs.contract import Outside, made_agent
+from dpbandit.specs.models import Prior
 from dpbandit.specs.protocols import MOST_OUTSIDE, Hindsight
 
 

@@ -15,7 +15,7 @@ from inspect import signature
 from typing import Any, TypeAlias
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.calls import of_kind, takes
+from dpbandit.base.fields import of_kind, takes
 from dpbandit.base.inputs import InputError, shown
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients.foreign import Foreign, Wrapped

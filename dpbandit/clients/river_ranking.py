@@ -9,7 +9,7 @@ import numpy as np
 from dpbandit.agent import Chance
 from dpbandit.agents.lists.ranked import Lists, best_lists
 from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.calls import of_kind, takes
+from dpbandit.base.fields import of_kind, takes
 from dpbandit.base.inputs import InputError, shown
 from dpbandit.privacy.clicks import features
 from dpbandit.privacy.ledger import no_privacy

@@ -11,9 +11,15 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from dpbandit.base.files import check_readable, named, text_of, write_atomically
+from dpbandit.base.files import (
+    PROGRAM,
+    check_readable,
+    named,
+    provenance,
+    text_of,
+    write_atomically,
+)
 from dpbandit.base.inputs import InputError
-from dpbandit.base.provenance import PROGRAM, provenance
 from dpbandit.clients.encoding import Decoder, Encoder
 from dpbandit.specs.protocols import AgentConfig, Spec
 

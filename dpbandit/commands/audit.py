@@ -13,9 +13,9 @@ from dpbandit.auditing.audit import audit as run_audit
 from dpbandit.auditing.everyone import audit_all, with_printed
 from dpbandit.auditing.report import SUFFIXES, plot_audit
 from dpbandit.auditing.views import View
+from dpbandit.base.fields import parse_settings
 from dpbandit.base.files import check_writable, write_json
 from dpbandit.base.inputs import InputError, one_of, privacy_target
-from dpbandit.base.settings import parse_settings
 from dpbandit.commands.options import (
     Delta,
     Env,

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from dpbandit.base.fields import parse_settings
 from dpbandit.base.files import check_writable, write_json
 from dpbandit.base.inputs import one_of, privacy_target
-from dpbandit.base.settings import parse_settings
 from dpbandit.commands.options import (
     Delta,
     Env,

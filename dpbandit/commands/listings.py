@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpbandit.agents import AGENTS
-from dpbandit.base.described import Described, described, first_line, section
+from dpbandit.base.fields import Described, described, first_line, section
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.commands.options import complete_agents, complete_env

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from dpbandit.base.fields import parse_settings
 from dpbandit.base.files import check_writable, write_json
 from dpbandit.base.inputs import InputError, one_of
-from dpbandit.base.settings import parse_settings
 from dpbandit.commands.options import (
     Horizon,
     JsonFile,

@@ -10,7 +10,7 @@ from dpbandit.experiments import CASES
 from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.results.results import Results
-from dpbandit.specs.bounds import CLIPPED
+from dpbandit.specs.contract import CLIPPED
 
 
 def screen() -> Console:

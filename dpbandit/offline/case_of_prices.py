@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.calls import takes
+from dpbandit.base.fields import takes
 from dpbandit.base.inputs import InputError, one_of, positive, shaped
 from dpbandit.offline.cases import Case, refuse_rewards
 from dpbandit.offline.intervals import standard_error

@@ -16,7 +16,7 @@ from dpbandit.base.files import check_readable, named
 from dpbandit.base.inputs import InputError, reals, shown
 from dpbandit.offline.logs import one_kind
 from dpbandit.offline.rows import is_wide
-from dpbandit.specs.outside import scaled
+from dpbandit.specs.contract import scaled
 
 Bounds: TypeAlias = Mapping[str, Sequence[Any]]
 """Two numbers are a public range (low, high), words a public list of levels."""

@@ -15,7 +15,7 @@ from dpbandit.offline.rows import (
     refuse_spec,
     within,
 )
-from dpbandit.specs.outside import Outside
+from dpbandit.specs.contract import Outside
 from dpbandit.specs.protocols import PriceSpec
 
 

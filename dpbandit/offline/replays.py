@@ -13,8 +13,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.offline.logs import Logged
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.privacy.mechanism import Books, enrolled
-from dpbandit.specs.contract import made_agent
-from dpbandit.specs.outside import Outside
+from dpbandit.specs.contract import Outside, made_agent
 from dpbandit.specs.protocols import (
     Agent,
     AgentConfig,

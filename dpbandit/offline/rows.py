@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, clip_norm
 from dpbandit.base.inputs import InputError, reals, shown
-from dpbandit.specs.outside import Outside, Watch
+from dpbandit.specs.contract import Outside, Watch
 from dpbandit.specs.protocols import BanditSpec, Spec
 
 _ROUNDING = 1e-6

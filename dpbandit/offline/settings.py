@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpbandit.base.arrays import Floats
-from dpbandit.base.calls import takes
+from dpbandit.base.fields import takes
 from dpbandit.base.inputs import InputError, flag, inside, one_of, positive, shaped, whole
 from dpbandit.offline.reward_models import Parts, blocks_of, folds_of
 from dpbandit.offline.rows import MOST, numbers_in, refuse_row

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dpbandit.base.html import html_table
+from dpbandit.base.files import html_table
 from dpbandit.base.inputs import InputError, inside, privacy_target, whole
 from dpbandit.privacy.curves import (
     delta_of,

@@ -22,7 +22,7 @@ from dpbandit.results.layout import audit_file
 from dpbandit.results.planned import AuditFile, Planned, planned, read_audit
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, run_key
-from dpbandit.specs.bounds import CLIPPED
+from dpbandit.specs.contract import CLIPPED
 
 if TYPE_CHECKING:
     import pandas as pd

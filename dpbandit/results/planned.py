@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from dpbandit.base.checked import as_declared, made
+from dpbandit.base.fields import as_declared, made
 from dpbandit.base.files import is_there, parse_json, read_text
 from dpbandit.base.inputs import InputError, whole
 from dpbandit.results.layout import FORMAT, check_format, plan_file

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.checked import with_floats
-from dpbandit.base.files import plain
+from dpbandit.base.fields import with_floats
+from dpbandit.base.files import PROGRAM, plain
 from dpbandit.base.inputs import InputError
-from dpbandit.base.provenance import PROGRAM
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.specs.protocols import AgentConfig
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import isinf
 
-from dpbandit.base.html import html_table
+from dpbandit.base.files import html_table
 from dpbandit.results.labels import short
 from dpbandit.results.runs import AgentRun, standard_error
 

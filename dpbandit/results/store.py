@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbandit.base.checked import made
+from dpbandit.base.fields import made
 from dpbandit.base.files import check_readable, parse_json, write_atomically
 from dpbandit.base.inputs import InputError, whole
 from dpbandit.privacy.certificate import certificate_from_dict

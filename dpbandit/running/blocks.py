@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
+from dpbandit.specs.lists import ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec, Spec
-from dpbandit.specs.returning import ReturningSpec
 
 _CHUNK_BYTES = 1 << 20
 """Replicas run together while their d x d matrices fit the cache."""

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dpbandit.base.files import provenance
 from dpbandit.base.inputs import MOST_JOBS, MOST_REPLICAS, MOST_ROUNDS, InputError, named, whole
-from dpbandit.base.progress import Progress
-from dpbandit.base.provenance import provenance
-from dpbandit.base.warned import warnings_said
-from dpbandit.base.workers import Board, Note
+from dpbandit.base.progress import Board, Note, Progress, warnings_said
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.results.marks import log_marks
 from dpbandit.results.results import Results

@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
-from dpbandit.base.calls import imported
-from dpbandit.base.checked import with_floats
+from dpbandit.base.fields import imported, with_floats
 from dpbandit.base.inputs import InputError, one_of, shown
 from dpbandit.envs.adapters import make_problem
 from dpbandit.running.environment_files import is_file, read_environment

@@ -7,8 +7,7 @@ import numpy as np
 
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, shown
-from dpbandit.specs.actions import finite_array
-from dpbandit.specs.protocols import Agent, Spec, Step
+from dpbandit.specs.protocols import Agent, Spec, Step, finite_array
 
 FIRST_ROUNDS = 10
 """Rounds that are looked at."""

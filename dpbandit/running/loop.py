@@ -26,8 +26,7 @@ from dpbandit.running.first_rounds import (
     check_untouched,
 )
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_at_hand
-from dpbandit.specs.bounds import Bounds, Clips
-from dpbandit.specs.contract import begin, made_agent
+from dpbandit.specs.contract import Bounds, Clips, begin, made_agent
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import Agent, AgentConfig, Hindsight, Problem, Spec, Step
 
@@ -46,7 +45,7 @@ class Log:
     best_fixed: npt.NDArray[Any]
     """the action (R,) that would have been best for all rounds"""
     clipped: Floats
-    """share of the rounds (R,) that broke the problem's spec, see `dpbandit.specs.bounds`"""
+    """share of the rounds (R,) that broke the problem's spec, see `dpbandit.specs.contract`"""
 
 
 @dataclass(frozen=True)

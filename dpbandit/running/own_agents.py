@@ -4,7 +4,7 @@ from dataclasses import is_dataclass
 from typing import Any
 
 from dpbandit.agents import AGENTS
-from dpbandit.base.calls import imported
+from dpbandit.base.fields import imported
 from dpbandit.base.inputs import InputError, one_of
 
 

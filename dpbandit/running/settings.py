@@ -9,10 +9,8 @@ import gymnasium as gym
 
 from dpbandit.agents import AGENTS, Guard, PerPerson, Priced
 from dpbandit.agents.contextual.demand import PRICED
-from dpbandit.base.calls import unsaid
-from dpbandit.base.checked import with_floats
+from dpbandit.base.fields import parse_settings, unsaid, with_floats
 from dpbandit.base.inputs import InputError, one_of
-from dpbandit.base.settings import parse_settings
 from dpbandit.running.environments import environment_label
 from dpbandit.running.own_agents import agent_kind
 from dpbandit.specs.protocols import AgentConfig

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dpbandit.auditing.audit import audit
-from dpbandit.base.files import write_json
+from dpbandit.base.files import provenance, write_json
 from dpbandit.base.inputs import InputError
-from dpbandit.base.provenance import provenance
 from dpbandit.results.layout import audit_file
 from dpbandit.results.planned import audit_hash, read_audit
 from dpbandit.results.runs import describe, run_key

@@ -5,9 +5,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dpbandit.base.files import PROGRAM, cpu_of, provenance
 from dpbandit.base.inputs import InputError
 from dpbandit.base.progress import Progress
-from dpbandit.base.provenance import PROGRAM, cpu_of, provenance
 from dpbandit.results.layout import block_file, block_files, key_of, plan_file
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.store import CorruptFileError, ForeignFileError, read_runs, write_runs

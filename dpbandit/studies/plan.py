@@ -7,7 +7,7 @@ from math import inf, prod
 from typing import Any
 
 from dpbandit.agents import AGENTS
-from dpbandit.base.checked import with_floats
+from dpbandit.base.fields import with_floats
 from dpbandit.base.inputs import InputError, shown
 from dpbandit.base.progress import Progress
 from dpbandit.base.random_streams import Streams

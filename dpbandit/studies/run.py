@@ -6,10 +6,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpbandit.base.files import write_json
+from dpbandit.base.files import cpu_of, provenance, write_json
 from dpbandit.base.inputs import MOST_JOBS, MOST_REPLICAS, InputError, one_of, whole
 from dpbandit.base.progress import Progress
-from dpbandit.base.provenance import cpu_of, provenance
 from dpbandit.results.layout import FORMAT, block_files, check_places, plan_file
 from dpbandit.results.planned import Damaged, planned
 from dpbandit.results.runs import AgentRun, merged

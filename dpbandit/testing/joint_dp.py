@@ -13,8 +13,8 @@ from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.ledger import ROUNDING
 from dpbandit.specs.contract import made_agent
+from dpbandit.specs.lists import ReturningSpec
 from dpbandit.specs.protocols import AgentConfig, Spec
-from dpbandit.specs.returning import ReturningSpec
 from dpbandit.testing.expectations import expect, same
 from dpbandit.testing.people import rounds_of, rounds_of_calls, with_other_people
 from dpbandit.testing.tapes import Tape, run

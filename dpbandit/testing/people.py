@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from dpbandit.base.arrays import Ints, rows
-from dpbandit.specs.returning import NOBODY, ReturningSpec
+from dpbandit.specs.lists import NOBODY, ReturningSpec
 from dpbandit.testing.worlds import World
 
 

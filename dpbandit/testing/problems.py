@@ -10,8 +10,8 @@ from dpbandit.base.arrays import norms
 from dpbandit.base.inputs import InputError, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.running.first_rounds import check_context, check_hindsight, check_step
+from dpbandit.specs.convex import StreamSpec
 from dpbandit.specs.protocols import BanditSpec, Problem, Spec
-from dpbandit.specs.streams import StreamSpec
 from dpbandit.testing.company import PARTS, copies_of
 from dpbandit.testing.expectations import expect, same
 

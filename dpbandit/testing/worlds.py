@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.base.arrays import Ints
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
+from dpbandit.specs.lists import ReturningSpec
 from dpbandit.specs.protocols import Spec
-from dpbandit.specs.returning import ReturningSpec
 
 
 class World(NamedTuple):

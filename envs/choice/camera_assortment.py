@@ -14,8 +14,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs.choice.problems import ChoiceProblem, Contest, Crowd, Enumerated, every_set
 from dpbandit.envs.contextual.camera import CameraContext, camera, camera_people
 from dpbandit.losses.click_models import chances
-from dpbandit.specs.best_sets import best_levels
-from dpbandit.specs.choice import AssortmentSpec
+from dpbandit.specs.choice import AssortmentSpec, best_levels
 
 PRODUCTS = (
     (("canon", "pixels"), 1.29),

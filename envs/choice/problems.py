@@ -21,8 +21,13 @@ from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.dynamics import Delay
 from dpbandit.losses.click_models import chances, weights
-from dpbandit.specs.best_sets import best_levels, best_prices
-from dpbandit.specs.choice import AssortmentSpec, ChoiceSpec, FreelyPricedSpec
+from dpbandit.specs.choice import (
+    AssortmentSpec,
+    ChoiceSpec,
+    FreelyPricedSpec,
+    best_levels,
+    best_prices,
+)
 from dpbandit.specs.protocols import Step
 
 MOST_SETS = 10_000

@@ -11,7 +11,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.envs.tables import images
 from dpbandit.offline.logs import one_kind
-from dpbandit.specs.outside import Outside, scaled
+from dpbandit.specs.contract import Outside, scaled
 from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec, Step
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 
 from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.calls import of_kind, takes
+from dpbandit.base.fields import of_kind, takes
 from dpbandit.base.inputs import InputError, flag, shaped
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.dynamics import Delay, Tides

@@ -10,9 +10,8 @@ from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.orange_juice import demand
 from dpbandit.envs.contextual.problems import ResampledChoices
-from dpbandit.specs.bid_prices import fluid_bound
 from dpbandit.specs.protocols import Step
-from dpbandit.specs.stock import Oversold, PublicDemand, StockSpec
+from dpbandit.specs.stock import Oversold, PublicDemand, StockSpec, fluid_bound
 
 
 @dataclass(kw_only=True, eq=False)

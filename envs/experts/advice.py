@@ -22,7 +22,7 @@ from dpbandit.base.inputs import (
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.experts.problems import Adversary, ExpertsProblem, Oblivious, Table
 from dpbandit.envs.experts.tables import Coins, Given, Halving, Luck, Policies, Switching, Tail
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 
 KINDS = (
     "bernoulli",

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats, Ints, pick
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.dynamics import Delay
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 from dpbandit.specs.protocols import Step
 
 Adversary: TypeAlias = Callable[[Ints], Floats]

@@ -17,10 +17,8 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs.comings import Arrivals, Comings
 from dpbandit.envs.lists.problems import ListProblem, best_fixed_list, click_model, user_types
 from dpbandit.losses.click_models import ClickModel, UntoldPositions
-from dpbandit.specs.catalogues import Catalogue
-from dpbandit.specs.lists import MOST_ITEMS, ListSpec
+from dpbandit.specs.lists import MOST_ITEMS, NOBODY, Catalogue, ListSpec, ReturningSpec
 from dpbandit.specs.protocols import Step
-from dpbandit.specs.returning import NOBODY, ReturningSpec
 
 _MOST_COINS = 10
 """That tell users apart, for then there are 1,024 kinds of them to look at."""

@@ -19,8 +19,7 @@ from dpbandit.losses.click_models import (
     DependentClicks,
     PositionBased,
 )
-from dpbandit.specs.catalogues import Catalogue
-from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.lists import Catalogue, ListSpec
 from dpbandit.specs.protocols import Spec, Step
 
 

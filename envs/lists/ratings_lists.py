@@ -11,8 +11,7 @@ from dpbandit.base.inputs import inside, whole
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.ratings import fitted
 from dpbandit.envs.lists.problems import ListProblem, best_fixed_list, click_model
-from dpbandit.specs.catalogues import Catalogue
-from dpbandit.specs.lists import MOST_ITEMS, ListSpec
+from dpbandit.specs.lists import MOST_ITEMS, Catalogue, ListSpec
 
 
 @dataclass(kw_only=True, eq=False)

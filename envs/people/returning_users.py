@@ -11,8 +11,8 @@ from dpbandit.base.arrays import Floats, Ints, norms, pick, rows
 from dpbandit.base.inputs import at_least, one_of
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.comings import Arrivals, Comings
+from dpbandit.specs.lists import NOBODY, ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec, Step
-from dpbandit.specs.returning import NOBODY, ReturningSpec
 
 _TAIL = 4.0
 _FAR = 2.0

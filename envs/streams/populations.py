@@ -25,7 +25,7 @@ from dpbandit.base.inputs import inside, one_of
 from dpbandit.base.random_streams import Streams
 from dpbandit.losses.loss import DataSum, Loss, Smoothed
 from dpbandit.losses.predictions import LogisticRegression, QuantileRegression, Regression
-from dpbandit.specs.feature_moments import second_moment
+from dpbandit.specs.models import second_moment
 
 
 @dataclass(frozen=True)

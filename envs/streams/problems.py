@@ -11,7 +11,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs.convex.adversaries import Constant, Law, Oblivious
 from dpbandit.envs.convex.problems import ConvexProblem
 from dpbandit.envs.streams.populations import Population
-from dpbandit.specs.streams import StreamSpec
+from dpbandit.specs.convex import StreamSpec
 
 _TEST_BLOCK = 64
 """Test users drawn and added up at once, for each replica."""

@@ -35,7 +35,7 @@ from dpbandit.envs.streams.populations import (
 from dpbandit.envs.streams.problems import StreamProblem
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
 from dpbandit.losses.predictions import Regression
-from dpbandit.specs.streams import StreamSpec
+from dpbandit.specs.convex import StreamSpec
 
 
 class Regressed:

@@ -16,8 +16,7 @@ from dpbandit.privacy.calibrated import exact_prefix_sum
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.privacy.ledger import ALL_ACTIONS, JOINT_DP
 from dpbandit.privacy.moments import ClippedVectors, SecondMoments
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.testing.agents import check_admission
 from dpbandit.testing.company import check_copies, check_replicas
 from dpbandit.testing.joint_dp import (

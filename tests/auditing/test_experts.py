@@ -16,7 +16,7 @@ from dpbandit.agents import (
 )
 from dpbandit.auditing.everyone import SMALL
 from dpbandit.auditing.search import pairs
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 from tests.broken.audited import SpendsMore
 
 (EXPERTS,) = [spec for spec in SMALL if isinstance(spec, ExpertsSpec)]

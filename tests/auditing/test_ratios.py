@@ -21,7 +21,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.choices import EpochSelection
 from dpbandit.privacy.sparse_vector import RedrawBit, SegmentAboveThreshold
 from dpbandit.privacy.vertices import NoisyVertex
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 from dpbandit.specs.protocols import ContextualSpec
 from tests.auditing.mechanisms import (
     GDP,

@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from dpbandit.agents import AGENTS
-from dpbandit.base.settings import parse_settings
+from dpbandit.base.fields import parse_settings
 from dpbandit.cli import app
 from dpbandit.running.certify import certify
 from dpbandit.running.environments import problem_maker

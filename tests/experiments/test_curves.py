@@ -15,7 +15,7 @@ from dpbandit.experiments.sgd.printed import Setting
 from dpbandit.experiments.sgd.questions import on
 from dpbandit.experiments.sgd.steps import StoppedSGD
 from dpbandit.losses import LinearRegression
-from dpbandit.specs.streams import StreamSpec
+from dpbandit.specs.convex import StreamSpec
 from dpbandit.studies import play_all
 
 SMALL = Setting(1.5, 5, 60)

@@ -16,7 +16,7 @@ from dpbandit.experiments.sgd.study import entries, measure
 from dpbandit.privacy.ledger import no_data
 from dpbandit.privacy.prefix_sums import leaves
 from dpbandit.running.certify import certify
-from dpbandit.specs.feature_moments import second_moment
+from dpbandit.specs.models import second_moment
 from dpbandit.studies import play_all
 from tests.each import each
 

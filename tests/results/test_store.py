@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from dpbandit import InputError, Results, compare
 from dpbandit.agents import DPUCB, ShariffSheffetUCB, ShrinkingDartboard, SparseVectorExperts
-from dpbandit.base.provenance import digest_of
+from dpbandit.base.files import digest_of
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.results.runs import _BY_REPLICA, merged
 from dpbandit.results.store import CorruptFileError, ForeignFileError, read_runs, write_runs

@@ -35,11 +35,9 @@ from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.choice import AssortmentSpec
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
-from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
+from dpbandit.specs.lists import ListSpec, ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
-from dpbandit.specs.returning import ReturningSpec
 from dpbandit.specs.stock import StockSpec
 from tests.envs.contextual.ratings_files import ARGUMENTS
 

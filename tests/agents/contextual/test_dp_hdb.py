@@ -19,7 +19,7 @@ from dpbandit.privacy.vertices import best_vertices
 from dpbandit.results.marks import log_marks
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
-from dpbandit.specs.links import LINKS
+from dpbandit.specs.models import LINKS
 from dpbandit.specs.protocols import ContextualSpec
 
 SPEC = ContextualSpec(

@@ -18,8 +18,13 @@ from dpbandit.envs.choice.camera_assortment import PRODUCTS
 from dpbandit.envs.choice.choice_fit import Visits, fit_choice, price_z
 from dpbandit.envs.choice.problems import Enumerated, Exchanged, count_sets, every_set
 from dpbandit.envs.contextual.camera import camera
-from dpbandit.specs.best_sets import best_levels, best_prices
-from dpbandit.specs.choice import AssortmentSpec, FreelyPricedSpec, PricedAssortmentSpec
+from dpbandit.specs.choice import (
+    AssortmentSpec,
+    FreelyPricedSpec,
+    PricedAssortmentSpec,
+    best_levels,
+    best_prices,
+)
 from dpbandit.testing import check_problem
 from tests.each import each
 from tests.envs.contextual.logs import DRINKS, drinks

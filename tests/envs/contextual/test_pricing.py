@@ -37,8 +37,8 @@ from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.envs.convex.pricing import ConvexPricing
 from dpbandit.losses import Quadratic
 from dpbandit.running.environments import problem_maker
-from dpbandit.specs.bid_prices import BidPrices, best_price, fluid_bound
 from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.stock import BidPrices, best_price, fluid_bound
 from dpbandit.testing import check_problem
 
 DATA = Path(dpbandit.envs.__file__).parent / "data"

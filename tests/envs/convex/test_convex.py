@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dpbandit.agents import CONVEX
+from dpbandit.base.fields import parse_setting
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.base.settings import parse_setting
 from dpbandit.domains import WORDS, Ball, ConcaveBase, Simplex, SubmodularBase
 from dpbandit.envs import ConvexBandit, OnlineConvex
 from dpbandit.envs.adapters import make_problem

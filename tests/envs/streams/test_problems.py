@@ -6,7 +6,7 @@ import pytest
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import StreamingRegression
 from dpbandit.losses.loss import frank_wolfe_gap
-from dpbandit.specs.feature_moments import second_moment
+from dpbandit.specs.models import second_moment
 from tests.each import each
 
 CASES = (
