@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from dpbandit.agents import DPFTRL, DPUCB, Hedge, LinUCB
-from dpbandit.results.marks import log_marks
-from dpbandit.running.blocks import replicas_at_once
-from dpbandit.running.environments import problem_maker
+from dpbandit.results.runs import log_marks
+from dpbandit.running.compare import replicas_at_once
+from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import play
 
 DECADES = (1, 3, 10, 32, 100)

@@ -19,8 +19,7 @@ import gymnasium as _gym
 
 from dpbandit.base.inputs import InputError
 from dpbandit.results.results import Results
-from dpbandit.running.certify import certify
-from dpbandit.running.compare import compare
+from dpbandit.running.compare import certify, compare
 from dpbandit.running.loop import play
 from dpbandit.specs.models import Prior
 from dpbandit.version import VERSION as __version__

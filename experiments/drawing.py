@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from dpbandit.base.arrays import Floats
 from dpbandit.experiments.questions import Place, RunLines, horizon
-from dpbandit.results.drawing import from_zero, level, line, log_ticks, panels
-from dpbandit.results.frontier import Front, Overlay, claims, final, frontier
+from dpbandit.results.plots import (
+    Front,
+    Overlay,
+    claims,
+    final,
+    from_zero,
+    frontier,
+    level,
+    line,
+    log_ticks,
+    panels,
+)
 from dpbandit.results.runs import AgentRun
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from rich.table import Table
 from dpbandit.base.arrays import Floats
 from dpbandit.experiments.command import measured
 from dpbandit.results.results import Results
-from dpbandit.results.runs import AgentRun, standard_error
-from dpbandit.results.slopes import Slope, slope
+from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.studies import Configuration, Study
 
 Lines: TypeAlias = Mapping[str, Sequence[Configuration]]

@@ -13,7 +13,7 @@ from dpbandit.base.random_streams import Seed, Streams
 from dpbandit.envs.streams.problems import StreamProblem
 from dpbandit.results.runs import AgentRun
 from dpbandit.running.compare import as_run
-from dpbandit.running.environments import problem_maker
+from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import Log, play
 from dpbandit.specs.protocols import Agent, AgentConfig, Hindsight, Spec
 from dpbandit.studies import Configuration

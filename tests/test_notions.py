@@ -12,7 +12,7 @@ from dpbandit import Results, cli, compare
 from dpbandit.agents import DPUCB, PFTAL, NoisySGD, PrivateBandit, SparseVectorExperts
 from dpbandit.commands.tables import print_results
 from dpbandit.report import write_report
-from dpbandit.results.frontier import Front, frontier
+from dpbandit.results.plots import Front, frontier
 from dpbandit.specs.contract import CLIPPED
 
 JOINT = "joint DP under continual observation, "

@@ -31,7 +31,7 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import MOST_JOBS, MOST_RUNS, InputError, inside, one_of, whole
 from dpbandit.base.progress import Progress
 from dpbandit.base.random_streams import Seed
-from dpbandit.running.certify import certify
+from dpbandit.running.compare import certify
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, spec_given
 from dpbandit.specs.lists import ReturningSpec
 from dpbandit.specs.protocols import AgentConfig, Spec

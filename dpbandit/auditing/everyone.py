@@ -13,7 +13,7 @@ from dpbandit.base.inputs import InputError, inside
 from dpbandit.domains.balls import Ball
 from dpbandit.losses.click_models import Cascade
 from dpbandit.losses.decisions import Linear
-from dpbandit.running.certify import certify
+from dpbandit.running.compare import certify
 from dpbandit.specs.choice import AssortmentSpec
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.specs.lists import Catalogue, ListSpec

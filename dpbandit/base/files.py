@@ -14,14 +14,16 @@ from importlib.metadata import version
 from math import isfinite
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from threadpoolctl import threadpool_info
 
 from dpbandit.base.inputs import InputError, shown
 from dpbandit.version import VERSION
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes the rest of a cell for a formula after."""

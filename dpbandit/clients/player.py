@@ -14,7 +14,7 @@ from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.clients.states import read_state, write_state
 from dpbandit.privacy.certificate import Certificate
 from dpbandit.privacy.mechanism import Books, Roll, enrolled
-from dpbandit.running.certify import certify
+from dpbandit.running.compare import certify
 from dpbandit.running.given import AnyAgent, agent_given
 from dpbandit.specs.contract import Outside, made_agent
 from dpbandit.specs.models import Prior

@@ -13,8 +13,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.offline.logged_lists import LoggedLists
 from dpbandit.offline.logged_prices import LoggedPrices
 from dpbandit.offline.logs import Logged
-from dpbandit.running.environments import ProblemMaker, problem_maker
-from dpbandit.running.given import AnyAgent, agent_given
+from dpbandit.running.given import AnyAgent, ProblemMaker, agent_given, problem_maker
 from dpbandit.specs.contract import begin, made_agent
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, Hindsight, PriceSpec, fits

@@ -22,7 +22,7 @@ from dpbandit.commands.options import (
 )
 from dpbandit.commands.tables import screen
 from dpbandit.results.results import FORMATS, plot_certificate
-from dpbandit.running.certify import certify as make_certificate
+from dpbandit.running.compare import certify as make_certificate
 from dpbandit.running.given import spec_given
 from dpbandit.running.settings import parse_agent
 

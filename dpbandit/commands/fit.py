@@ -13,7 +13,7 @@ from dpbandit.commands.options import given, say
 from dpbandit.envs import AssortmentFromLog, PricingFromLog, RecommendationFromLog
 from dpbandit.offline.columns import file_digest
 from dpbandit.results.results import FORMATS
-from dpbandit.running.environment_files import ENDING, write_environment
+from dpbandit.running.given import ENDING, write_environment
 
 _OF_PRICES = ("price", "sold", "price_range", "unit_cost", "unit", "prices", "monotone")
 _SWEEP = """\

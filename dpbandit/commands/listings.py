@@ -16,10 +16,8 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.commands.options import complete_agents, complete_env
 from dpbandit.commands.tables import screen
-from dpbandit.running.environments import environment_id, environment_label
-from dpbandit.running.given import spec_given
-from dpbandit.running.own_agents import agent_kind
-from dpbandit.running.settings import AROUND, agent_id, around
+from dpbandit.running.given import environment_id, environment_label, spec_given
+from dpbandit.running.settings import AROUND, agent_id, agent_kind, around
 from dpbandit.specs.protocols import Spec
 
 _SECTIONS = ("Action space", "Observation space", "Rewards", "Arguments")

@@ -15,13 +15,22 @@ from matplotlib.ticker import FixedLocator
 from dpbandit.base.arrays import Floats
 from dpbandit.base.files import write_atomically
 from dpbandit.results.comparisons import bootstrap_band
-from dpbandit.results.drawing import drawn, from_zero, line, line_count, log_ticks, save_figure
-from dpbandit.results.frontier import Front, final, frontier, placed
-from dpbandit.results.labels import as_text, label, restricted, short
-from dpbandit.results.plots import Curve, regret_curves
+from dpbandit.results.plots import (
+    Curve,
+    Front,
+    drawn,
+    final,
+    from_zero,
+    frontier,
+    line,
+    line_count,
+    log_ticks,
+    placed,
+    regret_curves,
+    save_figure,
+)
 from dpbandit.results.results import Results
-from dpbandit.results.runs import AgentRun
-from dpbandit.results.slopes import slope
+from dpbandit.results.runs import AgentRun, as_text, label, restricted, short, slope
 
 _MOST_TARGETS = 3
 _MOST_MARKS = 150

@@ -18,10 +18,9 @@ from dpbandit.privacy.certificate import HONESTY
 from dpbandit.report.figures import ProblemRuns, pictures, problems
 from dpbandit.report.headline import headline, write_table
 from dpbandit.results.comparisons import differences
-from dpbandit.results.layout import audit_file
-from dpbandit.results.planned import AuditFile, Planned, planned, read_audit
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, run_key
+from dpbandit.results.store import AuditFile, Planned, audit_file, planned, read_audit
 from dpbandit.specs.contract import CLIPPED
 
 if TYPE_CHECKING:

@@ -1,19 +1,47 @@
-"""Agents as people write them: by their ids, with settings."""
+"""Agents as people write them: by their ids or classes, with settings."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import gymnasium as gym
 
 from dpbandit.agents import AGENTS, Guard, PerPerson, Priced
 from dpbandit.agents.contextual.demand import PRICED
-from dpbandit.base.fields import parse_settings, unsaid, with_floats
+from dpbandit.base.fields import imported, parse_settings, unsaid, with_floats
 from dpbandit.base.inputs import InputError, one_of
-from dpbandit.running.environments import environment_label
-from dpbandit.running.own_agents import agent_kind
+from dpbandit.running.given import environment_label
 from dpbandit.specs.protocols import AgentConfig
+
+
+def agent_kind(agent: str) -> Any:
+    """The config class behind an id, or MODULE:CLASS, which imports MODULE.
+
+    Raises:
+        InputError: MODULE cannot be imported, or has no such class of configs.
+    """
+    return AGENTS[agent] if agent in AGENTS else _class_named(agent)
+
+
+def _class_named(agent: str) -> Any:
+    module, _, name = agent.partition(":")
+    there = vars(imported(module, f"agent {agent!r}"))
+    if name not in there:
+        configs = [word for word, thing in there.items() if _is_config(thing)]
+        one_of(f"config of {module}", name, configs or ["(none)"])
+    kind = there[name]
+    if not _is_config(kind):
+        raise InputError(
+            f"Expected {name} of {module} to be a class under @dataclass(frozen=True, "
+            "kw_only=True) with a method make(spec, streams)."
+        )
+    return kind
+
+
+def _is_config(thing: Any) -> bool:
+    return isinstance(thing, type) and is_dataclass(thing) and hasattr(thing, "make")
+
 
 GUARDED = "guarded:"
 """What stands before the id of an agent with a safety net."""

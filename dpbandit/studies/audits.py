@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 from dpbandit.auditing.audit import audit
 from dpbandit.base.files import provenance, write_json
 from dpbandit.base.inputs import InputError
-from dpbandit.results.layout import audit_file
-from dpbandit.results.planned import audit_hash, read_audit
 from dpbandit.results.runs import describe, run_key
-from dpbandit.running.environments import problem_maker
+from dpbandit.results.store import audit_file, audit_hash, read_audit
+from dpbandit.running.given import problem_maker
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies.configuration import Configuration, Study
 from dpbandit.studies.file import Audit

@@ -8,17 +8,9 @@ from typing import Any
 from dpbandit.base.arrays import Ints
 from dpbandit.base.inputs import MOST_REPLICAS, InputError, whole
 from dpbandit.privacy.certificate import Certificate
-from dpbandit.results.marks import log_marks
-from dpbandit.results.runs import AgentRun, Setup, describe, run_key
-from dpbandit.running.baselines import play_any
-from dpbandit.running.certify import certify
-from dpbandit.running.compare import as_run
-from dpbandit.running.environments import (
-    arguments_of,
-    environment_id,
-    problem_label,
-    problem_maker,
-)
+from dpbandit.results.runs import AgentRun, Setup, describe, log_marks, run_key
+from dpbandit.running.compare import as_run, certify, play_any
+from dpbandit.running.given import arguments_of, environment_id, problem_label, problem_maker
 from dpbandit.specs.protocols import AgentConfig, Problem
 from dpbandit.studies.file import Audit
 

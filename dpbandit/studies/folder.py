@@ -8,9 +8,17 @@ from pathlib import Path
 from dpbandit.base.files import PROGRAM, cpu_of, provenance
 from dpbandit.base.inputs import InputError
 from dpbandit.base.progress import Progress
-from dpbandit.results.layout import block_file, block_files, key_of, plan_file
 from dpbandit.results.runs import AgentRun
-from dpbandit.results.store import CorruptFileError, ForeignFileError, read_runs, write_runs
+from dpbandit.results.store import (
+    CorruptFileError,
+    ForeignFileError,
+    block_file,
+    block_files,
+    key_of,
+    plan_file,
+    read_runs,
+    write_runs,
+)
 from dpbandit.studies.configuration import Configuration
 
 

@@ -12,10 +12,9 @@ from dpbandit.base.inputs import InputError, shown
 from dpbandit.base.progress import Progress
 from dpbandit.base.random_streams import Streams
 from dpbandit.results.runs import describe, run_key
-from dpbandit.running.baselines import with_baselines
-from dpbandit.running.environments import arguments_of, problem_maker
-from dpbandit.running.own_agents import agent_kind
-from dpbandit.running.settings import agent_config, agent_id, around, meant
+from dpbandit.running.compare import with_baselines
+from dpbandit.running.given import arguments_of, problem_maker
+from dpbandit.running.settings import agent_config, agent_id, agent_kind, around, meant
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies.configuration import TARGETS, Configuration, Study, setup_of

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 from dpbandit.base.files import cpu_of, provenance, write_json
 from dpbandit.base.inputs import MOST_JOBS, MOST_REPLICAS, InputError, one_of, whole
 from dpbandit.base.progress import Progress
-from dpbandit.results.layout import FORMAT, block_files, check_places, plan_file
-from dpbandit.results.planned import Damaged, planned
 from dpbandit.results.runs import AgentRun, merged
-from dpbandit.running.blocks import consecutive, replicas_at_once
+from dpbandit.results.store import FORMAT, Damaged, block_files, check_places, plan_file, planned
+from dpbandit.running.compare import consecutive, replicas_at_once
 from dpbandit.studies.audits import audits_of, missing_audits, run_audit, write_audit
 from dpbandit.studies.configuration import Configuration, Study
 from dpbandit.studies.file import Sweep

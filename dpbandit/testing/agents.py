@@ -9,7 +9,7 @@ import numpy as np
 
 from dpbandit.base.inputs import InputError, whole
 from dpbandit.privacy.certificate import Certificate
-from dpbandit.running.certify import certify
+from dpbandit.running.compare import certify
 from dpbandit.specs.protocols import AgentConfig, Spec
 from dpbandit.testing.admission import admitted
 from dpbandit.testing.company import check_copies, check_replicas

@@ -9,7 +9,7 @@ import numpy as np
 from dpbandit.base.arrays import norms
 from dpbandit.base.inputs import InputError, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.running.first_rounds import check_context, check_hindsight, check_step
+from dpbandit.running.loop import check_context, check_hindsight, check_step
 from dpbandit.specs.convex import StreamSpec
 from dpbandit.specs.protocols import BanditSpec, Problem, Spec
 from dpbandit.testing.company import PARTS, copies_of

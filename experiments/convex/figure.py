@@ -12,9 +12,8 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.files import write_atomically
 from dpbandit.experiments.drawing import draw_frontier, draw_lines, panes
 from dpbandit.experiments.questions import Answers, RunLines, along, claim, horizon, mean, per_1000
-from dpbandit.results.drawing import legend_at_the_foot, legend_below
-from dpbandit.results.runs import AgentRun
-from dpbandit.results.slopes import Slope
+from dpbandit.results.plots import legend_at_the_foot, legend_below
+from dpbandit.results.runs import AgentRun, Slope
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

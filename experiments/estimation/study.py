@@ -22,9 +22,8 @@ from dpbandit.experiments.cases import CASES
 from dpbandit.experiments.command import measured
 from dpbandit.experiments.estimation.runs import EstimateConfiguration, errors, places
 from dpbandit.experiments.paper_table import Asked, Reproduced
-from dpbandit.results.drawing import legend_beside, line, panels
-from dpbandit.results.runs import AgentRun, standard_error
-from dpbandit.results.slopes import Slope, slope
+from dpbandit.results.plots import legend_beside, line, panels
+from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies import Configuration, Study, setup_of
 

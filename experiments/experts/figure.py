@@ -25,10 +25,8 @@ from dpbandit.experiments.questions import (
     per_1000,
     slopes_table,
 )
-from dpbandit.results.drawing import legend_below, loglog, panels
-from dpbandit.results.frontier import final
-from dpbandit.results.runs import AgentRun
-from dpbandit.results.slopes import Slope
+from dpbandit.results.plots import final, legend_below, loglog, panels
+from dpbandit.results.runs import AgentRun, Slope
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

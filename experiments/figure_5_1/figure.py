@@ -11,7 +11,7 @@ import seaborn as sns
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.files import write_atomically
 from dpbandit.experiments.figure_5_1.study import LINES, PUBLISHED, ROUNDS
-from dpbandit.results.drawing import DASHES, Band, legend_beside, panels, rounds, student_band
+from dpbandit.results.plots import DASHES, Band, legend_beside, panels, rounds, student_band
 from dpbandit.results.runs import AgentRun
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from dpbandit.experiments.limits.study import PRIVATE, UNIFORM, YARDSTICK
 from dpbandit.experiments.questions import RunLines
 from dpbandit.limits import PUBLISHED, least_regret_for
 from dpbandit.privacy.curves import mu_of
-from dpbandit.results.drawing import legend_below, style
-from dpbandit.results.frontier import Overlay, final
+from dpbandit.results.plots import Overlay, final, legend_below, style
 from dpbandit.results.runs import standard_error
 
 if TYPE_CHECKING:

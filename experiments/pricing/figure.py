@@ -12,8 +12,7 @@ import pandas as pd
 from dpbandit.base.arrays import Floats, Ints
 from dpbandit.base.files import write_atomically
 from dpbandit.experiments.drawing import draw_frontier
-from dpbandit.results.drawing import legend_beside, panels
-from dpbandit.results.frontier import final
+from dpbandit.results.plots import final, legend_beside, panels
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, standard_error
 

@@ -11,11 +11,10 @@ from dpbandit.base.arrays import Floats
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments.drawing import draw_frontier
 from dpbandit.experiments.pricing.figure import best_public, called
-from dpbandit.results.drawing import legend_at_the_foot, panels
-from dpbandit.results.frontier import final
+from dpbandit.results.plots import final, legend_at_the_foot, panels
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, Setup, standard_error
-from dpbandit.running.environments import problem_maker
+from dpbandit.running.given import problem_maker
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

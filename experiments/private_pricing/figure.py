@@ -10,9 +10,8 @@ from dpbandit.base.files import write_atomically
 from dpbandit.experiments.drawing import draw_lines, panes
 from dpbandit.experiments.private_pricing.questions import PROVED, SHOPS
 from dpbandit.experiments.questions import Answers, along, horizon, mean
-from dpbandit.results.drawing import legend_below, loglog
-from dpbandit.results.runs import AgentRun
-from dpbandit.results.slopes import Slope
+from dpbandit.results.plots import legend_below, loglog
+from dpbandit.results.runs import AgentRun, Slope
 
 BASELINE = "best fixed price"
 

@@ -12,9 +12,8 @@ from dpbandit.base.files import write_atomically
 from dpbandit.base.inputs import InputError, whole
 from dpbandit.experiments.command import measured
 from dpbandit.experiments.rates.rate import DELTA, READINGS, Axis, Point, Rate
-from dpbandit.results.drawing import line, panels
-from dpbandit.results.runs import AgentRun, standard_error
-from dpbandit.results.slopes import Slope, slope
+from dpbandit.results.plots import line, panels
+from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.studies import Study
 
 _LEAST = 64

@@ -26,7 +26,7 @@ from dpbandit.experiments.sgd.printed import Setting, rows
 from dpbandit.experiments.sgd.questions import setup_of_regression
 from dpbandit.experiments.sgd.readings import BATCH_SCALES, FRANK_WOLFE_SCALES, printed_agent
 from dpbandit.experiments.sgd.steps import StoppedSGD
-from dpbandit.results.drawing import legend_beside, log_ticks, panels, style
+from dpbandit.results.plots import legend_beside, log_ticks, panels, style
 from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies import Configuration, Study

@@ -9,7 +9,7 @@ from dpbandit.base.files import write_atomically
 from dpbandit.experiments.questions import RunLines
 from dpbandit.experiments.sgd.printed import Row
 from dpbandit.experiments.sgd.study import Entry, beside, rows_of, sample
-from dpbandit.results.drawing import legend_beside, line, panels
+from dpbandit.results.plots import legend_beside, line, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

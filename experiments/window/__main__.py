@@ -12,8 +12,7 @@ from dpbandit.experiments.window.costs import timings
 from dpbandit.experiments.window.figure import Findings, figures, promised, slopes, tables
 from dpbandit.experiments.window.questions import QUICK, Sizes, questions
 from dpbandit.experiments.window.table_1 import READINGS, Selection, Size, measure, shown
-from dpbandit.results.labels import protected
-from dpbandit.results.runs import AgentRun
+from dpbandit.results.runs import AgentRun, protected
 
 
 def _more(run: AgentRun) -> dict[str, str]:

@@ -24,10 +24,9 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Domain, Flows, Simplex
 from dpbandit.experiments.command import measured
 from dpbandit.experiments.window.questions import Sizes
-from dpbandit.results.labels import protected
-from dpbandit.results.runs import AgentRun
+from dpbandit.results.runs import AgentRun, protected
 from dpbandit.running.compare import as_run
-from dpbandit.running.environments import problem_maker
+from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import Agent, AgentConfig, Spec
 from dpbandit.studies import Study, setup_of

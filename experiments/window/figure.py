@@ -20,10 +20,8 @@ from dpbandit.experiments.questions import (
     per_1000,
 )
 from dpbandit.experiments.window.costs import COUNTED, Timing
-from dpbandit.results.drawing import legend_below, legend_beside, line, loglog, panels
-from dpbandit.results.labels import protected
-from dpbandit.results.runs import AgentRun
-from dpbandit.results.slopes import Slope
+from dpbandit.results.plots import legend_below, legend_beside, line, loglog, panels
+from dpbandit.results.runs import AgentRun, Slope, protected
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -33,8 +33,7 @@ from dpbandit.experiments.command import measured
 from dpbandit.experiments.questions import mean
 from dpbandit.experiments.window.costs import COUNTED, timed_on
 from dpbandit.losses import Ridge
-from dpbandit.results.labels import protected
-from dpbandit.results.runs import AgentRun, standard_error
+from dpbandit.results.runs import AgentRun, protected, standard_error
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies import Configuration, Study, setup_of
 

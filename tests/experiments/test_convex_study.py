@@ -12,8 +12,8 @@ from dpbandit.experiments.convex import __main__ as command
 from dpbandit.experiments.convex.figure import figures
 from dpbandit.experiments.convex.questions import Sizes, questions
 from dpbandit.experiments.questions import answers
-from dpbandit.results.slopes import slope
-from dpbandit.running.environments import problem_maker
+from dpbandit.results.runs import slope
+from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import play
 from tests.drawings import points
 from tests.experiments.runs import quick
@@ -104,7 +104,7 @@ def test_what_is_claimed_is_certified_and_the_excess_is_paired(written, monkeypa
     assert (abs(aimed.loc[printed, "certified_epsilon"] - 1) > 0.05).all()
     drawn = {}
     monkeypatch.setattr(
-        "dpbandit.results.drawing.save_figure",
+        "dpbandit.results.plots.save_figure",
         lambda figure, path: (path.touch(), drawn.update({len(drawn): figure.axes})),
     )
     names = [path.stem for path in figures(found, tmp_path)]

@@ -86,7 +86,7 @@ def test_what_is_claimed_is_certified(written, monkeypatch, tmp_path):
         assert any("uniform" in one or "leader" in one or "centre" in one for one in lines)
     drawn = {}
     monkeypatch.setattr(
-        "dpbandit.results.drawing.save_figure",
+        "dpbandit.results.plots.save_figure",
         lambda figure, path: (path.touch(), drawn.update({len(drawn): figure.axes})),
     )
     names = [path.stem for path in figures(found, tmp_path)]

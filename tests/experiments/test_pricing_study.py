@@ -47,7 +47,7 @@ def test_figures_show_the_regret_in_the_end_and_what_is_lost(tmp_path, monkeypat
     """Golden, as above: lines at the epsilon that is certified, others as levels."""
     drawn = []
     monkeypatch.setattr(
-        "dpbandit.results.drawing.save_figure",
+        "dpbandit.results.plots.save_figure",
         lambda figure, path: (path.touch(), drawn.append(figure.axes[0])),
     )
     names = [path.name for path in figures(RESULTS, tmp_path)]

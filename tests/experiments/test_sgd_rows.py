@@ -15,7 +15,7 @@ from dpbandit.experiments.sgd.readings import READINGS, lines
 from dpbandit.experiments.sgd.study import entries, measure
 from dpbandit.privacy.ledger import no_data
 from dpbandit.privacy.prefix_sums import leaves
-from dpbandit.running.certify import certify
+from dpbandit.running.compare import certify
 from dpbandit.specs.models import second_moment
 from dpbandit.studies import play_all
 from tests.each import each

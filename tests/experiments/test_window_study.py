@@ -23,8 +23,8 @@ from dpbandit.experiments.window.questions import Sizes, questions
 from dpbandit.experiments.window.table_1 import ROWS, Size, selected
 from dpbandit.experiments.window_cases import COCOL_SIMPLEX, COCOP_BALL
 from dpbandit.losses import Ridge
-from dpbandit.results import drawing
-from dpbandit.results.labels import protected
+from dpbandit.results import plots
+from dpbandit.results.runs import protected
 from dpbandit.studies import Study
 from tests.agents.convex.window_runs import as_bs
 from tests.experiments.runs import quick
@@ -51,7 +51,7 @@ FIGURES = {"windows", "horizons", "retention", "costs"}
 def written(tmp_path_factory):
     """A folder, what was printed while it was filled, and the legends of all figures."""
     folder, labels = tmp_path_factory.mktemp("study"), []
-    save = drawing.save_figure
+    save = plots.save_figure
 
     def listed(figure, path):
         for axes in figure.axes:
@@ -60,7 +60,7 @@ def written(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "220")
-        patch.setattr(drawing, "save_figure", listed)
+        patch.setattr(plots, "save_figure", listed)
         return folder, quick(command, TINY, folder, 2), labels
 
 

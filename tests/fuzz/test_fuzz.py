@@ -147,7 +147,7 @@ def certified(**changes):
             proof, **{key: change(getattr(proof, key)) for key, change in changes.items()}
         )
 
-    return "dpbandit.running.certify.certificate", wrong
+    return "dpbandit.running.compare.certificate", wrong
 
 
 IMPOSSIBLE = {

@@ -7,7 +7,7 @@ import pytest
 
 from dpbandit import InputError, cli
 from dpbandit.report import figures, write_report
-from dpbandit.results.planned import audit_hash, planned, read_audit
+from dpbandit.results.store import audit_hash, planned, read_audit
 from dpbandit.studies import Sweep, run_sweep
 from tests.report.forger import forge
 

@@ -127,7 +127,7 @@ def test_the_frontier_is_at_the_certified_epsilon(swept, monkeypatch):
     """Printed calibrations claim another one."""
     drawn = {}
     monkeypatch.setattr(
-        "dpbandit.results.frontier.line",
+        "dpbandit.results.plots.line",
         lambda axes, where, values, name, look, **how: drawn.update({name: where}),
     )
     (problem,) = problems(Results.load(swept))

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from dpbandit import InputError, compare
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.base.files import plain, write_atomically, write_json
-from dpbandit.results.marks import log_marks
-from dpbandit.results.runs import standard_error
+from dpbandit.results.runs import log_marks, standard_error
 
 AGENTS = {"LinUCB": LinUCB(), "DP-UCB": DPUCB(epsilon=2.0, delta=1e-3)}
 COLUMNS = ["problem", "environment", "horizon", "seed", "agent", "epsilon", "delta"]

@@ -18,8 +18,7 @@ import pytest
 
 from dpbandit import InputError, Results, compare
 from dpbandit.agents import LinUCB, ShariffSheffetUCB
-from dpbandit.results.planned import planned
-from dpbandit.results.store import read_runs
+from dpbandit.results.store import planned, read_runs
 from dpbandit.studies import Study, Sweep, plan, run_sweep
 from dpbandit.studies import folder as folders
 from dpbandit.studies import run as running

@@ -10,7 +10,7 @@ from dpbandit import certify
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.agents.contextual.demand import DemandPricing, Priced, demand_spec
 from dpbandit.envs import OJPricing
-from dpbandit.results.marks import log_marks
+from dpbandit.results.runs import log_marks
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import PriceListSpec
 from dpbandit.testing.joint_dp import check_joint_dp

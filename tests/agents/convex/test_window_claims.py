@@ -16,8 +16,8 @@ from dpbandit.losses import Linear, Quadratic
 from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, lasts
-from dpbandit.results.labels import label
 from dpbandit.results.results import plot_certificate
+from dpbandit.results.runs import label
 from dpbandit.specs.convex import ConvexSpec
 
 WORDS = "for the last 9 rounds only (older data may be revealed completely)"

@@ -36,7 +36,7 @@ from dpbandit.envs.convex.adversaries import Corners
 from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.envs.convex.pricing import ConvexPricing
 from dpbandit.losses import Quadratic
-from dpbandit.running.environments import problem_maker
+from dpbandit.running.given import problem_maker
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.stock import BidPrices, best_price, fluid_bound
 from dpbandit.testing import check_problem
