@@ -18,7 +18,7 @@ from dpbandit.commands.tables import screen
 from dpbandit.offline import Logged, release
 from dpbandit.offline import evaluate as evaluated
 from dpbandit.offline.columns import numbers, table_of
-from dpbandit.offline.settings import INTERVALS
+from dpbandit.offline.evaluation import INTERVALS
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}
 

@@ -14,8 +14,7 @@ import numpy as np
 from dpbandit.base.arrays import Floats
 from dpbandit.base.files import check_readable, named
 from dpbandit.base.inputs import InputError, reals, shown
-from dpbandit.offline.logs import one_kind
-from dpbandit.offline.rows import is_wide
+from dpbandit.offline.logs import is_wide, one_kind
 from dpbandit.specs.contract import scaled
 
 Bounds: TypeAlias = Mapping[str, Sequence[Any]]

@@ -11,9 +11,8 @@ import numpy.typing as npt
 from dpbandit.base.arrays import Floats
 from dpbandit.base.inputs import InputError, positive, privacy_target, shaped, shown, whole
 from dpbandit.base.random_streams import Streams
-from dpbandit.offline.logs import Logged
+from dpbandit.offline.logs import Logged, numbers_in
 from dpbandit.offline.policies import asked
-from dpbandit.offline.rows import numbers_in
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism

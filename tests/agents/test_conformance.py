@@ -11,7 +11,7 @@ from dpbandit import certify
 from dpbandit.agents import DPHDB, DPUCB, FADE, EpsilonGreedy, LinTS, LinUCB
 from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.base.random_streams import Streams
-from dpbandit.clients.encoding import Decoder, Encoder
+from dpbandit.clients.player import Decoder, Encoder
 from dpbandit.privacy.calibrated import exact_prefix_sum
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.privacy.ledger import ALL_ACTIONS, JOINT_DP
