@@ -13,7 +13,7 @@ from dpbandit.experiments.releases import ReleaseConfiguration, Watched
 from dpbandit.results.runs import AgentRun
 from dpbandit.running.compare import as_run
 from dpbandit.running.loop import Log, play
-from dpbandit.studies.configuration import certificate_of
+from dpbandit.studies.plan import certificate_of
 
 _LOOKS = 16
 _SUBOPTIMALITY, _SECONDS = "suboptimality after {}", "seconds after {}"

@@ -9,9 +9,9 @@ import typer
 from rich.text import Text
 
 from dpbandit.agents import AGENTS
+from dpbandit.auditing.audit import SUFFIXES, plot_audit
 from dpbandit.auditing.audit import audit as run_audit
 from dpbandit.auditing.everyone import audit_all, with_printed
-from dpbandit.auditing.report import SUFFIXES, plot_audit
 from dpbandit.auditing.views import View
 from dpbandit.base.fields import parse_settings
 from dpbandit.base.files import check_writable, write_json

@@ -4,8 +4,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dpbandit.auditing.audit import AuditReport
 from dpbandit.auditing.everyone import PRINTED
-from dpbandit.auditing.report import AuditReport
 from dpbandit.experiments import CASES
 from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.privacy.certificate import HONESTY

@@ -14,7 +14,7 @@ from dpbandit.results.runs import AgentRun
 from dpbandit.running.compare import as_run
 from dpbandit.running.loop import play
 from dpbandit.studies import Configuration
-from dpbandit.studies.configuration import certificate_of
+from dpbandit.studies.plan import certificate_of
 
 _ERROR = "error after {}"
 _HALVINGS = 6

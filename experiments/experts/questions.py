@@ -19,7 +19,7 @@ from dpbandit.experiments.experts.families import PRINTED, PUBLIC, SPARSE, STEAD
 from dpbandit.experiments.questions import Lines, Panels
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies import Configuration, setup_of
-from dpbandit.studies.configuration import LastRound
+from dpbandit.studies.plan import LastRound
 
 _EVERY = {**SPARSE, **STEADY, **PRINTED}
 _COINS = (

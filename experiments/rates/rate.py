@@ -17,7 +17,7 @@ from dpbandit.experiments.releases import ReleaseConfiguration
 from dpbandit.results.runs import AgentRun
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies import Configuration, setup_of
-from dpbandit.studies.configuration import LastRound
+from dpbandit.studies.plan import LastRound
 
 Axis: TypeAlias = Literal["T", "d", "epsilon"]
 READINGS = {

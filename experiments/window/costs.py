@@ -30,7 +30,7 @@ from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import Agent, AgentConfig, Spec
 from dpbandit.studies import Study, setup_of
-from dpbandit.studies.configuration import LastRound, certificate_of
+from dpbandit.studies.plan import LastRound, certificate_of
 
 _WINDOW = 16
 COUNTED = ("projections", "minimisations")

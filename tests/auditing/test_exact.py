@@ -9,8 +9,8 @@ from scipy.special import ndtr
 from scipy.stats import expon
 from scipy.stats import laplace as laplace_law
 
-from dpbandit.auditing.bounds import Claim
-from dpbandit.auditing.exact import (
+from dpbandit.auditing.bounds import (
+    Claim,
     choice,
     exact_audit,
     exact_delta,

@@ -14,8 +14,8 @@ from dpbandit.agents import (
     ShrinkingDartboard,
     SparseVectorExperts,
 )
+from dpbandit.auditing.audit import pairs
 from dpbandit.auditing.everyone import SMALL
-from dpbandit.auditing.search import pairs
 from dpbandit.specs.convex import ExpertsSpec
 from tests.broken.audited import SpendsMore
 

@@ -16,7 +16,7 @@ from dpbandit.experiments.experts.figure import figures, verdicts
 from dpbandit.experiments.experts.questions import Sizes, questions, tails
 from dpbandit.experiments.questions import answers
 from dpbandit.studies import Study, setup_of
-from dpbandit.studies.configuration import LastRound
+from dpbandit.studies.plan import LastRound
 from tests.drawings import points
 from tests.experiments.runs import quick
 
@@ -54,7 +54,7 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkey
     assert set(slopes["axis"]) == {"T", "ln d", "epsilon"}
     for words in ("switches on halving", "nobody private is below", "Regret against epsilon"):
         assert words in printed
-    monkeypatch.setattr("dpbandit.studies.configuration.play_any", None)  # would not be callable
+    monkeypatch.setattr("dpbandit.studies.plan.play_any", None)  # would not be callable
     monkeypatch.setattr(command, "figures", lambda *_: images.values())
     assert set(quick(command, TINY, folder, 3).splitlines()) <= set(printed.splitlines())
     pd.testing.assert_frame_equal(pd.read_csv(folder / "summary.csv"), table)

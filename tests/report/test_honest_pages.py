@@ -15,7 +15,7 @@ from dpbandit.privacy.certificate import certificate
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.report import write_report
-from dpbandit.report.figures import Look, pictures, problems
+from dpbandit.report.page import Look, pictures, problems
 from dpbandit.results.plots import Curve, drawn, level, line, regret_curves
 from dpbandit.results.runs import label
 from dpbandit.studies import Sweep, run_sweep
@@ -65,7 +65,7 @@ def test_every_guarantee_has_a_look_of_its_own(swept, monkeypatch, tmp_path):
         drawn.setdefault(place, {})[look] = name, where
         axes.plot(where, [1.0] * len(where), label=name)
 
-    for place in ("report.figures", "results.plots"):
+    for place in ("report.page", "results.plots"):
         monkeypatch.setattr(f"dpbandit.{place}.line", draw)
     for picture in pictures(problem):
         place = picture.name.partition("-")[0]

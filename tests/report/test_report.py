@@ -13,8 +13,7 @@ from matplotlib.image import imread
 from dpbandit import InputError, Results, cli, compare
 from dpbandit.agents import WDPCOCOP
 from dpbandit.report import write_report
-from dpbandit.report.figures import pictures, problems
-from dpbandit.report.headline import headline
+from dpbandit.report.page import headline, pictures, problems
 from dpbandit.studies import Sweep, run_sweep
 
 SWEEP = {

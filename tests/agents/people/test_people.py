@@ -28,7 +28,7 @@ from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.specs.lists import ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec
-from dpbandit.testing.joint_dp import check_joint_dp
+from dpbandit.testing.checks import check_joint_dp
 from tests.broken.people import BROKEN
 from tests.harness import PEOPLE
 
