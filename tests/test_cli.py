@@ -11,7 +11,7 @@ import pytest
 from dpbandit import ENVIRONMENTS, InputError, cli, compare
 from dpbandit.agents import AGENTS
 from dpbandit.base.fields import described
-from dpbandit.commands import compare as compare_command
+from dpbandit.commands import agents as compare_command
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.ledger import no_data
 from tests.each import each

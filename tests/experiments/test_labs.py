@@ -20,7 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpbandit import InputError
-from dpbandit.commands import lab as command
+from dpbandit.commands import studies as command
 from dpbandit.experiments.labs import __main__ as build
 from dpbandit.experiments.labs import catalogue, check, find, labs, notebook, write
 

@@ -6,8 +6,7 @@ import shutil
 import pytest
 
 from dpbandit import InputError, cli
-from dpbandit.report import page
-from dpbandit.report import write_report
+from dpbandit.report import page, write_report
 from dpbandit.results.store import audit_hash, planned, read_audit
 from dpbandit.studies import Sweep, run_sweep
 from tests.report.forger import forge

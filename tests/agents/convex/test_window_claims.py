@@ -10,7 +10,7 @@ import pytest
 from dpbandit import InputError, certify, cli, compare
 from dpbandit.agents import PFTAL, POCP, WDPCOCOL, WDPCOCOP
 from dpbandit.auditing.audit import audit
-from dpbandit.commands.tables import print_results
+from dpbandit.commands.options import print_results
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear, Quadratic
 from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict

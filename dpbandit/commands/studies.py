@@ -1,12 +1,18 @@
-"""`dpbandit reproduce`: a reference case, or a printed table."""
+"""`dpbandit sweep`, `report`, `reproduce` and `lab`."""
 
-from collections.abc import Mapping
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from importlib.util import find_spec
 from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from dpbandit.base.fields import parse_settings
 from dpbandit.base.files import check_writable, write_json
@@ -14,19 +20,103 @@ from dpbandit.base.inputs import InputError, one_of
 from dpbandit.commands.options import (
     Horizon,
     JsonFile,
+    Once,
     Replicas,
     Seed,
     Settings,
     complete_agents,
     given,
+    print_cases,
     say,
+    screen,
 )
-from dpbandit.commands.tables import print_cases, screen
 from dpbandit.experiments import CASES
 from dpbandit.experiments import reproduce as run_case
+from dpbandit.experiments.labs.catalogue import find, labs
+from dpbandit.experiments.labs.notebook import INSTALL, write_or_keep
 from dpbandit.experiments.paper_table import ALL, PaperTable
 from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.running.settings import meant, setting_names
+
+_SOME = 3
+"""The most files that are told by name."""
+
+
+def sweep(
+    file: Annotated[Path | None, typer.Argument(help="TOML file, see the example.")] = None,
+    out: Annotated[  # text: as a path '' would be the current folder
+        str | None, typer.Option(help="Folder of the results.", metavar="<path>")
+    ] = None,
+    backend: Annotated[
+        str, typer.Option(help="loky (processes), threading or dask (a cluster).")
+    ] = "loky",
+    jobs: Annotated[int, typer.Option(help="Workers, 1 to 1024.")] = 1,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")
+    ] = None,
+    block: Annotated[
+        int | None, typer.Option(help="Replicas of a task. Changes speed, never values.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on: keep what is there.")] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of sweep files.")
+    ] = False,
+) -> None:
+    """Run every agent on every environment, for every epsilon, delta and horizon.
+
+    Numbers do not depend on the backend, the jobs or an interruption; `dpbandit report` draws them.
+
+    Example: `dpbandit sweep experiments/sweeps/prices.toml --out out --jobs 2`
+    """
+    from dpbandit.studies import Sweep, run_sweep
+
+    if schema:
+        print(json.dumps(Sweep.model_json_schema(), indent=2))
+        return
+    if file is None or out is None:
+        raise InputError("Expected FILE and --out DIR (or --schema).")
+    study = Sweep.read(file)
+    try:
+        done = run_sweep(
+            study,
+            out,
+            backend=backend,
+            jobs=jobs,
+            scheduler=scheduler,
+            block=block,
+            resume=resume,
+        )
+    except KeyboardInterrupt:
+        print("dpbandit: what is written is kept, go on with --resume.", file=sys.stderr)
+        raise
+    say(f"{done.configurations} configurations: {done.run} replicas run, {done.kept} kept.")
+    _say_some("Corrupt, moved aside and run anew", done.found.corrupt)
+    _say_some("Not of this sweep, left alone", done.found.foreign)
+    say(f"Written to {done.folder}. Next: dpbandit report {done.folder}")
+
+
+def _say_some(what: str, files: Sequence[Path]) -> None:
+    if files:
+        more = f" and {len(files) - _SOME} more" if len(files) > _SOME else ""
+        say(f"{what}: {', '.join(map(str, files[:_SOME]))}{more}")
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of a sweep, or of `compare --out`.")],
+    out: Annotated[Path | None, typer.Option(help="Folder of the report; DIR/report.")] = None,
+    baseline: Annotated[
+        str, typer.Option(help="The agent that all others are compared with.")
+    ] = "Uniform",
+) -> None:
+    """One HTML page that needs nothing else, and every figure as PNG and SVG.
+
+    Example: `dpbandit report out`
+    """
+    from dpbandit.report import write_report
+
+    written = write_report(folder, out=out, baseline=baseline)
+    say(f"{len(written.figures)} figures beside it.")
+    say(f"Written to {written.page}.")
 
 
 class Calibration(StrEnum):
@@ -158,3 +248,48 @@ def _redo(
         say(f"Written to {path}.")
     if json is not None:
         write_json(json, made.records)
+
+
+app = typer.Typer(help="Teaching labs: what there is, and one of them as a notebook.")
+
+
+@app.command("list", cls=Once)
+def show() -> None:
+    """The labs: number, title, minutes, and what one can do afterwards.
+
+    Example: `dpbandit lab list`
+    """
+    table = Table("lab", "title", "minutes", "goal", box=None, pad_edge=False)
+    for lab in labs():
+        table.add_row(str(lab.number), lab.title, str(lab.minutes), lab.goal)
+    screen().print(table)
+
+
+@app.command("open", cls=Once)
+def start(
+    number: Annotated[int, typer.Argument(help="See `dpbandit lab list`.")],
+    out: Annotated[Path, typer.Option(help="Folder for the notebook.")] = Path("."),
+    solutions: Annotated[bool, typer.Option(help="Folded below the exercises, or none.")] = True,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the notebook that is there.")
+    ] = False,
+    browser: Annotated[bool, typer.Option(help="Let JupyterLab open one.")] = True,
+    jupyter: Annotated[
+        bool, typer.Option(help="Start JupyterLab, or write the file alone.")
+    ] = True,
+) -> None:
+    """Write lab NUMBER as a notebook and open it in JupyterLab.
+
+    A notebook that is there already, with your work in it, is opened as it is.
+
+    Example: `dpbandit lab open 1 --out labs`
+    """
+    target, said = write_or_keep(find(number), out, solutions=solutions, overwrite=overwrite)
+    print(said)
+    if jupyter and find_spec("jupyterlab") is None:
+        print(f"JupyterLab is not installed. To have it: {INSTALL}")
+    elif jupyter:
+        options = [] if browser else ["--no-browser"]
+        server = subprocess.Popen([sys.executable, "-m", "jupyterlab", str(target), *options])
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for JupyterLab, which asks back
+        server.wait()
