@@ -32,10 +32,9 @@ from dpbandit.commands.options import (
 )
 from dpbandit.experiments import CASES
 from dpbandit.experiments import reproduce as run_case
-from dpbandit.experiments.labs.catalogue import find, labs
-from dpbandit.experiments.labs.notebook import INSTALL, write_or_keep
-from dpbandit.experiments.paper_table import ALL, PaperTable
+from dpbandit.experiments.labs.notebook import INSTALL, find, labs, write_or_keep
 from dpbandit.experiments.paper_tables import TABLES
+from dpbandit.experiments.reproduce import ALL, PaperTable
 from dpbandit.running.settings import meant, setting_names
 
 _SOME = 3

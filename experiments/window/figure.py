@@ -9,17 +9,19 @@ import numpy as np
 from rich.table import Table
 
 from dpbandit.base.files import write_atomically
-from dpbandit.experiments.drawing import draw_frontier, draw_lines, panes
 from dpbandit.experiments.questions import (
     Answers,
     RunLines,
     along,
     claim,
+    draw_frontier,
+    draw_lines,
     horizon,
     mean,
+    panes,
     per_1000,
 )
-from dpbandit.experiments.window.costs import COUNTED, Timing
+from dpbandit.experiments.window.study import COUNTED, Timing
 from dpbandit.results.plots import legend_below, legend_beside, line, loglog, panels
 from dpbandit.results.runs import AgentRun, Slope, protected
 

@@ -9,12 +9,10 @@ import pytest
 
 from dpbandit import InputError
 from dpbandit.agents import FollowTheLeader
-from dpbandit.experiments.command import measured
 from dpbandit.experiments.experts import __main__ as command
-from dpbandit.experiments.experts.audit import verdict
-from dpbandit.experiments.experts.figure import figures, verdicts
-from dpbandit.experiments.experts.questions import Sizes, questions, tails
-from dpbandit.experiments.questions import answers
+from dpbandit.experiments.experts.figure import figures, verdict, verdicts
+from dpbandit.experiments.experts.study import Sizes, questions, tails
+from dpbandit.experiments.questions import answers, measured
 from dpbandit.studies import Study, setup_of
 from dpbandit.studies.plan import LastRound
 from tests.drawings import points

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dpbandit.experiments.private_pricing import __main__ as command
-from dpbandit.experiments.private_pricing.questions import PROVED, SHOPS, Sizes, agents, questions
+from dpbandit.experiments.private_pricing.study import PROVED, SHOPS, Sizes, agents, questions
 from dpbandit.results import plots
 from tests.experiments.runs import quick
 

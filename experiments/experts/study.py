@@ -1,25 +1,127 @@
-"""What is asked: which agents are run on which problems, along which axis."""
+"""What is asked of which agents on which problems of experts, and what none can avoid."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import log
-from typing import Any, NamedTuple
+from math import exp, expm1, floor, log
+from typing import Any, NamedTuple, TypeAlias
 
 from dpbandit.agents import (
     DPFTRL,
+    AdaptiveSparseVectorExperts,
     BallExperts,
+    BinaryTreeExperts,
     Centre,
+    ExponentialLeader,
     FollowTheLeader,
+    Hedge,
+    NoisyFTRL,
+    PotentialExperts,
     ShrinkingDartboard,
     SparseVectorExperts,
     Uniform,
 )
-from dpbandit.base.inputs import whole
-from dpbandit.experiments.experts.families import PRINTED, PUBLIC, SPARSE, STEADY, Family
+from dpbandit.base.inputs import privacy_target, whole
 from dpbandit.experiments.questions import Lines, Panels
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies import Configuration, setup_of
 from dpbandit.studies.plan import LastRound
+
+Family: TypeAlias = Callable[[float, float], AgentConfig]
+"""(epsilon, delta) -> the agent that promises it"""
+
+SPARSE: dict[str, Family] = {
+    "sparse vector": lambda epsilon, delta: SparseVectorExperts(epsilon=epsilon),
+    "sparse vector, delta": lambda epsilon, delta: SparseVectorExperts(
+        epsilon=epsilon, delta=delta
+    ),
+    "sparse vector, beta 0.05": lambda epsilon, delta: SparseVectorExperts(
+        epsilon=epsilon, beta=0.05
+    ),
+    "sparse vector, L* unknown": lambda epsilon, delta: AdaptiveSparseVectorExperts(
+        epsilon=epsilon
+    ),
+}
+"""Algorithm 1 and its restarts, certified; pure where delta is not said."""
+STEADY: dict[str, Family] = {
+    "dartboard, delta": lambda epsilon, delta: ShrinkingDartboard(epsilon=epsilon, delta=delta),
+    "a draw a round, delta": lambda epsilon, delta: ExponentialLeader(epsilon=epsilon, delta=delta),
+    "noisy sums, delta": lambda epsilon, delta: NoisyFTRL(epsilon=epsilon, delta=delta),
+    "trees of four, delta": lambda epsilon, delta: BinaryTreeExperts(
+        epsilon=epsilon, delta=delta, parameters="small"
+    ),
+}
+"""Agents with other mechanisms, all certified."""
+PRINTED: dict[str, Family] = {
+    "Algorithm 1 as printed": lambda epsilon, delta: SparseVectorExperts(
+        epsilon=epsilon, calibration="paper"
+    ),
+    "Algorithm 1 as printed, delta": lambda epsilon, delta: SparseVectorExperts(
+        epsilon=epsilon, delta=delta, calibration="paper"
+    ),
+    "Algorithm 2 as printed": lambda epsilon, delta: AdaptiveSparseVectorExperts(
+        epsilon=epsilon, calibration="paper"
+    ),
+    "Algorithm 5 as printed": lambda epsilon, delta: PotentialExperts(
+        epsilon=epsilon, calibration="paper", threshold_units="literal"
+    ),
+    "Algorithm 5, threshold 2/eta": lambda epsilon, delta: PotentialExperts(
+        epsilon=epsilon, calibration="paper"
+    ),
+    "Algorithm 5, certified": lambda epsilon, delta: PotentialExperts(epsilon=epsilon),
+}
+"""What the paper prints; the last one has the potential's test with certified noise."""
+PUBLIC: dict[str, AgentConfig] = {
+    "uniform play": Uniform(),
+    "Hedge": Hedge(),
+    "Hedge, eta 1": Hedge(rate=1.0),
+    "leader": FollowTheLeader(),
+}
+"""Not private, but for uniform play."""
+
+
+def news(n: int, epsilon: float) -> int:
+    """k = floor(ln n / epsilon) + 1, rounds after which there is no more to be gained."""
+    whole("n", n, 1)
+    privacy_target(epsilon, 0.0)
+    return floor(log(n) / epsilon) + 1
+
+
+def least_regret(n: int, epsilon: float, delta: float = 0.0, *, tail: int | None = None) -> float:
+    """A lower bound of the regret of every (epsilon, delta)-DP algorithm on the tail instance.
+
+    Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in the
+    realizable regime", ICML 2023, Theorem 5, with every round counted. After zeros come k rounds of
+    losses 1 for all n experts but one, j, uniform. Then regret is at least::
+
+        sum over m = 0..k-1 of  max(0, 1 - e^(m epsilon) / n - delta c_m),
+
+        c_m = (e^(m epsilon) - 1) / (e^epsilon - 1),
+
+    about (ln n - 1) / epsilon.
+
+    *Proof.* At the (m+1)-st such round m losses separate the stream with good expert j from the one
+    of zeros, on which experts are followed with probabilities q_j of sum 1. By group privacy j is
+    followed with probability at most e^(m epsilon) q_j + delta c_m; the mean over j is what stands
+    above. An agent that follows another one loses 1.
+
+    Args:
+        n: experts.
+        epsilon, delta: what the algorithm promises for its whole output, replacing one round.
+        tail: k, the rounds with news; None: floor(ln n / epsilon) + 1, beyond which terms are 0.
+
+    >>> round(least_regret(256, 1.0), 3)
+    5.085
+    """
+    privacy_target(epsilon, delta)
+    k = news(n, epsilon) if tail is None else tail
+    whole("tail", k, 0)
+    most = floor(log(n) / epsilon)  # later terms are 0
+    total = (1 - 1 / n) * (k > 0)
+    for m in range(1, min(k - 1, most) + 1):
+        grown = expm1(m * epsilon) / expm1(epsilon)
+        total += max(0.0, 1 - exp(m * epsilon) / n - delta * grown)
+    return total
+
 
 _EVERY = {**SPARSE, **STEADY, **PRINTED}
 _COINS = (
