@@ -7,14 +7,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from dpbandit.base import InputError
 from dpbandit.base.files import named
-from dpbandit.base.inputs import InputError
 from dpbandit.base.progress import warnings_said
 from dpbandit.commands.agents import agents, audit, certify, compare, envs
 from dpbandit.commands.logs import evaluate, fit
 from dpbandit.commands.options import Once, UsageError, sentence
-from dpbandit.commands.studies import app as lab
-from dpbandit.commands.studies import report, reproduce, sweep
+from dpbandit.commands.studies import app as lab, report, reproduce, sweep
 from dpbandit.version import VERSION
 
 _INTERRUPTED = 130

@@ -80,8 +80,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, ndtr
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, at_least, positive, shown, whole
+from dpbandit.base import Floats, InputError, Ints, at_least, positive, shown, whole
 from dpbandit.envs.contextual.glm import GLMBandit
 
 _ALL = 500.0

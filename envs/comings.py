@@ -8,9 +8,17 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import MOST_ROUNDS, InputError, inside, one_of, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    MOST_ROUNDS,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    inside,
+    one_of,
+    rows,
+    whole,
+)
 from dpbandit.specs.lists import MOST_PEOPLE, NOBODY, Visits
 
 Arrivals: TypeAlias = Literal["exactly", "robin", "poisson", "loyal"]

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import inside, positive, vector, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, Streams, inside, positive, vector, whole
 
 
 class Delay:

@@ -22,8 +22,8 @@ from math import inf, sqrt
 from typing import Any, Literal, TypeAlias
 
 from dpbandit.agents import AGENTS, CONTEXTUAL, STOCHASTIC
-from dpbandit.base.inputs import InputError
-from dpbandit.privacy.certificate import Certificate
+from dpbandit.base import InputError
+from dpbandit.privacy import Certificate
 from dpbandit.specs.protocols import AgentConfig
 
 Settings: TypeAlias = Mapping[str, Any]

@@ -35,8 +35,7 @@ from dpbandit.experiments.case import (
     Settings,
 )
 from dpbandit.experiments.experts.study import least_regret, news
-from dpbandit.privacy.certificate import Certificate
-from dpbandit.privacy.curves import epsilon_of
+from dpbandit.privacy import Certificate, epsilon_of
 
 _TOLD_DATA = (
     *("pftal", "ftal", "ogd", "linear-ftrl", "noisy-oco", "dp-ftrl"),

@@ -14,8 +14,7 @@ import pandas as pd
 import typer
 from rich.table import Table
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, whole
+from dpbandit.base import Floats, InputError, whole
 from dpbandit.results.plots import (
     Front,
     Overlay,

@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, whole
-from dpbandit.base.random_streams import Seed, Streams
+from dpbandit.base import Floats, InputError, Ints, Seed, Streams, whole
 from dpbandit.envs.streams.problems import StreamProblem
 from dpbandit.results.runs import AgentRun
 from dpbandit.running.compare import as_run

@@ -12,8 +12,8 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 from dpbandit.agents import AGENTS
+from dpbandit.base import MOST_ACTIONS, MOST_ROUNDS, InputError, one_of, whole
 from dpbandit.base.files import check_writable
-from dpbandit.base.inputs import MOST_ACTIONS, MOST_ROUNDS, InputError, one_of, whole
 from dpbandit.experiments.case import Case, Reference
 from dpbandit.experiments.cases import CASES
 from dpbandit.experiments.releases import ReleaseConfiguration

@@ -4,8 +4,7 @@ from copy import copy
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
+from dpbandit.base import Floats, InputError
 from dpbandit.specs.models import Prior
 
 _WIDER = 4.0 ** np.arange(25)

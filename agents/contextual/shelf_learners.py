@@ -7,11 +7,8 @@ import numpy as np
 
 from dpbandit.agents.contextual.fade import FADE
 from dpbandit.agents.contextual.residual_pricing import ResidualPricing
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.curves import epsilon_of
-from dpbandit.privacy.ledger import no_data
+from dpbandit.base import Floats, InputError, Ints, Streams
+from dpbandit.privacy import epsilon_of, no_data
 from dpbandit.specs.stock import BidPrices, StockSpec, best_price
 
 _FINE, _COARSE = 2001, 49

@@ -17,8 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
+from dpbandit.base import Floats, InputError
 from dpbandit.losses.decisions import Kink, Linear, OffsetQuadratic, Quadratic, TiltedQuadratic
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.predictions import Absolute, Hinge, Logistic, Ramp, Squared

@@ -15,12 +15,20 @@ from dpbandit.agents.streams.frank_wolfe import (
     lowest,
     usual_clip,
 )
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, gaussian_target, inside, printed_target, shown
+from dpbandit.base import Floats, InputError, gaussian_target, inside, printed_target, shown
 from dpbandit.losses.predictions import LinearRegression, Regression
-from dpbandit.privacy.batches import BatchSum
-from dpbandit.privacy.calibrated import Target, certified_sum, exact_prefix_sum
-from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy import (
+    BatchSum,
+    Gaussian,
+    GaussianSpend,
+    Parallel,
+    PrefixSum,
+    Target,
+    certified_sum,
+    exact_prefix_sum,
+    ledger_of,
+    mu_of,
+)
 from dpbandit.privacy.factors import factorisation
 from dpbandit.privacy.generalised import (
     GeneralisedGaussian,
@@ -30,10 +38,7 @@ from dpbandit.privacy.generalised import (
     Reading,
 )
 from dpbandit.privacy.gradients import RecursiveLossGradients
-from dpbandit.privacy.ledger import ledger_of
-from dpbandit.privacy.noise import Gaussian
-from dpbandit.privacy.prefix_sums import PrefixSum
-from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend
+from dpbandit.privacy.spends import Spend
 from dpbandit.specs.models import second_moment
 
 _SELDOM = 0.2

@@ -10,20 +10,24 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from dpbandit.agent import Least0, Points, Positive, Share
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import InputError, gaussian_target, privacy_target
+from dpbandit.base import Floats, InputError, Ints, gaussian_target, privacy_target, rows
 from dpbandit.domains import L1Ball, LpBall
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.predictions import LinearRegression, Regression
-from dpbandit.privacy.calibrated import Target, certified_sum, exact_prefix_sum
+from dpbandit.privacy import (
+    Mechanism,
+    NoisyVertex,
+    Target,
+    certified_sum,
+    exact_prefix_sum,
+    ledger_of,
+    no_privacy,
+)
 from dpbandit.privacy.factors import factorisation
 from dpbandit.privacy.generalised import Printed, Reading, certified_tree_sum, printed_tree_sum
 from dpbandit.privacy.gradients import RecursiveLossGradients, longest
-from dpbandit.privacy.ledger import ledger_of, no_privacy
-from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.vertices import (
-    NoisyVertex,
     Profile,
     SelectionNoise,
     best_vertices,

@@ -4,14 +4,11 @@ from math import inf, log, sqrt
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbandit.agent import Count, Positive
 from dpbandit.agents.convex.leaders import slope
 from dpbandit.agents.streams.gradient_descent import Block, Blocks, Refit, block_lengths
-from dpbandit.base.arrays import Floats, norms, rows
-from dpbandit.base.inputs import MOST_ROUNDS, printed_target, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import MOST_ROUNDS, AnyArray, Floats, Streams, norms, printed_target, rows, whole
 from dpbandit.domains import nearest
 from dpbandit.losses.loss import Loss, row_sums
 from dpbandit.losses.predictions import Regression
@@ -80,7 +77,7 @@ class Sampled(Block):
     def _gradient(self, w: Floats) -> Floats:
         """The mean gradient of users drawn anew, (R, k)."""
         n, b, everybody = self.uses, self.batch, rows(len(w))
-        who: npt.NDArray[Any] = self._draws()
+        who: AnyArray = self._draws()
         if b == 1:
             index = np.minimum((who * n).astype(np.int64), n - 1)
             return slope(self._loss, w, self._data[index, everybody])

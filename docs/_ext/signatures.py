@@ -10,7 +10,8 @@ _ARRAY = r"(?:~numpy\.)?ndarray\[tuple\[(?:~typing\.)?Any, \.\.\.\], (?:~numpy\.
 _ALIASES = {
     "Floats": re.compile(_ARRAY.format(r"(?:~numpy\.)?floating\[(?:~typing\.)?Any\]")),
     "Ints": re.compile(_ARRAY.format(r"(?:~numpy\.)?int64")),
-    "NDArray": re.compile(_ARRAY.format(r"[^\[\]]*")),
+    "Bools": re.compile(_ARRAY.format(r"(?:~numpy\.)?bool")),
+    "AnyArray": re.compile(_ARRAY.format(r"[^\[\]]*")),
 }
 
 

@@ -48,11 +48,9 @@ from dpbandit.auditing.views import (
     separation,
 )
 from dpbandit.auditing.witness import Witness
-from dpbandit.base.arrays import Floats
+from dpbandit.base import MOST_JOBS, MOST_RUNS, Floats, InputError, Seed, inside, one_of, whole
 from dpbandit.base.files import html_lines, write_atomically
-from dpbandit.base.inputs import MOST_JOBS, MOST_RUNS, InputError, inside, one_of, whole
 from dpbandit.base.progress import Progress
-from dpbandit.base.random_streams import Seed
 from dpbandit.running.compare import certify
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, spec_given
 from dpbandit.specs.choice import ChoiceSpec

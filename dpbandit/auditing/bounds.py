@@ -25,9 +25,10 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from scipy.special import betaincinv, expit, log_ndtr, ndtr, ndtri, softmax
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import (
+from dpbandit.base import (
+    Floats,
     InputError,
+    Ints,
     at_least,
     inside,
     one_of,
@@ -35,8 +36,7 @@ from dpbandit.base.inputs import (
     privacy_target,
     whole,
 )
-from dpbandit.privacy import curves
-from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy import Ledger, curves
 
 _THRESHOLDS = expit(np.linspace(-8, 8, 129))
 """Quantiles of the pooled scores that are tried."""

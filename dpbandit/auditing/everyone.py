@@ -18,9 +18,7 @@ import numpy as np
 from dpbandit.auditing.audit import AuditReport, Sampler, audit
 from dpbandit.auditing.bounds import Claim, Finding, judge
 from dpbandit.auditing.views import Scorer, View
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import MOST_RUNS, InputError, inside, whole
-from dpbandit.base.random_streams import Seed
+from dpbandit.base import MOST_RUNS, Floats, InputError, Seed, inside, whole
 from dpbandit.domains.balls import Ball
 from dpbandit.losses.click_models import Cascade
 from dpbandit.losses.decisions import Linear

@@ -8,13 +8,12 @@ Which users are tried depends on the kind of problem: `contexts`, `data`.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
+from dpbandit.base import AnyArray, Floats, InputError, Ints
 from dpbandit.losses.loss import Loss
 from dpbandit.specs.choice import ChoiceSpec
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
@@ -27,7 +26,7 @@ Number = TypeVar("Number", bound=np.generic)
 class Answer(Protocol):
     """What a user answers to any action, the same in all runs."""
 
-    def __call__(self, action: npt.NDArray[Any]) -> Floats:
+    def __call__(self, action: AnyArray) -> Floats:
         """Actions (R, ...) of R runs -> what their agents are told, (R, ...)."""
         ...
 
@@ -39,7 +38,7 @@ class ByArm:
     rewards: Floats
     """(K,)"""
 
-    def __call__(self, action: npt.NDArray[Any]) -> Floats:
+    def __call__(self, action: AnyArray) -> Floats:
         """(R,) arms -> (R,) rewards."""
         return self.rewards[action]
 
@@ -51,7 +50,7 @@ class Always:
     feedback: Floats
     """() or `(*datum_shape)`"""
 
-    def __call__(self, action: npt.NDArray[Any]) -> Floats:
+    def __call__(self, action: AnyArray) -> Floats:
         """(R, ...) -> `(R, *feedback.shape)`."""
         return np.broadcast_to(self.feedback, (len(action), *self.feedback.shape)).copy()
 
@@ -64,7 +63,7 @@ class LossOf:
     datum: Floats
     """`(*datum_shape)`"""
 
-    def __call__(self, action: npt.NDArray[Any]) -> Floats:
+    def __call__(self, action: AnyArray) -> Floats:
         """(R, N) points -> (R,) rewards."""
         return -self.loss.value(
             action, np.broadcast_to(self.datum, (len(action), *self.datum.shape))
@@ -153,7 +152,7 @@ def contexts_of(worlds: Sequence[World], t: int, runs: int) -> Floats:
     return np.repeat(np.stack([world.context[t] for world in worlds]), runs, axis=0)
 
 
-def answers_of(worlds: Sequence[World], t: int, action: npt.NDArray[Any]) -> Floats:
+def answers_of(worlds: Sequence[World], t: int, action: AnyArray) -> Floats:
     """What they are told for their actions (worlds x runs, ...) of round t."""
     parts = np.split(action, len(worlds))
     return np.concatenate(
@@ -382,10 +381,10 @@ class AdviceUsers:
 class BuysFirst:
     """Buys what she likes most of what is offered, and always something."""
 
-    order: npt.NDArray[np.int64]
+    order: Ints
     """(N,), products, what is liked most first"""
 
-    def __call__(self, action: npt.NDArray[Any]) -> Floats:
+    def __call__(self, action: AnyArray) -> Floats:
         """Assortments (R, N) -> (R,)."""
         offered = np.asarray(action)[:, self.order] > 0
         return self.order[offered.argmax(axis=1)].astype(float)

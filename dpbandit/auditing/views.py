@@ -50,16 +50,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_softmax
 
 from dpbandit.auditing.users import Pair, World, answers_of, contexts_of
 from dpbandit.auditing.witness import Left, Part, Witness
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, positive
-from dpbandit.base.random_streams import Seed, Source, Streams
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.mechanism import Books, Mechanism, PersonalMemory, enrolled, witnessed
+from dpbandit.base import Bools, Floats, InputError, Ints, Seed, Source, Streams, positive
+from dpbandit.privacy import Ledger, Mechanism
+from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled, witnessed
 from dpbandit.specs.contract import made_agent, reached
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.specs.protocols import AgentConfig, Spec
@@ -77,7 +74,7 @@ class Columns(NamedTuple):
     """(n, p)"""
     family: tuple[str, ...]
     """of each column; columns of one family are weighted together, and all of them once more"""
-    categorical: npt.NDArray[np.bool_]
+    categorical: Bools
     """(p,)"""
 
 

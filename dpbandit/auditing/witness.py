@@ -36,15 +36,23 @@ from scipy.special import log_softmax, logsumexp
 
 from dpbandit.auditing.bounds import NOISES
 from dpbandit.auditing.users import twin
-from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base import Floats, Ints
+from dpbandit.privacy import (
+    FadingSum,
+    Mechanism,
+    NoisyHardThresholding,
+    OneShotTopK,
+    PrefixSum,
+    PureSpend,
+    SegmentAboveThreshold,
+    Tree,
+)
 from dpbandit.privacy.batches import RestartingTrees
-from dpbandit.privacy.choices import CumulativeLosses, EpochSelection, OneShotTopK
-from dpbandit.privacy.fading import FadingSum
-from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.peeling import NoisyHardThresholding, Peeled
-from dpbandit.privacy.prefix_sums import Padded, PrefixSum, Tree
-from dpbandit.privacy.pure import LaplaceSpend, PureSpend
-from dpbandit.privacy.sparse_vector import RedrawBit, SegmentAboveThreshold
+from dpbandit.privacy.choices import CumulativeLosses, EpochSelection
+from dpbandit.privacy.peeling import Peeled
+from dpbandit.privacy.prefix_sums import Padded
+from dpbandit.privacy.pure import LaplaceSpend
+from dpbandit.privacy.sparse_vector import RedrawBit
 from dpbandit.privacy.spends import Spend
 
 _LEAST = 1e-300

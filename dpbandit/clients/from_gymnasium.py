@@ -8,13 +8,23 @@ from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatdim, flatten
 
-from dpbandit.base.arrays import Floats, Ints, clip_norm
-from dpbandit.base.inputs import InputError, one_number, one_of, positive, reals, shown, two_numbers
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    AnyArray,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    clip_norm,
+    one_number,
+    one_of,
+    positive,
+    reals,
+    shown,
+    two_numbers,
+)
 from dpbandit.specs.contract import Outside, Watch
 from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec, Step
 
@@ -349,7 +359,7 @@ class ForeignProblem:
         """The current users' contexts, (R, dim)."""
         return self._bridge.clip(self._waiting())
 
-    def step(self, action: npt.NDArray[Any]) -> Step:
+    def step(self, action: AnyArray) -> Step:
         """Serve the current user of every copy."""
         arms = self.spec.validate(action, len(self._envs))
         shown, self._shown = self._waiting(), None

@@ -14,19 +14,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.agents import Uniform
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import (
+from dpbandit.base import (
     MOST_ACTIONS,
+    Floats,
     InputError,
+    Ints,
+    Streams,
     at_least,
     inside,
     named,
+    rows,
     shown,
     two_numbers,
     vector,
     whole,
 )
-from dpbandit.base.random_streams import Streams
 from dpbandit.offline.columns import Bounds, answers, column, features, numbers, table_of
 from dpbandit.offline.logs import Logged, LoggedLists, LoggedPrices, one_kind
 from dpbandit.running.given import AnyAgent, ProblemMaker, agent_given, problem_maker

@@ -24,9 +24,8 @@ from zipfile import BadZipFile
 
 import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import clip_range
+from dpbandit.base import AnyArray, InputError, Streams, clip_range, one_number, whole
 from dpbandit.base.files import (
     PROGRAM,
     check_readable,
@@ -35,10 +34,8 @@ from dpbandit.base.files import (
     text_of,
     write_atomically,
 )
-from dpbandit.base.inputs import InputError, one_number, whole
-from dpbandit.base.random_streams import Streams
 from dpbandit.clients.from_gymnasium import Bridge, Contexts
-from dpbandit.privacy.certificate import Certificate
+from dpbandit.privacy import Certificate
 from dpbandit.privacy.mechanism import Books, Roll, enrolled
 from dpbandit.running.compare import certify
 from dpbandit.running.given import AnyAgent, agent_given
@@ -72,7 +69,7 @@ class Encoder:
     def __init__(self, own: str = "dpbandit", *, facts: bool = False) -> None:
         self.nodes: list[Any] = []
         """[kind, ...], JSON"""
-        self.arrays: list[npt.NDArray[Any]] = []
+        self.arrays: list[AnyArray] = []
         self._own, self._facts, self._seen = own, facts, dict[int, int]()
         self._alive: list[Any] = []  # so that no id is given twice
 

@@ -18,17 +18,14 @@ from inspect import signature
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbandit.agent import Chance
 from dpbandit.agents.lists.ranked import Lists, best_lists
-from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.base import AnyArray, Floats, InputError, Ints, Streams, reals, rows, shown
 from dpbandit.base.fields import has_methods, of_kind, takes
-from dpbandit.base.inputs import InputError, reals, shown
-from dpbandit.base.random_streams import Streams
 from dpbandit.offline.logs import Logged
+from dpbandit.privacy import no_privacy
 from dpbandit.privacy.clicks import features
-from dpbandit.privacy.ledger import no_privacy
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
@@ -127,14 +124,14 @@ class ForeignAgent:
         self._config, self._round = config, 0
         self._length = spec.length if isinstance(spec, ListSpec) else None
 
-    def act(self, context: Floats) -> npt.NDArray[Any]:
+    def act(self, context: Floats) -> AnyArray:
         """Arms (R,), or lists (R, m)."""
         self._round += 1
         asked = zip(self._policies, context, strict=True)
         read = self._arm if self._length is None else self._list
         return np.array([read(self._config.act(policy, x.copy())) for policy, x in asked])
 
-    def update(self, context: Floats, action: npt.NDArray[Any], reward: Floats) -> None:
+    def update(self, context: Floats, action: AnyArray, reward: Floats) -> None:
         """Tell every replica's policy its own user."""
         told: Any = zip(self._policies, context, action.tolist(), reward.tolist(), strict=True)
         if self._length is not None:
@@ -152,7 +149,7 @@ class ForeignAgent:
                 f"In round {self._round}: Expected an arm, a whole number, got {answer!r}."
             ) from None
 
-    def _list(self, answer: Any) -> npt.NDArray[Any]:
+    def _list(self, answer: Any) -> AnyArray:
         try:
             items = reals(answer)
             if items.shape != (self._length,) or (items != np.floor(items)).any():

@@ -14,14 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from dpbandit.agents import AGENTS
-from dpbandit.auditing.audit import SUFFIXES, plot_audit
-from dpbandit.auditing.audit import audit as run_audit
+from dpbandit.auditing.audit import SUFFIXES, audit as run_audit, plot_audit
 from dpbandit.auditing.everyone import audit_all, with_printed
 from dpbandit.auditing.views import View
+from dpbandit.base import InputError, Streams, one_of, privacy_target
 from dpbandit.base.fields import Described, described, first_line, parse_settings, section
 from dpbandit.base.files import check_writable, write_json
-from dpbandit.base.inputs import InputError, one_of, privacy_target
-from dpbandit.base.random_streams import Streams
 from dpbandit.commands.options import (
     Delta,
     Env,
@@ -41,8 +39,7 @@ from dpbandit.commands.options import (
     screen,
 )
 from dpbandit.results.results import FILES, FORMATS, plot_certificate
-from dpbandit.running.compare import certify as make_certificate
-from dpbandit.running.compare import compare as run_comparison
+from dpbandit.running.compare import certify as make_certificate, compare as run_comparison
 from dpbandit.running.given import environment_id, environment_label, spec_given
 from dpbandit.running.settings import AROUND, agent_id, agent_kind, around, listed, parse_agent
 from dpbandit.specs.protocols import AgentConfig, Spec

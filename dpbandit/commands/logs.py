@@ -9,14 +9,12 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from dpbandit.base.arrays import Floats
+from dpbandit.base import Floats, InputError, one_of
 from dpbandit.base.files import check_writable, write_atomically
-from dpbandit.base.inputs import InputError, one_of
 from dpbandit.clients import read_log
 from dpbandit.commands.options import features_of, given, range_of, say, screen, words_of
 from dpbandit.envs import AssortmentFromLog, PricingFromLog, RecommendationFromLog
-from dpbandit.offline import Logged, release
-from dpbandit.offline import evaluate as evaluated
+from dpbandit.offline import Logged, evaluate as evaluated, release
 from dpbandit.offline.columns import file_digest, numbers, table_of
 from dpbandit.offline.evaluation import INTERVALS
 from dpbandit.results.results import FORMATS

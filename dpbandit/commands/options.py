@@ -17,7 +17,7 @@ from typer.core import TyperCommand
 from dpbandit.agents import AGENTS
 from dpbandit.auditing.audit import AuditReport
 from dpbandit.auditing.everyone import PRINTED
-from dpbandit.base.inputs import InputError
+from dpbandit.base import InputError
 from dpbandit.experiments import CASES
 from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.privacy.certificate import HONESTY

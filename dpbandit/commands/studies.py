@@ -14,9 +14,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from dpbandit.base import InputError, one_of
 from dpbandit.base.fields import parse_settings
 from dpbandit.base.files import check_writable, write_json
-from dpbandit.base.inputs import InputError, one_of
 from dpbandit.commands.options import (
     Horizon,
     JsonFile,
@@ -30,8 +30,7 @@ from dpbandit.commands.options import (
     say,
     screen,
 )
-from dpbandit.experiments import CASES
-from dpbandit.experiments import reproduce as run_case
+from dpbandit.experiments import CASES, reproduce as run_case
 from dpbandit.experiments.labs.notebook import INSTALL, find, labs, write_or_keep
 from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.experiments.reproduce import ALL, PaperTable

@@ -5,12 +5,9 @@ from functools import cached_property, partial
 from math import inf, isqrt, log, sqrt
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
-from dpbandit.base.arrays import Floats, norms
-from dpbandit.base.inputs import MOST_DIM, inside, positive, whole
-from dpbandit.base.random_streams import Draws, Streams
+from dpbandit.base import MOST_DIM, Bools, Draws, Floats, Streams, inside, norms, positive, whole
 from dpbandit.domains.domain import (
     Domain,
     Points,
@@ -70,10 +67,10 @@ class Ball(Domain):
         q = tame(q)
         return q * (self.radius / np.maximum(norms(q), self.radius))
 
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """`|x| <= radius + tolerance`."""
         x = tame(x, np.inf)
-        inside: npt.NDArray[np.bool_] = norms(x)[..., 0] <= self.radius + tolerance
+        inside: Bools = norms(x)[..., 0] <= self.radius + tolerance
         return inside
 
     def sampler(self, streams: Streams, name: str) -> Points:
@@ -130,10 +127,10 @@ class Box(Domain):
         """The nearest point: every coordinate clipped."""
         return np.clip(tame(q), -self.half_width, self.half_width)
 
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """No coordinate beyond half_width + tolerance."""
         x = tame(x, np.inf)
-        within: npt.NDArray[np.bool_] = np.abs(x) <= self.half_width + tolerance
+        within: Bools = np.abs(x) <= self.half_width + tolerance
         return np.asarray(within.all(axis=-1))
 
     def sampler(self, streams: Streams, name: str) -> Points:
@@ -192,11 +189,11 @@ class Simplex(Domain):
         """One threshold from the sorted entries."""
         return onto_simplex(q)
 
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """x >= -tolerance, and the sum within tolerance of 1."""
         x = tame(x, np.inf)
         total = np.abs(x.sum(axis=-1) - 1) <= tolerance
-        inside: npt.NDArray[np.bool_] = (x >= -tolerance).all(axis=-1) & total
+        inside: Bools = (x >= -tolerance).all(axis=-1) & total
         return inside
 
     def sampler(self, streams: Streams, name: str) -> Points:
@@ -256,10 +253,10 @@ class L1Ball(Domain):
         shrunk = np.sign(q) * onto_simplex(np.abs(q), self.radius)
         return np.where(norms(q, 1) <= self.radius, q, shrunk)
 
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """`|x|_1 <= radius + tolerance`."""
         x = tame(x, np.inf)
-        inside: npt.NDArray[np.bool_] = norms(x, 1)[..., 0] <= self.radius + tolerance
+        inside: Bools = norms(x, 1)[..., 0] <= self.radius + tolerance
         return inside
 
     def sampler(self, streams: Streams, name: str) -> Points:
@@ -380,11 +377,11 @@ class LpBall(Domain):
             nearest[outside] = self._onto_sphere(q[outside], lengths[outside])
         return nearest
 
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """`|x|_p <= radius + tolerance`."""
         if self._twin is not None:
             return self._twin.contains(x, tolerance)
-        within: npt.NDArray[np.bool_] = self._norms(tame(x, np.inf)) <= self.radius + tolerance
+        within: Bools = self._norms(tame(x, np.inf)) <= self.radius + tolerance
         return within[..., 0]
 
     def sampler(self, streams: Streams, name: str) -> Points:
@@ -545,12 +542,12 @@ class Spectrahedron(Domain):
         weighted = vectors * onto_simplex(values)[..., None, :]
         return self.vector(np.einsum("...ik,...jk->...ij", weighted, vectors))
 
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """The least eigenvalue >= -tolerance, and the trace within tolerance of 1."""
         x = tame(x, np.inf)
         values = np.linalg.eigvalsh(self.matrix(x))
         trace = np.abs(values.sum(axis=-1) - 1) <= tolerance
-        inside: npt.NDArray[np.bool_] = (values[..., 0] >= -tolerance) & trace
+        inside: Bools = (values[..., 0] >= -tolerance) & trace
         return inside
 
     def sampler(self, streams: Streams, name: str) -> Points:

@@ -20,9 +20,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, norms
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Bools, Floats, InputError, Ints, Streams, norms
 
 Points: TypeAlias = Callable[[], Floats]
 """A fresh point of the domain for each replica, (R, N) a call; copies (deep, or pickled) go on
@@ -108,7 +106,7 @@ class Domain(ABC):
         raise InputError(f"{type(self).__name__} has no exact projection: use Frank-Wolfe.")
 
     @abstractmethod
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """Whether each point obeys all of C's inequalities up to `tolerance`, (R, N) -> (R,)."""
 
     @abstractmethod
@@ -188,9 +186,7 @@ def onto_capped_simplex(q: Floats, total: int) -> Floats:
     return np.clip(y - (left + share * (right - left)), 0.0, 1.0)
 
 
-def separated(
-    domain: Domain, q: Floats, tolerance: float, budget: int = 200
-) -> npt.NDArray[np.bool_]:
+def separated(domain: Domain, q: Floats, tolerance: float, budget: int = 200) -> Bools:
     """Whether q is farther than `tolerance` from C for sure, (R, N) -> (R,).
 
     Frank-Wolfe towards q: as soon as no point of C comes within `tolerance` of q in the direction

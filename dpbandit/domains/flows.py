@@ -7,11 +7,8 @@ from math import sqrt
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Bools, Floats, InputError, Ints, Streams, rows
 from dpbandit.domains.domain import Domain, Points, Walk, between, constant, null_basis, tame
 
 Arcs: TypeAlias = Sequence[tuple[int, int]]
@@ -223,12 +220,12 @@ class Flows(Domain):
         """A shortest path."""
         return shortest_paths(tame(v), *self._network, *self._ends)
 
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """x >= 0 and every node's balance, within tolerance."""
         x = tame(x, np.inf)
         matrix, supply = self._balances
         balanced = (np.abs(np.matvec(matrix, x) - supply) <= tolerance).all(axis=-1)
-        inside: npt.NDArray[np.bool_] = (x >= -tolerance).all(axis=-1) & balanced
+        inside: Bools = (x >= -tolerance).all(axis=-1) & balanced
         return inside
 
     def sampler(self, streams: Streams, name: str) -> Points:

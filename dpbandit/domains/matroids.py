@@ -6,11 +6,8 @@ from math import isqrt, sqrt
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import MOST_DIM, InputError, at_least, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import MOST_DIM, Bools, Floats, InputError, Ints, Streams, at_least, rows, whole
 from dpbandit.domains.domain import (
     Domain,
     Points,
@@ -89,11 +86,9 @@ class Product(Domain):
         """Part by part, if all parts can."""
         return np.concatenate([p.project(w) for p, w in self._split(q)], axis=-1)
 
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """Every part is in its domain."""
-        inside: npt.NDArray[np.bool_] = np.all(
-            [part.contains(w, tolerance) for part, w in self._split(x)], axis=0
-        )
+        inside: Bools = np.all([part.contains(w, tolerance) for part, w in self._split(x)], axis=0)
         return inside
 
     def sampler(self, streams: Streams, name: str) -> Points:
@@ -161,10 +156,10 @@ class Hypersimplex(Domain):
         """clip(q - lambda, 0, 1), lambda by a search among the 2 N corners of its sum."""
         return onto_capped_simplex(q, self.rank)
 
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """0 <= x <= 1, and the sum rank, within tolerance."""
         x = tame(x, np.inf)
-        inside: npt.NDArray[np.bool_] = (
+        inside: Bools = (
             (x >= -tolerance).all(axis=-1)
             & (x <= 1 + tolerance).all(axis=-1)
             & (np.abs(x.sum(axis=-1) - self.rank) <= tolerance)
@@ -232,10 +227,10 @@ class IndependentSets(Domain):
         light = clipped.sum(axis=-1, keepdims=True) <= self.rank
         return np.where(light, clipped, onto_capped_simplex(q, self.rank))
 
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """0 <= x <= 1 and the sum at most rank, within tolerance."""
         x = tame(x, np.inf)
-        inside: npt.NDArray[np.bool_] = (
+        inside: Bools = (
             (x >= -tolerance).all(axis=-1)
             & (x <= 1 + tolerance).all(axis=-1)
             & (x.sum(axis=-1) <= self.rank + tolerance)
@@ -349,7 +344,7 @@ def blocks(edges: Ints, vertices: int) -> Ints:
         label = lowest
 
 
-def inner_edges(edges: Ints, vertices: int) -> tuple[npt.NDArray[np.bool_], Ints]:
+def inner_edges(edges: Ints, vertices: int) -> tuple[Bools, Ints]:
     """For every vertex subset with an edge inside: which edges those are (M, m), its size (M,)."""
     codes = np.arange(2**vertices)[:, None]
     members = (codes >> np.arange(vertices)) & 1 > 0  # (2^n, n)
@@ -498,7 +493,7 @@ class SpanningTrees(Domain):
         """Kruskal's tree."""
         return kruskal(tame(v), self._pairs, self.vertices)
 
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """All inequalities within tolerance, up to 12 vertices.
 
         Beyond there are too many: False is proved by a hyperplane between x and all trees that
@@ -506,7 +501,7 @@ class SpanningTrees(Domain):
         """
         x = tame(x, np.inf)
         sums = np.matvec(self._members, x)
-        fine: npt.NDArray[np.bool_] = (x >= -tolerance).all(axis=-1) & (
+        fine: Bools = (x >= -tolerance).all(axis=-1) & (
             np.abs(sums - self._ranks) <= tolerance
         ).all(axis=-1)
         if not self._small:

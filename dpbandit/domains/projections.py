@@ -34,8 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints, norms, rows
-from dpbandit.base.inputs import InputError, at_least, inside, shown, whole
+from dpbandit.base import Floats, InputError, Ints, at_least, inside, norms, rows, shown, whole
 from dpbandit.domains.balls import Ball, Box, L1Ball, LpBall, Simplex
 from dpbandit.domains.domain import Domain, tame
 from dpbandit.domains.matroids import Hypersimplex

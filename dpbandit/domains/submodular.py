@@ -13,11 +13,8 @@ from math import factorial, isfinite, sqrt
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, at_least, inside, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Bools, Floats, InputError, Ints, Streams, at_least, inside, whole
 from dpbandit.domains.domain import (
     Domain,
     Points,
@@ -117,12 +114,12 @@ class ConcaveBase(Domain):
         np.put_along_axis(x, order, falling - chosen, axis=-1)
         return x
 
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """The s largest entries sum to at most g(s) for every s, and all to g(N)."""
         x = tame(x, np.inf)
         bounds = np.cumsum(self.marginals)
         sums = np.cumsum(-np.sort(-x, axis=-1), axis=-1)
-        within: npt.NDArray[np.bool_] = (sums <= bounds + tolerance).all(axis=-1) & (
+        within: Bools = (sums <= bounds + tolerance).all(axis=-1) & (
             np.abs(sums[..., -1] - bounds[-1]) <= tolerance
         )
         return within
@@ -341,7 +338,7 @@ class SubmodularBase(Domain):
         np.put_along_axis(x, order, np.diff(totals, axis=-1, prepend=0.0), axis=-1)
         return x
 
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """All inequalities within tolerance, up to 12 items.
 
         Beyond there are too many: False is proved by a hyperplane between x and the domain that
@@ -351,7 +348,7 @@ class SubmodularBase(Domain):
         if not self._listed:
             return ~separated(self, x, tolerance)
         sums = np.matvec(self._members, x)
-        inside: npt.NDArray[np.bool_] = (sums <= self._table + tolerance).all(axis=-1) & (
+        inside: Bools = (sums <= self._table + tolerance).all(axis=-1) & (
             np.abs(sums[..., -1] - self._table[-1]) <= tolerance
         )
         return inside

@@ -24,10 +24,8 @@ from numbers import Real
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, shown, whole
+from dpbandit.base import Bools, Floats, InputError, Ints, shown, whole
 
 MOST_LENGTH = 100
 """Of a list."""
@@ -281,7 +279,7 @@ class Browsing(ClickModel):
         """Of who never clicked."""
         return self._gamma(np.arange(self.length), np.arange(self.length) + 1)
 
-    def _gamma(self, k: npt.NDArray[np.int64] | int, distance: npt.NDArray[np.int64]) -> Floats:
+    def _gamma(self, k: Ints | int, distance: Ints) -> Floats:
         return np.asarray(self.by_position**k * self.by_distance ** (distance - 1.0))
 
     def expected(self, attraction: Floats) -> Floats:
@@ -340,7 +338,7 @@ def weights(utility: Floats) -> Floats:
     return np.exp(np.nan_to_num(utility, nan=-FARTHEST).clip(-FARTHEST, FARTHEST))
 
 
-def chances(weight: Floats, offered: npt.NDArray[np.bool_]) -> Floats:
+def chances(weight: Floats, offered: Bools) -> Floats:
     """P(each is bought), w_j / (1 + sum of the offered w), 0 where not offered: (..., S).
 
     >>> chances(np.array([1.0, 2.0, 9.0]), np.array([True, True, False]))

@@ -6,8 +6,16 @@ from itertools import product
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, clip_norm, clip_range, norms
-from dpbandit.base.inputs import InputError, at_least, inside, positive
+from dpbandit.base import (
+    Floats,
+    InputError,
+    at_least,
+    clip_norm,
+    clip_range,
+    inside,
+    norms,
+    positive,
+)
 from dpbandit.domains.balls import Box
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.loss import (

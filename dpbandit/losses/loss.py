@@ -19,10 +19,8 @@ from math import inf
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, norms, rows
-from dpbandit.base.inputs import shaped
+from dpbandit.base import Bools, Floats, norms, rows, shaped
 from dpbandit.domains.domain import Domain
 
 
@@ -459,7 +457,7 @@ class DataSum:
         data: Floats,
         mu: Floats,
         at: Smoothed,
-        moving: npt.NDArray[np.bool_],
+        moving: Bools,
     ) -> Floats:
         domain = self._loss.domain
         c = np.matvec(at.hessian, x - domain.centre) - at.gradient

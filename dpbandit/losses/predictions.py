@@ -19,8 +19,7 @@ from math import inf
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.base.arrays import Floats, clip_norm, clip_range, norms
-from dpbandit.base.inputs import InputError, inside, positive
+from dpbandit.base import Floats, InputError, clip_norm, clip_range, inside, norms, positive
 from dpbandit.domains.balls import LpBall
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.loss import Comparator, DataSum, Loss, QuadraticSum, Smoothed

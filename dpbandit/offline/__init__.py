@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpbandit.offline.evaluation import evaluate as evaluate
     from dpbandit.offline.intervals import TypeLaw as TypeLaw
-    from dpbandit.offline.logs import Logged as Logged
-    from dpbandit.offline.logs import LoggedLists as LoggedLists
-    from dpbandit.offline.logs import LoggedPrices as LoggedPrices
-    from dpbandit.offline.policies import ListLaw as ListLaw
-    from dpbandit.offline.policies import Snapshot as Snapshot
-    from dpbandit.offline.policies import snapshot as snapshot
-    from dpbandit.offline.private_values import PrivateValue as PrivateValue
-    from dpbandit.offline.private_values import release as release
-    from dpbandit.offline.replays import Replay as Replay
-    from dpbandit.offline.replays import Replays as Replays
-    from dpbandit.offline.replays import replay as replay
+    from dpbandit.offline.logs import (
+        Logged as Logged,
+        LoggedLists as LoggedLists,
+        LoggedPrices as LoggedPrices,
+    )
+    from dpbandit.offline.policies import (
+        ListLaw as ListLaw,
+        Snapshot as Snapshot,
+        snapshot as snapshot,
+    )
+    from dpbandit.offline.private_values import PrivateValue as PrivateValue, release as release
+    from dpbandit.offline.replays import Replay as Replay, Replays as Replays, replay as replay
 
 _HOMES = {
     "evaluation": "evaluate",

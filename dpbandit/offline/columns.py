@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
+from dpbandit.base import Floats, InputError, reals, shown
 from dpbandit.base.files import check_readable, named
-from dpbandit.base.inputs import InputError, reals, shown
 from dpbandit.offline.logs import is_wide, one_kind
 from dpbandit.specs.contract import scaled
 

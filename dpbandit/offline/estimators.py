@@ -52,9 +52,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, positive
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, InputError, Ints, Streams, positive
 from dpbandit.offline.policies import ListLaw
 
 

@@ -33,9 +33,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, shaped, shown
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, InputError, Ints, Streams, shaped, shown
 from dpbandit.offline.estimators import Terms
 from dpbandit.offline.logs import is_law, numbers_in, refuse_row
 

@@ -8,8 +8,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, clip_norm
-from dpbandit.base.inputs import InputError, flag, inside, reals, shaped, shown, whole
+from dpbandit.base import (
+    Bools,
+    Floats,
+    InputError,
+    Ints,
+    clip_norm,
+    flag,
+    inside,
+    reals,
+    shaped,
+    shown,
+    whole,
+)
 from dpbandit.specs.contract import Outside, Watch
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceSpec, Spec
 
@@ -71,7 +82,7 @@ def arrays_at(log: Any, rows: slice, names: Iterable[str]) -> dict[str, Any]:
     return {name: None if array is None else array[rows] for name, array in arrays.items()}
 
 
-def is_law(probabilities: Floats) -> npt.NDArray[np.bool_]:
+def is_law(probabilities: Floats) -> Bools:
     """Which rows (n, K) are probabilities that sum to 1."""
     fine = (probabilities >= 0).all(axis=1)  # false where there is a NaN
     return np.asarray(fine & (np.abs(probabilities.sum(axis=1) - 1) <= _ROUNDING))

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, shaped, shown, whole
+from dpbandit.base import Floats, InputError, Ints, shaped, shown, whole
 from dpbandit.base.progress import Progress
 from dpbandit.offline.logs import (
     Logged,

@@ -18,9 +18,8 @@ from jinja2 import Environment, StrictUndefined
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from dpbandit.base.arrays import Floats
+from dpbandit.base import Floats, one_of
 from dpbandit.base.files import is_there, write_atomically
-from dpbandit.base.inputs import one_of
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.results.comparisons import bootstrap_band, differences
 from dpbandit.results.plots import (

@@ -16,7 +16,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from scipy.stats import t as student
 
-from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base import Floats, Ints
 from dpbandit.results.runs import AgentRun, as_text, restricted, short
 
 if TYPE_CHECKING:

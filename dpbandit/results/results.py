@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from dpbandit.base.arrays import Ints
+from dpbandit.base import InputError, Ints, one_of
 from dpbandit.base.files import (
     html_table,
     is_there,
@@ -23,8 +23,7 @@ from dpbandit.base.files import (
     write_csv,
     write_json,
 )
-from dpbandit.base.inputs import InputError, one_of
-from dpbandit.privacy.certificate import Certificate
+from dpbandit.privacy import Certificate
 from dpbandit.results.runs import AgentRun, as_text, label, merged, short, standard_error
 from dpbandit.results.store import (
     CorruptFileError,

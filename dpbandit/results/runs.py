@@ -9,13 +9,11 @@ from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base import MOST_ROUNDS, AnyArray, Floats, InputError, Ints, shown, whole
 from dpbandit.base.fields import with_floats
 from dpbandit.base.files import PROGRAM, plain
-from dpbandit.base.inputs import MOST_ROUNDS, InputError, shown, whole
-from dpbandit.privacy.certificate import Certificate
+from dpbandit.privacy import Certificate
 from dpbandit.specs.protocols import AgentConfig
 
 _MARKS = 500
@@ -96,7 +94,7 @@ class AgentRun:
         asked = {**vars(self.setup), "agent": self.name, "config": self.config}
         return run_key(asked)
 
-    def only(self, which: npt.NDArray[Any]) -> "AgentRun":
+    def only(self, which: AnyArray) -> "AgentRun":
         """Some of the replicas, by a mask or by places."""
         kept: dict[str, Any] = {what: getattr(self, what)[..., which] for what in _BY_REPLICA}
         measures = {name: values[which] for name, values in self.measures.items()}

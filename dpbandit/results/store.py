@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from dpbandit.base import InputError, whole
 from dpbandit.base.fields import as_declared, made
 from dpbandit.base.files import (
     check_readable,
@@ -24,7 +25,6 @@ from dpbandit.base.files import (
     read_text,
     write_atomically,
 )
-from dpbandit.base.inputs import InputError, whole
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.results.runs import AgentRun, Setup, log_marks, run_key
 

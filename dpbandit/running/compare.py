@@ -8,12 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.base.arrays import Ints
+from dpbandit.base import (
+    MOST_JOBS,
+    MOST_REPLICAS,
+    MOST_ROUNDS,
+    InputError,
+    Ints,
+    Seed,
+    Streams,
+    named,
+    whole,
+)
 from dpbandit.base.files import provenance
-from dpbandit.base.inputs import MOST_JOBS, MOST_REPLICAS, MOST_ROUNDS, InputError, named, whole
 from dpbandit.base.progress import Board, Note, Progress, warnings_said
-from dpbandit.base.random_streams import Seed, Streams
-from dpbandit.privacy.certificate import Certificate, certificate
+from dpbandit.privacy import Certificate
+from dpbandit.privacy.certificate import certificate
 from dpbandit.privacy.ledger import JOINT_DP, NO_DATA, not_covered
 from dpbandit.privacy.mechanism import checked_ledger
 from dpbandit.results.results import Results

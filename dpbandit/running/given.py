@@ -15,9 +15,9 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
+from dpbandit.base import InputError, one_of, shown
 from dpbandit.base.fields import imported, with_floats
 from dpbandit.base.files import named, read_text, write_atomically
-from dpbandit.base.inputs import InputError, one_of, shown
 from dpbandit.envs.adapters import make_problem
 from dpbandit.specs.contract import checked_problem
 from dpbandit.specs.protocols import AgentConfig, Problem, Spec, check_config

@@ -9,11 +9,8 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, shown
-from dpbandit.base.random_streams import Seed, Streams
+from dpbandit.base import AnyArray, Floats, InputError, Ints, Seed, Streams, shown
 from dpbandit.privacy.mechanism import Books, enrolled
 from dpbandit.results.runs import checked_marks, log_marks
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_at_hand
@@ -122,7 +119,7 @@ class Log:
     reward: Floats
     switches: Ints
     seconds: float
-    best_fixed: npt.NDArray[Any]
+    best_fixed: AnyArray
     """the action (R,) that would have been best for all rounds"""
     clipped: Floats
     """share of the rounds (R,) that broke the problem's spec, see `dpbandit.specs.contract`"""
@@ -185,8 +182,8 @@ def play(
     regret, reward = np.zeros((2, len(marks), R))
     total_regret, total_reward = np.zeros((2, R))
     switches, total_switches = np.zeros((len(marks), R), np.int64), np.zeros(R, np.int64)
-    before: npt.NDArray[Any] | None = None
-    waiting: deque[tuple[Floats, npt.NDArray[Any]]] = deque()
+    before: AnyArray | None = None
+    waiting: deque[tuple[Floats, AnyArray]] = deque()
     bounds, delay, done = Bounds(spec, R, int(marks[-1])), spec.delay, 0
     with enrolled() as roll:
         player = made_agent(config, spec, streams.child("agent"))
@@ -245,7 +242,7 @@ def check_callback(on_mark: Any) -> None:
         raise InputError(f"Expected on_mark={shown(on_mark)} to be a function of a Mark.")
 
 
-def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, npt.NDArray[Any], Step]:
+def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, AnyArray, Step]:
     """Round t: the context, the action, and what it brings; their form is looked at for a while,
     later when a shape is another."""
     spec = problem.spec
@@ -271,9 +268,7 @@ def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, npt.N
     return context, action, step
 
 
-def _count_switches(
-    total: Ints, before: npt.NDArray[Any] | None, action: npt.NDArray[Any]
-) -> npt.NDArray[Any]:
+def _count_switches(total: Ints, before: AnyArray | None, action: AnyArray) -> AnyArray:
     """Add 1 where the action is not the one `before`; returns a copy of it."""
     if before is None:
         return np.array(action)

@@ -24,13 +24,22 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
 from gymnasium.vector.utils.space_utils import batch_space
 from scipy.special import gammaln
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, flag, reals, shaped, shown, whole
-from dpbandit.base.random_streams import Draws, Streams
+from dpbandit.base import (
+    Bools,
+    Draws,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    flag,
+    reals,
+    shaped,
+    shown,
+    whole,
+)
 from dpbandit.losses.click_models import weights
 from dpbandit.specs.protocols import BanditSpec
 
@@ -511,7 +520,7 @@ def _few(spec: ChoiceSpec, entries: Floats) -> Floats:
 def _check_prices(
     prices: tuple[float, ...], unit_costs: tuple[float, ...], n_products: int
 ) -> None:
-    fine: npt.NDArray[np.bool_] = np.diff(prices) > 0
+    fine: Bools = np.diff(prices) > 0
     if len(prices) < 2 or not fine.all() or not 0 < prices[0] < prices[-1] < np.inf:
         raise InputError(f"Expected prices={shown(prices)} to be positive and increasing.")
     if len(unit_costs) != n_products:

@@ -23,12 +23,9 @@ from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, norms
+from dpbandit.base import Bools, Floats, InputError, Ints, Streams, inside, norms
 from dpbandit.base.fields import has_methods, of_kind, takes
-from dpbandit.base.inputs import InputError, inside
-from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.ledger import Ledger, Trust
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
@@ -79,10 +76,10 @@ class Tally:
         self._kind, self._where, self._advice = kind, where, advice
         self._users, self._most = users, most_outside
         self._seen = 0
-        self.counts: npt.NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+        self.counts: Ints = np.zeros(1, dtype=np.int64)
         """(R,)"""
 
-    def add(self, beyond: npt.NDArray[np.bool_], values: Floats) -> None:
+    def add(self, beyond: Bools, values: Floats) -> None:
         """`beyond` (n, R): which of n users' `values` (n, R) lie outside."""
         self._seen += len(beyond)
         if not beyond.any():
@@ -110,7 +107,7 @@ class Watch:
 
     def __init__(self, spec: BanditSpec, users: int) -> None:
         self._spec, self._users, self._rounds = spec, 0, 0
-        self._either: npt.NDArray[np.int64] | int = 0
+        self._either: Ints | int = 0
         low, high, order = spec.reward_low, spec.reward_high, spec.context_order
         tally = partial(Tally, users=users, most_outside=spec.most_outside)
         self._contexts = tally(
@@ -135,7 +132,7 @@ class Watch:
         """Of the users so far of each stream, (R,), those of whom anything lay outside."""
         return np.asarray(self._either / max(1, self._rounds))
 
-    def see(self, context: Floats, reward: Floats) -> npt.NDArray[np.bool_]:
+    def see(self, context: Floats, reward: Floats) -> Bools:
         """Count contexts `(n, R, *context_shape)`, rewards (n, R); which contexts are outside."""
         self._users += reward.size
         self._rounds += len(reward)
@@ -154,7 +151,7 @@ class Watch:
 
 def scaled(
     x: Floats, low: Floats, high: Floats, names: Sequence[str], *, most_outside: float | None
-) -> tuple[Floats, npt.NDArray[np.bool_]]:
+) -> tuple[Floats, Bools]:
     """Columns (n, d) from public ranges, (d,) each, to [-1, 1], clipped; where they had to be.
 
     Raises `InputError` where more than a share `most_outside` of rows had to be, and warns of

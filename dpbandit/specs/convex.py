@@ -7,9 +7,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import gymnasium as gym
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import MOST_ACTIONS, InputError, one_of, reals, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import MOST_ACTIONS, Floats, InputError, Ints, Streams, one_of, reals, whole
 from dpbandit.domains import nearest
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.ledger import ALL_ACTIONS

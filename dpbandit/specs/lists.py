@@ -8,11 +8,21 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, norms, rows
-from dpbandit.base.inputs import InputError, reals, shaped, shown, whole
-from dpbandit.base.random_streams import Draws, Streams
+from dpbandit.base import (
+    AnyArray,
+    Draws,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    norms,
+    reals,
+    rows,
+    shaped,
+    shown,
+    whole,
+)
 from dpbandit.losses.click_models import ClickModel
 from dpbandit.privacy.ledger import Visits as Visits
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, Spec
@@ -392,11 +402,11 @@ class ReturningSpec(Spec):
         """Both together, the inverse of `person` and `shown`."""
         return np.column_stack([person, shown.reshape(len(person), -1)])
 
-    def validate(self, action: Any, replicas: int) -> npt.NDArray[Any]:
+    def validate(self, action: Any, replicas: int) -> AnyArray:
         """Arms (R,), or lists (R, m), that a visit allows."""
         return self.visit.validate(action, replicas)
 
-    def uniform(self, streams: Streams) -> Callable[[], npt.NDArray[Any]]:
+    def uniform(self, streams: Streams) -> Callable[[], AnyArray]:
         """Draws arms (R,), or lists (R, m)."""
         return self.visit.uniform(streams)
 
@@ -408,6 +418,6 @@ class ReturningSpec(Spec):
         """The nearest lists, of samples of `action_space` that are none."""
         return self.visit.repaired(action)
 
-    def told(self, potential: Floats, action: npt.NDArray[Any]) -> Floats:
+    def told(self, potential: Floats, action: AnyArray) -> Floats:
         """What people (R, C) say to `action`."""
         return self.visit.told(potential, action)

@@ -18,9 +18,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.special import expit, gamma, ndtr
 
-from dpbandit.base.arrays import Floats
+from dpbandit.base import Floats, InputError, one_of, reals, shown
 from dpbandit.base.files import named, parse_json, read_text, write_json
-from dpbandit.base.inputs import InputError, one_of, reals, shown
 
 LinkName: TypeAlias = Literal["identity", "logistic", "probit"]
 

@@ -14,22 +14,25 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import (
+from dpbandit.base import (
     MOST_ACTIONS,
     MOST_DIM,
     MOST_ROUNDS,
+    AnyArray,
+    Draws,
+    Floats,
     InputError,
+    Ints,
+    Streams,
     inside,
     positive,
     reals,
+    rows,
     shaped,
     shown,
     whole,
 )
-from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.privacy.ledger import JOINT_DP, Ledger
 
 
@@ -59,7 +62,7 @@ def arms_in_range(action: Any, replicas: int, n_actions: int) -> Ints:
     return chosen
 
 
-def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> AnyArray:
     """`values`, if it is an array of finite numbers of that shape; else `InputError`."""
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiub":
         kind = f"one of {values.dtype}" if isinstance(values, np.ndarray) else type(values).__name__
@@ -173,11 +176,11 @@ class Spec:
         """The most extreme of what a user may say to an action."""
         return (self.reward_low, self.reward_high)
 
-    def validate(self, action: Any, replicas: int) -> npt.NDArray[Any]:
+    def validate(self, action: Any, replicas: int) -> AnyArray:
         """`action` as an array (R, ...); `InputError` in one sentence where it is not allowed."""
         raise NotImplementedError
 
-    def uniform(self, streams: Streams) -> Callable[[], npt.NDArray[Any]]:
+    def uniform(self, streams: Streams) -> Callable[[], AnyArray]:
         """Draws uniformly random actions (R, ...), fresh ones at every call."""
         raise NotImplementedError
 
@@ -189,7 +192,7 @@ class Spec:
         """The nearest action (R, ...), of samples of `action_space` that are none."""
         return action
 
-    def told(self, potential: Floats, action: npt.NDArray[Any]) -> Floats:
+    def told(self, potential: Floats, action: AnyArray) -> Floats:
         """Of what users would say, (R, ...), what they do to `action` (R, ...)."""
         said: Floats = potential[:, 0]
         return said
@@ -282,7 +285,7 @@ class ContextualSpec(BanditSpec):
         """The arms."""
         return gym.spaces.Discrete(self.n_actions)
 
-    def told(self, potential: Floats, action: npt.NDArray[Any]) -> Floats:
+    def told(self, potential: Floats, action: AnyArray) -> Floats:
         """What users (R, K) say of their arm."""
         said: Floats = potential[rows(len(action)), action]
         return said
@@ -396,11 +399,11 @@ class Problem(Protocol):
         """The current users' contexts, `(R, *context_shape)`."""
         ...
 
-    def step(self, action: npt.NDArray[Any]) -> Step:
+    def step(self, action: AnyArray) -> Step:
         """Serve the current users with `action` (R,) and move on to the next."""
         ...
 
-    def best_fixed(self) -> npt.NDArray[Any]:
+    def best_fixed(self) -> AnyArray:
         """The one action (R, ...) with the largest expected total over the rounds so far."""
         ...
 
@@ -421,11 +424,11 @@ class Agent(Protocol):
         """What it promises, complete before round 1."""
         ...
 
-    def act(self, context: Floats) -> npt.NDArray[Any]:
+    def act(self, context: Floats) -> AnyArray:
         """Actions (R,). Reads the context and remembers nothing of it."""
         ...
 
-    def update(self, context: Floats, action: npt.NDArray[Any], feedback: Floats) -> None:
+    def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
         """Learn from a whole triple, through mechanisms if the agent is private."""
         ...
 
@@ -473,7 +476,7 @@ def check_config(config: object) -> None:
 class Hindsight:
     """Mark of a config that may ask what was best in hindsight: an oracle, not an agent."""
 
-    def with_answer(self, action: npt.NDArray[Any]) -> AgentConfig:
+    def with_answer(self, action: AnyArray) -> AgentConfig:
         """The config that plays `action` (R,) all along."""
         raise NotImplementedError
 

@@ -6,11 +6,8 @@ from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import MOST_ROUNDS, at_least, one_of, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import MOST_ROUNDS, AnyArray, Floats, Ints, Streams, at_least, one_of, whole
 from dpbandit.specs.protocols import PriceListSpec, arms_in_range, uniform_arms
 
 _ROUNDING = 1e-9
@@ -137,7 +134,7 @@ class StockSpec(PriceListSpec):
         """The prices, and `closed`."""
         return gym.spaces.Discrete(self.n_actions + 1)
 
-    def told(self, potential: Floats, action: npt.NDArray[Any]) -> Floats:
+    def told(self, potential: Floats, action: AnyArray) -> Floats:
         """What users (R, K) say of their price; nothing where it is closed."""
         said = super().told(potential, np.minimum(action, self.n_actions - 1))
         return np.where(action == self.closed, 0.0, said)

@@ -14,13 +14,20 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpbandit.agents import AGENTS
-from dpbandit.base.arrays import Ints
+from dpbandit.base import (
+    MOST_REPLICAS,
+    MOST_ROUNDS,
+    MOST_RUNS,
+    InputError,
+    Ints,
+    Streams,
+    shown,
+    whole,
+)
 from dpbandit.base.fields import with_floats
 from dpbandit.base.files import named, read_text
-from dpbandit.base.inputs import MOST_REPLICAS, MOST_ROUNDS, MOST_RUNS, InputError, shown, whole
 from dpbandit.base.progress import Progress
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.certificate import Certificate
+from dpbandit.privacy import Certificate
 from dpbandit.results.runs import AgentRun, Setup, describe, log_marks, run_key
 from dpbandit.running.compare import as_run, certify, play_any, with_baselines
 from dpbandit.running.given import arguments_of, environment_id, problem_label, problem_maker

@@ -19,8 +19,8 @@ from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
 from dpbandit.auditing.audit import audit
+from dpbandit.base import MOST_JOBS, MOST_REPLICAS, InputError, one_of, whole
 from dpbandit.base.files import PROGRAM, cpu_of, provenance, write_json
-from dpbandit.base.inputs import MOST_JOBS, MOST_REPLICAS, InputError, one_of, whole
 from dpbandit.base.progress import Progress
 from dpbandit.results.runs import AgentRun, describe, merged, run_key
 from dpbandit.results.store import (

@@ -16,12 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints, norms
-from dpbandit.base.inputs import InputError, whole
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.certificate import Certificate
+from dpbandit.base import Floats, InputError, Ints, Streams, norms, whole
+from dpbandit.privacy import BudgetExceededError, Certificate
 from dpbandit.privacy.ledger import ROUNDING
-from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.running.compare import certify
 from dpbandit.running.loop import check_context, check_hindsight, check_step
 from dpbandit.specs.contract import made_agent

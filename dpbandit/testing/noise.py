@@ -13,22 +13,32 @@ from dpbandit.agents.convex.descent import NoisyDescent
 from dpbandit.agents.experts.ball import BallDraws
 from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
 from dpbandit.agents.streams.gradient_descent import Block
-from dpbandit.base.arrays import Floats, clip_norm, clip_range
+from dpbandit.base import Floats, clip_norm, clip_range
+from dpbandit.privacy import (
+    BLT,
+    BatchSum,
+    FadingSum,
+    KNorm,
+    Laplace,
+    Ledger,
+    LocalValues,
+    NoisyHardThresholding,
+    NoisyVertex,
+    OneShotTopK,
+    PrefixSum,
+    PureSpend,
+    SegmentAboveThreshold,
+)
 from dpbandit.privacy.aggregated import AggregatedSum, BitSum
-from dpbandit.privacy.batches import BatchSum, LocalValues, RestartingTrees
-from dpbandit.privacy.choices import OneShotTopK
+from dpbandit.privacy.batches import RestartingTrees
 from dpbandit.privacy.factors import Staggered
-from dpbandit.privacy.fading import FadingSum, PersonSum, column_norm
+from dpbandit.privacy.fading import PersonSum, column_norm
 from dpbandit.privacy.generalised import GeneralisedGaussian, GeneralisedGaussianSpend
 from dpbandit.privacy.gradients import RecursiveLossGradients
-from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.messages import LocalDirections, LocalStatistic, LocalVectors
-from dpbandit.privacy.noise import KNorm, Laplace
-from dpbandit.privacy.peeling import NoisyHardThresholding
-from dpbandit.privacy.prefix_sums import BLT, Padded, PrefixSum
-from dpbandit.privacy.pure import KNormSpend, LaplaceSpend, PureSpend
-from dpbandit.privacy.sparse_vector import RedrawBit, SegmentAboveThreshold
-from dpbandit.privacy.vertices import NoisyVertex
+from dpbandit.privacy.prefix_sums import Padded
+from dpbandit.privacy.pure import KNormSpend, LaplaceSpend
+from dpbandit.privacy.sparse_vector import RedrawBit
 from dpbandit.privacy.wishart import WishartSpend
 from dpbandit.specs.protocols import AgentConfig, Spec
 from dpbandit.testing.tapes import Tape, expect, extreme_users, run

@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import random_streams
-from dpbandit.base.arrays import Ints, rows
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.mechanism import Books, Mechanism, PersonalMemory, enrolled
+from dpbandit.base import InputError, Ints, Streams, random_streams, rows
+from dpbandit.privacy import Mechanism
+from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.specs.lists import NOBODY, ReturningSpec

@@ -6,11 +6,18 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, at_least, reals, shown, vector
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    AnyArray,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    at_least,
+    reals,
+    shown,
+    vector,
+)
 from dpbandit.envs.choice.choice_fit import (
     ChoiceDiagnostics,
     ChoiceFit,
@@ -223,7 +230,7 @@ class AssortmentFromLog(ChoiceProblem):
         row = row_of(self._who.take(count), len(self._known))
         return Crowd(self._known[row], self._appeal[row], self._best[row])
 
-    def _sales(self, taste: Floats, action: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+    def _sales(self, taste: Floats, action: AnyArray) -> tuple[Floats, Floats]:
         return self._listed.sales(taste, action)
 
     def _contest(self, replicas: int) -> Contest:
@@ -259,7 +266,7 @@ def _fitted(
     )
 
 
-def _refuse_few(visits: Visits, counts: npt.NDArray[Any], names: tuple[str, ...]) -> None:
+def _refuse_few(visits: Visits, counts: AnyArray, names: tuple[str, ...]) -> None:
     n, k = visits.design.shape
     if n < _LEAST_VISITS:
         raise InputError(f"Expected at least {_LEAST_VISITS} rows, got {n}.")
@@ -297,7 +304,7 @@ def _prices(table: Any, name: Any, n: int) -> Floats:
     return values
 
 
-def _choices(table: Any, name: str, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
+def _choices(table: Any, name: str, names: tuple[str, ...]) -> Ints:
     places = {product: j for j, product in enumerate([*names, _NONE])}
     for entry in table[name]:
         if entry not in places:

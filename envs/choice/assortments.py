@@ -6,21 +6,23 @@ from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, norms
-from dpbandit.base.inputs import (
+from dpbandit.base import (
     MOST_DIM,
+    AnyArray,
+    Floats,
     InputError,
+    Ints,
+    Streams,
     at_least,
     inside,
+    norms,
     one_of,
     positive,
     shown,
     vector,
     whole,
 )
-from dpbandit.base.random_streams import Streams
 from dpbandit.envs.choice.problems import ChoiceProblem, Contest, Crowd, FreeSales, ListedSales
 from dpbandit.envs.dynamics import Tides
 from dpbandit.specs.choice import (
@@ -189,11 +191,11 @@ class AssortmentBandit(ChoiceProblem):
         appeal = appeal + self._tide.take(count)[..., None]
         return Crowd(context, appeal, self._products.best(appeal))
 
-    def _sales(self, taste: Any, action: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+    def _sales(self, taste: Any, action: AnyArray) -> tuple[Floats, Floats]:
         return self._products.sales(taste, action)
 
     def _contest(self, replicas: int) -> Contest:
         return self._products.contest(replicas)
 
-    def _fixed(self, levels: Ints) -> npt.NDArray[Any]:
+    def _fixed(self, levels: Ints) -> AnyArray:
         return self._products.fixed(levels)

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_softmax
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError
+from dpbandit.base import Bools, Floats, InputError, Ints
 from dpbandit.envs.contextual.logs import WHO_IS_PROTECTED
 
 _STEPS = 100
@@ -35,12 +33,12 @@ class Visits(NamedTuple):
     """(n, k), 1 and features"""
     price: Floats
     """(n, N), on [-1, 1]; 0 where it was not offered"""
-    offered: npt.NDArray[np.bool_]
+    offered: Bools
     """(n, N)"""
     choice: Ints
     """(n,), N is none"""
 
-    def of(self, rows: npt.NDArray[np.bool_]) -> "Visits":
+    def of(self, rows: Bools) -> "Visits":
         """Some of the rows."""
         return Visits(self.design[rows], self.price[rows], self.offered[rows], self.choice[rows])
 

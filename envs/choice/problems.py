@@ -15,10 +15,8 @@ from math import comb
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import AnyArray, Floats, Ints, Streams, rows
 from dpbandit.envs.dynamics import Delay
 from dpbandit.losses.click_models import chances, weights
 from dpbandit.specs.choice import (
@@ -40,7 +38,7 @@ _GAIN = 1e-12
 class Contest(Protocol):
     """Of one episode."""
 
-    def add(self, taste: npt.NDArray[Any]) -> None:
+    def add(self, taste: AnyArray) -> None:
         """More users, (n, R, ...)."""
         ...
 
@@ -62,7 +60,7 @@ class Enumerated:
         self._sets, self._worth = sets, worth
         self._totals = np.zeros((replicas, len(sets)))
 
-    def add(self, taste: npt.NDArray[Any]) -> None:
+    def add(self, taste: AnyArray) -> None:
         """More users, (n, R, ...)."""
         self._totals += self._worth(taste)
 
@@ -91,7 +89,7 @@ class Exchanged:
         self._kept: list[Floats] = []
         self._replicas, self._users = replicas, 0
 
-    def add(self, taste: npt.NDArray[Any]) -> None:
+    def add(self, taste: AnyArray) -> None:
         """More users, (n, R, ...); those beyond 500 are not looked at."""
         taste = taste[: _USERS - self._users]
         if len(taste):
@@ -158,7 +156,7 @@ class Crowd(NamedTuple):
 
     context: Floats
     """`(n, R, *context_shape)`"""
-    taste: npt.NDArray[Any]
+    taste: AnyArray
     """(n, R, ...), what decides what they buy"""
     oracle: Floats
     """(n, R), the largest expected margin of any set"""
@@ -176,14 +174,14 @@ class ChoiceProblem(ABC):
     def _users(self, count: int) -> Crowd: ...
 
     @abstractmethod
-    def _sales(self, taste: npt.NDArray[Any], action: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+    def _sales(self, taste: AnyArray, action: AnyArray) -> tuple[Floats, Floats]:
         """Chances of buying each product of sets (R, N), and its margins, both (R, N)."""
 
     @abstractmethod
     def _contest(self, replicas: int) -> Contest:
         """Of fixed sets, for one episode."""
 
-    def _fixed(self, levels: Ints) -> npt.NDArray[Any]:
+    def _fixed(self, levels: Ints) -> AnyArray:
         """Sets (R, N) of a contest as actions."""
         return levels
 
@@ -207,7 +205,7 @@ class ChoiceProblem(ABC):
         context: Floats = self._crowd.context[self._next]
         return context
 
-    def step(self, action: npt.NDArray[Any]) -> Step:
+    def step(self, action: AnyArray) -> Step:
         """Offer a set (R, N) to the current users and move on to the next."""
         offered = self.spec.validate(action, self._replicas)
         i = self._next
@@ -224,7 +222,7 @@ class ChoiceProblem(ABC):
         reward, told = (late(x) for late, x in zip(self._late, (reward, 1.0 * choice), strict=True))
         return Step(reward, expected, oracle, oracle - expected, told)
 
-    def best_fixed(self) -> npt.NDArray[Any]:
+    def best_fixed(self) -> AnyArray:
         """The set (R, N) with the largest expected total over the rounds so far."""
         self._count()
         return self._fixed(self._sets_so_far.best())

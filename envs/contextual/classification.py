@@ -5,9 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, one_of, reals, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, InputError, Ints, Streams, one_of, reals, whole
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.envs.tables import images
 from dpbandit.offline.logs import one_kind

@@ -8,18 +8,20 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
-from dpbandit.base.arrays import Floats, norms, rows
-from dpbandit.base.inputs import (
+from dpbandit.base import (
     MOST_DIM,
+    Floats,
     InputError,
+    Streams,
     at_least,
     flag,
     inside,
+    norms,
     one_of,
     positive,
+    rows,
     whole,
 )
-from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.specs.protocols import ContextualSpec
 

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import inside
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, Ints, Streams, inside, rows
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.specs.protocols import ContextualSpec
 

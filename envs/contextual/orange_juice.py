@@ -10,15 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, lambertw, logit
 
-from dpbandit.base.arrays import Floats, Ints, pick, rows
-from dpbandit.base.inputs import inside, one_of
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import AnyArray, Floats, Ints, Streams, inside, one_of, pick, rows
 from dpbandit.envs.contextual.problems import ResampledChoices, TidalChoices, Users, row_of
 from dpbandit.envs.dynamics import Delay, Tides
 from dpbandit.specs.protocols import PriceListSpec, PriceSpec, Step
@@ -212,7 +209,7 @@ class OJContinuousPricing:
             self._row, self._fresh = row_of(self._rows(), len(self._oracle)), False
         return self._demand.context[self._row]
 
-    def step(self, action: npt.NDArray[Any]) -> Step:
+    def step(self, action: AnyArray) -> Step:
         """Charge `action` dollars (R,) and move on to the next customers."""
         price = self.spec.validate(action, len(self._totals))
         row, self._fresh = self._row, True
@@ -316,7 +313,7 @@ class ReferencePricing(ResampledChoices):
         self._always: Floats = np.full(len(self.prices), float(self.list_price))
         """the reference if a price is asked throughout"""
 
-    def step(self, action: npt.NDArray[Any]) -> Step:
+    def step(self, action: AnyArray) -> Step:
         """Ask the current customers for prices (R,) and move on to the next."""
         if self.reference == "list":
             return super().step(action)

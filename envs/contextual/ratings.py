@@ -14,10 +14,20 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
-from dpbandit.base.arrays import Floats, Ints, norms
+from dpbandit.base import (
+    MOST_ACTIONS,
+    MOST_DIM,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    inside,
+    norms,
+    positive,
+    shown,
+    whole,
+)
 from dpbandit.base.files import read_text
-from dpbandit.base.inputs import MOST_ACTIONS, MOST_DIM, InputError, inside, positive, shown, whole
-from dpbandit.base.random_streams import Streams
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.specs.protocols import ContextualSpec
 

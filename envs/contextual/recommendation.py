@@ -5,9 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit
 
-from dpbandit.base.arrays import Floats, norms, rows
-from dpbandit.base.inputs import MOST_ACTIONS, MOST_DIM, inside, positive, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    MOST_ACTIONS,
+    MOST_DIM,
+    Floats,
+    Streams,
+    inside,
+    norms,
+    positive,
+    rows,
+    whole,
+)
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.specs.protocols import ContextualSpec
 

@@ -1,13 +1,10 @@
 """Pricing a limited stock: orange juice for a season, and what no more is left of."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import AnyArray, Floats, Ints, Streams, rows
 from dpbandit.envs.contextual.orange_juice import demand
 from dpbandit.envs.contextual.problems import ResampledChoices
 from dpbandit.specs.protocols import Step
@@ -97,7 +94,7 @@ class StockPricing(ResampledChoices):
         super().reset(streams)
         self.sold, self._rounds = np.zeros(len(streams), np.int64), 0
 
-    def step(self, action: npt.NDArray[Any]) -> Step:
+    def step(self, action: AnyArray) -> Step:
         """Ask the current customers for prices (R,), or close, and move on to the next."""
         R, K = len(self.sold), len(self._worth)
         action = self.spec.validate(action, R)

@@ -20,9 +20,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, norms, rows
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, InputError, Streams, norms, rows
 from dpbandit.domains import Simplex
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.decisions import (

@@ -10,19 +10,20 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, norms
-from dpbandit.base.inputs import (
+from dpbandit.base import (
     MOST_DIM,
     MOST_ROUNDS,
+    Floats,
     InputError,
+    Streams,
     at_least,
     inside,
+    norms,
     one_of,
     positive,
     vector,
     whole,
 )
-from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Domain, domain_named
 from dpbandit.envs.convex.adversaries import (
     Adaptive,

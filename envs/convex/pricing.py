@@ -5,9 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, at_least, inside, one_of, positive, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, InputError, Streams, at_least, inside, one_of, positive, whole
 from dpbandit.domains import Box
 from dpbandit.envs.convex.adversaries import Adversary, Constant, Oblivious
 from dpbandit.envs.convex.problems import ConvexProblem

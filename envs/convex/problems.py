@@ -5,11 +5,8 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, reals
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import AnyArray, Floats, InputError, Streams, reals
 from dpbandit.envs.convex.adversaries import Adversary
 from dpbandit.envs.dynamics import Delay
 from dpbandit.specs.convex import ConvexSpec
@@ -60,7 +57,7 @@ class ConvexProblem(ABC):
         """(R, 1) zeros with feedback "value"; else the datum told last, zeros before any."""
         return self._context
 
-    def step(self, action: npt.NDArray[Any]) -> Step:
+    def step(self, action: AnyArray) -> Step:
         """Suffer the loss of `action` (R, N) and move on to the next round."""
         spec, x = self.spec, self._points(action)
         datum = self._adversary(x)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import (
+from dpbandit.base import (
     MOST_ACTIONS,
     MOST_ROUNDS,
+    Floats,
     InputError,
+    Streams,
     flag,
     inside,
     one_of,
@@ -19,7 +20,6 @@ from dpbandit.base.inputs import (
     reals,
     whole,
 )
-from dpbandit.base.random_streams import Streams
 from dpbandit.envs.experts.problems import Adversary, ExpertsProblem, Oblivious, Table
 from dpbandit.envs.experts.tables import Coins, Given, Halving, Luck, Policies, Switching, Tail
 from dpbandit.specs.convex import ExpertsSpec

@@ -12,13 +12,11 @@ they follow); privacy holds against adversaries that look, too.
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, pick
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import AnyArray, Floats, Ints, Streams, pick
 from dpbandit.envs.dynamics import Delay
 from dpbandit.specs.convex import ExpertsSpec
 from dpbandit.specs.protocols import Step
@@ -91,7 +89,7 @@ class ExpertsProblem(ABC):
         """The losses told last, (R, d), zeros before any."""
         return self._context
 
-    def step(self, action: npt.NDArray[Any]) -> Step:
+    def step(self, action: AnyArray) -> Step:
         """Suffer the loss of expert `action` (R,) and move on to the next round."""
         expert = self.spec.validate(action, self._shape[0])
         losses = self._adversary(expert)

@@ -17,8 +17,7 @@ from zlib import crc32
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints, norms, rows
-from dpbandit.base.random_streams import Draws, Streams
+from dpbandit.base import Draws, Floats, Ints, Streams, norms, rows
 
 
 class Luck:

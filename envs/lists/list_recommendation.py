@@ -8,12 +8,22 @@ from math import cos, pi, sin, sqrt
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, logit
 
-from dpbandit.base.arrays import Floats, Ints, norms, rows
-from dpbandit.base.inputs import MOST_DIM, InputError, at_least, inside, one_of, positive, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    MOST_DIM,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    at_least,
+    inside,
+    norms,
+    one_of,
+    positive,
+    rows,
+    whole,
+)
 from dpbandit.envs.comings import Arrivals, Comings
 from dpbandit.envs.lists.problems import ListProblem, best_fixed_list, click_model, user_types
 from dpbandit.losses.click_models import ClickModel, UntoldPositions
@@ -147,7 +157,7 @@ class ListRecommendation(ListProblem):
             self._refill()
         return super().context()
 
-    def step(self, action: npt.NDArray[np.int64]) -> Step:
+    def step(self, action: Ints) -> Step:
         """Show the current users a list (R, m) and move on to the next."""
         step = super().step(action)
         self._due = self.churn > 0 and self._round % self.churn == 0
@@ -279,7 +289,7 @@ class ReturningLists(ListRecommendation):
         u = super().context()
         return self._slots.context(self._person, u)
 
-    def step(self, action: npt.NDArray[np.int64]) -> Step:
+    def step(self, action: Ints) -> Step:
         """Show whoever has come a list (R, m) and move on to the next slot."""
         step = super().step(action)
         self._comings.rewarded(step.reward, 0.5)

@@ -7,11 +7,8 @@ much of a catalogue was shown in an episode, and how unlike the items of a list 
 from abc import ABC, abstractmethod
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import inside, one_of, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Bools, Floats, Ints, Streams, inside, one_of, rows, whole
 from dpbandit.losses.click_models import (
     Browsing,
     Cascade,
@@ -77,7 +74,7 @@ class Shown:
         self._distance, self._lists = np.zeros(replicas), np.zeros(replicas, np.int64)
         self._refilled = catalogue.refilled.copy()
 
-    def see(self, lists: Ints, here: npt.NDArray[np.bool_]) -> None:
+    def see(self, lists: Ints, here: Bools) -> None:
         """One round, lists (R, m), where anybody is `here` (R,)."""
         if self._catalogue.clock != self._clock:
             self._forget()
@@ -149,7 +146,7 @@ class ListProblem(ABC):
         u: Floats = self._ahead[self._round % self._many]
         return u
 
-    def step(self, action: npt.NDArray[np.int64]) -> Step:
+    def step(self, action: Ints) -> Step:
         """Show the current users a list (R, m) and move on to the next."""
         R, model, here = self._ahead.shape[1], self._model, self._here
         lists = self._lists.validate(action, R)

@@ -5,9 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, Streams, whole
 from dpbandit.envs.convex.adversaries import Constant, Law, Oblivious
 from dpbandit.envs.convex.problems import ConvexProblem
 from dpbandit.envs.streams.populations import Population

@@ -11,9 +11,18 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, norms
-from dpbandit.base.inputs import InputError, at_least, inside, one_of, positive, vector, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    Floats,
+    InputError,
+    Streams,
+    at_least,
+    inside,
+    norms,
+    one_of,
+    positive,
+    vector,
+    whole,
+)
 from dpbandit.domains import LpBall
 from dpbandit.envs import tables
 from dpbandit.envs.convex.adversaries import Law

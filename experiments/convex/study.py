@@ -22,9 +22,8 @@ from dpbandit.agents import (
     PrivateBandit,
     Uniform,
 )
-from dpbandit.base.arrays import Floats
+from dpbandit.base import Floats, whole
 from dpbandit.base.files import write_atomically
-from dpbandit.base.inputs import whole
 from dpbandit.experiments.questions import (
     Answers,
     Lines,

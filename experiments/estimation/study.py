@@ -18,9 +18,8 @@ from rich.table import Table
 
 from dpbandit.agents import DPHDB, FADE, DPHDBChoices, OnlineFrankWolfe, Uniform
 from dpbandit.agents.contextual.dp_hdb import FrankWolfeBandit
-from dpbandit.base.arrays import Floats
+from dpbandit.base import Floats, InputError, whole
 from dpbandit.base.files import plain, write_atomically, write_csv
-from dpbandit.base.inputs import InputError, whole
 from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.experiments.cases import CASES
 from dpbandit.experiments.questions import measured

@@ -20,7 +20,7 @@ from dpbandit.agents import (
     SparseVectorExperts,
     Uniform,
 )
-from dpbandit.base.inputs import privacy_target, whole
+from dpbandit.base import privacy_target, whole
 from dpbandit.experiments.questions import Lines, Panels
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies import Configuration, setup_of

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import seaborn as sns
 
-from dpbandit.base.arrays import Floats, Ints
+from dpbandit.base import Floats, Ints, whole
 from dpbandit.base.files import write_atomically
-from dpbandit.base.inputs import whole
 from dpbandit.experiments.cases import CASES
 from dpbandit.results.plots import DASHES, Band, legend_beside, panels, rounds, student_band
 from dpbandit.results.runs import AgentRun

@@ -16,7 +16,7 @@ from dpbandit.base.files import write_atomically
 from dpbandit.envs import GLMBandit
 from dpbandit.experiments.questions import Lines, Panels, RunLines, draw_frontier, panes
 from dpbandit.limits import PUBLISHED, least_regret_for
-from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy import mu_of
 from dpbandit.results.plots import Overlay, final, legend_below, style
 from dpbandit.results.runs import standard_error
 from dpbandit.specs.protocols import AgentConfig

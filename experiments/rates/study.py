@@ -19,9 +19,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from rich.table import Table
 
-from dpbandit.base.arrays import Floats
+from dpbandit.base import Floats, InputError, whole
 from dpbandit.base.files import write_atomically
-from dpbandit.base.inputs import InputError, whole
 from dpbandit.experiments.questions import measured
 from dpbandit.experiments.releases import ReleaseConfiguration
 from dpbandit.results.plots import line, panels

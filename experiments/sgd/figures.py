@@ -19,9 +19,8 @@ import pandas as pd
 from rich.table import Table
 
 from dpbandit.agents import DPTOFW, NoisySFW
-from dpbandit.base.arrays import Floats
+from dpbandit.base import Floats, InputError, whole
 from dpbandit.base.files import plain, write_atomically, write_csv
-from dpbandit.base.inputs import InputError, whole
 from dpbandit.experiments.questions import RunLines, measured
 from dpbandit.experiments.releases import (
     CurveConfiguration,

@@ -44,7 +44,7 @@ from dpbandit.agents import (
     RecursiveFrankWolfe,
 )
 from dpbandit.agents.streams.frank_wolfe import Bounds
-from dpbandit.base.inputs import InputError, one_of
+from dpbandit.base import InputError, one_of
 from dpbandit.specs.protocols import AgentConfig
 
 _RUNS = 10

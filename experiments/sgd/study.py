@@ -10,8 +10,7 @@ import pandas as pd
 from rich.table import Table
 
 from dpbandit.agents.streams.frank_wolfe import bounds_of
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import MOST_REPLICAS, InputError, one_of, whole
+from dpbandit.base import MOST_REPLICAS, Floats, InputError, one_of, whole
 from dpbandit.domains import LpBall
 from dpbandit.experiments.questions import Answers, Lines, Panels, answers
 from dpbandit.experiments.releases import ReleaseConfiguration
@@ -34,7 +33,7 @@ from dpbandit.experiments.sgd.printed import (
     varied_lines,
 )
 from dpbandit.losses import LinearRegression
-from dpbandit.privacy.curves import epsilon_of, mu_of
+from dpbandit.privacy import epsilon_of, mu_of
 from dpbandit.results.runs import AgentRun, Setup, standard_error
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies import setup_of

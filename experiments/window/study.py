@@ -31,9 +31,7 @@ from dpbandit.agents import (
     OnlineConditionalGradient,
     Uniform,
 )
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import positive, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, Streams, positive, whole
 from dpbandit.domains import Domain, Flows, Simplex
 from dpbandit.experiments.questions import Lines, Panels, measured
 from dpbandit.results.runs import AgentRun, protected

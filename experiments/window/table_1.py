@@ -28,8 +28,8 @@ from dpbandit.agents import (
     OnlineConditionalGradient,
     Uniform,
 )
+from dpbandit.base import InputError, inside, positive, whole
 from dpbandit.base.files import plain, write_csv
-from dpbandit.base.inputs import InputError, inside, positive, whole
 from dpbandit.domains import Simplex
 from dpbandit.experiments.questions import mean, measured
 from dpbandit.experiments.reproduce import Asked, Reproduced

@@ -21,8 +21,7 @@ from typer.testing import CliRunner
 
 from dpbandit import InputError
 from dpbandit.commands import studies as command
-from dpbandit.experiments.labs import Lab, check, find, labs, notebook, write
-from dpbandit.experiments.labs import __main__ as build
+from dpbandit.experiments.labs import Lab, __main__ as build, check, find, labs, notebook, write
 
 LABS = labs()
 every_lab = pytest.mark.parametrize("lab", LABS, ids=lambda lab: f"lab-{lab.number}")

@@ -8,8 +8,7 @@ import pytest
 
 from dpbandit import Results
 from dpbandit.agents import LinUCB
-from dpbandit.experiments.pricing import __main__ as command
-from dpbandit.experiments.pricing import figure
+from dpbandit.experiments.pricing import __main__ as command, figure
 from dpbandit.experiments.pricing.figure import (
     MARKETS,
     Market,

@@ -10,8 +10,7 @@ import pytest
 
 from dpbandit import Results
 from dpbandit.agents import DPTOFW
-from dpbandit.experiments.sgd import __main__ as command
-from dpbandit.experiments.sgd import printed
+from dpbandit.experiments.sgd import __main__ as command, printed
 from dpbandit.experiments.sgd.printed import (
     COMPETITORS,
     LOCALISED,

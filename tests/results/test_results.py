@@ -7,8 +7,7 @@ from math import inf, isnan, nan, sqrt
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpbandit import InputError, compare
 from dpbandit.agents import DPUCB, LinUCB

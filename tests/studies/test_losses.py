@@ -15,8 +15,7 @@ from warnings import catch_warnings
 import pytest
 
 from dpbandit import InputError, cli
-from dpbandit.studies import Sweep, run_sweep
-from dpbandit.studies import run as running
+from dpbandit.studies import Sweep, run as running, run_sweep
 from dpbandit.studies.run import tell_of_one_thread, workers
 from tests.studies.studies import many
 

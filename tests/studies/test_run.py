@@ -19,8 +19,7 @@ import pytest
 from dpbandit import InputError, Results, compare
 from dpbandit.agents import LinUCB, ShariffSheffetUCB
 from dpbandit.results.store import planned, read_runs
-from dpbandit.studies import Study, Sweep, plan, run_sweep
-from dpbandit.studies import run as running
+from dpbandit.studies import Study, Sweep, plan, run as running, run_sweep
 from dpbandit.studies.plan import LastRound
 from dpbandit.studies.run import HTTP
 from tests.studies.studies import TINY, many, same
