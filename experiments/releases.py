@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.base import Floats, InputError, Ints, Seed, Streams, whole
-from dpbandit.envs.streams.problems import StreamProblem
+from dpbandit.envs.streams.streaming_regression import StreamProblem
 from dpbandit.results.runs import AgentRun
 from dpbandit.running.compare import as_run
 from dpbandit.running.given import problem_maker

@@ -139,7 +139,7 @@ def test_the_law_has_teeth(tmp_path):
     """Broken modules: a stranger, the root, a floor below, in every way Python can import it."""
     broken = tmp_path / "broken.py"
     for line, target in (
-        ("from dpbandit.envs.convex.pricing import ConvexPricing", "envs.convex.pricing"),
+        ("from dpbandit.envs.convex.online_losses import ConvexPricing", "envs.convex.pricing"),
         ("from dpbandit.envs.convex import pricing", "envs.convex.pricing"),
         ("import dpbandit.cli", "cli"),
         ("def f():\n    import dpbandit", ""),

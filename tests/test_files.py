@@ -8,7 +8,7 @@ import pytest
 
 from dpbandit import InputError, Results, cli
 from dpbandit.base.files import check_writable, parse_json, read_text, write_atomically, write_csv
-from dpbandit.envs.contextual.ratings import read_ratings
+from dpbandit.envs.contextual.recommendation import read_ratings
 from dpbandit.results.store import planned, read_runs
 from dpbandit.studies import Sweep
 

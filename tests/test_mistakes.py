@@ -50,7 +50,7 @@ from dpbandit.envs import (
     OnlineConvex,
     StreamingRegression,
 )
-from dpbandit.envs.convex.adversaries import Corners
+from dpbandit.envs.convex.problems import Corners
 from dpbandit.envs.streams.populations import HalfNormals
 from dpbandit.running.given import problem_maker
 from dpbandit.specs.protocols import ContextualSpec

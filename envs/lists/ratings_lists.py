@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 
 from dpbandit.base import Floats, Ints, Streams, inside, norms, whole
-from dpbandit.envs.contextual.ratings import fitted
-from dpbandit.envs.lists.problems import ListProblem, best_fixed_list, click_model
+from dpbandit.envs.contextual.recommendation import fitted
+from dpbandit.envs.lists.list_recommendation import ListProblem, best_fixed_list, click_model
 from dpbandit.specs.lists import MOST_ITEMS, Catalogue, ListSpec
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from dpbandit.base import AnyArray, Floats, Ints, Streams, at_least, norms, one_of, pick, rows
-from dpbandit.envs.comings import Arrivals, Comings
+from dpbandit.envs.dynamics import Arrivals, Comings
 from dpbandit.specs.lists import NOBODY, ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec, Step
 

@@ -32,9 +32,8 @@ from dpbandit.envs import (
 )
 from dpbandit.envs.contextual.orange_juice import demand
 from dpbandit.envs.contextual.problems import row_of
-from dpbandit.envs.convex.adversaries import Corners
-from dpbandit.envs.convex.online_losses import OnlineConvex
-from dpbandit.envs.convex.pricing import ConvexPricing
+from dpbandit.envs.convex.online_losses import ConvexPricing, OnlineConvex
+from dpbandit.envs.convex.problems import Corners
 from dpbandit.losses import Quadratic
 from dpbandit.running.given import problem_maker
 from dpbandit.specs.convex import ConvexSpec

@@ -159,5 +159,5 @@ def test_replicas_depend_on_their_seed_only(case):
 @every_case
 def test_blocks_change_no_value(case, monkeypatch):
     one = users(started(case), 50)
-    monkeypatch.setattr("dpbandit.envs.convex.adversaries._VALUES_AHEAD", 3)
+    monkeypatch.setattr("dpbandit.envs.convex.problems._VALUES_AHEAD", 3)
     np.testing.assert_array_equal(one, users(started(case), 50))
