@@ -32,11 +32,20 @@ from typing import (
 )
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import at_least, flag, inside, one_of, positive, share, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    AnyArray,
+    Floats,
+    Ints,
+    Streams,
+    at_least,
+    flag,
+    inside,
+    one_of,
+    positive,
+    share,
+    whole,
+)
 from dpbandit.privacy.ledger import Ledger, no_data
 from dpbandit.specs.convex import ConvexSpec, Feedback, with_feedback
 from dpbandit.specs.protocols import ContextualSpec, Spec, fits
@@ -128,11 +137,11 @@ class Agent(Generic[SpecT]):
         """Build mechanisms and `ledger`, before the first round."""
         raise NotImplementedError
 
-    def act(self, context: Floats) -> npt.NDArray[Any]:
+    def act(self, context: Floats) -> AnyArray:
         """Actions (R, ...). Reads the context and remembers nothing of it."""
         raise NotImplementedError
 
-    def update(self, context: Floats, action: npt.NDArray[Any], feedback: Floats) -> None:
+    def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
         """Learn from a whole round, through mechanisms if the agent is private."""
         raise NotImplementedError
 

@@ -20,7 +20,7 @@ import pytest
 from _pytest.assertion import rewrite
 from threadpoolctl import ThreadpoolController
 
-from dpbandit.testing import expectations
+from dpbandit.testing import tapes
 
 HERE = Path(__file__).parent
 passed = 0
@@ -58,10 +58,10 @@ pytest.raises, pytest.warns = counting(pytest.raises), counting(pytest.warns)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    before = passed, expectations.held
+    before = passed, tapes.held
     outcome = yield
     smoke = item.get_closest_marker("smoke")
-    asserted = (passed, expectations.held) != before
+    asserted = (passed, tapes.held) != before
     if not (smoke or asserted):
         pytest.fail("Asserted nothing: see tests/conftest.py.", pytrace=False)
     if smoke and asserted:

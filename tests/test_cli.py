@@ -10,8 +10,8 @@ import pytest
 
 from dpbandit import ENVIRONMENTS, InputError, cli, compare
 from dpbandit.agents import AGENTS
-from dpbandit.base.described import described
-from dpbandit.commands import compare as compare_command
+from dpbandit.base.fields import described
+from dpbandit.commands import agents as compare_command
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.ledger import no_data
 from tests.each import each

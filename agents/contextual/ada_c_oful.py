@@ -5,9 +5,7 @@ from typing import Literal
 
 from dpbandit.agents.contextual.epochs import EpochSettings, Regression, SummedEpochs
 from dpbandit.agents.contextual.public_contexts import PublicContexts
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import at_least, one_of
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, Streams, at_least, one_of
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 
 

@@ -6,11 +6,9 @@ from typing import Literal
 
 from dpbandit.agents.contextual.moments import MomentPlayer
 from dpbandit.agents.contextual.shrinkage import SHRINKAGES
-from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, whole
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.fading import certified_fading_sum
-from dpbandit.privacy.ledger import ledger_of
-from dpbandit.privacy.residuals import Layout, SignedDirections
+from dpbandit.base import InputError, Streams, gaussian_target, inside, one_of, whole
+from dpbandit.privacy import SignedDirections, certified_fading_sum, ledger_of
+from dpbandit.privacy.residuals import Layout
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 

@@ -7,9 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.agents.contextual.epochs import EpochPlayer, EpochSettings, Regression
-from dpbandit.base.arrays import Floats, Ints, clip_norm
-from dpbandit.base.inputs import inside, positive
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, Ints, Streams, clip_norm, inside, positive
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 
 _DESIGN_STEPS = 3

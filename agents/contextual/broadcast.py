@@ -6,10 +6,10 @@ from typing import Literal
 from dpbandit.agents.contextual.broadcast_player import BroadcastPlayer
 from dpbandit.agents.contextual.channels import SENT, Message, Sending
 from dpbandit.agents.contextual.imagined_people import ImaginedPeople
-from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import InputError, Streams, gaussian_target, inside, one_of, whole
+from dpbandit.privacy import ledger_of
 from dpbandit.privacy.fading import growing_batches
-from dpbandit.privacy.ledger import Trust, check_honest, ledger_of
+from dpbandit.privacy.ledger import Trust, check_honest
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 

@@ -4,9 +4,8 @@ import numpy as np
 
 from dpbandit.agents.contextual.channels import Channel
 from dpbandit.agents.contextual.imagined_people import ImaginedPeople
-from dpbandit.base.arrays import Floats, Ints, pick
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.ledger import Ledger
+from dpbandit.base import Floats, Ints, Streams, pick
+from dpbandit.privacy import Ledger
 from dpbandit.specs.protocols import ContextualSpec
 
 _RIDGE = 0.05

@@ -8,16 +8,17 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, Ints, Streams
+from dpbandit.privacy import SignedDirections, certified_fading_sum, mu_of
 from dpbandit.privacy.aggregated import AggregatedSum, BitSum, SignBits
-from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.fading import certified_fading_sum, released_ends
+from dpbandit.privacy.fading import released_ends
 from dpbandit.privacy.ledger import Trust
-from dpbandit.privacy.messages import MESSAGES as LOCAL
-from dpbandit.privacy.messages import LocalVectors, law_of
-from dpbandit.privacy.messages import Message as LocalMessage
-from dpbandit.privacy.residuals import SignedDirections
+from dpbandit.privacy.messages import (
+    MESSAGES as LOCAL,
+    LocalVectors,
+    Message as LocalMessage,
+    law_of,
+)
 from dpbandit.privacy.spends import Spend
 
 Message: TypeAlias = Literal[

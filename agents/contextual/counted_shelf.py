@@ -9,13 +9,11 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, logsumexp
 
 from dpbandit.agents.contextual.shelf_learners import KnownDemand, LearnedDemand
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, InputError, Ints, Streams, gaussian_target, inside, one_of, whole
+from dpbandit.privacy import Ledger, SquareRoot, mu_of, no_privacy
 from dpbandit.privacy.calibrated import noisy_prefix_sum
-from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.ledger import COUNTED, Ledger, no_privacy
-from dpbandit.privacy.prefix_sums import SquareRoot, coefficients, leaves
+from dpbandit.privacy.ledger import COUNTED
+from dpbandit.privacy.prefix_sums import coefficients, leaves
 from dpbandit.privacy.sales import SalesCount
 from dpbandit.specs.protocols import Spec, fits
 from dpbandit.specs.stock import StockSpec
@@ -52,7 +50,7 @@ class CountedShelf:
 
     Code:
         Played by `CountedShelfAgent`; demand comes from `KnownDemand` or `LearnedDemand`
-        (shelf_learners.py), bid prices are `dpbandit.specs.bid_prices.BidPrices`. What is learned
+        (shelf_learners.py), bid prices are `dpbandit.specs.stock.BidPrices`. What is learned
         is FADE's: `FadingPrices` (fade_residuals.py), on `FadingReleases` (fading_releases.py),
         builds `ResidualPricing` (residual_pricing.py) on `demand_rows` (demand.py), with
         `ImaginedCustomers` (imagined_customers.py) and `in_force` (policies.py), and fits by

@@ -6,10 +6,9 @@ import numpy as np
 
 from dpbandit.agents.contextual.printed_descent import Descent
 from dpbandit.agents.contextual.refits import Refits
-from dpbandit.base.arrays import Floats
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.specs.links import Link
+from dpbandit.base import Floats, Streams
+from dpbandit.privacy import GaussianSpend
+from dpbandit.specs.models import Link
 
 _CLIP, _RATE, _RIDGE = 0.2, 10.0, 2e-5
 

@@ -13,24 +13,38 @@ import numpy.typing as npt
 
 from dpbandit.agent import Arms, Count, Positive, Share, started
 from dpbandit.agents.contextual.printed_elsewhere import PrintedElsewhere
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import InputError, gaussian_target, inside, positive, privacy_target
-from dpbandit.privacy.calibrated import exact_prefix_sum, least_multiplier
+from dpbandit.base import (
+    Floats,
+    InputError,
+    Ints,
+    gaussian_target,
+    inside,
+    positive,
+    privacy_target,
+    rows,
+)
+from dpbandit.privacy import (
+    BLT,
+    GaussianSpend,
+    Mechanism,
+    NoisyVertex,
+    PrefixSum,
+    exact_prefix_sum,
+    ledger_of,
+    no_privacy,
+)
+from dpbandit.privacy.calibrated import least_multiplier
 from dpbandit.privacy.factors import Staggered
 from dpbandit.privacy.gradients import RecursiveGradients
-from dpbandit.privacy.ledger import ledger_of, no_privacy
-from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.prefix_sums import BLT, PrefixSum, mu_after
-from dpbandit.privacy.spends import GaussianSpend
+from dpbandit.privacy.prefix_sums import mu_after
 from dpbandit.privacy.vertices import (
-    NoisyVertex,
     Profile,
     SelectionNoise,
     best_vertices,
     certified_budgets,
     paper_budgets,
 )
-from dpbandit.specs.links import LinkName, link_of
+from dpbandit.specs.models import LinkName, link_of
 from dpbandit.specs.protocols import ContextualSpec
 
 Moving: TypeAlias = npt.NDArray[np.bool_]

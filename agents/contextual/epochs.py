@@ -8,13 +8,9 @@ from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import gaussian_target, positive, whole
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.fading import FadingSum, certified_fading_sum, growing_batches
-from dpbandit.privacy.ledger import ledger_of
-from dpbandit.privacy.moments import SecondMoments
+from dpbandit.base import Floats, Ints, Streams, gaussian_target, positive, whole
+from dpbandit.privacy import FadingSum, SecondMoments, certified_fading_sum, ledger_of, mu_of
+from dpbandit.privacy.fading import growing_batches
 from dpbandit.specs.protocols import ContextualSpec
 
 _LEAST_EIGENVALUE = 0.3

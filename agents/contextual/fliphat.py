@@ -6,17 +6,19 @@ from typing import Literal
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import MOST_ROUNDS, gaussian_target, inside, one_of, positive, whole
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.ledger import Ledger, ledger_of
-from dpbandit.privacy.peeling import (
-    NoisyHardThresholding,
-    Peeling,
-    SparseRows,
-    least_peeling,
-    printed_peeling,
+from dpbandit.base import (
+    MOST_ROUNDS,
+    Floats,
+    Ints,
+    Streams,
+    gaussian_target,
+    inside,
+    one_of,
+    positive,
+    whole,
 )
+from dpbandit.privacy import Ledger, NoisyHardThresholding, ledger_of
+from dpbandit.privacy.peeling import Peeling, SparseRows, least_peeling, printed_peeling
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 _MOST_ITERATIONS = 10_000

@@ -17,8 +17,8 @@ must keep them, and moves the estimate by a fraction of its standard deviation.
 import numpy as np
 
 from dpbandit.agents.contextual.linear import OnlineRidge
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick, rows
-from dpbandit.specs.links import Link, link_of
+from dpbandit.base import Floats, Ints, clip_norm, clip_range, pick, rows
+from dpbandit.specs.models import Link, link_of
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 
 _STEPS = 8

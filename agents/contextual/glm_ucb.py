@@ -5,11 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpbandit.agents.contextual.glm import OnlineGLM
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import at_least, one_of, positive
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.ledger import no_privacy
-from dpbandit.specs.links import LINKS, LinkName
+from dpbandit.base import Floats, Ints, Streams, at_least, one_of, positive
+from dpbandit.privacy import no_privacy
+from dpbandit.specs.models import LINKS, LinkName
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 
 

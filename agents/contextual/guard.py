@@ -6,11 +6,8 @@ from math import inf
 from dpbandit.agents.contextual.net_plan import NetPlan
 from dpbandit.agents.contextual.public_coins import PublicCoins
 from dpbandit.agents.contextual.safety_net import SafetyNet
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, positive, whole
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.spends import Parallel
+from dpbandit.base import Floats, InputError, Ints, Streams, positive, whole
+from dpbandit.privacy import Ledger, Parallel
 from dpbandit.specs.protocols import (
     Agent,
     AgentConfig,

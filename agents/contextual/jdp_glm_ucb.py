@@ -11,9 +11,16 @@ from dpbandit.agents.contextual.demand import DemandPricing, Features
 from dpbandit.agents.contextual.fade_rewards import FadingDemand
 from dpbandit.agents.contextual.fading_regression import LogisticPlayer
 from dpbandit.agents.contextual.fading_releases import FadingReleases
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import at_least, gaussian_target, inside, one_of, positive, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    Floats,
+    Streams,
+    at_least,
+    gaussian_target,
+    inside,
+    one_of,
+    positive,
+    whole,
+)
 from dpbandit.specs.protocols import BanditSpec, PriceListSpec, fits
 
 

@@ -5,10 +5,8 @@ from math import ceil, log, sqrt
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick, rows
-from dpbandit.base.inputs import positive, whole
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.ledger import no_privacy
+from dpbandit.base import Floats, Ints, Streams, clip_norm, clip_range, pick, positive, rows, whole
+from dpbandit.privacy import no_privacy
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 _GROWTH = 0.05

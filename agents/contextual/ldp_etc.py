@@ -8,10 +8,19 @@ import numpy as np
 from scipy.special import expit
 
 from dpbandit.agents.contextual.demand import Features, demand_rows, demand_spec
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick
-from dpbandit.base.inputs import one_of, positive, privacy_target, whole
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.ledger import ledger_of
+from dpbandit.base import (
+    Floats,
+    Ints,
+    Streams,
+    clip_norm,
+    clip_range,
+    one_of,
+    pick,
+    positive,
+    privacy_target,
+    whole,
+)
+from dpbandit.privacy import ledger_of
 from dpbandit.privacy.messages import LocalDirections
 from dpbandit.specs.protocols import BanditSpec, PriceListSpec, ScoringAgent, fits
 

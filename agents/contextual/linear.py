@@ -22,13 +22,18 @@ from dpbandit.agent import (
     started,
 )
 from dpbandit.agents.contextual.printed_elsewhere import PrintedElsewhere
-from dpbandit.base.arrays import Floats, Ints, pick, rows
-from dpbandit.base.inputs import InputError, gaussian_target
-from dpbandit.privacy.calibrated import ShariffSheffet, Spectrum, Target, certified_sum, tail_bound
+from dpbandit.base import Floats, InputError, Ints, gaussian_target, pick, rows
+from dpbandit.privacy import (
+    Moments,
+    PrefixSum,
+    SecondMoments,
+    Target,
+    certified_sum,
+    ledger_of,
+    no_privacy,
+)
+from dpbandit.privacy.calibrated import ShariffSheffet, Spectrum, tail_bound
 from dpbandit.privacy.factors import factorisation
-from dpbandit.privacy.ledger import ledger_of, no_privacy
-from dpbandit.privacy.moments import Moments, SecondMoments
-from dpbandit.privacy.prefix_sums import PrefixSum
 from dpbandit.specs.protocols import ContextualSpec
 
 Width: TypeAlias = Least0 | Literal["theory"]

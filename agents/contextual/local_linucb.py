@@ -5,12 +5,10 @@ from math import ceil, sqrt
 
 from dpbandit.agents.contextual.channels import LocalSums
 from dpbandit.agents.contextual.fading_regression import RegressionPlayer
-from dpbandit.base.inputs import at_least, gaussian_target, inside, positive
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Streams, at_least, gaussian_target, inside, positive
+from dpbandit.privacy import SecondMoments, ledger_of
 from dpbandit.privacy.fading import growing_batches
-from dpbandit.privacy.ledger import ledger_of
 from dpbandit.privacy.messages import LocalStatistic
-from dpbandit.privacy.moments import SecondMoments
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 _FIRST = 9

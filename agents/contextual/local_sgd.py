@@ -5,10 +5,19 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick, rows
-from dpbandit.base.inputs import gaussian_target, one_of, positive
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.ledger import ledger_of
+from dpbandit.base import (
+    Floats,
+    Ints,
+    Streams,
+    clip_norm,
+    clip_range,
+    gaussian_target,
+    one_of,
+    pick,
+    positive,
+    rows,
+)
+from dpbandit.privacy import ledger_of
 from dpbandit.privacy.messages import MESSAGES, LocalVectors, Message
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 

@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 
 from dpbandit.agents.contextual.glm import OnlineGLM
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import at_least, positive
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.ledger import no_privacy
+from dpbandit.base import Floats, Ints, Streams, at_least, positive
+from dpbandit.privacy import no_privacy
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
 
 

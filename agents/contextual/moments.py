@@ -9,11 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.fading import FadingSum
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.residuals import SignedDirections
+from dpbandit.base import Floats, Ints, Streams
+from dpbandit.privacy import FadingSum, Ledger, SignedDirections
 
 _RIDGE = 0.05
 """Added to the moment matrices, as a share of their mean eigenvalue."""

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from math import log, sqrt
 
 from dpbandit.agents.contextual.public_coins import PublicCoins
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import positive
-from dpbandit.privacy.prefix_sums import BLT
+from dpbandit.base import Floats, positive
+from dpbandit.privacy import BLT
 from dpbandit.specs.protocols import ContextualSpec
 
 _RELEASES = 50

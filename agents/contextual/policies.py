@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpbandit.base.arrays import Ints, rows
+from dpbandit.base import Ints, rows
 
 
 def in_force(ends: Ints, delay: int, count: int) -> Ints:

@@ -7,9 +7,7 @@ from math import inf
 import numpy as np
 
 from dpbandit.agents.contextual.fading_releases import FadingReleases
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, gaussian_target, positive, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, InputError, Ints, Streams, gaussian_target, positive, whole
 from dpbandit.privacy.sales import CellSales
 from dpbandit.specs.protocols import BanditSpec, PriceListSpec, fits
 

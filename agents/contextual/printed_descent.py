@@ -14,8 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammaln, roots_hermitenorm
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
+from dpbandit.base import Floats, InputError
 
 Revision: TypeAlias = Literal["first", "second"]
 _BATCH = 2048

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any, ClassVar
 
-from dpbandit.base.inputs import InputError
+from dpbandit.base import InputError
 
 
 class PrintedElsewhere:

@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.base import Floats, Streams
+from dpbandit.privacy import GaussianSpend, Mechanism
 from dpbandit.privacy.moments import Grams
 from dpbandit.privacy.prefix_sums import mu_after
-from dpbandit.privacy.spends import GaussianSpend
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,14 +7,11 @@ import numpy as np
 
 from dpbandit.agents.contextual.one_model import OneModel
 from dpbandit.agents.contextual.refits import NewtonRefits
-from dpbandit.base.arrays import Floats, Ints, pick
-from dpbandit.base.inputs import gaussian_target, positive
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, Ints, Streams, gaussian_target, pick, positive
+from dpbandit.privacy import BLT, PrefixSum, ledger_of, mu_of
 from dpbandit.privacy.calibrated import noisy_prefix_sum
-from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.ledger import ledger_of
 from dpbandit.privacy.moments import Grams
-from dpbandit.privacy.prefix_sums import BLT, PrefixSum, leaves
+from dpbandit.privacy.prefix_sums import leaves
 from dpbandit.specs.protocols import BanditSpec, ScoringAgent
 
 _GRAM = 0.2

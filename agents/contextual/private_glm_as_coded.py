@@ -14,12 +14,9 @@ from dpbandit.agents.contextual.one_model import OneModel
 from dpbandit.agents.contextual.printed_descent import dearest, descent, longest
 from dpbandit.agents.contextual.printed_trees import NeighbourTree, RoutedGrams, printed_multiplier
 from dpbandit.agents.contextual.private_glm import largest_ratio
-from dpbandit.base.arrays import Floats, Ints, pick
-from dpbandit.base.inputs import gaussian_target, inside, one_of, positive
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, Ints, Streams, gaussian_target, inside, one_of, pick, positive
+from dpbandit.privacy import PrefixSum, Tree, ledger_of
 from dpbandit.privacy.calibrated import noisy_prefix_sum
-from dpbandit.privacy.ledger import ledger_of
-from dpbandit.privacy.prefix_sums import PrefixSum, Tree
 from dpbandit.specs.protocols import BanditSpec, ScoringAgent
 
 

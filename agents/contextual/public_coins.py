@@ -5,8 +5,7 @@ from math import ceil, log, sqrt
 
 import numpy as np
 
-from dpbandit.base.arrays import Ints
-from dpbandit.base.inputs import InputError
+from dpbandit.base import InputError, Ints
 
 _CHUNK = 1 << 20
 """Coins drawn at once. Part of the arithmetic: never derived from anything else."""

@@ -7,13 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.agents.contextual.epochs import EpochSettings, Regression, Worth
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.ledger import ledger_of
-from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
-from dpbandit.privacy.spends import GaussianSpend
+from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, clip_range, pick
+from dpbandit.privacy import BudgetExceededError, GaussianSpend, Mechanism, ledger_of, mu_of
 from dpbandit.specs.protocols import ContextualSpec
 
 

@@ -6,11 +6,9 @@ import numpy as np
 
 from dpbandit.agents.contextual.linear import Ridge
 from dpbandit.agents.contextual.net_plan import NetPlan
-from dpbandit.base.arrays import Floats, Ints, clip_norm, norms
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, Ints, Streams, clip_norm, norms
+from dpbandit.privacy import BLT, SecondMoments
 from dpbandit.privacy.calibrated import noisy_prefix_sum
-from dpbandit.privacy.moments import SecondMoments
-from dpbandit.privacy.prefix_sums import BLT
 
 
 class SafetyNet:

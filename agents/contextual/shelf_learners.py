@@ -7,13 +7,9 @@ import numpy as np
 
 from dpbandit.agents.contextual.fade import FADE
 from dpbandit.agents.contextual.residual_pricing import ResidualPricing
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.curves import epsilon_of
-from dpbandit.privacy.ledger import no_data
-from dpbandit.specs.bid_prices import BidPrices, best_price
-from dpbandit.specs.stock import StockSpec
+from dpbandit.base import Floats, InputError, Ints, Streams
+from dpbandit.privacy import epsilon_of, no_data
+from dpbandit.specs.stock import BidPrices, StockSpec, best_price
 
 _FINE, _COARSE = 2001, 49
 """Bid prices that are tried, once, and when they are asked for after a release."""

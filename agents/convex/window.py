@@ -18,15 +18,12 @@ from dpbandit.agents.convex.leaders import (
     curvature_of,
     leader_of,
 )
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
+from dpbandit.base import Floats, InputError
 from dpbandit.domains import Domain, nearest
-from dpbandit.domains.local_oracles import LocalOracle, local_oracle
+from dpbandit.domains.projections import LocalOracle, local_oracle
+from dpbandit.privacy import ClippedVectors, Ledger, PrefixSum, Tree, Window, ledger_of
 from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.factors import Window
-from dpbandit.privacy.ledger import Ledger, ledger_of
-from dpbandit.privacy.moments import ClippedVectors
-from dpbandit.privacy.prefix_sums import Factorisation, PrefixSum, Tree
+from dpbandit.privacy.prefix_sums import Factorisation
 from dpbandit.specs.convex import ConvexSpec
 
 

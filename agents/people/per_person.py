@@ -5,18 +5,15 @@ from math import inf, nan, sqrt
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, whole
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.curves import epsilon_of, mu_of
-from dpbandit.privacy.ledger import Ledger, Visits
+from dpbandit.base import AnyArray, Bools, Floats, InputError, Ints, Streams, whole
+from dpbandit.privacy import Ledger, epsilon_of, mu_of
+from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.privacy.people import for_a_person
 from dpbandit.privacy.spends import Repeated
+from dpbandit.specs.lists import ReturningSpec
 from dpbandit.specs.protocols import AgentConfig, check_config, fits
-from dpbandit.specs.returning import ReturningSpec
 
 _STEPS = 12
 """Agents made, at most, to find the epsilon of a round; without batches that follow it, two are"""
@@ -112,7 +109,7 @@ class PerPersonAgent:
         known = ledger.mu < inf
         self.ledger = replace(ledger, spends=spends, visits=promised) if known else ledger
 
-    def act(self, context: Floats) -> npt.NDArray[Any]:
+    def act(self, context: Floats) -> AnyArray:
         """Arms (R,) for whoever has come."""
         return self._agent.act(self._spec.shown(context))
 
@@ -126,7 +123,7 @@ class PerPersonAgent:
         )
 
 
-def _where(told: npt.NDArray[np.bool_], array: npt.NDArray[Any], null: Any) -> npt.NDArray[Any]:
+def _where(told: Bools, array: AnyArray, null: Any) -> AnyArray:
     """`array` (R, ...) in the replicas that are told, else `null`."""
     axes = tuple(range(1, array.ndim))
     return np.where(np.expand_dims(told, axes), array, null)
@@ -140,12 +137,12 @@ class Turnstile:
         self._kept = PersonalMemory(replicas, people=people, shape=(2,))
         """how often each has been let through, and after how many slots the last time"""
 
-    def admits(self, person: Ints) -> npt.NDArray[np.bool_]:
+    def admits(self, person: Ints) -> Bools:
         """Who is let through in the next slot, (R,)."""
         self._slot += 1
         times, last = self._kept.of(person).T
         fresh = (times == 0) | (self._slot - last >= self._visits.separation)
-        through: npt.NDArray[np.bool_] = (person >= 0) & (times < self._visits.cap) & fresh
+        through: Bools = (person >= 0) & (times < self._visits.cap) & fresh
         step = np.column_stack([through, (self._slot - last) * through])
         self._kept.add(person, step.astype(float))
         return through

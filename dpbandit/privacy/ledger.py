@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dpbandit.base.html import html_table
-from dpbandit.base.inputs import InputError, inside, privacy_target, whole
+from dpbandit.base import InputError, inside, privacy_target, whole
+from dpbandit.base.files import html_table
 from dpbandit.privacy.curves import (
     delta_of,
     epsilon_of,

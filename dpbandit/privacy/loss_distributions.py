@@ -38,8 +38,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
 
-from dpbandit.base.arrays import Floats, Ints, one_thread
-from dpbandit.base.inputs import positive
+from dpbandit.base import Floats, Ints, positive
+from dpbandit.base.arrays import one_thread
 
 CELLS = 2**16
 """On one side of 0; where a mechanism needs more, its grid is made coarser by powers of 2."""

@@ -6,8 +6,7 @@ from math import exp, expm1, inf, log, log1p, sqrt
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import gaussian_target, inside, whole
+from dpbandit.base import Floats, gaussian_target, inside, whole
 from dpbandit.privacy.curves import FAR, deltas_of, error_of, mu_of
 from dpbandit.privacy.ledger import Ledger, most
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected

@@ -7,7 +7,8 @@ probability is the link at an l_1 length of theta* of 5.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,17 +17,78 @@ import pandas as pd
 from rich.table import Table
 
 from dpbandit.agents import DPHDB, FADE, DPHDBChoices, OnlineFrankWolfe, Uniform
+from dpbandit.agents.contextual.dp_hdb import FrankWolfeBandit
+from dpbandit.base import Floats, InputError, whole
 from dpbandit.base.files import plain, write_atomically, write_csv
-from dpbandit.base.inputs import InputError, whole
+from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.experiments.cases import CASES
-from dpbandit.experiments.command import measured
-from dpbandit.experiments.estimation.runs import EstimateConfiguration, errors, places
-from dpbandit.experiments.paper_table import Asked, Reproduced
-from dpbandit.results.drawing import legend_beside, line, panels
-from dpbandit.results.runs import AgentRun, standard_error
-from dpbandit.results.slopes import Slope, slope
+from dpbandit.experiments.questions import measured
+from dpbandit.experiments.releases import Watched
+from dpbandit.experiments.reproduce import Asked, Reproduced
+from dpbandit.results.plots import legend_beside, line, panels
+from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
+from dpbandit.running.compare import as_run
+from dpbandit.running.loop import play
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies import Configuration, Study, setup_of
+from dpbandit.studies.plan import certificate_of
+
+_ERROR = "error after {}"
+_HALVINGS = 6
+
+
+def places(horizon: int) -> list[int]:
+    """Rounds after which parameters are looked at: the horizon, its half, its quarter, ..
+
+    >>> places(640)
+    [10, 20, 40, 80, 160, 320, 640]
+    """
+    return [horizon // 2**j for j in reversed(range(_HALVINGS + 1)) if horizon // 2**j]
+
+
+class EstimateConfiguration(Configuration):
+    """A Frank-Wolfe bandit on a generalised linear problem."""
+
+    def play(
+        self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
+    ) -> AgentRun:
+        """Its run; measures "error after t", `|theta_t - theta*|_1^2 / |theta*|_1^2`, the mean of
+        the arms, which is 1 where nothing has been learned."""
+        setup, seen, errors = self.setup, Watched(self.config), dict[str, Floats]()
+        problem, proof = self.problem(), certificate_of(self)
+        if not isinstance(problem, GLMBandit):
+            raise InputError(f"Expected a GLMBandit, whose parameters are known, got {problem}.")
+        wanted, done = set(places(setup.horizon)), 0
+
+        def look(rounds: int) -> None:
+            nonlocal done
+            done += rounds
+            if done in wanted:
+                errors[_ERROR.format(done)] = _error(seen.agents[-1], problem)
+            advance(rounds)
+
+        marks = np.union1d(self.marks, sorted(wanted))
+        seeds = [(setup.seed, r) for r in range(first, last)]
+        log = play(problem, seen, seeds, marks=marks, advance=look)
+        kept = np.isin(marks, self.marks)
+        tables = {what: getattr(log, what)[kept] for what in ("regret", "reward", "switches")}
+        run = as_run(setup, self.name, self.config, proof, [replace(log, **tables)], first=first)
+        return replace(run, measures=errors)
+
+
+def _error(agent: object, problem: GLMBandit) -> Floats:
+    if not isinstance(agent, FrankWolfeBandit):
+        raise InputError(f"Expected an agent that estimates by Frank-Wolfe, got {agent}.")
+    true = problem.true_parameters
+    gap, length = (np.square(np.abs(v).sum(axis=-1)) for v in (agent.theta - true, true))
+    share: Floats = (gap / length).mean(axis=-1)
+    return share
+
+
+def errors(run: AgentRun) -> list[Floats]:
+    """At each of `places`, (R,)."""
+    return [run.measures[_ERROR.format(t)] for t in places(run.setup.horizon)]
+
 
 LINKS = ("identity", "logistic", "probit")
 _SIGNALS = {"identity": 1.0, "logistic": 5.0, "probit": 5.0}

@@ -1,12 +1,23 @@
-"""The runs behind the figure: three panels of agents on the paper's bandit problem."""
+"""The figure: three panels of agents on the paper's bandit problem over the same rounds."""
 
-from collections.abc import Mapping
-from math import inf
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from math import inf, isinf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from dpbandit.base.inputs import whole
+import numpy as np
+import seaborn as sns
+
+from dpbandit.base import Floats, Ints, whole
+from dpbandit.base.files import write_atomically
 from dpbandit.experiments.cases import CASES
+from dpbandit.results.plots import DASHES, Band, legend_beside, panels, rounds, student_band
+from dpbandit.results.runs import AgentRun
 from dpbandit.studies import Configuration, Study, setup_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 CASE = CASES["contextual/figure-5-1"]
 
@@ -82,3 +93,127 @@ def configuration(name: str, horizon: int) -> Configuration:
     label = f"contexts of l_{line.context_order:g} norm 1"
     setup = setup_of(CASE.environment, arguments, horizon=horizon, label=label)
     return Configuration(setup, name, config)
+
+
+_COLORS = [sns.color_palette("colorblind")[place] for place in (0, 1, 2, 3, 4, 5, 6, 9)]
+_CERTIFIED = r"regret in the end; $\epsilon$ certified at $\delta$ = 1/T"
+_HEADINGS = {"a": "regret in the end", "b": _CERTIFIED, "c": _CERTIFIED}
+_TITLES = {
+    "a": "(a) As printed: straight lines that coincide with uniform play,\n"
+    r"DP-UCB's over contexts of $\ell_\infty$ norm 1, DP-HDB's of $\ell_1$ norm 1",
+    "b": "(b) As specified, with the paper's constants: neither is told from uniform play",
+    "c": r"(c) As certified: what is possible at the same ($\epsilon$, $\delta$)",
+}
+
+
+class Curve(NamedTuple):
+    """What is drawn of a run, or of a printed curve."""
+
+    label: str
+    marks: Ints
+    values: Floats
+    """(marks, R)"""
+    band: Band = student_band
+
+    @property
+    def end(self) -> float:
+        """The mean in the last round."""
+        return float(self.values[-1].mean())
+
+
+Styled: TypeAlias = tuple[Curve, Any, Any]
+"""A curve, its colour and its dashes."""
+
+
+def draw(path: Path, runs: Mapping[str, AgentRun]) -> Path:
+    """Draw all panels to `path` (.png, .svg or .pdf)."""
+    return write_atomically(path, lambda partial: _draw(partial, runs))
+
+
+def _draw(path: Path, runs: Mapping[str, AgentRun]) -> None:
+    some = next(iter(runs.values()))
+    heading = (
+        "Figure 5.1, private bandits in high dimension, examined again\n"
+        rf"d = 50, 2 arms, claim $\epsilon$ = 1, $\delta$ = 1/T;  "
+        f"mean of {len(some.replicas)} runs with 95 % bands of the mean"
+    )
+    how: dict[str, Any] = {"size": (12, 13), "rows": 3, "heights": (1, 1, 1.5)}
+    with panels(path, list(_TITLES.values()), heading=heading, **how) as column:
+        for letter, axes in zip("abc", column, strict=True):
+            _panel(axes, letter, {n: run for n, run in runs.items() if letter in LINES[n].panels})
+        column[-1].set_xlim(0, int(some.marks[-1]))
+        column[-1].set_xlabel("round (one user each)")
+        column[-1].xaxis.set_major_formatter("{x:,.0f}")
+
+
+def _panel(axes: "Axes", letter: str, runs: Mapping[str, AgentRun]) -> None:
+    curves = sorted((_curve(name, run) for name, run in runs.items()), key=lambda one: -one.end)
+    lines = list(_styled(curves))
+    if letter == "a":
+        lines += _published(curves[0].marks)
+    _lines(axes, lines)
+    axes.set_ylim(bottom=0)
+    if letter == "a":
+        lower = [line for line in lines if line[0].end < curves[0].end / 2]
+        _inset(axes, "the lower ones", lower).set_ylim(bottom=0)
+    if letter == "b":
+        title = "less uniform play, which meets the same users"
+        _inset(axes, title, _differences(lines, runs["uniform"].regret))
+    if letter == "c":
+        axes.set_yscale("log")
+        axes.set_yticks([3, 10, 30, 100, 300, 1000])
+        axes.minorticks_off()
+        axes.set_ylim(2, 1.5 * curves[0].end)
+    axes.yaxis.set_major_formatter("{x:,.6g}")
+    axes.set_ylabel("cumulative regret (reward)" + (", log scale" if letter == "c" else ""))
+    legend_beside(axes, _HEADINGS[letter])
+
+
+def _styled(curves: list[Curve]) -> Iterator[Styled]:
+    """Baselines in black, the others in colours and dashes of their own."""
+    colors, public = iter(_COLORS), iter((DASHES[3], DASHES[1]))
+    for place, curve in enumerate(curves):
+        if curve.label.startswith("uniform"):
+            yield curve, "black", DASHES[2] if "ell_1" in curve.label else "solid"
+        elif "not private" in curve.label:
+            yield curve, "black", next(public)
+        else:
+            yield curve, next(colors), DASHES[place % 3]
+
+
+def _published(marks: Ints) -> Iterator[Styled]:
+    """Straight lines between what may have been read."""
+    for (name, regret, reading), color in zip(PUBLISHED, _COLORS, strict=False):
+        label = f"{name}, published (read off): {regret:.0f} ± {reading:.0f}"
+        ends = np.array([regret - reading, regret + reading])
+        values = marks[:, None] / ROUNDS * ends
+        yield Curve(label, marks, values, lambda v: (v[:, 0], v[:, 1])), color, DASHES[1]
+
+
+def _differences(lines: Iterable[Styled], uniform: Floats) -> Iterator[Styled]:
+    """The lines minus that of uniform play, replica by replica."""
+    for curve, color, dashes in lines:
+        yield curve._replace(values=curve.values - uniform), color, dashes
+
+
+def _inset(axes: "Axes", title: str, lines: Iterable[Styled]) -> "Axes":
+    """What the axis of the whole panel presses flat."""
+    inset = axes.inset_axes((0.08, 0.54, 0.38, 0.38))
+    _lines(inset, lines)
+    inset.margins(x=0)
+    inset.set_xticks([])
+    inset.tick_params(labelsize="small")
+    inset.set_title(title, fontsize="small", loc="left", pad=3)
+    return inset
+
+
+def _lines(axes: "Axes", lines: Iterable[Styled]) -> None:
+    for (label, marks, values, band), color, dashes in lines:
+        rounds(axes, marks, values, label, color=color, dashes=dashes, band=band)
+
+
+def _curve(name: str, run: AgentRun) -> Curve:
+    label, epsilon = LINES[name].label, run.certificate.epsilon
+    if epsilon > 0:
+        label += " (not private)" if isinf(epsilon) else rf" ($\epsilon$ = {epsilon:.2g})"
+    return Curve(f"{label}: {run.regret[-1].mean():.3g}", run.marks, run.regret)

@@ -1,13 +1,87 @@
-"""From a lab's text to a notebook for Jupyter: hints folded, solutions folded or left out."""
+"""The labs there are; from a lab's text to a notebook; what it says of your own answers."""
 
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from os.path import exists
 from pathlib import Path
 from typing import Any
 
+from dpbandit.base import InputError
 from dpbandit.base.files import write_atomically
-from dpbandit.base.inputs import InputError
-from dpbandit.experiments.labs.catalogue import Lab
+
+FOLDER = Path(__file__).resolve().parent / "notebooks"
+_NAME = re.compile(r"lab_(\d\d)_\w+")
+
+
+@dataclass(frozen=True)
+class Lab:
+    """One lab: a jupytext file in the py:percent format, `notebooks/lab_NN_what_it_is_about.py`.
+
+    Its first cell is text: the heading `# Lab N: title`, then paragraphs that begin with
+    **Goal.**, **Time.** (minutes) and **You need.** (earlier labs).
+    """
+
+    path: Path
+
+    @property
+    def number(self) -> int:
+        """N, from the file's name."""
+        return int(self.path.stem.split("_")[1])
+
+    @property
+    def title(self) -> str:
+        """What stands after the lab's number."""
+        return self._found(rf"# Lab {self.number}: (.+)")
+
+    @property
+    def goal(self) -> str:
+        """What one can do afterwards, a sentence or two."""
+        return self._found(r"\*\*Goal\.\*\* (.+)")
+
+    @property
+    def minutes(self) -> int:
+        """How long it takes."""
+        return int(self._found(r"\*\*Time\.\*\* (\d+) minutes"))
+
+    @property
+    def needs(self) -> str:
+        """What to have done before."""
+        return self._found(r"\*\*You need\.\*\* (.+)")
+
+    @property
+    def text(self) -> str:
+        """The file."""
+        return self.path.read_text(encoding="utf-8")
+
+    def _found(self, pattern: str) -> str:
+        """The first match among the paragraphs of the first cell."""
+        _, _, after = self.text.partition("# %% [markdown]\n")
+        first = after.partition("\n# %%")[0]
+        lines = [line.removeprefix("#").strip() for line in first.splitlines()]
+        for paragraph in re.split(r"\n\n+", "\n".join(lines)):
+            if match := re.match(pattern, paragraph.replace("\n", " ")):
+                return match[1]
+        raise InputError(f"Expected the first cell of {self.path.name} to have {pattern!r}.")
+
+
+def labs() -> tuple[Lab, ...]:
+    """All labs, by number."""
+    return tuple(Lab(p) for p in sorted(FOLDER.glob("lab_*.py")) if _NAME.fullmatch(p.stem))
+
+
+def find(number: int) -> Lab:
+    """The lab of that number.
+
+    >>> find(1).title
+    'Bandits and regret'
+    """
+    known = {lab.number: lab for lab in labs()}
+    if number not in known:
+        raise InputError(f"Expected lab {number!r} to be one of {', '.join(map(str, known))}.")
+    return known[number]
+
 
 INSTALL = "pip install '.[labs]' in a checkout"
 """What brings jupytext and JupyterLab to where dpbandit is installed."""
@@ -96,3 +170,43 @@ def _folded(cell: Any) -> Any:
         cell.metadata.update(_FOLDED)
         cell.metadata["tags"] = [*cell.metadata["tags"], "hide-cell"]
     return cell
+
+
+Test = Callable[[Any], Any]
+"""Whether an answer is right."""
+
+
+def check(
+    name: str,
+    scope: Mapping[str, Any],
+    right: Test,
+    otherwise: str,
+    *further: tuple[Test, str],
+) -> None:
+    """Print whether the result called `name` in `scope` is right; whatever it is, never raise.
+
+    Of several tests the first that fails is told. One that raises, or that has no single yes or
+    no, counts as a no.
+
+    >>> check("claim", {"claim": 13}, lambda claim: 10 < claim < 25, "It is between 10 and 25.")
+    claim: right.
+    >>> check("claim", {"claim": "big"}, lambda claim: 10 < claim < 25, "It is a number.")
+    claim: not yet. It is a number.
+    >>> check("claim", {}, lambda claim: 10 < claim < 25, "It is between 10 and 25.")
+    claim: not there yet; call your result `claim`.
+    """
+    if name not in scope:
+        print(f"{name}: not there yet; call your result `{name}`.")
+        return
+    for test, sentence in ((right, otherwise), *further):
+        if not _holds(test, scope[name]):
+            print(f"{name}: not yet. {sentence}")
+            return
+    print(f"{name}: right.")
+
+
+def _holds(test: Test, answer: Any) -> bool:
+    try:
+        return bool(test(answer))
+    except Exception:  # an answer may be anything
+        return False

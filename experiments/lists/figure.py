@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpbandit.base.arrays import Floats
+from dpbandit.base import Floats
 from dpbandit.base.files import write_atomically
-from dpbandit.experiments.drawing import draw_frontier, draw_lines, panes
-from dpbandit.experiments.questions import RunLines
-from dpbandit.results.drawing import legend_at_the_foot, log_ticks, loglog
-from dpbandit.results.frontier import final
+from dpbandit.experiments.questions import RunLines, draw_frontier, draw_lines, panes
+from dpbandit.results.plots import final, legend_at_the_foot, log_ticks, loglog
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, standard_error
 

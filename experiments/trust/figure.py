@@ -5,9 +5,8 @@ from functools import partial
 from pathlib import Path
 
 from dpbandit.base.files import write_atomically
-from dpbandit.experiments.drawing import draw_frontier, draw_lines, panes
-from dpbandit.experiments.questions import RunLines
-from dpbandit.results.drawing import legend_at_the_foot, log_ticks, loglog
+from dpbandit.experiments.questions import RunLines, draw_frontier, draw_lines, panes
+from dpbandit.results.plots import legend_at_the_foot, log_ticks, loglog
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun
 

@@ -16,10 +16,10 @@ import typer
 
 from dpbandit.agents import AGENTS
 from dpbandit.agents.catalogue import entries
-from dpbandit.base.settings import parse_settings
+from dpbandit.base.fields import parse_settings
 from dpbandit.cli import app
-from dpbandit.running.certify import certify
-from dpbandit.running.environments import problem_maker
+from dpbandit.running.compare import certify
+from dpbandit.running.given import problem_maker
 from dpbandit.running.settings import agent_id, parse_agent
 from tests.docs.markdown import ROOT
 from tests.each import each

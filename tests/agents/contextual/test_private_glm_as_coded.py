@@ -12,7 +12,7 @@ from dpbandit.agents.contextual.printed_descent import Descent, _sampled_diverge
 from dpbandit.agents.contextual.printed_trees import NeighbourTree, RoutedGrams
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments import reproduce
-from dpbandit.specs.links import LINKS
+from dpbandit.specs.models import LINKS
 from dpbandit.specs.protocols import ContextualSpec
 from tests.lazy import Lazy
 
