@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpbandit.agent import Arms, Count, Positive, Share, started
 from dpbandit.agents.contextual.printed_elsewhere import PrintedElsewhere
-from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.base.arrays import Floats, Ints, predictions, rows
 from dpbandit.base.inputs import InputError, gaussian_target, inside, positive, privacy_target
 from dpbandit.privacy.calibrated import exact_prefix_sum, least_multiplier
 from dpbandit.privacy.factors import Staggered
@@ -243,9 +243,7 @@ class FrankWolfeBandit(Arms):
 
     def means(self, theta: Floats, context: Floats) -> Floats:
         """zeta(x . theta_a), (R, K)."""
-        if self.spec.shared:
-            return self.mean(np.matvec(context, theta[:, 0]))
-        return self.mean(np.matvec(theta, context))
+        return self.mean(predictions(context, theta))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism, then move every arm that is due towards its vertex."""
