@@ -25,10 +25,10 @@ from dpbandit.agents.contextual.dp_hdb import DPHDBChoices as DPHDBChoices
 from dpbandit.agents.contextual.dp_hdb import OnlineFrankWolfe as OnlineFrankWolfe
 from dpbandit.agents.contextual.fade import FADE as FADE
 from dpbandit.agents.contextual.full_budget_fade import FullBudgetFADE as FullBudgetFADE
-from dpbandit.agents.contextual.glm_ucb import GLMUCB as GLMUCB
+from dpbandit.agents.contextual.glm import GLMUCB as GLMUCB
+from dpbandit.agents.contextual.glm import LogisticTS as LogisticTS
+from dpbandit.agents.contextual.glm_as_coded import PrivateGLMAsCoded as PrivateGLMAsCoded
 from dpbandit.agents.contextual.guard import Guard as Guard
-from dpbandit.agents.contextual.jdp_glm_ucb import JDPGLMUCB as JDPGLMUCB
-from dpbandit.agents.contextual.ldp_etc import LDPETC as LDPETC
 from dpbandit.agents.contextual.linear import DPUCB as DPUCB
 from dpbandit.agents.contextual.linear import DPMoments as DPMoments
 from dpbandit.agents.contextual.linear import EpsilonGreedy as EpsilonGreedy
@@ -38,10 +38,10 @@ from dpbandit.agents.contextual.linear import LinUCB as LinUCB
 from dpbandit.agents.contextual.linear import ShariffSheffetUCB as ShariffSheffetUCB
 from dpbandit.agents.contextual.local_linucb import LocalLinUCB as LocalLinUCB
 from dpbandit.agents.contextual.local_sgd import LocalSGD as LocalSGD
-from dpbandit.agents.contextual.logistic_ts import LogisticTS as LogisticTS
-from dpbandit.agents.contextual.price_cells import PriceCells as PriceCells
+from dpbandit.agents.contextual.prices import JDPGLMUCB as JDPGLMUCB
+from dpbandit.agents.contextual.prices import LDPETC as LDPETC
+from dpbandit.agents.contextual.prices import PriceCells as PriceCells
 from dpbandit.agents.contextual.private_glm import PrivateGLM as PrivateGLM
-from dpbandit.agents.contextual.private_glm_as_coded import PrivateGLMAsCoded as PrivateGLMAsCoded
 from dpbandit.agents.contextual.sparse import FLIPHAT as FLIPHAT
 from dpbandit.agents.contextual.sparse import LassoBandit as LassoBandit
 from dpbandit.agents.convex.descent import OGD as OGD

@@ -11,8 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.agent import Arms, Count, Positive, Share, started
-from dpbandit.agents.contextual.printed_elsewhere import PrintedElsewhere
+from dpbandit.agent import Arms, Count, Positive, PrintedElsewhere, Share, started
 from dpbandit.base.arrays import Floats, Ints, predictions, rows
 from dpbandit.base.inputs import InputError, gaussian_target, inside, positive, privacy_target
 from dpbandit.privacy.calibrated import exact_prefix_sum, least_multiplier

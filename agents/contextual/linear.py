@@ -19,9 +19,9 @@ from dpbandit.agent import (
     Inside01,
     Least0,
     Positive,
+    PrintedElsewhere,
     started,
 )
-from dpbandit.agents.contextual.printed_elsewhere import PrintedElsewhere
 from dpbandit.base.arrays import Floats, Ints, pick, predictions, rows
 from dpbandit.base.inputs import InputError, gaussian_target
 from dpbandit.privacy.calibrated import ShariffSheffet, Spectrum, Target, certified_sum, tail_bound
