@@ -13,16 +13,15 @@ from dpbandit.agents.choice.mnl import MNLUCB as MNLUCB
 from dpbandit.agents.choice.mnl import MNLBandit as MNLBandit
 from dpbandit.agents.choice.private_mnl import FadeMNL as FadeMNL
 from dpbandit.agents.choice.private_mnl import MNLCounts as MNLCounts
-from dpbandit.agents.contextual.ada_c_oful import AdaCOFUL as AdaCOFUL
-from dpbandit.agents.contextual.ada_private_ts import AdaPrivateTS as AdaPrivateTS
-from dpbandit.agents.contextual.batch_moment import BatchMoment as BatchMoment
-from dpbandit.agents.contextual.batched_elimination import BatchedElimination as BatchedElimination
 from dpbandit.agents.contextual.broadcast import Broadcast as Broadcast
 from dpbandit.agents.contextual.counted_shelf import CountedShelf as CountedShelf
 from dpbandit.agents.contextual.demand import Priced as Priced
 from dpbandit.agents.contextual.dp_hdb import DPHDB as DPHDB
 from dpbandit.agents.contextual.dp_hdb import DPHDBChoices as DPHDBChoices
 from dpbandit.agents.contextual.dp_hdb import OnlineFrankWolfe as OnlineFrankWolfe
+from dpbandit.agents.contextual.epochs import AdaCOFUL as AdaCOFUL
+from dpbandit.agents.contextual.epochs import AdaPrivateTS as AdaPrivateTS
+from dpbandit.agents.contextual.epochs import BatchedElimination as BatchedElimination
 from dpbandit.agents.contextual.fade import FADE as FADE
 from dpbandit.agents.contextual.full_budget_fade import FullBudgetFADE as FullBudgetFADE
 from dpbandit.agents.contextual.glm import GLMUCB as GLMUCB
@@ -38,6 +37,7 @@ from dpbandit.agents.contextual.linear import LinUCB as LinUCB
 from dpbandit.agents.contextual.linear import ShariffSheffetUCB as ShariffSheffetUCB
 from dpbandit.agents.contextual.local_linucb import LocalLinUCB as LocalLinUCB
 from dpbandit.agents.contextual.local_sgd import LocalSGD as LocalSGD
+from dpbandit.agents.contextual.moments import BatchMoment as BatchMoment
 from dpbandit.agents.contextual.prices import JDPGLMUCB as JDPGLMUCB
 from dpbandit.agents.contextual.prices import LDPETC as LDPETC
 from dpbandit.agents.contextual.prices import PriceCells as PriceCells
