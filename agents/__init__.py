@@ -13,9 +13,11 @@ from dpbandit.agents.choice.mnl import MNLUCB as MNLUCB
 from dpbandit.agents.choice.mnl import MNLBandit as MNLBandit
 from dpbandit.agents.choice.private_mnl import FadeMNL as FadeMNL
 from dpbandit.agents.choice.private_mnl import MNLCounts as MNLCounts
-from dpbandit.agents.contextual.broadcast import Broadcast as Broadcast
 from dpbandit.agents.contextual.counted_shelf import CountedShelf as CountedShelf
 from dpbandit.agents.contextual.demand import Priced as Priced
+from dpbandit.agents.contextual.devices import Broadcast as Broadcast
+from dpbandit.agents.contextual.devices import LocalLinUCB as LocalLinUCB
+from dpbandit.agents.contextual.devices import LocalSGD as LocalSGD
 from dpbandit.agents.contextual.dp_hdb import DPHDB as DPHDB
 from dpbandit.agents.contextual.dp_hdb import DPHDBChoices as DPHDBChoices
 from dpbandit.agents.contextual.dp_hdb import OnlineFrankWolfe as OnlineFrankWolfe
@@ -35,8 +37,6 @@ from dpbandit.agents.contextual.linear import Greedy as Greedy
 from dpbandit.agents.contextual.linear import LinTS as LinTS
 from dpbandit.agents.contextual.linear import LinUCB as LinUCB
 from dpbandit.agents.contextual.linear import ShariffSheffetUCB as ShariffSheffetUCB
-from dpbandit.agents.contextual.local_linucb import LocalLinUCB as LocalLinUCB
-from dpbandit.agents.contextual.local_sgd import LocalSGD as LocalSGD
 from dpbandit.agents.contextual.moments import BatchMoment as BatchMoment
 from dpbandit.agents.contextual.prices import JDPGLMUCB as JDPGLMUCB
 from dpbandit.agents.contextual.prices import LDPETC as LDPETC
