@@ -9,26 +9,28 @@ from typing import Any as _Any
 from dpbandit.agents.baselines import BestFixed as BestFixed, Uniform as Uniform
 from dpbandit.agents.choice.mnl import MNLTS as MNLTS, MNLUCB as MNLUCB, MNLBandit as MNLBandit
 from dpbandit.agents.choice.private_mnl import FadeMNL as FadeMNL, MNLCounts as MNLCounts
-from dpbandit.agents.contextual.ada_c_oful import AdaCOFUL as AdaCOFUL
-from dpbandit.agents.contextual.ada_private_ts import AdaPrivateTS as AdaPrivateTS
-from dpbandit.agents.contextual.batch_moment import BatchMoment as BatchMoment
-from dpbandit.agents.contextual.batched_elimination import BatchedElimination as BatchedElimination
-from dpbandit.agents.contextual.broadcast import Broadcast as Broadcast
 from dpbandit.agents.contextual.counted_shelf import CountedShelf as CountedShelf
 from dpbandit.agents.contextual.demand import Priced as Priced
+from dpbandit.agents.contextual.devices import (
+    Broadcast as Broadcast,
+    LocalLinUCB as LocalLinUCB,
+    LocalSGD as LocalSGD,
+)
 from dpbandit.agents.contextual.dp_hdb import (
     DPHDB as DPHDB,
     DPHDBChoices as DPHDBChoices,
     OnlineFrankWolfe as OnlineFrankWolfe,
 )
+from dpbandit.agents.contextual.epochs import (
+    AdaCOFUL as AdaCOFUL,
+    AdaPrivateTS as AdaPrivateTS,
+    BatchedElimination as BatchedElimination,
+)
 from dpbandit.agents.contextual.fade import FADE as FADE
-from dpbandit.agents.contextual.fliphat import FLIPHAT as FLIPHAT
 from dpbandit.agents.contextual.full_budget_fade import FullBudgetFADE as FullBudgetFADE
-from dpbandit.agents.contextual.glm_ucb import GLMUCB as GLMUCB
+from dpbandit.agents.contextual.glm import GLMUCB as GLMUCB, LogisticTS as LogisticTS
+from dpbandit.agents.contextual.glm_as_coded import PrivateGLMAsCoded as PrivateGLMAsCoded
 from dpbandit.agents.contextual.guard import Guard as Guard
-from dpbandit.agents.contextual.jdp_glm_ucb import JDPGLMUCB as JDPGLMUCB
-from dpbandit.agents.contextual.lasso_bandit import LassoBandit as LassoBandit
-from dpbandit.agents.contextual.ldp_etc import LDPETC as LDPETC
 from dpbandit.agents.contextual.linear import (
     DPUCB as DPUCB,
     DPMoments as DPMoments,
@@ -38,12 +40,14 @@ from dpbandit.agents.contextual.linear import (
     LinUCB as LinUCB,
     ShariffSheffetUCB as ShariffSheffetUCB,
 )
-from dpbandit.agents.contextual.local_linucb import LocalLinUCB as LocalLinUCB
-from dpbandit.agents.contextual.local_sgd import LocalSGD as LocalSGD
-from dpbandit.agents.contextual.logistic_ts import LogisticTS as LogisticTS
-from dpbandit.agents.contextual.price_cells import PriceCells as PriceCells
+from dpbandit.agents.contextual.moments import BatchMoment as BatchMoment
+from dpbandit.agents.contextual.prices import (
+    JDPGLMUCB as JDPGLMUCB,
+    LDPETC as LDPETC,
+    PriceCells as PriceCells,
+)
 from dpbandit.agents.contextual.private_glm import PrivateGLM as PrivateGLM
-from dpbandit.agents.contextual.private_glm_as_coded import PrivateGLMAsCoded as PrivateGLMAsCoded
+from dpbandit.agents.contextual.sparse import FLIPHAT as FLIPHAT, LassoBandit as LassoBandit
 from dpbandit.agents.convex.descent import OGD as OGD, POCP as POCP, PQFTL as PQFTL
 from dpbandit.agents.convex.leaders import (
     DPFTRL as DPFTRL,

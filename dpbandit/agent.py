@@ -36,6 +36,7 @@ import numpy as np
 from dpbandit.base import (
     AnyArray,
     Floats,
+    InputError,
     Ints,
     Streams,
     at_least,
@@ -144,6 +145,31 @@ class Agent(Generic[SpecT]):
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
         """Learn from a whole round, through mechanisms if the agent is private."""
         raise NotImplementedError
+
+
+class PrintedElsewhere:
+    """Base of agents that go on from a paper; `calibration="paper"` makes the paper's algorithm.
+
+    >>> from dpbandit.agents import DPUCB
+    >>> type(DPUCB(epsilon=0.5, calibration="paper")).__name__
+    'ShariffSheffetUCB'
+    """
+
+    printed: ClassVar[Any]
+    """that class"""
+
+    def __new__(cls, **settings: Any) -> Any:
+        """A description of this class, or of the paper's algorithm."""
+        calibration = settings.get("calibration")
+        if not (isinstance(calibration, str) and calibration == "paper"):
+            return super().__new__(cls)
+        takes = {one.name for one in fields(cls.printed)}
+        if strange := [name for name in settings if name not in takes]:
+            raise InputError(
+                f"Expected calibration='paper' without {', '.join(strange)}: it makes a "
+                f"{cls.printed.__name__}, which has no such setting."
+            )
+        return cls.printed(**settings)
 
 
 class Arms(Agent[ContextualSpec]):

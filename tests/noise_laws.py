@@ -1,8 +1,7 @@
 """Mechanisms that release no sum: each has a test that knows the law of what it releases."""
 
-from dpbandit.agents.contextual.descent_refits import DescentRefits
-from dpbandit.agents.contextual.printed_trees import NeighbourTree
-from dpbandit.agents.contextual.public_contexts import EpisodeMoments
+from dpbandit.agents.contextual.epochs import EpisodeMoments
+from dpbandit.agents.contextual.glm_as_coded import DescentRefits, NeighbourTree
 from dpbandit.agents.contextual.refits import NewtonRefits
 from dpbandit.agents.convex.descent import NoisyDescent
 from dpbandit.agents.experts.ball import BallDraws

@@ -1,22 +1,25 @@
-"""The counted shelf: a stock that is known by a private count, and opened by quota."""
+"""The counted shelf: a stock that is known by a private count, and opened by quota.
 
-from dataclasses import dataclass
+Demand is told, or learned by FADE from releases.
+"""
+
 from math import exp, inf, log, sqrt
-from typing import Literal
+from typing import Annotated, Literal, cast
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, logsumexp
 
-from dpbandit.agents.contextual.shelf_learners import KnownDemand, LearnedDemand
-from dpbandit.base import Floats, InputError, Ints, Streams, gaussian_target, inside, one_of, whole
-from dpbandit.privacy import Ledger, SquareRoot, mu_of, no_privacy
+from dpbandit.agent import Agent, Count, Inside01
+from dpbandit.agents.contextual.fade import FADE
+from dpbandit.agents.contextual.residual_pricing import ResidualPricing
+from dpbandit.base import Floats, InputError, Ints, Streams, gaussian_target, inside
+from dpbandit.privacy import Ledger, SquareRoot, epsilon_of, mu_of, no_data, no_privacy
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.ledger import COUNTED
 from dpbandit.privacy.prefix_sums import coefficients, leaves
 from dpbandit.privacy.sales import SalesCount
-from dpbandit.specs.protocols import Spec, fits
-from dpbandit.specs.stock import StockSpec
+from dpbandit.specs.stock import BidPrices, StockSpec, best_price
 
 _SLIP = 0.1
 """Of delta, at most, for what a shop that refuses customers may say."""
@@ -25,10 +28,13 @@ _MOST = 20.0
 """An epsilon beyond which delta could not pay e^epsilon times a slip that is worth planning."""
 _ROUNDING = 1e-12
 """Of mu, so that no certificate exceeds its claim by the last digit."""
+_FINE, _COARSE = 2001, 49
+"""Bid prices that are tried, once, and when they are asked for after a release."""
+_EVERY = 3
+"""Of the imagined customers, one in so many is asked at every bid price."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CountedShelf:
+class CountedShelf(Agent[StockSpec]):
     """Sell a stock at its bid price, and know what is left by a private count alone.
 
     1. Sales are counted in batches of `batch` rounds; the counts' running sum is released with the
@@ -48,14 +54,6 @@ class CountedShelf:
         (1 + e^epsilon) beta for the rest, beta at most `oversold` and a tenth of what delta has.
         Where units are ordered instead, nobody is ever refused, and delta pays nothing.
 
-    Code:
-        Played by `CountedShelfAgent`; demand comes from `KnownDemand` or `LearnedDemand`
-        (shelf_learners.py), bid prices are `dpbandit.specs.stock.BidPrices`. What is learned
-        is FADE's: `FadingPrices` (fade_residuals.py), on `FadingReleases` (fading_releases.py),
-        builds `ResidualPricing` (residual_pricing.py) on `demand_rows` (demand.py), with
-        `ImaginedCustomers` (imagined_customers.py) and `in_force` (policies.py), and fits by
-        `ReleasedScores` (released_scores.py) without a prior, `NoPrior` (public_prior.py).
-
     Differs from the paper:
         It is this project's own; the fluid plan is that of Gallego and van Ryzin (1994). A customer
         who reads "closed" tells the learner what it predicted of her, which says nothing.
@@ -66,103 +64,152 @@ class CountedShelf:
     (1.0, True)
     """
 
+    id = "counted-shelf"
+    plays = StockSpec
     epsilon: float = 1.0
     """> 0; inf counts exactly"""
     delta: float = 1e-5
     """in (0, 1)"""
     demand: Literal["learned", "known"] = "learned"
     """by FADE; known demand shows what the count alone costs"""
-    counting: float = 0.1
+    counting: Inside01 = 0.1
     """share of mu^2 for the counter, in (0, 1); all of it where demand is known"""
-    batch: int | None = None
+    batch: Count | None = None
     """rounds from one count to the next; if None, 50, in short runs T / 8"""
-    oversold: float = 1e-6
+    oversold: Annotated[float, lambda name, value: inside(name, value, 0, 0.5, ends=False)] = 1e-6
     """chance that more is sold than there is, at most"""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Refuse delta = 0, and targets for which no slip is small enough."""
         gaussian_target(self.epsilon, self.delta)
         if _MOST < self.epsilon < inf:
             raise InputError(
                 f"Expected epsilon={self.epsilon} to be at most {_MOST:g}, or inf: for refusals "
                 "delta pays e^epsilon times the chance of being oversold."
             )
-        one_of("demand", self.demand, ("learned", "known"))
-        inside("counting", self.counting, 0, 1, ends=False)
-        if self.batch is not None:
-            whole("batch", self.batch, 1)
-        inside("oversold", self.oversold, 0, 0.5, ends=False)
 
-    def make(self, spec: Spec, streams: Streams) -> "CountedShelfAgent":
-        """A running agent; raises `InputError` for anything but prices of a stock."""
-        return CountedShelfAgent(self, fits(self, spec, StockSpec), streams)
-
-    def slip(self, spec: StockSpec) -> float:
-        """beta, the chance of being oversold that is planned for."""
-        if self.epsilon == inf or not spec.carries:
-            return self.oversold
-        return min(self.oversold, _SLIP * self.delta / (1 + exp(self.epsilon)))
-
-
-class CountedShelfAgent:
-    """See `CountedShelf`."""
-
-    def __init__(self, config: CountedShelf, spec: StockSpec, streams: Streams) -> None:
-        slip = config.slip(spec)
-        self._batch = config.batch or max(1, min(_BATCH, spec.horizon // 8))
-        mu = inf
-        if config.epsilon < inf:
-            told = slip * (1 + exp(config.epsilon)) if spec.carries else 0.0
-            mu = mu_of(config.epsilon, config.delta - told) * (1 - _ROUNDING)
-        share = 1.0 if config.demand == "known" else config.counting
+    def start(self) -> None:
+        """Split the budget between the counter and what learns demand."""
+        spec, known, mu, slip = self.spec, self.demand == "known", inf, self.oversold
+        if self.epsilon < inf:
+            both = 1 + exp(self.epsilon)
+            slip = min(slip, _SLIP * self.delta / both) if spec.carries else slip
+            told = slip * both if spec.carries else 0.0
+            mu = mu_of(self.epsilon, self.delta - told) * (1 - _ROUNDING)
+        self.every = self.batch or max(1, min(_BATCH, spec.horizon // 8))
+        share = 1.0 if known else self.counting
         multiplier = 0.0
         if mu < inf:
-            released = leaves(spec.horizon, self._batch)
+            released = leaves(spec.horizon, self.every)
             multiplier = SquareRoot().column_norm(released) / (sqrt(share) * mu)
-        self._counter = noisy_prefix_sum(
+        self.counter = noisy_prefix_sum(
             SquareRoot(),
             SalesCount(),
-            streams,
+            self.streams,
             horizon=spec.horizon,
-            refresh_every=self._batch,
+            refresh_every=self.every,
             noise_multiplier=multiplier,
         )
-        self._demand: KnownDemand | LearnedDemand
-        if config.demand == "known":
-            self._demand = KnownDemand(spec)
+        self.sales: KnownDemand | LearnedDemand
+        if known:
+            self.sales = KnownDemand(spec)
         else:
             rest = sqrt(1 - share) * mu if mu < inf else inf
-            self._demand = LearnedDemand(spec, streams, mu=rest, delta=config.delta)
-        self._margin = safety_margin(multiplier, self._counter.leaves, slip)
-        spends = (self._counter.spend, *self._demand.ledger.spends)
+            self.sales = LearnedDemand(spec, self.streams, mu=rest, delta=self.delta)
+        self.margin = safety_margin(multiplier, self.counter.leaves, slip)
         self.ledger = no_privacy("exact counts")
         if mu < inf:
+            spends = (self.counter.spend, *self.sales.ledger.spends)
             self.ledger = Ledger(spends, scope=COUNTED, slip=slip if spec.carries else 0.0)
-        self._spec = spec
-        R = len(streams)
-        self._round = 0
-        self._rem: Floats = np.full(R, spec.stock - self._margin)
-        self._bid: Floats = self._bid_prices()
+        self.round = 0
+        self.rem: Floats = np.full(self.R, spec.stock - self.margin)
+        self.bid: Floats = self.bid_prices()
 
     def act(self, context: Floats) -> Ints:
         """Prices (R,), as places on the list, or `closed` beyond the quota."""
-        price = self._demand.act(context, self._bid)
-        opened = np.floor(self._rem.clip(0, self._batch)) > self._round % self._batch
-        return np.where(opened, price, self._spec.closed)
+        price = self.sales.act(context, self.bid)
+        opened = np.floor(self.rem.clip(0, self.every)) > self.round % self.every
+        return np.where(opened, price, self.spec.closed)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Count a sale, and learn demand from it."""
-        self._demand.update(context, action, feedback)
+        self.sales.update(context, action, feedback)
         sold = np.nan_to_num(feedback, nan=0.0) > 0
-        release = self._counter(1.0 * (sold & (action != self._spec.closed))[:, None])
-        self._round += 1
+        release = self.counter(1.0 * (sold & (action != self.spec.closed))[:, None])
+        self.round += 1
         if release is not None:
-            self._rem = self._spec.stock - release[:, 0] - self._margin
-        if self._round % self._batch == 0:
-            self._bid = self._bid_prices()
+            self.rem = self.spec.stock - release[:, 0] - self.margin
+        if self.round % self.every == 0:
+            self.bid = self.bid_prices()
 
-    def _bid_prices(self) -> Floats:
-        left = max(1, self._spec.horizon - self._round)
-        return self._demand.bid(self._rem / left).clip(0, self._spec.largest_bid)
+    def bid_prices(self) -> Floats:
+        """lambda (R,), with which what is left sells in the rounds that are left."""
+        left = max(1, self.spec.horizon - self.round)
+        return self.sales.bid(self.rem / left).clip(0, self.spec.largest_bid)
+
+
+class KnownDemand:
+    """The public demand and population of the problem: nothing is learned."""
+
+    def __init__(self, spec: StockSpec) -> None:
+        if spec.public_demand is None:
+            raise InputError(
+                "Expected demand='learned': the specification of this problem tells no demand."
+            )
+        self.ledger = no_data()
+        self._spec, self._told = spec, spec.public_demand
+        people = self._told.sales(np.array(self._told.people), spec.prices)
+        self._bids = BidPrices(spec.margins, people[None], points=_FINE)
+
+    def act(self, context: Floats, bid: Floats) -> Ints:
+        """Prices (R,) for contexts (R, d) at bid prices (R,)."""
+        return best_price(self._spec.margins, self._told.sales(context, self._spec.prices), bid)[0]
+
+    def bid(self, rate: Floats) -> Floats:
+        """The bid prices (R,) at which `rate` (R,) sell a round."""
+        return self._bids(rate)
+
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Nothing."""
+
+
+class LearnedDemand:
+    """FADE's demand; its imagined customers are the population, so that nobody is looked at.
+
+    Guarantee:
+        mu-GDP, as its learner; all else is a function of releases.
+    """
+
+    def __init__(self, spec: StockSpec, streams: Streams, *, mu: float, delta: float) -> None:
+        epsilon = inf if mu == inf else epsilon_of(mu, delta)
+        learner = FADE(epsilon=epsilon, delta=delta, model="prices")
+        self._learner = cast(ResidualPricing, learner.make(spec, streams))
+        self.ledger = self._learner.ledger
+        self._spec = spec
+        self._bids: BidPrices | None = None
+        self._seen = 0
+
+    def act(self, context: Floats, bid: Floats) -> Ints:
+        """Prices (R,) for contexts (R, d) at bid prices (R,); at random before a release."""
+        if not self._learner.releases:
+            return self._learner.act(context)
+        sales = self._learner.scores(context) / self._spec.margins
+        return best_price(self._spec.margins, sales, bid)[0]
+
+    def bid(self, rate: Floats) -> Floats:
+        """The bid prices (R,) at which `rate` (R,) sell a round; 0 before a release."""
+        if self._learner.releases > self._seen:
+            self._seen = self._learner.releases
+            sales = self._learner.imagined_sales()[:, ::_EVERY]
+            self._bids = BidPrices(self._spec.margins, sales, points=_COARSE)
+        return np.zeros(len(rate)) if self._bids is None else self._bids(rate)
+
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Learn from who was asked a price; who was not says what was predicted of her."""
+        shut = action == self._spec.closed
+        predicted = self._learner.scores(context)[:, 0]
+        said = np.where(shut, predicted, feedback)
+        self._learner.update(context, np.where(shut, 0, action), said)
 
 
 def safety_margin(multiplier: float, releases: int, beta: float) -> float:

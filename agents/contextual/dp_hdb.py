@@ -11,8 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.agent import Arms, Count, Positive, Share, started
-from dpbandit.agents.contextual.printed_elsewhere import PrintedElsewhere
+from dpbandit.agent import Arms, Count, Positive, PrintedElsewhere, Share, started
 from dpbandit.base import (
     Floats,
     InputError,
@@ -23,6 +22,7 @@ from dpbandit.base import (
     privacy_target,
     rows,
 )
+from dpbandit.base.arrays import predictions
 from dpbandit.privacy import (
     BLT,
     GaussianSpend,
@@ -257,9 +257,7 @@ class FrankWolfeBandit(Arms):
 
     def means(self, theta: Floats, context: Floats) -> Floats:
         """zeta(x . theta_a), (R, K)."""
-        if self.spec.shared:
-            return self.mean(np.matvec(context, theta[:, 0]))
-        return self.mean(np.matvec(theta, context))
+        return self.mean(predictions(context, theta))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism, then move every arm that is due towards its vertex."""

@@ -1,7 +1,8 @@
-"""Generalised linear regression for each arm, one row at a time: an online Laplace approximation.
+"""Bandits whose mean reward is a link of a linear predictor, without privacy.
 
-The mean reward is low + span zeta(x . theta). What is known of theta is kept as a normal with mean
-theta and covariance H^-1, and a new row (x, y) turns it into the normal with::
+Each arm, or all together, have a regression that takes in one row at a time, an online Laplace
+approximation. The mean reward is low + span zeta(x . theta). What is known of theta is kept as a
+normal with mean theta and covariance H^-1, and a new row (x, y) turns it into the normal with::
 
     theta' = argmin_w (w - theta)' H (w - theta) / 2 + mm(x . w) - y x . w
     H'     = H + zeta'(x . theta') x x'
@@ -16,9 +17,11 @@ must keep them, and moves the estimate by a fraction of its standard deviation.
 
 import numpy as np
 
+from dpbandit.agent import Arms, Least0, Positive, started
 from dpbandit.agents.contextual.linear import OnlineRidge
 from dpbandit.base import Floats, Ints, clip_norm, clip_range, pick, rows
-from dpbandit.specs.models import Link, link_of
+from dpbandit.privacy import no_privacy
+from dpbandit.specs.models import Link, LinkName, link_of
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 
 _STEPS = 8
@@ -90,3 +93,117 @@ def _implicit_residual(link: Link, y: Floats, mean: Floats, variance: Floats) ->
         excess = s + link.mean(predictor) - y
         s = s - excess / (1 + variance * link.slope(predictor))
     return s
+
+
+class GLMUCB(Arms):
+    """Play argmax zeta(x . theta_a + alpha sqrt(x' H_a^-1 x)), zeta the link.
+
+    Li, Lu and Zhou, "Provably optimal algorithms for generalized linear contextual bandits", ICML
+    2017 (UCB-GLM)::
+
+        1. play the arm with the largest upper confidence bound, in units of the reward
+        2. add its row to the quasi-likelihood regression of the arm; H_a += zeta'(x . theta_a) x x'
+
+    Guarantee:
+        None: exact data reaches later actions.
+
+    Differs from the paper:
+        1. The regression is online (`OnlineGLM`) in place of a maximum
+           likelihood fit to all rows every round: O(d^2) a round and no rows kept; for the identity
+           link the two are the same, for the logistic the fits differ by a fraction of a posterior
+           standard deviation. Online Newton steps in this place: Zhang, Yang, Jin, Xiao and Zhou,
+           "Online stochastic linear optimization under one-bit feedback", ICML 2016.
+        2. H weights rows by their slope, the paper's V = sum x x' does not and pays for the
+           smallest slope in alpha.
+        3. `regularization` in place of rounds at random until V is invertible.
+        4. One regression for each disjoint arm, where the environment has it so.
+
+    The width hardly matters from 0.1 to 2 on logistic problems of 4 arms and 8 features (the arms'
+    bonuses nearly cancel); the weak prior does where arms differ by little.
+
+    >>> from dpbandit import compare
+    >>> results = compare("dpbandit/GLMBandit-v0", {"GLMUCB": GLMUCB()}, horizon=1000, replicas=4,
+    ...                   env_kwargs={"link": "logistic", "signal": 8.0}, progress=False)
+    >>> mean = results.summary().set_index("agent")["mean"]
+    >>> bool(mean["GLMUCB"] < mean["Uniform"] / 2)
+    True
+    """
+
+    id = "glm-ucb"
+    alpha: Least0 = 1.0
+    """width on the linear predictor, 0 is greedy; with the identity link in ranges of the reward"""
+    regularization: Positive = 0.1
+    """precision of the prior N(0, I / regularization)"""
+    link: LinkName | None = None
+    """if None, that of the environment, logistic sales for a list of prices, else the identity"""
+    glm = started(OnlineGLM)
+
+    def start(self) -> None:
+        """Know nothing."""
+        self.ledger = no_privacy("exact generalised linear regressions")
+        self.glm = OnlineGLM(self.spec, self.R, link=self.link, regularization=self.regularization)
+
+    def scores(self, context: Floats) -> Floats:
+        """Upper confidence bounds of the mean rewards, (R, K)."""
+        width = self.alpha * self.glm.spread * np.sqrt(self.glm.variances(context))
+        return self.glm.rewards(self.glm.means(context) + width)
+
+    def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """One row of the regression of the arm played."""
+        self.glm.learn(context, action, feedback)
+
+
+class LogisticTS(Arms):
+    """Play the arm that is best under a parameter drawn from N(theta, scale^2 H^-1).
+
+    Chapelle and Li, "An empirical evaluation of Thompson sampling", NeurIPS 2011, Algorithm 3::
+
+        1. draw theta_a from N(theta_a, scale^2 H_a^-1)
+        2. play argmax_a of the mean reward low + span / (1 + exp(-x . theta_a))
+        3. theta_a becomes the mode of N(theta_a, H_a^-1) times the new row's likelihood,
+           H_a += p (1 - p) x x' at the new mode
+
+    Rewards in [0, 1] are clicks or fractions of one (a quasi-likelihood); any other public range
+    is mapped there. Prices of a list are judged by their margin times the chance of a sale.
+
+    Guarantee:
+        None: exact data reaches later actions.
+
+    Differs from the paper:
+        1. The full H in place of its diagonal.
+        2. One row is a batch.
+        3. `scale` narrows the posterior by default, which did better on orange juice,
+           recommendation and logistic GLMBandit problems; the paper's is 1.
+        4. For disjoint arms the predictors are drawn, not the parameters: the same law for d times
+           fewer numbers.
+
+    >>> from dpbandit import compare
+    >>> results = compare("dpbandit/GLMBandit-v0", {"LogisticTS": LogisticTS()}, horizon=1000,
+    ...                   replicas=4, env_kwargs={"link": "logistic", "signal": 8.0},
+    ...                   progress=False)
+    >>> mean = results.summary().set_index("agent")["mean"]
+    >>> bool(mean["LogisticTS"] < mean["Uniform"] / 2)
+    True
+    """
+
+    id = "logistic-ts"
+    scale: Least0 = 0.5
+    """standard deviation of the draws in units of the posterior's"""
+    regularization: Positive = 0.1
+    """precision of the prior N(0, I / regularization)"""
+    glm = started(OnlineGLM)
+
+    def start(self) -> None:
+        """Know nothing."""
+        self.ledger = no_privacy("exact logistic regressions")
+        size = self.spec.dim if self.spec.shared else self.spec.n_actions
+        self.normals = self.streams.normals("exploration", size)
+        self.glm = OnlineGLM(self.spec, self.R, link="logistic", regularization=self.regularization)
+
+    def scores(self, context: Floats) -> Floats:
+        """Mean rewards under a parameter drawn afresh, (R, K)."""
+        return self.glm.rewards(self.glm.sampled(context, self.scale, self.normals()))
+
+    def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """One row of the regression of the arm played."""
+        self.glm.learn(context, action, feedback)

@@ -1,25 +1,232 @@
-"""Guard: a safety net round any private agent, with a proved bound on its regret."""
+"""Guard: a safety net round any private agent, with a proved bound on its regret.
+
+Public coins say who explores, and for whom; a plan what follows from them and from the sizes of a
+problem; a net what its explorers say.
+"""
 
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import ceil, inf, log, sqrt
+from typing import Annotated
 
-from dpbandit.agents.contextual.net_plan import NetPlan
-from dpbandit.agents.contextual.public_coins import PublicCoins
-from dpbandit.agents.contextual.safety_net import SafetyNet
-from dpbandit.base import Floats, InputError, Ints, Streams, positive, whole
-from dpbandit.privacy import Ledger, Parallel
-from dpbandit.specs.protocols import (
-    Agent,
-    AgentConfig,
-    BanditSpec,
-    ContextualSpec,
-    check_config,
-    fits,
-)
+import numpy as np
+
+from dpbandit.agent import Agent, Count0, Positive
+from dpbandit.agents.contextual.linear import Ridge
+from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, norms, positive
+from dpbandit.privacy import BLT, Ledger, Parallel, SecondMoments
+from dpbandit.privacy.calibrated import noisy_prefix_sum
+from dpbandit.specs.protocols import Agent as Running, AgentConfig, ContextualSpec, check_config
+
+_CHUNK = 1 << 20
+"""Coins drawn at once. Part of the arithmetic: never derived from anything else."""
+_RELEASES = 50
+"""Of a net, at least, as long as there are more explorers than that."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Guard:
+@dataclass(frozen=True)
+class PublicCoins:
+    """Round t = 1, 2, .. explores with probability min(1, c t^(-1/3)), and half of those for a net.
+
+    What a net is made for, `most`, follows from T and c alone: not from the coins.
+    """
+
+    horizon: int
+    """T"""
+    rate: float
+    """c, in (0, T^(1/3)]"""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= self.horizon ** (1 / 3) * (1 + 1e-12):
+            raise InputError(
+                f"Expected rate={self.rate} to be above 0 and at most the cube root of "
+                f"horizon={self.horizon}."
+            )
+
+    @property
+    def expected(self) -> float:
+        """A bound on the expected number of net explorers, the sum of c t^(-1/3) / 2."""
+        return 0.75 * self.rate * self.horizon ** (2 / 3)
+
+    @property
+    def most(self) -> int:
+        """Net explorers at most; more would come with probability 1/T, and are not the net's.
+
+        Bernstein's inequality, solved for the number.
+        """
+        tail = log(self.horizon)
+        return ceil(self.expected + tail / 3 + sqrt(tail**2 / 9 + 2 * self.expected * tail))
+
+    def draw(self, seed: int) -> tuple[Ints, Ints]:
+        """Rounds of net explorers, and of others: increasing, the first round is 0."""
+        draw = np.random.Generator(np.random.SFC64(seed)).random
+        T, net, others = self.horizon, [], []
+        for start in range(0, T, _CHUNK):
+            t = np.arange(start, min(T, start + _CHUNK))
+            first, second = draw((2, len(t)))
+            explores = first < np.minimum(1.0, self.rate * (t + 1.0) ** (-1 / 3))
+            net.append(t[explores & (second < 0.5)])
+            others.append(t[explores & (second >= 0.5)])
+        found = np.concatenate(net)
+        return found[: self.most], np.concatenate([*others, found[self.most :]])
+
+
+@dataclass(frozen=True)
+class NetPlan:
+    """What follows from T, c, mu and the sizes of a problem; letters are those of `Guard`.
+
+    In scaled units: contexts are no longer than 1 and rewards lie in [-1, 1].
+
+    >>> spec = ContextualSpec(n_actions=2, dim=2, horizon=20_000)
+    >>> plan = NetPlan(spec, PublicCoins(20_000, 1.0), mu=0.268)
+    >>> plan.every, plan.releases, round(plan.regret_bound(largest_gap=0.3))
+    (11, 60, 702162)
+    """
+
+    spec: ContextualSpec
+    coins: PublicCoins
+    mu: float
+    """of the net"""
+
+    def __post_init__(self) -> None:
+        positive("mu", self.mu)
+
+    @property
+    def failure(self) -> float:
+        """alpha = T^(-1/3), the probability with which widths may fail."""
+        return float(self.spec.horizon ** (-1 / 3))
+
+    @property
+    def blocks(self) -> int:
+        """How many parameters there are, of `spec.dim` coordinates each."""
+        return 1 if self.spec.shared else self.spec.n_actions
+
+    @property
+    def parameter_norm(self) -> float:
+        """S, the length of the longest parameter that the public bounds allow."""
+        return self.spec.context_norm * self.spec.parameter_norm / self.spec.reward_bound
+
+    @property
+    def rows(self) -> int:
+        """The most that are told to the net; all who came before the first were heard, too."""
+        return self.coins.most + self.spec.delay
+
+    @property
+    def every(self) -> int:
+        """b, net explorers from one release to the next, so few that b <= Gamma costs nothing."""
+        one_release = 4 * sqrt(self.spec.dim) / self.mu  # less noise than any plan has
+        return max(1, int(min(self.coins.expected / _RELEASES, one_release)))
+
+    @property
+    def releases(self) -> int:
+        """M."""
+        return self.rows // self.every
+
+    @property
+    def quantile(self) -> float:
+        """z = sqrt(2 ln(8 K T / alpha))."""
+        return sqrt(2 * log(8 * self.spec.n_actions * self.spec.horizon / self.failure))
+
+    def gamma(self, stddev: float) -> float:
+        """Gamma >= the norm of Gram noise with that stddev off the diagonal, and >= b."""
+        tail = sqrt(log(4 * max(1, self.releases) * self.blocks / self.failure))
+        norm = stddev * (2 * sqrt(self.spec.dim) + 2 * tail)
+        return max(norm, self.every + self.spec.delay)
+
+    def factors(self, stddev: float, shift: Floats) -> tuple[float, Floats]:
+        """What `|x|_{A^-1}` and `|A^-1 x|` count in a width."""
+        bias = (self.gamma(stddev) + shift) * self.parameter_norm
+        return self.quantile * sqrt(1.5), self.quantile * stddev + bias
+
+    def regret_bound(self, largest_gap: float) -> float:
+        """The theorem of `Guard`, in units of the reward, as `largest_gap` = Delta is.
+
+        Noise grows from release to release: the last has the largest s and Gamma.
+        """
+        T, c, K = self.spec.horizon, self.coins.rate, self.spec.n_actions
+        first = 2 / self.mu * BLT().column_norm(max(1, self.releases))
+        last = first * BLT().row_norm(max(1, self.releases))
+        low, high = self.gamma(first), self.gamma(last)
+        D, S, z = self.spec.dim * self.blocks, self.parameter_norm, self.quantile
+        L = log(1 + self.coins.most / (D * low))
+        B = z * (sqrt(1.5) + last / sqrt(2 * low)) + 4 * high * S / sqrt(2 * high)
+        explored = 1.5 * c * T ** (2 / 3) + self.failure * T + 1
+        learned = 4 * B * sqrt(12 * D * K * L / c) * T ** (2 / 3)
+        return float(largest_gap * explored + self.spec.half_range * learned)
+
+
+class SafetyNet:
+    """Step 4 of `Guard`: what net explorers say, and what follows for everybody's arms::
+
+        G^, u^     sums of x x' and r x over net explorers, |x|, |r| <= 1, released every b of them
+        A          G^ + shift I,  shift = max(0, 2 Gamma - least eigenvalue of G^), a block an arm
+        m(x)       x . A^-1 u^
+        w(x)       z (sqrt(1.5) |x|_{A^-1} + s |A^-1 x|) + (Gamma + shift) S |A^-1 x|
+
+    s is the noise's stddev, of the moment and of the Gram matrix off its diagonal; the other
+    letters are those of `NetPlan`. Before the first release nothing is known.
+    """
+
+    def __init__(self, plan: NetPlan, streams: Streams) -> None:
+        self._plan, spec = plan, plan.spec
+        self._statistic = SecondMoments(
+            n_actions=spec.n_actions,
+            dim=spec.dim,
+            layout="shared" if spec.shared else "disjoint",
+            context_bound=spec.context_norm,
+            reward_low=-1.0,
+            reward_high=1.0,
+            moment_weight=sqrt(2),  # the Gram matrix is free, see FADE
+        )
+        self.sums = noisy_prefix_sum(
+            BLT(),
+            self._statistic,
+            streams,
+            horizon=plan.rows + 1,  # the last release matters, too
+            refresh_every=plan.every,
+            noise_multiplier=BLT().column_norm(plan.releases) / plan.mu * (1 + 1e-12),
+        )
+        R, K = len(streams), spec.n_actions
+        self._ridge = Ridge(spec, R, regularization=1.0)
+        self._curvature, self._bias = 0.0, np.zeros((R, K))  # factors in w
+        self._released = False
+
+    def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
+        """A net explorer's row, to the mechanism."""
+        low, high = self._plan.spec.reward_low, self._plan.spec.reward_high
+        scaled = (2 * np.asarray(reward, np.float64) - low - high) / (high - low)
+        release = self.sums(context, action, scaled)
+        if release is None:
+            return
+        C, plan = self._statistic.context_bound, self._plan
+        gram, moment = self._statistic.unpack(release)
+        gram, moment, s = gram / C**2, moment / C, self.sums.stddev / sqrt(2)
+        least = np.linalg.eigvalsh(gram)[..., 0]  # (R, blocks)
+        shift = np.maximum(0.0, 2 * plan.gamma(s) - least)
+        self._ridge.refit(gram, moment, shift[..., None, None])
+        self._curvature, bias = plan.factors(s, shift)
+        self._bias = np.broadcast_to(bias, self._bias.shape)
+        self._released = True
+
+    def vetoed(self, context: Floats, action: Ints) -> Ints:
+        """`action` (R,), but where an arm is surely better the one that is surely best."""
+        if not self._released:
+            return action
+        x = clip_norm(context, self._plan.spec.context_norm) / self._plan.spec.context_norm
+        mean, width = self._ridge.means(x), self.widths(x)
+        low = mean - width
+        high = np.take_along_axis(mean + width, action[:, None], axis=1)[:, 0]
+        return np.where(high < low.max(axis=1), low.argmax(axis=1), action)
+
+    def widths(self, x: Floats) -> Floats:
+        """w of every arm, (R, K), for contexts of norm at most 1."""
+        Ax = self._ridge.products(x)  # (R, K, d)
+        quadratic = np.vecdot(Ax, x if self._plan.spec.shared else x[:, None])
+        root = np.sqrt(np.maximum(quadratic, 0.0))
+        widths: Floats = self._curvature * root + self._bias * norms(Ax)[..., 0]
+        return widths
+
+
+class Guard(Agent[ContextualSpec]):
     """Any private agent of arms, and a net of uniform explorers that vetoes what is surely worse.
 
     A design of this project. With public coins of probability p_t = min(1, c t^(-1/3)), c = `rate`,
@@ -33,10 +240,6 @@ class Guard:
            where m(a) + w(a) < max_b m(b) - w(b), and argmax_b m(b) - w(b) is played
 
     The net (`SafetyNet`) has the whole mu of `agent` for itself.
-
-    Code:
-        Steps 1 to 3 are `GuardAgent` with the coins of `NetPlan` (net_plan.py), step 4 is
-        `SafetyNet.vetoed` (safety_net.py) with `Ridge` (linear.py).
 
     Guarantee:
         *Privacy.* If every mechanism of `agent` is mu-GDP for adaptively chosen rows (context, ANY
@@ -93,19 +296,18 @@ class Guard:
     1.0
     """
 
-    agent: AgentConfig = field(kw_only=False)
+    plays = ContextualSpec
+    agent: Annotated[AgentConfig, lambda name, value: check_config(value)] = field(kw_only=False)
     """what plays, and learns from everybody but the net's explorers"""
-    rate: float = 0.05
+    rate: Positive = 0.05
     """c, so that about 1.5 c T^(2/3) users explore; 1 where contexts may change"""
-    coins: int = 0
+    coins: Count0 = 0
     """seed of the public coins"""
 
-    def __post_init__(self) -> None:
-        check_config(self.agent)
+    def check(self) -> None:
+        """Refuse an agent that is guarded."""
         if isinstance(self.agent, Guard):
             raise InputError("Expected an agent to guard, got one that is guarded.")
-        positive("rate", self.rate)
-        whole("coins", self.coins, 0)
 
     @property
     def epsilon(self) -> float | None:
@@ -117,47 +319,39 @@ class Guard:
         """The claim of `agent`, 0 if it makes none."""
         return getattr(self.agent, "delta", 0.0)
 
-    def make(self, spec: BanditSpec, streams: Streams) -> "GuardAgent":
-        """A running agent; raises `InputError` for anything but finitely many arms."""
-        return GuardAgent(self, fits(self, spec, ContextualSpec), streams)
-
-
-class GuardAgent:
-    """The agent, the net, and the coins that say who hears of a user."""
-
-    def __init__(self, config: Guard, spec: ContextualSpec, streams: Streams) -> None:
-        coins = PublicCoins(spec.horizon, config.rate)
-        net, others = coins.draw(config.coins)
-        self._for_net, self._explorers = frozenset(net), frozenset([*net, *others])
-        self._delay = spec.delay
+    def start(self) -> None:
+        """Draw the coins that say who hears of a user; make the agent and the net."""
+        spec, coins = self.spec, PublicCoins(self.spec.horizon, self.rate)
+        net, others = coins.draw(self.coins)
+        self.for_net, self.explorers = frozenset(net), frozenset([*net, *others])
         heard = sum(coin < spec.horizon - 2 * spec.delay for coin in net)
         rounds = max(1, spec.horizon - heard)
         inner_spec = replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
-        self._inner: Agent = config.agent.make(inner_spec, streams)
-        plan = NetPlan(spec, coins, _mu(type(config.agent).__name__, self._inner.ledger))
-        own = streams.child("guard")
-        self._net, self._arms = SafetyNet(plan, own), spec.uniform(own)
-        spends = (*self._inner.ledger.spends, self._net.sums.spend)
-        self.ledger = replace(self._inner.ledger, spends=(Parallel(spends, "agent or net"),))
-        self._heard = 0
+        self.inner: Running = self.agent.make(inner_spec, self.streams)
+        plan = NetPlan(spec, coins, _mu(type(self.agent).__name__, self.inner.ledger))
+        own = self.streams.child("guard")
+        self.net, self.arms = SafetyNet(plan, own), spec.uniform(own)
+        spends = (*self.inner.ledger.spends, self.net.sums.spend)
+        self.ledger = replace(self.inner.ledger, spends=(Parallel(spends, "agent or net"),))
+        self.heard = 0
 
     def act(self, context: Floats) -> Ints:
         """Arms (R,)."""
-        arms: Ints = self._arms()
-        if self._heard in self._explorers:
+        arms: Ints = self.arms()
+        if self.heard in self.explorers:
             return arms
-        return self._net.vetoed(context, self._inner.act(context))
+        return self.net.vetoed(context, self.inner.act(context))
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Tell the net or the agent, by the coin that `act` saw."""
-        coin = self._coin(self._heard)
-        self._heard += 1
-        learn = self._net.learn if coin in self._for_net else self._inner.update
+        coin = self.coin(self.heard)
+        self.heard += 1
+        learn = self.net.learn if coin in self.for_net else self.inner.update
         learn(context, action, feedback)
 
-    def _coin(self, user: int) -> int:
+    def coin(self, user: int) -> int:
         """The place of the coin of this user: that of how many were heard when she came."""
-        return max(0, user - self._delay)
+        return max(0, user - self.spec.delay)
 
 
 def _mu(name: str, ledger: Ledger) -> float:

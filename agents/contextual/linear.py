@@ -19,10 +19,11 @@ from dpbandit.agent import (
     Inside01,
     Least0,
     Positive,
+    PrintedElsewhere,
     started,
 )
-from dpbandit.agents.contextual.printed_elsewhere import PrintedElsewhere
 from dpbandit.base import Floats, InputError, Ints, gaussian_target, pick, rows
+from dpbandit.base.arrays import predictions
 from dpbandit.privacy import (
     Moments,
     PrefixSum,
@@ -58,9 +59,7 @@ class Ridge:
 
     def means(self, context: Floats) -> Floats:
         """Predicted rewards, (R, K)."""
-        if self._shared:
-            return np.matvec(context, self.theta[:, 0])
-        return np.matvec(self.theta, context)
+        return predictions(context, self.theta)
 
     def variances(self, context: Floats) -> Floats:
         """x' V^-1 x of every arm, (R, K); 0 where noise made it negative."""
@@ -664,9 +663,7 @@ class DPMoments(Summed):
         expectation, with one factor for all arms that are played equally often: the order of the
         scores means something, their size does not.
         """
-        if self.spec.shared:
-            return np.matvec(context, self.u[:, 0])
-        return np.matvec(self.u, context)
+        return predictions(context, self.u)
 
     def refit(self, release: Floats) -> None:
         """Take the release."""

@@ -1,18 +1,17 @@
 """PrivateGLM: generalised linear models of all users, refitted a few times."""
 
-from dataclasses import dataclass
 from math import ceil, inf, log2, sqrt
 
 import numpy as np
 
+from dpbandit.agent import Arms, Positive
 from dpbandit.agents.contextual.one_model import OneModel
 from dpbandit.agents.contextual.refits import NewtonRefits
-from dpbandit.base import Floats, Ints, Streams, gaussian_target, pick, positive
-from dpbandit.privacy import BLT, PrefixSum, ledger_of, mu_of
+from dpbandit.base import Floats, Ints, gaussian_target, pick
+from dpbandit.privacy import BLT, ledger_of, mu_of
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.moments import Grams
 from dpbandit.privacy.prefix_sums import leaves
-from dpbandit.specs.protocols import BanditSpec, ScoringAgent
 
 _GRAM = 0.2
 """Share of mu^2 that the Gram matrix has; the refits have the rest."""
@@ -22,8 +21,7 @@ _LEAST_EIGENVALUE = 0.3
 """Of A, in units of the noise's spectral norm."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PrivateGLM:
+class PrivateGLM(Arms):
     """Greedy play on a generalised linear model that is fitted to all users when A has doubled.
 
     After Sarmasarkar, "Shuffle and joint differential privacy for generalized linear contextual
@@ -42,10 +40,6 @@ class PrivateGLM:
     `first` is 8 sqrt(d) / mu, at least 30 and at most T / 10. The link is that of the environment,
     or logistic where it is neither logistic nor probit; rewards are scaled to [0, 1], contexts to
     norm 1.
-
-    Code:
-        Rows and scales are `OneModel` (one_model.py), step 2 is `PrivateGLMAgent.update`, step 3
-        `NewtonRefits._fit` (refits.py), steps 1 and 4 `PrivateGLMAgent.act`.
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, and
@@ -66,101 +60,92 @@ class PrivateGLM:
     fading sum: `FADE`, which fits a linear model though it is wrong here, loses less.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True, link="probit")
     >>> round(certify(PrivateGLM(epsilon=4.0), spec).epsilon, 6)
     4.0
     """
 
+    id = "private-glm"
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float = 1e-5
     """target, in (0, 1)"""
-    parameter_norm: float = 4.0
+    parameter_norm: Positive = 4.0
     """S, a bound on `|theta|`, for contexts of norm 1"""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Refuse delta = 0."""
         gaussian_target(self.epsilon, self.delta)
-        positive("parameter_norm", self.parameter_norm)
 
-    def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
-        """A running agent; raises `InputError` unless all arms share a parameter."""
-        return PrivateGLMAgent(self, OneModel(self, spec), streams)
-
-
-class PrivateGLMAgent:
-    """See `PrivateGLM`."""
-
-    def __init__(self, config: PrivateGLM, model: OneModel, streams: Streams) -> None:
-        spec = model.spec
-        R, T, d = len(streams), spec.horizon, spec.dim
-        mu = inf if config.epsilon == inf else mu_of(config.epsilon, config.delta)
-        self._spec, self._model = spec, model
-        self._first = max(1, min(max(ceil(8 * sqrt(d) / mu), 30), T // 10))
-        self._left = np.full(R, max(1, ceil(log2(T / self._first))))  # refits
-        self._statistic = Grams(dim=d)
-        every, process = ceil(T / 100), BLT()
-        multiplier = process.column_norm(leaves(T, every)) / (sqrt(_GRAM) * mu)
-        self._grams: PrefixSum = noisy_prefix_sum(
-            process,
-            self._statistic,
+    def start(self) -> None:
+        """Build both mechanisms; raises `InputError` unless all arms share a parameter."""
+        self.model = OneModel(self, self.spec)
+        R, T, d, streams = self.R, self.spec.horizon, self.spec.dim, self.streams
+        mu = inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
+        self.first = max(1, min(max(ceil(8 * sqrt(d) / mu), 30), T // 10))
+        refits, every = max(1, ceil(log2(T / self.first))), ceil(T / 100)
+        self.left = np.full(R, refits)
+        self.statistic = Grams(dim=d)
+        multiplier = BLT().column_norm(leaves(T, every)) / (sqrt(_GRAM) * mu)
+        self.grams = noisy_prefix_sum(
+            BLT(),
+            self.statistic,
             streams,
             horizon=T,
             refresh_every=every,
             noise_multiplier=multiplier,
         )
-        normals = streams.normals("refit noise", int(self._left[0]), _STEPS, d)
-        self._rows = NewtonRefits(
-            model.link,
-            np.array(normals.take(1)[0]),
+        self.refits = NewtonRefits(
+            self.model.link,
+            np.array(streams.normals("refit noise", refits, _STEPS, d).take(1)[0]),
             mu=sqrt(1 - _GRAM) * mu,
             uses=T,
-            norm=config.parameter_norm,
+            norm=self.parameter_norm,
         )
-        self.ledger = ledger_of(config.epsilon, self._grams.spend, self._rows.spend)
-        self._luck = streams.uniforms("exploration")
-        self._round = 0
-        self._theta: Floats = np.zeros((R, d))
+        self.ledger = ledger_of(self.epsilon, self.grams.spend, self.refits.spend)
+        self.luck = streams.uniforms("exploration")
+        self.theta: Floats = np.zeros((R, d))
         # before the first release there is no Gram matrix, and its noise stands for it
-        self._A, _ = self._shifted(np.zeros((R, *self._statistic.shape)), multiplier * sqrt(2))
-        self._A_last = self._A
+        self.A, _ = self.shifted(np.zeros((R, *self.statistic.shape)), multiplier * sqrt(2))
+        self.A_last = self.A
 
     def act(self, context: Floats) -> Ints:
         """Arms (R,); at random before the first refit."""
-        if self._round < self._first:
-            return (self._luck() * self._spec.n_actions).astype(np.int64)
-        best: Ints = self._predictors(context).argmax(axis=1)
+        if self.round < self.first:
+            return (self.luck() * self.spec.n_actions).astype(np.int64)
+        best: Ints = self.predictors(context).argmax(axis=1)
         return best
 
     def scores(self, context: Floats) -> Floats:
         """Predicted rewards, (R, K)."""
-        return self._model.reward(self._predictors(context))
+        return self.model.reward(self.predictors(context))
 
-    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+    def predictors(self, context: Floats) -> Floats:
+        """x . theta, (R, K)."""
+        return np.matvec(self.model.rows(context), self.theta)
+
+    def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed both mechanisms; the second one refits where A has doubled, and the first time."""
-        self._round += 1
-        x = pick(self._model.rows(context), action)
-        due = np.full(len(x), self._round == self._first)
-        release = self._grams(x)
+        x = pick(self.model.rows(context), action)
+        due = np.full(len(x), self.round == self.first)
+        release = self.grams(x)
         if release is not None:
-            self._A, raw = self._shifted(release, self._grams.stddev)
-            if self._round > self._first:
-                due = largest_ratio(raw, self._A_last) > 2
-        due &= self._left > 0
-        P = self._model.link.largest_slope * self._A
-        fitted = self._rows(x, self._model.share(feedback), due, self._theta, P)
+            self.A, raw = self.shifted(release, self.grams.stddev)
+            if self.round > self.first:
+                due = largest_ratio(raw, self.A_last) > 2
+        due &= self.left > 0
+        P = self.model.link.largest_slope * self.A
+        fitted = self.refits(x, self.model.share(feedback), due, self.theta, P)
         if fitted is not None:
-            self._theta = fitted
-            self._left = self._left - due
-            self._A_last = np.where(due[:, None, None], self._A, self._A_last)
+            self.theta = fitted
+            self.left = self.left - due
+            self.A_last = np.where(due[:, None, None], self.A, self.A_last)
 
-    def _predictors(self, context: Floats) -> Floats:
-        return np.matvec(self._model.rows(context), self._theta)
-
-    def _shifted(self, release: Floats, stddev: float) -> tuple[Floats, Floats]:
+    def shifted(self, release: Floats, stddev: float) -> tuple[Floats, Floats]:
         """A with its eigenvalues bounded from below, and without that: (R, D, D) each."""
-        Gamma = 2 * sqrt(self._spec.dim) * stddev / sqrt(2)
-        raw = self._statistic.unpack(release) + (Gamma + 1) * np.eye(self._spec.dim)
+        d = self.spec.dim
+        Gamma = 2 * sqrt(d) * stddev / sqrt(2)
+        raw = self.statistic.unpack(release) + (Gamma + 1) * np.eye(d)
         eigenvalues, U = np.linalg.eigh(raw)
         positive = np.maximum(eigenvalues, max(_LEAST_EIGENVALUE * Gamma, 1e-12))
         return (U * positive[:, None]) @ U.swapaxes(1, 2), raw

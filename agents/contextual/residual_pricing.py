@@ -6,7 +6,7 @@ from scipy.special import expit
 from dpbandit.agents.contextual.aimed_scores import AimedScores
 from dpbandit.agents.contextual.demand import Features, demand_rows
 from dpbandit.agents.contextual.imagined_customers import CUSTOMER_SPREAD, ImaginedCustomers
-from dpbandit.agents.contextual.policies import in_force
+from dpbandit.agents.contextual.moments import in_force
 from dpbandit.agents.contextual.public_prior import NoPrior
 from dpbandit.agents.contextual.released_scores import (
     BALL,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpbandit.agents.contextual.imagined_slates import SLATE_SPREAD, ImaginedSlates
-from dpbandit.agents.contextual.policies import in_force
+from dpbandit.agents.contextual.moments import in_force
 from dpbandit.agents.contextual.public_prior import NoPrior
 from dpbandit.agents.contextual.released_scores import (
     BALL,

@@ -1,27 +1,28 @@
 """PerPerson: any agent, for people who return."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf, nan, sqrt
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from dpbandit.base import AnyArray, Bools, Floats, InputError, Ints, Streams, whole
+from dpbandit.agent import Agent, Count
+from dpbandit.base import Floats, InputError, Ints, Streams
 from dpbandit.privacy import Ledger, epsilon_of, mu_of
 from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.privacy.people import for_a_person
 from dpbandit.privacy.spends import Repeated
 from dpbandit.specs.lists import ReturningSpec
-from dpbandit.specs.protocols import AgentConfig, check_config, fits
+from dpbandit.specs.protocols import AgentConfig, check_config
 
 _STEPS = 12
 """Agents made, at most, to find the epsilon of a round; without batches that follow it, two are"""
 _CLOSE = 1e-8
 
 
-@dataclass(frozen=True, kw_only=True)
-class PerPerson:
+class PerPerson(Agent[ReturningSpec]):
     """An agent made for single rounds, with a budget so small that a person's rounds together keep.
 
     A visit is told to `agent` if the person has been told fewer than n = min(k, `told`) times
@@ -29,10 +30,6 @@ class PerPerson:
     in its place: the first arm (or items), with a context and an answer that are no numbers, to
     which statistics add nothing. So its clock never stops, and who has been told how often is kept
     under her own number and reaches nobody.
-
-    Code:
-        `Turnstile` (per_person.py) decides who is told, `for_a_person` (people.py) is the
-        price, `one_round` (per_person.py) finds the epsilon of a round.
 
     Guarantee:
         (epsilon, delta)-joint DP for a PERSON, as `agent` claims it. Replacing her changes at most
@@ -58,15 +55,14 @@ class PerPerson:
     (1.0, 'person, 20 rounds')
     """
 
-    agent: AgentConfig = field(kw_only=False)
+    plays = ReturningSpec
+    agent: Annotated[AgentConfig, lambda name, value: check_config(value)] = field(kw_only=False)
     """what plays, and is told"""
-    told: int | None = None
+    told: Count | None = None
     """rounds of a person that `agent` is told at most; None is as many as she may come"""
 
-    def __post_init__(self) -> None:
-        check_config(self.agent)
-        if self.told is not None:
-            whole("told", self.told, 1)
+    def check(self) -> None:
+        """Refuse an agent that is per person."""
         if isinstance(self.agent, PerPerson):
             raise InputError("Expected an agent for single rounds, got one that is per person.")
 
@@ -80,50 +76,44 @@ class PerPerson:
         """The claim of `agent`, 0 if it makes none."""
         return getattr(self.agent, "delta", 0.0)
 
-    def make(self, spec: ReturningSpec, streams: Streams) -> "PerPersonAgent":
-        """A running agent; raises `InputError` for anything but people who return."""
-        return PerPersonAgent(self, fits(self, spec, ReturningSpec), streams)
-
-
-class PerPersonAgent:
-    """The agent, and a turnstile before it."""
-
-    def __init__(self, config: PerPerson, spec: ReturningSpec, streams: Streams) -> None:
-        promised, cap = spec.visits, spec.visits.cap
-        spec = replace(spec, visits=replace(promised, cap=min(cap, config.told or cap)))
-        inner = one_round(config.agent, spec)
-        self._spec, self._agent = spec, inner.make(spec.visit, streams)
-        self._turnstile = Turnstile(len(streams), spec.people, spec.visits)
-        ledger = self._agent.ledger
+    def start(self) -> None:
+        """Make the agent, with an epsilon for a round, and a turnstile before it."""
+        promised = self.spec.visits
+        visits = replace(promised, cap=min(promised.cap, self.told or promised.cap))
+        inner = one_round(self.agent, replace(self.spec, visits=visits))
+        self.inner = inner.make(self.spec.visit, self.streams)
+        self.turnstile = Turnstile(self.R, self.spec.people, visits)
+        ledger = self.inner.ledger
         if ledger.mu is None:
             raise InputError(
                 f"Expected {type(inner).__name__} to add Gaussian noise alone, to be per person: "
                 "of other noise nobody knows what several rounds cost."
             )
-        if ledger.public_contexts and spec.visits.pattern == "private":
+        if ledger.public_contexts and visits.pattern == "private":
             raise InputError(
                 f"Expected when people come to be public for {type(inner).__name__}, which keeps "
                 "contexts exactly, got visits that may move: choose calibration='certified'."
             )
-        spends = _for_a_person(inner, ledger, spec.visits)
+        spends = _for_a_person(inner, ledger, visits)
         known = ledger.mu < inf
         self.ledger = replace(ledger, spends=spends, visits=promised) if known else ledger
 
-    def act(self, context: Floats) -> AnyArray:
+    def act(self, context: Floats) -> npt.NDArray[Any]:
         """Arms (R,) for whoever has come."""
-        return self._agent.act(self._spec.shown(context))
+        arms: npt.NDArray[Any] = self.inner.act(self.spec.shown(context))
+        return arms
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Tell the agent, or tell it that nobody was here."""
-        told = self._turnstile.admits(self._spec.person(context))
-        self._agent.update(
-            _where(told, self._spec.shown(context), nan),
-            _where(told, action, self._spec.default_action),
+        told = self.turnstile.admits(self.spec.person(context))
+        self.inner.update(
+            _where(told, self.spec.shown(context), nan),
+            _where(told, action, self.spec.default_action),
             _where(told, feedback, nan),
         )
 
 
-def _where(told: Bools, array: AnyArray, null: Any) -> AnyArray:
+def _where(told: npt.NDArray[np.bool_], array: npt.NDArray[Any], null: Any) -> npt.NDArray[Any]:
     """`array` (R, ...) in the replicas that are told, else `null`."""
     axes = tuple(range(1, array.ndim))
     return np.where(np.expand_dims(told, axes), array, null)
@@ -137,12 +127,12 @@ class Turnstile:
         self._kept = PersonalMemory(replicas, people=people, shape=(2,))
         """how often each has been let through, and after how many slots the last time"""
 
-    def admits(self, person: Ints) -> Bools:
+    def admits(self, person: Ints) -> npt.NDArray[np.bool_]:
         """Who is let through in the next slot, (R,)."""
         self._slot += 1
         times, last = self._kept.of(person).T
         fresh = (times == 0) | (self._slot - last >= self._visits.separation)
-        through: Bools = (person >= 0) & (times < self._visits.cap) & fresh
+        through: npt.NDArray[np.bool_] = (person >= 0) & (times < self._visits.cap) & fresh
         step = np.column_stack([through, (self._slot - last) * through])
         self._kept.add(person, step.astype(float))
         return through

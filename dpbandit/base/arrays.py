@@ -30,6 +30,14 @@ def pick(values: Floats, action: Ints) -> Floats:
     return chosen
 
 
+def predictions(context: Floats, theta: Floats) -> Floats:
+    """x . theta_a of every arm, (R, K).
+
+    Contexts (R, K, d) of arms that share theta (R, 1, d), or (R, d) for theta (R, K, d).
+    """
+    return np.matvec(context, theta[:, 0]) if context.ndim == 3 else np.matvec(theta, context)
+
+
 def norms(x: Floats, order: float = 2) -> Floats:
     """The l_order norm along the last axis, which is kept: (..., d) -> (..., 1)."""
     if order == 2:

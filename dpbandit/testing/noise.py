@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.agents.contextual.printed_trees import NeighbourTree
-from dpbandit.agents.contextual.public_contexts import EpisodeMoments
+from dpbandit.agents.contextual.epochs import EpisodeMoments
+from dpbandit.agents.contextual.glm_as_coded import NeighbourTree
 from dpbandit.agents.contextual.refits import Refits
 from dpbandit.agents.convex.descent import NoisyDescent
 from dpbandit.agents.experts.ball import BallDraws

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpbandit.agents.contextual.descent_refits import DescentRefits
-from dpbandit.agents.contextual.printed_descent import Descent
-from dpbandit.agents.contextual.printed_trees import NeighbourTree, RoutedGrams
-from dpbandit.agents.contextual.public_contexts import EpisodeMoments
+from dpbandit.agents.contextual.epochs import EpisodeMoments
+from dpbandit.agents.contextual.glm_as_coded import (
+    Descent,
+    DescentRefits,
+    NeighbourTree,
+    RoutedGrams,
+)
 from dpbandit.agents.contextual.refits import NewtonRefits
 from dpbandit.agents.convex.descent import NoisyDescent
 from dpbandit.agents.experts.ball import BallDraws

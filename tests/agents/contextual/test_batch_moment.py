@@ -9,7 +9,7 @@ import pytest
 
 from dpbandit import certify
 from dpbandit.agents import BatchMoment
-from dpbandit.agents.contextual.batch_moment import doubling_batches
+from dpbandit.agents.contextual.moments import doubling_batches
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments import CASES

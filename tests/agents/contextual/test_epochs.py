@@ -8,9 +8,7 @@ from scipy.stats import chi2
 
 from dpbandit import audit, certify
 from dpbandit.agents import AdaCOFUL, AdaPrivateTS, BatchedElimination
-from dpbandit.agents.contextual.batched_elimination import _optimal_design
-from dpbandit.agents.contextual.epochs import Regression
-from dpbandit.agents.contextual.public_contexts import EpisodeMoments
+from dpbandit.agents.contextual.epochs import EpisodeMoments, Regression, _optimal_design
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
@@ -79,8 +77,8 @@ def test_every_release_spends_the_whole_budget():
     spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True, reward_low=-1.0)
     for config in (AdaCOFUL(), AdaPrivateTS(), BatchedElimination()):
         agent = config.make(spec, Streams([0]))
-        assert agent._gram_noise == pytest.approx(2 / mu_of(1.0, 1e-5))
-        assert agent._moment_noise == pytest.approx(2 / mu_of(1.0, 1e-5))
+        assert agent.gram_noise == pytest.approx(2 / mu_of(1.0, 1e-5))
+        assert agent.moment_noise == pytest.approx(2 / mu_of(1.0, 1e-5))
         assert agent.ledger.mu == pytest.approx(mu_of(1.0, 1e-5))
 
 
@@ -107,7 +105,7 @@ def test_proved_widths_hold():
             context = problem.context()
             action = agent.act(context)
             best = problem._linear(context).argmax(axis=1)
-            refuted += (~agent._survivors(context)[np.arange(20), best]).sum()
+            refuted += (~agent.survivors(context)[np.arange(20), best]).sum()
             agent.update(context, action, problem.step(action).reward)
         lost[width] = refuted
     assert lost[1.0] == 0 < lost[0.01]

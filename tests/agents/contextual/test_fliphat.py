@@ -108,9 +108,9 @@ def release_rounds(config, spec, seed):
     rng, agent, found = np.random.default_rng(seed), config.make(spec, Streams([seed])), []
     for t in range(spec.horizon - spec.delay):
         context = rng.standard_normal((1, *spec.context_shape))
-        before = agent._beta
+        before = agent.beta
         agent.update(context, agent.act(context), rng.standard_normal(1))
-        if agent._beta is not before:
+        if agent.beta is not before:
             found.append(t + 1)
     return found
 
@@ -157,7 +157,7 @@ def test_printed_constants_by_hand():
     agent = FLIPHAT(epsilon=1.0, delta=delta, calibration="paper").make(SPEC, Streams([0]))
     multiplier = 2 * sqrt(3 * s * log(M / delta)) * M
     assert agent.ledger.pure == pytest.approx(M * s * 3 / multiplier)
-    assert agent._estimates.sensitivity == pytest.approx(4.0)
+    assert agent.estimates.sensitivity == pytest.approx(4.0)
     assert "13 episodes" in agent.ledger.spends[0].note
 
 
@@ -171,7 +171,7 @@ def test_scores_are_predictions_and_play_is_greedy():
         if t < 4:
             assert (action == t % 3).all()
         else:
-            wanted = np.einsum("rkd,rd->rk", context, agent._beta[:, 0])
+            wanted = np.einsum("rkd,rd->rk", context, agent.beta[:, 0])
             np.testing.assert_allclose(agent.scores(context), wanted, rtol=0, atol=1e-12)
             np.testing.assert_array_equal(action, wanted.argmax(axis=1))
         agent.update(context, action, rng.random(2))

@@ -8,9 +8,7 @@ import pytest
 
 from dpbandit import certify
 from dpbandit.agents import DPUCB, FADE, DPHDBChoices, Guard, LinUCB, Uniform
-from dpbandit.agents.contextual.guard import GuardAgent
-from dpbandit.agents.contextual.net_plan import NetPlan
-from dpbandit.agents.contextual.public_coins import PublicCoins
+from dpbandit.agents.contextual.guard import NetPlan, PublicCoins
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import TwoArms
@@ -42,32 +40,31 @@ def test_a_user_enters_one_mechanism_and_coins_say_which():
         assert check_sensitivity(one, two, t) > 0.1
 
 
-class TellsBoth(GuardAgent):
+class TellsBoth(Guard):
     """Broken on purpose: the net's explorers are told to the agent, too."""
 
     def update(self, context, action, feedback):
-        if self._coin(self._heard) in self._for_net:
-            self._inner.update(context, action, feedback)
+        if self.coin(self.heard) in self.for_net:
+            self.inner.update(context, action, feedback)
         super().update(context, action, feedback)
 
 
-class InnersLedger(GuardAgent):
+class InnersLedger(Guard):
     """Broken on purpose: the certificate is the agent's alone."""
 
-    def __init__(self, *given):
-        super().__init__(*given)
-        self.ledger = self._inner.ledger
+    def start(self):
+        super().start()
+        self.ledger = self.inner.ledger
 
 
 @pytest.mark.parametrize(
     ("broken", "why"),
     [(TellsBoth, "call 18 exceeds uses=17"), (InnersLedger, "to name 'blt sum")],
 )
-def test_broken_guards_are_caught(broken, why, monkeypatch):
-    monkeypatch.setattr("dpbandit.agents.contextual.guard.GuardAgent", broken)
+def test_broken_guards_are_caught(broken, why):
     with pytest.raises((InputError, AssertionError), match=why):
         check_joint_dp(
-            Guard(replace(INNER, first_batch=2), rate=1.0), DISJOINT, (EVERYBODY,), replicas=2
+            broken(replace(INNER, first_batch=2), rate=1.0), DISJOINT, (EVERYBODY,), replicas=2
         )
 
 
@@ -152,7 +149,7 @@ def test_late_rows_go_where_the_coin_of_their_action_sent_them():
             agent.update(user, np.zeros(1, np.int64), np.ones(1))
     coin = np.maximum(0, rounds - 3)
     asked, told = (
-        np.round(100 * np.ravel(x)).astype(int) for x in (agent._inner.asked, agent._inner.told)
+        np.round(100 * np.ravel(x)).astype(int) for x in (agent.inner.asked, agent.inner.told)
     )
     assert asked.tolist() == rounds[~np.isin(coin, [*net, *others])].tolist()
     assert told.tolist() == rounds[:21][~np.isin(coin[:21], net)].tolist()
@@ -180,7 +177,7 @@ def test_widths_are_those_of_the_proof():
     )
     plan = NetPlan(spec, PublicCoins(1000, 2.0), mu=0.5)
     agent = Guard(Stubborn(mu=0.5), rate=2.0).make(spec, Streams([3]))
-    net, x, seen = agent._net, np.array([[1.2, -0.4]]), []
+    net, x, seen = agent.net, np.array([[1.2, -0.4]]), []
     inner = net.sums
     net.sums = type(
         "Watched",

@@ -18,7 +18,7 @@ SPEC = OJPricing().spec
 
 def test_each_user_is_released_once():
     """Golden: noise sqrt(5) / mu, a first batch of 40 sqrt(4) / mu, the next 1.5 times as long."""
-    player = JDPGLMUCB(epsilon=1.0).make(SPEC, Streams([0]))._inner
+    player = JDPGLMUCB(epsilon=1.0).make(SPEC, Streams([0])).demand._inner
     sums, mu = player._sums, mu_of(1.0, 1e-5)
     assert sums.fade == 0
     assert sums.stddev == pytest.approx(sqrt(5) / mu)
@@ -36,7 +36,7 @@ def test_a_price_is_worth_what_it_may_earn():
         context = problem.context()
         action = agent.act(context)
         agent.update(context, action, problem.step(action).reward)
-    player, noise = agent._inner, agent._inner._sums.stddev
+    player, noise = agent.demand._inner, agent.demand._inner._sums.stddev
     Gamma = 2 * sqrt(4) * noise / sqrt(2)
     values, U = np.linalg.eigh(player._gram[0, 0] / 4)
     values = np.maximum(values + (0.5 * Gamma + 1) / 4, 0.3 * Gamma / 4)
@@ -56,7 +56,7 @@ def test_parameters_stay_in_the_ball():
             context = problem.context()
             action = agent.act(context)
             agent.update(context, action, problem.step(action).reward)
-        length = np.linalg.norm(agent._inner._theta)
+        length = np.linalg.norm(agent.demand._inner._theta)
         assert length <= longest + 1e-12
         assert (length > 0.6) == (norm > 1)
 

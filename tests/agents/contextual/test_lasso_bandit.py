@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dpbandit.agents import Greedy, LassoBandit
-from dpbandit.agents.contextual.lasso_bandit import Lasso, forced_arm, lasso
+from dpbandit.agents.contextual.sparse import Lasso, forced_arm, lasso
 from dpbandit.base.random_streams import Streams
 from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import play
@@ -52,14 +52,14 @@ def test_only_forced_samples_enter_the_first_estimate(delay):
     """Golden: forced samples of the arms pay 0.5 and 0.8 and the first estimate says so, although
     the second arm's later rewards, or with delay other users' rewards, come in between."""
     agent, _ = two_arms(delay)
-    np.testing.assert_allclose(agent._from_forced.means(np.ones((1, 1))), [[0.5, 0.8]], atol=5e-3)
+    np.testing.assert_allclose(agent.from_forced.means(np.ones((1, 1))), [[0.5, 0.8]], atol=5e-3)
 
 
 def test_preselection_within_half_the_margin():
     """Golden: forced estimates are 0.3 apart, so arm 0 is kept from margin 0.6 on (range 1)."""
     for margin, kept in ((0.5, False), (0.7, True)):
         agent, free = two_arms(margin=margin)
-        first = agent._from_forced.means(np.ones((1, 1)))[0]
+        first = agent.from_forced.means(np.ones((1, 1)))[0]
         assert (first[0] >= first.max() - margin / 2) == kept
         assert kept or (free[1:] == 1).all()
 

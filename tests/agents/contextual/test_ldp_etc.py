@@ -32,7 +32,7 @@ def test_rounds_of_exploration_and_what_they_cost():
         (3, 1e-50, 2),
     ):
         config, spec = LDPETC(epsilon=epsilon), OJPricing(horizon=T).spec
-        assert config.rounds(spec) == rounds
+        assert config.make(spec, Streams([0])).rounds == rounds
         proof = certify(config, spec)
         assert proof.holds
         assert proof.epsilon == pytest.approx(epsilon, rel=1e-11, abs=0)

@@ -66,8 +66,8 @@ def test_it_earns_more_than_one_price():
 
 
 def test_cells_that_are_not_there_are_refused():
-    assert PriceCells().cells(replace(SPEC, dim=11)).coordinates == (1, 10)
-    assert PriceCells(coordinates=(), depth=3).cells(SPEC).n_cells == 1
+    assert PriceCells().make(replace(SPEC, dim=11), Streams([0])).counts.coordinates == (1, 10)
+    assert PriceCells(coordinates=(), depth=3).make(SPEC, Streams([0])).counts.n_cells == 1
     for settings, words in (
         ({"coordinates": [3]}, r"coordinates=\[3\] to be at most 2"),
         ({"coordinates": [1, 1]}, r"coordinates=\[1, 1\] to be different"),

@@ -7,9 +7,14 @@ import pytest
 from scipy.stats import chi2
 
 from dpbandit.agents import PrivateGLMAsCoded
-from dpbandit.agents.contextual.descent_refits import DescentRefits
-from dpbandit.agents.contextual.printed_descent import Descent, _sampled_divergences, descent
-from dpbandit.agents.contextual.printed_trees import NeighbourTree, RoutedGrams
+from dpbandit.agents.contextual.glm_as_coded import (
+    Descent,
+    DescentRefits,
+    NeighbourTree,
+    RoutedGrams,
+    _sampled_divergences,
+    descent,
+)
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments import reproduce
 from dpbandit.specs.models import LINKS

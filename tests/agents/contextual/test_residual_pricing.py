@@ -13,7 +13,7 @@ from dpbandit.agents import FADE
 from dpbandit.agents.contextual.aimed_scores import AimedScores
 from dpbandit.agents.contextual.demand import demand_rows
 from dpbandit.agents.contextual.imagined_customers import ImaginedCustomers
-from dpbandit.agents.contextual.policies import in_force
+from dpbandit.agents.contextual.moments import in_force
 from dpbandit.agents.contextual.released_scores import BALL, ReleasedScores, Scores, faded
 from dpbandit.agents.contextual.residual_pricing import PRIOR, falling
 from dpbandit.base.random_streams import Streams
