@@ -335,7 +335,8 @@ class AdaCOFUL(OneRegression):
         3. the width is a setting in place of the theory's.
         4. contexts and rewards are clipped.
 
-    >>> from dpbandit import ContextualSpec, certify
+    >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True)
     >>> certify(AdaCOFUL(calibration="paper"), spec).ledger.brief
     'contexts public'
@@ -380,7 +381,8 @@ class AdaPrivateTS(OneRegression):
         3. no amplification by a secret coin that drops users: it shrinks signal and cost alike.
         4. contexts and rewards are clipped.
 
-    >>> from dpbandit import ContextualSpec, certify
+    >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True)
     >>> round(certify(AdaPrivateTS(epsilon=4.0), spec).epsilon, 6)
     4.0
@@ -448,7 +450,7 @@ class BatchedElimination(Epochs):
     therefore a fiftieth of the proved width, without a theorem about regret; privacy is the same at
     every width.
 
-    >>> from dpbandit import ContextualSpec, certify
+    >>> from dpbandit import certify
     >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True)
     >>> round(certify(BatchedElimination(epsilon=4.0), spec).epsilon, 6)
     4.0
