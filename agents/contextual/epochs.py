@@ -451,6 +451,7 @@ class BatchedElimination(Epochs):
     every width.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True)
     >>> round(certify(BatchedElimination(epsilon=4.0), spec).epsilon, 6)
     4.0
