@@ -364,6 +364,7 @@ class DPHDBChoices(FrankWolfeBandit):
            for zeta(x . theta).
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=1000, context_order=inf)
     >>> round(certify(DPHDBChoices(epsilon=1.0, calibration="paper"), spec).epsilon, 2)
     0.47
@@ -481,6 +482,7 @@ class DPHDB(PrintedElsewhere, FrankWolfeBandit):
         2. The rest as in `DPHDBChoices`, with the exact bound of a gradient.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=1000, context_order=inf)
     >>> round(certify(DPHDB(epsilon=1.0), spec).epsilon, 6)
     1.0

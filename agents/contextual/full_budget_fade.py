@@ -39,6 +39,7 @@ class FullBudgetFADE:
         takes the baseline for an agent.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=1000)
     >>> certify(FullBudgetFADE(release_epsilon=1.0), spec).epsilon
     inf

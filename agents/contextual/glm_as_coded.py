@@ -81,6 +81,7 @@ class PrivateGLMAsCoded(Arms):
         5. searches over epochs for noise that is larger than any here are left out.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True, link="probit")
     >>> round(certify(PrivateGLMAsCoded(epsilon=4.0, parameter_norm=2.0), spec).epsilon, 2)
     1.17

@@ -477,6 +477,7 @@ class ShariffSheffetUCB(SummedUCB):
            ceil(T / 100) rounds; the shift is twice a tail bound of this release's noise.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
     >>> round(certify(ShariffSheffetUCB(epsilon=1.0, calibration="paper"), spec).epsilon, 3)
     0.055
@@ -543,6 +544,7 @@ class DPUCB(PrintedElsewhere, SummedUCB):
         7. Noise in the trace of a lone block is smaller for nothing (`PreciseTrace`).
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
     >>> round(certify(DPUCB(epsilon=1.0, delta=1e-5), spec).epsilon, 6)
     1.0
@@ -628,6 +630,7 @@ class DPMoments(Summed):
         bound, and a bias where contexts are far from isotropic or arms are played unequally often.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
     >>> round(certify(DPMoments(epsilon=1.0, delta=1e-5), spec).epsilon, 6)
     1.0

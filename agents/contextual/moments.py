@@ -137,6 +137,7 @@ class BatchMoment(MomentPlayer, Agent[ContextualSpec]):
     range), contexts centred; for K > 2 selection bias is not corrected (FADE does).
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=10_000, reward_low=-1.2, reward_high=1.2)
     >>> round(certify(BatchMoment(epsilon=1.0, delta=1e-4), spec).mu, 4)
     0.3139

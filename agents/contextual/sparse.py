@@ -85,6 +85,7 @@ class FLIPHAT(Arms):
     Memory: the rounds of the longest episode that is used, R x n x d numbers.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=10_000)
     >>> round(certify(FLIPHAT(epsilon=1.0, delta=1e-4), spec).epsilon, 6)
     1.0
