@@ -1,9 +1,10 @@
 """What agents there are, from a table: listings and completion need not import them."""
 
 import csv
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 START, RECONSTRUCTED = "start here", "reconstructed"
 """Marks: the best of its problem, and one that was rebuilt from an abstract or a sketch."""
@@ -13,6 +14,8 @@ class Entry(NamedTuple):
     """An agent in a line."""
 
     id: str
+    config: str
+    """its class"""
     plays: str
     """the kind of problem, in words"""
     told: str
@@ -30,6 +33,14 @@ def entries() -> tuple[Entry, ...]:
     """Every agent, in the order of the catalogue."""
     text = (files("dpbandit.agents") / "catalogue.csv").read_text(encoding="utf-8")
     return tuple(Entry(**row) for row in csv.DictReader(text.splitlines()))
+
+
+def is_reconstructed(config: Any) -> bool:
+    """Whether a described config, or one that it wraps, is marked so."""
+    if not isinstance(config, Mapping):
+        return False
+    rebuilt = {one.config for one in entries() if one.mark == RECONSTRUCTED}
+    return config.get("agent") in rebuilt or any(map(is_reconstructed, config.values()))
 
 
 def marked(mark: str) -> tuple[str, ...]:

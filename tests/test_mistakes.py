@@ -323,7 +323,7 @@ LINES = {
     "audit fade --all": "either one AGENT",
     "envs OJ": "(did you mean OJPricing?)",
     "agents OJPricing": "an agent, got the environment 'OJPricing'",
-    "agents --env fade": "an environment, got the agent 'fade'",
+    "agents --for fade": "an environment, got the agent 'fade'",
     "agents fade --private": "either agent='fade' or --env and --private",
     "report nowhere": "path='nowhere' to hold results",
     "sweep": "Expected FILE and --out DIR",

@@ -4,8 +4,8 @@
 
 The table has a row for each agent, in the order of the page: what it plays, what it is told, what
 is private, its page, and a mark, "start here" or "reconstructed" (from an abstract or a sketch).
-Its last column, the first line of the class, is written here, as is `docs/catalogue.md`. Listings
-read the table. `tests/docs/test_algorithm_pages.py` fails where one of them is stale.
+The class and its first line are written here, as is `docs/catalogue.md`. Listings read the table.
+`tests/docs/test_algorithm_pages.py` fails where one of them is stale.
 """
 
 import csv
@@ -50,7 +50,8 @@ def written() -> str:
     rows = csv.writer(out, lineterminator="\n")
     rows.writerow(Entry._fields)
     for one in entries():
-        rows.writerow(one._replace(line=first_line(AGENTS[one.id])))
+        kind = AGENTS[one.id]
+        rows.writerow(one._replace(config=kind.__name__, line=first_line(kind)))
     return out.getvalue()
 
 

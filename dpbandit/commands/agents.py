@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpbandit.agents import AGENTS
+from dpbandit.agents.catalogue import RECONSTRUCTED, START, entries, marked
 from dpbandit.auditing.audit import SUFFIXES, audit as run_audit, plot_audit
 from dpbandit.auditing.everyone import audit_all, with_printed
 from dpbandit.auditing.views import View
@@ -42,7 +43,7 @@ from dpbandit.results.results import FILES, FORMATS, plot_certificate
 from dpbandit.running.compare import certify as make_certificate, compare as run_comparison
 from dpbandit.running.given import environment_id, environment_label, spec_given
 from dpbandit.running.settings import AROUND, agent_id, agent_kind, around, listed, parse_agent
-from dpbandit.specs.protocols import AgentConfig, Spec
+from dpbandit.specs.protocols import AgentConfig, PriceListSpec, Spec
 
 _SECTIONS = ("Action space", "Observation space", "Rewards", "Arguments")
 
@@ -76,31 +77,46 @@ def agents(
     ] = None,
     env: Annotated[
         str | None,
-        typer.Option(help="Only agents that play this environment.", autocompletion=complete_env),
+        typer.Option(
+            "--for", help="Only agents that play this environment.", autocompletion=complete_env
+        ),
     ] = None,
     private: Annotated[
         bool, typer.Option("--private", help="Only agents with a privacy target.")
     ] = False,
 ) -> None:
-    """The agents, their ids and what they are; of one its settings, defaults and units.
+    """The agents by what they play, what is private, and where to start; of one its settings.
 
-    Example: `dpbandit agents --env OJPricing --private` and `dpbandit agents fade`
+    Example: `dpbandit agents --for OJPricing --private` and `dpbandit agents fade`
     """
     if agent is not None:
         if env is not None or private:
-            raise InputError(f"Expected either agent={agent!r} or --env and --private, got both.")
+            raise InputError(f"Expected either agent={agent!r} or --for and --private, got both.")
         _show_agent(agent_id(agent))
         return
     spec = None if env is None else spec_given(env)
-    table = Table("id", "what it is", box=None, pad_edge=False)
-    for name, kind in AGENTS.items():
-        if (not private or "epsilon" in _names(kind)) and (spec is None or _plays(kind, spec)):
-            table.add_row(name, first_line(kind))
-    if spec is None:
+    table = Table("id", "privacy", "what it does", box=None, pad_edge=False)
+    group = ""
+    for one in entries():
+        kind = AGENTS[one.id]
+        if (private and "epsilon" not in _names(kind)) or not (spec is None or _plays(kind, spec)):
+            continue
+        if group != one.plays:
+            group = one.plays
+            table.add_row()
+            table.add_row(Text(group, "bold"))
+        start = one.mark == START
+        name = Text(f"{one.id} *" if start else one.id, "bold" if start else "")
+        rebuilt = " (reconstructed)" if one.mark == RECONSTRUCTED else ""
+        table.add_row(name, one.privacy, one.line + rebuilt)
+    if spec is None and not private:
+        table.add_row()
+        table.add_row(Text("Around another agent", "bold"))
         for word, kind in AROUND.items():
-            table.add_row(f"{word}ID", first_line(kind))
-    screen().print(table)
-    screen().print("`dpbandit agents ID` shows the settings.", style="dim", highlight=False)
+            table.add_row(f"{word}ID", "", first_line(kind))
+    console = screen()
+    console.print(table)
+    console.print("* start here. `dpbandit agents ID` shows the settings.", style="dim")
 
 
 def _show_environment(known: str) -> None:
@@ -216,7 +232,8 @@ def compare(
 ) -> None:
     """Compare agents by cumulative regret, with a certificate for each and a plot.
 
-    Uniform play and the best fixed action are always in the table. `--set` sets an argument of
+    Uniform play and the best fixed action are always in the table; without `--agents` those play
+    where one starts, private ones and one without privacy. `--set` sets an argument of
     the environment. Results that are in `--out` already stay there, unless `--overwrite`.
 
     Example: `dpbandit compare dpbandit/OJPricing-v0 --agents linucb,dp-ucb:alpha=2 --epsilon 1
@@ -224,6 +241,9 @@ def compare(
     """
     privacy_target(epsilon, delta)
     ids = [name for part in [*(agents or []), *(more or [])] for name in listed(part)]
+    if not ids:
+        spec = spec_given(env, horizon=horizon, env_kwargs=parse_settings(settings))
+        ids = _usual(spec)
     configs = _different(ids, epsilon=epsilon, delta=delta)
     files = [] if out is None else [out / name for name in FILES]
     check_writable(json, *files)
@@ -243,12 +263,21 @@ def compare(
         env_kwargs=parse_settings(settings),
         jobs=jobs,
     )
+    if not (agents or more):
+        say(f"These agents fit {env}, to start with; --agents chooses others.")
     print_results(results)
     if json is not None:
         write_json(json, results.records())
     if out is not None:
         folder = results.save(out)
         say(f"Written to {folder}: {', '.join(FILES)}.")
+
+
+def _usual(spec: Spec) -> list[str]:
+    """Agents to start with that play this problem; of prices one without privacy knows demand."""
+    fitting = [name for name in marked(START) if _plays(AGENTS[name], spec)]
+    priced = isinstance(spec, PriceListSpec)
+    return ["priced:glm-ucb" if priced and name == "linucb" else name for name in fitting]
 
 
 def _different(names: Iterable[str], **targets: float) -> dict[str, AgentConfig]:

@@ -15,6 +15,7 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from dpbandit.agents import AGENTS
+from dpbandit.agents.catalogue import is_reconstructed
 from dpbandit.auditing.audit import AuditReport
 from dpbandit.auditing.everyone import PRINTED
 from dpbandit.base import InputError
@@ -126,6 +127,10 @@ def screen() -> Console:
 def print_results(results: Results) -> None:
     """Regret, and what every agent certifiably has."""
     records, unit = results.records(), results.reward_unit
+    labels = {
+        run.name: f"{run.name} (reconstructed)" if is_reconstructed(run.config) else run.name
+        for run in results.runs
+    }
     console = screen()
     table = Table(title=f"{results.environment}: cumulative regret ({unit})", title_justify="left")
     table.add_column("agent", overflow="fold")
@@ -136,7 +141,7 @@ def print_results(results: Results) -> None:
         table.add_column(column, justify="right", no_wrap=True)  # names fold, numbers do not
     for record in records:
         numbers = [record[key] for key in columns.values()]
-        table.add_row(record["agent"], *("-" if x is None else f"{x:.4g}" for x in numbers))
+        table.add_row(labels[record["agent"]], *("-" if x is None else f"{x:.4g}" for x in numbers))
     console.print(table)
     if clips:
         console.print(CLIPPED, highlight=False)
@@ -150,7 +155,7 @@ def print_results(results: Results) -> None:
         proof = run.certificate
         excess = "" if proof.holds else "EXCEEDS THE CLAIM"
         proofs.add_row(
-            run.name,
+            labels[run.name],
             f"{proof.claimed_epsilon:g}",
             f"{proof.epsilon:.4g}",
             f"{proof.claimed_delta:g}",

@@ -18,6 +18,7 @@ from jinja2 import Environment, StrictUndefined
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
+from dpbandit.agents.catalogue import is_reconstructed
 from dpbandit.base import Floats, one_of
 from dpbandit.base.files import is_there, write_atomically
 from dpbandit.privacy.certificate import HONESTY
@@ -379,7 +380,7 @@ def write_report(
     compared = differences(results, baseline) if baseline in names else None
     if compared is not None:
         tables += write_table(compared, target, "differences")
-    page = _template().render(
+    page = _template(results.runs).render(
         title=(plan and plan.name) or folder.resolve().name or "results",
         unfinished=_unfinished(plan, results, audits) if plan else "",
         facts=_facts(results),
@@ -396,10 +397,14 @@ def write_report(
     return Report(there, written, tables)
 
 
-def _template() -> Any:
+def _template(runs: Sequence[AgentRun]) -> Any:
     text = files("dpbandit.report").joinpath("page.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.filters["number"] = _number
+    rebuilt = {run.name for run in runs if is_reconstructed(run.config)}
+    environment.filters["marked"] = lambda name: (
+        f"{name} (reconstructed)" if name in rebuilt else name
+    )
     return environment.from_string(text)
 
 
