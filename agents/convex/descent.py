@@ -164,7 +164,7 @@ class NoisyDescent(Mechanism):
 
 
 class POCP(Points):
-    """Every point pays for itself: regret of order sqrt T, a baseline for sums on trees.
+    """Gradient steps that release every point with noise of its own: a baseline of regret sqrt T.
 
     After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, private
     online convex programming with gradient steps ("POCG" in later work)::
@@ -240,7 +240,7 @@ class POCP(Points):
 
 
 class PQFTL(Points):
-    """The least of all squared losses so far, from sums of a a' and b a on a tree.
+    """Minimise all squared losses so far, known by noisy tree sums of a a' and b a.
 
     After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, the
     quadratic follow-the-leader with logarithmic regret, for losses 1/2 (<a, y> - b)^2 + H/2

@@ -55,7 +55,7 @@ def least_along(towards: Floats, gradient: Floats, kappa: float) -> Floats:
 
 
 class OnlineConditionalGradient(Gradients):
-    """A step a round from the point towards a vertex: WDP-COCOL's counterpart before privacy.
+    """One Frank-Wolfe step a round: the counterpart of WDP-COCOL without privacy.
 
     Hazan and Kale, "Projection-free online learning", ICML 2012, online Frank-Wolfe; with the line
     search of Wan and Zhang, "Projection-free online learning over strongly convex sets", AAAI
@@ -314,7 +314,7 @@ Steps = Printed | Certified
 
 
 class WDPCOCOL(Expiring):
-    """A step towards the leader of noisy gradient sums, as far as a local linear oracle knows it.
+    """Step towards the leader of noisy gradient sums by a local linear oracle; privacy expires.
 
     Lou and Cheung, "Projection-free online empirical risk minimization with privacy-preserving and
     privacy expiration", WI-IAT 2020, Algorithm 2. With kappa_t = H (t + C0) and::

@@ -361,7 +361,7 @@ class DartboardPlan:
 
 
 class ShrinkingDartboard(Follower):
-    """A private lazy Hedge: a user decides one bit, and few draws see her.
+    """Lazy Hedge: the expert is redrawn so rarely that few draws depend on a user.
 
     The algorithm of Geulen, Voecking and Winkler, "Regret minimization for online buffering
     problems using the weighted majority algorithm", COLT 2010, made private as Asi, Feldman, Koren

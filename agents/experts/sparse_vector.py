@@ -114,7 +114,7 @@ class PlannedSegments(Segments):
 
 
 class SparseVectorExperts(Segments):
-    """Lazy leaders for experts of whom one loses next to nothing.
+    """Keep a good expert until the sparse vector technique says that it has lost too much.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, Algorithm 1::
@@ -193,7 +193,7 @@ class SparseVectorExperts(Segments):
 
 
 class AdaptiveSparseVectorExperts(Segments):
-    """Lazy leaders who double their belief L* in the best expert's loss when draws run out.
+    """Sparse vector experts that double their guess of the best loss when it proves too small.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, Algorithm 2, with another test. Certified::

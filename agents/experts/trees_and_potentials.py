@@ -64,7 +64,7 @@ class TreePlan(NamedTuple):
 
 
 class BinaryTreeExperts(Follower):
-    """Sets of B experts, one after the other; within a set, the leader of noisy counters.
+    """Follow the leader of noisy counters within a set of B experts, then within the next set.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, Algorithm 4, reconstructed from a sketch::

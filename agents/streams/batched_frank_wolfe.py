@@ -199,7 +199,7 @@ def _log_moment(power: float) -> float:
 
 
 class NoisySFW(Points):
-    """Stochastic Frank-Wolfe with recursive gradients of disjoint batches.
+    """Stochastic Frank-Wolfe with noisy recursive gradients of disjoint batches.
 
     Bassily, Guzman and Nandi, "Non-Euclidean differentially private stochastic convex
     optimization", COLT 2021, Algorithm 3, as compared with by Han et al. (see `DPTOFW`)::

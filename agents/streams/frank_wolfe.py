@@ -401,7 +401,7 @@ class DPTOFW(FrankWolfe):
 
 
 class DPPOFW(FrankWolfe):
-    """Online Frank-Wolfe whose vertices are the releases, for sparse points in many dimensions.
+    """Online Frank-Wolfe that releases noisily chosen vertices, for sparse points.
 
     Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
     algorithms in l_p-geometry and high dimensional contextual bandits" (2022), Algorithm 2::

@@ -313,7 +313,7 @@ class _Kinds(ContextualProblem):
 
 @dataclass(kw_only=True, eq=False)
 class TwoPhase(_Kinds):
-    """Another kind of user comes when all exploration is over.
+    """Two arms and two kinds of users, the second of which arrives when exploration is over.
 
     Description:
         Until round `change` T every user has context e1 and rewards an arm with probability 0.7 and
@@ -366,7 +366,7 @@ class TwoPhase(_Kinds):
 
 @dataclass(kw_only=True, eq=False)
 class Minority(_Kinds):
-    """A few users want something else than the rest.
+    """Two arms and two kinds of users, one of whom is rare.
 
     Description:
         Users are independent. Most have context e1 and reward an arm with probability 0.7 and the
