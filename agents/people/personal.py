@@ -284,7 +284,7 @@ def expected_counts(
 
 
 class PersonalFADE(Personal):
-    """Learn the population from private sums over people, and each person from her own exact visits.
+    """Learn the population from private sums, and each person from her own exact visits.
 
     A design of this project. Batches of a public clock, of n, 2 n, 4 n, ... slots::
 
