@@ -34,7 +34,7 @@ from dpbandit.experiments.case import (
     Reference,
     Settings,
 )
-from dpbandit.experiments.experts.study import least_regret, news
+from dpbandit.experiments.experts import least_regret, news
 from dpbandit.privacy import Certificate, epsilon_of
 
 _TOLD_DATA = (

@@ -31,7 +31,7 @@ def _figure_5_3() -> Reproduce:
 
 
 def _theorem_4_2() -> Reproduce:
-    from dpbandit.experiments.estimation.study import reproduce
+    from dpbandit.experiments.estimation import reproduce
 
     return reproduce
 

@@ -31,7 +31,7 @@ from dpbandit.commands.options import (
     screen,
 )
 from dpbandit.experiments import CASES, reproduce as run_case
-from dpbandit.experiments.labs.notebook import INSTALL, find, labs, write_or_keep
+from dpbandit.experiments.labs import INSTALL, find, labs, write_or_keep
 from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.experiments.reproduce import ALL, PaperTable
 from dpbandit.running.settings import meant, setting_names

@@ -11,7 +11,7 @@ import pandas as pd
 from rich.table import Table
 
 from dpbandit.base.files import write_atomically
-from dpbandit.experiments.experts.study import PUBLIC, least_regret, news
+from dpbandit.experiments.experts import PUBLIC, least_regret, news
 from dpbandit.experiments.questions import (
     Answers,
     Place,

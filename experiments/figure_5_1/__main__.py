@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dpbandit.base.files import check_writable, write_csv
-from dpbandit.experiments.figure_5_1.study import LINES, draw, study
+from dpbandit.experiments.figure_5_1 import LINES, draw, study
 from dpbandit.experiments.questions import Out, Quick, Replicas, measured, sized, start
 
 QUICK = {"horizon": 500, "replicas": 3}

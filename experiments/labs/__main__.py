@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dpbandit.experiments.labs.notebook import labs, write_or_keep
+from dpbandit.experiments.labs import labs, write_or_keep
 from dpbandit.experiments.questions import start
 
 

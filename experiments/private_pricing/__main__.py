@@ -5,14 +5,7 @@ from pathlib import Path
 from rich.console import Console
 
 from dpbandit.base.files import check_writable, write_csv
-from dpbandit.experiments.private_pricing.study import (
-    QUICK,
-    Sizes,
-    figures,
-    questions,
-    slopes,
-    tables,
-)
+from dpbandit.experiments.private_pricing import QUICK, Sizes, figures, questions, slopes, tables
 from dpbandit.experiments.questions import (
     Out,
     Quick,

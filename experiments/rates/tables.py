@@ -50,7 +50,7 @@ from dpbandit.agents import (
     SparseVectorExperts,
 )
 from dpbandit.base.files import plain, write_csv
-from dpbandit.experiments.rates.study import (
+from dpbandit.experiments.rates import (
     DELTA,
     Axis,
     Point,

@@ -6,8 +6,8 @@ from rich.console import Console
 
 from dpbandit.base.files import check_writable, write_csv
 from dpbandit.experiments.questions import Out, Quick, Replicas, chosen, start
+from dpbandit.experiments.sgd import QUICK, SCALES, Sizes, entries, measure, summary, tables
 from dpbandit.experiments.sgd.figures import figures
-from dpbandit.experiments.sgd.study import QUICK, SCALES, Sizes, entries, measure, summary, tables
 
 
 def main(quick: Quick = False, out: Out = Path("out/sgd"), replicas: Replicas = None) -> None:

@@ -30,17 +30,7 @@ from dpbandit.experiments.releases import (
     suboptimality,
 )
 from dpbandit.experiments.reproduce import Asked, Reproduced
-from dpbandit.experiments.sgd.printed import (
-    BATCH_SCALES,
-    FRANK_WOLFE_SCALES,
-    Row,
-    Setting,
-    StoppedSGD,
-    chosen_rows,
-    printed_agent,
-    rows,
-)
-from dpbandit.experiments.sgd.study import (
+from dpbandit.experiments.sgd import (
     SCALES,
     Entry,
     Sizes,
@@ -52,6 +42,16 @@ from dpbandit.experiments.sgd.study import (
     setup_of_regression,
     summary,
     tables,
+)
+from dpbandit.experiments.sgd.printed import (
+    BATCH_SCALES,
+    FRANK_WOLFE_SCALES,
+    Row,
+    Setting,
+    StoppedSGD,
+    chosen_rows,
+    printed_agent,
+    rows,
 )
 from dpbandit.results.plots import legend_beside, line, log_ticks, panels, style
 from dpbandit.results.runs import AgentRun, standard_error

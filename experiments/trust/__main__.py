@@ -18,7 +18,7 @@ from dpbandit.experiments.questions import (
     sized,
     start,
 )
-from dpbandit.experiments.trust.figure import by_problem, by_visits, figures, visits
+from dpbandit.experiments.trust import by_problem, by_visits, figures, visits
 from dpbandit.results.plots import final
 from dpbandit.results.runs import AgentRun
 from dpbandit.studies import Sweep

@@ -15,8 +15,8 @@ from dpbandit.experiments.questions import (
     slopes_table,
     start,
 )
+from dpbandit.experiments.window import QUICK, Sizes, questions, timings
 from dpbandit.experiments.window.figure import Findings, figures, promised, slopes, tables
-from dpbandit.experiments.window.study import QUICK, Sizes, questions, timings
 from dpbandit.experiments.window.table_1 import READINGS, Selection, Size, measure, shown
 from dpbandit.results.runs import AgentRun, protected
 

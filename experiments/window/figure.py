@@ -21,7 +21,7 @@ from dpbandit.experiments.questions import (
     panes,
     per_1000,
 )
-from dpbandit.experiments.window.study import COUNTED, Timing
+from dpbandit.experiments.window import COUNTED, Timing
 from dpbandit.results.plots import legend_below, legend_beside, line, loglog, panels
 from dpbandit.results.runs import AgentRun, Slope, protected
 

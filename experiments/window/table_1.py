@@ -33,7 +33,7 @@ from dpbandit.base.files import plain, write_csv
 from dpbandit.domains import Simplex
 from dpbandit.experiments.questions import mean, measured
 from dpbandit.experiments.reproduce import Asked, Reproduced
-from dpbandit.experiments.window.study import COUNTED, timed_on
+from dpbandit.experiments.window import COUNTED, timed_on
 from dpbandit.losses import Ridge
 from dpbandit.results.runs import AgentRun, protected, standard_error
 from dpbandit.specs.protocols import AgentConfig

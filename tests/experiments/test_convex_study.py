@@ -8,8 +8,7 @@ import pytest
 
 from dpbandit import InputError
 from dpbandit.agents import FTAL, BanditFTAL, GarberKretzu, PrivateBandit
-from dpbandit.experiments.convex import __main__ as command
-from dpbandit.experiments.convex.study import Sizes, figures, questions
+from dpbandit.experiments.convex import Sizes, __main__ as command, figures, questions
 from dpbandit.experiments.questions import answers
 from dpbandit.results.runs import slope
 from dpbandit.running.given import problem_maker

@@ -11,8 +11,8 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
 from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.experiments.releases import CurveConfiguration, looks, seconds, suboptimality
+from dpbandit.experiments.sgd import on
 from dpbandit.experiments.sgd.printed import Setting, StoppedSGD
-from dpbandit.experiments.sgd.study import on
 from dpbandit.losses import LinearRegression
 from dpbandit.specs.convex import StreamSpec
 from dpbandit.studies import play_all

@@ -10,8 +10,14 @@ from dpbandit import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
 from dpbandit.experiments import CASES
-from dpbandit.experiments.figure_5_1 import __main__ as command
-from dpbandit.experiments.figure_5_1.study import LINES, PUBLISHED, ROUNDS, configuration, study
+from dpbandit.experiments.figure_5_1 import (
+    LINES,
+    PUBLISHED,
+    ROUNDS,
+    __main__ as command,
+    configuration,
+    study,
+)
 from dpbandit.experiments.questions import measured
 from dpbandit.studies import Study
 from tests.experiments.runs import run_command

@@ -3,8 +3,7 @@
 import pandas as pd
 import pytest
 
-from dpbandit.experiments.limits import __main__ as command
-from dpbandit.experiments.limits.study import QUICK, Sizes, questions
+from dpbandit.experiments.limits import QUICK, Sizes, __main__ as command, questions
 from tests.experiments.runs import run_command
 
 

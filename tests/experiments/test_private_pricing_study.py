@@ -6,8 +6,14 @@ from math import inf
 import pandas as pd
 import pytest
 
-from dpbandit.experiments.private_pricing import __main__ as command
-from dpbandit.experiments.private_pricing.study import PROVED, SHOPS, Sizes, agents, questions
+from dpbandit.experiments.private_pricing import (
+    PROVED,
+    SHOPS,
+    Sizes,
+    __main__ as command,
+    agents,
+    questions,
+)
 from dpbandit.results import plots
 from tests.experiments.runs import quick
 

@@ -9,8 +9,7 @@ import pytest
 
 from dpbandit import InputError
 from dpbandit.experiments.paper_tables import TABLES
-from dpbandit.experiments.rates import tables
-from dpbandit.experiments.rates.study import Point, draw, measure, selected, shown
+from dpbandit.experiments.rates import Point, draw, measure, selected, shown, tables
 from tests.each import each
 
 TABLES_OF_RATES = {

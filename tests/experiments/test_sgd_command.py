@@ -8,8 +8,8 @@ import pytest
 
 from dpbandit import cli
 from dpbandit.agents import DPTOFW
+from dpbandit.experiments.sgd import on
 from dpbandit.experiments.sgd.printed import Setting
-from dpbandit.experiments.sgd.study import on
 from dpbandit.studies import play_all
 
 

@@ -9,8 +9,8 @@ import pytest
 from dpbandit import InputError
 from dpbandit.agents import DPTOFW, BestFixed, LeastSquares, LocalisedTOFW
 from dpbandit.experiments.releases import release, stream_problem
+from dpbandit.experiments.sgd import Sizes, entries, measure, on
 from dpbandit.experiments.sgd.printed import READINGS, Setting, chosen_rows, lines, rows
-from dpbandit.experiments.sgd.study import Sizes, entries, measure, on
 from dpbandit.privacy.ledger import no_data
 from dpbandit.privacy.prefix_sums import leaves
 from dpbandit.running.compare import certify

@@ -10,7 +10,7 @@ import pytest
 
 from dpbandit import Results
 from dpbandit.agents import DPTOFW
-from dpbandit.experiments.sgd import __main__ as command, printed
+from dpbandit.experiments.sgd import Entry, Sizes, __main__ as command, measure, printed
 from dpbandit.experiments.sgd.printed import (
     COMPETITORS,
     LOCALISED,
@@ -19,7 +19,6 @@ from dpbandit.experiments.sgd.printed import (
     chosen_rows,
     rows,
 )
-from dpbandit.experiments.sgd.study import Entry, Sizes, measure
 from tests.experiments.runs import run_command
 
 SMALL = Setting(1.5, 5, 1000)

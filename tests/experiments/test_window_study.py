@@ -16,9 +16,15 @@ from dpbandit.experiments import CASES, reproduce
 from dpbandit.experiments.cases import COCOL_SIMPLEX, COCOP_BALL
 from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.experiments.questions import answers, measured
-from dpbandit.experiments.window import __main__ as command
+from dpbandit.experiments.window import (
+    COUNTED,
+    Sizes,
+    __main__ as command,
+    domain,
+    questions,
+    timed_on,
+)
 from dpbandit.experiments.window.figure import promised
-from dpbandit.experiments.window.study import COUNTED, Sizes, domain, questions, timed_on
 from dpbandit.experiments.window.table_1 import ROWS, Size, selected
 from dpbandit.losses import Ridge
 from dpbandit.results import plots
@@ -72,7 +78,7 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkey
     assert len(pd.read_csv(folder / "costs.csv")) == 2 * 4
     assert len(pd.read_csv(folder / "table-1.csv")) == 5 + 7 + 4
     monkeypatch.setenv("COLUMNS", "220")
-    for place in ("studies.plan.play_any", "experiments.window.study.play"):
+    for place in ("studies.plan.play_any", "experiments.window.play"):
         monkeypatch.setattr(f"dpbandit.{place}", None)  # would not be callable
     monkeypatch.setattr(command, "figures", lambda *_: images.values())
     assert set(quick(command, TINY, folder, 2).splitlines()) <= set(printed.splitlines())
