@@ -10,11 +10,11 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, logsumexp
 
-from dpbandit.agent import Agent, Count, Inside01
+from dpbandit.agent import Count, Inside01, Private
 from dpbandit.agents.contextual.fade import FADE
 from dpbandit.agents.contextual.residual_pricing import ResidualPricing
 from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, gaussian_target, inside
+from dpbandit.base.inputs import InputError, inside
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.curves import epsilon_of, mu_of
@@ -37,7 +37,7 @@ _EVERY = 3
 """Of the imagined customers, one in so many is asked at every bid price."""
 
 
-class CountedShelf(Agent[StockSpec]):
+class CountedShelf(Private[StockSpec]):
     """Sell a stock at its bid price, and know what is left by a private count alone.
 
     1. Sales are counted in batches of `batch` rounds; the counts' running sum is released with the
@@ -84,7 +84,7 @@ class CountedShelf(Agent[StockSpec]):
 
     def check(self) -> None:
         """Refuse delta = 0, and targets for which no slip is small enough."""
-        gaussian_target(self.epsilon, self.delta)
+        super().check()
         if _MOST < self.epsilon < inf:
             raise InputError(
                 f"Expected epsilon={self.epsilon} to be at most {_MOST:g}, or inf: for refusals "

@@ -17,12 +17,12 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import gammaln, roots_hermitenorm
 
-from dpbandit.agent import Arms, Inside01, Positive
+from dpbandit.agent import Arms, Inside01, Positive, Private
 from dpbandit.agents.contextual.one_model import OneModel
 from dpbandit.agents.contextual.private_glm import largest_ratio
 from dpbandit.agents.contextual.refits import Refits
 from dpbandit.base.arrays import Floats, Ints, pick
-from dpbandit.base.inputs import InputError, gaussian_target
+from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.ledger import ledger_of
@@ -31,6 +31,7 @@ from dpbandit.privacy.moments import Grams
 from dpbandit.privacy.prefix_sums import PrefixSum, Tree, mu_after
 from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.specs.links import Link
+from dpbandit.specs.protocols import ContextualSpec
 
 Revision: TypeAlias = Literal["second", "first"]
 _BATCH = 2048
@@ -43,7 +44,7 @@ _NODES, _WEIGHTS = roots_hermitenorm(121)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
-class PrivateGLMAsCoded(Arms):
+class PrivateGLMAsCoded(Private[ContextualSpec], Arms):
     """Optimism on a generalised linear model that DP-SGD fits a few times, for the record.
 
     The program of Sarmasarkar, "Shuffle and joint differential privacy for generalized linear
@@ -103,10 +104,6 @@ class PrivateGLMAsCoded(Arms):
     """zeta of the paper, the probability with which bounds may fail"""
     calibration: ClassVar[str] = "paper"
 
-    def check(self) -> None:
-        """Refuse delta = 0."""
-        gaussian_target(self.epsilon, self.delta)
-
     def start(self) -> None:
         """Build a tree and the descents; raises `InputError` unless arms share a parameter."""
         self.model = OneModel(self, self.spec)
@@ -122,7 +119,7 @@ class PrivateGLMAsCoded(Arms):
         low, high = self.lam - spread, self.lam + spread
         n_2 = max(1, int((1 if first else 3) * log2(high / low + T * slope**2 / (low * d))))
         self.statistic = RoutedGrams(dim=d, slope=slope)
-        noise = {"horizon": T, "noise_multiplier": printed_multiplier(T, *third)}
+        noise: dict[str, Any] = {"horizon": T, "noise_multiplier": printed_multiplier(T, *third)}
         self.sums: NeighbourTree | PrefixSum
         if first:
             self.sums = NeighbourTree(self.statistic, streams, **noise)

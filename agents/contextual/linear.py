@@ -20,10 +20,11 @@ from dpbandit.agent import (
     Least0,
     Positive,
     PrintedElsewhere,
+    Private,
     started,
 )
 from dpbandit.base.arrays import Floats, Ints, pick, predictions, rows
-from dpbandit.base.inputs import InputError, gaussian_target
+from dpbandit.base.inputs import InputError
 from dpbandit.privacy.calibrated import ShariffSheffet, Spectrum, Target, certified_sum, tail_bound
 from dpbandit.privacy.factors import factorisation
 from dpbandit.privacy.ledger import ledger_of, no_privacy
@@ -163,25 +164,17 @@ class Exact(Arms):
         self.ridge.learn(context, action, feedback)
 
 
-class Summed(Arms):
+class Summed(Private[ContextualSpec], Arms):
     """Plays by sums of clipped rounds that a mechanism releases.
 
     Until the first release disjoint arms take turns, since nothing tells them apart.
     """
 
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
     refresh_every: Count | None = None
     """rounds from one release to the next; if None, ceil(horizon / 100)"""
     context_clip: Positive | None = None
     """Euclidean norm contexts are clipped to; if None, the environment's public bound"""
     sums = started(PrefixSum)
-
-    def check(self) -> None:
-        """Refuse delta = 0: Gaussian noise has no pure epsilon."""
-        gaussian_target(self.epsilon, self.delta)
 
     def target(self, usual: int | None = None) -> Target:
         """What all releases together may cost, and when they happen: if nobody says, as `usual`."""

@@ -8,13 +8,13 @@ from typing import Annotated, Any, cast
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.agent import Agent, Count, Least0, Positive, started
+from dpbandit.agent import Agent, Count, Least0, Positive, Private, started
 from dpbandit.agents.contextual.demand import DemandPricing, Features, demand_rows, demand_spec
 from dpbandit.agents.contextual.fade_rewards import FadingDemand
 from dpbandit.agents.contextual.fading_regression import LogisticPlayer
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick, rows
-from dpbandit.base.inputs import InputError, gaussian_target, inside, privacy_target, whole
+from dpbandit.base.inputs import InputError, inside, privacy_target, whole
 from dpbandit.privacy.fading import certified_fading_sum, growing_batches
 from dpbandit.privacy.ledger import ledger_of
 from dpbandit.privacy.messages import LocalDirections
@@ -27,7 +27,7 @@ _BATCHES = 64
 """The first batch of `PriceCells` is T over this."""
 
 
-class JDPGLMUCB(Agent[PriceListSpec]):
+class JDPGLMUCB(Private[PriceListSpec]):
     """Ask the price that may earn most by a logistic model of demand, fitted batch by batch.
 
     After Chen, Simchi-Levi and Wang, "Privacy-preserving dynamic personalized pricing with demand
@@ -68,10 +68,6 @@ class JDPGLMUCB(Agent[PriceListSpec]):
 
     id = "jdp-glm-ucb"
     plays = PriceListSpec
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
     alpha: Least0 = 0.3
     """optimism, times the norm of a row in A^-1; 0 is greedy"""
     first_batch: Count | None = None
@@ -83,10 +79,6 @@ class JDPGLMUCB(Agent[PriceListSpec]):
     features: Features = "additive"
     """whether a price costs every customer the same utility; see `demand_rows`"""
     demand = started(DemandPricing)
-
-    def check(self) -> None:
-        """Refuse delta = 0."""
-        gaussian_target(self.epsilon, self.delta)
 
     def start(self) -> None:
         """Learn demand as FADE does, of releases that forget at once, with a bonus."""
@@ -250,7 +242,7 @@ def _different(name: str, value: Any) -> None:
         raise InputError(f"Expected {name}={list(value)} to be different ones.")
 
 
-class PriceCells(Agent[PriceListSpec]):
+class PriceCells(Private[PriceListSpec]):
     """Learn the best price of every cell of customers by elimination, whatever demand is.
 
     After Chen, Miao and Wang, "Differential privacy in personalized pricing with nonparametric
@@ -289,10 +281,6 @@ class PriceCells(Agent[PriceListSpec]):
 
     id = "price-cells"
     plays = PriceListSpec
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
     depth: Annotated[int, lambda name, value: whole(name, value, 0, 10)] = 1
     """how often each coordinate is halved, 0 to 10"""
     coordinates: Annotated[Sequence[int], _different] | None = None
@@ -305,7 +293,7 @@ class PriceCells(Agent[PriceListSpec]):
 
     def check(self) -> None:
         """Refuse delta = 0."""
-        gaussian_target(self.epsilon, self.delta)
+        super().check()
         if self.coordinates is not None:
             object.__setattr__(self, "coordinates", tuple(int(one) for one in self.coordinates))
 
