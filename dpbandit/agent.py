@@ -41,6 +41,7 @@ from dpbandit.base import (
     Streams,
     at_least,
     flag,
+    gaussian_target,
     inside,
     one_of,
     positive,
@@ -49,7 +50,7 @@ from dpbandit.base import (
 )
 from dpbandit.privacy.ledger import Ledger, no_data
 from dpbandit.specs.convex import ConvexSpec, Feedback, with_feedback
-from dpbandit.specs.protocols import ContextualSpec, Spec, fits
+from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Spec, check_config, fits
 
 SpecT = TypeVar("SpecT", bound=Spec)
 T = TypeVar("T")
@@ -61,6 +62,7 @@ Inside01: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0
 Share: TypeAlias = Annotated[float, share]
 Count: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 1)]
 Count0: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 0)]
+Inner: TypeAlias = Annotated[AgentConfig, lambda name, value: check_config(value)]
 
 
 def started(kind: type[T]) -> T:
@@ -145,6 +147,35 @@ class Agent(Generic[SpecT]):
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
         """Learn from a whole round, through mechanisms if the agent is private."""
         raise NotImplementedError
+
+
+class Private(Agent[SpecT]):
+    """Meets a target with Gaussian noise."""
+
+    epsilon: float = 1.0
+    """target, > 0; inf plays without privacy"""
+    delta: float = 1e-5
+    """target, in (0, 1)"""
+
+    def check(self) -> None:
+        """Refuse delta = 0: Gaussian noise has no pure epsilon."""
+        gaussian_target(self.epsilon, self.delta)
+
+
+class Around(Agent[SpecT]):
+    """Plays by another agent, its `agent`, whose claim is its own."""
+
+    agent = cast(AgentConfig, None)
+
+    @property
+    def epsilon(self) -> float | None:
+        """The claim of `agent`, None if it makes none."""
+        return getattr(self.agent, "epsilon", None)
+
+    @property
+    def delta(self) -> float:
+        """The claim of `agent`, 0 if it makes none."""
+        return getattr(self.agent, "delta", 0.0)
 
 
 class PrintedElsewhere:

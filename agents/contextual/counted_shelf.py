@@ -10,10 +10,10 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, logsumexp
 
-from dpbandit.agent import Agent, Count, Inside01
+from dpbandit.agent import Count, Inside01, Private
 from dpbandit.agents.contextual.fade import FADE
 from dpbandit.agents.contextual.residual_pricing import ResidualPricing
-from dpbandit.base import Floats, InputError, Ints, Streams, gaussian_target, inside
+from dpbandit.base import Floats, InputError, Ints, Streams, inside
 from dpbandit.privacy import Ledger, SquareRoot, epsilon_of, mu_of, no_data, no_privacy
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.ledger import COUNTED
@@ -34,7 +34,7 @@ _EVERY = 3
 """Of the imagined customers, one in so many is asked at every bid price."""
 
 
-class CountedShelf(Agent[StockSpec]):
+class CountedShelf(Private[StockSpec]):
     """Sell a stock at its bid price, and know what is left by a private count alone.
 
     1. Sales are counted in batches of `batch` rounds; the counts' running sum is released with the
@@ -81,7 +81,7 @@ class CountedShelf(Agent[StockSpec]):
 
     def check(self) -> None:
         """Refuse delta = 0, and targets for which no slip is small enough."""
-        gaussian_target(self.epsilon, self.delta)
+        super().check()
         if _MOST < self.epsilon < inf:
             raise InputError(
                 f"Expected epsilon={self.epsilon} to be at most {_MOST:g}, or inf: for refusals "

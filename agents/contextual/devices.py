@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from dpbandit.agent import Agent, Arms, Count, Least0, Positive, started
+from dpbandit.agent import Arms, Count, Least0, Positive, Private, started
 from dpbandit.agents.contextual.fading_regression import RegressionPlayer
 from dpbandit.agents.contextual.imagined_people import ImaginedPeople
 from dpbandit.base import (
@@ -20,7 +20,6 @@ from dpbandit.base import (
     Ints,
     clip_norm,
     clip_range,
-    gaussian_target,
     inside,
     one_of,
     pick,
@@ -140,7 +139,7 @@ class Devices(Arms):
         return context, action
 
 
-class Broadcast(Devices):
+class Broadcast(Private[ContextualSpec], Devices):
     """A model is broadcast; devices choose, look at the reward, and send one private message.
 
     A design of this project. Rounds are cut into batches, each a tenth longer than the one before::
@@ -185,10 +184,6 @@ class Broadcast(Devices):
     """
 
     id = "broadcast"
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
     trust: Trust = "aggregated"
     """who sees what, "central", "aggregated", "shuffled" or "local" """
     message: Annotated[Message | Literal["auto"], lambda name, value: None] = "auto"
@@ -205,7 +200,7 @@ class Broadcast(Devices):
 
     def check(self) -> None:
         """Refuse messages and settings that do not go with `trust`."""
-        gaussian_target(self.epsilon, self.delta)
+        super().check()
         one_of("message", self.message, ("auto", *SENT[self.trust]))
         check_honest(self.honest, self.trust)
         if self.fade and self.trust != "central":
@@ -263,15 +258,16 @@ class Broadcast(Devices):
         batches: dict[str, Any] = {"ends": ends, "horizon": self.spec.horizon}
         sums, sent, streams = self.directions, self.sent, self.streams
         if sent in LOCAL:
-            law, uses = cast(LocalMessage, sent), self.spec.horizon
+            uses = self.spec.horizon
             send = LocalVectors(
-                streams, dim=self.blocks * self.spec.dim, law=law, uses=uses, **target
+                streams, dim=self.blocks * self.spec.dim, law=sent, uses=uses, **target
             )
             self.channel = LocalSums(send, send.spend, variance=send.variance, **batches)
         elif sent in ("coins", "flips"):
             bits = SignBits(n_actions=self.blocks, dim=self.spec.dim, centre=sums.centre)
-            more = {"cover": sent, "honest": self.honest}
-            self.channel = BitSum(bits, streams, **more, **batches, **target)
+            self.channel = BitSum(
+                bits, streams, cover=sent, honest=self.honest, **batches, **target
+            )
         elif self.fade:
             self.channel = certified_fading_sum(sums, streams, fade=self.fade, **batches, **target)
         else:
@@ -302,7 +298,7 @@ class Broadcast(Devices):
         self.theta = np.linalg.solve(self.seen + ridge, self.told[..., None])[..., 0]
 
 
-class LocalLinUCB(RegressionPlayer, Agent[ContextualSpec]):
+class LocalLinUCB(RegressionPlayer, Private[ContextualSpec]):
     """A ridge regression on sums of messages, each a noisy (x x', s x) of one user.
 
     After Zheng, Cai, Huang, Li and Wang, "Locally differentially private (contextual) bandits
@@ -334,18 +330,12 @@ class LocalLinUCB(RegressionPlayer, Agent[ContextualSpec]):
     plays = ContextualSpec
     epsilon: float = 1.0
     """target, > 0; inf sends exact rounds"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
     ridge: Positive = 1.0
     """in units of the noise's spectral norm, > 0"""
     bonus: Least0 = 0.0
     """of optimism, in standard deviations of what privacy alone adds to a prediction, >= 0"""
     growth: Growth = 0.1
     """by how much each batch is longer than the one before"""
-
-    def check(self) -> None:
-        """Refuse delta = 0."""
-        gaussian_target(self.epsilon, self.delta)
 
     def start(self) -> None:
         """Let devices send."""
@@ -378,7 +368,7 @@ class LocalLinUCB(RegressionPlayer, Agent[ContextualSpec]):
         )
 
 
-class LocalSGD(Devices):
+class LocalSGD(Private[ContextualSpec], Devices):
     """Each device sends a private gradient of a logistic model, and the model takes a step.
 
     After Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
@@ -418,10 +408,6 @@ class LocalSGD(Devices):
     radius: Positive = 6.0
     """of the ball in which theta lies, > 0"""
     messages = started(LocalVectors)
-
-    def check(self) -> None:
-        """Refuse delta = 0."""
-        gaussian_target(self.epsilon, self.delta)
 
     def start(self) -> None:
         """Let devices send."""

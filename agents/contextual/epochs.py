@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.agent import Arms, Count, Inside01, Least0, Positive, started
-from dpbandit.base import Floats, InputError, Ints, clip_norm, clip_range, gaussian_target, pick
+from dpbandit.agent import Arms, Count, Inside01, Least0, Positive, Private, started
+from dpbandit.base import Floats, InputError, Ints, clip_norm, clip_range, pick
 from dpbandit.base.arrays import predictions
 from dpbandit.privacy import (
     BudgetExceededError,
@@ -24,6 +24,7 @@ from dpbandit.privacy import (
     mu_of,
 )
 from dpbandit.privacy.fading import growing_batches
+from dpbandit.specs.protocols import ContextualSpec
 
 _LEAST_EIGENVALUE = 0.3
 """Of a noisy Gram matrix, in units of the noise's spectral norm."""
@@ -61,7 +62,7 @@ class Regression(NamedTuple):
         return cls(np.matvec(U, np.vecmat(moment, U) / positive), U, positive, noise)
 
 
-class Epochs(Arms):
+class Epochs(Private[ContextualSpec], Arms):
     """Plays at random in the first epoch, and feeds every round to the mechanism.
 
     Rewards count from the middle of their public range.
@@ -74,10 +75,6 @@ class Epochs(Arms):
         else's action is post-processing.
     """
 
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
     first_epoch: Count | None = None
     """rounds of uniform play; if None, about as many as the noise asks for, at most a tenth of T"""
     context_clip: Positive | None = None
@@ -86,10 +83,6 @@ class Epochs(Arms):
     """norm r x is clipped to, r from the middle of its range, on top of the clips of r and x"""
     sums = started(FadingSum)
     statistic = started(SecondMoments)
-
-    def check(self) -> None:
-        """Refuse delta = 0."""
-        gaussian_target(self.epsilon, self.delta)
 
     @property
     def mu(self) -> float:

@@ -17,16 +17,17 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import gammaln, roots_hermitenorm
 
-from dpbandit.agent import Arms, Inside01, Positive
+from dpbandit.agent import Arms, Inside01, Positive, Private
 from dpbandit.agents.contextual.one_model import OneModel
 from dpbandit.agents.contextual.private_glm import largest_ratio
 from dpbandit.agents.contextual.refits import Refits
-from dpbandit.base import Floats, InputError, Ints, Streams, gaussian_target, pick
+from dpbandit.base import Floats, InputError, Ints, Streams, pick
 from dpbandit.privacy import GaussianSpend, Mechanism, PrefixSum, Tree, ledger_of
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.moments import Grams
 from dpbandit.privacy.prefix_sums import mu_after
 from dpbandit.specs.models import Link
+from dpbandit.specs.protocols import ContextualSpec
 
 Revision: TypeAlias = Literal["second", "first"]
 _BATCH = 2048
@@ -39,7 +40,7 @@ _NODES, _WEIGHTS = roots_hermitenorm(121)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
-class PrivateGLMAsCoded(Arms):
+class PrivateGLMAsCoded(Private[ContextualSpec], Arms):
     """Optimism on a generalised linear model that DP-SGD fits a few times, for the record.
 
     The program of Sarmasarkar, "Shuffle and joint differential privacy for generalized linear
@@ -100,10 +101,6 @@ class PrivateGLMAsCoded(Arms):
     """zeta of the paper, the probability with which bounds may fail"""
     calibration: ClassVar[str] = "paper"
 
-    def check(self) -> None:
-        """Refuse delta = 0."""
-        gaussian_target(self.epsilon, self.delta)
-
     def start(self) -> None:
         """Build a tree and the descents; raises `InputError` unless arms share a parameter."""
         self.model = OneModel(self, self.spec)
@@ -119,7 +116,7 @@ class PrivateGLMAsCoded(Arms):
         low, high = self.lam - spread, self.lam + spread
         n_2 = max(1, int((1 if first else 3) * log2(high / low + T * slope**2 / (low * d))))
         self.statistic = RoutedGrams(dim=d, slope=slope)
-        noise = {"horizon": T, "noise_multiplier": printed_multiplier(T, *third)}
+        noise: dict[str, Any] = {"horizon": T, "noise_multiplier": printed_multiplier(T, *third)}
         self.sums: NeighbourTree | PrefixSum
         if first:
             self.sums = NeighbourTree(self.statistic, streams, **noise)

@@ -6,16 +6,15 @@ problem; a net what its explorers say.
 
 from dataclasses import dataclass, field, replace
 from math import ceil, inf, log, sqrt
-from typing import Annotated
 
 import numpy as np
 
-from dpbandit.agent import Agent, Count0, Positive
+from dpbandit.agent import Around, Count0, Inner, Positive
 from dpbandit.agents.contextual.linear import Ridge
 from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, norms, positive
 from dpbandit.privacy import BLT, Ledger, Parallel, SecondMoments
 from dpbandit.privacy.calibrated import noisy_prefix_sum
-from dpbandit.specs.protocols import Agent as Running, AgentConfig, ContextualSpec, check_config
+from dpbandit.specs.protocols import ContextualSpec
 
 _CHUNK = 1 << 20
 """Coins drawn at once. Part of the arithmetic: never derived from anything else."""
@@ -226,7 +225,7 @@ class SafetyNet:
         return widths
 
 
-class Guard(Agent[ContextualSpec]):
+class Guard(Around[ContextualSpec]):
     """Any private agent of arms, and a net of uniform explorers that vetoes what is surely worse.
 
     A design of this project. With public coins of probability p_t = min(1, c t^(-1/3)), c = `rate`,
@@ -297,7 +296,7 @@ class Guard(Agent[ContextualSpec]):
     """
 
     plays = ContextualSpec
-    agent: Annotated[AgentConfig, lambda name, value: check_config(value)] = field(kw_only=False)
+    agent: Inner = field(kw_only=False)
     """what plays, and learns from everybody but the net's explorers"""
     rate: Positive = 0.05
     """c, so that about 1.5 c T^(2/3) users explore; 1 where contexts may change"""
@@ -309,16 +308,6 @@ class Guard(Agent[ContextualSpec]):
         if isinstance(self.agent, Guard):
             raise InputError("Expected an agent to guard, got one that is guarded.")
 
-    @property
-    def epsilon(self) -> float | None:
-        """The claim of `agent`, None if it makes none."""
-        return getattr(self.agent, "epsilon", None)
-
-    @property
-    def delta(self) -> float:
-        """The claim of `agent`, 0 if it makes none."""
-        return getattr(self.agent, "delta", 0.0)
-
     def start(self) -> None:
         """Draw the coins that say who hears of a user; make the agent and the net."""
         spec, coins = self.spec, PublicCoins(self.spec.horizon, self.rate)
@@ -327,7 +316,7 @@ class Guard(Agent[ContextualSpec]):
         heard = sum(coin < spec.horizon - 2 * spec.delay for coin in net)
         rounds = max(1, spec.horizon - heard)
         inner_spec = replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
-        self.inner: Running = self.agent.make(inner_spec, self.streams)
+        self.inner = self.agent.make(inner_spec, self.streams)
         plan = NetPlan(spec, coins, _mu(type(self.agent).__name__, self.inner.ledger))
         own = self.streams.child("guard")
         self.net, self.arms = SafetyNet(plan, own), spec.uniform(own)

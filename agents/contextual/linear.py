@@ -20,9 +20,10 @@ from dpbandit.agent import (
     Least0,
     Positive,
     PrintedElsewhere,
+    Private,
     started,
 )
-from dpbandit.base import Floats, InputError, Ints, gaussian_target, pick, rows
+from dpbandit.base import Floats, InputError, Ints, pick, rows
 from dpbandit.base.arrays import predictions
 from dpbandit.privacy import (
     Moments,
@@ -169,25 +170,17 @@ class Exact(Arms):
         self.ridge.learn(context, action, feedback)
 
 
-class Summed(Arms):
+class Summed(Private[ContextualSpec], Arms):
     """Plays by sums of clipped rounds that a mechanism releases.
 
     Until the first release disjoint arms take turns, since nothing tells them apart.
     """
 
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
     refresh_every: Count | None = None
     """rounds from one release to the next; if None, ceil(horizon / 100)"""
     context_clip: Positive | None = None
     """Euclidean norm contexts are clipped to; if None, the environment's public bound"""
     sums = started(PrefixSum)
-
-    def check(self) -> None:
-        """Refuse delta = 0: Gaussian noise has no pure epsilon."""
-        gaussian_target(self.epsilon, self.delta)
 
     def target(self, usual: int | None = None) -> Target:
         """What all releases together may cost, and when they happen: if nobody says, as `usual`."""

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from dpbandit.agent import Agent, Count
+from dpbandit.agent import Count, Private
 from dpbandit.agents.contextual.shrinkage import SHRINKAGES
-from dpbandit.base import Floats, InputError, Ints, Streams, gaussian_target, inside, rows
+from dpbandit.base import Floats, InputError, Ints, Streams, inside, rows
 from dpbandit.privacy import FadingSum, Ledger, SignedDirections, certified_fading_sum, ledger_of
 from dpbandit.privacy.residuals import Layout
 from dpbandit.specs.protocols import ContextualSpec
@@ -113,7 +113,7 @@ class MomentPlayer:
         return z * scale
 
 
-class BatchMoment(MomentPlayer, Agent[ContextualSpec]):
+class BatchMoment(MomentPlayer, Private[ContextualSpec]):
     """Play greedily on sums of `sign(reward) x / |x|`, each user released in one batch only.
 
     A design of this project, for arms with their own parameters and
@@ -145,10 +145,6 @@ class BatchMoment(MomentPlayer, Agent[ContextualSpec]):
 
     id = "batch-moment"
     plays = ContextualSpec
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
     first_batch: Count | None = None
     """rounds of uniform play, T0; if None, 500 / epsilon for two arms, else twice that, from 200
     to 2000 (twice that), at most a fifth of T"""
@@ -160,10 +156,6 @@ class BatchMoment(MomentPlayer, Agent[ContextualSpec]):
         Annotated[float, lambda name, value: inside(name, value, -inf, inf, ends=False)] | None
     ) = None
     """rewards are compared with it; if None, the middle of the public range"""
-
-    def check(self) -> None:
-        """Refuse delta = 0."""
-        gaussian_target(self.epsilon, self.delta)
 
     def start(self) -> None:
         """Build the mechanism; raises `InputError` where all arms share a parameter."""

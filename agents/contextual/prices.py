@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.agent import Agent, Count, Least0, Positive, started
+from dpbandit.agent import Agent, Count, Least0, Positive, Private, started
 from dpbandit.agents.contextual.demand import DemandPricing, Features, demand_rows, demand_spec
 from dpbandit.agents.contextual.fade_rewards import FadingDemand
 from dpbandit.agents.contextual.fading_regression import LogisticPlayer
@@ -19,7 +19,6 @@ from dpbandit.base import (
     Ints,
     clip_norm,
     clip_range,
-    gaussian_target,
     inside,
     pick,
     privacy_target,
@@ -38,7 +37,7 @@ _BATCHES = 64
 """The first batch of `PriceCells` is T over this."""
 
 
-class JDPGLMUCB(Agent[PriceListSpec]):
+class JDPGLMUCB(Private[PriceListSpec]):
     """Ask the price that may earn most by a logistic model of demand, fitted batch by batch.
 
     After Chen, Simchi-Levi and Wang, "Privacy-preserving dynamic personalized pricing with demand
@@ -79,10 +78,6 @@ class JDPGLMUCB(Agent[PriceListSpec]):
 
     id = "jdp-glm-ucb"
     plays = PriceListSpec
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
     alpha: Least0 = 0.3
     """optimism, times the norm of a row in A^-1; 0 is greedy"""
     first_batch: Count | None = None
@@ -94,10 +89,6 @@ class JDPGLMUCB(Agent[PriceListSpec]):
     features: Features = "additive"
     """whether a price costs every customer the same utility; see `demand_rows`"""
     demand = started(DemandPricing)
-
-    def check(self) -> None:
-        """Refuse delta = 0."""
-        gaussian_target(self.epsilon, self.delta)
 
     def start(self) -> None:
         """Learn demand as FADE does, of releases that forget at once, with a bonus."""
@@ -261,7 +252,7 @@ def _different(name: str, value: Any) -> None:
         raise InputError(f"Expected {name}={list(value)} to be different ones.")
 
 
-class PriceCells(Agent[PriceListSpec]):
+class PriceCells(Private[PriceListSpec]):
     """Learn the best price of every cell of customers by elimination, whatever demand is.
 
     After Chen, Miao and Wang, "Differential privacy in personalized pricing with nonparametric
@@ -300,10 +291,6 @@ class PriceCells(Agent[PriceListSpec]):
 
     id = "price-cells"
     plays = PriceListSpec
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
     depth: Annotated[int, lambda name, value: whole(name, value, 0, 10)] = 1
     """how often each coordinate is halved, 0 to 10"""
     coordinates: Annotated[Sequence[int], _different] | None = None
@@ -316,7 +303,7 @@ class PriceCells(Agent[PriceListSpec]):
 
     def check(self) -> None:
         """Refuse delta = 0."""
-        gaussian_target(self.epsilon, self.delta)
+        super().check()
         if self.coordinates is not None:
             object.__setattr__(self, "coordinates", tuple(int(one) for one in self.coordinates))
 

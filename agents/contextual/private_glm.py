@@ -4,14 +4,15 @@ from math import ceil, inf, log2, sqrt
 
 import numpy as np
 
-from dpbandit.agent import Arms, Positive
+from dpbandit.agent import Arms, Positive, Private
 from dpbandit.agents.contextual.one_model import OneModel
 from dpbandit.agents.contextual.refits import NewtonRefits
-from dpbandit.base import Floats, Ints, gaussian_target, pick
+from dpbandit.base import Floats, Ints, pick
 from dpbandit.privacy import BLT, ledger_of, mu_of
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.moments import Grams
 from dpbandit.privacy.prefix_sums import leaves
+from dpbandit.specs.protocols import ContextualSpec
 
 _GRAM = 0.2
 """Share of mu^2 that the Gram matrix has; the refits have the rest."""
@@ -21,7 +22,7 @@ _LEAST_EIGENVALUE = 0.3
 """Of A, in units of the noise's spectral norm."""
 
 
-class PrivateGLM(Arms):
+class PrivateGLM(Private[ContextualSpec], Arms):
     """Greedy play on a generalised linear model that is fitted to all users when A has doubled.
 
     After Sarmasarkar, "Shuffle and joint differential privacy for generalized linear contextual
@@ -67,16 +68,8 @@ class PrivateGLM(Arms):
     """
 
     id = "private-glm"
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
     parameter_norm: Positive = 4.0
     """S, a bound on `|theta|`, for contexts of norm 1"""
-
-    def check(self) -> None:
-        """Refuse delta = 0."""
-        gaussian_target(self.epsilon, self.delta)
 
     def start(self) -> None:
         """Build both mechanisms; raises `InputError` unless all arms share a parameter."""

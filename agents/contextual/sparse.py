@@ -5,18 +5,8 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from dpbandit.agent import Arms, Count, Inside01, Positive
-from dpbandit.base import (
-    MOST_ROUNDS,
-    Floats,
-    Ints,
-    clip_norm,
-    clip_range,
-    gaussian_target,
-    pick,
-    rows,
-    whole,
-)
+from dpbandit.agent import Arms, Count, Inside01, Positive, Private
+from dpbandit.base import MOST_ROUNDS, Floats, Ints, clip_norm, clip_range, pick, rows, whole
 from dpbandit.base.arrays import predictions
 from dpbandit.privacy import NoisyHardThresholding, ledger_of, no_privacy
 from dpbandit.privacy.peeling import Peeling, SparseRows, least_peeling, printed_peeling
@@ -26,7 +16,7 @@ _GROWTH = 0.05
 """Fits of the lasso come when the rounds have grown by this share."""
 
 
-class FLIPHAT(Arms):
+class FLIPHAT(Private[ContextualSpec], Arms):
     """Greedy play on sparse estimates, each from the episode before and from nothing else.
 
     Chakraborty, Roy and Basu, "FLIPHAT: joint differential privacy for high dimensional sparse
@@ -94,10 +84,6 @@ class FLIPHAT(Arms):
     """
 
     id = "fliphat"
-    epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
-    delta: float = 1e-5
-    """target, in (0, 1)"""
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
     sparsity: Count = 5
@@ -120,10 +106,6 @@ class FLIPHAT(Arms):
     pick_share: Inside01 = 0.5
     """share of the zCDP budget of the picks against the values ("certified")"""
     turns_first = inf
-
-    def check(self) -> None:
-        """Refuse delta = 0."""
-        gaussian_target(self.epsilon, self.delta)
 
     def start(self) -> None:
         """Build the mechanism that estimates."""

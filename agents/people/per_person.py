@@ -2,12 +2,12 @@
 
 from dataclasses import field, replace
 from math import inf, nan, sqrt
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.agent import Agent, Count
+from dpbandit.agent import Around, Count, Inner
 from dpbandit.base import Floats, InputError, Ints, Streams
 from dpbandit.privacy import Ledger, epsilon_of, mu_of
 from dpbandit.privacy.ledger import Visits
@@ -15,14 +15,13 @@ from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.privacy.people import for_a_person
 from dpbandit.privacy.spends import Repeated
 from dpbandit.specs.lists import ReturningSpec
-from dpbandit.specs.protocols import AgentConfig, check_config
 
 _STEPS = 12
 """Agents made, at most, to find the epsilon of a round; without batches that follow it, two are"""
 _CLOSE = 1e-8
 
 
-class PerPerson(Agent[ReturningSpec]):
+class PerPerson(Around[ReturningSpec]):
     """An agent made for single rounds, with a budget so small that a person's rounds together keep.
 
     A visit is told to `agent` if the person has been told fewer than n = min(k, `told`) times
@@ -56,7 +55,7 @@ class PerPerson(Agent[ReturningSpec]):
     """
 
     plays = ReturningSpec
-    agent: Annotated[AgentConfig, lambda name, value: check_config(value)] = field(kw_only=False)
+    agent: Inner = field(kw_only=False)
     """what plays, and is told"""
     told: Count | None = None
     """rounds of a person that `agent` is told at most; None is as many as she may come"""
@@ -65,16 +64,6 @@ class PerPerson(Agent[ReturningSpec]):
         """Refuse an agent that is per person."""
         if isinstance(self.agent, PerPerson):
             raise InputError("Expected an agent for single rounds, got one that is per person.")
-
-    @property
-    def epsilon(self) -> float | None:
-        """The claim of `agent`, for a person; None if it makes none."""
-        return getattr(self.agent, "epsilon", None)
-
-    @property
-    def delta(self) -> float:
-        """The claim of `agent`, 0 if it makes none."""
-        return getattr(self.agent, "delta", 0.0)
 
     def start(self) -> None:
         """Make the agent, with an epsilon for a round, and a turnstile before it."""
