@@ -116,6 +116,7 @@ def with_costs(rows: "pd.DataFrame") -> "pd.DataFrame":
     uniform = rows["run"].map(rows[rows["agent"] == "Uniform"].groupby("run")["mean"].first())
     saved = (uniform - rows["mean"]) / (uniform - best)
     return rows.assign(
+        least=best,
         times=[f"{x:.2g}" if x < 9.95 else f"{x:.0f}" for x in rows["mean"] / best],
         saved=[f"{100 * x:.0f} %" for x in saved],
     )
@@ -140,7 +141,7 @@ def shown(row: "pd.Series[Any]", cell: str) -> str:
     name, _, divisor = (cell, "", "") if cell in row else cell.partition(" / ")
     value, over = row[name], float(divisor or 1)
     if isinstance(value, str) or pd.isna(value):
-        return value if isinstance(value, str) else ""
+        return _label(value) if isinstance(value, str) else ""
     if abs(value) < 1e-9:  # a sum of rounding
         return "0"
     errors = ("se",) if name in ("mean", "value") else (f"{name}_se", f"{name} se")
