@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
 import gymnasium as _gym
 
-from dpbandit.base import InputError
-from dpbandit.results.results import Results
-from dpbandit.running.compare import certify, compare
-from dpbandit.running.loop import play
-from dpbandit.specs.models import Prior
 from dpbandit.version import VERSION as __version__
 
 if _TYPE_CHECKING:
     from dpbandit.auditing import AuditReport, audit
+    from dpbandit.base import InputError
+    from dpbandit.results.results import Results
+    from dpbandit.running.compare import certify, compare
+    from dpbandit.running.loop import play
+    from dpbandit.specs.models import Prior
 
 __all__ = [
     "ENVIRONMENTS",
@@ -71,15 +71,31 @@ ENVIRONMENTS = {
 }
 
 
+_HOMES = {
+    "AuditReport": "auditing",
+    "InputError": "base",
+    "Prior": "specs.models",
+    "Results": "results.results",
+    "audit": "auditing",
+    "certify": "running.compare",
+    "compare": "running.compare",
+    "play": "running.loop",
+}
+
+
 def __getattr__(name: str) -> _Any:
-    """What takes time to import, and is not always asked for."""
+    """Names that take time to import, when they are asked for."""
     if name in ("agents", "testing"):
         return _import_module(f"dpbandit.{name}")
-    if name in ("AuditReport", "audit"):
-        from dpbandit import auditing
-
-        return getattr(auditing, name)
+    if name in _HOMES:
+        found = globals()[name] = getattr(_import_module(f"dpbandit.{_HOMES[name]}"), name)
+        return found
     raise AttributeError(f"module 'dpbandit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What can be asked for."""
+    return sorted({*globals(), *__all__, "agents", "testing"})
 
 
 for _id, _problem in ENVIRONMENTS.items():

@@ -2,19 +2,34 @@
 
 import sys
 from concurrent.futures import BrokenExecutor
+from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from dpbandit.base import InputError
 from dpbandit.base.files import named
 from dpbandit.base.progress import warnings_said
-from dpbandit.commands.agents import agents, audit, certify, compare, envs
-from dpbandit.commands.logs import evaluate, fit
-from dpbandit.commands.options import Once, UsageError, sentence
-from dpbandit.commands.studies import app as lab, report, reproduce, sweep
+from dpbandit.commands.usage import Once, UsageError, sentence
 from dpbandit.version import VERSION
+
+COMMANDS = {
+    "envs": ("agents", "The environments, their ids and what they are; of one its arguments."),
+    "agents": ("agents", "The agents by what they play, with their privacy; of one its settings."),
+    "fit": ("logs", "Make an environment of a table of yours, and say what its fit cannot know."),
+    "evaluate": ("logs", "Estimate what a frozen policy would have earned on a log of arms."),
+    "compare": ("agents", "Compare agents by cumulative regret, with certificates and a plot."),
+    "certify": ("agents", "What an agent's noise really buys, beside what it claims."),
+    "audit": ("agents", "Try to refute a certificate: a lower bound on epsilon, measured."),
+    "reproduce": ("studies", "A published table, or a reference case, beside what we measure."),
+    "sweep": ("studies", "Run a study from a TOML file; what was killed goes on with --resume."),
+    "report": ("studies", "A sweep as one page with figures and tables."),
+    "lab": ("studies", "Teaching labs: what there is, and one of them as a notebook."),
+}
+"""Of each command its module in `dpbandit.commands`, which is imported when it is asked for, and
+what `dpbandit --help` says of it."""
 
 _INTERRUPTED = 130
 """Exit code of a program that SIGINT ended, 128 + 2."""
@@ -22,17 +37,61 @@ _INTERRUPTED = 130
 _LONGEST = 2000
 """Characters of a sentence; an argument that it repeats may have many."""
 
+
+class _Lazy(TyperGroup):
+    """Commands that are imported one by one; the list of them needs none."""
+
+    listing = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """In the order of the table."""
+        return [*COMMANDS]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command itself, or of a list its name and its line."""
+        if cmd_name not in COMMANDS:
+            return None
+        if self.listing:
+            return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
+        if cmd_name not in self.commands:
+            self.commands[cmd_name] = _loaded(cmd_name)
+        return self.commands[cmd_name]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """As Typer does it, of names and lines."""
+        self.listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.listing = False
+
+
+def _loaded(name: str) -> Any:
+    """A command of Typer's from the function of that name."""
+    module = import_module(f"dpbandit.commands.{COMMANDS[name][0]}")
+    if name == "lab":
+        return typer.main.get_command(module.app)
+    alone = typer.Typer(
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+        add_completion=False,
+        context_settings=_HELP,
+    )
+    alone.command(name, cls=Once)(getattr(module, name))
+    return typer.main.get_command(alone)
+
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+
 app = typer.Typer(
     name="dpbandit",
     help="What does joint differential privacy cost a bandit, in regret?",
+    cls=_Lazy,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_HELP,
 )
-for _command in (envs, agents, fit, evaluate, compare, certify, audit, reproduce, sweep, report):
-    app.command(cls=Once)(_command)
-app.add_typer(lab, name="lab")
 
 
 def _show_version(wanted: bool) -> None:

@@ -7,7 +7,6 @@ from math import exp, inf, log, sqrt
 from typing import Annotated, Literal, cast
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import log_ndtr, logsumexp
 
 from dpbandit.agent import Count, Inside01, Private
@@ -214,6 +213,8 @@ class LearnedDemand:
 
 def safety_margin(multiplier: float, releases: int, beta: float) -> float:
     """m with sum over releases of Phi(-m / sd_k) = beta; sd_k of the noise of release k."""
+    from scipy.optimize import brentq  # not before: slow to import
+
     if not multiplier or not releases:
         return 0.0
     sd = multiplier * np.sqrt(np.cumsum(np.square(coefficients(releases))))

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 from scipy.special import gammaln, roots_hermitenorm
 
 from dpbandit.agent import Arms, Inside01, Positive, Private
@@ -201,6 +200,8 @@ def of_each_call(epsilon: float, delta: float, calls: int) -> tuple[float, float
     >>> of_each_call(1.0, 0.01, 4)
     (0.25, 0.0025)
     """
+    from scipy.optimize import brentq  # not before: slow to import
+
     if calls <= 10 or epsilon == inf:
         return epsilon / calls, delta / calls
     root = sqrt(2 * calls * log(2 / delta))
@@ -458,6 +459,7 @@ def _first_sigma(steps: int, rate: float, epsilon: float, delta: float) -> float
 
 def _second_sigma(steps: int, rate: float, epsilon: float, delta: float) -> float:
     """The least by the Renyi accountant for samples without replacement, replacing one row."""
+    from scipy.optimize import brentq  # not before: slow to import
 
     def excess(sigma: float) -> float:
         return _renyi_epsilon(sigma, steps, rate, epsilon, delta) - epsilon

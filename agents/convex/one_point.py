@@ -12,7 +12,6 @@ from math import inf, prod, sqrt
 from typing import Annotated, Literal, Protocol, TypeAlias
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from dpbandit.agent import Points, Positive
 from dpbandit.base import (
@@ -97,6 +96,8 @@ def range_of(loss: Loss) -> tuple[float, float]:
 
 def least(bound: Callable[[float], float], highest: float) -> float:
     """Where a function on (0, highest] is least."""
+    from scipy.optimize import minimize_scalar  # not before: slow to import
+
     found = minimize_scalar(
         bound, bounds=(0, highest), method="bounded", options={"xatol": 1e-10 * highest}
     )

@@ -29,7 +29,6 @@ from math import ceil, exp, expm1, inf, log, log1p, log2, sqrt
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.optimize import minimize_scalar
 
 from dpbandit.base import Floats, InputError
 from dpbandit.privacy import BoundedRangeSpend, Ledger, PureSpend
@@ -75,6 +74,7 @@ def chernoff(n_experts: int, c: float, draws: int) -> float:
 
     E e^(-s A) = (1 - e^(-(1+s) c/2)) / ((1 + s) (1 - e^(-c/2)))
     """
+    from scipy.optimize import minimize_scalar  # not before: slow to import
 
     def exponent(s: float) -> float:
         moment = log(-expm1(-(1 + s) * c / 2)) - log1p(s) - log(-expm1(-c / 2))

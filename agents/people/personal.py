@@ -8,7 +8,6 @@ from math import hypot, inf, sqrt
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.integrate import quad
 from scipy.special import betainc, betaln, ndtr
 
 from dpbandit.agent import Agent, Count, Least0, Positive, started
@@ -178,6 +177,8 @@ def directions(dim: int, best_of: int, spread: float) -> Directions:
     >>> round(directions(10, 1, 0.5).along, 10)
     0.1
     """
+    from scipy.integrate import quad  # not before: slow to import
+
     if dim == 1:  # rows are 1 or -1
         return Directions(1.0, 2 * float(ndtr(1 / spread)) - 1)
     a = (dim - 1) / 2

@@ -15,9 +15,6 @@ from rich.text import Text
 
 from dpbandit.agents import AGENTS
 from dpbandit.agents.catalogue import RECONSTRUCTED, START, entries, marked
-from dpbandit.auditing.audit import SUFFIXES, audit as run_audit, plot_audit
-from dpbandit.auditing.everyone import audit_all, with_printed
-from dpbandit.auditing.views import View
 from dpbandit.base import InputError, Streams, one_of, privacy_target
 from dpbandit.base.fields import Described, described, first_line, parse_settings, section
 from dpbandit.base.files import check_writable, write_json
@@ -328,6 +325,9 @@ def audit(
     Example: `dpbandit audit dp-ucb --env dpbandit/OJPricing-v0 --epsilon 1 --runs 20000
     --out report.json --plot tradeoff.png`
     """
+    from dpbandit.auditing.audit import SUFFIXES, audit as run_audit, plot_audit  # not before: slow
+    from dpbandit.auditing.everyone import audit_all, with_printed
+
     privacy_target(epsilon, delta)
     if everyone == (agent is not None) or (everyone and given(context, _OF_ONE)):
         raise InputError(
@@ -339,7 +339,7 @@ def audit(
     check_writable(out, plot)
     how: dict[str, Any] = {
         "runs": runs,
-        "view": cast(View, view),
+        "view": cast(Any, view),
         "seed": seed,
         "failure": failure,
         "jobs": jobs,

@@ -1,9 +1,6 @@
-"""Options that several commands share, tables that they print, and lines that cannot be read."""
+"""Options that several commands share, and tables that they print."""
 
-import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,60 +9,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from typer.core import TyperCommand
 
 from dpbandit.agents import AGENTS
 from dpbandit.agents.catalogue import is_reconstructed
-from dpbandit.auditing.audit import AuditReport
-from dpbandit.auditing.everyone import PRINTED
 from dpbandit.base import InputError
-from dpbandit.experiments import CASES
-from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.results.results import Results
 from dpbandit.running.settings import AROUND, around
 from dpbandit.specs.contract import CLIPPED
-
-UsageError: Any = typer.BadParameter.__bases__[0]
-"""What Typer raises for them; it has no public name."""
-_NUMBERS = {"integer": "a whole number, such as 1000", "number": "a number, such as 0.5"}
-
-
-def sentence(error: Any, words: Sequence[str]) -> str:
-    """What is wrong with the `words` of a command line, of which Typer says `error`.
-
-    >>> error = typer.BadParameter("Input should be a valid integer", param_hint="--horizon")
-    >>> sentence(error, ["compare", "OJPricing", "--horizon", "10k"])
-    'Expected --horizon=10k to be a whole number, such as 1000.'
-    """
-    kind, message = type(error).__name__, error.format_message().rstrip(".")
-    command = getattr(error.ctx, "command_path", "dpbandit")
-    see = f"see `{command} -h`"
-    option = re.search(r"--[\w-]+", message)
-    if kind == "MissingParameter":
-        return f"Expected {error.param.name.upper()} after {command}, {see}."
-    if kind == "NoSuchOption":
-        near = get_close_matches(error.option_name, error.possibilities or (), n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        return f"Unknown option {error.option_name}{hint} of {command}: {see}."
-    if isinstance(error, typer.BadParameter) and option:
-        numbers = [right for word, right in _NUMBERS.items() if word in message]
-        right = numbers[0] if numbers else f"right: {message}"
-        return f"Expected {option[0]}={_value(option[0], words)} to be {right}."
-    if extra := re.search(r"extra argument\(s\) \((.*)\)", message):
-        env = f"an environment is --env {extra[1]}, " * command.endswith((" certify", " audit"))
-        return f"Expected nothing more after {command}, got {extra[1]}: {env}{see}."
-    return f"{message} ({see})."
-
-
-def _value(option: str, words: Sequence[str]) -> str:
-    """What stands behind an option, after a blank or an equals sign."""
-    for word, after in zip(words, [*words[1:], ""], strict=True):
-        if word == option:
-            return after
-        if word.startswith(f"{option}="):
-            return word.removeprefix(f"{option}=")
-    return ""
 
 
 def features_of(texts: Iterable[str]) -> dict[str, list[Any]]:
@@ -169,6 +120,9 @@ def print_results(results: Results) -> None:
 
 def print_cases() -> None:
     """The tables and how to choose of them; the reference cases, their agents and numbers."""
+    from dpbandit.experiments import CASES  # not before: matplotlib
+    from dpbandit.experiments.paper_tables import TABLES
+
     console = screen()
     for paper in TABLES.values():
         console.print(Text.assemble((paper.name, "bold"), f"  {paper.summary}"))
@@ -193,8 +147,10 @@ def print_cases() -> None:
         console.print(table)
 
 
-def audit_table(reports: dict[str, AuditReport]) -> Table:
+def audit_table(reports: dict[str, Any]) -> Table:
     """A line for each audit, the printed calibrations below the certified ones."""
+    from dpbandit.auditing.everyone import PRINTED  # not before: slow to import
+
     table = Table(title="audits", title_justify="left", box=None, pad_edge=False)
     table.add_column("agent", overflow="fold")
     for column in ("claimed", "certified", "epsilon >=", "by GDP", "seconds"):
@@ -246,19 +202,6 @@ Replicas = Annotated[int, typer.Option(help="Independent repetitions, >= 1.")]
 Seed = Annotated[int, typer.Option(help="Replica r depends on (seed, r) only.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the numbers here.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, as often as needed.")]
-
-
-class Once(TyperCommand):
-    """A command that takes an option once, but for lists: the first of two would be lost unsaid."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As Typer; raises `InputError` for an option that is given twice."""
-        if not ctx.resilient_parsing:  # TAB
-            *_, order = self.make_parser(ctx).parse_args(args=list(args))
-            for option, times in Counter(order).items():
-                if times > 1 and not getattr(option, "multiple", True):
-                    raise InputError(f"Expected {option.opts[-1]} once, got it {times} times.")
-        return super().parse_args(ctx, args)
 
 
 def given(context: typer.Context, names: Sequence[str]) -> bool:

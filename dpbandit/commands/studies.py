@@ -20,7 +20,6 @@ from dpbandit.base.files import check_writable, write_json
 from dpbandit.commands.options import (
     Horizon,
     JsonFile,
-    Once,
     Replicas,
     Seed,
     Settings,
@@ -30,6 +29,7 @@ from dpbandit.commands.options import (
     say,
     screen,
 )
+from dpbandit.commands.usage import Once
 from dpbandit.experiments import CASES, reproduce as run_case
 from dpbandit.experiments.labs import INSTALL, find, labs, write_or_keep
 from dpbandit.experiments.paper_tables import TABLES
@@ -248,7 +248,9 @@ def _redo(
         write_json(json, made.records)
 
 
-app = typer.Typer(help="Teaching labs: what there is, and one of them as a notebook.")
+app = typer.Typer(
+    add_completion=False, help="Teaching labs: what there is, and one of them as a notebook."
+)
 
 
 @app.command("list", cls=Once)

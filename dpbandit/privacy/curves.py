@@ -35,7 +35,6 @@ from math import exp, expm1, inf, log, log1p, pi, sqrt
 from sys import float_info
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpbandit.base import Floats, InputError
@@ -97,6 +96,8 @@ def mu_of(epsilon: float, delta: float) -> float:
 
 def _root(f: Callable[[float], float], low: float, high: float, close: float) -> float:
     """Also where it is a denormal number, a thousand halvings of 1 away."""
+    from scipy.optimize import brentq  # not before: slow to import
+
     least = float_info.min * float_info.epsilon
     return float(brentq(f, low, high, xtol=max(close, least), rtol=1e-14, maxiter=5000))
 
@@ -169,6 +170,8 @@ def zcdp_epsilon_of(rho: float, delta: float) -> float:
     >>> round(zcdp_epsilon_of(0.024356, 1e-6), 4)
     1.0
     """
+    from scipy.optimize import minimize_scalar  # not before: slow to import
+
     if rho == 0 or delta >= 1:
         return 0.0
     if rho == inf or delta <= 0:
@@ -190,6 +193,8 @@ def zcdp_delta_of(rho: float, epsilon: float) -> float:
     >>> round(zcdp_delta_of(0.04063, 1.0), 6)
     0.0001
     """
+    from scipy.optimize import minimize_scalar  # not before: slow to import
+
     if rho == 0 or epsilon == inf:
         return 0.0
     if rho == inf:
@@ -212,6 +217,8 @@ def zcdp_rho_of(epsilon: float, delta: float) -> float:
     >>> round(zcdp_rho_of(1.0, 1e-4), 5)
     0.04063
     """
+    from scipy.optimize import brentq  # not before: slow to import
+
     if epsilon == inf:
         return inf
     if delta <= 0:

@@ -12,7 +12,6 @@ from math import exp, expm1, inf, lgamma, log, pi, sqrt, tanh
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import betainc, betaincinv
 
 from dpbandit.base import (
@@ -156,6 +155,8 @@ class PrivUnit:
 
 @lru_cache(maxsize=64)
 def _best(dim: int, epsilon: float) -> PrivUnit:
+    from scipy.optimize import minimize_scalar  # not before: slow to import
+
     if dim == 1:
         return PrivUnit(dim, epsilon, 0.0)
     found = minimize_scalar(

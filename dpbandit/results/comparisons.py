@@ -5,7 +5,6 @@ from math import nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm, t as student
 
 from dpbandit.base import Floats, one_of
 from dpbandit.results.results import Results
@@ -41,6 +40,8 @@ def paired(values: Floats, others: Floats, *, level: float = 0.95) -> Paired:
     >>> paired(np.array([3.0, 5.0, 4.0]), np.array([1.0, 2.0, 3.0])).mean
     2.0
     """
+    from scipy.stats import t as student  # not before: slow to import
+
     gaps = values - others
     pairs, mean = len(gaps), float(gaps.mean())
     if pairs < 2:
@@ -86,6 +87,8 @@ def bootstrap_band(
         resamples: bootstrap samples.
         seed: of the resampling.
     """
+    from scipy.stats import norm, t as student  # not before: slow to import
+
     R = values.shape[-1]
     rng = np.random.default_rng(seed)
     weights = rng.multinomial(R, np.full(R, 1 / R), size=resamples) / R

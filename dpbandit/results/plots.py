@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
-from scipy.stats import t as student
 
 from dpbandit.base import Floats, Ints
 from dpbandit.results.runs import AgentRun, as_text, restricted, short
@@ -104,6 +103,8 @@ def student_band(values: Floats) -> tuple[Floats, Floats]:
 
 def half_band(values: Floats) -> Floats:
     """Half the 95 % confidence interval of the mean along the last axis, two values or more."""
+    from scipy.stats import t as student  # not before: slow to import
+
     replicas = values.shape[-1]
     half: Floats = student.ppf(0.975, replicas - 1) * values.std(axis=-1, ddof=1)
     return half / np.sqrt(replicas)

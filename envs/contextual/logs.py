@@ -12,7 +12,6 @@ from os import PathLike
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.special import expit, fdtrc
 
 from dpbandit.base import Floats, InputError, Ints, at_least, inside, shown, vector
@@ -308,6 +307,8 @@ def refuse_separated(
         name: of the column of answers.
         lone: masks of rows (n,) that people know by a name, such as one level of a feature.
     """
+    from scipy.optimize import linprog  # not before: slow to import
+
     signed = np.unique(x * np.where(yes > 0, 1, -1)[:, None], axis=0, return_counts=True)
     rows, counts = signed
     found: Any = linprog(-(counts @ rows), A_ub=-rows, b_ub=np.zeros(len(rows)), bounds=(-1, 1))

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.linalg import svds
 from scipy.special import expit, logit
 
 from dpbandit.base import (
@@ -248,6 +246,9 @@ def tastes(ratings: Ratings, rank: int) -> Floats:
     Deterministic: a fixed start vector, and the largest entry of each singular vector positive.
     Raises `InputError` unless rank is below the number of users and of items.
     """
+    from scipy.sparse import csr_array  # not before: slow to import
+    from scipy.sparse.linalg import svds  # not before: slow to import
+
     shape = (int(ratings.user.max()) + 1, len(ratings.items))
     if not rank < min(shape):
         raise InputError(

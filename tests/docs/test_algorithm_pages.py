@@ -38,7 +38,7 @@ QUICK = [
     "baselines",
 ]
 """Pages whose certificates are computed anew: a few milliseconds each."""
-CERTIFY = typer.main.get_command(app).commands["certify"]
+CERTIFY = typer.main.get_command(app).get_command(None, "certify")
 
 
 def section(text, heading):

@@ -110,7 +110,7 @@ def ends(picture):
 
 def test_the_figure_is_of_the_command():
     """Environment, replicas, horizon, every agent and the baselines; no other agent."""
-    command = typer.main.get_command(cli.app).commands["compare"]
+    command = typer.main.get_command(cli.app).get_command(None, "compare")
     given = command.make_context("compare", shlex.split(COMMAND)[1:]).params
     title, found = ends(ROOT / "docs" / "regret.png")
     assert title == f"{given['env']}: mean of {given['replicas']} replicas, 95 % bands"

@@ -1,0 +1,66 @@
+"""Command lines that cannot be read, and options that stand there twice."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from dpbandit.base import InputError
+
+UsageError: Any = typer.BadParameter.__bases__[0]
+"""What Typer raises for them; it has no public name."""
+_NUMBERS = {"integer": "a whole number, such as 1000", "number": "a number, such as 0.5"}
+
+
+def sentence(error: Any, words: Sequence[str]) -> str:
+    """What is wrong with the `words` of a command line, of which Typer says `error`.
+
+    >>> error = typer.BadParameter("Input should be a valid integer", param_hint="--horizon")
+    >>> sentence(error, ["compare", "OJPricing", "--horizon", "10k"])
+    'Expected --horizon=10k to be a whole number, such as 1000.'
+    """
+    kind, message = type(error).__name__, error.format_message().rstrip(".")
+    command = getattr(error.ctx, "command_path", "dpbandit")
+    see = f"see `{command} -h`"
+    option = re.search(r"--[\w-]+", message)
+    if kind == "MissingParameter":
+        return f"Expected {error.param.name.upper()} after {command}, {see}."
+    if kind == "NoSuchOption":
+        near = get_close_matches(error.option_name, error.possibilities or (), n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        return f"Unknown option {error.option_name}{hint} of {command}: {see}."
+    if isinstance(error, typer.BadParameter) and option:
+        numbers = [right for word, right in _NUMBERS.items() if word in message]
+        right = numbers[0] if numbers else f"right: {message}"
+        return f"Expected {option[0]}={_value(option[0], words)} to be {right}."
+    if extra := re.search(r"extra argument\(s\) \((.*)\)", message):
+        env = f"an environment is --env {extra[1]}, " * command.endswith((" certify", " audit"))
+        return f"Expected nothing more after {command}, got {extra[1]}: {env}{see}."
+    return f"{message} ({see})."
+
+
+def _value(option: str, words: Sequence[str]) -> str:
+    """What stands behind an option, after a blank or an equals sign."""
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        if word == option:
+            return after
+        if word.startswith(f"{option}="):
+            return word.removeprefix(f"{option}=")
+    return ""
+
+
+class Once(TyperCommand):
+    """A command that takes an option once, but for lists: the first of two would be lost unsaid."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As Typer; raises `InputError` for an option that is given twice."""
+        if not ctx.resilient_parsing:  # TAB
+            *_, order = self.make_parser(ctx).parse_args(args=list(args))
+            for option, times in Counter(order).items():
+                if times > 1 and not getattr(option, "multiple", True):
+                    raise InputError(f"Expected {option.opts[-1]} once, got it {times} times.")
+        return super().parse_args(ctx, args)
