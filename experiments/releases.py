@@ -15,7 +15,7 @@ from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import Log, play
 from dpbandit.specs.protocols import Agent, AgentConfig, Hindsight, Spec
 from dpbandit.studies import Configuration
-from dpbandit.studies.plan import certificate_of
+from dpbandit.studies.configurations import certificate_of
 
 TEST_USERS = 10_000
 

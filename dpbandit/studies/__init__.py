@@ -1,6 +1,6 @@
 """Sweeps: hundreds of configurations, thousands of replicas, that survive an interruption."""
 
-from dpbandit.studies.plan import Configuration, Study, Sweep, plan, setup_of
+from dpbandit.studies.configurations import Configuration, Study, Sweep, plan, setup_of
 from dpbandit.studies.run import BACKENDS, Swept, play_all, run_sweep
 
 __all__ = [

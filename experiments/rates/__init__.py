@@ -27,7 +27,7 @@ from dpbandit.results.plots import line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies import Configuration, Study, setup_of
-from dpbandit.studies.plan import LastRound
+from dpbandit.studies.configurations import LastRound
 
 Axis: TypeAlias = Literal["T", "d", "epsilon"]
 READINGS = {

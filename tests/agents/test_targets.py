@@ -36,7 +36,7 @@ def seconds():
     numbers = np.random.default_rng(0).random(2**16)
     start = time.process_time()
     for _ in range(TRANSFORMS // 20):
-        np.exp(np.fft.rfft(numbers))
+        np.exp(-np.abs(np.fft.rfft(numbers)))
     return 20 * (time.process_time() - start)
 
 

@@ -97,7 +97,6 @@ class HalfTheChoiceNoise(DPHDBChoices):
         return agent
 
 
-@dataclass(frozen=True, kw_only=True)
 class QuietPeeling(FLIPHAT):
     """FLIPHAT with a part of the noise that it pays for."""
 
@@ -106,7 +105,7 @@ class QuietPeeling(FLIPHAT):
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        peel = agent._estimates._peel
+        peel = agent.estimates._peel
         gumbel, values = peel.gumbel, peel.values
         peel.gumbel, peel.values = (lambda: self.picks * gumbel()), (lambda: self.values * values())
         return agent
