@@ -34,10 +34,10 @@ docs:  ## the pages; warnings are errors
 	sphinx-build -q -W -E --keep-going docs docs/_build
 
 bench:  ## every agent and environment against a floor
-	pytest benchmarks/test_every_agent.py benchmarks/test_every_environment.py -n 0 --benchmark-timer=time.process_time
+	pytest benchmarks/test_floors.py -n 0 --benchmark-timer=time.process_time
 
 bench-quick:  ## the same for a few rounds, to show that it runs
-	pytest benchmarks/test_every_agent.py benchmarks/test_every_environment.py -n 0 -q --benchmark-disable
+	pytest benchmarks/test_floors.py -n 0 -q --benchmark-disable
 
 reading:  ## how many files a reader of a round has to open
 	python tools/reading.py

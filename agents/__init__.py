@@ -6,97 +6,115 @@ or the name of its file, and its family the folder.
 
 from typing import Any as _Any
 
-from dpbandit.agents.baselines import BestFixed as BestFixed
-from dpbandit.agents.baselines import Uniform as Uniform
-from dpbandit.agents.choice.mnl import MNLTS as MNLTS
-from dpbandit.agents.choice.mnl import MNLUCB as MNLUCB
-from dpbandit.agents.choice.mnl import MNLBandit as MNLBandit
-from dpbandit.agents.choice.private_mnl import FadeMNL as FadeMNL
-from dpbandit.agents.choice.private_mnl import MNLCounts as MNLCounts
+from dpbandit.agents.baselines import BestFixed as BestFixed, Uniform as Uniform
+from dpbandit.agents.choice.mnl import MNLTS as MNLTS, MNLUCB as MNLUCB, MNLBandit as MNLBandit
+from dpbandit.agents.choice.private_mnl import FadeMNL as FadeMNL, MNLCounts as MNLCounts
 from dpbandit.agents.contextual.counted_shelf import CountedShelf as CountedShelf
 from dpbandit.agents.contextual.demand import Priced as Priced
-from dpbandit.agents.contextual.devices import Broadcast as Broadcast
-from dpbandit.agents.contextual.devices import LocalLinUCB as LocalLinUCB
-from dpbandit.agents.contextual.devices import LocalSGD as LocalSGD
-from dpbandit.agents.contextual.dp_hdb import DPHDB as DPHDB
-from dpbandit.agents.contextual.dp_hdb import DPHDBChoices as DPHDBChoices
-from dpbandit.agents.contextual.dp_hdb import OnlineFrankWolfe as OnlineFrankWolfe
-from dpbandit.agents.contextual.epochs import AdaCOFUL as AdaCOFUL
-from dpbandit.agents.contextual.epochs import AdaPrivateTS as AdaPrivateTS
-from dpbandit.agents.contextual.epochs import BatchedElimination as BatchedElimination
+from dpbandit.agents.contextual.devices import (
+    Broadcast as Broadcast,
+    LocalLinUCB as LocalLinUCB,
+    LocalSGD as LocalSGD,
+)
+from dpbandit.agents.contextual.dp_hdb import (
+    DPHDB as DPHDB,
+    DPHDBChoices as DPHDBChoices,
+    OnlineFrankWolfe as OnlineFrankWolfe,
+)
+from dpbandit.agents.contextual.epochs import (
+    AdaCOFUL as AdaCOFUL,
+    AdaPrivateTS as AdaPrivateTS,
+    BatchedElimination as BatchedElimination,
+)
 from dpbandit.agents.contextual.fade import FADE as FADE
 from dpbandit.agents.contextual.full_budget_fade import FullBudgetFADE as FullBudgetFADE
-from dpbandit.agents.contextual.glm import GLMUCB as GLMUCB
-from dpbandit.agents.contextual.glm import LogisticTS as LogisticTS
+from dpbandit.agents.contextual.glm import GLMUCB as GLMUCB, LogisticTS as LogisticTS
 from dpbandit.agents.contextual.glm_as_coded import PrivateGLMAsCoded as PrivateGLMAsCoded
 from dpbandit.agents.contextual.guard import Guard as Guard
-from dpbandit.agents.contextual.linear import DPUCB as DPUCB
-from dpbandit.agents.contextual.linear import DPMoments as DPMoments
-from dpbandit.agents.contextual.linear import EpsilonGreedy as EpsilonGreedy
-from dpbandit.agents.contextual.linear import Greedy as Greedy
-from dpbandit.agents.contextual.linear import LinTS as LinTS
-from dpbandit.agents.contextual.linear import LinUCB as LinUCB
-from dpbandit.agents.contextual.linear import ShariffSheffetUCB as ShariffSheffetUCB
+from dpbandit.agents.contextual.linear import (
+    DPUCB as DPUCB,
+    DPMoments as DPMoments,
+    EpsilonGreedy as EpsilonGreedy,
+    Greedy as Greedy,
+    LinTS as LinTS,
+    LinUCB as LinUCB,
+    ShariffSheffetUCB as ShariffSheffetUCB,
+)
 from dpbandit.agents.contextual.moments import BatchMoment as BatchMoment
-from dpbandit.agents.contextual.prices import JDPGLMUCB as JDPGLMUCB
-from dpbandit.agents.contextual.prices import LDPETC as LDPETC
-from dpbandit.agents.contextual.prices import PriceCells as PriceCells
+from dpbandit.agents.contextual.prices import (
+    JDPGLMUCB as JDPGLMUCB,
+    LDPETC as LDPETC,
+    PriceCells as PriceCells,
+)
 from dpbandit.agents.contextual.private_glm import PrivateGLM as PrivateGLM
-from dpbandit.agents.contextual.sparse import FLIPHAT as FLIPHAT
-from dpbandit.agents.contextual.sparse import LassoBandit as LassoBandit
-from dpbandit.agents.convex.descent import OGD as OGD
-from dpbandit.agents.convex.descent import POCP as POCP
-from dpbandit.agents.convex.descent import PQFTL as PQFTL
-from dpbandit.agents.convex.leaders import DPFTRL as DPFTRL
-from dpbandit.agents.convex.leaders import FTAL as FTAL
-from dpbandit.agents.convex.leaders import PFTAL as PFTAL
-from dpbandit.agents.convex.leaders import Centre as Centre
-from dpbandit.agents.convex.leaders import LinearFTRL as LinearFTRL
-from dpbandit.agents.convex.leaders import NoisyOCO as NoisyOCO
+from dpbandit.agents.contextual.sparse import FLIPHAT as FLIPHAT, LassoBandit as LassoBandit
+from dpbandit.agents.convex.descent import OGD as OGD, POCP as POCP, PQFTL as PQFTL
+from dpbandit.agents.convex.leaders import (
+    DPFTRL as DPFTRL,
+    FTAL as FTAL,
+    PFTAL as PFTAL,
+    Centre as Centre,
+    LinearFTRL as LinearFTRL,
+    NoisyOCO as NoisyOCO,
+)
 from dpbandit.agents.convex.one_point import FKM as FKM
-from dpbandit.agents.convex.projection_free import GarberKretzu as GarberKretzu
-from dpbandit.agents.convex.projection_free import PrivateBandit as PrivateBandit
-from dpbandit.agents.convex.value_leaders import BanditFTAL as BanditFTAL
-from dpbandit.agents.convex.value_leaders import BanditPFTAL as BanditPFTAL
-from dpbandit.agents.convex.window import WDPCOCOL as WDPCOCOL
-from dpbandit.agents.convex.window import WDPCOCOP as WDPCOCOP
+from dpbandit.agents.convex.projection_free import (
+    GarberKretzu as GarberKretzu,
+    PrivateBandit as PrivateBandit,
+)
+from dpbandit.agents.convex.value_leaders import (
+    BanditFTAL as BanditFTAL,
+    BanditPFTAL as BanditPFTAL,
+)
 from dpbandit.agents.convex.window import (
+    WDPCOCOL as WDPCOCOL,
+    WDPCOCOP as WDPCOCOP,
     OnlineConditionalGradient as OnlineConditionalGradient,
 )
-from dpbandit.agents.experts.ball import BallExperts as BallExperts
-from dpbandit.agents.experts.ball import NetExperts as NetExperts
-from dpbandit.agents.experts.multiplicative import ExponentialLeader as ExponentialLeader
-from dpbandit.agents.experts.multiplicative import FollowTheLeader as FollowTheLeader
-from dpbandit.agents.experts.multiplicative import Hedge as Hedge
-from dpbandit.agents.experts.multiplicative import NoisyFTRL as NoisyFTRL
-from dpbandit.agents.experts.multiplicative import ShrinkingDartboard as ShrinkingDartboard
+from dpbandit.agents.experts.ball import BallExperts as BallExperts, NetExperts as NetExperts
+from dpbandit.agents.experts.multiplicative import (
+    ExponentialLeader as ExponentialLeader,
+    FollowTheLeader as FollowTheLeader,
+    Hedge as Hedge,
+    NoisyFTRL as NoisyFTRL,
+    ShrinkingDartboard as ShrinkingDartboard,
+)
 from dpbandit.agents.experts.sparse_vector import (
     AdaptiveSparseVectorExperts as AdaptiveSparseVectorExperts,
+    SparseVectorExperts as SparseVectorExperts,
 )
-from dpbandit.agents.experts.sparse_vector import SparseVectorExperts as SparseVectorExperts
-from dpbandit.agents.experts.trees_and_potentials import BinaryTreeExperts as BinaryTreeExperts
-from dpbandit.agents.experts.trees_and_potentials import PotentialExperts as PotentialExperts
-from dpbandit.agents.lists.cascade import CascadeUCB as CascadeUCB
-from dpbandit.agents.lists.cascade import PrivateCascade as PrivateCascade
-from dpbandit.agents.lists.list_fade import ListExperts as ListExperts
-from dpbandit.agents.lists.list_fade import ListFADE as ListFADE
-from dpbandit.agents.lists.ranked import RankedEpsilonGreedy as RankedEpsilonGreedy
-from dpbandit.agents.lists.ranked import RankedLinTS as RankedLinTS
-from dpbandit.agents.lists.ranked import RankedLinUCB as RankedLinUCB
+from dpbandit.agents.experts.trees_and_potentials import (
+    BinaryTreeExperts as BinaryTreeExperts,
+    PotentialExperts as PotentialExperts,
+)
+from dpbandit.agents.lists.cascade import CascadeUCB as CascadeUCB, PrivateCascade as PrivateCascade
+from dpbandit.agents.lists.list_fade import ListExperts as ListExperts, ListFADE as ListFADE
+from dpbandit.agents.lists.ranked import (
+    RankedEpsilonGreedy as RankedEpsilonGreedy,
+    RankedLinTS as RankedLinTS,
+    RankedLinUCB as RankedLinUCB,
+)
 from dpbandit.agents.people.per_person import PerPerson as PerPerson
-from dpbandit.agents.people.personal import MemoryAlone as MemoryAlone
-from dpbandit.agents.people.personal import MixedEffects as MixedEffects
-from dpbandit.agents.people.personal import PersonalFADE as PersonalFADE
-from dpbandit.agents.streams.batched_frank_wolfe import LocalisedTOFW as LocalisedTOFW
-from dpbandit.agents.streams.batched_frank_wolfe import NoisySFW as NoisySFW
-from dpbandit.agents.streams.frank_wolfe import DPPOFW as DPPOFW
-from dpbandit.agents.streams.frank_wolfe import DPTOFW as DPTOFW
-from dpbandit.agents.streams.frank_wolfe import RecursiveFrankWolfe as RecursiveFrankWolfe
-from dpbandit.agents.streams.gradient_descent import LeastSquares as LeastSquares
-from dpbandit.agents.streams.gradient_descent import PhasedSGD as PhasedSGD
-from dpbandit.agents.streams.gradient_descent import SnowballSGD as SnowballSGD
-from dpbandit.agents.streams.sampled_descent import LocalMD as LocalMD
-from dpbandit.agents.streams.sampled_descent import NoisySGD as NoisySGD
+from dpbandit.agents.people.personal import (
+    MemoryAlone as MemoryAlone,
+    MixedEffects as MixedEffects,
+    PersonalFADE as PersonalFADE,
+)
+from dpbandit.agents.streams.batched_frank_wolfe import (
+    LocalisedTOFW as LocalisedTOFW,
+    NoisySFW as NoisySFW,
+)
+from dpbandit.agents.streams.frank_wolfe import (
+    DPPOFW as DPPOFW,
+    DPTOFW as DPTOFW,
+    RecursiveFrankWolfe as RecursiveFrankWolfe,
+)
+from dpbandit.agents.streams.gradient_descent import (
+    LeastSquares as LeastSquares,
+    PhasedSGD as PhasedSGD,
+    SnowballSGD as SnowballSGD,
+)
+from dpbandit.agents.streams.sampled_descent import LocalMD as LocalMD, NoisySGD as NoisySGD
 from dpbandit.agents.tables import tabulate as _tabulate
 
 

@@ -1,14 +1,11 @@
 """The baselines of every table: play at random, and the best fixed action in hindsight."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.ledger import no_data, no_privacy
+from dpbandit.base import AnyArray, Floats, Streams
+from dpbandit.privacy import no_data, no_privacy
 from dpbandit.specs.protocols import (
     AgentConfig,
     Hindsight,
@@ -43,11 +40,11 @@ class UniformAgent:
         self.ledger = no_data()
         self._draw = spec.uniform(streams)
 
-    def act(self, context: Floats) -> npt.NDArray[Any]:
+    def act(self, context: Floats) -> AnyArray:
         """A fresh random action for each replica, (R, ...)."""
         return self._draw()
 
-    def update(self, context: Floats, action: npt.NDArray[Any], feedback: Floats) -> None:
+    def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
         """Nothing: uniform play learns from nobody."""
 
 
@@ -62,7 +59,7 @@ class BestFixed(Hindsight):
         None.
     """
 
-    def with_answer(self, action: npt.NDArray[Any]) -> AgentConfig:
+    def with_answer(self, action: AnyArray) -> AgentConfig:
         """The config that plays `action`, arms or prices (R,) or points (R, N), all along."""
         return _Fixed(action=tuple(map(_hashable, action.tolist())))
 
@@ -83,15 +80,15 @@ class _Fixed:
 class FixedAgent:
     """Plays the same action every round."""
 
-    def __init__(self, action: npt.NDArray[Any]) -> None:
+    def __init__(self, action: AnyArray) -> None:
         self.ledger = no_privacy("an action chosen with all data in hand")
         self._action = action
 
-    def act(self, context: Floats) -> npt.NDArray[Any]:
+    def act(self, context: Floats) -> AnyArray:
         """The fixed action, (R,) or (R, N)."""
         return self._action
 
-    def update(self, context: Floats, action: npt.NDArray[Any], feedback: Floats) -> None:
+    def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
         """Nothing: its action is fixed."""
 
 

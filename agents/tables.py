@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from dpbandit.base.described import described, first_line
-from dpbandit.base.html import html_table
-from dpbandit.base.inputs import shown
+from dpbandit.base import shown
+from dpbandit.base.fields import described, first_line
+from dpbandit.base.files import html_table
 
 
 def tabulate(kinds: Iterable[Any]) -> None:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base.random_streams import Draws, Streams
-from dpbandit.running.environments import problem_maker
+from dpbandit.base import Draws, Streams
+from dpbandit.running.given import problem_maker
 from dpbandit.specs.choice import AssortmentSpec
 from dpbandit.specs.lists import ListSpec
 from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Problem, Spec

@@ -18,10 +18,16 @@ import numpy as np
 import pandas as pd
 
 from dpbandit.offline import TypeLaw
-from dpbandit.offline.adaptive_weights import stable, weighted
-from dpbandit.offline.betting import Stakes, betting
-from dpbandit.offline.intervals import bootstrap, empirical_bernstein, student
-from dpbandit.offline.terms import Terms
+from dpbandit.offline.estimators import Terms
+from dpbandit.offline.intervals import (
+    Stakes,
+    betting,
+    bootstrap,
+    empirical_bernstein,
+    stable,
+    student,
+    weighted,
+)
 
 ALPHA, FIRST_SEED = 0.05, 1000
 THETA = np.random.default_rng(7).normal(size=(3, 5))

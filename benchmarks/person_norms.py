@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from scipy.signal import lfilter
 
+from dpbandit.privacy import BLT, Banded, SquareRoot, Tree
 from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.people import fading_norm, once_a_batch_norm
-from dpbandit.privacy.prefix_sums import BLT, Banded, SquareRoot, Tree
 
 T = 10_000
 WIDTHS = {(5, 1): 4096, (5, 2000): 4000, (20, 500): 1000, (100, 100): 512}

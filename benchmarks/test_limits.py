@@ -1,4 +1,4 @@
-"""Limits on cost: linear in rounds and in replicas, and one private problem in a minute.
+"""Limits on cost: linear in rounds and replicas, a million rows in seconds, a second worker gains.
 
 The exponent is fitted, log-log by least squares, to CPU-seconds of `compare`'s loop over two
 decades; a size counts with the least of three runs, the sizes in turn. What is paid once for a
@@ -6,16 +6,21 @@ call is left out by starting where it no longer matters: 2,000 rounds, or as man
 as run together. Everything that is paid for each replica, its random streams first, is in.
 """
 
+import subprocess
+import sys
 import time
 
 import numpy as np
 import pytest
 
 from dpbandit.agents import DPFTRL, DPUCB, Hedge, LinUCB
-from dpbandit.results.marks import log_marks
-from dpbandit.running.blocks import replicas_at_once
-from dpbandit.running.environments import problem_maker
+from dpbandit.offline import Logged, evaluate
+from dpbandit.results.runs import log_marks
+from dpbandit.running.compare import replicas_at_once
+from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import play
+from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.studies import Sweep, run_sweep
 
 DECADES = (1, 3, 10, 32, 100)
 LOOPS = {
@@ -87,3 +92,80 @@ def test_dp_ucb_of_ten_dimensions_in_a_minute(benchmark):
     benchmark.pedantic(work, rounds=2)
     benchmark.extra_info["CPU-seconds"] = round(min(seconds), 2)
     assert min(seconds) <= 60
+
+
+ROWS, ARMS = 10**6, 10
+
+
+@pytest.mark.parametrize("intervals", ["t", "betting"])
+def test_a_million_rows(benchmark, intervals):
+    """ips, snips and dr with cross-fitted regressions on five features for each of ten arms."""
+    rng = np.random.default_rng(0)
+    log = Logged(
+        spec=ContextualSpec(n_actions=ARMS, dim=5, horizon=ROWS, reward_low=0.0),
+        context=rng.uniform(-0.4, 0.4, (ROWS, 5)),
+        action=rng.integers(0, ARMS, ROWS),
+        reward=(rng.random(ROWS) < 0.3) * 1.0,
+        propensity=1 / ARMS,
+    )
+    policy = rng.dirichlet(np.ones(ARMS), ROWS)
+
+    def seconds():
+        start = time.process_time()
+        assert len(evaluate(policy, log, intervals=intervals)) == 3
+        return time.process_time() - start
+
+    assert benchmark.pedantic(seconds, rounds=1) < 5
+
+
+STUDY = {
+    "replicas": 40,
+    "horizons": [20_000],
+    "epsilons": [0.5, 1.0, 2.0],
+    "environments": [{"id": "OJPricing"}],
+    "agents": [{"id": "dp-ucb"}, {"id": "fade"}],
+}
+
+
+def test_two_workers(benchmark, tmp_path):
+    """Wall-clock seconds of the same sweep with one and with two processes, start-up included."""
+    seconds = {1: [], 2: []}
+
+    def both():
+        for jobs in seconds:
+            start = time.perf_counter()
+            out = tmp_path / f"{jobs}-{len(seconds[jobs])}"
+            run_sweep(Sweep.of(STUDY), out, jobs=jobs, block=10, progress=False)
+            seconds[jobs].append(time.perf_counter() - start)
+
+    benchmark.pedantic(both, rounds=2)
+    gain = min(seconds[1]) / min(seconds[2])
+    benchmark.extra_info["gain of two workers"] = round(gain, 2)
+    assert gain >= 1.7
+
+
+PEAK = """
+import resource, sys
+from dpbandit.studies import Sweep, run_sweep
+alphas = [round(0.01 * i, 2) for i in range(1, int(sys.argv[1]) + 1)]
+sweep = Sweep.of({"replicas": 20, "horizons": [2000], "environments": [{"id": "GLMBandit"}],
+                  "agents": [{"id": "linucb", "grid": {"alpha": alphas}}]})
+run_sweep(sweep, sys.argv[2], backend="threading", progress=False)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def test_memory_of_a_longer_sweep(benchmark, tmp_path):
+    """Peak megabytes of the whole process: 10 configurations, then 100."""
+    peaks = {}
+
+    def both():
+        for configurations in (10, 100):
+            command = [sys.executable, "-c", PEAK, str(configurations)]
+            command.append(str(tmp_path / str(configurations)))
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            peaks[configurations] = float(done.stdout)
+
+    benchmark.pedantic(both, rounds=1)
+    benchmark.extra_info["megabytes"] = peaks
+    assert peaks[100] < 1.15 * peaks[10]

@@ -21,13 +21,12 @@ from dpbandit.agents import (
     ShrinkingDartboard,
     SparseVectorExperts,
 )
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Streams
 from dpbandit.experiments import CASES
+from dpbandit.privacy import BLT, ClippedVectors, Tree
 from dpbandit.privacy.calibrated import noisy_prefix_sum
-from dpbandit.privacy.moments import ClippedVectors
-from dpbandit.privacy.prefix_sums import BLT, Tree
-from dpbandit.results.marks import log_marks
-from dpbandit.running.environments import problem_maker
+from dpbandit.results.runs import log_marks
+from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import play
 
 T = 10_000

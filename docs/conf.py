@@ -19,11 +19,8 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "algorithms",
-    "signatures",
     "contents",
-    "elsewhere",
-    "mathml",
-    "pictures",
+    "markup",
 ]
 exclude_patterns = ["_build"]
 

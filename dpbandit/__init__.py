@@ -12,17 +12,15 @@ if not (_Path(__file__).parent / "envs").exists():  # a checkout
     _sys.meta_path.insert(0, _Beside())
 
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
 import gymnasium as _gym
 
-from dpbandit.base.inputs import InputError
+from dpbandit.base import InputError
 from dpbandit.results.results import Results
-from dpbandit.running.certify import certify
-from dpbandit.running.compare import compare
+from dpbandit.running.compare import certify, compare
 from dpbandit.running.loop import play
-from dpbandit.specs.prior import Prior
+from dpbandit.specs.models import Prior
 from dpbandit.version import VERSION as __version__
 
 if _TYPE_CHECKING:

@@ -32,11 +32,13 @@ from typing import (
 )
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import (
+from dpbandit.base import (
+    AnyArray,
+    Floats,
     InputError,
+    Ints,
+    Streams,
     at_least,
     flag,
     gaussian_target,
@@ -46,7 +48,6 @@ from dpbandit.base.inputs import (
     share,
     whole,
 )
-from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.ledger import Ledger, no_data
 from dpbandit.specs.convex import ConvexSpec, Feedback, with_feedback
 from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Spec, check_config, fits
@@ -139,11 +140,11 @@ class Agent(Generic[SpecT]):
         """Build mechanisms and `ledger`, before the first round."""
         raise NotImplementedError
 
-    def act(self, context: Floats) -> npt.NDArray[Any]:
+    def act(self, context: Floats) -> AnyArray:
         """Actions (R, ...). Reads the context and remembers nothing of it."""
         raise NotImplementedError
 
-    def update(self, context: Floats, action: npt.NDArray[Any], feedback: Floats) -> None:
+    def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
         """Learn from a whole round, through mechanisms if the agent is private."""
         raise NotImplementedError
 

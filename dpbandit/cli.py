@@ -7,21 +7,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from dpbandit.base import InputError
 from dpbandit.base.files import named
-from dpbandit.base.inputs import InputError
-from dpbandit.base.warned import warnings_said
-from dpbandit.commands.audit import audit
-from dpbandit.commands.certify import certify
-from dpbandit.commands.compare import compare
-from dpbandit.commands.evaluate import evaluate
-from dpbandit.commands.fit import fit
-from dpbandit.commands.lab import app as lab
-from dpbandit.commands.listings import agents, envs
-from dpbandit.commands.options import Once
-from dpbandit.commands.report import report
-from dpbandit.commands.reproduce import reproduce
-from dpbandit.commands.sweep import sweep
-from dpbandit.commands.usage import UsageError, sentence
+from dpbandit.base.progress import warnings_said
+from dpbandit.commands.agents import agents, audit, certify, compare, envs
+from dpbandit.commands.logs import evaluate, fit
+from dpbandit.commands.options import Once, UsageError, sentence
+from dpbandit.commands.studies import app as lab, report, reproduce, sweep
 from dpbandit.version import VERSION
 
 _INTERRUPTED = 130

@@ -19,15 +19,12 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.calls import takes, unsaid
-from dpbandit.base.inputs import MOST_REPLICAS, InputError, one_of, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import MOST_REPLICAS, AnyArray, Bools, Floats, InputError, Streams, one_of, whole
+from dpbandit.base.fields import takes, unsaid
 from dpbandit.specs.contract import begin, checked_problem
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
+from dpbandit.specs.lists import NOBODY, ReturningSpec
 from dpbandit.specs.protocols import Problem
-from dpbandit.specs.returning import NOBODY, ReturningSpec
 
 MODES = ("ansi", "rgb_array")
 _LAST = 40
@@ -220,7 +217,7 @@ class _Adapter:
             picture.clear()
         return self.problem.context().copy()
 
-    def _serve(self, action: npt.NDArray[Any]) -> tuple[Floats, Floats, dict[str, Floats]]:
+    def _serve(self, action: AnyArray) -> tuple[Floats, Floats, dict[str, Floats]]:
         """One round: the next observation, the reward and what `info` shows, each (R, ...)."""
         if self._left == 0:
             raise InputError("The episode is over (or was never started): call reset() first.")
@@ -287,7 +284,7 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
         return self._drawn()[0]
 
 
-class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
+class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
     """R environments at once: `gym.make_vec("dpbandit/...", num_envs=R)`, the fast path.
 
     All replicas share one clock, so all episodes end together. `autoreset_mode` is an ordinary
@@ -348,9 +345,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, npt.NDArray[Any]]):
                     self._randoms[i] = seeding.np_random(single)[0]
         return self._start(), {}
 
-    def step(
-        self, actions: Any
-    ) -> tuple[Floats, Floats, npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Floats, Floats, Bools, Bools, dict[str, Any]]:
         """Serve one user in every replica."""
         R = self.num_envs
         never = np.zeros(R, dtype=np.bool_)

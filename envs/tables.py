@@ -8,8 +8,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, whole
+from dpbandit.base import Floats, InputError, Ints, whole
 
 _JUICE = ("SalePriceMM", "SalePriceCH", "LoyalCH")
 

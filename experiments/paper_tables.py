@@ -3,42 +3,42 @@
 from collections.abc import Callable
 from functools import partial
 
-from dpbandit.experiments.paper_table import PaperTable, Reproduce
+from dpbandit.experiments.reproduce import PaperTable, Reproduce
 
 
 def _table_5_1() -> Reproduce:
-    from dpbandit.experiments.sgd.command import reproduce
+    from dpbandit.experiments.sgd.figures import reproduce
 
     return reproduce
 
 
 def _table_1() -> Reproduce:
-    from dpbandit.experiments.window.command import reproduce
+    from dpbandit.experiments.window.table_1 import reproduce
 
     return reproduce
 
 
 def _figure_5_2() -> Reproduce:
-    from dpbandit.experiments.sgd.curve_figures import figure_5_2
+    from dpbandit.experiments.sgd.figures import figure_5_2
 
     return figure_5_2
 
 
 def _figure_5_3() -> Reproduce:
-    from dpbandit.experiments.sgd.curve_figures import figure_5_3
+    from dpbandit.experiments.sgd.figures import figure_5_3
 
     return figure_5_3
 
 
 def _theorem_4_2() -> Reproduce:
-    from dpbandit.experiments.estimation.study import reproduce
+    from dpbandit.experiments.estimation import reproduce
 
     return reproduce
 
 
 def _rates(name: str) -> Callable[[], Reproduce]:
     def load() -> Reproduce:
-        from dpbandit.experiments.rates.command import reproduce
+        from dpbandit.experiments.rates.tables import reproduce
 
         return partial(reproduce, name)
 

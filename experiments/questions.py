@@ -1,21 +1,80 @@
-"""A study of several questions: lines of configurations, what was found along them, and tables."""
+"""What studies share: options of their commands, questions as lines of runs, panels, tables."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import sys
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from math import floor, log10
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+import typer
 from rich.table import Table
 
-from dpbandit.base.arrays import Floats
-from dpbandit.experiments.command import measured
+from dpbandit.base import Floats, InputError, whole
+from dpbandit.results.plots import (
+    Front,
+    Overlay,
+    claims,
+    final,
+    from_zero,
+    frontier,
+    level,
+    line,
+    log_ticks,
+    panels,
+)
 from dpbandit.results.results import Results
-from dpbandit.results.runs import AgentRun, standard_error
-from dpbandit.results.slopes import Slope, slope
-from dpbandit.studies import Configuration, Study
+from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
+from dpbandit.studies import Configuration, Study, Sweep, run_sweep
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Seconds instead of minutes.")]
+Out: TypeAlias = Annotated[Path, typer.Option(help="Where results go, and are taken up again.")]
+Replicas: TypeAlias = Annotated[int | None, typer.Option(help="Independent repetitions, >= 2.")]
+
+
+def sized(sizes: Mapping[str, Any], replicas: int | None) -> dict[str, Any]:
+    """The sizes of a study, with as many replicas as asked for: two at least."""
+    chosen = dict(sizes) if replicas is None else {**sizes, "replicas": replicas}
+    if "replicas" in chosen:
+        whole("replicas", chosen["replicas"], 2)  # there are standard errors
+    return chosen
+
+
+def chosen(plan: Any, replicas: int | None) -> Any:
+    """The plan, with as many replicas as asked for."""
+    return plan if replicas is None else replace(plan, replicas=replicas)
+
+
+def measured(study: Study | Sweep, out: Path, *, progress: bool = True) -> Results:
+    """Run what is missing of a study in the folder `out`, and load all of it.
+
+    Raises:
+        InputError: whatever `run_sweep` refuses, such as blocks that another program has made.
+    """
+    done = run_sweep(study, out, backend="threading", resume=True, progress=progress)
+    if done.found.corrupt:
+        files = ", ".join(map(str, done.found.corrupt))
+        warnings.warn(f"Corrupt, moved aside and run anew: {files}.", stacklevel=2)
+    return Results.load(out)
+
+
+def start(main: Callable[..., None]) -> None:
+    """Run a command; bad input becomes one sentence and exit code 2, warnings are sentences."""
+    warnings.showwarning = lambda message, *where, **how: print(message)
+    try:
+        typer.run(main)
+    except InputError as mistake:
+        print(f"dpbandit: {mistake}", file=sys.stderr)
+        sys.exit(2)
+
 
 Lines: TypeAlias = Mapping[str, Sequence[Configuration]]
 """label -> configurations along an axis; one alone is a baseline"""
@@ -34,10 +93,10 @@ class Answers:
 
     def lines(self) -> Iterator[tuple[str, str, str, Sequence[AgentRun]]]:
         """Question, panel, label and runs of every line."""
-        for question, panels in self.runs.items():
-            for panel, lines in panels.items():
-                for label, line in lines.items():
-                    yield question, panel, label, line
+        for question, found in self.runs.items():
+            for panel, lines in found.items():
+                for label, runs in lines.items():
+                    yield question, panel, label, runs
 
     def slopes(self, question: str, place: Place) -> dict[tuple[str, str], Slope]:
         """(panel, label) -> the exponent of regret, of lines of three places or more."""
@@ -108,10 +167,10 @@ def along(
     headings = [heading(run) for run in longest[::-every][::-1]]
     for words in [*headings, *([last[0]] if last else [])]:
         table.add_column(words, justify="right")
-    for label, line in lines.items():
-        cells = {heading(run): cell(run) for run in line}
-        if len(line) == 1 and headings[-1] not in cells:  # a baseline that has no place
-            cells = {headings[-1]: cell(line[0])}
+    for label, runs in lines.items():
+        cells = {heading(run): cell(run) for run in runs}
+        if len(runs) == 1 and headings[-1] not in cells:  # a baseline that has no place
+            cells = {headings[-1]: cell(runs[0])}
         row = [cells.get(words, "") for words in headings]
         table.add_row(label, *row, *([last[1].get(label, "")] if last else []))
     return table
@@ -142,3 +201,94 @@ def claim(run: AgentRun) -> str:
 def horizon(run: AgentRun) -> float:
     """T."""
     return run.setup.horizon
+
+
+def panes(
+    path: Path,
+    found: Mapping[str, RunLines],
+    heading: str,
+    size: tuple[float, float],
+    titles: Mapping[str, str] | None = None,
+    *,
+    rows: int = 1,
+) -> "AbstractContextManager[list[Axes]]":
+    """A panel for each of `found`, in rows, under a heading that says of how many replicas."""
+    run = next(iter(next(iter(found.values())).values()))[0]
+    sample = f"mean of {len(run.replicas)} replicas, 95 % intervals"
+    names = [(titles or {}).get(name, name) for name in found]
+    return panels(path, names, heading=f"{heading}\n{sample}", size=size, rows=rows)
+
+
+def draw_frontier(
+    axes: "Axes",
+    lines: RunLines,
+    value: Callable[[AgentRun], Floats] = final,
+    *,
+    names: Mapping[str, str] | None = None,
+    log: bool = False,
+    overlays: Iterable[Overlay] = (),
+) -> None:
+    """Whoever claims an epsilon over what is certified, all others as levels, beside `overlays`.
+
+    `names` are the legend's words, where these are others; `log` is of the values.
+    """
+    words = dict(names or {})
+    private = {label: runs for label, runs in lines.items() if any(map(claims, runs))}
+    fronts = [Front(words.get(n, n), runs, look) for look, (n, runs) in enumerate(private.items())]
+    levels = [(label, value(runs[0])) for label, runs in lines.items() if label not in private]
+    frontier(axes, fronts, levels, value=value, overlays=overlays)
+    if log:
+        axes.set_yscale("log")
+        log_ticks(axes.yaxis)
+        axes.yaxis.set_major_formatter("{x:,.6g}")
+        axes.minorticks_off()
+    else:
+        from_zero(axes)
+
+
+def regret(values: Floats, rounds: Any) -> Floats:
+    """As it is."""
+    return values
+
+
+def draw_lines(
+    axes: "Axes",
+    lines: RunLines,
+    place: Place,
+    value: Callable[[Floats, Any], Floats] = regret,
+    *,
+    names: Mapping[str, str] | None = None,
+    grey: Collection[str] = (),
+) -> None:
+    """Every line with its bars; one run alone over its rounds if these are the axis, else a level.
+
+    Args:
+        axes: where.
+        lines: label -> runs.
+        place: where a run stands; `horizon` where rounds are the axis.
+        value: (regret, rounds) -> what is drawn.
+        names: label -> the legend's words, where these are others.
+        grey: labels of further lines that are drawn as baselines.
+    """
+    words = dict(names or {})
+    learners = {n: runs for n, runs in lines.items() if len(runs) > 1 and n not in grey}
+    for look, (label, runs) in enumerate(learners.items()):
+        values = [_end(run, value) for run in runs]
+        line(axes, [place(run) for run in runs], values, words.get(label, label), look)
+    for number, label in enumerate(name for name in lines if name not in learners):
+        runs, (shade, dashes) = lines[label], level(number)
+        how: dict[str, Any] = {"color": shade, "ls": dashes, "lw": 1.4}
+        how["label"] = words.get(label, label)
+        if len(runs) > 1:
+            means = [_end(run, value).mean() for run in runs]
+            axes.plot([place(run) for run in runs], means, **how)
+        elif place is horizon:
+            first = min(place(run[0]) for run in learners.values())
+            marks, table = runs[0].marks, value(runs[0].regret, runs[0].marks[:, None])
+            axes.plot(marks[marks >= first], table[marks >= first].mean(axis=1), **how)
+        else:
+            axes.axhline(_end(runs[0], value).mean(), **how)
+
+
+def _end(run: AgentRun, value: Callable[[Floats, Any], Floats]) -> Floats:
+    return value(run.regret[-1], run.setup.horizon)

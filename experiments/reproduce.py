@@ -1,21 +1,29 @@
-"""Run one agent on one reference case, at the printed size or any other, and compare."""
+"""Run a reference case at the printed size or any other; a table of a paper, row by row."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, fields
 from math import hypot, inf, isnan
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 from dpbandit.agents import AGENTS
-from dpbandit.base.inputs import MOST_ACTIONS, MOST_ROUNDS, InputError, one_of, whole
+from dpbandit.base import MOST_ACTIONS, MOST_ROUNDS, InputError, one_of, whole
+from dpbandit.base.files import check_writable
 from dpbandit.experiments.case import Case, Reference
 from dpbandit.experiments.cases import CASES
 from dpbandit.experiments.releases import ReleaseConfiguration
 from dpbandit.results.runs import describe, standard_error
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies import Configuration, play_all, setup_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
 
 _LETTERS = {"K": ("n_actions",), "d": ("dim", "n_actions"), "k": ("dim",), "T": ("horizon",)}
 """What papers call them; of several names the first that the problem has."""
@@ -146,3 +154,100 @@ def _reference(
         if _set_up(case, agent, reference.settings, horizon) == (config, env_kwargs):
             return reference
     return None
+
+
+ALL = "all"
+
+
+class Reproduced(NamedTuple):
+    """What comes out."""
+
+    tables: Sequence["Table"]
+    """to be printed"""
+    records: Sequence[Mapping[str, Any]]
+    """plain values, one for each entry of the table"""
+    files: Sequence[Path]
+    """written, where a folder was given"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is to be measured."""
+
+    readings: tuple[str, ...]
+    rows: str
+    """a selection of them, in the table's own words"""
+    replicas: int
+    seed: int
+    out: Path
+    """folder, whose runs are taken up again"""
+    kept: bool
+    """it is one that was asked for, and stays"""
+    drawn: bool
+    """all of it is measured and kept, so that figures are, too"""
+    theta: str = ""
+    """of `PaperTable.thetas`"""
+
+
+class Reproduce(Protocol):
+    """Measures what is asked."""
+
+    def __call__(self, asked: Asked) -> Reproduced:
+        """Tables, records and files of them."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperTable:
+    """A table, and the readings of what it says."""
+
+    name: str
+    summary: str
+    readings: Mapping[str, str]
+    """name -> what it is"""
+    rows: str
+    """how to choose some of them"""
+    reproduce: Callable[[], Reproduce]
+    """loads what it takes"""
+    thetas: Mapping[str, str] = field(default_factory=dict)
+    """name -> which true parameter it is; the first one unless another is asked for"""
+
+    def run(
+        self,
+        reading: str,
+        rows: str,
+        *,
+        replicas: int,
+        seed: int,
+        out: Path | None,
+        theta: str | None = None,
+    ) -> Reproduced:
+        """Measure `rows`, or all, under one reading, or all; keep it in `out`, if given.
+
+        Raises:
+            InputError: an unknown reading, row or theta, a folder that cannot be written.
+        """
+        if theta is not None and not self.thetas:
+            raise InputError(
+                f"Expected {self.name} without theta={theta!r}: it has none to choose."
+            )
+        if theta is not None:
+            one_of("theta", theta, self.thetas)
+        one_of("reading", reading, (*self.readings, ALL))
+        readings = tuple(self.readings) if reading == ALL else (reading,)
+        if out is not None:
+            check_writable(out / "summary.csv")
+        with TemporaryDirectory() if out is None else nullcontext(out) as folder:
+            drawn = out is not None and (reading, rows) == (ALL, ALL)
+            asked = Asked(
+                readings=readings,
+                rows=rows,
+                replicas=replicas,
+                seed=seed,
+                out=Path(folder),
+                kept=out is not None,
+                drawn=drawn,
+                theta=theta or next(iter(self.thetas), ""),
+            )
+            made = self.reproduce()(asked)
+        return made._replace(files=()) if out is None else made

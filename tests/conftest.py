@@ -18,8 +18,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from _pytest.assertion import rewrite
+from threadpoolctl import ThreadpoolController
 
-from dpbandit.testing import expectations
+from dpbandit.testing import tapes
 
 HERE = Path(__file__).parent
 passed = 0
@@ -42,6 +43,8 @@ def counting(check):
     return counted
 
 
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # of what tests start
+ThreadpoolController().limit(limits=1)  # workers beside each other need no threads of their own
 sys.dont_write_bytecode = False  # commands and workers are started a hundred times: compile once
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 rewrite._check_if_assertion_pass_impl, rewrite.PYC_TAIL = count, f".counted{rewrite.PYC_TAIL}"
@@ -55,10 +58,10 @@ pytest.raises, pytest.warns = counting(pytest.raises), counting(pytest.warns)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    before = passed, expectations.held
+    before = passed, tapes.held
     outcome = yield
     smoke = item.get_closest_marker("smoke")
-    asserted = (passed, expectations.held) != before
+    asserted = (passed, tapes.held) != before
     if not (smoke or asserted):
         pytest.fail("Asserted nothing: see tests/conftest.py.", pytrace=False)
     if smoke and asserted:

@@ -5,17 +5,17 @@ import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dpbandit.testing import expectations
+from dpbandit.testing import tapes
 from tests import conftest
 
 
 @contextmanager
 def asserting(what: object) -> Iterator[None]:
     """One of many things that a test goes through."""
-    before = conftest.passed, expectations.held
+    before = conftest.passed, tapes.held
     try:
         yield
-        if (conftest.passed, expectations.held) == before:
+        if (conftest.passed, tapes.held) == before:
             raise AssertionError("Asserted nothing: see tests/conftest.py.")
     except BaseException as error:
         error.add_note(f"with {what}")

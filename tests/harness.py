@@ -35,16 +35,12 @@ from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.losses import Linear, LinearRegression, Quadratic, Ridge
 from dpbandit.losses.click_models import Cascade, PositionBased, UntoldPositions
 from dpbandit.privacy.ledger import Visits
-from dpbandit.specs.catalogues import Catalogue
 from dpbandit.specs.choice import AssortmentSpec, PricedAssortmentSpec
 from dpbandit.specs.contract import made_agent
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
-from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec, StreamSpec
+from dpbandit.specs.lists import Catalogue, ListSpec, ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
-from dpbandit.specs.returning import ReturningSpec
 from dpbandit.specs.stock import PublicDemand, StockSpec
-from dpbandit.specs.streams import StreamSpec
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=24, reward_low=-0.5, reward_high=1.0)
 SHARED = ContextualSpec(n_actions=3, dim=2, horizon=24, shared=True)

@@ -7,9 +7,8 @@ import numpy as np
 
 from dpbandit import certify
 from dpbandit.agents import CountedShelf
-from dpbandit.testing.noise_laws import SUMS
-from dpbandit.testing.tapes import run
-from dpbandit.testing.worlds import extreme_users
+from dpbandit.testing.noise import SUMS
+from dpbandit.testing.tapes import extreme_users, run
 from tests.harness import discovered
 
 

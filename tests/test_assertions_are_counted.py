@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = """
 import numpy as np
 import pytest
-from dpbandit.testing.worlds import World
+from dpbandit.testing.tapes import World
 
 def test_nothing(): pass
 def test_branch():
@@ -26,7 +26,7 @@ def test_raised():
 def test_smoke(): World
 def test_helper():
     World(np.zeros((1, 2)), np.zeros((1, 2))).of(0, 1)
-    from dpbandit.testing.noise_laws import first_stddev
+    from dpbandit.testing.noise import first_stddev
     from dpbandit.privacy.batches import LocalValues
     from dpbandit.base.random_streams import Streams
     first_stddev(LocalValues(Streams([0]), low=0, high=1, noise_multiplier=1))

@@ -10,8 +10,8 @@ import pytest
 
 from dpbandit import ENVIRONMENTS, InputError, cli, compare
 from dpbandit.agents import AGENTS
-from dpbandit.base.described import described
-from dpbandit.commands import compare as compare_command
+from dpbandit.base.fields import described
+from dpbandit.commands import agents as compare_command
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.ledger import no_data
 from tests.each import each
@@ -91,7 +91,7 @@ def test_lists(run):
         (["agents", "fade"], ["epsilon=1.0 a number target, > 0; inf plays without privacy"]),
         (["agents", "guarded:dp-ucb"], ["coins=0", "prefix_sums=blt tree or blt the mechanism"]),
         (["agents", "tests.running.own:WithoutDefault"], ["path=(has to be said)"]),
-        (["agents", "--env", "OJPricing", "--private"], ["fade", "dp-ucb"]),
+        (["agents", "--for", "OJPricing", "--private"], ["fade", "dp-ucb"]),
         (
             ["envs", "GLMBandit"],
             ["link=identity identity, logistic, probit or poisson", "tail=4.0"],

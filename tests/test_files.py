@@ -8,9 +8,8 @@ import pytest
 
 from dpbandit import InputError, Results, cli
 from dpbandit.base.files import check_writable, parse_json, read_text, write_atomically, write_csv
-from dpbandit.envs.contextual.ratings import read_ratings
-from dpbandit.results.planned import planned
-from dpbandit.results.store import read_runs
+from dpbandit.envs.contextual.recommendation import read_ratings
+from dpbandit.results.store import planned, read_runs
 from dpbandit.studies import Sweep
 
 

@@ -5,8 +5,7 @@ import pytest
 
 from dpbandit import Results, audit, compare
 from dpbandit.agents import DPUCB, LinUCB
-from dpbandit.commands.options import say
-from dpbandit.commands.tables import audit_table, print_results, screen
+from dpbandit.commands.options import audit_table, print_results, say, screen
 from dpbandit.envs import GLMBandit
 
 NAMES = ["[/]", "[bold]x[/bold]", ":smile:", "[", "a\\", "[link=x]"]

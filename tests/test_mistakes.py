@@ -50,9 +50,9 @@ from dpbandit.envs import (
     OnlineConvex,
     StreamingRegression,
 )
-from dpbandit.envs.convex.adversaries import Corners
+from dpbandit.envs.convex.problems import Corners
 from dpbandit.envs.streams.populations import HalfNormals
-from dpbandit.running.environments import problem_maker
+from dpbandit.running.given import problem_maker
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.studies import Sweep, plan, run_sweep
 from tests.each import asserting, each
@@ -323,7 +323,7 @@ LINES = {
     "audit fade --all": "either one AGENT",
     "envs OJ": "(did you mean OJPricing?)",
     "agents OJPricing": "an agent, got the environment 'OJPricing'",
-    "agents --env fade": "an environment, got the agent 'fade'",
+    "agents --for fade": "an environment, got the agent 'fade'",
     "agents fade --private": "either agent='fade' or --env and --private",
     "report nowhere": "path='nowhere' to hold results",
     "sweep": "Expected FILE and --out DIR",

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 
 from dpbandit import Results, cli, compare
 from dpbandit.agents import DPUCB, PFTAL, NoisySGD, PrivateBandit, SparseVectorExperts
-from dpbandit.commands.tables import print_results
+from dpbandit.commands.options import print_results
 from dpbandit.report import write_report
-from dpbandit.results.frontier import Front, frontier
-from dpbandit.specs.bounds import CLIPPED
+from dpbandit.results.plots import Front, frontier
+from dpbandit.specs.contract import CLIPPED
 
 JOINT = "joint DP under continual observation, "
 ALL = "DP of all actions under continual observation, "

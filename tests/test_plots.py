@@ -10,9 +10,19 @@ from matplotlib.figure import Figure
 
 from dpbandit import compare
 from dpbandit.agents import DPUCB
-from dpbandit.results.drawing import half_band, line, panels, rounds, style
-from dpbandit.results.frontier import Front, frontier
-from dpbandit.results.plots import Curve, delta_curve, regret_curves, tradeoff
+from dpbandit.results.plots import (
+    Curve,
+    Front,
+    delta_curve,
+    frontier,
+    half_band,
+    line,
+    panels,
+    regret_curves,
+    rounds,
+    style,
+    tradeoff,
+)
 from tests.drawings import band, bars, points
 
 T1, T2 = 12.706205, 4.302653
@@ -28,7 +38,7 @@ def drawn(monkeypatch):
         seen.extend(figure.axes)
         path.touch()
 
-    monkeypatch.setattr("dpbandit.results.drawing.save_figure", keep)
+    monkeypatch.setattr("dpbandit.results.plots.save_figure", keep)
     return seen
 
 

@@ -31,11 +31,11 @@ from importlib.util import find_spec
 from subprocess import check_output
 
 import dpbandit.agents
-from dpbandit.base.provenance import source_digest
+from dpbandit.base.files import source_digest
 
 assert not any(map(find_spec, ("dpbandit.dpbandit", "dpbandit.tests", "dpbandit.docs")))
 if "__editable__" in dpbandit.__file__:  # the same program as the checkout's
-    code = "from dpbandit.base.provenance import source_digest; print(source_digest())"
+    code = "from dpbandit.base.files import source_digest; print(source_digest())"
     digest = check_output([sys.executable, "-c", code], cwd=sys.argv[1], text=True).strip()
     assert digest == source_digest(), (digest, source_digest())
 END

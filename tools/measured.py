@@ -2,6 +2,7 @@
 
     python tools/measured.py                 write the tables of all pages anew
     python tools/measured.py FILE.csv ...    run the commands of these stores again
+    python tools/measured.py FILE.csv:NAME,...   or those of some names alone
 
 A store, `experiments/QUESTION/numbers.csv`, begins with the commands that make it, a name for each:
 
@@ -71,7 +72,10 @@ def _with_table(page: Path, block: re.Match[str]) -> str:
 
 def table(store: Path, block: re.Match[str]) -> str:
     """The table that a comment describes, in Markdown."""
-    rows = pd.read_csv(store, comment="#").query(block["where"] or "index >= 0")
+    rows = with_costs(pd.read_csv(store, comment="#"))
+    if "problem" not in rows and "run" in rows:  # the name of its run, in words
+        rows["problem"] = rows["run"].str.replace("-", " ")
+    rows = rows.query(block["where"] or "index >= 0")
     by = [name.strip() for name in block["by"].split(",")]
     columns: dict[str, dict[Any, str]] = {}
     for line in block["columns"].strip().splitlines():
@@ -90,6 +94,31 @@ def table(store: Path, block: re.Match[str]) -> str:
         [*map(_label, key), *(each.get(key, "") for each in columns.values())] for key in keys
     ]
     return "".join(f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in row)}|\n" for row in lines)
+
+
+def with_costs(rows: "pd.DataFrame") -> "pd.DataFrame":
+    """Beside each agent its regret over that of the best without privacy, and what is saved.
+
+    `saved` is (U - R) / (U - B): R its regret, U that of uniform play, B that of the best agent of
+    its run which promises nothing.
+
+    >>> rows = {"run": "x", "agent": ["Uniform", "fade", "linucb", "BestFixed"]}
+    >>> rows |= {"mean": [100.0, 40.0, 20.0, 10.0], "certified_epsilon": [0.0, 1.0, inf, inf]}
+    >>> rows |= {"claimed_epsilon": rows["certified_epsilon"]}
+    >>> with_costs(pd.DataFrame(rows)).loc[1, ["times", "saved"]].to_list()
+    ['2.0', '75 %']
+    """
+    if not {"agent", "mean", "certified_epsilon"} <= {*rows}:
+        return rows
+    free = rows[(rows["certified_epsilon"] == inf) & (rows["agent"] != "BestFixed")]
+    free = free[free["claimed_epsilon"] == inf]
+    best = rows["run"].map(free.groupby("run")["mean"].min())
+    uniform = rows["run"].map(rows[rows["agent"] == "Uniform"].groupby("run")["mean"].first())
+    saved = (uniform - rows["mean"]) / (uniform - best)
+    return rows.assign(
+        times=[f"{x:.2g}" if x < 9.95 else f"{x:.0f}" for x in rows["mean"] / best],
+        saved=[f"{100 * x:.0f} %" for x in saved],
+    )
 
 
 def _label(key: Any) -> str:
@@ -130,10 +159,15 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if whole else f"{value:.3g}"
 
 
-def measure(store: Path) -> None:
+def measure(store: Path, names: str = "") -> None:
     """Run the commands that a store begins with, each once, and write their rows into it."""
-    commands = list(_COMMAND.finditer(store.read_text()))
+    everything = list(_COMMAND.finditer(store.read_text()))
+    asked = names.split(",") if names else [one["run"] for one in everything]
+    commands = [one for one in everything if one["run"] in asked]
     tables = []
+    if names:
+        before = pd.read_csv(store, comment="#")
+        tables.append(before[~before["run"].isin(asked)])
     with TemporaryDirectory() as out:
         folders = {one["command"]: f"{out}/{number}" for number, one in enumerate(commands)}
         for command, folder in folders.items():
@@ -145,7 +179,9 @@ def measure(store: Path) -> None:
                 found = found[[*KEPT]]
             tables.append(found.drop(columns="seconds", errors="ignore").assign(run=one["run"]))
     rows = pd.concat(tables, ignore_index=True)
-    head = "".join(f"{one[0]}\n" for one in commands)
+    places = {one["run"]: place for place, one in enumerate(everything)}
+    rows = rows.sort_values("run", key=lambda run: run.map(places), kind="stable")
+    head = "".join(f"{one[0]}\n" for one in everything)
     rows = rows[["run", *rows.columns.drop("run")]]
     store.write_text(head + rows.to_csv(index=False, float_format="%.6g"))
 
@@ -153,7 +189,8 @@ def measure(store: Path) -> None:
 def main() -> None:
     """Measure the stores that are named; without any write all tables."""
     for name in sys.argv[1:]:
-        measure(Path(name))
+        store, _, names = name.partition(":")
+        measure(Path(store), names)
     if len(sys.argv) == 1:
         for page in pages():
             if (new := written(page, text := page.read_text())) != text:

@@ -20,11 +20,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from dpbandit.agents import AGENTS  # noqa: E402
-from dpbandit.base.random_streams import Streams  # noqa: E402
+from dpbandit.base import Streams  # noqa: E402
 from dpbandit.domains import Ball  # noqa: E402
 from dpbandit.losses import Ridge  # noqa: E402
 from dpbandit.specs.convex import ConvexSpec  # noqa: E402
-from dpbandit.testing.worlds import World, extreme_users  # noqa: E402
+from dpbandit.testing.tapes import World, extreme_users  # noqa: E402
 from tests.harness import SPECS, fitting  # noqa: E402
 
 OURS = tuple(f"{ROOT / name}/" for name in ("dpbandit", "agents"))

@@ -11,12 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.agent import Agent, Count, Least0, Positive
-from dpbandit.base.arrays import Floats, Ints, norms, rows
-from dpbandit.base.inputs import InputError, shown
-from dpbandit.losses.multinomial import chances, weights
-from dpbandit.privacy.ledger import no_privacy
-from dpbandit.specs.best_sets import best_levels
-from dpbandit.specs.choice import AssortmentSpec
+from dpbandit.base import Bools, Floats, InputError, Ints, norms, rows, shown
+from dpbandit.losses.click_models import chances, weights
+from dpbandit.privacy import no_privacy
+from dpbandit.specs.choice import AssortmentSpec, best_levels
 
 _MORE = 1.1
 """Data grow by a tenth between two fits."""
@@ -38,7 +36,7 @@ class Offer(NamedTuple):
 
     rows: Floats
     """(..., S, D), 0 in places where nothing is"""
-    there: npt.NDArray[np.bool_]
+    there: Bools
     """(..., S), where something is"""
     bought: Ints
     """(...,), the place of what was bought, S for nothing, or for what was not offered"""
@@ -58,7 +56,7 @@ def offer_of(spec: AssortmentSpec, context: Floats, action: Ints, choice: Floats
     return Offer(x, there, np.where(hers.any(axis=-1), hers.argmax(axis=-1), S))
 
 
-def items_of(spec: AssortmentSpec, action: Ints) -> npt.NDArray[np.bool_]:
+def items_of(spec: AssortmentSpec, action: Ints) -> Bools:
     """Sets (..., N) as masks of products at prices, (..., N P)."""
     chosen = action[..., None] == np.arange(1, spec.levels + 1)
     return chosen.reshape(*action.shape[:-1], -1)

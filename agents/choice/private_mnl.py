@@ -8,9 +8,8 @@ import numpy as np
 from dpbandit.agent import Count, Least0, Positive
 from dpbandit.agents.choice.mnl import Assortments, item_bought, items_of, offer_of
 from dpbandit.agents.contextual.fading_releases import FadingReleases
-from dpbandit.base.arrays import Floats, Ints, clip_norm
-from dpbandit.base.inputs import gaussian_target, inside
-from dpbandit.privacy.moments import Statistic
+from dpbandit.base import Floats, Ints, clip_norm, gaussian_target, inside
+from dpbandit.privacy import Statistic
 from dpbandit.privacy.sales import ChoiceScores, Purchases
 
 _LEAST_EIGENVALUE = 0.3

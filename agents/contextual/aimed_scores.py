@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
+from dpbandit.base import Floats
 
 _FLOOR = 1.0
 """Added to eigenvalues, as a share of their mean: what hardly varies is hardly worth asking."""

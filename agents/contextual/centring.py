@@ -11,12 +11,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.curves import delta_of, epsilon_of, mu_of
-from dpbandit.privacy.fading import FadingSum, column_norm, growing_batches, released_ends
-from dpbandit.privacy.ledger import ledger_of
-from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.base import Floats, Ints, Streams
+from dpbandit.privacy import ClippedVectors, FadingSum, delta_of, epsilon_of, ledger_of, mu_of
+from dpbandit.privacy.fading import column_norm, growing_batches, released_ends
 from dpbandit.specs.protocols import ContextualSpec, ScoringAgent
 
 _SHARE = 0.04

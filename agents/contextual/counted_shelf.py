@@ -13,16 +13,13 @@ from scipy.special import log_ndtr, logsumexp
 from dpbandit.agent import Count, Inside01, Private
 from dpbandit.agents.contextual.fade import FADE
 from dpbandit.agents.contextual.residual_pricing import ResidualPricing
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, inside
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, InputError, Ints, Streams, inside
+from dpbandit.privacy import Ledger, SquareRoot, epsilon_of, mu_of, no_data, no_privacy
 from dpbandit.privacy.calibrated import noisy_prefix_sum
-from dpbandit.privacy.curves import epsilon_of, mu_of
-from dpbandit.privacy.ledger import COUNTED, Ledger, no_data, no_privacy
-from dpbandit.privacy.prefix_sums import SquareRoot, coefficients, leaves
+from dpbandit.privacy.ledger import COUNTED
+from dpbandit.privacy.prefix_sums import coefficients, leaves
 from dpbandit.privacy.sales import SalesCount
-from dpbandit.specs.bid_prices import BidPrices, best_price
-from dpbandit.specs.stock import StockSpec
+from dpbandit.specs.stock import BidPrices, StockSpec, best_price
 
 _SLIP = 0.1
 """Of delta, at most, for what a shop that refuses customers may say."""

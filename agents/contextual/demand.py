@@ -12,9 +12,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range
-from dpbandit.base.inputs import InputError, one_of, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, clip_range, one_of, whole
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent
 
 PRICED = "priced:"

@@ -14,22 +14,36 @@ from scipy.special import expit
 from dpbandit.agent import Arms, Count, Least0, Positive, Private, started
 from dpbandit.agents.contextual.fading_regression import RegressionPlayer
 from dpbandit.agents.contextual.imagined_people import ImaginedPeople
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick, predictions, rows
-from dpbandit.base.inputs import InputError, inside, one_of
-from dpbandit.privacy.aggregated import AggregatedSum, BitSum, SignBits
-from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.fading import (
-    FadingSum,
-    certified_fading_sum,
-    growing_batches,
-    released_ends,
+from dpbandit.base import (
+    Floats,
+    InputError,
+    Ints,
+    clip_norm,
+    clip_range,
+    inside,
+    one_of,
+    pick,
+    predictions,
+    rows,
 )
-from dpbandit.privacy.ledger import Trust, check_honest, ledger_of
-from dpbandit.privacy.messages import MESSAGES as LOCAL
-from dpbandit.privacy.messages import LocalStatistic, LocalVectors, law_of
-from dpbandit.privacy.messages import Message as LocalMessage
-from dpbandit.privacy.moments import SecondMoments
-from dpbandit.privacy.residuals import SignedDirections
+from dpbandit.privacy import (
+    FadingSum,
+    SecondMoments,
+    SignedDirections,
+    certified_fading_sum,
+    ledger_of,
+    mu_of,
+)
+from dpbandit.privacy.aggregated import AggregatedSum, BitSum, SignBits
+from dpbandit.privacy.fading import growing_batches, released_ends
+from dpbandit.privacy.ledger import Trust, check_honest
+from dpbandit.privacy.messages import (
+    MESSAGES as LOCAL,
+    LocalStatistic,
+    LocalVectors,
+    Message as LocalMessage,
+    law_of,
+)
 from dpbandit.privacy.spends import Spend
 from dpbandit.specs.protocols import ContextualSpec
 

@@ -12,24 +12,39 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.agent import Arms, Count, Positive, PrintedElsewhere, Share, started
-from dpbandit.base.arrays import Floats, Ints, predictions, rows
-from dpbandit.base.inputs import InputError, gaussian_target, inside, positive, privacy_target
-from dpbandit.privacy.calibrated import exact_prefix_sum, least_multiplier
+from dpbandit.base import (
+    Floats,
+    InputError,
+    Ints,
+    gaussian_target,
+    inside,
+    positive,
+    predictions,
+    privacy_target,
+    rows,
+)
+from dpbandit.privacy import (
+    BLT,
+    GaussianSpend,
+    Mechanism,
+    NoisyVertex,
+    PrefixSum,
+    exact_prefix_sum,
+    ledger_of,
+    no_privacy,
+)
+from dpbandit.privacy.calibrated import least_multiplier
 from dpbandit.privacy.factors import Staggered
 from dpbandit.privacy.gradients import RecursiveGradients
-from dpbandit.privacy.ledger import ledger_of, no_privacy
-from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.prefix_sums import BLT, PrefixSum, mu_after
-from dpbandit.privacy.spends import GaussianSpend
+from dpbandit.privacy.prefix_sums import mu_after
 from dpbandit.privacy.vertices import (
-    NoisyVertex,
     Profile,
     SelectionNoise,
     best_vertices,
     certified_budgets,
     paper_budgets,
 )
-from dpbandit.specs.links import LinkName, link_of
+from dpbandit.specs.models import LinkName, link_of
 from dpbandit.specs.protocols import ContextualSpec
 
 Moving: TypeAlias = npt.NDArray[np.bool_]
@@ -349,6 +364,7 @@ class DPHDBChoices(FrankWolfeBandit):
            for zeta(x . theta).
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=1000, context_order=inf)
     >>> round(certify(DPHDBChoices(epsilon=1.0, calibration="paper"), spec).epsilon, 2)
     0.47
@@ -466,6 +482,7 @@ class DPHDB(PrintedElsewhere, FrankWolfeBandit):
         2. The rest as in `DPHDBChoices`, with the exact bound of a gradient.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=1000, context_order=inf)
     >>> round(certify(DPHDB(epsilon=1.0), spec).epsilon, 6)
     1.0

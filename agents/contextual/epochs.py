@@ -11,14 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.agent import Arms, Count, Inside01, Least0, Positive, Private, started
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick, predictions
-from dpbandit.base.inputs import InputError
-from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.fading import FadingSum, certified_fading_sum, growing_batches
-from dpbandit.privacy.ledger import ledger_of
-from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
-from dpbandit.privacy.moments import SecondMoments
-from dpbandit.privacy.spends import GaussianSpend
+from dpbandit.base import Floats, InputError, Ints, clip_norm, clip_range, pick, predictions
+from dpbandit.privacy import (
+    BudgetExceededError,
+    FadingSum,
+    GaussianSpend,
+    Mechanism,
+    SecondMoments,
+    certified_fading_sum,
+    ledger_of,
+    mu_of,
+)
+from dpbandit.privacy.fading import growing_batches
 from dpbandit.specs.protocols import ContextualSpec
 
 _LEAST_EIGENVALUE = 0.3
@@ -324,6 +328,7 @@ class AdaCOFUL(OneRegression):
         4. contexts and rewards are clipped.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True)
     >>> certify(AdaCOFUL(calibration="paper"), spec).ledger.brief
     'contexts public'
@@ -369,6 +374,7 @@ class AdaPrivateTS(OneRegression):
         4. contexts and rewards are clipped.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True)
     >>> round(certify(AdaPrivateTS(epsilon=4.0), spec).epsilon, 6)
     4.0
@@ -437,6 +443,7 @@ class BatchedElimination(Epochs):
     every width.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True)
     >>> round(certify(BatchedElimination(epsilon=4.0), spec).epsilon, 6)
     4.0

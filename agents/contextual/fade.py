@@ -16,9 +16,10 @@ from dpbandit.agents.contextual.fade_rewards import (
 )
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.agents.contextual.shrinkage import SHRINKAGES
-from dpbandit.base.inputs import (
+from dpbandit.base import (
     MOST_ROUNDS,
     InputError,
+    Streams,
     at_least,
     flag,
     gaussian_target,
@@ -27,11 +28,9 @@ from dpbandit.base.inputs import (
     positive,
     whole,
 )
-from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.ledger import check_honest
 from dpbandit.privacy.mechanism import ADDED_UP
-from dpbandit.specs.links import LINKS
-from dpbandit.specs.prior import Prior
+from dpbandit.specs.models import LINKS, Prior
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
 
 Learner: TypeAlias = Literal["arms", "slates", "prices", "moments", "regression", "demand"]

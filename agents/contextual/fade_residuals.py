@@ -9,11 +9,9 @@ from dpbandit.agents.contextual.public_prior import prior_of
 from dpbandit.agents.contextual.residual_arms import ResidualArms
 from dpbandit.agents.contextual.residual_pricing import ResidualPricing
 from dpbandit.agents.contextual.residual_slates import ResidualSlates
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import InputError, Streams
 from dpbandit.privacy.residuals import SaleResiduals, SignedResiduals, SlateResiduals
-from dpbandit.specs.links import LINKS
-from dpbandit.specs.prior import Prior
+from dpbandit.specs.models import LINKS, Prior
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 
 _LEAST_WIDTH = 0.5

@@ -10,11 +10,9 @@ from dpbandit.agents.contextual.fading_regression import LogisticPlayer, Regress
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.agents.contextual.moments import MomentPlayer
 from dpbandit.agents.contextual.shrinkage import SHRINKAGES
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.moments import SecondMoments
-from dpbandit.privacy.residuals import SignedDirections
-from dpbandit.specs.links import LINKS
+from dpbandit.base import InputError, Streams
+from dpbandit.privacy import SecondMoments, SignedDirections
+from dpbandit.specs.models import LINKS
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 
 Shrinkage: TypeAlias = Literal["none", "soft-threshold", "empirical-bayes"]

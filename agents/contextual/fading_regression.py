@@ -8,10 +8,8 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from dpbandit.agents.contextual.released_scores import BALL, LONGEST_STEP
-from dpbandit.base.arrays import Floats, Ints, clip_norm, norms, pick
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.moments import SecondMoments
+from dpbandit.base import Floats, Ints, Streams, clip_norm, norms, pick
+from dpbandit.privacy import Ledger, SecondMoments
 from dpbandit.specs.protocols import ContextualSpec
 
 _LEAST_EIGENVALUE = 0.3

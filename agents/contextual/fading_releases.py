@@ -4,12 +4,10 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import Any, Literal
 
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Streams
+from dpbandit.privacy import FadingSum, Ledger, Statistic, certified_fading_sum, ledger_of, mu_of
 from dpbandit.privacy.aggregated import AggregatedSum
-from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.fading import FadingSum, certified_fading_sum, growing_batches
-from dpbandit.privacy.ledger import Ledger, ledger_of
-from dpbandit.privacy.moments import Statistic
+from dpbandit.privacy.fading import growing_batches
 from dpbandit.specs.protocols import BanditSpec
 
 

@@ -5,12 +5,8 @@ from math import inf
 
 from dpbandit.agents.contextual.fade_residuals import FadingArms, FadingPrices, FadingSlates
 from dpbandit.agents.contextual.fading_releases import FadingReleases
-from dpbandit.base.inputs import gaussian_target
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.fading import FadingSum
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.moments import Statistic
-from dpbandit.privacy.spends import GaussianSpend
+from dpbandit.base import Streams, gaussian_target
+from dpbandit.privacy import FadingSum, GaussianSpend, Ledger, Statistic
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
 
 _SHORTER = 0.3
@@ -43,6 +39,7 @@ class FullBudgetFADE:
         takes the baseline for an agent.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=1000)
     >>> certify(FullBudgetFADE(release_epsilon=1.0), spec).epsilon
     inf

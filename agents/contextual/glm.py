@@ -19,9 +19,9 @@ import numpy as np
 
 from dpbandit.agent import Arms, Least0, Positive, started
 from dpbandit.agents.contextual.linear import OnlineRidge
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick, rows
-from dpbandit.privacy.ledger import no_privacy
-from dpbandit.specs.links import Link, LinkName, link_of
+from dpbandit.base import Floats, Ints, clip_norm, clip_range, pick, rows
+from dpbandit.privacy import no_privacy
+from dpbandit.specs.models import Link, LinkName, link_of
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 
 _STEPS = 8

@@ -21,16 +21,12 @@ from dpbandit.agent import Arms, Inside01, Positive, Private
 from dpbandit.agents.contextual.one_model import OneModel
 from dpbandit.agents.contextual.private_glm import largest_ratio
 from dpbandit.agents.contextual.refits import Refits
-from dpbandit.base.arrays import Floats, Ints, pick
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, InputError, Ints, Streams, pick
+from dpbandit.privacy import GaussianSpend, Mechanism, PrefixSum, Tree, ledger_of
 from dpbandit.privacy.calibrated import noisy_prefix_sum
-from dpbandit.privacy.ledger import ledger_of
-from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.moments import Grams
-from dpbandit.privacy.prefix_sums import PrefixSum, Tree, mu_after
-from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.specs.links import Link
+from dpbandit.privacy.prefix_sums import mu_after
+from dpbandit.specs.models import Link
 from dpbandit.specs.protocols import ContextualSpec
 
 Revision: TypeAlias = Literal["second", "first"]
@@ -86,6 +82,7 @@ class PrivateGLMAsCoded(Private[ContextualSpec], Arms):
         5. searches over epochs for noise that is larger than any here are left out.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True, link="probit")
     >>> round(certify(PrivateGLMAsCoded(epsilon=4.0, parameter_norm=2.0), spec).epsilon, 2)
     1.17

@@ -11,14 +11,9 @@ import numpy as np
 
 from dpbandit.agent import Around, Count0, Inner, Positive
 from dpbandit.agents.contextual.linear import Ridge
-from dpbandit.base.arrays import Floats, Ints, clip_norm, norms
-from dpbandit.base.inputs import InputError, positive
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, norms, positive
+from dpbandit.privacy import BLT, Ledger, Parallel, SecondMoments
 from dpbandit.privacy.calibrated import noisy_prefix_sum
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.moments import SecondMoments
-from dpbandit.privacy.prefix_sums import BLT
-from dpbandit.privacy.spends import Parallel
 from dpbandit.specs.protocols import ContextualSpec
 
 _CHUNK = 1 << 20

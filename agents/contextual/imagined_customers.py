@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, clip_norm
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, Streams, clip_norm
 
 _COUNT = 300
 CUSTOMER_SPREAD = 0.05

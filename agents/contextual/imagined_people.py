@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
+from dpbandit.base import Floats
 
 _PEOPLE = 3000
 _AT_ONCE, _ENTRIES = 500, 2**18

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, Ints, Streams, rows
 from dpbandit.privacy.residuals import unit
 
 _COUNT = 128

@@ -23,13 +23,18 @@ from dpbandit.agent import (
     Private,
     started,
 )
-from dpbandit.base.arrays import Floats, Ints, pick, predictions, rows
-from dpbandit.base.inputs import InputError
-from dpbandit.privacy.calibrated import ShariffSheffet, Spectrum, Target, certified_sum, tail_bound
+from dpbandit.base import Floats, InputError, Ints, pick, predictions, rows
+from dpbandit.privacy import (
+    Moments,
+    PrefixSum,
+    SecondMoments,
+    Target,
+    certified_sum,
+    ledger_of,
+    no_privacy,
+)
+from dpbandit.privacy.calibrated import ShariffSheffet, Spectrum, tail_bound
 from dpbandit.privacy.factors import factorisation
-from dpbandit.privacy.ledger import ledger_of, no_privacy
-from dpbandit.privacy.moments import Moments, SecondMoments
-from dpbandit.privacy.prefix_sums import PrefixSum
 from dpbandit.specs.protocols import ContextualSpec
 
 Width: TypeAlias = Least0 | Literal["theory"]
@@ -464,6 +469,7 @@ class ShariffSheffetUCB(SummedUCB):
            ceil(T / 100) rounds; the shift is twice a tail bound of this release's noise.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
     >>> round(certify(ShariffSheffetUCB(epsilon=1.0, calibration="paper"), spec).epsilon, 3)
     0.055
@@ -530,6 +536,7 @@ class DPUCB(PrintedElsewhere, SummedUCB):
         7. Noise in the trace of a lone block is smaller for nothing (`PreciseTrace`).
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
     >>> round(certify(DPUCB(epsilon=1.0, delta=1e-5), spec).epsilon, 6)
     1.0
@@ -615,6 +622,7 @@ class DPMoments(Summed):
         bound, and a bias where contexts are far from isotropic or arms are played unequally often.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
     >>> round(certify(DPMoments(epsilon=1.0, delta=1e-5), spec).epsilon, 6)
     1.0

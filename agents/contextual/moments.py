@@ -12,12 +12,9 @@ import numpy as np
 
 from dpbandit.agent import Count, Private
 from dpbandit.agents.contextual.shrinkage import SHRINKAGES
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import InputError, inside
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.fading import FadingSum, certified_fading_sum
-from dpbandit.privacy.ledger import Ledger, ledger_of
-from dpbandit.privacy.residuals import Layout, SignedDirections
+from dpbandit.base import Floats, InputError, Ints, Streams, inside, rows
+from dpbandit.privacy import FadingSum, Ledger, SignedDirections, certified_fading_sum, ledger_of
+from dpbandit.privacy.residuals import Layout
 from dpbandit.specs.protocols import ContextualSpec
 
 _RIDGE = 0.05
@@ -140,6 +137,7 @@ class BatchMoment(MomentPlayer, Private[ContextualSpec]):
     range), contexts centred; for K > 2 selection bias is not corrected (FADE does).
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=10_000, reward_low=-1.2, reward_high=1.2)
     >>> round(certify(BatchMoment(epsilon=1.0, delta=1e-4), spec).mu, 4)
     0.3139

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
-from dpbandit.specs.links import LINKS, Link
+from dpbandit.base import Floats, InputError
+from dpbandit.specs.models import LINKS, Link
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
 
 

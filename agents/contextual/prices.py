@@ -13,10 +13,20 @@ from dpbandit.agents.contextual.demand import DemandPricing, Features, demand_ro
 from dpbandit.agents.contextual.fade_rewards import FadingDemand
 from dpbandit.agents.contextual.fading_regression import LogisticPlayer
 from dpbandit.agents.contextual.fading_releases import FadingReleases
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick, rows
-from dpbandit.base.inputs import InputError, inside, privacy_target, whole
-from dpbandit.privacy.fading import certified_fading_sum, growing_batches
-from dpbandit.privacy.ledger import ledger_of
+from dpbandit.base import (
+    Floats,
+    InputError,
+    Ints,
+    clip_norm,
+    clip_range,
+    inside,
+    pick,
+    privacy_target,
+    rows,
+    whole,
+)
+from dpbandit.privacy import certified_fading_sum, ledger_of
+from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.messages import LocalDirections
 from dpbandit.privacy.sales import CellSales
 from dpbandit.specs.protocols import PriceListSpec

@@ -7,12 +7,11 @@ import numpy as np
 from dpbandit.agent import Arms, Positive, Private
 from dpbandit.agents.contextual.one_model import OneModel
 from dpbandit.agents.contextual.refits import NewtonRefits
-from dpbandit.base.arrays import Floats, Ints, pick
+from dpbandit.base import Floats, Ints, pick
+from dpbandit.privacy import BLT, ledger_of, mu_of
 from dpbandit.privacy.calibrated import noisy_prefix_sum
-from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.ledger import ledger_of
 from dpbandit.privacy.moments import Grams
-from dpbandit.privacy.prefix_sums import BLT, leaves
+from dpbandit.privacy.prefix_sums import leaves
 from dpbandit.specs.protocols import ContextualSpec
 
 _GRAM = 0.2
@@ -62,6 +61,7 @@ class PrivateGLM(Private[ContextualSpec], Arms):
     fading sum: `FADE`, which fits a linear model though it is wrong here, loses less.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True, link="probit")
     >>> round(certify(PrivateGLM(epsilon=4.0), spec).epsilon, 6)
     4.0

@@ -4,9 +4,8 @@ from copy import copy
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
-from dpbandit.specs.prior import Prior
+from dpbandit.base import Floats, InputError
+from dpbandit.specs.models import Prior
 
 _WIDER = 4.0 ** np.arange(25)
 """tau, by how much a covariance may have to be multiplied."""

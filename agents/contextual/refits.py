@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, clip_norm, clip_range
-from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
-from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.specs.links import Link
+from dpbandit.base import Floats, clip_norm, clip_range
+from dpbandit.privacy import BudgetExceededError, GaussianSpend, Mechanism
+from dpbandit.specs.models import Link
 
 
 class Refits(Mechanism):

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 from dpbandit.agents.contextual.public_prior import NoPrior
-from dpbandit.base.arrays import Floats, Ints, clip_norm, rows
+from dpbandit.base import Floats, Ints, clip_norm, rows
 
 BALL = 40.0
 """No parameter is longer."""

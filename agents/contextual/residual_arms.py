@@ -8,12 +8,10 @@ from dpbandit.agents.contextual.moments import SelectedMoments, uniform_moments
 from dpbandit.agents.contextual.public_prior import NoPrior
 from dpbandit.agents.contextual.residual_spread import ResidualSpread
 from dpbandit.agents.contextual.scale_mixture import ScaleMixture
-from dpbandit.base.arrays import Floats, Ints, clip_norm, pick, rows
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.fading import FadingSum
-from dpbandit.privacy.ledger import Ledger
+from dpbandit.base import Floats, Ints, Streams, clip_norm, pick, rows
+from dpbandit.privacy import FadingSum, Ledger
 from dpbandit.privacy.residuals import SignedResiduals, unit
-from dpbandit.specs.prior import Prior, posterior
+from dpbandit.specs.models import Prior, posterior
 from dpbandit.specs.protocols import ContextualSpec
 
 _FLOOR = 0.8

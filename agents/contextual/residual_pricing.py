@@ -16,12 +16,10 @@ from dpbandit.agents.contextual.released_scores import (
     faded,
     with_latest,
 )
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick, rows
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.fading import FadingSum
-from dpbandit.privacy.ledger import Ledger
+from dpbandit.base import Floats, Ints, Streams, clip_norm, clip_range, pick, rows
+from dpbandit.privacy import FadingSum, Ledger
 from dpbandit.privacy.residuals import SaleResiduals, score_lengths
-from dpbandit.specs.prior import Prior, posterior
+from dpbandit.specs.models import Prior, posterior
 from dpbandit.specs.protocols import PriceListSpec
 
 PRIOR = 4.0

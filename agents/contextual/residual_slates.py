@@ -12,12 +12,10 @@ from dpbandit.agents.contextual.released_scores import (
     faded,
     with_latest,
 )
-from dpbandit.base.arrays import Floats, Ints, clip_norm
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.fading import FadingSum
-from dpbandit.privacy.ledger import Ledger
+from dpbandit.base import Floats, Ints, Streams, clip_norm
+from dpbandit.privacy import FadingSum, Ledger
 from dpbandit.privacy.residuals import SlateResiduals
-from dpbandit.specs.prior import Prior, posterior
+from dpbandit.specs.models import Prior, posterior
 from dpbandit.specs.protocols import ContextualSpec
 
 _HALF_TRUST = 100

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import ndtr
 
-from dpbandit.base.arrays import Floats
+from dpbandit.base import Floats
 
 _GRID = np.geomspace(1 / 500, 1.0, 80)
 """Standard deviations, as shares of half the range of rewards."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
+from dpbandit.base import Floats
 
 _SCALES = np.concatenate([[0.0], np.geomspace(0.1, 1000.0, 13)])
 """Prior variances, in units of the median variance of a coordinate given all others."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
+from dpbandit.base import Floats
 
 _VARIANCES = np.concatenate([[0.0], np.geomspace(0.25, 256.0, 11)])
 """Prior variances of the scale mixture, in units of the noise."""

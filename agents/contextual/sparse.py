@@ -6,16 +6,19 @@ from typing import Annotated, Literal
 import numpy as np
 
 from dpbandit.agent import Arms, Count, Inside01, Positive, Private
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, pick, predictions, rows
-from dpbandit.base.inputs import MOST_ROUNDS, whole
-from dpbandit.privacy.ledger import ledger_of, no_privacy
-from dpbandit.privacy.peeling import (
-    NoisyHardThresholding,
-    Peeling,
-    SparseRows,
-    least_peeling,
-    printed_peeling,
+from dpbandit.base import (
+    MOST_ROUNDS,
+    Floats,
+    Ints,
+    clip_norm,
+    clip_range,
+    pick,
+    predictions,
+    rows,
+    whole,
 )
+from dpbandit.privacy import NoisyHardThresholding, ledger_of, no_privacy
+from dpbandit.privacy.peeling import Peeling, SparseRows, least_peeling, printed_peeling
 from dpbandit.specs.protocols import ContextualSpec
 
 _GROWTH = 0.05
@@ -81,6 +84,7 @@ class FLIPHAT(Private[ContextualSpec], Arms):
     Memory: the rounds of the longest episode that is used, R x n x d numbers.
 
     >>> from dpbandit import certify
+    >>> from dpbandit.specs.protocols import ContextualSpec
     >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=10_000)
     >>> round(certify(FLIPHAT(epsilon=1.0, delta=1e-4), spec).epsilon, 6)
     1.0

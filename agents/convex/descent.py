@@ -5,16 +5,13 @@ sums on trees.
 """
 
 from math import inf, sqrt
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbandit.agent import Points, Positive, started
 from dpbandit.agents.convex.leaders import curvature_of, slope
-from dpbandit.base.arrays import Floats, clip_norm
-from dpbandit.base.inputs import InputError, gaussian_target
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import AnyArray, Floats, InputError, Streams, clip_norm, gaussian_target
 from dpbandit.domains import nearest
 from dpbandit.losses import (
     Experts,
@@ -27,13 +24,18 @@ from dpbandit.losses import (
     Squared,
     TiltedQuadratic,
 )
-from dpbandit.privacy.calibrated import Target, certified_sum
-from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.ledger import ledger_of, no_privacy
-from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.moments import SecondMoments
-from dpbandit.privacy.prefix_sums import PrefixSum, Tree
-from dpbandit.privacy.spends import GaussianSpend
+from dpbandit.privacy import (
+    GaussianSpend,
+    Mechanism,
+    PrefixSum,
+    SecondMoments,
+    Target,
+    Tree,
+    certified_sum,
+    ledger_of,
+    mu_of,
+    no_privacy,
+)
 
 VERIFIED = (
     Linear,
@@ -143,13 +145,13 @@ class NoisyDescent(Mechanism):
         self._normals = streams.normals("descent noise", domain.affine_dim)
         self._w = np.tile(domain.centre, (len(streams), 1))
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """The gradient at the centre, in coordinates of V, (R, k)."""
         z = self._loss.admissible(datum[0])
         centre = np.tile(self._loss.domain.centre, (len(z), 1))
         return self._loss.domain.coordinates(self._loss.gradient(centre, z))
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+    def _release(self, *datum: AnyArray) -> Floats | None:
         if self._used == self.uses:  # reaches no point
             return None
         loss, domain, w = self._loss, self._loss.domain, self._w
@@ -162,7 +164,7 @@ class NoisyDescent(Mechanism):
 
 
 class POCP(Points):
-    """Every point pays for itself: regret of order sqrt T, a baseline for sums on trees.
+    """Gradient steps that release every point with noise of its own: a baseline of regret sqrt T.
 
     After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, private
     online convex programming with gradient steps ("POCG" in later work)::
@@ -238,7 +240,7 @@ class POCP(Points):
 
 
 class PQFTL(Points):
-    """The least of all squared losses so far, from sums of a a' and b a on a tree.
+    """Minimise all squared losses so far, known by noisy tree sums of a a' and b a.
 
     After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, the
     quadratic follow-the-leader with logarithmic regret, for losses 1/2 (<a, y> - b)^2 + H/2

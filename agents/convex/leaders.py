@@ -22,27 +22,33 @@ import numpy as np
 
 from dpbandit.agent import Agent, Points, Positive, started
 from dpbandit.agents.convex.one_point import Noise
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, noise_target
+from dpbandit.base import Floats, InputError, noise_target
 from dpbandit.domains import Simplex
 from dpbandit.domains.domain import Domain
-from dpbandit.domains.frank_wolfe_projection import nearest
+from dpbandit.domains.projections import nearest
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.calibrated import (
+from dpbandit.privacy import (
+    ClippedVectors,
+    Gaussian,
+    GaussianSpend,
+    KNorm,
+    Laplace,
+    Ledger,
+    PrefixSum,
+    PureSpend,
     Target,
+    Tree,
     certified_sum,
     exact_prefix_sum,
-    law_named,
-    noisy_prefix_sum,
+    ledger_of,
+    mu_of,
+    no_data,
+    no_privacy,
 )
-from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.calibrated import law_named, noisy_prefix_sum
 from dpbandit.privacy.factors import Hybrid
-from dpbandit.privacy.ledger import Ledger, ledger_of, no_data, no_privacy
-from dpbandit.privacy.moments import ClippedVectors
-from dpbandit.privacy.noise import Gaussian, KNorm, Laplace
-from dpbandit.privacy.prefix_sums import Factorisation, NoiseLaw, Padded, PrefixSum, Tree
-from dpbandit.privacy.pure import PureSpend
-from dpbandit.privacy.spends import GaussianSpend, Spend
+from dpbandit.privacy.prefix_sums import Factorisation, NoiseLaw, Padded
+from dpbandit.privacy.spends import Spend
 from dpbandit.specs.convex import ConvexSpec, with_feedback
 from dpbandit.specs.protocols import Spec
 

@@ -15,18 +15,35 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from dpbandit.agent import Points, Positive
-from dpbandit.base.arrays import Floats, clip_range, norms
-from dpbandit.base.inputs import InputError, gaussian_target, inside, one_of, privacy_target
-from dpbandit.base.random_streams import FIRST, Streams
+from dpbandit.base import (
+    FIRST,
+    Floats,
+    InputError,
+    Streams,
+    clip_range,
+    gaussian_target,
+    inside,
+    norms,
+    one_of,
+    privacy_target,
+)
 from dpbandit.domains.domain import Domain
-from dpbandit.domains.frank_wolfe_projection import nearest
+from dpbandit.domains.projections import nearest
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.batches import LocalSums, LocalValues, OnePointEstimates, largest
-from dpbandit.privacy.calibrated import exact_prefix_sum, least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.ledger import Ledger, ledger_of, no_privacy
-from dpbandit.privacy.moments import Statistic
-from dpbandit.privacy.noise import Gaussian, KNorm, Laplace
-from dpbandit.privacy.prefix_sums import Tree
+from dpbandit.privacy import (
+    Gaussian,
+    KNorm,
+    Laplace,
+    Ledger,
+    LocalValues,
+    Statistic,
+    Tree,
+    exact_prefix_sum,
+    ledger_of,
+    no_privacy,
+)
+from dpbandit.privacy.batches import LocalSums, OnePointEstimates, largest
+from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.spends import Spend
 from dpbandit.specs.convex import ConvexSpec, with_feedback
 from dpbandit.specs.protocols import Spec

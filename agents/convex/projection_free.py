@@ -27,14 +27,12 @@ from dpbandit.agents.convex.one_point import (
     least,
     with_values,
 )
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, inside, noise_target
-from dpbandit.base.random_streams import Streams
-from dpbandit.domains.frank_wolfe_projection import frank_wolfe
+from dpbandit.base import Floats, InputError, Ints, Streams, inside, noise_target
+from dpbandit.domains.projections import frank_wolfe
 from dpbandit.losses.loss import Loss
+from dpbandit.privacy import Ledger, Parallel
 from dpbandit.privacy.batches import OnePointEstimates
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.spends import Parallel, Spend
+from dpbandit.privacy.spends import Spend
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import Spec
 

@@ -27,8 +27,7 @@ from dpbandit.agents.convex.one_point import (
     least,
     with_values,
 )
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, inside, noise_target
+from dpbandit.base import Floats, InputError, inside, noise_target
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.batches import OnePointEstimates
 from dpbandit.specs.protocols import Spec

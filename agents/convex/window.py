@@ -18,15 +18,12 @@ from dpbandit.agents.convex.leaders import (
     curvature_of,
     leader_of,
 )
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
+from dpbandit.base import Floats, InputError
 from dpbandit.domains import Domain, nearest
-from dpbandit.domains.local_oracles import LocalOracle, local_oracle
+from dpbandit.domains.projections import LocalOracle, local_oracle
+from dpbandit.privacy import ClippedVectors, Ledger, PrefixSum, Tree, Window, ledger_of
 from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
-from dpbandit.privacy.factors import Window
-from dpbandit.privacy.ledger import Ledger, ledger_of
-from dpbandit.privacy.moments import ClippedVectors
-from dpbandit.privacy.prefix_sums import Factorisation, PrefixSum, Tree
+from dpbandit.privacy.prefix_sums import Factorisation
 from dpbandit.specs.convex import ConvexSpec
 
 
@@ -58,7 +55,7 @@ def least_along(towards: Floats, gradient: Floats, kappa: float) -> Floats:
 
 
 class OnlineConditionalGradient(Gradients):
-    """A step a round from the point towards a vertex: WDP-COCOL's counterpart before privacy.
+    """One Frank-Wolfe step a round: the counterpart of WDP-COCOL without privacy.
 
     Hazan and Kale, "Projection-free online learning", ICML 2012, online Frank-Wolfe; with the line
     search of Wan and Zhang, "Projection-free online learning over strongly convex sets", AAAI
@@ -317,7 +314,7 @@ Steps = Printed | Certified
 
 
 class WDPCOCOL(Expiring):
-    """A step towards the leader of noisy gradient sums, as far as a local linear oracle knows it.
+    """Step towards the leader of noisy gradient sums by a local linear oracle; privacy expires.
 
     Lou and Cheung, "Projection-free online empirical risk minimization with privacy-preserving and
     privacy expiration", WI-IAT 2020, Algorithm 2. With kappa_t = H (t + C0) and::

@@ -12,25 +12,25 @@ from sys import float_info
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbandit.agent import Inside01, Least0, Points, Positive, started
 from dpbandit.agents.experts.calibration import SparseVectorPlan, certified, least
 from dpbandit.agents.experts.multiplicative import Delta, Epsilon
 from dpbandit.agents.experts.sampling import Sampler, UnitLosses, Wandering, exact_sampler
 from dpbandit.agents.experts.sparse_vector import PlannedSegments
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, at_least, positive
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import AnyArray, Floats, InputError, Ints, Streams, at_least, positive
 from dpbandit.domains import Ball
 from dpbandit.losses.loss import Loss
+from dpbandit.privacy import (
+    BoundedRangeSpend,
+    BudgetExceededError,
+    Ledger,
+    Mechanism,
+    SegmentAboveThreshold,
+    no_privacy,
+)
 from dpbandit.privacy.choices import distinct
-from dpbandit.privacy.ledger import Ledger, no_privacy
-from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
-from dpbandit.privacy.pure import BoundedRangeSpend
-from dpbandit.privacy.sparse_vector import SegmentAboveThreshold
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 
 _QUICK = (2.0, 4.0)
 """Values of c that are tried while r is not settled yet."""
@@ -261,12 +261,12 @@ class BallDraws(Mechanism):
         self._drawn = np.zeros(len(streams), dtype=np.int64)
         self._probes = np.array([loss.domain.sampler(Streams([0]), "p")() for _ in range(_PROBES)])
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """The round's losses at a few public points, (R, 16): a glimpse of a function."""
         data = self._loss.admitted(datum[0], len(self._drawn))
         return UnitLosses(self._loss).each(self._probes[:, 0], data[:, None])
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+    def _release(self, *datum: AnyArray) -> Any:
         self._sampler.add(self._loss.admitted(datum[0], len(self._drawn)))
         due, seeds = np.flatnonzero(datum[1]), (self._luck() * _LARGEST).astype(np.int64)
         points = np.full((len(self._drawn), self._loss.domain.dim), np.nan)

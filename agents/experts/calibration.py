@@ -31,11 +31,9 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import minimize_scalar
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
+from dpbandit.base import Floats, InputError
+from dpbandit.privacy import BoundedRangeSpend, Ledger, PureSpend
 from dpbandit.privacy.curves import loose_rho
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.sparse_vector import SegmentNoise
 
 _CELLS = 2000

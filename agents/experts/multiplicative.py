@@ -13,17 +13,34 @@ from typing import Annotated, TypeAlias
 import numpy as np
 
 from dpbandit.agent import Agent, Least0, Positive, started
-from dpbandit.base.arrays import Floats, Ints, clip_range, pick
-from dpbandit.base.inputs import InputError, gaussian_target, privacy_target, shaped
-from dpbandit.privacy.calibrated import Target, certified_sum, exact_prefix_sum
+from dpbandit.base import (
+    Floats,
+    InputError,
+    Ints,
+    clip_range,
+    gaussian_target,
+    pick,
+    privacy_target,
+    shaped,
+)
+from dpbandit.privacy import (
+    BoundedRangeSpend,
+    Ledger,
+    PrefixSum,
+    PureSpend,
+    Target,
+    Tree,
+    certified_sum,
+    exact_prefix_sum,
+    ledger_of,
+    no_data,
+    no_privacy,
+)
 from dpbandit.privacy.choices import CumulativeLosses, ExponentialMechanism
 from dpbandit.privacy.curves import zcdp_rho_of
-from dpbandit.privacy.ledger import Ledger, ledger_of, no_data, no_privacy
 from dpbandit.privacy.moments import ClippedEntries
-from dpbandit.privacy.prefix_sums import PrefixSum, Tree
-from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 from dpbandit.privacy.sparse_vector import RedrawBit, redraw_probability
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 
 Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]
 Delta: TypeAlias = Annotated[float, lambda name, value: privacy_target(1.0, value)]
@@ -344,7 +361,7 @@ class DartboardPlan:
 
 
 class ShrinkingDartboard(Follower):
-    """A private lazy Hedge: a user decides one bit, and few draws see her.
+    """Lazy Hedge: the expert is redrawn so rarely that few draws depend on a user.
 
     The algorithm of Geulen, Voecking and Winkler, "Regret minimization for online buffering
     problems using the weighted majority algorithm", COLT 2010, made private as Asi, Feldman, Koren

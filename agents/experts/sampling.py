@@ -17,14 +17,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
-from dpbandit.losses.kink import Kink
-from dpbandit.losses.linear import Linear
+from dpbandit.base import Floats, InputError
+from dpbandit.losses.decisions import Kink, Linear, OffsetQuadratic, Quadratic, TiltedQuadratic
 from dpbandit.losses.loss import Loss
-from dpbandit.losses.predictions import Absolute, Hinge, Logistic, Squared
-from dpbandit.losses.quadratic import OffsetQuadratic, Quadratic, TiltedQuadratic
-from dpbandit.losses.ramps import Ramp
+from dpbandit.losses.predictions import Absolute, Hinge, Logistic, Ramp, Squared
 
 LogDensity: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]
 """Points (n,) -> a concave function there and a slope of it, (n,) each; no normaliser needed."""

@@ -7,20 +7,16 @@ from math import inf, log, log2
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbandit.agent import Inside01, Least0, Positive, started
 from dpbandit.agents.experts.calibration import SparseVectorPlan, certified, least, paper
 from dpbandit.agents.experts.multiplicative import Delta, Epsilon, Follower
-from dpbandit.base.arrays import Floats, Ints, pick
-from dpbandit.base.inputs import InputError
+from dpbandit.base import Bools, Floats, InputError, Ints, pick
+from dpbandit.privacy import GaussianSpend, Ledger, SegmentAboveThreshold, ledger_of
 from dpbandit.privacy.choices import EpochSelection, NoisyTotal
-from dpbandit.privacy.ledger import Ledger, ledger_of
-from dpbandit.privacy.sparse_vector import SegmentAboveThreshold
-from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 
-Mask = npt.NDArray[np.bool_]
+Mask = Bools
 
 
 class Segments(Follower):
@@ -118,7 +114,7 @@ class PlannedSegments(Segments):
 
 
 class SparseVectorExperts(Segments):
-    """Lazy leaders for experts of whom one loses next to nothing.
+    """Keep a good expert until the sparse vector technique says that it has lost too much.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, Algorithm 1::
@@ -197,7 +193,7 @@ class SparseVectorExperts(Segments):
 
 
 class AdaptiveSparseVectorExperts(Segments):
-    """Lazy leaders who double their belief L* in the best expert's loss when draws run out.
+    """Sparse vector experts that double their guess of the best loss when it proves too small.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, Algorithm 2, with another test. Certified::

@@ -7,21 +7,37 @@ from math import ceil, expm1, inf, log, log1p, log2, sqrt
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbandit.agent import Count, Inside01, Least0, Positive, started
 from dpbandit.agents.experts.multiplicative import Follower, drawn, soft
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import MOST_ACTIONS, InputError, noise_target, shaped, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    MOST_ACTIONS,
+    AnyArray,
+    Bools,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    noise_target,
+    rows,
+    shaped,
+    whole,
+)
+from dpbandit.privacy import (
+    BoundedRangeSpend,
+    Laplace,
+    Ledger,
+    Mechanism,
+    PureSpend,
+    mu_of,
+    no_privacy,
+)
 from dpbandit.privacy.batches import NodeLaw, RestartingTrees
 from dpbandit.privacy.choices import CumulativeLosses, RemainingTopK
-from dpbandit.privacy.curves import mu_of, zcdp_rho_of
-from dpbandit.privacy.ledger import Ledger, Sequential, no_privacy
-from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.noise import Laplace, OneSidedExponential
-from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.privacy.curves import zcdp_rho_of
+from dpbandit.privacy.ledger import Sequential
+from dpbandit.privacy.noise import OneSidedExponential
+from dpbandit.specs.convex import ExpertsSpec
 
 _DOWN, _UP = 1 - 1e-12, 1 + 1e-12
 Draws: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 1, MOST_ACTIONS)]
@@ -48,7 +64,7 @@ class TreePlan(NamedTuple):
 
 
 class BinaryTreeExperts(Follower):
-    """Sets of B experts, one after the other; within a set, the leader of noisy counters.
+    """Follow the leader of noisy counters within a set of B experts, then within the next set.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, Algorithm 4, reconstructed from a sketch::
@@ -186,7 +202,7 @@ class BinaryTreeExperts(Follower):
         self.begins = np.zeros(R, dtype=bool)
         self.taken = self.had(np.zeros((R, d), dtype=bool), np.ones(R, dtype=bool))
 
-    def had(self, taken: npt.NDArray[np.bool_], whose: Ints) -> npt.NDArray[np.bool_]:
+    def had(self, taken: Bools, whose: Ints) -> Bools:
         """`taken` and the members of `whose` sets, who do not come back, (R, d)."""
         taken = taken.copy()
         r, b = np.nonzero((self.members >= 0) & whose[:, None])
@@ -274,12 +290,12 @@ class PotentialDraws(Mechanism):
         self._left = np.full(len(streams), draws)
         self._rho = self._threshold_noise()
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """The clipped losses, (R, d)."""
         shaped("losses", datum[0], self._shape)
         return self._losses.query(datum[0])
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+    def _release(self, *datum: AnyArray) -> Any:
         self._total = self._losses.after(self._total, self.query(*datum))
         potential = log_potential(self._total, self._eta)
         fallen = (self._last - potential) / self._eta

@@ -7,13 +7,19 @@ import numpy as np
 
 from dpbandit.agent import Count
 from dpbandit.agents.lists.ranked import Lists, best_lists
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, privacy_target
+from dpbandit.base import Floats, InputError, Ints, privacy_target
 from dpbandit.losses.click_models import Cascade
-from dpbandit.privacy.calibrated import Target, certified_sum, exact_prefix_sum
+from dpbandit.privacy import (
+    BLT,
+    Target,
+    Tree,
+    certified_sum,
+    exact_prefix_sum,
+    ledger_of,
+    no_privacy,
+)
 from dpbandit.privacy.clicks import ListCounts
-from dpbandit.privacy.ledger import ledger_of, no_privacy
-from dpbandit.privacy.prefix_sums import BLT, Factorisation, Tree
+from dpbandit.privacy.prefix_sums import Factorisation
 
 Bound: TypeAlias = Literal["kl", "ucb1", "posterior"]
 Order: TypeAlias = Literal["index", "least-examined"]

@@ -10,18 +10,23 @@ import numpy as np
 from dpbandit.agent import Chance, Count, Least0, Positive
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.agents.lists.ranked import Lists, best_lists, diverse_lists, products
-from dpbandit.base.arrays import Floats, Ints, norms, pick, rows
-from dpbandit.base.inputs import (
+from dpbandit.base import (
+    Floats,
     InputError,
+    Ints,
+    Streams,
     gaussian_target,
     inside,
+    norms,
+    pick,
     reals,
+    rows,
     shown,
     vector,
     whole,
 )
-from dpbandit.base.random_streams import Streams
 from dpbandit.losses.click_models import Cascade, DependentClicks, PositionBased, UntoldPositions
+from dpbandit.privacy import Parallel, certified_fading_sum, ledger_of, mu_of
 from dpbandit.privacy.clicks import (
     ListClicks,
     ListResiduals,
@@ -30,10 +35,6 @@ from dpbandit.privacy.clicks import (
     PositionCounts,
     WeightedClicks,
 )
-from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.fading import certified_fading_sum
-from dpbandit.privacy.ledger import ledger_of
-from dpbandit.privacy.spends import Parallel
 from dpbandit.specs.lists import ListSpec
 
 _LEAST_EIGENVALUE = 1e-3

@@ -8,10 +8,10 @@ from math import sqrt
 import numpy as np
 
 from dpbandit.agent import Agent, Chance, Least0, Positive
-from dpbandit.base.arrays import Floats, Ints, rows
+from dpbandit.base import Floats, Ints, rows
 from dpbandit.losses.click_models import ClickModel
+from dpbandit.privacy import no_privacy
 from dpbandit.privacy.clicks import features, possible_clicks
-from dpbandit.privacy.ledger import no_privacy
 from dpbandit.specs.lists import ListSpec
 
 _TOGETHER = 5000

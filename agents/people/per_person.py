@@ -8,15 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.agent import Around, Count, Inner
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.curves import epsilon_of, mu_of
-from dpbandit.privacy.ledger import Ledger, Visits
+from dpbandit.base import Floats, InputError, Ints, Streams
+from dpbandit.privacy import Ledger, epsilon_of, mu_of
+from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.privacy.people import for_a_person
 from dpbandit.privacy.spends import Repeated
-from dpbandit.specs.returning import ReturningSpec
+from dpbandit.specs.lists import ReturningSpec
 
 _STEPS = 12
 """Agents made, at most, to find the epsilon of a round; without batches that follow it, two are"""

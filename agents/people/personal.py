@@ -12,14 +12,13 @@ from scipy.integrate import quad
 from scipy.special import betainc, betaln, ndtr
 
 from dpbandit.agent import Agent, Count, Least0, Positive, started
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, norms, pick
-from dpbandit.base.inputs import gaussian_target, inside
-from dpbandit.privacy.curves import mu_of
+from dpbandit.base import Floats, Ints, clip_norm, clip_range, gaussian_target, inside, norms, pick
+from dpbandit.privacy import Ledger, ledger_of, mu_of, no_privacy
 from dpbandit.privacy.fading import Counted, PersonSum, growing_batches
-from dpbandit.privacy.ledger import OWN_DATA, Ledger, check_honest, ledger_of, no_privacy
+from dpbandit.privacy.ledger import OWN_DATA, check_honest
 from dpbandit.privacy.mechanism import PersonalMemory
-from dpbandit.specs.links import link_of
-from dpbandit.specs.returning import ReturningSpec
+from dpbandit.specs.lists import ReturningSpec
+from dpbandit.specs.models import link_of
 
 Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)]
 
@@ -285,7 +284,7 @@ def expected_counts(
 
 
 class PersonalFADE(Personal):
-    """Noisy sums over people say where the population is; her own exact memory says where she is.
+    """Learn the population from private sums, and each person from her own exact visits.
 
     A design of this project. Batches of a public clock, of n, 2 n, 4 n, ... slots::
 

@@ -15,12 +15,20 @@ from dpbandit.agents.streams.frank_wolfe import (
     lowest,
     usual_clip,
 )
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, gaussian_target, inside, printed_target, shown
-from dpbandit.losses.regressions import LinearRegression, Regression
-from dpbandit.privacy.batches import BatchSum
-from dpbandit.privacy.calibrated import Target, certified_sum, exact_prefix_sum
-from dpbandit.privacy.curves import mu_of
+from dpbandit.base import Floats, InputError, gaussian_target, inside, printed_target, shown
+from dpbandit.losses.predictions import LinearRegression, Regression
+from dpbandit.privacy import (
+    BatchSum,
+    Gaussian,
+    GaussianSpend,
+    Parallel,
+    PrefixSum,
+    Target,
+    certified_sum,
+    exact_prefix_sum,
+    ledger_of,
+    mu_of,
+)
 from dpbandit.privacy.factors import factorisation
 from dpbandit.privacy.generalised import (
     GeneralisedGaussian,
@@ -30,11 +38,8 @@ from dpbandit.privacy.generalised import (
     Reading,
 )
 from dpbandit.privacy.gradients import RecursiveLossGradients
-from dpbandit.privacy.ledger import ledger_of
-from dpbandit.privacy.noise import Gaussian
-from dpbandit.privacy.prefix_sums import PrefixSum
-from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend
-from dpbandit.specs.feature_moments import second_moment
+from dpbandit.privacy.spends import Spend
+from dpbandit.specs.models import second_moment
 
 _SELDOM = 0.2
 """Gradients of regressions are mostly shorter than that part of their bound."""
@@ -67,7 +72,7 @@ class LocalisedTOFW(Walk):
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(20, 1.5, 2.0)), horizon=1000)
     >>> round(certify(LocalisedTOFW(delta=1e-3), spec).epsilon, 6)
     1.0
@@ -194,7 +199,7 @@ def _log_moment(power: float) -> float:
 
 
 class NoisySFW(Points):
-    """Stochastic Frank-Wolfe with recursive gradients of disjoint batches.
+    """Stochastic Frank-Wolfe with noisy recursive gradients of disjoint batches.
 
     Bassily, Guzman and Nandi, "Non-Euclidean differentially private stochastic convex
     optimization", COLT 2021, Algorithm 3, as compared with by Han et al. (see `DPTOFW`)::
@@ -235,7 +240,7 @@ class NoisySFW(Points):
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(20, 1.5, 2.0)), horizon=1000)
     >>> def epsilon(calibration):
     ...     config = NoisySFW(delta=1e-3, calibration=calibration)

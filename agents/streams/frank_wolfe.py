@@ -10,20 +10,24 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from dpbandit.agent import Least0, Points, Positive, Share
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import InputError, gaussian_target, privacy_target
+from dpbandit.base import Floats, InputError, Ints, gaussian_target, privacy_target, rows
 from dpbandit.domains import L1Ball, LpBall
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.loss import Loss
-from dpbandit.losses.regressions import LinearRegression, Regression
-from dpbandit.privacy.calibrated import Target, certified_sum, exact_prefix_sum
+from dpbandit.losses.predictions import LinearRegression, Regression
+from dpbandit.privacy import (
+    Mechanism,
+    NoisyVertex,
+    Target,
+    certified_sum,
+    exact_prefix_sum,
+    ledger_of,
+    no_privacy,
+)
 from dpbandit.privacy.factors import factorisation
 from dpbandit.privacy.generalised import Printed, Reading, certified_tree_sum, printed_tree_sum
 from dpbandit.privacy.gradients import RecursiveLossGradients, longest
-from dpbandit.privacy.ledger import ledger_of, no_privacy
-from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.vertices import (
-    NoisyVertex,
     Profile,
     SelectionNoise,
     best_vertices,
@@ -202,7 +206,7 @@ class RecursiveFrankWolfe(FrankWolfe):
         3. Gradients can be clipped, as the private agents clip them.
 
     >>> from dpbandit.base.random_streams import Streams
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(1, 2.0)), horizon=1000)
     >>> agent = RecursiveFrankWolfe(step=1.0).make(spec, Streams([0]))
     >>> for _ in range(1000):
@@ -278,7 +282,7 @@ class DPTOFW(FrankWolfe):
            unclipped.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(20, 1.5, 2.0)), horizon=1000)
     >>> def epsilon(**fields):
     ...     return round(certify(DPTOFW(delta=1e-3, **fields), spec, accountants=False).epsilon, 2)
@@ -397,7 +401,7 @@ class DPTOFW(FrankWolfe):
 
 
 class DPPOFW(FrankWolfe):
-    """Online Frank-Wolfe whose vertices are the releases, for sparse points in many dimensions.
+    """Online Frank-Wolfe that releases noisily chosen vertices, for sparse points.
 
     Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
     algorithms in l_p-geometry and high dimensional contextual bandits" (2022), Algorithm 2::
@@ -441,7 +445,7 @@ class DPPOFW(FrankWolfe):
            latter unless `beyond_validity`.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(50, 1.0)), horizon=300)
     >>> round(certify(DPPOFW(delta=1e-3), spec, accountants=False).epsilon, 2)
     1.0

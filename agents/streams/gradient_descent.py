@@ -10,19 +10,14 @@ from math import ceil, inf, sqrt
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbandit.agent import Count, Points, Positive
 from dpbandit.agents.convex.leaders import slope
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, at_least, gaussian_target
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import AnyArray, Floats, InputError, Streams, at_least, gaussian_target
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy import GaussianSpend, Ledger, Mechanism, Parallel, mu_of, no_privacy
 from dpbandit.privacy.fading import growing_batches
-from dpbandit.privacy.ledger import Ledger, no_privacy
-from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend
+from dpbandit.privacy.spends import Spend
 
 Refit: TypeAlias = Literal["once", "doubling"]
 Growth: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, 1.001)]
@@ -50,11 +45,11 @@ class Block(Mechanism):
         """Walk from the released point `start`, (R, N)."""
         self._start = self._w = start
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """The gradient at the start, (R, k)."""
         return slope(self._loss, self._start, self._admitted(datum[0]))
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+    def _release(self, *datum: AnyArray) -> Floats | None:
         self._learn(self._admitted(datum[0]))
         return self._answer() if self._used == self.uses else None
 
@@ -176,7 +171,7 @@ class PhasedSGD(Contracting):
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
     >>> from dpbandit.losses import LinearRegression
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(20, 1.5, 2.0)), horizon=1000)
     >>> round(certify(PhasedSGD(delta=1e-3), spec, accountants=False).epsilon, 6)
     1.0
@@ -268,7 +263,7 @@ class SnowballSGD(Contracting):
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
     >>> from dpbandit.losses import LinearRegression
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(20, 1.5, 2.0)), horizon=1000)
     >>> round(certify(SnowballSGD(delta=1e-3), spec, accountants=False).epsilon, 6)
     1.0
@@ -357,7 +352,7 @@ class LeastSquares(Points):
 
     >>> from dpbandit.domains import LpBall
     >>> from dpbandit.losses import LinearRegression
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(1, 1.5, 2.0)), horizon=10)
     >>> agent = LeastSquares().make(spec, Streams([0]))
     >>> agent.update(np.zeros((1, 2)), agent.act(np.zeros((1, 2))), np.array([[1.0, 0.5]]))

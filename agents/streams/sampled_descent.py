@@ -4,18 +4,14 @@ from math import inf, log, sqrt
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbandit.agent import Count, Positive
 from dpbandit.agents.convex.leaders import slope
 from dpbandit.agents.streams.gradient_descent import Block, Blocks, Refit, block_lengths
-from dpbandit.base.arrays import Floats, norms, rows
-from dpbandit.base.inputs import MOST_ROUNDS, printed_target, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import MOST_ROUNDS, AnyArray, Floats, Streams, norms, printed_target, rows, whole
 from dpbandit.domains import nearest
-from dpbandit.losses.loss import Loss
-from dpbandit.losses.quadratic_sums import row_sums
-from dpbandit.losses.regressions import Regression
+from dpbandit.losses.loss import Loss, row_sums
+from dpbandit.losses.predictions import Regression
 from dpbandit.privacy.subsampling import SampledGaussianSpend, largest_ratio
 
 Calibration: TypeAlias = Literal["certified", "paper"]
@@ -81,7 +77,7 @@ class Sampled(Block):
     def _gradient(self, w: Floats) -> Floats:
         """The mean gradient of users drawn anew, (R, k)."""
         n, b, everybody = self.uses, self.batch, rows(len(w))
-        who: npt.NDArray[Any] = self._draws()
+        who: AnyArray = self._draws()
         if b == 1:
             index = np.minimum((who * n).astype(np.int64), n - 1)
             return slope(self._loss, w, self._data[index, everybody])
@@ -94,7 +90,7 @@ class Sampled(Block):
 
 
 class NoisySGD(Blocks):
-    """Projected descent over the data of a block, again and again.
+    """Noisy stochastic gradient descent, in many passes over each block of users.
 
     Bassily, Feldman, Guzman and Talwar, "Stability of stochastic gradient descent on nonsmooth
     convex losses", NeurIPS 2020, Algorithm 2, on blocks of n users::
@@ -129,7 +125,7 @@ class NoisySGD(Blocks):
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
     >>> from dpbandit.losses import LinearRegression
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(20, 1.5, 2.0)), horizon=100)
     >>> bool(certify(NoisySGD(), spec, accountants=False).epsilon <= 1)
     True
@@ -225,7 +221,7 @@ class LocalMD(Blocks):
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
     >>> from dpbandit.losses import LinearRegression
-    >>> from dpbandit.specs.streams import StreamSpec
+    >>> from dpbandit.specs.convex import StreamSpec
     >>> spec = StreamSpec(loss=LinearRegression(LpBall(5, 1.5, 2.0)), horizon=100)
     >>> bool(certify(LocalMD(), spec, accountants=False).epsilon <= 1)
     True

@@ -9,9 +9,9 @@ from world import ALPHA, NOISE, RIDGE, draw
 
 from dpbandit.agents import LinUCB
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
-from dpbandit.results.marks import log_marks
-from dpbandit.running.blocks import replicas_at_once
-from dpbandit.running.environments import problem_maker
+from dpbandit.results.runs import log_marks
+from dpbandit.running.compare import replicas_at_once
+from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec
 

@@ -1,4 +1,4 @@
-"""Empirical audits: a lower bound on epsilon, with a stated probability of being wrong::
+"""Empirical audits: a lower bound on epsilon, with a stated probability of being wrong.
 
     1. two neighbouring streams, many seeded runs of each             `search`
     2. what an adversary sees of a run                                `views`
@@ -14,27 +14,251 @@ import multiprocessing
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
-from dataclasses import replace
-from functools import partial
+from contextlib import closing, nullcontext
+from dataclasses import asdict, dataclass, replace
+from functools import partial, singledispatch
+from math import inf
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dpbandit.auditing.bounds import Claim, Finding, epsilon_of_mu, judge
-from dpbandit.auditing.report import AuditReport
-from dpbandit.auditing.scores import Columns, Scorer, learned_scores, separation
-from dpbandit.auditing.search import pairs
-from dpbandit.auditing.views import VIEWS, Ends, View, columns_of, public_ends
-from dpbandit.auditing.worlds import Pair
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import MOST_JOBS, MOST_RUNS, InputError, inside, one_of, whole
+from dpbandit.auditing.users import (
+    AdviceUsers,
+    Buyers,
+    ContextUsers,
+    DataUsers,
+    Pair,
+    People,
+    Readers,
+    Users,
+)
+from dpbandit.auditing.views import (
+    VIEWS,
+    Columns,
+    Ends,
+    Scorer,
+    View,
+    all_see_actions,
+    columns_of,
+    learned_scores,
+    public_ends,
+    rounds,
+    separation,
+)
+from dpbandit.auditing.witness import Witness
+from dpbandit.base import MOST_JOBS, MOST_RUNS, Floats, InputError, Seed, inside, one_of, whole
+from dpbandit.base.files import html_lines, write_atomically
 from dpbandit.base.progress import Progress
-from dpbandit.base.random_streams import Seed
-from dpbandit.running.certify import certify
+from dpbandit.running.compare import certify
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, spec_given
-from dpbandit.specs.protocols import AgentConfig, Spec
-from dpbandit.specs.returning import ReturningSpec
+from dpbandit.specs.choice import ChoiceSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
+from dpbandit.specs.lists import ListSpec, ReturningSpec
+from dpbandit.specs.protocols import AgentConfig, BanditSpec, Spec
+
+_RUNS = 16
+
+
+def pairs(config: AgentConfig, spec: Spec, seed: int) -> list[Pair]:
+    """The handful of the kind of problem, and for each mechanism the pair that moves it most."""
+    users = users_of(spec)
+    handful = list(users.handful(np.random.default_rng((seed, 7))))
+    return handful + list(most_moving_pairs(config, spec, users, seed))
+
+
+@singledispatch
+def users_of(spec: Spec) -> Users:
+    """The users of a kind of problem."""
+    raise InputError(
+        f"Expected a bandit, a convex problem or experts to audit, got a {type(spec).__name__}."
+    )
+
+
+users_of.register(ConvexSpec, DataUsers)
+users_of.register(BanditSpec, ContextUsers)
+users_of.register(ChoiceSpec, Buyers)
+users_of.register(ListSpec, Readers)
+users_of.register(ReturningSpec, People)
+users_of.register(ExpertsSpec, AdviceUsers)
+
+
+def most_moving_pairs(config: AgentConfig, spec: Spec, users: Users, seed: int) -> list[Pair]:
+    """For each mechanism the two candidates in round 1 between which its query differs most::
+
+        1. every candidate c is the first user of a few runs r; the agent plays and learns
+        2. q_cr is what she adds to the mechanism, given the action that she was served
+        3. the pair maximises |mean_r (q_cr - q_c'r)|; where her action is released, mean_r |...|
+
+    This looks at what enters a mechanism and at no release, so that it costs an audit nothing.
+    """
+    found = users.candidates(np.random.default_rng((seed, 8)))
+    one, *_ = found
+    worlds = [users.neighbours(0, one, other, "").second for other in found]
+    seeds: list[Seed] = [(seed, 0, run) for run in range(_RUNS)]
+    witness = Witness()
+    with closing(rounds(config, spec, worlds, (0,), seeds, witness)) as play:
+        for event, *_ in play:
+            if event == "after":
+                break
+    pairs = []
+    for place, known in enumerate(witness.sums):
+        if known.hers is None:
+            continue
+        hers = known.hers.reshape(len(found), _RUNS, -1)
+        moves = _moves(hers, released=all_see_actions(spec))
+        i, j = np.unravel_index(int(moves.argmax()), moves.shape)
+        if moves[i, j] > 0:
+            note = f"round 1, what moves mechanism {place + 1} most: "
+            note += f"from {found[i].note} to {found[j].note}"
+            pairs.append(users.neighbours(0, found[i], found[j], note))
+    return pairs
+
+
+def _moves(queries: Floats, *, released: bool) -> Floats:
+    """(C, R, n) -> (C, C), how far apart candidates are."""
+    if not released:
+        queries = queries.mean(axis=1, keepdims=True)
+    return np.array([np.linalg.norm(queries - one, axis=2).mean(axis=1) for one in queries])
+
+
+_SLACK = 1e-6
+"""By which a certificate, rounded up, may exceed its claim."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AuditReport:
+    """What `runs` runs of each of two neighbouring worlds prove about an agent.
+
+    `eps_lower` bounds epsilon at `delta` from below; `mu_lower` bounds GDP, where that is claimed.
+    `eps_lower_gdp` is the epsilon of Gaussian noise with that mu; other noise may have less.
+    (`fpr`, `tpr`) is a point that any attack-proof curve must stay above with the stated
+    confidence; `above_curve`: the certificate's does not. All statements together are wrong with
+    probability at most `failure`.
+    """
+
+    agent: str
+    config: str
+    problem: str
+    view: View
+    claimed_epsilon: float
+    certified_epsilon: float
+    restricted: str
+    """what restricts the certificate, see `Ledger.brief`"""
+    delta: float
+    certified_mu: float | None
+    eps_lower: float
+    eps_lower_gdp: float | None
+    mu_lower: float | None
+    fpr: float
+    tpr: float
+    above_curve: bool
+    flagged: bool
+    """the certificate is refuted"""
+    breaks_claim: bool
+    """the claim is, whatever is certified"""
+    failure: float
+    pair: str
+    score: str
+    direction: str
+    runs: int
+    seed: int
+    seconds: float
+    claim: Claim
+    """the certificate that was tested, with its curve"""
+
+    @property
+    def verdict(self) -> str:
+        """Certificate and claim in a few words; what is worst comes first.
+
+        Over-noised: the certificate is below half of the claim. That the certificate exceeds the
+        claim is known from accounting; that the claim is broken, from runs.
+        """
+        if self.claimed_epsilon == inf:
+            return "nothing is claimed"
+        found = []
+        if self.flagged:
+            found.append("FLAGGED: certificate refuted")
+        if self.breaks_claim:
+            found.append("CLAIM BROKEN by measurement")
+        elif self.certified_epsilon > self.claimed_epsilon * (1 + _SLACK):
+            found.append("certificate exceeds claim")
+        elif self.certified_epsilon < self.claimed_epsilon / 2:
+            found.append("over-noised")
+        return ", ".join(found or ["not refuted"])
+
+    def proven(self, fpr: Floats) -> Floats:
+        """The least TPR that the curve of the agent may have at `fpr`, elementwise.
+
+        With a claim of GDP that is the curve of `mu_lower`. Any other curve is concave, symmetric
+        since neighbours are, and not below the point: so not below the lines from (0, 0) by the
+        point and its mirror image to (1, 1).
+        """
+        if self.mu_lower is not None:
+            return Claim(self.eps_lower, self.delta, self.mu_lower).highest(fpr)
+        if self.tpr <= self.fpr:
+            return fpr
+        point, mirrored = (self.fpr, self.tpr), (1 - self.tpr, 1 - self.fpr)
+        x, y = np.array(sorted([(0.0, 0.0), point, mirrored, (1.0, 1.0)])).T
+        return np.asarray(np.interp(fpr, x, y))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self) | {"verdict": self.verdict}
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return html_lines(str(self))
+
+    def __str__(self) -> str:
+        gdp = ""
+        if self.mu_lower is not None:
+            gdp = f", mu >= {self.mu_lower:.3f} (certified {self.certified_mu:.3f})"
+        if self.eps_lower_gdp is not None:
+            gdp += f", as Gaussian noise epsilon >= {self.eps_lower_gdp:.3f}"
+        return "\n".join(
+            [
+                f"claimed     epsilon {self.claimed_epsilon:g} at delta {self.delta:g}",
+                f"certified   epsilon {self.certified_epsilon:.6g}"
+                + (f" ({self.restricted})" if self.restricted else ""),
+                f"measured    epsilon >= {self.eps_lower:.3f}{gdp}",
+                f"point       TPR >= {self.tpr:.4f} at FPR <= {self.fpr:.4f}",
+                f"verdict     {self.verdict}",
+                f"pair        {self.pair}; score: {self.score}, {self.direction}",
+                f"runs        {self.runs:,} of each world, view {self.view}; anything here is "
+                f"wrong with probability <= {self.failure:g}; {self.seconds:.1f} s",
+            ]
+        )
+
+
+SUFFIXES = (".png", ".svg", ".pdf")
+"""Of a picture."""
+
+
+def plot_audit(report: AuditReport, path: Path, *, title: str) -> Path:
+    """The certificate's trade-off curve, the measured point and what it rules out."""
+    one_of("suffix of the plot", path.suffix, SUFFIXES)
+    from dpbandit.results.plots import tradeoff
+
+    what = f"epsilon below {report.eps_lower:.3f}, curves below this"
+    if report.mu_lower is not None:
+        what = f"GDP below {report.mu_lower:.3f}"
+    return write_atomically(
+        path,
+        lambda p: tradeoff(
+            p,
+            report.claim.highest,
+            report.proven,
+            (report.fpr, report.tpr),
+            title=title,
+            certified=f"certified: epsilon {report.certified_epsilon:.3g}, delta {report.delta:g}",
+            measured=f"ruled out: {what}",
+        ),
+    )
+
 
 Sampler: TypeAlias = Callable[[int, Sequence[Seed]], Columns]
 """(world, 0 or 1; one seed a run) -> what is seen of these runs."""

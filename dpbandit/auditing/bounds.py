@@ -1,21 +1,42 @@
-"""From scores of runs in two neighbouring worlds to what they prove, with a stated failure rate.
+"""What scores, or laws on finitely many releases, prove about epsilon, with a stated failure rate.
 
 The game: a run of world A or of world B is scored, and called B where the score is high. With FPR
 the rate of calling A's runs B, and TPR that of calling B's runs B, privacy bounds TPR by a curve of
 FPR. Rates are known up to Clopper-Pearson bounds only, so every statement here has an upper bound
 of FPR and a lower bound of TPR, and may fail with the probability `failure`.
+
+Exact audits: two laws on finitely many releases, held against a claim; nothing is sampled::
+
+    law of a release in one world    what is released
+    randomised_response              one of n answers
+    choice                           the index of the largest of scores + noise
+    first_above                      the test at which a sparse vector fires first, or none
+
+    exact_audit(p, q, claim)         epsilon, delta, the trade-off curve; is the claim refuted?
+
+Two laws are one pair of neighbours: that no pair refutes a claim is no proof, unless it is known to
+be the worst one.
 """
 
 from dataclasses import dataclass
 from math import exp, inf
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from scipy.special import betaincinv, expit, log_ndtr, ndtri
+from scipy.special import betaincinv, expit, log_ndtr, ndtr, ndtri, softmax
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import inside, privacy_target
-from dpbandit.privacy import curves
-from dpbandit.privacy.ledger import Ledger
+from dpbandit.base import (
+    Floats,
+    InputError,
+    Ints,
+    at_least,
+    inside,
+    one_of,
+    positive,
+    privacy_target,
+    whole,
+)
+from dpbandit.privacy import Ledger, curves
 
 _THRESHOLDS = expit(np.linspace(-8, 8, 129))
 """Quantiles of the pooled scores that are tried."""
@@ -200,3 +221,220 @@ def _excess(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
 def epsilon_of_mu(mu_lower: float | None, delta: float) -> float | None:
     """What a lower bound of mu says about epsilon at delta; None where it says nothing."""
     return None if mu_lower is None or delta == 0 else curves.epsilon_of(mu_lower, delta)
+
+
+ChoiceNoise: TypeAlias = Literal["gumbel", "laplace", "gaussian"]
+TestNoise: TypeAlias = Literal["laplace", "exponential"]
+
+_ROUNDING = 1e-12
+_REACH = 40.0
+"""Scales beyond which a noise is never looked for: its probability there is below 1e-17."""
+_LOST = 800.0
+"""Scales behind the best at which a candidate's probability is no number any more."""
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
+
+
+@dataclass(frozen=True)
+class ExactFinding:
+    """What is true of two laws, to rounding."""
+
+    epsilon: float
+    """the least one at the claim's delta; infinity where there is none"""
+    delta: float
+    """the least one at the claim's epsilon"""
+    curve: tuple[tuple[float, float], ...]
+    """(FPR, TPR) of the best attacks that take A for B, corner by corner from (0, 0) to (1, 1)"""
+    flagged: bool
+    """the claim is refuted; an attack lies above its curve, in one direction or the other"""
+
+
+def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:
+    """Hold two laws against a claim.
+
+    By Neyman and Pearson (1933) the best attacks say B for the releases of largest q / p, one more
+    for each corner; the reverse attacks say A for all others. A claim's curve is concave, so it
+    holds everywhere if it holds at the corners.
+
+    Args:
+        p: probability of every release in world A, (n,).
+        q: in world B.
+        claim: what is tested.
+
+    Raises `InputError` unless p and q are laws on the same releases.
+
+    >>> fair = randomised_response(0, 2, epsilon=1.0), randomised_response(1, 2, epsilon=1.0)
+    >>> exact_audit(*fair, Claim(1.0, 0.0)).flagged, exact_audit(*fair, Claim(0.9, 0.0)).flagged
+    (False, True)
+    """
+    for name, law in (("p", p), ("q", q)):
+        if law.ndim != 1 or law.shape != p.shape or (law < 0).any() or abs(law.sum() - 1) > 1e-9:
+            raise InputError(f"Expected {name}={law} to be a law on {len(p)} releases.")
+    with np.errstate(divide="ignore"):
+        order = np.argsort(np.log(p) - np.log(np.where(q > 0, q, 1e-320)), kind="stable")
+    fpr, tpr = (np.minimum(np.append(0.0, law[order].cumsum()), 1.0) for law in (p, q))
+    above = [t > claim.highest(f) + _ROUNDING for f, t in ((fpr, tpr), (1 - tpr, 1 - fpr))]
+    return ExactFinding(
+        epsilon=exact_epsilon(p, q, claim.delta),
+        delta=exact_delta(p, q, claim.epsilon),
+        curve=tuple(zip(fpr.tolist(), tpr.tolist(), strict=True)),
+        flagged=bool(np.any(above)),
+    )
+
+
+def exact_delta(p: Floats, q: Floats, epsilon: float) -> float:
+    """The delta of two laws on the same finite set of releases, in the worse direction.
+
+    >>> exact_delta(np.array([0.75, 0.25]), np.array([0.25, 0.75]), 0.0)
+    0.5
+    """
+    factor = exp(min(epsilon, _LARGE))
+    return max(float(np.maximum(x - factor * y, 0).sum()) for x, y in ((p, q), (q, p)))
+
+
+def exact_epsilon(p: Floats, q: Floats, delta: float = 0.0) -> float:
+    """The least epsilon with `exact_delta` <= delta, to 1e-9; infinity where none is."""
+    met = (p > 0) | (q > 0)
+    with np.errstate(divide="ignore"):
+        ratios = np.abs(np.log(p[met]) - np.log(q[met]))
+    if delta == 0:
+        return float(ratios.max())
+    low, high = 0.0, float(ratios[np.isfinite(ratios)].max(initial=0.0))
+    if exact_delta(p, q, high) > delta:
+        return inf
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if exact_delta(p, q, middle) > delta else (low, middle)
+    return high
+
+
+# Laws of small releases
+
+
+def randomised_response(truth: int, n: int, *, epsilon: float) -> Floats:
+    """The truth with probability e^epsilon / (e^epsilon + n - 1), else another of n answers.
+
+    Warner, JASA 1965, for n = 2. epsilon-DP for replacing the truth: the ratio of any two of its
+    probabilities is 1 or e^epsilon.
+
+    >>> randomised_response(0, 3, epsilon=np.log(2)).tolist()
+    [0.5, 0.25, 0.25]
+    """
+    whole("n", n, 2)
+    whole("truth", truth, 0, n - 1)
+    at_least("epsilon", epsilon, 0)
+    inside("epsilon", epsilon, 0, _LARGE, ends=True)
+    law: Floats = softmax(epsilon * (np.arange(n) == truth))
+    return law
+
+
+def choice(scores: Floats, scale: float, *, noise: ChoiceNoise = "gumbel") -> Floats:
+    """The law of argmax(scores + noise of the given scale), (n,) -> (n,).
+
+    Gumbel: softmax(scores / scale), the exponential mechanism. Others: candidate i wins with
+    probability int f(x - u_i) prod_{j != i} F(x - u_j) dx, by Gauss-Legendre on pieces that end at
+    every kink. `ExponentialMechanism` and `ReportNoisyMax` have scale 2 s / epsilon. Scale 0: the
+    first of the best.
+
+    >>> choice(np.array([1.0, 0.0]), 1.0).round(4).tolist()
+    [0.7311, 0.2689]
+    """
+    one_of("noise", noise, ("gumbel", *NOISES))
+    at_least("scale", scale, 0)
+    if scale == 0:
+        return (np.arange(len(scores)) == np.argmax(scores)).astype(float)
+    u = np.maximum((scores - scores.max()) / scale, -_LOST)
+    if noise == "gumbel":
+        law: Floats = softmax(u)
+        return law
+    at = NOISES[noise]
+    x, weights = _nodes(u.min() - _REACH, _REACH, u)
+    others = at.cdf(x - u[:, None])  # (n, nodes)
+    won = [np.delete(others, i, axis=0).prod(axis=0) * at.pdf(x - u[i]) for i in range(len(u))]
+    return np.asarray(won) @ weights
+
+
+def first_above(
+    queries: Floats,
+    thresholds: Floats | float,
+    *,
+    threshold_scale: float,
+    query_scale: float,
+    noise: TestNoise = "laplace",
+) -> Floats:
+    """The law of the first firing of a sparse vector, (n,) -> (n + 1,): test 0, ..., or none.
+
+    Given the threshold noise r tests are independent: firing first at k has probability
+    int p(r) prod_{i < k} F(z_i) (1 - F(z_k)) dr, z_i = threshold_i + r - query_i.
+    `AboveThreshold` has scales 2 s / epsilon and 4 s / epsilon; a segment of
+    `SegmentAboveThreshold`, asked for prefix sums, s / epsilon twice. Threshold scale 0: no noise.
+
+    >>> first_above(np.zeros(2), 0.0, threshold_scale=0.0, query_scale=1.0).tolist()
+    [0.5, 0.25, 0.25]
+    """
+    one_of("noise", noise, ("laplace", "exponential"))
+    at_least("threshold_scale", threshold_scale, 0)
+    positive("query_scale", query_scale)
+    at, c = NOISES[noise], query_scale
+    r: Floats = np.zeros(1)
+    weights: Floats = np.ones(1)
+    if threshold_scale > 0:
+        reach = _REACH * threshold_scale
+        start = 0.0 if noise == "exponential" else -reach
+        kinks = np.append(queries - thresholds, 0.0)
+        r, weights = _nodes(start, reach, kinks, step=0.5 * min(threshold_scale, c))
+        weights = weights * at.pdf(r / threshold_scale) / threshold_scale
+    alive: Floats = np.ones_like(r)
+    law = []
+    for gap in thresholds - queries:
+        law.append(weights @ (alive * at.above((r + gap) / c)))
+        alive = alive * at.cdf((r + gap) / c)
+    return np.array([*law, weights @ alive])
+
+
+def _nodes(low: float, high: float, kinks: Floats, step: float = 0.5) -> tuple[Floats, Floats]:
+    """Points and weights of an integral from low to high."""
+    inner = kinks[(kinks > low) & (kinks < high)]
+    ends = np.unique(np.concatenate([np.arange(low, high, step), inner, [high]]))
+    half = np.diff(ends)[:, None] / 2
+    return (ends[:-1, None] + half * (1 + _NODES)).ravel(), (half * _WEIGHTS).ravel()
+
+
+class _Function(Protocol):
+    def __call__(self, x: Floats) -> Floats: ...
+
+
+class _Noise(NamedTuple):
+    """Density, P(noise <= x) and P(noise > x) at scale 1."""
+
+    pdf: _Function
+    cdf: _Function
+    above: _Function
+
+
+def _half(x: Floats) -> Floats:
+    return np.exp(-np.abs(x)) / 2
+
+
+def _laplace_cdf(x: Floats) -> Floats:
+    return np.where(x < 0, _half(x), 1 - _half(x))
+
+
+def _normal_cdf(x: Floats) -> Floats:
+    return np.asarray(ndtr(x))
+
+
+def _exponential_above(x: Floats) -> Floats:
+    return np.exp(-np.maximum(x, 0.0))
+
+
+NOISES = {
+    "laplace": _Noise(_half, _laplace_cdf, lambda x: _laplace_cdf(-x)),
+    "gaussian": _Noise(
+        lambda x: np.exp(-x * x / 2) / np.sqrt(2 * np.pi), _normal_cdf, lambda x: _normal_cdf(-x)
+    ),
+    "exponential": _Noise(
+        lambda x: np.where(x >= 0, _exponential_above(x), 0.0),
+        lambda x: 1 - _exponential_above(x),
+        _exponential_above,
+    ),
+}

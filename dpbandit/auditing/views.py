@@ -1,4 +1,32 @@
-"""What an adversary sees of an agent's runs on two neighbouring streams::
+"""What an adversary sees of runs on two neighbouring streams, and how it scores them.
+
+Scores learned from training runs: which way a run leans, world A or world B::
+
+    1. categories (vertices, arms, yes or no): their log-ratio of frequencies, column by column
+    2. columns that tell the worlds apart least are left out
+    3. the rest is weighted by w = Sigma^-1 (mean_B - mean_A)               (Fisher 1936)
+
+Where releases are sums with Gaussian noise, step 3 is the matched filter; both worlds of a training
+run share their noise, so the difference of means is hardly noisy at all. Any function of a run may
+be a score: what is learned badly costs power, never honesty, because scores are judged on
+runs that they were not learned from.
+
+Exact scores for mechanisms whose laws are known: log-likelihood ratios of world B to world A::
+
+    release                                        score of v
+    Gaussian, means a and b, covariance Sigma      <v, Sigma^-1 (b - a)>             matched_filter
+    Laplace of scale c on every coordinate         |v - a|_1 / c - |v - b|_1 / c     LaplaceRatio
+    one of finitely many, laws p and q             log q(v) - log p(v)               outcomes
+    choices by Gumbel noise, given all scores      sum of log softmax_B - log softmax_A
+
+No score tells the worlds apart better (Neyman and Pearson 1933), and none has to be trained, so no
+runs are spent on it. The laws are those that are claimed. If the mechanism has others, the score is
+only less sharp: what is proven with it stays proven. So the ratio of a suspected fault is a score
+like any other, and several may be given.
+
+Ratios are rounded, because equal ones have to be equal numbers. Last digits tell worlds apart that
+laws do not: audited by `|v| - |v - 1|` as it stands, correct Laplace noise of epsilon 1 shows 4.8,
+which is true of floating-point numbers (Mironov, CCS 2012) and of no law.
 
     released   (white box) every release of every mechanism, and what the differing user's round
                changed in the memory of the agent, which is a function of releases if the agent
@@ -17,22 +45,195 @@ A random choice counts as a category.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy.special import log_softmax
 
-from dpbandit.auditing.scores import Columns
+from dpbandit.auditing.users import Pair, World, answers_of, contexts_of
 from dpbandit.auditing.witness import Left, Part, Witness
-from dpbandit.auditing.worlds import Pair, World, answers_of, contexts_of
-from dpbandit.base.arrays import Floats
-from dpbandit.base.random_streams import Seed, Source, Streams
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.mechanism import Books, Mechanism, PersonalMemory, enrolled, witnessed
+from dpbandit.base import Bools, Floats, InputError, Ints, Seed, Source, Streams, positive
+from dpbandit.privacy import Ledger, Mechanism
+from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled, witnessed
 from dpbandit.specs.contract import made_agent, reached
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.specs.protocols import AgentConfig, Spec
+
+_MOST = 64
+"""Columns that are weighted together."""
+_RIDGE = 1e-6
+_TINY = 1e-12
+
+
+class Columns(NamedTuple):
+    """What an adversary sees of n runs, as numbers."""
+
+    values: Floats
+    """(n, p)"""
+    family: tuple[str, ...]
+    """of each column; columns of one family are weighted together, and all of them once more"""
+    categorical: Bools
+    """(p,)"""
+
+
+Scorer: TypeAlias = Callable[[Columns], Floats]
+"""What tells runs apart, (n,), large where a run looks like world B. To be picklable."""
+
+
+class LogRatios(NamedTuple):
+    """log P_B(value) - log P_A(value) of one column, 0 for values that were never met."""
+
+    values: Floats
+    ratios: Floats
+
+    def __call__(self, column: Floats) -> Floats:
+        """(n,) -> (n,)."""
+        place = np.searchsorted(self.values, column).clip(0, len(self.values) - 1)
+        return np.where(self.values[place] == column, self.ratios[place], 0.0)
+
+
+def log_ratios(a: Floats, b: Floats) -> LogRatios:
+    """Learned from a column's values in two worlds, half a run added to every count."""
+    values, place = np.unique(np.concatenate([a, b]), return_inverse=True)
+    counts = [np.bincount(side, minlength=len(values)) + 0.5 for side in np.split(place, [len(a)])]
+    return LogRatios(values, np.log(counts[1] / counts[0]))
+
+
+@dataclass(frozen=True)
+class Score:
+    """One weighted sum of columns."""
+
+    chosen: Ints
+    weights: Floats
+    tables: dict[int, LogRatios]
+
+    def __call__(self, columns: Columns) -> Floats:
+        """(n,): large where a run looks like world B."""
+        scored: Floats = _numbers(columns, self.chosen, self.tables) @ self.weights
+        return scored
+
+
+def learned_scores(a: Columns, b: Columns) -> dict[str, Score]:
+    """A score for each family of columns, and "all" where there are several."""
+    families = list(dict.fromkeys(a.family))
+    wanted = {name: [name] for name in families}
+    if len(families) > 1:
+        wanted["all"] = families
+    return {name: _learned(a, b, parts) for name, parts in wanted.items()}
+
+
+def separation(score: Score, a: Columns, b: Columns) -> float:
+    """How many standard deviations the worlds' mean scores are apart."""
+    one, two = score(a), score(b)
+    spread = np.sqrt((one.var() + two.var()) / 2)
+    gap = abs(float(two.mean() - one.mean()))
+    return gap / float(max(spread, _TINY * max(gap, 1.0)))
+
+
+def _learned(a: Columns, b: Columns, families: Sequence[str]) -> Score:
+    mine = np.flatnonzero(np.isin(np.array(a.family), families))
+    tables = {int(j): log_ratios(a.values[:, j], b.values[:, j]) for j in mine if a.categorical[j]}
+    one, two = (_numbers(columns, mine, tables) for columns in (a, b))
+    gap = two.mean(axis=0) - one.mean(axis=0)
+    spread = np.sqrt((one.var(axis=0) + two.var(axis=0)) / 2)
+    rounding = _TINY * np.maximum(1.0, np.abs(one).max(axis=0))
+    size = np.maximum(spread, np.maximum(1e-6 * np.abs(gap), rounding))
+    most = min(_MOST, max(4, len(one) // 10))
+    best = np.sort(np.argsort(-np.abs(gap) / size, kind="stable")[:most])
+    one, two = one[:, best] / size[best], two[:, best] / size[best]
+    centred = np.concatenate([one - one.mean(axis=0), two - two.mean(axis=0)])
+    covariance = centred.T @ centred / len(centred) + _RIDGE * np.eye(len(best))
+    weights = np.linalg.solve(covariance, two.mean(axis=0) - one.mean(axis=0))
+    return Score(mine[best], weights / size[best], tables)
+
+
+def _numbers(columns: Columns, chosen: Any, tables: dict[int, LogRatios]) -> Floats:
+    values = np.nan_to_num(columns.values[:, chosen], posinf=1e300, neginf=-1e300).clip(-1e9, 1e9)
+    for place, j in enumerate(chosen):
+        if int(j) in tables:
+            values[:, place] = tables[int(j)](columns.values[:, j])
+    return values
+
+
+_LARGE = 700.0
+"""Stands for a release that one world never makes."""
+_DECIMALS = 9
+"""Of numbers that are weighed: lower bits may show what was added, whatever the noise (Mironov, CCS
+2012), which is known and not what is looked for."""
+
+
+def matched_filter(difference: Floats, covariance: Floats) -> Score:
+    """For Gaussian columns whose means differ by `difference` (p,), with `covariance` (p, p).
+
+    Up to a constant and a factor the log-likelihood ratio, also if all noise is scaled.
+
+    >>> filtered = matched_filter(np.array([1.0, 0.0]), np.array([[1.0, 0.5], [0.5, 1.0]]))
+    >>> filtered.weights.round(4).tolist()
+    [1.3333, -0.6667]
+    """
+    p = len(difference)
+    if covariance.shape != (p, p):
+        raise InputError(f"Expected covariance of shape {covariance.shape} to be {(p, p)}.")
+    return Score(np.arange(p), np.linalg.solve(covariance, difference), {})
+
+
+@dataclass(frozen=True)
+class LaplaceRatio:
+    """For columns with means `first` and `second` (p,) and independent Laplace noise."""
+
+    first: Floats
+    second: Floats
+    scale: float
+
+    def __post_init__(self) -> None:
+        positive("scale", self.scale)
+
+    def __call__(self, columns: Columns) -> Floats:
+        """(n,): large where a run looks like world B."""
+        v = columns.values
+        nearer = np.abs(v - self.first) - np.abs(v - self.second)
+        return np.round(nearer / self.scale, _DECIMALS).sum(axis=1)
+
+
+def outcomes(*laws: tuple[Floats, Floats]) -> Score:
+    """For columns that hold outcomes 0, 1, ..., independent of each other: (p, q) of each column.
+
+    `exact` has the laws of some mechanisms. Never possible in A: 700, in B: -700.
+
+    >>> score = outcomes((np.array([0.5, 0.5]), np.array([0.75, 0.25])))
+    >>> seen = Columns(np.array([[0.0], [1.0]]), ("releases",), np.array([True]))
+    >>> score(seen).round(4).tolist()
+    [0.4055, -0.6931]
+    """
+    tables = {
+        j: LogRatios(np.arange(len(p), dtype=float), _ratio(p, q)) for j, (p, q) in enumerate(laws)
+    }
+    return Score(np.arange(len(laws)), np.ones(len(laws)), tables)
+
+
+def gumbel_ratio(chosen: Ints, first: Floats, second: Floats, scale: Floats | float) -> Floats:
+    """log P_B - log P_A of the choice argmax(scores + Gumbel noise), run by run.
+
+    For several choices, where what a run released decides about later scores, a sampler adds these
+    up and shows the sum as a column: the auditor knows everybody else's data, and releases.
+
+    Args:
+        chosen: the released index, (R,).
+        first: the exact scores in world A, (R, n), given what was released before.
+        second: in world B.
+        scale: of the noise.
+    """
+    one, two = (log_softmax(scores / scale, axis=-1) for scores in (first, second))
+    return np.take_along_axis(two - one, chosen[:, None], axis=-1)[:, 0].round(_DECIMALS)
+
+
+def _ratio(p: Floats, q: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where((p > 0) | (q > 0), np.log(q) - np.log(p), 0.0)
+    return ratio.clip(-_LARGE, _LARGE)
+
 
 View: TypeAlias = Literal["released", "actions"]
 VIEWS: tuple[View, ...] = ("released", "actions")
@@ -51,9 +252,6 @@ Ends: TypeAlias = list[SumEnds | None]
 """For each mechanism, in the order of first use, if it releases a sum."""
 
 _END_RUNS = 64
-_DECIMALS = 9
-"""Of numbers that are weighed: lower bits may show what was added, whatever the noise (Mironov, CCS
-2012), which is known and not what is looked for."""
 
 
 def all_see_actions(spec: Spec) -> bool:

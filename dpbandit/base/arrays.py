@@ -3,6 +3,7 @@
 R replicas, always axis 0 of a round; n rounds of a block, in front of R; K arms; d features.
 """
 
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -11,6 +12,8 @@ import numpy.typing as npt
 
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+AnyArray: TypeAlias = npt.NDArray[Any]
 
 
 @cache
@@ -71,3 +74,18 @@ def clip_range(x: Floats, low: float, high: float) -> Floats:
     if x.min(initial=high) >= low and x.max(initial=low) <= high:  # false where there is a NaN
         return np.positive(x)  # a copy: callers keep it
     return np.clip(np.where(np.isfinite(x), x, low), low, high)
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """A context in which BLAS runs on one thread.
+
+    More threads only wait for each other on vectors this short, and add in another order.
+    """
+    return _threads().limit(limits=1)
+
+
+@cache
+def _threads() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

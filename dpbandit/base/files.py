@@ -1,19 +1,26 @@
-"""Files that are never half: plain JSON, atomic writing; and what is no file, in one sentence."""
+"""Files that are never half: plain JSON, atomic writing; tables for notebooks; provenance."""
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from errno import EISDIR, ESPIPE
+from functools import cache
 from hashlib import sha256
+from html import escape
+from importlib import import_module
+from importlib.metadata import version
 from math import isfinite
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 from dpbandit.base.inputs import InputError, shown
+from dpbandit.version import VERSION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,3 +179,74 @@ def _check_kind(path: str | os.PathLike[str]) -> None:
         raise IsADirectoryError(EISDIR, "it is a folder")
     if not S_ISREG(mode):
         raise OSError(ESPIPE, "it is a pipe or a device, not a file")
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
+    """A table whose first column is text and whose others are numbers, or words of a few letters.
+
+    >>> html_table(["a"], [["<b>"]])
+    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    """
+    top = f"<caption>{escape(caption)}</caption>" if caption else ""
+    heading = _row("th", head)
+    body = "".join(_row("td", row) for row in rows)
+    return f"<table>{top}<thead>{heading}</thead><tbody>{body}</tbody></table>"
+
+
+def html_lines(text: str) -> str:
+    """Lines of a word and what it says, `word  rest`, as a table of two columns."""
+    rows = [_row("td", line.strip().split("  ", 1)) for line in text.splitlines()]
+    return f"<table><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _row(cell: str, texts: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{cell}>{escape(text.strip())}</{cell}>" for text in texts) + "</tr>"
+
+
+PROGRAM = ("dpbandit", "source", "numpy", "scipy")
+"""What of a provenance decides numbers; the same seed under another library may draw others."""
+_LIBRARIES = ("numpy", "scipy", "gymnasium", "pandas", "pyarrow", "dp-accounting")
+
+
+@cache
+def source_digest() -> str:
+    """A hash of the code and its data: numbers of another program are not this one's."""
+    packages = ("dpbandit", "dpbandit.agents", "dpbandit.envs")
+    files = [Path(import_module(name).__file__ or "").resolve() for name in packages]  # no links
+    return digest_of([file.parent for file in files])
+
+
+def digest_of(folders: Iterable[Path]) -> str:
+    """A hash of the names and contents of all files below, but for what Python compiled."""
+    digest = sha256()
+    for folder in folders:
+        for file in sorted(folder.rglob("*")):
+            if file.is_file() and file.suffix != ".pyc":
+                digest.update(file.relative_to(folder).as_posix().encode())
+                digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cpu() -> str:
+    """The type of processor, by the code that NumPy and BLAS have chosen for it."""
+    found = {library.get("architecture", "") for library in threadpool_info()}
+    simd = np.show_config(mode="dicts")["SIMD Extensions"]
+    return " ".join([platform.machine(), *sorted(found - {""}), *simd.get("found", [])[-1:]])
+
+
+def cpu_of(made_with: Mapping[str, str]) -> str:
+    """The type of CPU in a provenance; an older one tells no more than the platform."""
+    return made_with.get("cpu", made_with.get("platform", "unknown"))
+
+
+@cache
+def provenance() -> Mapping[str, str]:
+    """What the numbers of this process were made with, as plain values."""
+    return {
+        "dpbandit": VERSION,
+        "source": source_digest(),
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "cpu": _cpu(),
+        **{library: version(library) for library in _LIBRARIES},
+    }

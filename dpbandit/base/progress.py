@@ -1,7 +1,13 @@
-"""A progress bar for anything that takes longer than two seconds."""
+"""A progress bar for what takes longer than two seconds, of one process or several; warnings."""
 
 import sys
 import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
 from types import TracebackType
 from typing import Any
 
@@ -35,8 +41,14 @@ class Progress:
 
     def say(self, line: str) -> None:
         """Print a line where there is no terminal for a bar."""
-        if self._shown and not sys.stderr.isatty():
-            print(line, file=sys.stderr, flush=True)
+        if self._shown:
+            say_without_terminal(line)
+
+    def finish(self, name: str) -> None:
+        """This one is done: a line, where there is no terminal and it is no matter of seconds."""
+        seconds = time.perf_counter() - self._start
+        if seconds > PATIENCE:
+            self.say(f"{name}: done after {seconds:.0f} s")
 
     def advance(self, rounds: int) -> None:
         """`rounds` more rounds are done."""
@@ -45,6 +57,12 @@ class Progress:
             self._bar = started_bar(self._total)
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=self._done, description=self._name)
+
+
+def say_without_terminal(line: str) -> None:
+    """Print a line on stderr where that is no terminal."""
+    if not sys.stderr.isatty():
+        print(line, file=sys.stderr, flush=True)
 
 
 def started_bar(total: int) -> Any:
@@ -65,3 +83,130 @@ def started_bar(total: int) -> Any:
     bar.add_task("", total=total)
     bar.start()
     return bar
+
+
+_EVERY = 0.3
+"""Seconds between two looks at the files, and between two of a worker's notes."""
+
+
+class Note:
+    """What a worker writes down: replica-rounds done, and what it is at. It goes to the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._done, self._next, self._rate, self._name = path, 0, 0.0, 1, ""
+
+    def working_on(self, name: str, *, rate: int) -> None:
+        """Name what runs now; each round counts `rate` replicas."""
+        self._rate, self._name = rate, name
+
+    def finish(self, name: str) -> None:
+        """Nothing: lines are the process's that asked."""
+
+    def advance(self, rounds: int) -> None:
+        """`rounds` more rounds are done."""
+        self._done += rounds * self._rate
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _EVERY
+            with suppress(OSError):  # nobody waits any more
+                self._path.write_text(f"{self._done} {self._name}", encoding="utf-8")
+
+
+class Board:
+    """A bar for all and one for each part that a worker is at, on stderr after two seconds.
+
+    Args:
+        parts: what they are called, and their replica-rounds.
+        shown: whether to show it.
+
+    >>> with Board({"replicas 0 to 4": 50}, shown=False) as board:
+    ...     note = board.note("replicas 0 to 4")
+    ...     note.working_on("fade", rate=5)
+    ...     note.advance(3)
+    ...     board.counts()
+    {'replicas 0 to 4': (15, 'fade')}
+    """
+
+    def __init__(self, parts: Mapping[str, int], *, shown: bool = True) -> None:
+        self._parts, self._shown = parts, shown
+        self._folder = TemporaryDirectory(prefix="dpbandit-")
+        self._files = {part: Path(self._folder.name, str(k)) for k, part in enumerate(parts)}
+        self._finished, self._over = set[str](), Event()
+        self._thread = Thread(target=self._watch, daemon=True)
+        self._start = time.perf_counter()
+        self._bar: Any = None
+
+    def __enter__(self) -> "Board":
+        if self._shown:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        if self._shown:
+            self._thread.join()
+        if self._bar is not None:
+            self._bar.stop()
+        self._folder.cleanup()
+
+    def note(self, part: str) -> Note:
+        """Where the worker of this part keeps count."""
+        return Note(self._files[part])
+
+    def finish(self, part: str) -> None:
+        """This part is done."""
+        self._finished.add(part)
+        seconds = time.perf_counter() - self._start
+        if self._shown and seconds > PATIENCE:
+            say_without_terminal(f"{part}: done after {seconds:.0f} s")
+
+    def counts(self) -> dict[str, tuple[int, str]]:
+        """Of every part that is under way, how much is done, and at what it is."""
+        found = {}
+        for part, file in self._files.items():
+            with suppress(OSError, ValueError):  # not begun, or half written
+                done, _, name = file.read_text(encoding="utf-8").partition(" ")
+                found[part] = int(done), name
+        return {part: count for part, count in found.items() if part not in self._finished}
+
+    def _watch(self) -> None:
+        if self._over.wait(PATIENCE):
+            return
+        self._bar = started_bar(sum(self._parts.values()))
+        (total,), rows = self._bar.task_ids, dict[str, Any]()
+        while not self._over.wait(_EVERY):
+            counts = self.counts()
+            for part in rows.keys() - counts.keys():
+                self._bar.remove_task(rows.pop(part))
+            for part, (done, name) in counts.items():
+                if part not in rows:
+                    rows[part] = self._bar.add_task("", total=self._parts[part])
+                self._bar.update(rows[part], completed=done, description=f"  {part}: {name}")
+            done = sum(self._parts[part] for part in self._finished)
+            done += sum(done for done, _ in counts.values())
+            self._bar.update(total, completed=done, description="all")
+
+
+@contextmanager
+def warnings_said() -> Iterator[None]:
+    """Print each `UserWarning` on stderr, the first time that it is given; others stay as they are.
+
+    >>> from contextlib import redirect_stderr
+    >>> with redirect_stderr(sys.stdout), warnings_said():
+    ...     for age in (170, 180, 170):
+    ...         warnings.warn(f"Somebody is {age}.", stacklevel=1)
+    dpbandit: Somebody is 170.
+    dpbandit: Somebody is 180.
+    """
+    said, usual = set[str](), warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **how: Any) -> None:
+        if not issubclass(category, UserWarning):
+            usual(message, category, *where, **how)
+        elif str(message) not in said:
+            said.add(str(message))
+            print(f"dpbandit: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield

@@ -1,1 +1,1 @@
-"""The commands of `dpbandit`, one file for each."""
+"""The commands of `dpbandit`."""

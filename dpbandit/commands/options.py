@@ -1,18 +1,222 @@
-"""Options that several commands share, and what TAB offers for them."""
+"""Options that several commands share, tables that they print, and lines that cannot be read."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
 import gymnasium as gym
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 from typer.core import TyperCommand
 
 from dpbandit.agents import AGENTS
-from dpbandit.base.inputs import InputError
-from dpbandit.commands.tables import screen
+from dpbandit.agents.catalogue import is_reconstructed
+from dpbandit.auditing.audit import AuditReport
+from dpbandit.auditing.everyone import PRINTED
+from dpbandit.base import InputError
+from dpbandit.experiments import CASES
+from dpbandit.experiments.paper_tables import TABLES
+from dpbandit.privacy.certificate import HONESTY
+from dpbandit.results.results import Results
 from dpbandit.running.settings import AROUND, around
+from dpbandit.specs.contract import CLIPPED
+
+UsageError: Any = typer.BadParameter.__bases__[0]
+"""What Typer raises for them; it has no public name."""
+_NUMBERS = {"integer": "a whole number, such as 1000", "number": "a number, such as 0.5"}
+
+
+def sentence(error: Any, words: Sequence[str]) -> str:
+    """What is wrong with the `words` of a command line, of which Typer says `error`.
+
+    >>> error = typer.BadParameter("Input should be a valid integer", param_hint="--horizon")
+    >>> sentence(error, ["compare", "OJPricing", "--horizon", "10k"])
+    'Expected --horizon=10k to be a whole number, such as 1000.'
+    """
+    kind, message = type(error).__name__, error.format_message().rstrip(".")
+    command = getattr(error.ctx, "command_path", "dpbandit")
+    see = f"see `{command} -h`"
+    option = re.search(r"--[\w-]+", message)
+    if kind == "MissingParameter":
+        return f"Expected {error.param.name.upper()} after {command}, {see}."
+    if kind == "NoSuchOption":
+        near = get_close_matches(error.option_name, error.possibilities or (), n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        return f"Unknown option {error.option_name}{hint} of {command}: {see}."
+    if isinstance(error, typer.BadParameter) and option:
+        numbers = [right for word, right in _NUMBERS.items() if word in message]
+        right = numbers[0] if numbers else f"right: {message}"
+        return f"Expected {option[0]}={_value(option[0], words)} to be {right}."
+    if extra := re.search(r"extra argument\(s\) \((.*)\)", message):
+        env = f"an environment is --env {extra[1]}, " * command.endswith((" certify", " audit"))
+        return f"Expected nothing more after {command}, got {extra[1]}: {env}{see}."
+    return f"{message} ({see})."
+
+
+def _value(option: str, words: Sequence[str]) -> str:
+    """What stands behind an option, after a blank or an equals sign."""
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        if word == option:
+            return after
+        if word.startswith(f"{option}="):
+            return word.removeprefix(f"{option}=")
+    return ""
+
+
+def features_of(texts: Iterable[str]) -> dict[str, list[Any]]:
+    """Bounds of each feature, which is named once."""
+    features: dict[str, list[Any]] = {}
+    for name, bounds in map(_feature, texts):
+        if name in features:
+            raise InputError(f"Expected --feature {name} once, got it twice.")
+        features[name] = bounds
+    return features
+
+
+def words_of(text: str) -> list[Any]:
+    """What commas part; numbers where all are.
+
+    >>> words_of("1, 2"), words_of("a,2")
+    ([1.0, 2.0], ['a', '2'])
+    """
+    words = [word.strip() for word in text.split(",")]
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        return list(words)
+
+
+def range_of(option: str, text: str) -> list[float]:
+    """LOW:HIGH as numbers."""
+    low, colon, high = text.partition(":")
+    if not colon:
+        raise InputError(f"Expected {option}={text!r} to be LOW:HIGH, such as 1:3.")
+    return [_number(option, low), _number(option, high)]
+
+
+def _feature(text: str) -> tuple[str, list[Any]]:
+    """NAME=LOW:HIGH, or NAME=LEVEL,LEVEL,...; levels are numbers where all are."""
+    name, equals, bounds = text.partition("=")
+    if not (name and equals and bounds):
+        raise InputError(
+            f"Expected --feature {text!r} to be NAME=LOW:HIGH or NAME=LEVEL,LEVEL,...: a range "
+            "read off the log would be data that no certificate covers."
+        )
+    if ":" in bounds and "," not in bounds:
+        return name, range_of(f"--feature {name}", bounds)
+    return name, words_of(bounds)
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"Expected {option} to have numbers, got {text!r}.") from None
+
+
+def screen() -> Console:
+    """Where tables and sentences are printed: names may look like markup, and stay as they are."""
+    return Console(markup=False, emoji=False)
+
+
+def print_results(results: Results) -> None:
+    """Regret, and what every agent certifiably has."""
+    records, unit = results.records(), results.reward_unit
+    labels = {
+        run.name: f"{run.name} (reconstructed)" if is_reconstructed(run.config) else run.name
+        for run in results.runs
+    }
+    console = screen()
+    table = Table(title=f"{results.environment}: cumulative regret ({unit})", title_justify="left")
+    table.add_column("agent", overflow="fold")
+    columns = {"mean": "mean", "se": "se", "5 %": "q05", "median": "q50", "95 %": "q95"}
+    clips = any((record["clipped"] or 0.0) > 0 for record in records)
+    columns |= {"clipped": "clipped", "seconds": "seconds"} if clips else {"seconds": "seconds"}
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)  # names fold, numbers do not
+    for record in records:
+        numbers = [record[key] for key in columns.values()]
+        table.add_row(labels[record["agent"]], *("-" if x is None else f"{x:.4g}" for x in numbers))
+    console.print(table)
+    if clips:
+        console.print(CLIPPED, highlight=False)
+    proofs = Table(title="certificates", title_justify="left")
+    proofs.add_column("agent", overflow="fold")
+    for column in ("claimed\nepsilon", "certified\nepsilon", "at delta"):
+        proofs.add_column(column, justify="right", no_wrap=True)
+    proofs.add_column("privacy")
+    notions = list(dict.fromkeys(run.certificate.notion for run in results.runs))
+    for run in results.runs:
+        proof = run.certificate
+        excess = "" if proof.holds else "EXCEEDS THE CLAIM"
+        proofs.add_row(
+            labels[run.name],
+            f"{proof.claimed_epsilon:g}",
+            f"{proof.epsilon:.4g}",
+            f"{proof.claimed_delta:g}",
+            f"({notions.index(proof.notion) + 1}) {proof.ledger.brief} {excess}".strip(),
+        )
+    console.print(proofs)
+    for number, notion in enumerate(notions, start=1):
+        console.print(f"({number}) {notion}", highlight=False)
+    console.print(HONESTY, style="dim", highlight=False)
+
+
+def print_cases() -> None:
+    """The tables and how to choose of them; the reference cases, their agents and numbers."""
+    console = screen()
+    for paper in TABLES.values():
+        console.print(Text.assemble((paper.name, "bold"), f"  {paper.summary}"))
+        options = Table("--reading", "what it is", box=None)
+        for reading, what in {**paper.readings, "all": "side by side"}.items():
+            options.add_row(reading, what)
+        console.print(options)
+        console.print(f"--rows: {paper.rows}", highlight=False)
+        for theta, what in paper.thetas.items():
+            console.print(f"--theta {theta}: {what}", highlight=False)
+    for case in CASES.values():
+        measured = "" if case.measure == "regret" else f" ({case.measure})"
+        console.print(Text.assemble((case.name, "bold"), f"  {case.summary}{measured}"))
+        table = Table("agent", "set", "reference", "horizon", "note", box=None)
+        for reference in case.references:
+            settings = " ".join(f"{key}={value}" for key, value in reference.settings.items())
+            number = f"{reference.mean} (se {reference.se})"
+            table.add_row(reference.agent, settings, number, str(reference.horizon), reference.note)
+        others = [name for name in case.agents if name not in {r.agent for r in case.references}]
+        for name in others:
+            table.add_row(name, "", "-", "", "")
+        console.print(table)
+
+
+def audit_table(reports: dict[str, AuditReport]) -> Table:
+    """A line for each audit, the printed calibrations below the certified ones."""
+    table = Table(title="audits", title_justify="left", box=None, pad_edge=False)
+    table.add_column("agent", overflow="fold")
+    for column in ("claimed", "certified", "epsilon >=", "by GDP", "seconds"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("verdict")
+    for name, report in reports.items():
+        by_gdp = "-" if report.eps_lower_gdp is None else f"{report.eps_lower_gdp:.3f}"
+        table.add_row(
+            "  as printed" if name.endswith(PRINTED) else name,
+            f"{report.claimed_epsilon:g}",
+            f"{report.certified_epsilon:.4g}"
+            + (f" {report.restricted}" if report.restricted else ""),
+            f"{report.eps_lower:.3f}",
+            by_gdp,
+            f"{report.seconds:.1f}",
+            report.verdict,
+        )
+    if reports:
+        one, *_ = reports.values()
+        table.caption = f"{one.runs:,} runs of each world, view {one.view}; each line wrong with "
+        table.caption += f"probability <= {one.failure:.2g}"
+    return table
 
 
 def complete_env(incomplete: str) -> list[str]:

@@ -1,15 +1,22 @@
-"""The Euclidean ball around the origin."""
+"""Balls, boxes, simplices and spectrahedra."""
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from math import inf, isqrt, log, sqrt
 
 import numpy as np
-import numpy.typing as npt
+from scipy.special import expit
 
-from dpbandit.base.arrays import Floats, norms
-from dpbandit.base.inputs import MOST_DIM, positive, whole
-from dpbandit.base.random_streams import Draws, Streams
-from dpbandit.domains.domain import Domain, Points, tame
+from dpbandit.base import MOST_DIM, Bools, Draws, Floats, Streams, inside, norms, positive, whole
+from dpbandit.domains.domain import (
+    Domain,
+    Points,
+    constant,
+    null_basis,
+    onto_simplex,
+    sum_zero_basis,
+    tame,
+)
 
 
 @dataclass(frozen=True)
@@ -60,10 +67,10 @@ class Ball(Domain):
         q = tame(q)
         return q * (self.radius / np.maximum(norms(q), self.radius))
 
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """`|x| <= radius + tolerance`."""
         x = tame(x, np.inf)
-        inside: npt.NDArray[np.bool_] = norms(x)[..., 0] <= self.radius + tolerance
+        inside: Bools = norms(x)[..., 0] <= self.radius + tolerance
         return inside
 
     def sampler(self, streams: Streams, name: str) -> Points:
@@ -74,3 +81,484 @@ class Ball(Domain):
     def _drawn(self, directions: Draws, lengths: Draws) -> Floats:
         g = directions()
         return self.radius * lengths()[:, None] ** (1 / self.dim) * g / norms(g)
+
+
+@dataclass(frozen=True)
+class Box(Domain):
+    """[-half_width, half_width]^dim; D = 2 R, R = half_width sqrt(dim), r = half_width.
+
+    >>> import numpy as np
+    >>> Box(2, 0.5).lowest(np.array([[3.0, -4.0]]))
+    array([[-0.5,  0.5]])
+    """
+
+    dim: int
+    half_width: float = 1.0
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, 1, MOST_DIM)
+        positive("half_width", self.half_width)
+
+    @property
+    def centre(self) -> Floats:
+        """The origin."""
+        return np.zeros(self.dim)
+
+    @property
+    def diameter(self) -> float:
+        """2 half_width sqrt(dim)."""
+        return 2 * self.outer_radius
+
+    @property
+    def outer_radius(self) -> float:
+        """half_width sqrt(dim)."""
+        return self.half_width * sqrt(self.dim)
+
+    @property
+    def inner_radius(self) -> float:
+        """Radius of the largest ball within, the half width."""
+        return self.half_width
+
+    def lowest(self, v: Floats) -> Floats:
+        """-half_width sign(v)."""
+        return np.where(tame(v) > 0, -self.half_width, self.half_width)
+
+    def project(self, q: Floats) -> Floats:
+        """The nearest point: every coordinate clipped."""
+        return np.clip(tame(q), -self.half_width, self.half_width)
+
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
+        """No coordinate beyond half_width + tolerance."""
+        x = tame(x, np.inf)
+        within: Bools = np.abs(x) <= self.half_width + tolerance
+        return np.asarray(within.all(axis=-1))
+
+    def sampler(self, streams: Streams, name: str) -> Points:
+        """Independent uniform coordinates: exact."""
+        return partial(self._drawn, streams.uniforms(name, self.dim))
+
+    def _drawn(self, uniforms: Draws) -> Floats:
+        return self.half_width * (2 * uniforms() - 1)
+
+
+@dataclass(frozen=True)
+class Simplex(Domain):
+    """{x >= 0, sum x = 1}: mixtures of N experts; k = N - 1, r = 1 / sqrt(N (N - 1)).
+
+    >>> import numpy as np
+    >>> Simplex(3).lowest(np.array([[3.0, -4.0, 0.0]]))
+    array([[0., 1., 0.]])
+    """
+
+    dim: int
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, 2, MOST_DIM)
+
+    @cached_property
+    def centre(self) -> Floats:
+        """1/N everywhere."""
+        return constant(np.full(self.dim, 1 / self.dim))
+
+    @cached_property
+    def basis(self) -> Floats | None:
+        """Of the vectors that sum to 0."""
+        return sum_zero_basis(self.dim)
+
+    @property
+    def diameter(self) -> float:
+        """sqrt(2), between any two corners."""
+        return sqrt(2)
+
+    @property
+    def outer_radius(self) -> float:
+        """sqrt((N - 1) / N), to a corner."""
+        return sqrt((self.dim - 1) / self.dim)
+
+    @property
+    def inner_radius(self) -> float:
+        """1 / sqrt(N (N - 1)), to the middle of a facet."""
+        return 1 / sqrt(self.dim * (self.dim - 1))
+
+    def lowest(self, v: Floats) -> Floats:
+        """The unit vector of the least entry, the first of equals."""
+        least = tame(v).argmin(axis=-1)
+        return np.where(np.arange(self.dim) == least[..., None], 1.0, 0.0)
+
+    def project(self, q: Floats) -> Floats:
+        """One threshold from the sorted entries."""
+        return onto_simplex(q)
+
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
+        """x >= -tolerance, and the sum within tolerance of 1."""
+        x = tame(x, np.inf)
+        total = np.abs(x.sum(axis=-1) - 1) <= tolerance
+        inside: Bools = (x >= -tolerance).all(axis=-1) & total
+        return inside
+
+    def sampler(self, streams: Streams, name: str) -> Points:
+        """Exponentials over their sum: exact."""
+        return partial(self._drawn, streams.exponentials(name, self.dim))
+
+    def _drawn(self, exponentials: Draws) -> Floats:
+        e = exponentials()
+        return e / e.sum(axis=-1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class L1Ball(Domain):
+    """`{x: |x|_1 <= radius}` in R^dim; D = 2 radius, R = radius, r = radius / sqrt(dim).
+
+    >>> import numpy as np
+    >>> L1Ball(3, 2.0).lowest(np.array([[3.0, -4.0, 0.0]]))
+    array([[0., 2., 0.]])
+    """
+
+    dim: int
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, 1, MOST_DIM)
+        positive("radius", self.radius)
+
+    @property
+    def centre(self) -> Floats:
+        """The origin."""
+        return np.zeros(self.dim)
+
+    @property
+    def diameter(self) -> float:
+        """2 radius, between opposite corners."""
+        return 2 * self.radius
+
+    @property
+    def outer_radius(self) -> float:
+        """The radius, to a corner."""
+        return self.radius
+
+    @property
+    def inner_radius(self) -> float:
+        """radius / sqrt(dim), to the middle of a facet."""
+        return self.radius / sqrt(self.dim)
+
+    def lowest(self, v: Floats) -> Floats:
+        """-radius sign(v_i) e_i at the i of the largest `|v_i|`, the first of equals."""
+        v = tame(v)
+        largest = np.arange(self.dim) == np.abs(v).argmax(axis=-1)[..., None]
+        return np.where(largest, np.where(v > 0, -self.radius, self.radius), 0.0)
+
+    def project(self, q: Floats) -> Floats:
+        """Inside, q; outside, the simplex's projection of `|q|` with the signs of q."""
+        q = tame(q)
+        shrunk = np.sign(q) * onto_simplex(np.abs(q), self.radius)
+        return np.where(norms(q, 1) <= self.radius, q, shrunk)
+
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
+        """`|x|_1 <= radius + tolerance`."""
+        x = tame(x, np.inf)
+        inside: Bools = norms(x, 1)[..., 0] <= self.radius + tolerance
+        return inside
+
+    def sampler(self, streams: Streams, name: str) -> Points:
+        """Signed exponentials over the sum of dim + 1 of them: exact."""
+        exponentials = streams.exponentials(f"{name} size", self.dim + 1)
+        return partial(self._drawn, exponentials, streams.uniforms(f"{name} sign", self.dim))
+
+    def _drawn(self, exponentials: Draws, signs: Draws) -> Floats:
+        e = exponentials()
+        size = e[:, :-1] / e.sum(axis=-1, keepdims=True)
+        return self.radius * size * np.where(signs() < 0.5, -1.0, 1.0)
+
+
+_FLAT = 1e20
+"""From this p on dim^(1/p) is 1 to the last bit: the ball is a box."""
+_TINY = float(np.finfo(np.float64).tiny)
+_EPS = float(np.finfo(np.float64).eps)
+_CLOSE = 2e-15
+"""How far log `|x|_p` may be from 0."""
+_ROOM = 1e-6
+"""What is added to a bracket whose ends are rounded: the answer may be an end."""
+_STEPS = 100
+"""At most so many steps of Newton; about 10 do, some dozens where p - 1 is at rounding."""
+
+
+@dataclass(frozen=True)
+class LpBall(Domain):
+    """`{x: |x|_p <= radius}` in R^dim; D = 2 R. `Ball`, `L1Ball` and `Box` at p = 2, 1, infinity.
+
+    R = radius max(1, dim^(1/2 - 1/p)), r = radius min(1, dim^(1/2 - 1/p)): a unit vector and a
+    vector of equal entries are the longest and the shortest of the sphere, or the other way round.
+
+    >>> import numpy as np
+    >>> LpBall(2, 3.0).lowest(np.array([[1e300, -4e300]])).round(3)
+    array([[-0.481,  0.961]])
+    >>> LpBall(2, 3.0).project(np.array([[0.5, 1.0]])).round(3)
+    array([[0.489, 0.959]])
+    """
+
+    dim: int
+    p: float
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, 1, MOST_DIM)
+        inside("p", self.p, 1, inf, ends=True)
+        positive("radius", self.radius)
+
+    @cached_property
+    def _twin(self) -> Domain | None:
+        """The same set where it has closed forms."""
+        if self.p == 1:
+            return L1Ball(self.dim, self.radius)
+        if self.p == 2:
+            return Ball(self.dim, self.radius)
+        return Box(self.dim, self.radius) if self.p >= _FLAT else None
+
+    @property
+    def centre(self) -> Floats:
+        """The origin."""
+        return np.zeros(self.dim)
+
+    @property
+    def diameter(self) -> float:
+        """2 R."""
+        return 2 * self.outer_radius
+
+    @property
+    def outer_radius(self) -> float:
+        """The radius if p <= 2, times dim^(1/2 - 1/p) else."""
+        if self._twin is not None:
+            return self._twin.outer_radius
+        return self.radius * max(1.0, self.dim ** (1 / 2 - 1 / self.p))
+
+    @property
+    def inner_radius(self) -> float:
+        """The radius if p >= 2, times dim^(1/2 - 1/p) else."""
+        if self._twin is not None:
+            return self._twin.inner_radius
+        return self.radius * min(1.0, self.dim ** (1 / 2 - 1 / self.p))
+
+    def lowest(self, v: Floats) -> Floats:
+        """`x_i = -radius sign(v_i) |v_i|^(q-1) / |v|_q^(q-1)`; `<v, x> = -radius |v|_q`.
+
+        1/p + 1/q = 1. The powers are taken of `|v_i| / max |v|`, so no finite v is too large or too
+        small. Where v = 0 it is -radius times the first unit vector; at p = 1, 2 and infinity what
+        the twin answers.
+        """
+        if self._twin is not None and self.p >= _FLAT:
+            return self._twin.lowest(v)  # which asks for signs only
+        v = np.ascontiguousarray(v, dtype=np.float64)
+        if not np.isfinite(v).all():
+            v = np.nan_to_num(v)
+        most = np.abs(v).max(axis=-1, keepdims=True)
+        if self._twin is not None:  # a power of 2 rounds nothing
+            return self._twin.lowest(np.ldexp(v, -np.frexp(most)[1]))
+        if not most.all():
+            v = np.where(most > 0, v, np.arange(self.dim) == 0)
+            most = np.where(most > 0, most, 1.0)
+        share = np.abs(v) / most
+        powers = share ** (1 / (self.p - 1))  # q - 1; p (q - 1) = q, so powers^p = powers share
+        length = (powers * share).sum(axis=-1, keepdims=True) ** (1 / self.p)
+        return np.sign(v) * powers * (-self.radius / length)
+
+    def project(self, q: Floats) -> Floats:
+        """Closed forms at p = 1, 2 and infinity, else Newton on the multiplier, to about 1e-12.
+
+        The error is rounding: like a last digit changed in q, which turns x by up to
+        1e-16 / (p - 1) where `|q|` is far beyond the radius and p is close to 1.
+        """
+        if self._twin is not None:
+            return self._twin.project(q)
+        q = tame(q)
+        lengths = self._norms(q)
+        outside = lengths[..., 0] > self.radius
+        nearest = np.array(q)
+        if outside.any():
+            nearest[outside] = self._onto_sphere(q[outside], lengths[outside])
+        return nearest
+
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
+        """`|x|_p <= radius + tolerance`."""
+        if self._twin is not None:
+            return self._twin.contains(x, tolerance)
+        within: Bools = self._norms(tame(x, np.inf)) <= self.radius + tolerance
+        return within[..., 0]
+
+    def sampler(self, streams: Streams, name: str) -> Points:
+        """g_i of density ~ `exp(-|g|^p)` over `(|g|_p^p + an exponential)^(1/p)`: exact.
+
+        Barthe, Guedon, Mendelson & Naor, "A probabilistic approach to the geometry of the l_p^n
+        ball", arXiv math/0503650. g_i is a uniform on [-1, 1) times the p-th root of a
+        Gamma(1 + 1/p): nothing underflows when p is large.
+        """
+        if self._twin is not None:
+            return self._twin.sampler(streams, name)
+        gammas = streams.gammas(f"{name} size", 1 + 1 / self.p, self.dim)
+        uniforms = streams.uniforms(f"{name} share", self.dim)
+        return partial(self._drawn, gammas, uniforms, streams.exponentials(f"{name} depth", 1))
+
+    def _drawn(self, gammas: Draws, uniforms: Draws, depths: Draws) -> Floats:
+        u, size = 2 * uniforms() - 1, gammas()
+        total = (np.abs(u) ** self.p * size).sum(axis=-1, keepdims=True) + depths()
+        return self.radius * u * (size / total) ** (1 / self.p)
+
+    def _norms(self, x: Floats) -> Floats:
+        """`|x|_p`, (..., N) -> (..., 1), of rows of any finite size."""
+        most = np.abs(x).max(axis=-1, keepdims=True)
+        share = np.abs(x) / np.where(most > 0, most, 1.0)
+        total = (share**self.p).sum(axis=-1, keepdims=True)
+        return np.asarray(most * total ** (1 / self.p))
+
+    def _onto_sphere(self, q: Floats, lengths: Floats) -> Floats:
+        """The nearest points to rows with `|q|_p` = `lengths` > radius.
+
+        In units of the radius and with the signs of q, `x_i + mu x_i^(p-1) = |q_i|` and
+        `|x|_p = 1`. With y = log x and k = `log(mu / max |q|)`: find the k with
+        `log |x(k)|_p = 0`, which falls.
+
+        Where to look: q - x = mu x^(p-1) has mu as its dual norm, it is no longer than
+        `q - q / |q|_p`, and `|q - x|_p >= |q|_p - 1` =: e. Norms of R^dim differ by powers of dim:
+        mu is between e and dim^(1 - 2/p) e.
+        """
+        p = self.p
+        most = np.abs(q).max(axis=-1, keepdims=True)
+        logs = np.log(np.maximum(np.abs(q) / most, _TINY))
+        scale = -np.log(np.maximum(self.radius / most, _TINY))
+        near = np.log((lengths - self.radius) / lengths) + np.log(lengths / most)
+        far = near + (1 - 2 / p) * log(self.dim)
+        low, high = np.minimum(near, far) - _ROOM, np.maximum(near, far) + _ROOM
+        k, start = high, np.full_like(q, inf)
+        y, last = start, np.full_like(k, inf)
+        going = np.ones_like(k, dtype=np.bool_)
+        for _ in range(_STEPS):
+            solved, rates = self._entries(k, start, logs, scale)
+            y = np.where(going, solved, y)  # who is done does not see how long others take
+            top = solved.max(axis=-1, keepdims=True)
+            weights = np.exp(p * (solved - top))
+            total = weights.sum(axis=-1, keepdims=True)
+            excess = top + np.log(total) / p
+            slope = np.minimum((weights * rates).sum(axis=-1, keepdims=True) / total, -1e-200)
+            step, size = -excess / slope, np.abs(excess)
+            going &= (size > _CLOSE) & (np.abs(step) > 4 * _EPS * np.maximum(1.0, np.abs(k)))
+            if not going.any():
+                break
+            low, high = np.where(excess > 0, k, low), np.where(excess > 0, high, k)
+            good = (low < k + step) & (k + step < high) & (size < last / 2)
+            new = np.where(good, k + step, (low + high) / 2)
+            start, k, last = solved + rates * (new - k), new, size
+        x = self.radius * np.sign(q) * np.exp(y)
+        return x * (self.radius / self._norms(x))
+
+    def _entries(
+        self, k: Floats, start: Floats, logs: Floats, scale: Floats
+    ) -> tuple[Floats, Floats]:
+        """The y with log(exp(y - scale) + exp(k + (p - 1) y)) = logs, and dy / dk.
+
+        The left side is convex and rises in y, so Newton from above comes down and cannot miss;
+        y is concave in k, so that a tangent of it (`start`) is above, and so is either term alone.
+        """
+        slow = self.p - 1
+        y = np.minimum(np.minimum(start, logs + scale), (logs - k) / slow)
+        last, going = np.full_like(y, inf), np.ones_like(y, dtype=np.bool_)
+        for _ in range(_STEPS):
+            plain, curved = y - scale, k + slow * y
+            excess = np.logaddexp(plain, curved) - logs
+            share = expit(curved - plain)
+            slope = expit(plain - curved) + slow * share
+            going &= (excess > _EPS) & (excess < last / 2)  # it more than halves, but for rounding
+            if not going.any():
+                break
+            y, last = np.where(going, y - excess / slope, y), excess
+        return y, -share / slope
+
+
+@dataclass(frozen=True)
+class Spectrahedron(Domain):
+    """{X >= 0, tr X = 1}, real symmetric d x d, d = order: density matrices, shared subspaces.
+
+    A point is svec(X), d (d + 1) / 2 numbers: the upper triangle row by row, off the diagonal
+    times sqrt(2), so that inner products and distances are those of matrices.
+    D = sqrt(2), R = sqrt((d - 1) / d), r = 1 / sqrt(d (d - 1)), as for the simplex of eigenvalues.
+
+    >>> domain = Spectrahedron(2)
+    >>> domain.matrix(domain.lowest(np.array([[3.0, 0.0, 1.0]]))).round(3)
+    array([[[0., 0.],
+            [0., 1.]]])
+    """
+
+    order: int
+    dim: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        whole("order", self.order, 2, isqrt(MOST_DIM))
+        object.__setattr__(self, "dim", self.order * (self.order + 1) // 2)
+
+    @cached_property
+    def centre(self) -> Floats:
+        """I / d."""
+        return constant(self.vector(np.eye(self.order) / self.order))
+
+    @cached_property
+    def basis(self) -> Floats | None:
+        """Of the matrices of trace 0."""
+        return null_basis(self.centre[None])
+
+    @property
+    def diameter(self) -> float:
+        """sqrt(2), between projectors on orthogonal lines."""
+        return sqrt(2)
+
+    @property
+    def outer_radius(self) -> float:
+        """sqrt((d - 1) / d), to the projector on any line."""
+        return sqrt((self.order - 1) / self.order)
+
+    @property
+    def inner_radius(self) -> float:
+        """1 / sqrt(d (d - 1)); a unit matrix of trace 0 has no eigenvalue below -sqrt((d-1)/d)."""
+        return 1 / sqrt(self.order * (self.order - 1))
+
+    def matrix(self, x: Floats) -> Floats:
+        """svec undone, (..., N) -> (..., d, d)."""
+        i, j = np.triu_indices(self.order)
+        matrix = np.zeros((*x.shape[:-1], self.order, self.order))
+        matrix[..., i, j] = matrix[..., j, i] = x / np.where(i == j, 1.0, sqrt(2))
+        return matrix
+
+    def vector(self, matrix: Floats) -> Floats:
+        """svec, (..., d, d) -> (..., N)."""
+        i, j = np.triu_indices(self.order)
+        # rows in one piece: picked entries lie apart where there are many, and sums round otherwise
+        return np.ascontiguousarray(matrix[..., i, j] * np.where(i == j, 1.0, sqrt(2)))
+
+    def lowest(self, v: Floats) -> Floats:
+        """w w' for a unit eigenvector w of the least eigenvalue."""
+        w = np.linalg.eigh(self.matrix(tame(v)))[1][..., 0]
+        return self.vector(w[..., :, None] * w[..., None, :])
+
+    def project(self, q: Floats) -> Floats:
+        """The eigenvalues onto the simplex, the eigenvectors kept."""
+        values, vectors = np.linalg.eigh(self.matrix(tame(q)))
+        weighted = vectors * onto_simplex(values)[..., None, :]
+        return self.vector(np.einsum("...ik,...jk->...ij", weighted, vectors))
+
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
+        """The least eigenvalue >= -tolerance, and the trace within tolerance of 1."""
+        x = tame(x, np.inf)
+        values = np.linalg.eigvalsh(self.matrix(x))
+        trace = np.abs(values.sum(axis=-1) - 1) <= tolerance
+        inside: Bools = (values[..., 0] >= -tolerance) & trace
+        return inside
+
+    def sampler(self, streams: Streams, name: str) -> Points:
+        """G G' / tr(G G') with G a d x (d + 1) matrix of standard normals: exact.
+
+        W = G G' with n columns has density prop. to det(W)^((n - d - 1) / 2) exp(-tr W / 2); with
+        n = d + 1 it depends on the trace alone, so given the trace W is uniform.
+        """
+        return partial(self._drawn, streams.normals(name, self.order, self.order + 1))
+
+    def _drawn(self, normals: Draws) -> Floats:
+        g = normals()
+        wishart = np.einsum("...ik,...jk->...ij", g, g)
+        return self.vector(wishart / np.einsum("...ii->...", wishart)[..., None, None])

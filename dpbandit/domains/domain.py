@@ -1,8 +1,15 @@
-"""What a convex decision set can do, and what is public about it.
+"""What a convex decision set can do, and what several of them are made with.
 
 A domain C is a compact convex subset of R^N. Its affine hull is centre + V with V a subspace of
 dimension k; whatever is random or private about a point lives in V, in coordinates of an
 orthonormal basis, so a set that is flat in R^N (a simplex, flows) costs k dimensions and not N.
+
+Uniform points by a walk, where no direct construction is known.
+
+Smith, "Efficient Monte Carlo procedures for generating points uniformly distributed over bounded
+regions", Operations Research 1984: go in a uniform direction of V to a uniform point of the chord.
+The uniform law is stationary. The walk starts at the centre, so its first points are not uniform,
+and successive points are correlated.
 """
 
 from abc import ABC, abstractmethod
@@ -13,9 +20,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Bools, Floats, InputError, Ints, Streams, norms
 
 Points: TypeAlias = Callable[[], Floats]
 """A fresh point of the domain for each replica, (R, N) a call; copies (deep, or pickled) go on
@@ -50,7 +55,7 @@ class Domain(ABC):
     """
 
     has_projection: bool = True
-    """whether `project` is there, exact; else see `dpbandit.domains.frank_wolfe_projection`"""
+    """whether `project` is there, exact; else see `dpbandit.domains.projections`"""
     dim: int
     """N, the length of a point"""
 
@@ -101,9 +106,138 @@ class Domain(ABC):
         raise InputError(f"{type(self).__name__} has no exact projection: use Frank-Wolfe.")
 
     @abstractmethod
-    def contains(self, x: Floats, tolerance: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """Whether each point obeys all of C's inequalities up to `tolerance`, (R, N) -> (R,)."""
 
     @abstractmethod
     def sampler(self, streams: Streams, name: str) -> Points:
         """Points uniformly distributed on C, from the stream `name`."""
+
+
+def sum_zero_basis(dim: int) -> Floats:
+    """Helmert's basis of {v: sum v = 0}, (N, N - 1).
+
+    Column j is 1 on the first j entries, -j on the next, over its length sqrt(j (j + 1)).
+
+    >>> sum_zero_basis(3).round(3)
+    array([[ 0.707,  0.408],
+           [-0.707,  0.408],
+           [ 0.   , -0.816]])
+    """
+    j = np.arange(1, dim)
+    columns = np.triu(np.ones((dim, dim - 1)))
+    columns[j, j - 1] = -j
+    return constant(columns / np.sqrt(j * (j + 1.0)))
+
+
+def null_basis(equations: Floats) -> Floats:
+    """A basis of {v: equations v = 0}, (M, N) -> (N, N - rank)."""
+    _, singular, right = np.linalg.svd(equations)
+    rank = int((singular > 1e-10 * max(singular[0], 1.0)).sum())
+    return constant(right[rank:].T)
+
+
+def onto_simplex(q: Floats, total: float = 1.0) -> Floats:
+    """The nearest point with x >= 0 and sum x = total, (R, N) -> (R, N).
+
+    Held, Wolfe & Crowder (1974): x = max(q - lambda, 0), lambda from the sorted entries. Entries
+    `total` below the largest are 0 in x whatever they are, so they may be raised: this keeps the
+    sums exact where q is huge.
+
+    >>> onto_simplex(np.array([[0.8, 0.6, -9.0]])).round(3)
+    array([[0.6, 0.4, 0. ]])
+    """
+    q = tame(q)
+    y = np.maximum(q - q.max(axis=-1, keepdims=True), -total)
+    falling = -np.sort(-y, axis=-1)
+    thresholds = (falling.cumsum(axis=-1) - total) / np.arange(1, q.shape[-1] + 1)
+    support = (falling > thresholds).sum(axis=-1, keepdims=True)
+    return np.maximum(y - np.take_along_axis(thresholds, support - 1, axis=-1), 0.0)
+
+
+def onto_capped_simplex(q: Floats, total: int) -> Floats:
+    """The nearest point with 0 <= x <= 1 and sum x = total, 0 < total < N, (R, N) -> (R, N).
+
+    x = clip(q - lambda, 0, 1), whose sum falls in lambda and is linear between the 2 N numbers
+    q_i - 1 and q_i: binary search among these, then one interpolation. With q shifted so that its
+    total-th largest entry is 0 there is a lambda in [-1, 0] (the sum is >= total at -1 and
+    < total at 0), hence q may be cut off at +-1.
+
+    >>> onto_capped_simplex(np.array([[5.0, 0.9, 0.7, -3.0]]), 2).round(3)
+    array([[1. , 0.6, 0.4, 0. ]])
+    """
+    q = tame(q)
+    pivot = np.sort(q, axis=-1)[..., -total, None]
+    y = np.clip(q - pivot, -1.0, 1.0)
+    corners = np.sort(np.clip(np.concatenate([y - 1, y], axis=-1), -1.0, 0.0), axis=-1)
+
+    def cut(index: Ints) -> tuple[Floats, Floats]:
+        corner = np.take_along_axis(corners, index, axis=-1)
+        return corner, np.clip(y - corner, 0.0, 1.0).sum(axis=-1, keepdims=True)
+
+    low = np.zeros((*q.shape[:-1], 1), dtype=np.int64)
+    high = np.full_like(low, corners.shape[-1] - 1)
+    for _ in range(corners.shape[-1].bit_length()):
+        middle = (low + high) // 2
+        enough = cut(middle)[1] >= total
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
+    (left, most), (right, least) = cut(low), cut(high)
+    share = (most - total) / np.where(most > least, most - least, 1.0)
+    return np.clip(y - (left + share * (right - left)), 0.0, 1.0)
+
+
+def separated(domain: Domain, q: Floats, tolerance: float, budget: int = 200) -> Bools:
+    """Whether q is farther than `tolerance` from C for sure, (R, N) -> (R,).
+
+    Frank-Wolfe towards q: as soon as no point of C comes within `tolerance` of q in the direction
+    from q to x, a hyperplane is between. False only says that none was found within the budget.
+    """
+    q = tame(q)
+    x = np.broadcast_to(domain.centre, q.shape)
+    apart = np.zeros(len(q), dtype=np.bool_)
+    for _ in range(budget):
+        slope = x - q
+        s = domain.lowest(slope)
+        length = np.sqrt(np.vecdot(slope, slope))
+        apart |= np.vecdot(slope, s - q) > tolerance * length
+        span = np.vecdot(x - s, x - s)
+        step = np.vecdot(slope, x - s) / np.where(span > 0, span, 1.0)
+        x = x + np.clip(step, 0.0, 1.0)[:, None] * (s - x)
+    return apart
+
+
+Chord: TypeAlias = Callable[[Floats, Floats], tuple[Floats, Floats]]
+"""A point x of C and a unit vector u of V, (R, N) each -> the range (R,), (R,) of t for which
+x + t u stays in C."""
+
+_FLAT = 1e-12
+"""Slopes below this are rounding: the inequality does not cut the line."""
+
+
+class Walk:
+    """One step of hit-and-run a call, from the centre; stationary law uniform on C."""
+
+    def __init__(self, domain: Domain, chord: Chord, streams: Streams, name: str) -> None:
+        self._domain, self._chord = domain, chord
+        k = domain.affine_dim
+        self._directions = streams.normals(f"{name} direction", k)
+        self._shares = streams.uniforms(f"{name} share")
+        self._place = np.zeros((len(streams), k))  # in V, so that it cannot drift off the hull
+
+    def __call__(self) -> Floats:
+        """The next point of each replica, (R, N)."""
+        domain, g = self._domain, self._directions()
+        unit = g / norms(g)
+        x = domain.centre + domain.embedded(self._place)
+        low, high = self._chord(x, domain.embedded(unit))
+        self._place = self._place + (low + self._shares() * (high - low))[:, None] * unit
+        return domain.centre + domain.embedded(self._place)
+
+
+def between(room: Floats, slopes: Floats) -> tuple[Floats, Floats]:
+    """The chord under inequalities: t slopes <= room for each of M, (R, M) each -> (R,), (R,)."""
+    room = np.maximum(room, 0.0)
+    times = room / np.where(np.abs(slopes) > _FLAT, slopes, 1.0)
+    low = np.where(slopes < -_FLAT, times, -np.inf).max(axis=-1)
+    high = np.where(slopes > _FLAT, times, np.inf).min(axis=-1)
+    return low, high

@@ -4,18 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from dpbandit.base.inputs import InputError, one_of, positive, shown, whole
-from dpbandit.base.settings import parse_settings
-from dpbandit.domains.balls import Ball
-from dpbandit.domains.boxes import Box
-from dpbandit.domains.concave_bases import ConcaveBase
+from dpbandit.base import InputError, one_of, positive, shown, whole
+from dpbandit.base.fields import parse_settings
+from dpbandit.domains.balls import Ball, Box, L1Ball, Simplex, Spectrahedron
 from dpbandit.domains.domain import Domain
 from dpbandit.domains.flows import Flows
-from dpbandit.domains.hypersimplices import Hypersimplex, IndependentSets
-from dpbandit.domains.partition_bases import partition_base
-from dpbandit.domains.simplices import L1Ball, Simplex
-from dpbandit.domains.spanning_trees import SpanningTrees
-from dpbandit.domains.spectrahedra import Spectrahedron
+from dpbandit.domains.matroids import Hypersimplex, IndependentSets, SpanningTrees, partition_base
+from dpbandit.domains.submodular import ConcaveBase
 
 _MOST = 500
 """Coordinates of a domain made of groups, edges or a matrix; its basis takes seconds beyond."""

@@ -1,14 +1,26 @@
 """Convex losses f(x; z) of a decision x and a round's datum z, all batched over replicas."""
 
-from dpbandit.losses.kink import Kink
-from dpbandit.losses.linear import Experts, Linear
+from dpbandit.losses.decisions import (
+    Experts,
+    Kink,
+    Linear,
+    OffsetQuadratic,
+    Quadratic,
+    Revenue,
+    TiltedQuadratic,
+)
 from dpbandit.losses.loss import Comparator, Loss
-from dpbandit.losses.predictions import Absolute, Hinge, Logistic, Squared
-from dpbandit.losses.quadratic import OffsetQuadratic, Quadratic, TiltedQuadratic
-from dpbandit.losses.ramps import Ramp
-from dpbandit.losses.regressions import LinearRegression, LogisticRegression, QuantileRegression
-from dpbandit.losses.revenue import Revenue
-from dpbandit.losses.ridge import Ridge
+from dpbandit.losses.predictions import (
+    Absolute,
+    Hinge,
+    LinearRegression,
+    Logistic,
+    LogisticRegression,
+    QuantileRegression,
+    Ramp,
+    Ridge,
+    Squared,
+)
 
 __all__ = [
     "Absolute",

@@ -24,10 +24,8 @@ from numbers import Real
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, shown, whole
+from dpbandit.base import Bools, Floats, InputError, Ints, shown, whole
 
 MOST_LENGTH = 100
 """Of a list."""
@@ -281,7 +279,7 @@ class Browsing(ClickModel):
         """Of who never clicked."""
         return self._gamma(np.arange(self.length), np.arange(self.length) + 1)
 
-    def _gamma(self, k: npt.NDArray[np.int64] | int, distance: npt.NDArray[np.int64]) -> Floats:
+    def _gamma(self, k: Ints | int, distance: Ints) -> Floats:
         return np.asarray(self.by_position**k * self.by_distance ** (distance - 1.0))
 
     def expected(self, attraction: Floats) -> Floats:
@@ -329,3 +327,22 @@ def _check_chances(name: str, chances: Sequence[float]) -> None:
     for chance in chances:
         if not (isinstance(chance, Real) and 0 < chance <= 1):
             raise InputError(f"Expected {name} to be in (0, 1], got {shown(chance)}.")
+
+
+FARTHEST = 30.0
+"""Utilities are clipped to +-30, so that their exponentials are far from overflow."""
+
+
+def weights(utility: Floats) -> Floats:
+    """exp(utility), of utilities of any shape; what is no number becomes the least there is."""
+    return np.exp(np.nan_to_num(utility, nan=-FARTHEST).clip(-FARTHEST, FARTHEST))
+
+
+def chances(weight: Floats, offered: Bools) -> Floats:
+    """P(each is bought), w_j / (1 + sum of the offered w), 0 where not offered: (..., S).
+
+    >>> chances(np.array([1.0, 2.0, 9.0]), np.array([True, True, False]))
+    array([0.25, 0.5 , 0.  ])
+    """
+    w = np.where(offered, weight, 0.0)
+    return np.asarray(w / (1 + w.sum(axis=-1, keepdims=True)))

@@ -1,13 +1,26 @@
-"""What a family of convex losses can do, and what is public about it."""
+"""What a family of convex losses can do, and best fixed points in hindsight.
 
+Convex quadratics over a domain, to a certified gap, R replicas at a time::
+
+    q(x) = 1/2 <y, G y> - <c, y>,  y = x - centre,      gap(x) = max_{s in C} <grad q(x), x - s>
+
+and q(x) - min_C q <= gap(x), whatever found x: one call of the linear oracle is the certificate.
+Each replica stops by itself at its own gap, so none depends on its company.
+
+Best fixed points of losses that need all the data again: absolute, hinge, logistic, norms.
+
+This finds the simulator's comparator, it is no agent: it keeps what every user brought.
+"""
+
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from math import inf
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import shaped
+from dpbandit.base import Bools, Floats, norms, rows, shaped
 from dpbandit.domains.domain import Domain
 
 
@@ -80,3 +93,387 @@ class Loss(ABC):
     @abstractmethod
     def comparator(self, replicas: int) -> Comparator:
         """An empty account of the best fixed point."""
+
+
+_STEPS = 20_000
+_CORNERS = 500
+"""The most corrective steps of one minimisation."""
+_SINGULAR = 1e-12
+"""Eigenvalues below this part of the largest count as 0."""
+
+
+def minimise_quadratic(
+    domain: Domain, G: Floats, c: Floats, start: Floats, tolerance: Floats, steps: int = _STEPS
+) -> tuple[Floats, Floats]:
+    """A point of C with gap at most `tolerance` (R,), and its gap; less exact after `steps`.
+
+    1. Take the free minimiser where it lies in C (moved there, where C has a projection) and is
+       better than `start` (R, N), a point of C.
+    2. With a projection: Nesterov's accelerated gradient with restarts (O'Donoghue and Candes,
+       2015). Without: pairwise Frank-Wolfe (Lacoste-Julien and Jaggi, 2015), which converges
+       linearly on polytopes and slower on other sets; then, where G is so ill-conditioned that
+       the gap is not met, Wolfe's corrective steps (1976), which cost more and do not mind.
+    """
+    values, vectors = np.linalg.eigh(_on_subspace(domain, G))
+    large = values > _SINGULAR * values[:, -1:]
+    inverse = np.where(large, 1 / np.where(large, values, 1.0), 0.0)
+    free = np.matvec(vectors, inverse * np.vecmat(domain.coordinates(c), vectors))
+    free = domain.centre + domain.embedded(free)
+    if domain.has_projection:
+        free = domain.project(free)
+        usable = np.ones(len(free), dtype=np.bool_)
+    else:
+        usable = domain.contains(free, 0.0)
+    better = usable & (_quadratic(domain, G, c, free) < _quadratic(domain, G, c, start))
+    x = np.where(better[:, None], free, start)
+    if domain.has_projection:
+        floor = 1e-3 * norms(c) / domain.outer_radius
+        steepest = np.maximum(np.maximum(values[:, -1:], floor), np.finfo(float).tiny)
+        return _accelerated(domain, G, c, x, tolerance, steepest, steps)
+    x, gap = _pairwise(domain, G, c, x, tolerance, steps)
+    for r in np.flatnonzero(gap > tolerance):
+        one = slice(r, r + 1)
+        x[one], gap[one] = _corrective(domain, G[one], c[one], x[one], tolerance[r])
+    return x, gap
+
+
+def frank_wolfe_gap(domain: Domain, x: Floats, gradient: Floats) -> Floats:
+    """max_{s in C} <gradient, x - s>, (R,)."""
+    gap: Floats = np.vecdot(gradient, x - domain.lowest(gradient))
+    return gap
+
+
+def _accelerated(
+    domain: Domain,
+    G: Floats,
+    c: Floats,
+    x: Floats,
+    tolerance: Floats,
+    steepest: Floats,
+    steps: int,
+) -> tuple[Floats, Floats]:
+    y, momentum = x, np.ones((len(x), 1))
+    for step in range(steps + 1):
+        if step % 10 == 0:
+            gap = frank_wolfe_gap(domain, x, _gradient(domain, G, c, x))
+            live = (gap > tolerance)[:, None]
+            if step == steps or not live.any():
+                break
+        ahead = domain.project(y - _gradient(domain, G, c, y) / steepest)
+        uphill = np.vecdot(y - ahead, ahead - x)[:, None] > 0
+        momentum = np.where(uphill, 1.0, momentum)
+        after = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        y = np.where(live, ahead + np.where(uphill, 0.0, (momentum - 1) / after) * (ahead - x), y)
+        x, momentum = np.where(live, ahead, x), after
+    return x, gap
+
+
+def _pairwise(
+    domain: Domain, G: Floats, c: Floats, x: Floats, tolerance: Floats, steps: int
+) -> tuple[Floats, Floats]:
+    """x is a mixture of atoms of C; a step moves weight from the worst atom to the best."""
+    R, N = x.shape
+    slots = 3 * N + 5
+    atoms, weights = np.zeros((R, slots, N)), np.zeros((R, slots))
+    atoms[:, 0], weights[:, 0] = x, 1.0
+    r = rows(R)
+    for step in range(steps + 1):
+        gradient = _gradient(domain, G, c, x)
+        best = domain.lowest(gradient)
+        gap = np.vecdot(gradient, x - best)
+        live = gap > tolerance
+        if step == steps or not live.any():
+            break
+        _make_room(atoms, weights)
+        scores = np.where(weights > 0, np.matvec(atoms, gradient), -np.inf)
+        worst = scores.argmax(axis=1)
+        direction = best - atoms[r, worst]
+        slope = -np.vecdot(gradient, direction)
+        bend = np.vecdot(direction, np.matvec(G, direction))
+        most = weights[r, worst]
+        wanted = np.where(bend * most > slope, slope / np.where(bend > 0, bend, 1.0), most)
+        size = np.where(live, wanted, 0.0)
+        held = (weights > 0) & (atoms == best[:, None]).all(axis=2)
+        into = np.where(held.any(axis=1), held.argmax(axis=1), weights.argmin(axis=1))
+        atoms[r, into] = np.where(live[:, None], best, atoms[r, into])
+        weights[r, worst] = np.where(size == most, 0.0, most - size)
+        weights[r, into] += size
+        x = x + size[:, None] * direction
+    return x, gap
+
+
+def _corrective(
+    domain: Domain, G: Floats, c: Floats, x: Floats, tolerance: float
+) -> tuple[Floats, Floats]:
+    """One replica. x is the best mixture of a few atoms; the best corner joins them in each step.
+
+    Wolfe, "Finding the nearest point in a polytope" (1976), for any quadratic: where the best
+    weights are not all positive, walk there until one is 0, and leave that atom out.
+    """
+    atoms, best, least = x, x, np.array([np.inf])
+    weights: Floats = np.ones(1)
+    for _ in range(_CORNERS):
+        gradient = _gradient(domain, G, c, x)
+        corner = domain.lowest(gradient)
+        gap = np.vecdot(gradient, x - corner)
+        if gap[0] < least[0]:
+            best, least = x, gap
+        if gap[0] <= tolerance or (atoms == corner).all(axis=1).any():
+            break
+        atoms, weights = np.concatenate([atoms, corner]), np.append(weights, 0.0)
+        while (wanted := _best_weights(atoms, G[0], gradient[0], weights)).min() < 0:
+            falling = np.flatnonzero(wanted < 0)
+            way = weights[falling] / (weights[falling] - wanted[falling])
+            weights = weights + way.min() * (wanted - weights)
+            weights[falling[way.argmin()]] = 0.0
+            atoms, weights = atoms[weights > 0], weights[weights > 0] / weights.sum()
+            gradient = _gradient(domain, G, c, np.vecmat(weights, atoms)[None])
+        weights = wanted
+        x = np.vecmat(weights, atoms)[None]
+    return best, least
+
+
+def _best_weights(atoms: Floats, G: Floats, gradient: Floats, weights: Floats) -> Floats:
+    """Weights, of sum 1 and any sign, of the least quadratic; `gradient` at the present ones."""
+    away = atoms[1:] - atoms[0]
+    form = np.matmul(np.matmul(away, G), away.T)
+    form += _SINGULAR * np.trace(form) * np.eye(len(form))
+    change = -np.linalg.lstsq(form, np.matvec(away, gradient))[0]
+    return weights + np.append(-change.sum(), change)
+
+
+def _make_room(atoms: Floats, weights: Floats) -> None:
+    """Merge the two lightest atoms of a replica whose slots are all in use: a mixture is in C."""
+    full = np.flatnonzero(weights.min(axis=1) > 0)
+    if len(full):
+        one, two = weights[full].argsort(axis=1)[:, :2].T
+        total = weights[full, one] + weights[full, two]
+        share = (weights[full, one] / total)[:, None]
+        atoms[full, one] = share * atoms[full, one] + (1 - share) * atoms[full, two]
+        weights[full, one], weights[full, two] = total, 0.0
+
+
+def _gradient(domain: Domain, G: Floats, c: Floats, x: Floats) -> Floats:
+    gradient: Floats = np.matvec(G, x - domain.centre) - c
+    return gradient
+
+
+def _quadratic(domain: Domain, G: Floats, c: Floats, x: Floats) -> Floats:
+    y = x - domain.centre
+    value: Floats = np.vecdot(y, np.matvec(G, y)) / 2 - np.vecdot(c, y)
+    return value
+
+
+def _on_subspace(domain: Domain, G: Floats) -> Floats:
+    """Q' G Q, the quadratic form on V."""
+    if domain.basis is None:
+        return G
+    form: Floats = np.matmul(np.matmul(domain.basis.T, G), domain.basis)
+    return form
+
+
+Sums: TypeAlias = Callable[[Floats], tuple[Floats | float, Floats, Floats]]
+"""n rounds' data `(R, n, *datum_shape)` -> G (R, N, N), or a number for that of I, c (R, N)
+and s (R,), the sums of those of f = 1/2 <y, G y> - <c, y> + s, y = x - centre."""
+
+TOLERANCE = 1e-6
+"""The certified gap a round, where there is no closed form."""
+_BLOCK = 256
+"""Rounds summed at once: blocks begin at multiples, so that no sum depends on who asked when."""
+
+
+class QuadraticSum:
+    """The least 1/2 <y, G y> - <c, y> + s over the domain.
+
+    Where G is a multiple of I and the domain has a projection, x = Proj(centre + c / G): exact.
+    Else it is found numerically, from the last answer on, to a certified gap of 1e-6 a round. A
+    call of `best` costs the same however many rounds there were, about 1 ms, or 10 ms without a
+    projection; `gap` (R,) is what it certified.
+    """
+
+    def __init__(
+        self, domain: Domain, replicas: int, shape: tuple[int, ...], sums: Sums, isotropic: bool
+    ) -> None:
+        N = domain.dim
+        self._domain, self._sums, self._isotropic = domain, sums, isotropic
+        self._block = np.empty((replicas, _BLOCK, *shape))
+        self._G: Floats | float = 0.0 if isotropic else np.zeros((replicas, N, N))
+        self._c: Floats = np.zeros((replicas, N))
+        self._s: Floats = np.zeros(replicas)
+        self._count = 0
+        self._x: Floats = np.tile(domain.centre, (replicas, 1))
+        self.gap: Floats = np.zeros(replicas)
+
+    def add(self, datum: Floats) -> None:
+        """Add one more round."""
+        self._block[:, self._count % _BLOCK] = datum
+        self._count += 1
+        if self._count % _BLOCK == 0:
+            self._G, self._c, self._s = self._with(self._block)
+
+    def best(self) -> tuple[Floats, Floats]:
+        """The minimiser and the sum of all losses there."""
+        domain, G, c, s = self._domain, self._G, self._c, self._s
+        if self._count % _BLOCK:
+            G, c, s = self._with(self._block[:, : self._count % _BLOCK])
+        if not self._isotropic:
+            form: Floats = np.asarray(G)
+        else:
+            form = np.broadcast_to(G * np.eye(domain.dim), (len(c), domain.dim, domain.dim))
+        if self._count and self._isotropic and domain.has_projection:
+            self._x = domain.project(domain.centre + c / G)
+        elif self._count:
+            enough = np.full(len(c), TOLERANCE * self._count)
+            self._x, self.gap = minimise_quadratic(domain, form, c, self._x, enough)
+        y = self._x - domain.centre
+        total: Floats = np.vecdot(y, np.matvec(form, y)) / 2 - np.vecdot(c, y) + s
+        return self._x.copy(), total
+
+    def _with(self, data: Floats) -> tuple[Floats | float, Floats, Floats]:
+        G, c, s = self._sums(data)
+        return self._G + G, self._c + c, self._s + s
+
+
+def row_sums(data: Floats) -> Floats:
+    """Over the rounds, replica by replica: (R, n, N) -> (R, N)."""
+    return np.vecmat(np.ones(data.shape[1]), data)
+
+
+SMOOTH_TOLERANCE = 2e-7
+"""The certified gap a round, over what a round's loss can differ by."""
+_SMOOTH_STEPS = 200
+_HALVINGS = 30
+
+
+class Smoothed(NamedTuple):
+    """Sums over the data of a smooth stand-in f_mu >= f, at x."""
+
+    value: Floats
+    """f itself, (R,)"""
+    smooth: Floats
+    """f_mu, (R,)"""
+    slack: Floats
+    """f at x less an affine function there that lies below f everywhere, with slope `gradient`"""
+    gradient: Floats
+    """of f_mu, (R, N)"""
+    hessian: Floats
+    """of f_mu, (R, N, N)"""
+
+
+class SmoothedLoss(Protocol):
+    """What `DataSum` asks of a loss."""
+
+    @property
+    def domain(self) -> Domain:
+        """The decisions whose losses are summed."""
+        ...
+
+    @property
+    def lipschitz(self) -> float:
+        """L."""
+        ...
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """(lo, hi)."""
+        ...
+
+    def smoothed(self, x: Floats, data: Floats, mu: Floats) -> Smoothed:
+        """Sums over data `(R, t, *datum_shape)` at x (R, N), smoothed by mu (R,)."""
+        ...
+
+
+class DataSum:
+    """Smoothing, Newton steps over the domain, and a dual certificate::
+
+        kinks |r| are smoothed to sqrt(r^2 + mu^2), whose slope s in (-1, 1) is dual feasible:
+        f(y) >= sum s (r(y))  for all y, an affine function; its least value over the domain takes
+        one call of the linear oracle, and certifies x.
+
+    Losses are measured in units of min(hi - lo, L D), what the loss of a round can change by, and
+    mu in units of that over L. Steps 1-2 until the certified gap is at most 2e-7 units a round,
+    from where the last call ended, with mu at least the share of data that are new::
+
+      1. if less than half of the gap (of 2e-7 a round at least) is x's distance from the least
+         f_mu, and the rest due to smoothing, mu <- mu / 5;
+      2. else a Newton step: f_mu's quadratic model over the domain, and a line search.
+
+    A call reads all data some 10 times: with R = 8, N = 5 and 10,000 rounds it takes 0.05 s
+    (absolute: 0.15 s, and up to 0.6 s for fewer than 100 rounds, whose best point is a corner of
+    many kinks); memory is 8 R T (N + 1) bytes, twice that while it grows. `gap` (R,), in units of
+    the loss, is what was certified last; a warning tells of a larger one.
+    """
+
+    def __init__(self, loss: SmoothedLoss, replicas: int, shape: tuple[int, ...]) -> None:
+        self._loss, self._count, self._asked = loss, 0, 0
+        self._data = np.empty((replicas, 16, *shape))
+        self._x = np.broadcast_to(loss.domain.centre, (replicas, loss.domain.dim))
+        self._mu = np.ones(replicas)
+        low, high = loss.value_range
+        self._unit = loss.lipschitz * loss.domain.diameter
+        if high > low:  # may be lost to rounding
+            self._unit = min(self._unit, high - low)
+        self._length = self._unit / loss.lipschitz
+        self.gap = np.zeros(replicas)
+
+    def add(self, datum: Floats) -> None:
+        """Add one more round."""
+        if self._count == self._data.shape[1]:
+            self._data = np.concatenate([self._data, np.empty_like(self._data)], axis=1)
+        self._data[:, self._count] = datum
+        self._count += 1
+
+    def best(self) -> tuple[Floats, Floats]:
+        """The minimiser and the sum of all losses there."""
+        domain, data = self._loss.domain, self._data[:, : self._count]
+        enough = SMOOTH_TOLERANCE * self._unit * self._count
+        fresh = (self._count - self._asked) / max(1, self._count)
+        x, mu = self._x, np.clip(5 * self._mu, fresh, 1.0)
+        for step in range(_SMOOTH_STEPS + 1):
+            at = self._loss.smoothed(x, data, mu * self._length)
+            distance = frank_wolfe_gap(domain, x, at.gradient)
+            self.gap = at.slack + distance
+            live = self.gap > enough
+            if step == _SMOOTH_STEPS or not live.any():
+                break
+            there = distance <= np.maximum(enough, at.slack) / 2
+            mu = np.where(live & there, mu / 5, mu)
+            moving = live & ~there
+            if moving.any():
+                x = self._newton(x, data, mu, at, moving)
+        if live.any():
+            warnings.warn(
+                "The best fixed point found may not be the best: its total loss, and with it "
+                f"regret, may be off by up to {self.gap.max():.2g} ({enough:.2g} was aimed for).",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self._x, self._mu, self._asked = x, mu, self._count
+        return x.copy(), at.value
+
+    def _newton(
+        self,
+        x: Floats,
+        data: Floats,
+        mu: Floats,
+        at: Smoothed,
+        moving: Bools,
+    ) -> Floats:
+        domain = self._loss.domain
+        c = np.matvec(at.hessian, x - domain.centre) - at.gradient
+        goal = SMOOTH_TOLERANCE * self._unit * self._count
+        far = frank_wolfe_gap(domain, x, at.gradient)
+        enough = np.where(moving, np.maximum(goal / 10, far / 10), np.inf)
+        steps = 1000 if domain.has_projection else 100  # corrective steps follow these
+        target, _ = minimise_quadratic(domain, at.hessian, c, x, enough, steps)
+        direction = np.where(moving[:, None], target - x, 0.0)
+        slope = np.vecdot(at.gradient, direction)
+        size = np.ones(len(x))
+        for _ in range(_HALVINGS):
+            ahead = x + size[:, None] * direction
+            value = self._loss.smoothed(ahead, data, mu * self._length).smooth
+            worse = moving & (value > at.smooth + 1e-4 * size * slope + 1e-12 * np.abs(at.smooth))
+            if not worse.any():
+                break
+            size = np.where(worse, size / 2, size)
+        return ahead

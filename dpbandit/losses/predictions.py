@@ -1,17 +1,28 @@
-"""Losses of a prediction: absolute, hinge, logistic, squared."""
+"""Losses of a prediction: absolute, hinge, logistic, squared, ramps, ridge, l_p geometry.
+
+Losses of a prediction in l_p geometry: parameters in an l_p ball, features in the dual one.
+
+With 1/p + 1/q = 1 Hoelder's inequality bounds the prediction, `|<a, theta>| <= |a|_q |theta|_p`, so
+gradients phi'(u, y) a and their changes are measured in l_q, points in l_p::
+
+    |gradient|_q <= dual_lipschitz,   |gradient(x) - gradient(y)|_q <= dual_smoothness |x - y|_p.
+
+Euclidean constants follow from the largest `|a|_2` with `|a|_q <= 1`, N^max(0, 1/p - 1/2), which
+all entries equal attain for p < 2, a unit vector for p >= 2; they are attained, too.
+"""
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
+from math import inf
 
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.base.arrays import Floats, clip_norm, clip_range, norms
-from dpbandit.base.inputs import positive
+from dpbandit.base import Floats, InputError, clip_norm, clip_range, inside, norms, positive
+from dpbandit.domains.balls import LpBall
 from dpbandit.domains.domain import Domain
-from dpbandit.losses.data_sums import DataSum, Smoothed
-from dpbandit.losses.loss import Comparator, Loss
-from dpbandit.losses.quadratic_sums import QuadraticSum
+from dpbandit.losses.loss import Comparator, DataSum, Loss, QuadraticSum, Smoothed
 
 
 class Prediction(Loss):
@@ -232,3 +243,235 @@ def hyperbola(r: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     root = np.sqrt(r**2 + mu**2)
     slack = np.abs(r) * mu**2 / (root * (root + np.abs(r)))  # uncancelled
     return root, slack, r / root, mu**2 / root**3
+
+
+@dataclass(frozen=True)
+class Ramp(Prediction):
+    """max(0, u - b) / (2 R), u = <a, x - centre>, b in [-R, R]: L = 1 / (2 R), values in [0, 1].
+
+    Users whose b are at least <a, x* - centre> lose nothing at x*: the realizable regime. The
+    slope at the kink is 0.
+    """
+
+    domain: Domain
+
+    @property
+    def bound(self) -> float:  # type: ignore[override]
+        """R."""
+        return self.domain.outer_radius
+
+    @property
+    def lipschitz(self) -> float:
+        """1 / (2 R)."""
+        return self._scale
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """[0, 1]."""
+        return 0.0, 1.0
+
+    @property
+    def _scale(self) -> float:
+        return 0.5 / self.domain.outer_radius
+
+    def _phi(self, u: Floats, b: Floats) -> Floats:
+        return self._scale * np.maximum(0.0, u - b)
+
+    def _slope(self, u: Floats, b: Floats) -> Floats:
+        return np.where(u > b, self._scale, 0.0)
+
+    def _smooth(self, u: Floats, b: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        over, c = u - b, self._scale / 2  # max(0, over) = (over + |over|) / 2
+        root, slack, slope, bend = hyperbola(over, mu)
+        return c * (over + root), c * slack, c * (1 + slope), c * bend
+
+
+@dataclass(frozen=True)
+class Ridge(Squared):
+    """`1/2 (u - b)^2 + H/2 |y|^2`, u = <a, y>, y = x - centre: `|a|_2 <= 1`, b in [-bound, bound].
+
+    H = `curvature`, smoothness 1 + H, L = R + bound + H R; values lie in [0, ((R + bound)^2 +
+    H R^2) / 2].
+    """
+
+    domain: Domain
+    bound: float = 1.0
+    curvature: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive("bound", self.bound)
+        positive("curvature", self.curvature)
+
+    @property
+    def smoothness(self) -> float:  # type: ignore[override]
+        """1 + H."""
+        return 1 + self.curvature
+
+    @property
+    def lipschitz(self) -> float:
+        """R + bound + H R."""
+        R = self.domain.outer_radius
+        return R + self.bound + self.curvature * R
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """[0, ((R + bound)^2 + H R^2) / 2]."""
+        R = self.domain.outer_radius
+        return 0.0, ((R + self.bound) ** 2 + self.curvature * R**2) / 2
+
+    def value(self, x: Floats, z: Floats) -> Floats:
+        """The squared error and the ridge."""
+        y = x - self.domain.centre
+        values: Floats = super().value(x, z) + self.curvature / 2 * np.vecdot(y, y)
+        return values
+
+    def gradient(self, x: Floats, z: Floats) -> Floats:
+        """(u - b) a + H y."""
+        gradient: Floats = super().gradient(x, z) + self.curvature * (x - self.domain.centre)
+        return gradient
+
+    def _sums(self, data: Floats) -> tuple[Floats, Floats, Floats]:
+        G, c, s = super()._sums(data)
+        return G + self.curvature * data.shape[1] * np.eye(self.domain.dim), c, s
+
+
+class Regression(Prediction):
+    """phi(u, y), u = <a, theta>, theta in an `LpBall`, `|a|_q <= 1`, `|y|` <= `bound`; z = (a, y).
+
+    u lies in [-radius, radius].
+    """
+
+    domain: LpBall
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, LpBall):
+            raise InputError(f"Expected domain={self.domain!r} to be an LpBall.")
+        positive("bound", self.bound)
+
+    @cached_property
+    def order(self) -> float:  # type: ignore[override]
+        """q, with 1/p + 1/q = 1."""
+        p = self.domain.p
+        return inf if p == 1 else 1.0 if p == inf else p / (p - 1)
+
+    @property
+    def reach(self) -> float:
+        """The radius of the ball."""
+        return self.domain.radius
+
+    @property
+    def dual_lipschitz(self) -> float:
+        """L; the l_q norm of a gradient on the domain is at most this."""
+        raise NotImplementedError
+
+    dual_smoothness: float = inf
+    """beta, l_p to l_q, a Lipschitz constant of the gradient"""
+
+    @cached_property
+    def longest(self) -> float:
+        """The largest `|a|_2`, N^max(0, 1/p - 1/2)."""
+        return float(self.domain.dim ** max(0.0, 1 / self.domain.p - 1 / 2))
+
+    @property
+    def lipschitz(self) -> float:
+        """`L |a|_2`."""
+        return self.dual_lipschitz * self.longest
+
+    @cached_property
+    def smoothness(self) -> float:  # type: ignore[override]
+        """`beta |a|_2^2`."""
+        return self.dual_smoothness * self.longest**2
+
+    def slope(self, u: Floats, y: Floats) -> Floats:
+        """phi'(u, y): the gradient is that times a."""
+        return self._slope(u, y)
+
+
+@dataclass(frozen=True)
+class LinearRegression(Regression, Squared):  # type: ignore[override]
+    """(u - y)^2: L = 2 (radius + bound), beta = 2, values in [0, (radius + bound)^2].
+
+    >>> loss = LinearRegression(LpBall(20, 1.5, 2.0), bound=1.25)
+    >>> loss.dual_lipschitz, loss.dual_smoothness, round(loss.order, 9)
+    (6.5, 2.0, 3.0)
+    """
+
+    domain: LpBall
+    bound: float = 1.0
+    dual_smoothness = 2.0
+
+    @property
+    def dual_lipschitz(self) -> float:
+        """2 (radius + bound)."""
+        return 2 * (self.reach + self.bound)
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """[0, (radius + bound)^2]."""
+        return 0.0, (self.reach + self.bound) ** 2
+
+    def _sums(self, data: Floats) -> tuple[Floats, Floats, Floats]:
+        form, slope, offset = super()._sums(data)
+        return 2 * form, 2 * slope, 2 * offset
+
+    def _phi(self, u: Floats, b: Floats) -> Floats:
+        return (u - b) ** 2
+
+    def _slope(self, u: Floats, b: Floats) -> Floats:
+        return 2 * (u - b)
+
+
+@dataclass(frozen=True)
+class LogisticRegression(Regression, Logistic):  # type: ignore[override]
+    """log(1 + exp(-y u)), y = +-1 (clipped to [-1, 1]): L = 1 / (1 + e^-radius), beta = 1/4.
+
+    Values lie in [log(1 + e^-radius), log(1 + e^radius)].
+    """
+
+    domain: LpBall
+    dual_smoothness = 0.25
+
+    @property
+    def dual_lipschitz(self) -> float:
+        """1 / (1 + e^-radius)."""
+        return float(expit(self.reach))
+
+
+@dataclass(frozen=True)
+class QuantileRegression(Regression):
+    """level (y - u) above the prediction, (1 - level) (u - y) below it: the pinball loss.
+
+    L = max(level, 1 - level), values in [0, L (radius + bound)]; no smoothness. The slope at the
+    kink is 0. Koenker and Bassett, "Regression quantiles", Econometrica 1978.
+    """
+
+    domain: LpBall
+    level: float = 0.5
+    """of the quantile, in (0, 1)"""
+    bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        inside("level", self.level, 0, 1, ends=False)
+
+    @property
+    def dual_lipschitz(self) -> float:
+        """max(level, 1 - level)."""
+        return max(self.level, 1 - self.level)
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """[0, L (radius + bound)]."""
+        return 0.0, self.dual_lipschitz * (self.reach + self.bound)
+
+    def _phi(self, u: Floats, b: Floats) -> Floats:
+        below = u - b
+        return abs(below) / 2 + (0.5 - self.level) * below
+
+    def _slope(self, u: Floats, b: Floats) -> Floats:
+        return (1 - self.level) * (u > b) - self.level * (u < b)
+
+    def _smooth(self, u: Floats, b: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        below, tilt = u - b, 0.5 - self.level
+        root, slack, slope, bend = hyperbola(below, mu)
+        return root / 2 + tilt * below, slack / 2, slope / 2 + tilt, bend / 2

@@ -11,12 +11,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
+from dpbandit.base import Floats, InputError, reals, shown
 from dpbandit.base.files import check_readable, named
-from dpbandit.base.inputs import InputError, reals, shown
-from dpbandit.offline.logs import one_kind
-from dpbandit.offline.rows import is_wide
-from dpbandit.specs.outside import scaled
+from dpbandit.offline.logs import is_wide, one_kind
+from dpbandit.specs.contract import scaled
 
 Bounds: TypeAlias = Mapping[str, Sequence[Any]]
 """Two numbers are a public range (low, high), words a public list of levels."""

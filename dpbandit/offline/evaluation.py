@@ -1,27 +1,476 @@
 """What a frozen policy would have earned on the users of a log, with intervals that hold."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from dpbandit.base.inputs import InputError, one_of, shown
-from dpbandit.offline.adaptive_weights import Law, stable, weighted
-from dpbandit.offline.arm_estimators import ArmRows
-from dpbandit.offline.case_of_arms import case_of_arms
-from dpbandit.offline.case_of_lists import case_of_lists
-from dpbandit.offline.case_of_prices import case_of_prices
-from dpbandit.offline.cases import Case
-from dpbandit.offline.choosing import Interval, interval_of, too_few
-from dpbandit.offline.intervals import standard_error
-from dpbandit.offline.logged_lists import LoggedLists
-from dpbandit.offline.logged_prices import LoggedPrices
-from dpbandit.offline.logs import Logged
-from dpbandit.offline.settings import Intervals, Settings
-from dpbandit.offline.terms import Terms
+import numpy as np
+
+from dpbandit.base import Floats, InputError, flag, inside, one_of, positive, shaped, shown, whole
+from dpbandit.base.fields import takes
+from dpbandit.offline.estimators import (
+    ARMS,
+    KERNELS,
+    LISTS,
+    PRICES,
+    ArmRows,
+    Embedding,
+    ListRows,
+    Parts,
+    PriceModel,
+    PriceRows,
+    Terms,
+    arm_model,
+    blocks_of,
+    folds_of,
+    weights_of,
+)
+from dpbandit.offline.intervals import (
+    Law,
+    Stakes,
+    betting,
+    bootstrap,
+    empirical_bernstein,
+    stable,
+    standard_error,
+    student,
+    weighted,
+)
+from dpbandit.offline.logs import (
+    MOST,
+    Logged,
+    LoggedLists,
+    LoggedPrices,
+    is_law,
+    numbers_in,
+    refuse_row,
+)
+from dpbandit.offline.policies import arm_policy, asked, list_law, price_policy
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+Intervals = Literal[
+    "auto",
+    "t",
+    "bootstrap",
+    "empirical-bernstein",
+    "betting",
+    "betting-cv",
+    "sequence",
+    "weighted",
+    "weighted-minvar",
+]
+INTERVALS: tuple[str, ...] = Intervals.__args__  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Settings:
+    """See `evaluate`."""
+
+    intervals: str
+    level: float
+    q: Any
+    q_is_honest: bool
+    folds: int
+    clip: float | None
+    shrinkage: float | None
+    features: Any
+    feature_law: Any
+    bandwidth: float | None
+    kernel: str
+    support: str
+    w_max: float | None
+    law: Any
+    seed: int
+
+    def __post_init__(self) -> None:
+        one_of("intervals", self.intervals, INTERVALS)
+        inside("level", self.level, 0, 1, ends=False)
+        flag("q_is_honest", self.q_is_honest)
+        whole("folds", self.folds, 2)
+        whole("seed", self.seed, 0)
+        one_of("support", self.support, ("refuse", "drop"))
+        if self.w_max is not None:
+            positive("w_max", self.w_max)
+        if self.intervals in ("betting-cv", "empirical-bernstein") and self.w_max is None:
+            raise InputError(
+                f"Expected w_max=, a public bound on weights, for intervals={self.intervals!r}."
+            )
+        if self.intervals.startswith("weighted") and self.law is None:
+            raise InputError(
+                f"Expected law=, the logging policy of each row at earlier contexts, for "
+                f"intervals={self.intervals!r}."
+            )
+        if self.q is not None and not self.q_is_honest:
+            raise InputError(
+                "Expected q_is_honest=True beside q=: a model that has seen the row it is used on "
+                "makes its own errors look small."
+            )
+
+    @property
+    def alpha(self) -> float:
+        """What may fail."""
+        return 1 - self.level
+
+    def model_of(self, context: Floats, shape: tuple[int, ...]) -> Floats:
+        """q as it was given, or as a function gives it at these contexts (n, d)."""
+        if callable(self.q):
+            takes("q", self.q, "contexts")
+        q = numbers_in("q", self.q(context) if callable(self.q) else self.q)
+        shaped("q", q, shape)
+        refuse_row(f"q up to {MOST:g} in size", (np.abs(q) <= MOST).reshape(len(q), -1).all(axis=1))
+        return q
+
+    def parts(self, n: int, adaptive: bool) -> Parts:
+        """Which rows may teach the model of which."""
+        return blocks_of(n) if adaptive else folds_of(n, self.folds, self.seed)
+
+
+_ROUNDING = 1e-6
+"""By which a reward may miss its bounds, relative to their distance."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What does not depend on whether rows are of arms, prices or lists."""
+
+    estimators: Mapping[str, Callable[[], Terms]]
+    bounds: tuple[float, float]
+    """public, of a row's reward"""
+    adaptive: bool
+    stakes: Mapping[str, Callable[[], Stakes]] = field(default_factory=dict)
+    """of the estimators that can bet on themselves; for the others "ips" does; without it nobody"""
+    notes: Mapping[str, str | Callable[[Terms], str]] = field(default_factory=dict)
+    """what is to be said of an estimator, perhaps by its terms"""
+    dropped: float = 0.0
+    """the share of the policy's choices that could not be logged"""
+
+
+def scaled(reward: Floats, weight: Floats, bounds: tuple[float, float]) -> Stakes:
+    """Rewards by their public bounds, on [0, 1]."""
+    low, high = bounds
+    share = ((reward - low) / (high - low)).clip(0, 1)
+    return Stakes(weight * share, weight * (1 - share))
+
+
+def refuse_rewards(reward: Floats, bounds: tuple[float, float]) -> None:
+    """Refuse a row whose reward lies outside its public bounds, on which intervals rest."""
+    low, high = bounds
+    room = _ROUNDING * (high - low)
+    fine = (reward >= low - room) & (reward <= high + room)
+    refuse_row(f"rewards from {low:g} to {high:g}, the spec's", fine)
+
+
+_CUT = "the bias of weights that are cut off is in no interval"
+_ARM_NOTES = {
+    "clipped-ips": _CUT,
+    "clipped-dr": _CUT,
+    "switch-dr": _CUT,
+    "dros": _CUT,
+    "dm": "the model's error is in no interval",
+    "mips": "holds only where the reward depends on the arm through its feature alone",
+}
+
+
+def case_of_arms(policy: Any, log: Logged, settings: Settings) -> tuple[Case, ArmRows]:
+    """What can be said of a policy of arms."""
+    spec, pi = log.spec, arm_policy(policy, log)
+    bounds = spec.reward_low, spec.reward_high
+    refuse_rewards(log.reward, bounds)
+    rows = ArmRows(
+        action=log.action,
+        reward=log.reward,
+        propensity=np.asarray(log.propensity),
+        policy=pi,
+        model=_arm_model(log, settings),
+        clip=settings.clip,
+        shrinkage=settings.shrinkage,
+        probabilities=log.probabilities,
+        embedding=_embedding(log, settings),
+    )
+    case = Case(
+        estimators={name: partial(terms, rows) for name, terms in ARMS.items()},
+        bounds=bounds,
+        adaptive=log.adaptive,
+        stakes={"ips": lambda: scaled(log.reward, rows.weight, bounds)},
+        notes=_ARM_NOTES,
+        dropped=_dropped(pi, log, settings.support),
+    )
+    return case, rows
+
+
+def _dropped(pi: Floats, log: Logged, support: str) -> float:
+    """The share of the policy's choices that the log cannot hold; refused unless "drop"."""
+    if log.probabilities is None:
+        return 0.0
+    lost = np.where(log.probabilities > 0, 0.0, pi).sum(axis=1)
+    if lost.any() and support != "drop":
+        raise InputError(
+            f"Expected every arm of the policy to have been possible: in {np.count_nonzero(lost)} "
+            f"rows, the first of them row {int((lost > 0).argmax())}, it was not, for "
+            f"{100 * lost.mean():.3g} % of the policy's choices; support='drop' leaves them out."
+        )
+    return float(lost.mean())
+
+
+def _arm_model(log: Logged, settings: Settings) -> Callable[[], Floats]:
+    """q, (n, K), when it is asked for: given, or ridge regressions that have not seen the row."""
+    spec, n = log.spec, len(log.action)
+
+    def given() -> Floats:
+        return settings.model_of(log.context, (n, spec.n_actions))
+
+    def fitted() -> Floats:
+        parts: Parts = settings.parts(n, log.adaptive)
+        middle = (spec.reward_low + spec.reward_high) / 2  # what is predicted before any row
+        found = arm_model(log.context, log.action, log.reward - middle, spec.n_actions, parts)
+        return np.clip(found + middle, spec.reward_low, spec.reward_high)
+
+    return fitted if settings.q is None else given
+
+
+def _embedding(log: Logged, settings: Settings) -> Embedding | None:
+    if settings.features is None and settings.feature_law is None:
+        return None
+    if settings.features is None or settings.feature_law is None:
+        raise InputError("Expected features= and feature_law=, P(feature | arm), together.")
+    law = numbers_in("feature_law", settings.feature_law)
+    if law.ndim != 2 or len(law) != log.spec.n_actions:
+        raise InputError(f"Expected feature_law of shape (n_actions, E), got {law.shape}.")
+    if not is_law(law).all():
+        raise InputError("Expected every row of feature_law to sum to 1.")
+    logged = numbers_in("features", settings.features)
+    shaped("features", logged, log.action.shape)
+    refuse_row(
+        f"features that are whole numbers below {law.shape[1]}",
+        np.isin(logged, range(law.shape[1])),
+    )
+    kind = logged.astype(np.int64)
+    refuse_row("features that the logged arm may have", law[log.action, kind] > 0)
+    return Embedding(kind, law)
+
+
+_ABOVE = "holds only where a click depends on nothing below it"
+_LIST_NOTES = {
+    "independent-ips": "holds only where a click depends on nothing but its own item and position",
+    "interaction-ips": _ABOVE,
+    "cascade-dr": _ABOVE,
+}
+
+
+def case_of_lists(policy: Any, log: LoggedLists, settings: Settings) -> Case:
+    """What can be said of a policy of lists; a row's reward is its number of clicks."""
+    rows = ListRows(
+        items=log.items,
+        clicks=log.clicks,
+        prefix=log.prefix,
+        marginal=log.marginal,
+        policy=list_law(asked(policy, "lists", np.asarray(log.context)), log),
+        q=_list_model(log, settings),
+    )
+    return Case(
+        estimators={name: partial(terms, rows) for name, terms in LISTS.items()},
+        bounds=(0.0, float(log.items.shape[1])),
+        adaptive=log.adaptive,
+        stakes={
+            name: partial(_stakes, name, rows)
+            for name in ("ips", "independent-ips", "interaction-ips")
+        },
+        notes=_LIST_NOTES,
+    )
+
+
+def _stakes(name: str, rows: ListRows) -> Stakes:
+    """(1/m) sum_k w_k r_k and (1/m) sum_k w_k (1 - r_k), since every w_k has mean 1."""
+    w = weights_of(name, rows)
+    return Stakes((w * rows.clicks).mean(axis=1), (w * (1 - rows.clicks)).mean(axis=1))
+
+
+def _list_model(log: LoggedLists, settings: Settings) -> Floats | None:
+    if settings.q is None:
+        return None
+    return settings.model_of(np.asarray(log.context), (*log.items.shape, log.n_items))
+
+
+_LEAST_BANDWIDTH = 1e-9
+"""Of the range of prices; squares of distances in narrower ones overflow"""
+
+
+def case_of_prices(policy: Any, log: LoggedPrices, settings: Settings) -> Case:
+    """What can be said of a policy of prices."""
+    bounds = log.spec.reward_low, log.spec.reward_high
+    refuse_rewards(log.reward, bounds)
+    one_of("kernel", settings.kernel, KERNELS)
+    positive("bandwidth", settings.bandwidth)
+    if settings.bandwidth is None:  # for type checkers, `positive` refuses it
+        raise InputError("Expected bandwidth=None to be a finite number > 0.")
+    if settings.bandwidth < _LEAST_BANDWIDTH * (log.spec.high - log.spec.low):
+        raise InputError(
+            f"Expected bandwidth={settings.bandwidth} to be at least {_LEAST_BANDWIDTH:g} of the "
+            f"range of prices, {log.spec.low:g} to {log.spec.high:g}."
+        )
+    rows = PriceRows(
+        price=log.price,
+        reward=log.reward,
+        density=log.density,
+        policy=price_policy(policy, log),
+        model=_price_model(log, settings),
+        bandwidth=settings.bandwidth,
+        kernel=settings.kernel,
+    )
+    return Case(
+        estimators={name: partial(terms, rows) for name, terms in PRICES.items()},
+        bounds=bounds,
+        adaptive=log.adaptive,
+        notes={name: partial(_half, name, rows) for name in PRICES},
+    )
+
+
+def _half(name: str, rows: PriceRows, terms: Terms) -> str:
+    """The kernel's bias is in no interval, so the estimate at half the bandwidth is said, too."""
+    fine = replace(rows, bandwidth=rows.bandwidth / 2, model=lambda: rows.q)
+    estimate, se = PRICES[name](fine).estimate, standard_error(terms)
+    note = f"{estimate:.4g} at bandwidth {fine.bandwidth:.3g}"
+    if np.isnan(estimate):
+        note = f"no price is near that of the policy at bandwidth {fine.bandwidth:.3g}"
+    elif abs(estimate - terms.estimate) > se + 1e-9 * abs(estimate):
+        note += ", more than a standard error away: the kernel's bias is in no interval"
+    if terms.weights_are_off:
+        note += (
+            f"; mean weight {terms.weight.mean():.4g}: densities wrong, or the bandwidth reaches "
+            "beyond the range of prices"
+        )
+    return note
+
+
+def _price_model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable[[Floats], Floats]]:
+    """q at the rows' contexts, when it is asked for."""
+    spec, n, q = log.spec, len(log.price), settings.q
+
+    def given() -> Callable[[Floats], Floats]:
+        if not callable(q):
+            raise InputError("Expected q to be a function of contexts (n, d) and prices (n,).")
+        takes("q", q, "contexts", "prices")
+        return at
+
+    def at(price: Floats) -> Floats:
+        found = numbers_in("q", q(log.context, price))
+        shaped("q", found, (n,))
+        refuse_row(f"q up to {MOST:g} in size", np.abs(found) <= MOST)
+        return found
+
+    def fitted() -> Callable[[Floats], Floats]:
+        parts = settings.parts(n, log.adaptive)
+        middle = (spec.reward_low + spec.reward_high) / 2  # what is predicted before any row
+        ends = np.array([spec.low, spec.high])
+        model = PriceModel(log.context, log.price, log.reward - middle, ends, parts)
+        return lambda price: np.clip(model(price) + middle, spec.reward_low, spec.reward_high)
+
+    return fitted if q is None else given
+
+
+_ENOUGH, _MANY, _MATCHES = 30, 100, 10
+"""Effective rows for t at all and for "auto" to choose it, and rows with any weight."""
+_ROWS_FOR_A_WEIGHT = 30
+"""A control variate is narrower up to w_max = n / 30 and useless beyond."""
+_OF_IPS = "interval of ips: the estimate may lie outside"
+_EMPTY = "empty, which is rare where users are of one law and the log's probabilities true"
+_NO_BOUND = "a kernel's weights have no mean of 1 to bet on"
+
+
+class Interval(NamedTuple):
+    """Its ends, what it is, and what was not to be had."""
+
+    low: float
+    high: float
+    name: str
+    refused: str
+    notes: tuple[str, ...]
+
+
+def interval_of(estimator: str, terms: Terms, case: Case, settings: Settings) -> Interval:
+    """As asked for, or where that does not hold by betting, which does."""
+    wrong, few = _wrong(terms, case), too_few(terms)
+    wanted = settings.intervals
+    name = _automatic(terms, case, settings, wrong or few) if wanted == "auto" else wanted
+    notes = [wrong] if wrong else []
+    refused = ""
+    if name in ("t", "bootstrap", "betting-cv", "empirical-bernstein") and wrong:
+        name, refused = "betting", f"{name}: {wrong}"
+    elif name in ("t", "bootstrap") and few:
+        name, refused = "betting", f"{name}: {few}"
+    if name in ("t", "bootstrap"):
+        if case.adaptive:
+            notes.append("the log is adaptive: this interval is too short")
+        t = name == "t"
+        ends = (
+            student(terms, settings.alpha) if t else bootstrap(terms, settings.alpha, settings.seed)
+        )
+        return Interval(*ends, name, refused, tuple(notes))
+    if not case.stakes:
+        nothing = "; ".join(filter(None, (refused, f"betting: {_NO_BOUND}")))
+        return Interval(float("nan"), float("nan"), "none", nothing, tuple(notes))
+    if estimator not in case.stakes:
+        notes.append(_OF_IPS)
+    if name == "empirical-bernstein" and case.adaptive:
+        notes.append("the log is adaptive: this interval may be too short")
+    low, high = _by_stakes(name, case.stakes.get(estimator, case.stakes["ips"])(), settings)
+    if low > high:
+        low = high = float("nan")
+        notes.append(_EMPTY)
+    start, end = case.bounds
+    ends = start + (end - start) * low, start + (end - start) * high
+    return Interval(*ends, name, refused, tuple(notes))
+
+
+def _by_stakes(name: str, stakes: Stakes, settings: Settings) -> tuple[float, float]:
+    w_max = settings.w_max or 1.0
+    if settings.w_max is not None:
+        _refuse_weights(stakes.up + stakes.down, w_max)
+    if name == "empirical-bernstein":
+        return empirical_bernstein(stakes, settings.alpha, w_max)
+    return betting(stakes, settings.alpha, name, w_max)  # type: ignore[arg-type]  # one of three
+
+
+def _refuse_weights(weight: Floats, w_max: float) -> None:
+    if weight.max() > w_max * (1 + 1e-9):
+        raise InputError(
+            f"Expected w_max={w_max:g} to be at least every weight, got {weight.max():.4g} in row "
+            f"{int(weight.argmax())}."
+        )
+
+
+def _automatic(terms: Terms, case: Case, settings: Settings, doubt: str) -> str:
+    enough = _MANY if case.stakes else _ENOUGH
+    if not case.adaptive and not doubt and terms.effective >= enough:
+        return "t"
+    n, w_max = len(terms.base), settings.w_max
+    if w_max is not None and w_max <= n / _ROWS_FOR_A_WEIGHT and not _wrong(terms, case):
+        return "betting-cv"
+    return "betting"
+
+
+def too_few(terms: Terms) -> str:
+    """Why no interval holds that is true as rows grow in number; nothing if it does."""
+    if terms.effective < _ENOUGH:
+        return f"effective sample size {terms.effective:.3g} < {_ENOUGH}"
+    return f"{terms.matches} matching rows < {_MATCHES}" if terms.matches < _MATCHES else ""
+
+
+def _wrong(terms: Terms, case: Case) -> str:
+    """What all but betting rest on and what does not hold."""
+    if case.dropped:
+        return (
+            f"{100 * case.dropped:.3g} % of the policy's choices could not be logged: ips leaves "
+            "them out, dr has only its model"
+        )
+    if case.stakes and not case.adaptive and terms.weights_are_off:
+        return f"propensities or support wrong: mean weight {terms.weight.mean():.4g}"
+    return ""
 
 
 _USUAL = ("ips", "snips", "dr", "interaction-ips")

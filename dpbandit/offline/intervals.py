@@ -1,13 +1,108 @@
-"""Intervals of a mean of terms whose rows are independent, true as their number grows."""
+"""Intervals of a mean of terms: by betting, for independent rows, and for adaptive logs.
 
+Intervals by betting against every candidate mean, valid for any n and for adaptive logs.
+
+Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", JRSS B 2024;
+Karampatziakis, Mineiro and Ramdas, "Off-policy confidence sequences", ICML 2021::
+
+    wealth of a bet against m    K(m) = prod_i (1 + lambda_i (X_i - m)),  X_i = w_i r_i >= 0
+    lower end                    largest m below which every wealth reached 1 / a at some time
+
+**Proof.** For a fixed policy and users of one law given the past, E[X_i | past] = v, so with
+lambda_i in [0, 1 / m) chosen from earlier rows K(m) is a nonnegative supermartingale at every m >=
+v, and by Ville's inequality it reaches 1 / a with probability at most a. The upper end is 1 minus
+the lower end of w (1 - r), since E[w (1 - r)] <= 1 - v. No bound on w is needed. Without support
+X_i is smaller in mean and so is w (1 - r), and both ends still hold; a control variate, which uses
+E[w] = 1, then does not.
+
+An interval for adaptive logs that gives less to rows whose terms vary much.
+
+Hadad, Hirshberg, Zhan, Wager and Athey, PNAS 2021; Zhan, Hadad, Hirshberg and Athey, KDD 2021::
+
+    h_i = (mean over earlier contexts of sum_a pi(a | x)^2 / e_i(a | x))^(-1/2)      "weighted"
+    h_i^2                                                                      "weighted-minvar"
+    v   = sum h G / sum h,   se = sqrt(sum h^2 (G - v)^2) / sum h,   G the terms of dr
+
+Asymptotic, and short where a rare large weight has not come yet: see `dpbandit.offline.intervals`.
+"""
+
+from collections.abc import Callable
 from math import log, sqrt
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
-from dpbandit.base.random_streams import Streams
-from dpbandit.offline.betting import Stakes
-from dpbandit.offline.terms import Terms
+from dpbandit.base import Floats, InputError, Ints, Streams, shaped, shown
+from dpbandit.offline.estimators import Terms
+from dpbandit.offline.logs import is_law, numbers_in, refuse_row
+
+Betting = Literal["betting", "betting-cv", "sequence"]
+_STEP = 0.002
+_CANDIDATES = 499
+"""Means 0.002, 0.004, ..., 0.998."""
+_SHARE = 0.75
+"""Of what may be lost at most that a bet risks."""
+
+
+class Stakes(NamedTuple):
+    """Rewards in [0, 1] as they count in the estimate."""
+
+    up: Floats
+    """(n,), w r"""
+    down: Floats
+    """(n,), w (1 - r)"""
+
+
+def betting(stakes: Stakes, alpha: float, how: Betting, w_max: float = 1.0) -> tuple[float, float]:
+    """Ends that hold together with probability 1 - alpha; low > high says that users were not of
+    one law, or that probabilities are false.
+
+    Args:
+        stakes: in order of collection, if the log is adaptive.
+        alpha: 0.05 for 95 %.
+        how: "betting", for a number of rows that was fixed in advance; "sequence", for every number
+            at once; "betting-cv", less wide by a control variate where weights are public.
+        w_max: the largest weight, for the last.
+    """
+    up, down = stakes
+    a, still = alpha / 2, np.zeros(1)
+    if how == "betting-cv":
+        sides = [_varied(up, down, w_max), _varied(down, up, w_max)]
+    else:
+        sides = [(up, still), (down, still)]
+    low, high = (_lower(x, below, a, sequence=how == "sequence") for x, below in sides)
+    return low, 1 - high
+
+
+def _varied(x: Floats, other: Floats, w_max: float) -> tuple[Floats, Floats]:
+    """w (r - c) + c with c, the mean so far, from earlier rows, and how far below 0 that may be."""
+    w = x + other
+    before = np.concatenate([[0.0], np.cumsum(w)[:-1]])
+    c = ((0.5 + np.concatenate([[0.0], np.cumsum(x)[:-1]])) / (1 + before)).clip(0, 1)
+    return x - c * w + c, c * max(w_max - 1, 0)
+
+
+def _lower(x: Floats, below: Floats, a: float, *, sequence: bool = False) -> float:
+    """The lower end for the mean of x >= -below, each (n,)."""
+    n, goal = len(x), log(1 / a)
+    i = np.arange(1, n + 1)
+    mean = (0.5 + np.cumsum(x)) / (i + 1)
+    spread = 0.25 + np.concatenate([[0.0], np.cumsum(np.square(x - mean))[:-1]])
+    rounds = i * np.log(i + 1) if sequence else n
+    bet = np.sqrt(2 * goal / (spread / i * rounds))
+
+    def loses(k: int) -> bool:
+        m = k * _STEP
+        wealth = np.cumsum(np.log1p(np.minimum(bet, _SHARE / (m + below)) * (x - m)))
+        return bool(wealth.max() >= goal)
+
+    lost, kept = 0, _CANDIDATES + 1  # every wealth falls as m grows, so halving finds the last
+    while kept - lost > 1:
+        middle = (lost + kept) // 2
+        lost, kept = (middle, kept) if loses(middle) else (lost, middle)
+    return lost * _STEP
+
 
 _RESAMPLES = 1000
 
@@ -48,3 +143,79 @@ def empirical_bernstein(stakes: Stakes, alpha: float, w_max: float) -> tuple[flo
     room = sqrt(2 * float(x.var(ddof=1)) * L / n) + 7 * w_max * L / (3 * (n - 1))
     mean = float(x.mean())
     return max(0.0, mean - room), min(1.0, mean + room)
+
+
+class TypeLaw(NamedTuple):
+    """The logging policy of every row, where users are of S public types."""
+
+    types: Ints
+    """(n,)"""
+    probabilities: Floats
+    """(n, S, K), those of row i for a user of each type"""
+    policy: Floats
+    """(S, K), that is evaluated"""
+
+
+Law: TypeAlias = TypeLaw | Callable[[int, Floats], Floats]
+"""Types, or a function of i and contexts (s, d) that gives (s, K), the law of row i at them."""
+
+
+class Weighted(NamedTuple):
+    """An estimate of its own, with its interval."""
+
+    estimate: float
+    low: float
+    high: float
+    se: float
+
+
+def stable(law: Law, context: Floats, policy: Floats) -> Floats:
+    """h, (n,), each from the contexts of earlier rows; without any 1 / sqrt(K)."""
+    if isinstance(law, TypeLaw):
+        return _of_types(law, policy.shape)
+    if not callable(law):
+        raise InputError(
+            f"Expected law={shown(law)} to be a function of i and contexts, or a TypeLaw."
+        )
+    n, K = policy.shape
+    h = np.full(n, K**-0.5)
+    for i in range(1, n):
+        e = numbers_in("law", law(i, context[:i]))
+        shaped(f"law({i}, ...)", e, (i, K))
+        refuse_row("probabilities that sum to 1", is_law(e), f"law({i}, ...)")
+        h[i] = _ratio(policy[:i], e).mean() ** -0.5
+    return _finite(h)
+
+
+def _of_types(law: TypeLaw, shape: tuple[int, ...]) -> Floats:
+    (n, K), kind = shape, numbers_in("types", law.types)
+    e, pi = numbers_in("law", law.probabilities), numbers_in("the types' policy", law.policy)
+    shaped("types", kind, (n,))
+    S = len(pi)
+    shaped("the law of types", e, (n, S, K))
+    shaped("the types' policy", pi, (S, K))
+    refuse_row(f"types that are whole numbers below {S}", np.isin(kind, np.arange(S)))
+    refuse_row("laws of types that sum to 1", is_law(e.reshape(n * S, K)).reshape(n, S).all(1))
+    met = np.eye(S)[kind.astype(np.int64)]
+    share = np.cumsum(met, axis=0) - met + 1  # N_s + 1, of earlier rows
+    return _finite((np.vecdot(share, _ratio(pi, e)) / share.sum(axis=1)) ** -0.5)
+
+
+def _ratio(policy: Floats, e: Floats) -> Floats:
+    """sum_a pi^2 / e, infinite where an arm of the policy could not be drawn."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(policy > 0, policy**2 / e, 0.0).sum(axis=-1))
+
+
+def _finite(h: Floats) -> Floats:
+    if not (np.isfinite(h) & (h > 0)).all():
+        raise InputError("Expected the law to give every arm of the policy a chance in every row.")
+    return h
+
+
+def weighted(values: Floats, h: Floats, alpha: float) -> Weighted:
+    """Of terms (n,)."""
+    v = float(h @ values / h.sum())
+    se = float(np.sqrt(np.square(h * (values - v)).sum()) / h.sum())
+    room = float(ndtri(1 - alpha / 2)) * se
+    return Weighted(v, v - room, v + room, se)

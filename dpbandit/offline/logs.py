@@ -1,24 +1,102 @@
 """What a known random policy did and what came of it: the data of offline evaluation."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, flag, inside, shaped, shown
-from dpbandit.offline.rows import (
-    LEAST,
-    arrays_at,
-    is_law,
-    numbers_in,
-    refuse_row,
-    refuse_spec,
-    within,
+from dpbandit.base import (
+    Bools,
+    Floats,
+    InputError,
+    Ints,
+    clip_norm,
+    flag,
+    inside,
+    reals,
+    shaped,
+    shown,
+    whole,
 )
-from dpbandit.specs.outside import Outside
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs.contract import Outside, Watch
+from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceSpec, Spec
+
+_ROUNDING = 1e-6
+"""By which probabilities may miss the sum 1."""
+LEAST, MOST = 1e-50, 1e50
+"""Of what is divided by, and of a number's size. Nothing is known so exactly, and squares of
+larger weights overflow."""
+
+
+def numbers_in(name: str, values: Any) -> Floats:
+    """`values` as an array of doubles; `InputError` where they are no real numbers."""
+    try:
+        return reals(values)
+    except ValueError:
+        raise InputError(f"Expected {name} to be an array of numbers.") from None
+
+
+def refuse_row(what: str, fine: npt.ArrayLike, of: str = "a log") -> None:
+    """Raise `InputError` with the first row that is not `fine` (n,)."""
+    fine = np.asarray(fine)
+    if not fine.all():
+        raise InputError(f"Expected {of} of {what}, got another in row {int((~fine).argmax())}.")
+
+
+def refuse_spec(spec: Any, kind: type[Spec]) -> None:
+    """Raise `InputError` unless the public facts are those of such a problem."""
+    if not isinstance(spec, kind):
+        raise InputError(f"Expected spec={shown(spec)} to be a {kind.__name__}.")
+    low, high = spec.reward_low, spec.reward_high
+    if not is_wide(low, high):
+        raise InputError(
+            f"Expected reward_low={low:g} to be below reward_high={high:g}, both at most {MOST:g} "
+            "in size."
+        )
+
+
+def is_wide(low: float, high: float) -> bool:
+    """Whether these are the ends of a range that one can divide by."""
+    return bool(max(-low, high) <= MOST and high - low >= LEAST)
+
+
+def arrays_at(log: Any, rows: slice, names: Iterable[str]) -> dict[str, Any]:
+    """A log's arrays at some of its rows, in the order of collection; what is None stays so.
+
+    Raises:
+        InputError: no slice such as `[:100]`, or one that runs backwards.
+    """
+    arrays = {name: getattr(log, name) for name in names}
+    n = max(len(array) for array in arrays.values() if array is not None)
+    try:
+        forward = isinstance(rows, slice) and rows.indices(n)[2] > 0
+    except (TypeError, ValueError):  # no whole numbers, a step of 0
+        forward = False
+    if not forward:
+        raise InputError(
+            f"Expected rows of a log as a slice, such as log[:100], forward, got {shown(rows)}."
+        )
+    return {name: None if array is None else array[rows] for name, array in arrays.items()}
+
+
+def is_law(probabilities: Floats) -> Bools:
+    """Which rows (n, K) are probabilities that sum to 1."""
+    fine = (probabilities >= 0).all(axis=1)  # false where there is a NaN
+    return np.asarray(fine & (np.abs(probabilities.sum(axis=1) - 1) <= _ROUNDING))
+
+
+def within(spec: BanditSpec, context: Floats, reward: Floats) -> tuple[Floats, Outside]:
+    """Contexts `(n, ...)` clipped to their public bound, and how much lay outside its bounds."""
+    watch = Watch(spec, len(reward))
+    beyond = watch.see(context[:, None], reward[:, None])[:, 0]
+    if beyond.any():
+        context = context.copy()  # the caller's stays as it is
+        context[beyond] = clip_norm(context[beyond], spec.context_bound, spec.context_order)
+    return context, watch.outside
+
 
 _RARE = 18.0
 """An arm's count misses what the propensities promise by more with probability 2 exp(-18)."""
@@ -187,3 +265,151 @@ def _kind(entry: Any) -> str:
     if isinstance(entry, Real | np.bool_):
         return "number"
     return "text" if isinstance(entry, str) else ""
+
+
+@dataclass(kw_only=True, eq=False)
+class LoggedLists:
+    """n rounds with an ordered list of m different items each, drawn with a known probability.
+
+    Raises `InputError` where shapes do not fit, an item is named twice, a click is neither 0 nor 1,
+    a probability lies outside (0, 1], a prefix becomes likelier as it grows, or than its last item
+    is at its position.
+
+    >>> log = LoggedLists(n_items=3, items=[[2, 0], [1, 2]], clicks=[[0, 1], [0, 0]],
+    ...                   prefix=[[0.5, 0.25], [0.3, 0.15]])
+    >>> print(log)
+    2 rounds with lists of 2 of 3 items
+    """
+
+    n_items: int
+    """N, of the catalogue"""
+    items: Ints
+    """(n, m), numbers of items below N, in the order in which they were shown"""
+    clicks: Floats
+    """(n, m), 0 or 1"""
+    prefix: Floats
+    """(n, m), the probability with which items 1..k were drawn, given the context"""
+    marginal: Floats | None = None
+    """(n, m), the probability with which item k stood at position k, whatever stood above it"""
+    context: Floats | None = None
+    """(n, d), of whoever chose the lists; None is the constant 1"""
+    adaptive: bool = False
+    """rows are in order of collection, and probabilities may depend on earlier rows"""
+    reward: Floats = field(init=False)
+    """(n,), clicks of a list"""
+
+    def __post_init__(self) -> None:
+        items = numbers_in("items", self.items)
+        if items.ndim != 2 or not items.size:
+            raise InputError(
+                f"Expected items of shape (n, m), a list for each round, got {items.shape}."
+            )
+        n, m = items.shape
+        whole("n_items", self.n_items, m)
+        flag("adaptive", self.adaptive)
+        fine = (items >= 0) & (items < self.n_items) & (items == np.floor(items))
+        refuse_row(f"items that are whole numbers below n_items={self.n_items}", fine.all(axis=1))
+        ordered = np.sort(items, axis=1)
+        refuse_row("different items in a list", (ordered[:, 1:] != ordered[:, :-1]).all(axis=1))
+        self.items = items.astype(np.int64)
+        self.clicks = numbers_in("clicks", self.clicks)
+        shaped("clicks", self.clicks, (n, m))
+        refuse_row("clicks that are 0 or 1", np.isin(self.clicks, (0, 1)).all(axis=1))
+        self.prefix = self._chances("prefix", self.prefix)
+        falling = self.prefix[:, 1:] <= self.prefix[:, :-1] * (1 + 1e-9)
+        refuse_row("prefix probabilities that do not rise along a list", falling.all(axis=1))
+        if self.marginal is not None:
+            self.marginal = self._chances("marginal", self.marginal)
+            refuse_marginal(self.marginal, self.prefix, "a log")
+        given = np.ones((n, 1)) if self.context is None else numbers_in("contexts", self.context)
+        if given.ndim != 2 or len(given) != n:
+            raise InputError(f"Expected contexts of shape ({n}, d), got {given.shape}.")
+        refuse_row("finite contexts", np.isfinite(given).all(axis=1))
+        self.context = given
+        self.reward = self.clicks.sum(axis=1)
+
+    def __getitem__(self, rows: slice) -> "LoggedLists":
+        """Some of the rows, such as `log[1000:]`."""
+        names = ("items", "clicks", "prefix", "marginal", "context")
+        return replace(self, **arrays_at(self, rows, names))
+
+    def __str__(self) -> str:
+        n, m = self.items.shape
+        return f"{n} rounds with lists of {m} of {self.n_items} items"
+
+    def _chances(self, name: str, values: Floats) -> Floats:
+        chance = numbers_in(f"{name} probabilities", values)
+        shaped(f"{name} probabilities", chance, self.items.shape)
+        refuse_row(
+            f"{name} probabilities in (0, 1]", ((chance >= LEAST) & (chance <= 1)).all(axis=1)
+        )
+        return chance
+
+
+def refuse_marginal(marginal: Floats, prefix: Floats, of: str) -> None:
+    """An item stands at its position at least as often as it does below the same items."""
+    fine = (marginal >= prefix * (1 - 1e-9)).all(axis=1)
+    refuse_row("marginal probabilities at least those of the prefix", fine, of)
+
+
+@dataclass(kw_only=True, eq=False)
+class LoggedPrices:
+    """n rounds with a price each, drawn from a known density.
+
+    Contexts beyond the bound of the spec are clipped to it, as in `Logged`. Raises `InputError`
+    where shapes do not fit, something is not finite, a price lies outside the spec's, a density is
+    not above 0, or more contexts or rewards lie outside their bounds than `most_outside` allows.
+
+    >>> spec = PriceSpec(dim=1, low=1.0, high=3.0, horizon=2, reward_low=0.0, reward_high=3.0)
+    >>> log = LoggedPrices(spec=spec, context=np.ones((2, 1)), price=[1.5, 2.0], reward=[1.5, 0.0],
+    ...                    density=[0.5, 0.5])
+    >>> print(log)
+    2 rounds with prices from 1 to 3, 0 of 2 contexts (0 %) and 0 rewards (0 %) outside their bounds
+    """
+
+    spec: PriceSpec
+    """the public facts, its bounds above all; its horizon is not used"""
+    context: Floats
+    """(n, d)"""
+    price: Floats
+    """(n,), dollars"""
+    reward: Floats
+    """(n,), what they brought"""
+    density: Floats
+    """(n,), per dollar, at the price that was asked, given the context"""
+    adaptive: bool = False
+    """rows are in order of collection, and densities may depend on earlier rows"""
+    outside: Outside = field(init=False)
+    """how much did lie outside"""
+
+    def __post_init__(self) -> None:
+        refuse_spec(self.spec, PriceSpec)
+        self.price, self.reward = (
+            numbers_in("prices", self.price),
+            numbers_in("rewards", self.reward),
+        )
+        self.context = numbers_in("contexts", self.context)
+        self.density = numbers_in("densities", self.density)
+        spec, n = self.spec, self.price.size
+        if n == 0:
+            raise InputError("Expected at least one logged round.")
+        flag("adaptive", self.adaptive)
+        shaped("logged prices", self.price, (n,))
+        shaped("logged contexts", self.context, (n, *spec.context_shape))
+        shaped("logged rewards", self.reward, (n,))
+        shaped("densities", self.density, (n,))
+        refuse_row("finite contexts", np.isfinite(self.context).all(axis=1))
+        refuse_row("finite rewards", np.isfinite(self.reward))
+        offered = (self.price >= spec.low) & (self.price <= spec.high)
+        refuse_row(f"prices from {spec.low:g} to {spec.high:g}", offered)
+        fine = (self.density >= LEAST) & (self.density <= MOST)
+        refuse_row(f"densities > 0, up to {MOST:g}", fine)
+        self.context, self.outside = within(spec, self.context, self.reward)
+
+    def __getitem__(self, rows: slice) -> "LoggedPrices":
+        """Some of the rows, such as `log[1000:]`."""
+        return replace(self, **arrays_at(self, rows, ("context", "price", "reward", "density")))
+
+    def __str__(self) -> str:
+        prices = f"prices from {self.spec.low:g} to {self.spec.high:g}"
+        return f"{len(self.price)} rounds with {prices}, {self.outside}"

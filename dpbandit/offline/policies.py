@@ -1,16 +1,88 @@
-"""Frozen policies, which is what can be evaluated; learners are refused."""
+"""Frozen policies, which is what can be evaluated; learners are refused, but can be frozen."""
 
-from typing import Any
+from copy import deepcopy
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, shaped, shown
-from dpbandit.offline.list_policies import ListLaw
-from dpbandit.offline.logged_prices import LoggedPrices
-from dpbandit.offline.logs import Logged
-from dpbandit.offline.rows import is_law, numbers_in, refuse_row
-from dpbandit.specs.protocols import Hindsight, is_running
+from dpbandit.base import Floats, InputError, Ints, shaped, shown, whole
+from dpbandit.base.progress import Progress
+from dpbandit.offline.logs import (
+    Logged,
+    LoggedLists,
+    LoggedPrices,
+    is_law,
+    numbers_in,
+    refuse_marginal,
+    refuse_row,
+)
+from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.protocols import Agent, ContextualSpec, Hindsight, PriceSpec, Spec, is_running
+
+
+class ListLaw(NamedTuple):
+    """A policy that draws its lists, on n logged rows with m positions and N items."""
+
+    prefix: Floats
+    """(n, m), the probability of the logged items 1..k, in order"""
+    marginal: Floats | None = None
+    """(n, m), of the logged item k at position k, whatever stands above"""
+    conditional: Floats | None = None
+    """(n, m, N), of every item at position k, given the logged ones above"""
+
+
+def list_law(policy: Any, log: LoggedLists) -> ListLaw:
+    """What a policy would have shown: a `ListLaw`, lists (n, m), or draws of them (draws, n, m)."""
+    if isinstance(policy, ListLaw):
+        return _checked(policy, log)
+    lists = numbers_in("policy", policy)
+    n, m = log.items.shape
+    if lists.shape[-2:] != (n, m) or lists.ndim not in (2, 3) or not lists.size:
+        raise InputError(
+            f"Expected policy to be lists of shape {(n, m)}, draws of them, or a ListLaw, got "
+            f"shape {lists.shape}."
+        )
+    draws = lists.reshape(-1, n, m)
+    fine = (draws >= 0) & (draws < log.n_items) & (draws == np.floor(draws))
+    refuse_row(f"items below n_items={log.n_items}", fine.all(axis=(0, 2)), "a policy")
+    ordered = np.sort(draws, axis=2)
+    refuse_row("different items", (np.diff(ordered) > 0).all(axis=(0, 2)), "a policy")
+    agree = draws == log.items
+    prefix = np.logical_and.accumulate(agree, axis=2).mean(axis=0)
+    sure = len(draws) == 1  # a law of its own only where nothing is drawn
+    conditional = _one_hot(draws[0].astype(np.int64), log.n_items) if sure else None
+    return ListLaw(prefix, agree.mean(axis=0), conditional)
+
+
+def _one_hot(lists: Ints, n_items: int) -> Floats:
+    """A fixed list's law; where the logged items above are others it is never asked."""
+    law = np.zeros((*lists.shape, n_items))
+    np.put_along_axis(law, lists[..., None], 1.0, axis=2)
+    return law
+
+
+def _checked(policy: ListLaw, log: LoggedLists) -> ListLaw:
+    n, m = log.items.shape
+    prefix = _chances("prefix", policy.prefix, (n, m))
+    falling = prefix[:, 1:] <= prefix[:, :-1] * (1 + 1e-9)
+    refuse_row("prefix probabilities that do not rise", falling.all(axis=1), "a policy")
+    marginal, conditional = policy.marginal, policy.conditional
+    if marginal is not None:
+        marginal = _chances("marginal", marginal, (n, m))
+        refuse_marginal(marginal, prefix, "a policy")
+    if conditional is not None:
+        conditional = _chances("conditional", conditional, (n, m, log.n_items))
+        fine = is_law(conditional.reshape(n * m, -1)).reshape(n, m)
+        refuse_row("conditional laws that sum to 1", fine.all(axis=1), "a policy")
+    return ListLaw(prefix, marginal, conditional)
+
+
+def _chances(name: str, values: Any, shape: tuple[int, ...]) -> Floats:
+    chance = numbers_in(f"the policy's {name}", values)
+    shaped(f"the policy's {name}", chance, shape)
+    fine = ((chance >= 0) & (chance <= 1)).reshape(len(chance), -1).all(axis=1)
+    refuse_row(f"{name} probabilities in [0, 1]", fine, "a policy")
+    return chance
 
 
 def asked(policy: Any, method: str, context: Floats) -> Any:
@@ -59,3 +131,103 @@ def price_policy(policy: Any, log: LoggedPrices) -> Floats:
     fine = (prices >= spec.low) & (prices <= spec.high)
     refuse_row(f"prices from {spec.low:g} to {spec.high:g}", fine.all(axis=0), "a policy")
     return prices
+
+
+class Snapshot:
+    """A copy of a running agent that learns nothing more: a policy for `evaluate` and `release`.
+
+    Each row is asked afresh, so that an agent that draws (Thompson sampling, ties) draws anew for
+    every row, independently of the log. With `draws` of them per row, `probabilities` are shares of
+    arms: `ips`, `dr` and `mips` are linear in them, so they stay unbiased, and their betting
+    intervals valid, whatever `draws` is.
+
+    Guarantee:
+        What is remembered of users reaches the policy as far as the agent's releases do, so a
+        private agent's snapshot is as private as the agent was: for a user whose rounds it never
+        saw it costs nothing more.
+    """
+
+    def __init__(self, agent: Agent, spec: Spec, draws: int) -> None:
+        self._agent, self._spec, self._draws = agent, spec, draws
+
+    def probabilities(self, context: Floats) -> Floats:
+        """Of arms, (n, K): shares of the draws."""
+        spec = self._expects(ContextualSpec, "arms")
+        arms = self._played(context).astype(np.int64)  # (draws, n)
+        shares: Floats = (arms[..., None] == np.arange(spec.n_actions)).mean(axis=0)
+        return shares
+
+    def prices(self, context: Floats) -> Floats:
+        """Draws of prices, (draws, n)."""
+        self._expects(PriceSpec, "prices from a continuum")
+        return self._played(context)
+
+    def lists(self, context: Floats) -> Ints:
+        """Draws of lists, (draws, n, m)."""
+        self._expects(ListSpec, "lists")
+        return self._played(context).astype(np.int64)
+
+    def _expects(self, kind: Any, what: str) -> Any:
+        if not isinstance(self._spec, kind):
+            name = type(self._spec).__name__
+            raise InputError(f"Expected a snapshot of an agent that plays {what}, got a {name}.")
+        return self._spec
+
+    def _played(self, context: Floats) -> Floats:
+        rows = np.asarray(context)
+        shaped("contexts", rows, (len(rows), *self._spec.context_shape))
+        agent = deepcopy(self._agent)  # the same answers whenever it is asked
+        played = np.empty((self._draws, len(rows), *np.shape(self._spec.default_action)))
+        with Progress(self._draws * len(rows)) as progress:
+            progress.working_on("asking the snapshot", rate=1)
+            for draw in range(self._draws):
+                for i in range(len(rows)):
+                    action = self._spec.validate(agent.act(rows[i : i + 1]), 1)
+                    played[draw, i] = action[0]
+                progress.advance(len(rows))
+        return played
+
+
+def snapshot(agent: Any, spec: Spec | None = None, *, draws: int = 1) -> Snapshot:
+    """Freeze a running agent as it is now, as a policy.
+
+    Train on other rows than those it is evaluated on, say on the first half of a log.
+
+    Args:
+        agent: what a config's `make` returned, for one replica, or a `Player`.
+        spec: the public facts it was made for; a `Player` knows its own.
+        draws: answers asked for each row, of agents that draw.
+
+    Raises:
+        InputError: a config, or no agent; no spec; an agent of several replicas.
+
+    >>> from dpbandit.agents import LinUCB
+    >>> from dpbandit.base.random_streams import Streams
+    >>> spec = ContextualSpec(n_actions=2, dim=1, horizon=9)
+    >>> agent = LinUCB().make(spec, Streams([0]))
+    >>> agent.update(np.ones((1, 1)), np.array([1]), np.ones(1))
+    >>> snapshot(agent, spec).probabilities(np.ones((3, 1))).shape
+    (3, 2)
+    """
+    whole("draws", draws, 1, 1_000_000)
+    if hasattr(agent, "make") and not is_running(agent):
+        raise InputError(
+            f"Expected a running agent, got the config {shown(agent)}: make(spec, streams) makes "
+            "one, and rows of a log, or users, teach it."
+        )
+    inner = getattr(agent, "_agent", agent) if hasattr(agent, "certificate") else agent
+    spec = getattr(agent, "spec", None) if spec is None else spec
+    if not callable(getattr(inner, "act", None)):
+        raise InputError(f"Expected a running agent, with act(context), got {shown(agent)}.")
+    if not isinstance(spec, Spec):
+        raise InputError("Expected spec=, the public facts that the agent was made for.")
+    frozen = deepcopy(cast(Agent, inner))
+    try:
+        played = np.shape(deepcopy(frozen).act(np.zeros((1, *spec.context_shape))))
+    except ValueError as error:
+        raise InputError(
+            f"Expected spec={shown(spec)} to be what the agent was made for: {error}"
+        ) from None
+    if played[:1] != (1,):
+        raise InputError(f"Expected an agent of one replica, got actions of shape {played}.")
+    return Snapshot(frozen, spec, draws)

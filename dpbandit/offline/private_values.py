@@ -6,14 +6,20 @@ from secrets import randbits
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, positive, privacy_target, shaped, shown, whole
-from dpbandit.base.random_streams import Streams
-from dpbandit.offline.logs import Logged
+from dpbandit.base import (
+    AnyArray,
+    Floats,
+    InputError,
+    Streams,
+    positive,
+    privacy_target,
+    shaped,
+    shown,
+    whole,
+)
+from dpbandit.offline.logs import Logged, numbers_in
 from dpbandit.offline.policies import asked
-from dpbandit.offline.rows import numbers_in
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism
@@ -168,7 +174,7 @@ class TriangleSums(Mechanism):
         self.scale = self.sensitivity / epsilon if epsilon < inf else 0.0
         self._noise = Laplace(self.scale).sampler(streams, "sums of a log", (2,))
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """Means of c (r - 1/2) and of c / 2, (1, 2)."""
         weight, share = datum
         fine = np.isfinite(weight) & np.isfinite(share)
@@ -176,7 +182,7 @@ class TriangleSums(Mechanism):
         r = np.where(fine, share, 0.0).clip(0, 1)
         return np.stack([c * (r - 0.5), c / 2], axis=-1).sum(axis=1) / self._n
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Floats:
+    def _release(self, *datum: AnyArray) -> Floats:
         return self.query(*datum) + self._noise()
 
 

@@ -7,14 +7,11 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, one_of, shown, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, InputError, Ints, Streams, one_of, shown, whole
 from dpbandit.offline.logs import Logged
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.privacy.mechanism import Books, enrolled
-from dpbandit.specs.contract import made_agent
-from dpbandit.specs.outside import Outside
+from dpbandit.specs.contract import Outside, made_agent
 from dpbandit.specs.protocols import (
     Agent,
     AgentConfig,

@@ -3,14 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, inf, sqrt
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, rows
-from dpbandit.base.inputs import InputError, inside, one_of, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import AnyArray, Floats, InputError, Streams, inside, one_of, rows, whole
 from dpbandit.privacy.coins import BitSpend, least_coins, least_flip
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.fading import FadingSlots, FadingSum, released_ends
@@ -51,7 +48,7 @@ class SignBits:
         """(K, d)."""
         return (self.n_actions, self.dim)
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """context (n, R, d), action (n, R), reward (n, R) -> (R, K, d)."""
         x, action, reward = batch
         known = np.isfinite(x).all(axis=-1) & np.isfinite(reward)
@@ -192,11 +189,11 @@ class BitSum(Mechanism):
         bits = n * (1 / (1 - 2 * self._flips[batch]) ** 2 - 1 / self._statistic.n_actions)
         return float(self._coins[batch] + bits)
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """-1 or 1, or 0 where a fair coin is sent: (R, blocks, d)."""
         return self._statistic.total(*(array[None] for array in datum))
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+    def _release(self, *datum: AnyArray) -> Floats | None:
         if self._released == len(self._ends):
             return None
         q, p = self.query(*datum), self._flips[self._released]

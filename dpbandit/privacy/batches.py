@@ -13,14 +13,26 @@ are the agent's own: drawn apart from all data, or made of releases.
 import sys
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, rows
-from dpbandit.base.inputs import InputError, at_least, inside, one_of, positive, shaped, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    AnyArray,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    at_least,
+    clip_norm,
+    clip_range,
+    inside,
+    one_of,
+    positive,
+    rows,
+    shaped,
+    whole,
+)
 from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism
 from dpbandit.privacy.noise import Gaussian, Laplace, Sampler
 from dpbandit.privacy.pure import LaplaceSpend
@@ -66,14 +78,14 @@ class BatchSum(Mechanism):
         self._noise, self._dim = noise, dim
         self._exact: Floats = np.zeros(dim)
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """The clipped vector, (R, dim)."""
         (x,) = datum
         if x.ndim != 2 or x.shape[1] != self._dim:
             raise InputError(f"Expected vectors of shape {('R', self._dim)}, got {x.shape}.")
         return clip_norm(x, self.sensitivity / 2, self.order)
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+    def _release(self, *datum: AnyArray) -> Floats | None:
         self._exact = self._exact + self.query(*datum)
         if self._used < self.uses:
             return None
@@ -123,7 +135,7 @@ class OnePointEstimates:
         """The longest estimate, M k / zeta with M the largest `|value - offset|`."""
         return largest(self.low, self.high, self.offset) * self.dim / self.zeta
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """Values y (n, R) and directions u (n, R, k) -> (R, k)."""
         y, u = batch
         return self.estimate(clip_range(y, self.low, self.high) - self.offset, u)
@@ -176,12 +188,12 @@ class LocalValues(Mechanism):
             spend = GaussianSpend(loss if uses else 0.0, note.replace("gaussian", "Gaussian"))
         self.spend = spend
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """The clipped value less the offset, (R,)."""
         (y,) = datum
         return clip_range(y, self._low, self._high) - self._offset
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Floats:
+    def _release(self, *datum: AnyArray) -> Floats:
         value, noise = self.query(*datum), self._noise()
         if value.shape != noise.shape:  # broadcast, a value would be released more than once
             raise InputError(f"Expected values of shape {noise.shape}, got {value.shape}.")
@@ -319,13 +331,13 @@ class RestartingTrees(Mechanism):
         """h, the nodes that one round touches at most."""
         return (horizon - 1).bit_length()
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """The clipped losses of the chosen, (R, B)."""
         losses, chosen = datum[:2]
         theirs = np.take_along_axis(losses, np.maximum(chosen, 0), axis=1)
         return np.where(chosen < 0, 0.0, clip_range(theirs, *self._range))
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+    def _release(self, *datum: AnyArray) -> Floats | None:
         restart = datum[2]
         if self._used == self.uses:
             return None

@@ -23,8 +23,7 @@ from functools import cache
 from math import ceil, inf, log, log2, prod, sqrt
 from typing import Literal, NamedTuple
 
-from dpbandit.base.inputs import InputError, gaussian_target, one_of, privacy_target
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import InputError, Streams, gaussian_target, one_of, privacy_target
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.factors import Window
 from dpbandit.privacy.ledger import least_noise

@@ -19,11 +19,19 @@ from math import inf
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, clip_range, pick
-from dpbandit.base.inputs import InputError, positive, privacy_target, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    AnyArray,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    clip_range,
+    pick,
+    positive,
+    privacy_target,
+    whole,
+)
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
 from dpbandit.privacy.noise import Gumbel, Laplace, Law
 from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
@@ -163,13 +171,13 @@ class OneShotTopK(Mechanism):
         self._noises: deque[Floats] = deque()  # of the selections _first, _first + 1, ...
         self._first = 0
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """What this round adds: the scores, or the clipped losses, (R, n)."""
         if datum[0].shape != self._shape:
             raise InputError(f"Expected scores of shape {datum[0].shape} to be {self._shape}.")
         return self.source.query(datum[0])
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+    def _release(self, *datum: AnyArray) -> Any:
         self._total = self.source.after(self._total, self.query(*datum))
         due = np.flatnonzero(datum[1]) if len(datum) > 1 else np.arange(self._shape[0])
         chosen = np.full((self._shape[0], self._k), -1)
@@ -178,7 +186,7 @@ class OneShotTopK(Mechanism):
             chosen[due] = self._largest(self._noisy(scores, due))
         return chosen
 
-    def scores(self, sums: Floats, due: Ints, *public: npt.NDArray[Any]) -> Floats:
+    def scores(self, sums: Floats, due: Ints, *public: AnyArray) -> Floats:
         """What is to be maximised, (len(due), n), where the source's `sums` are those."""
         return self.source.scores(sums)
 
@@ -244,7 +252,7 @@ class ExponentialMechanism(OneShotTopK):
     ) -> None:
         super().__init__(source, streams, name, k=1, epsilon=epsilon, uses=uses, draws=draws)
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+    def _release(self, *datum: AnyArray) -> Any:
         return super()._release(*datum)[:, 0]
 
 
@@ -296,13 +304,13 @@ class NoisyTotal(Mechanism):
         self._noise = Laplace(scale).sampler(streams, name, ())
         self._total: Floats = np.zeros((1, n))  # exact: never leaves here
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """What this round adds to S, (R, n)."""
         if datum[0].shape != self._shape:
             raise InputError(f"Expected losses of shape {datum[0].shape} to be {self._shape}.")
         return self._source.query(datum[0])
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+    def _release(self, *datum: AnyArray) -> Any:
         _, x, due = datum
         self._asked = self._asked + (due != 0)  # also where it is no bool: -1 is an answer
         if self._asked.max() > self._draws:
@@ -366,7 +374,7 @@ class RemainingTopK(OneShotTopK):
         note = f"{name}: {self._most} picks of {n}"
         self.spend = BoundedRangeSpend.alike(note, epsilon, self._most)
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+    def _release(self, *datum: AnyArray) -> Any:
         chosen = super()._release(*datum)
         self._picked = self._picked + (chosen >= 0).sum(axis=1)
         if self._picked.max() > self._most:
@@ -376,7 +384,7 @@ class RemainingTopK(OneShotTopK):
             )
         return chosen
 
-    def scores(self, sums: Floats, due: Ints, *public: npt.NDArray[Any]) -> Floats:
+    def scores(self, sums: Floats, due: Ints, *public: AnyArray) -> Floats:
         """-max(S, floor) of those that are left."""
         return np.where(public[0][due], -np.inf, super().scores(sums, due))
 
@@ -431,19 +439,19 @@ class EpochSelection(ExponentialMechanism):
         super().__init__(source, streams, name, epsilon=epsilon, draws=draws, uses=uses)
         self._start: Floats = np.zeros((1, n))  # S of all rounds before the epoch
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """What this round adds to S, (R, n)."""
         clipped = super().query(*datum)
         return np.broadcast_to(np.rint(distinct(clipped) * _GRID) / _GRID, self._shape)
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+    def _release(self, *datum: AnyArray) -> Any:
         chosen, ends = super()._release(*datum), datum[3]
         if ends.any():
             self._start = np.where(ends[:, None], self._total, self._start)
             self._before = np.where(ends, self._drawn, self._before)
         return chosen
 
-    def scores(self, sums: Floats, due: Ints, *public: npt.NDArray[Any]) -> Floats:
+    def scores(self, sums: Floats, due: Ints, *public: AnyArray) -> Floats:
         """-max(S, floor)."""
         return -np.maximum(sums, public[0][due, None])
 

@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, clip_norm, rows
-from dpbandit.base.inputs import InputError, one_of, positive, whole
+from dpbandit.base import Floats, InputError, Ints, clip_norm, one_of, positive, rows, whole
 from dpbandit.losses.click_models import (
     Browsing,
     Cascade,
@@ -56,7 +55,7 @@ class ListStatistic(ABC):
     model: ClickModel
     taste: int
     gram_weight: float = 0.5
-    _upper: tuple[npt.NDArray[np.int64], ...] = field(init=False, repr=False, compare=False)
+    _upper: tuple[Ints, ...] = field(init=False, repr=False, compare=False)
     units: Floats = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -27,8 +27,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, flag, gaussian_target, inside, whole
+from dpbandit.base import Floats, InputError, Ints, flag, gaussian_target, inside, whole
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, constant, split
 
 _FINE = 1000

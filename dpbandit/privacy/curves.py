@@ -38,8 +38,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
+from dpbandit.base import Floats, InputError
 
 _SAFE = 1 - 1e-9
 """Roots are rounded towards more privacy, by more than solver and cancellation err together."""

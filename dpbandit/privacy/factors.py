@@ -17,9 +17,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, one_of, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, InputError, Streams, one_of, whole
 from dpbandit.privacy.people import leaves_norm
 from dpbandit.privacy.prefix_sums import BLT, Factorisation, Padded, SquareRoot, Tree
 

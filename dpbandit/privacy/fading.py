@@ -15,14 +15,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import ceil, expm1, inf, log, sqrt
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import InputError, at_least, gaussian_target, inside, one_of, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    AnyArray,
+    Bools,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    at_least,
+    gaussian_target,
+    inside,
+    one_of,
+    rows,
+    whole,
+)
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import ADDED_UP, Mechanism
@@ -108,11 +118,11 @@ class FadingSum(Mechanism):
         """The variance of a coordinate of the release of a batch, in its units: of all the same."""
         return self.stddev**2
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """The clipped statistic of one round in its units, `(R, *shape)`."""
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+    def _release(self, *datum: AnyArray) -> Floats | None:
         if self._released == len(self._ends):
             return None
         if not self._pending:
@@ -287,15 +297,15 @@ class PersonSum(FadingSum):
         self._gap = 1 if counted == "batch" else visits.separation
         self._last = np.full(times.size, -self._gap)
         self._by_batch, self._slot = counted == "batch", 0
-        self._latest: npt.NDArray[np.bool_] = np.zeros(len(streams), bool)
+        self._latest: Bools = np.zeros(len(streams), bool)
         self._arms = np.zeros(len(streams), np.int64)
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """The signed direction of a visit that counts, else 0: (R, 1, d)."""
         place = self._place_of(datum[0])
         return super().query(*self._as_counted(self._counts(place), *datum))
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+    def _release(self, *datum: AnyArray) -> Floats | None:
         place = self._place_of(datum[0])
         self._latest = self._counts(place)
         hers = place[self._latest]
@@ -304,7 +314,7 @@ class PersonSum(FadingSum):
         self._slot += 1
         return super()._release(*self._as_counted(self._latest, *datum))
 
-    def entered(self, *datum: npt.NDArray[Any]) -> Floats:
+    def entered(self, *datum: AnyArray) -> Floats:
         """What the latest visit added, (R, 1, d)."""
         return super().query(*self._as_counted(self._latest, *datum))
 
@@ -317,12 +327,12 @@ class PersonSum(FadingSum):
         here = (person >= 0) & (person < self._people)
         return np.asarray(self._place + np.where(here, person, self._people))
 
-    def _counts(self, place: Ints) -> npt.NDArray[np.bool_]:
+    def _counts(self, place: Ints) -> Bools:
         """Whether this visit does, (R,)."""
         fresh = self._clock - self._last[place] >= self._gap
         return np.asarray(fresh & (self._times[place] < self.most))
 
     def _as_counted(
-        self, counts: npt.NDArray[np.bool_], _: Ints, x: Floats, reward: Floats
+        self, counts: Bools, _: Ints, x: Floats, reward: Floats
     ) -> tuple[Floats, Ints, Floats]:
         return x, self._arms, np.where(counts, reward, np.nan)  # which says nothing

@@ -10,9 +10,16 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, at_least, gaussian_target, one_of, positive, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    Floats,
+    InputError,
+    Streams,
+    at_least,
+    gaussian_target,
+    one_of,
+    positive,
+    whole,
+)
 from dpbandit.privacy.curves import (
     delta_of,
     epsilon_of,

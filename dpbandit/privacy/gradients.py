@@ -4,15 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, clip_norm, clip_range, pick, rows
-from dpbandit.base.inputs import InputError, positive
+from dpbandit.base import AnyArray, Floats, InputError, clip_norm, clip_range, pick, positive, rows
 from dpbandit.losses.loss import Loss
-from dpbandit.losses.regressions import Regression
+from dpbandit.losses.predictions import Regression
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +78,12 @@ class RecursiveGradients:
             return 2 * self.gradient_clip
         return 2 * self.context_bound * self.residual_clip
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """Arrays (n, ...) of n rounds -> the sum of their rows, (R, G, d)."""
         parts = [self.gradient(*datum) for datum in zip(*batch, strict=True)]
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
-    def gradient(self, *datum: npt.NDArray[Any], clips: Floats | None = None) -> Floats:
+    def gradient(self, *datum: AnyArray, clips: Floats | None = None) -> Floats:
         """One round's rows, (R, G, d); `clips` (R, G) replace k where each arm has its own."""
         theta, previous, steps, context, action, reward = datum
         R, action = rows(len(theta)), action.astype(np.int64)
@@ -107,7 +105,7 @@ class RecursiveGradients:
         return np.clip(finite, -self.context_bound, self.context_bound)
 
 
-def recursive_points(theta: Floats, previous: Floats, steps: npt.NDArray[Any]) -> Floats:
+def recursive_points(theta: Floats, previous: Floats, steps: AnyArray) -> Floats:
     """u_i = (i+1) theta_i - i theta_{i-1} of every arm, (R, G, d); theta where i = 0."""
     return theta + steps[:, None] * (theta - previous)
 
@@ -163,12 +161,12 @@ class RecursiveLossGradients:
             bound = min(bound, self.residual_clip * longest(self.loss, self.order))
         return 2 * bound
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """Arrays (n, ...) of n rounds -> the sum of their gradients, (R, k)."""
         parts = [self.gradient(*datum) for datum in zip(*batch, strict=True)]
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
-    def gradient(self, *datum: npt.NDArray[Any]) -> Floats:
+    def gradient(self, *datum: AnyArray) -> Floats:
         """One round's g_i, clipped, (R, k)."""
         theta, previous, steps, z = datum
         loss, i = self.loss, float(steps)

@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dpbandit.base.html import html_table
-from dpbandit.base.inputs import InputError, inside, privacy_target, whole
+from dpbandit.base import InputError, inside, privacy_target, whole
+from dpbandit.base.files import html_table
 from dpbandit.privacy.curves import (
     delta_of,
     epsilon_of,
@@ -415,14 +415,16 @@ def most(
     low: float,
     high: float,
     start: float | None = None,
+    slope: float = 1.0,
     close: float,
 ) -> float:
     """The largest x between low and high whose ledger meets the target, to the ratio `close`.
 
-    More x, more of either epsilon or delta, and about as a power of it: secants in logarithms,
-    from `start` or `low` on, of epsilon at the given delta, or of delta where that is large. A try
-    beyond `high` is replaced by `high`, once; one that leaves the bracket of those before, by its
-    middle. `low` is known to meet the target; nothing is returned that has not been tried.
+    More x, more of either epsilon or delta, and about as a power of it, `slope` at the beginning:
+    secants in logarithms, from `start` or `low` on, of epsilon at the given delta, or of delta
+    where that is large. A try beyond `high` is replaced by `high`, once; one that leaves the
+    bracket of those before, by its middle. `low` is known to meet the target; nothing is returned
+    that has not been tried.
 
     >>> ledger = lambda mu: Ledger((GaussianSpend(mu, "a sum"),))
     >>> round(most(ledger, epsilon=1.0, delta=1e-5, low=0.01, high=10.0, close=0.9999), 3)
@@ -430,7 +432,7 @@ def most(
     """
     by_delta = delta > _FLAT * epsilon
     target = delta if by_delta else epsilon
-    x, slope, aim = start or low, 1.0, log((1 + close) / 2 * target)
+    x, aim = start or low, log((1 + close) / 2 * target)
     before: tuple[float, float] | None = None
     untried = high
     for _ in range(_TRIES):

@@ -38,8 +38,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import positive
+from dpbandit.base import Floats, Ints, positive
+from dpbandit.base.arrays import one_thread
 
 CELLS = 2**16
 """On one side of 0; where a mechanism needs more, its grid is made coarser by powers of 2."""
@@ -210,12 +210,17 @@ class Composition:
 
     def delta(self, epsilon: float) -> float:
         """An upper bound of delta at `epsilon`, as tight as the grid."""
-        return self._at(epsilon)[0]
+        with one_thread():
+            return self._at(epsilon)[0]
 
     def least_epsilon(self, delta: float) -> float:
         """The least epsilon >= 0 at `delta`, rounded up; infinity where there is none."""
         if self.infinite > delta or delta <= 0:
             return inf
+        with one_thread():
+            return self._searched(delta)
+
+    def _searched(self, delta: float) -> float:
         low, high, goal = -1.0, max(self.largest, 0.0), log(delta)  # 0 has not been tried
         # from the end of Chernoff's bound, M e^(-t epsilon), by Newton's method for log delta
         t = self._tilt(lambda t, m: t * m.mean - m.log_mass >= -goal)

@@ -13,10 +13,8 @@ from math import inf
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import InputError, shown
+from dpbandit.base import AnyArray, Floats, InputError, Ints, rows, shown
 from dpbandit.privacy.ledger import Ledger, Sequential, Trust
 from dpbandit.privacy.spends import Parallel, Repeated, Spend
 
@@ -26,7 +24,7 @@ MIXED: tuple[Trust, ...] = ("central", "aggregated", "shuffled")
 EVERYWHERE: tuple[Trust, ...] = ("central", "aggregated", "shuffled", "local")
 """Where noise can be added, from the server alone to every device"""
 
-Witness: TypeAlias = Callable[["Mechanism", tuple[npt.NDArray[Any], ...], Any], None]
+Witness: TypeAlias = Callable[["Mechanism", tuple[AnyArray, ...], Any], None]
 """Told of every call, with the mechanism, its datum and what it released."""
 
 _witness: ContextVar[Witness | None] = ContextVar("witness", default=None)
@@ -58,7 +56,7 @@ class Mechanism(ABC):
     """models of trust in which it can be run; a ledger of another one may not name it"""
     _used: int = 0
 
-    def __call__(self, *datum: npt.NDArray[Any]) -> Floats | None:
+    def __call__(self, *datum: AnyArray) -> Floats | None:
         """One round of raw data, arrays (R, ...) -> a release (R, ...), or None: none is due."""
         if self._used >= self.uses:
             raise BudgetExceededError(
@@ -73,15 +71,15 @@ class Mechanism(ABC):
         return release
 
     @abstractmethod
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """What this round adds to the protected quantity, clipped: `(R, *shape)`."""
 
-    def entered(self, *datum: npt.NDArray[Any]) -> Floats:
+    def entered(self, *datum: AnyArray) -> Floats:
         """What the latest call added, for audits; `query`, but of what remembers whom it heard."""
         return self.query(*datum)
 
     @abstractmethod
-    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None: ...
+    def _release(self, *datum: AnyArray) -> Floats | None: ...
 
 
 class Roll:
@@ -94,7 +92,7 @@ class Roll:
         """anything so far"""
         self._inside = False
 
-    def through(self, mechanism: Mechanism, datum: tuple[npt.NDArray[Any], ...]) -> Floats | None:
+    def through(self, mechanism: Mechanism, datum: tuple[AnyArray, ...]) -> Floats | None:
         """What `mechanism` releases for `datum`, with its call on the roll."""
         if self._inside:
             return mechanism._release(*datum)

@@ -9,16 +9,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, expm1, inf, lgamma, log, pi, sqrt, tanh
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.special import betainc, betaincinv
 
-from dpbandit.base.arrays import Floats, clip_norm, norms
-from dpbandit.base.inputs import one_of, positive, shaped, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    AnyArray,
+    Floats,
+    Streams,
+    clip_norm,
+    norms,
+    one_of,
+    positive,
+    shaped,
+    whole,
+)
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism
 from dpbandit.privacy.moments import Statistic
@@ -56,11 +63,11 @@ class LocalStatistic(Mechanism):
         self._statistic = statistic
         self._normals = streams.normals("messages", *statistic.shape)
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """The clipped statistic of one round in its units, `(R, *shape)`."""
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Floats:
+    def _release(self, *datum: AnyArray) -> Floats:
         noisy = self.query(*datum) + self.stddev * self._normals()
         released: Floats = noisy * self._statistic.units
         return released
@@ -234,13 +241,13 @@ class LocalVectors(Mechanism):
     variance: float
     """of a coordinate of one message"""
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """The vector, at most 1 long: (R, D)."""
         (u,) = datum
         u = np.where(np.isfinite(u).all(axis=1, keepdims=True), u, 0.0)
         return u / np.maximum(norms(u), 1.0)
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Floats:
+    def _release(self, *datum: AnyArray) -> Floats:
         return self._send(self.query(*datum))
 
 
@@ -352,13 +359,13 @@ class LocalDirections(Mechanism):
         D = self._shape[1]
         return sqrt(pi) * exp(lgamma((D + 1) / 2) - lgamma(D / 2)) / self._pull
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """The clipped vector, (R, D)."""
         (g,) = datum
         shaped("g", g, self._shape)
         return clip_norm(g, 1.0)
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Floats:
+    def _release(self, *datum: AnyArray) -> Floats:
         g, u, coin = self.query(*datum), self._normals(), self._coins()
         if self._exact:
             return g

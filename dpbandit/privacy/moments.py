@@ -13,10 +13,20 @@ from math import inf, sqrt
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, rows
-from dpbandit.base.inputs import InputError, flag, positive, whole
+from dpbandit.base import (
+    AnyArray,
+    Bools,
+    Floats,
+    InputError,
+    Ints,
+    clip_norm,
+    clip_range,
+    flag,
+    positive,
+    rows,
+    whole,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +128,7 @@ class Statistic(Protocol):
         """The most that replacing one user moves the sum, in L2 and in `units`."""
         ...
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """Raw data of n rounds, arrays (n, R, ...) -> their sum `(R, *shape)`."""
         ...
 
@@ -155,7 +165,7 @@ class ClippedVectors:
         """Twice the bound, a vector against its opposite."""
         return 2 * self.bound
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """(n, R, dim) -> (R, dim)."""
         (x,) = batch
         return added_up(clip_norm(x, self.bound))
@@ -186,7 +196,7 @@ class ClippedEntries:
         """sqrt(dim) (high - low), from one corner of the box to the opposite one."""
         return sqrt(self.dim) * (self.high - self.low)
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """(n, R, dim) -> (R, dim)."""
         (x,) = batch
         return added_up(clip_range(x, self.low, self.high))
@@ -242,7 +252,7 @@ class LinearRounds:
         product = self.reward_bound * self.context_bound
         return product if self.moment_clip is None else min(self.moment_clip, product)
 
-    def _clipped(self, *batch: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+    def _clipped(self, *batch: AnyArray) -> tuple[Floats, Floats]:
         """The contexts x of the arms played and the products r x, both (n, R, d)."""
         context, action, reward = batch
         if self.layout == "shared":
@@ -253,11 +263,11 @@ class LinearRounds:
         moment: Floats = r[..., None] * x
         return x, moment if self.moment_clip is None else clip_norm(moment, self.moment_clip)
 
-    def _one_hot(self, action: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    def _one_hot(self, action: AnyArray) -> Bools:
         """Which round played which arm: (n, R) -> (R, K, n)."""
         return (action.astype(np.int64)[..., None] == rows(self.n_actions)).transpose(1, 2, 0)
 
-    def _summed(self, moment: Floats, action: npt.NDArray[Any]) -> Floats:
+    def _summed(self, moment: Floats, action: AnyArray) -> Floats:
         """Products (n, R, d) of the rounds, added up in their blocks: (R, blocks, D)."""
         if self.layout == "shared":
             return added_up(moment)[:, None]
@@ -292,7 +302,7 @@ class Moments(LinearRounds):
         """The same, as x = 0 adds 0."""
         return self.sensitivity
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, D)."""
         _, moment = self._clipped(*batch)
         return self._summed(moment, batch[1])
@@ -383,7 +393,7 @@ class SecondMoments(LinearRounds):
         """Of noise along the identity, after `unpack`, in units of its variance elsewhere."""
         return self.trace.variance if self.precise_trace else 1.0
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, p)."""
         x, moment = self._clipped(*batch)
         played: Floats = x.transpose(1, 2, 0)[:, None]  # (R, 1, d, n)
@@ -456,7 +466,7 @@ class Grams:
         """(dim (dim + 1) / 2,)."""
         return (len(self._upper[0]),)
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """Rows (n, R, dim) -> `(R, *shape)`."""
         x = clip_norm(batch[0], self.bound).transpose(1, 2, 0)  # (R, dim, n)
         i, j = self._upper

@@ -23,9 +23,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, norms, rows
-from dpbandit.base.inputs import at_least
-from dpbandit.base.random_streams import Source, Streams
+from dpbandit.base import Floats, Source, Streams, at_least, norms, rows
 from dpbandit.privacy.moments import SecondMoments
 
 Shape: TypeAlias = tuple[int, ...]

@@ -22,14 +22,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import inf, log, sqrt
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, rows
-from dpbandit.base.inputs import InputError, at_least, gaussian_target, inside, positive, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    AnyArray,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    at_least,
+    clip_norm,
+    clip_range,
+    gaussian_target,
+    inside,
+    positive,
+    rows,
+    whole,
+)
 from dpbandit.privacy.ledger import Sequential, least_noise
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise import Gaussian, Gumbel, Laplace, Sampler
@@ -230,9 +241,7 @@ class SparseRows:
         for name in ("entry_bound", "norm_bound", "residual_clip"):
             positive(name, getattr(self, name))
 
-    def row(
-        self, context: npt.NDArray[Any], action: Ints, reward: npt.NDArray[Any]
-    ) -> tuple[Floats, Ints, Floats]:
+    def row(self, context: AnyArray, action: Ints, reward: AnyArray) -> tuple[Floats, Ints, Floats]:
         """One round, clipped: x (R, d) of the arm played, its block (R,), r (R,)."""
         if context.ndim == 3:  # every arm has its row, and all share block 0
             context, action = context[rows(len(action)), action], np.zeros_like(action)
@@ -349,11 +358,11 @@ class NoisyHardThresholding(Mechanism):
         self._lengths = list(episodes)
         self._start()
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """This round's term of the gradient at beta = 0, (R, G, d)."""
         return self.term(np.zeros((self._replicas, self._spec.blocks, self._spec.dim)), *datum)
 
-    def term(self, beta: Floats, *datum: npt.NDArray[Any]) -> Floats:
+    def term(self, beta: Floats, *datum: AnyArray) -> Floats:
         """A round's term of the gradient at `beta`, (R, G, d)."""
         x, block, r = self._spec.row(*datum)
         return self._spec.gradient(x[:, None], block[:, None], r[:, None], beta)
@@ -366,7 +375,7 @@ class NoisyHardThresholding(Mechanism):
         self._block = np.empty((self._replicas, n), dtype=np.int64)
         self._r = np.empty((self._replicas, n))
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+    def _release(self, *datum: AnyArray) -> Floats | None:
         n = self._r.shape[1]
         if n == 0:
             return None

@@ -30,8 +30,7 @@ from math import ceil, sqrt
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, inside, whole
+from dpbandit.base import Floats, InputError, inside, whole
 from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.spends import GaussianSpend, Repeated, Slots, Spend
 

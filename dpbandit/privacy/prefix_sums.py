@@ -24,12 +24,9 @@ from math import inf, prod, sqrt
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError, shaped, whole
-from dpbandit.base.random_streams import Draws, Streams
+from dpbandit.base import AnyArray, Draws, Floats, InputError, Streams, shaped, whole
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.moments import Statistic
 from dpbandit.privacy.noise import Gaussian, KNorm, Laplace
@@ -92,11 +89,11 @@ class PrefixSum(Mechanism):
         """Noise of the latest release in the statistic's units, a public number."""
         return self._noise.stddev
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """The clipped statistic of one round in its units, `(R, *shape)`."""
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+    def _release(self, *datum: AnyArray) -> Floats | None:
         batch, place = divmod(self._used - 1, self._every)
         if batch >= self.leaves:
             return None
@@ -117,7 +114,7 @@ class PrefixSum(Mechanism):
             shaped("sum", self._exact, noise.shape)
         return self._exact + noise * self._statistic.units
 
-    def _collect(self, place: int, datum: tuple[npt.NDArray[Any], ...]) -> None:
+    def _collect(self, place: int, datum: tuple[AnyArray, ...]) -> None:
         if not self._pending:
             # float64 whatever the first user sent: her dtype must not round everybody else
             self._pending = [np.empty((self._every, *a.shape)) for a in datum]

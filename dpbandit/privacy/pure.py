@@ -34,8 +34,7 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import betainc, gammainc, gammaincc, gammainccinv, gammaincinv
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import at_least, whole
+from dpbandit.base import Floats, at_least, whole
 from dpbandit.privacy.loss_distributions import PrivacyLoss, connected, constant, split
 from dpbandit.privacy.spends import Composed
 

@@ -2,14 +2,24 @@
 
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
-from dpbandit.base.arrays import Floats, clip_norm, clip_range, norms, rows
-from dpbandit.base.inputs import InputError, inside, one_of, positive, whole
+from dpbandit.base import (
+    AnyArray,
+    Floats,
+    InputError,
+    clip_norm,
+    clip_range,
+    inside,
+    norms,
+    one_of,
+    positive,
+    rows,
+    whole,
+)
 from dpbandit.privacy.moments import added_up
 
 Layout = Literal["difference", "blocks"]
@@ -51,7 +61,7 @@ class SignedDirections:
         """(1, d) or (K, d)."""
         return (1 if self.layout == "difference" else self.n_actions, self.dim)
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """context (n, R, d), action (n, R), reward (n, R) -> (R, blocks, d)."""
         context, action, reward = batch
         reward = np.asarray(reward, dtype=np.float64)
@@ -67,7 +77,7 @@ class SignedDirections:
         return summed
 
 
-def unit(x: npt.NDArray[Any]) -> Floats:
+def unit(x: AnyArray) -> Floats:
     """`x / |x|`, never longer than 1; 0 where x is 0 or not finite.
 
     Divided by the largest entry first: the squares of tiny entries would be 0, of huge ones inf.
@@ -138,7 +148,7 @@ class SignedResiduals:
         """The same, as nobody adds 0."""
         return self.sensitivity
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """(n, R, d), (n, R, d), (n, R), (n, R, d), (n, R), (n, R) -> `(R, *shape)`."""
         theta, weights, threshold, context, action, reward = batch
         u = unit(context)
@@ -223,7 +233,7 @@ class SaleResiduals:
         """The same, as phi = 0 adds 0, and <v, v'> >= -1 and <x, z> + <xx', zz'> >= -1/4."""
         return self.sensitivity
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """theta (n, R, D), phi (n, R, D), y (n, R), perhaps directions -> `(R, *shape)`."""
         theta, phi, y, *aimed = batch
         phi = clip_norm(phi, 1.0)
@@ -322,7 +332,7 @@ class SlateResiduals:
         """The same, as nobody adds 0, and <v, v'> >= -(1 + c_0^2)."""
         return self.sensitivity
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """(n, R, 1 + d), (n, R), (n, R, K, d), (n, R), (n, R) -> `(R, *shape)`."""
         theta, trust, x, action, y = batch
         valid = 1.0 * np.isfinite(x).all(axis=(-2, -1))  # (n, R)

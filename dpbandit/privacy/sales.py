@@ -2,14 +2,23 @@
 
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, clip_norm, clip_range, norms, rows
-from dpbandit.base.inputs import InputError, positive, whole
-from dpbandit.losses.multinomial import chances, weights
+from dpbandit.base import (
+    AnyArray,
+    Floats,
+    InputError,
+    Ints,
+    clip_norm,
+    clip_range,
+    norms,
+    positive,
+    rows,
+    whole,
+)
+from dpbandit.losses.click_models import chances, weights
 from dpbandit.privacy.moments import added_up
 
 
@@ -50,7 +59,7 @@ class Purchases:
         """sqrt(2)."""
         return sqrt(2)
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """Which items were offered, (n, R, I), which was bought, (n, R), else none: (R, 2 I)."""
         there, y = batch
         offered = there > 0
@@ -120,7 +129,7 @@ class ChoiceScores:
         w, h, c = self.information_weight, self.information_clip, self.response_clip
         return sqrt(2 * (w * h) ** 2 + 4 * c**2)
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """(n, R, D), (n, R, S, D), (n, R, S), (n, R) -> `(R, *shape)`."""
         theta, x, there, y = batch
         offered = there > 0  # nor is what is no number
@@ -214,7 +223,7 @@ class CellSales:
         powers = sides ** np.arange(len(self.coordinates))
         return np.asarray(digits @ powers, np.int64)
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """context (n, R, d), price (n, R), reward (n, R) in dollars -> (R, 2, cells, K)."""
         context, action, reward = batch
         price = action.astype(np.int64)
@@ -235,7 +244,7 @@ class SalesCount:
     sensitivity: ClassVar[float] = 1.0
     units: ClassVar[float] = 1.0
 
-    def total(self, *batch: npt.NDArray[Any]) -> Floats:
+    def total(self, *batch: AnyArray) -> Floats:
         """(n, R, 1) -> (R, 1)."""
         (sold,) = batch
         return added_up(clip_range(np.where(np.isfinite(sold), sold, 0.0), 0.0, 1.0))

@@ -18,19 +18,21 @@ from math import expm1, inf, log1p
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, clip_range
-from dpbandit.base.inputs import (
+from dpbandit.base import (
+    AnyArray,
+    Bools,
+    Floats,
     InputError,
+    Streams,
     at_least,
+    clip_range,
     inside,
     one_of,
     positive,
     privacy_target,
     whole,
 )
-from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise import Laplace, OneSidedExponential
 from dpbandit.privacy.pure import PureSpend
@@ -98,15 +100,15 @@ class AboveThreshold(Mechanism):
         self._left = np.full(R, runs)
 
     @property
-    def halted(self) -> npt.NDArray[np.bool_]:
+    def halted(self) -> Bools:
         """Replicas that will never fire again, (R,); a function of releases."""
         return self._left == 0
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """The query of this call, (R,)."""
         return _one_each(datum[0], len(self._left))
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+    def _release(self, *datum: AnyArray) -> Any:
         value, threshold = self.query(*datum), datum[1]
         self._rho = np.where(self._ended, self._threshold_noise(), self._rho)
         above = value + self._query_noise() >= threshold + self._rho
@@ -189,11 +191,11 @@ class SegmentAboveThreshold(Mechanism):
         self._sum, self._rho = np.zeros(len(streams)), np.zeros(len(streams))  # never leave here
         self._ended = np.ones(len(streams), dtype=bool)  # the next call begins a segment
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """What this round adds to the sum: the clipped loss, (R,)."""
         return clip_range(_one_each(datum[0], len(self._sum)), *self._range)
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+    def _release(self, *datum: AnyArray) -> Any:
         loss, threshold = self.query(*datum), datum[1]
         begins = self._ended | datum[2] if len(datum) > 2 else self._ended
         self._rho = np.where(begins, self._threshold_noise(), self._rho)
@@ -202,7 +204,7 @@ class SegmentAboveThreshold(Mechanism):
         return self._ended.copy()
 
 
-def _one_each(values: npt.NDArray[Any], replicas: int) -> Floats:
+def _one_each(values: AnyArray, replicas: int) -> Floats:
     if values.shape != (replicas,):
         raise InputError(f"Expected values of shape {values.shape} to be {(replicas,)}.")
     return values
@@ -270,7 +272,7 @@ class RedrawBit(Mechanism):
         self.rate, self._keep, self._replicas = rate, 1 - probability, len(streams)
         self._coins = streams.uniforms(name)
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """The clipped loss, (R,)."""
         if datum[0].shape != (self._replicas,):
             raise InputError(
@@ -282,6 +284,6 @@ class RedrawBit(Mechanism):
         """With which probability, where `active`."""
         return self._keep * np.exp(-np.where(loss > 0, self.rate, 0.0) * loss)  # inf x 0 is 0 here
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+    def _release(self, *datum: AnyArray) -> Any:
         loss, active = self.query(*datum), datum[1]
         return (self._coins() >= self.keeps(loss)) & active

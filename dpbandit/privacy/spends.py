@@ -5,7 +5,7 @@ from functools import lru_cache, partial
 from math import inf
 from typing import Protocol
 
-from dpbandit.base.inputs import InputError, inside, whole
+from dpbandit.base import InputError, inside, whole
 from dpbandit.privacy.curves import FAR, delta_of, deltas_of, epsilon_of, error_of, rho_of_mu
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected, constant
 

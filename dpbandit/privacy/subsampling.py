@@ -6,8 +6,7 @@ from math import exp, expm1, inf, log, log1p, sqrt
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import gaussian_target, inside, whole
+from dpbandit.base import Floats, gaussian_target, inside, whole
 from dpbandit.privacy.curves import FAR, deltas_of, error_of, mu_of
 from dpbandit.privacy.ledger import Ledger, most
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected
@@ -16,6 +15,8 @@ from dpbandit.privacy.spends import GaussianSpend, composed
 
 _CLOSE = 0.999
 """A certificate of that much of the target is close enough: another one costs a convolution."""
+_BELOW = 0.85
+"""Of the central limit theorem's ratio; what is found is .9 of it for 16 users and .83 for 1e9."""
 _SMALLEST, _LARGEST = 1e-9, 20.0
 """Sampling is not counted for releases with a smaller ratio, or a larger one."""
 _DOWN = 1 - 1e-12
@@ -150,7 +151,8 @@ class SampledGaussianSpend:
 def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> float:
     """The largest `ratio` whose certificate meets the target, to 0.1 % of epsilon; inf for inf.
 
-    At least the one that meets it without sampling; from where the central limit theorem puts it.
+    At least the one that meets it without sampling. The search begins a little below the ratio of
+    the central limit theorem, with the theorem's slope: three or four certificates for most sizes.
 
     >>> round(largest_ratio(rate=1.0, count=4, epsilon=1.0, delta=1e-5), 6)  # 0.268051 / 2
     0.134026
@@ -166,13 +168,15 @@ def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> f
     def ledger(ratio: float) -> Ledger:
         return Ledger((SampledGaussianSpend(ratio=ratio, rate=rate, count=count),))
 
+    start = _BELOW * sqrt(log1p((mu / rate) ** 2 / count))  # whose clt is mu
     ratio = most(
         ledger,
         epsilon=epsilon,
         delta=delta,
         low=unsampled,
         high=_LARGEST,
-        start=sqrt(log1p((mu / rate) ** 2 / count)),  # whose clt is mu
+        start=start,
+        slope=start**2 / -expm1(-(start**2)),
         close=_CLOSE,
     )
     return ratio * _DOWN

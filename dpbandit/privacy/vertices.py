@@ -9,11 +9,18 @@ from math import inf, log, sqrt
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, gaussian_target, one_of, privacy_target, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import (
+    AnyArray,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    gaussian_target,
+    one_of,
+    privacy_target,
+    whole,
+)
 from dpbandit.privacy import curves
 from dpbandit.privacy.gradients import RecursiveGradients, recursive_points
 from dpbandit.privacy.ledger import Ledger, most
@@ -50,7 +57,7 @@ class VertexGradients(Protocol):
         """How far replacing a user moves a coordinate of the sum."""
         ...
 
-    def gradient(self, *datum: npt.NDArray[Any]) -> Floats:
+    def gradient(self, *datum: AnyArray) -> Floats:
         """`(R, *shape)`, 0 for whoever takes no step."""
         ...
 
@@ -137,13 +144,13 @@ class NoisyVertex(Mechanism):
         self._taken = np.zeros(arms, dtype=np.int64)  # steps of each arm, public
         self._largest: Floats = np.zeros((len(streams), *arms))  # k_i so far
 
-    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+    def query(self, *datum: AnyArray) -> Floats:
         """What this round adds to the sums, clipped: (R, G, d)."""
         if self._adapting is None:
             return self._gradients.gradient(*datum)
         return self._adapting.gradient(*datum, clips=self._clips(self._adapting, *datum[:3]))
 
-    def _release(self, *datum: npt.NDArray[Any]) -> Any:
+    def _release(self, *datum: AnyArray) -> Any:
         steps = datum[2]
         self._count(steps)
         self._exact += self.query(*datum)
@@ -154,7 +161,7 @@ class NoisyVertex(Mechanism):
         scores -= self._scales()[..., None] * self._noise()
         return np.where(steps > 0, scores.argmin(axis=-1), -1)
 
-    def _count(self, steps: npt.NDArray[Any]) -> None:
+    def _count(self, steps: AnyArray) -> None:
         taken = np.asarray(self._taken + (steps > 0))
         if not np.array_equal(taken[steps > 0], steps[steps > 0]):
             raise InputError(f"Expected steps={steps} to be the next ones, {taken}, or 0.")
@@ -164,7 +171,7 @@ class NoisyVertex(Mechanism):
 
     @staticmethod
     def _clips(
-        gradients: RecursiveGradients, theta: Floats, previous: Floats, steps: npt.NDArray[Any]
+        gradients: RecursiveGradients, theta: Floats, previous: Floats, steps: AnyArray
     ) -> Floats:
         """k_i of every arm, (R, G)."""
         M, B = gradients.context_bound, gradients.reward_bound

@@ -28,8 +28,7 @@ from math import ceil, inf, log, sqrt
 import numpy as np
 from scipy.special import chdtr, chdtrc
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import InputError
+from dpbandit.base import Floats, InputError
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
 

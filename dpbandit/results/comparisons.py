@@ -5,11 +5,9 @@ from math import nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.stats import norm, t as student
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import one_of
+from dpbandit.base import Floats, one_of
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun
 

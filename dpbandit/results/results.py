@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from glob import glob
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from dpbandit.base.arrays import Ints
+from dpbandit.base import InputError, Ints, one_of
 from dpbandit.base.files import (
+    html_table,
     is_there,
     plain,
     text_of,
@@ -22,24 +23,86 @@ from dpbandit.base.files import (
     write_csv,
     write_json,
 )
-from dpbandit.base.inputs import InputError, one_of
-from dpbandit.privacy.certificate import Certificate
-from dpbandit.results import shown
-from dpbandit.results.labels import as_text, label
-from dpbandit.results.layout import stored
-from dpbandit.results.planned import Planned, planned
-from dpbandit.results.runs import AgentRun, merged, standard_error
+from dpbandit.privacy import Certificate
+from dpbandit.results.runs import AgentRun, as_text, label, merged, short, standard_error
 from dpbandit.results.store import (
     CorruptFileError,
     ForeignFileError,
+    Planned,
     frame_of,
+    planned,
     read_runs,
+    stored,
     write_runs,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+
+_MOST = 30
+"""Runs that are shown; a sweep may have thousands"""
+_HEAD = ("agent", "regret", "se", "claimed epsilon", "certified epsilon", "at delta", "privacy")
+
+
+def runs_as_text(runs: Sequence[AgentRun]) -> str:
+    """A few lines for a console: one for each run, `_MOST` at most."""
+    rows = [_HEAD, *_rows(runs)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if place in (0, len(_HEAD) - 1) else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join([_title(runs), *lines, *_left_out(runs)])
+
+
+def runs_as_html(runs: Sequence[AgentRun]) -> str:
+    """The same as a table."""
+    return html_table(_HEAD, _rows(runs), ". ".join([_title(runs), *_left_out(runs)]))
+
+
+def _title(runs: Sequence[AgentRun]) -> str:
+    where = {(run.setup.problem, run.setup.horizon, run.setup.reward_unit) for run in runs}
+    if len(where) != 1:
+        return f"{len(runs)} runs on {len(where)} problems"
+    ((problem, horizon, unit),) = where
+    replicas = sorted({len(run.replicas) for run in runs})
+    counts = " to ".join(f"{count:,}" for count in dict.fromkeys((replicas[0], replicas[-1])))
+    return f"{problem}: regret ({unit}) after {horizon:,} rounds, mean of {counts} replicas"
+
+
+def _rows(runs: Sequence[AgentRun]) -> list[tuple[str, ...]]:
+    several = len({run.setup.problem for run in runs}) > 1
+    return [
+        (
+            f"{run.name} on {run.setup.problem}" if several else run.name,
+            f"{run.regret[-1].mean():.4g}",
+            f"{standard_error(run.regret[-1]):.2g}",
+            *_privacy(run),
+        )
+        for run in runs[:_MOST]
+    ]
+
+
+def _privacy(run: AgentRun) -> tuple[str, str, str, str]:
+    proof = run.certificate
+    if isinf(proof.epsilon) and isinf(proof.claimed_epsilon):
+        return "-", "-", "-", "not private"
+    if proof.pure == 0:
+        return "-", "-", "-", "no data used"
+    excess = "" if proof.holds else "EXCEEDS THE CLAIM"
+    words = " ".join(filter(None, [proof.ledger.brief or proof.notion.partition(",")[0], excess]))
+    return f"{proof.claimed_epsilon:g}", f"{proof.epsilon:.4g}", short(proof.claimed_delta), words
+
+
+def _left_out(runs: Sequence[AgentRun]) -> list[str]:
+    more = len(runs) - _MOST
+    return [f"and {more:,} runs more, see summary()"] if more > 0 else []
+
 
 FILES = ("frame.parquet", "regret.png", "results.json", "summary.csv")
 """What `Results.save` writes."""
@@ -79,10 +142,10 @@ class Results:
         return iter(self.runs)
 
     def __repr__(self) -> str:
-        return shown.as_text(self.runs)
+        return runs_as_text(self.runs)
 
     def _repr_html_(self) -> str:
-        return shown.as_html(self.runs)
+        return runs_as_html(self.runs)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Results":
@@ -250,8 +313,7 @@ class Results:
 
         A line for each agent that claims an epsilon; all others are levels. Arguments as `plot`.
         """
-        from dpbandit.results.drawing import drawn
-        from dpbandit.results.frontier import frontier, fronts_of
+        from dpbandit.results.plots import drawn, frontier, fronts_of
 
         one = self._one()
         fronts, levels = fronts_of(self.runs)

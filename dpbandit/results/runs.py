@@ -1,22 +1,45 @@
-"""One agent's run: where it took place, what it found and what it certifiably promises."""
+"""One agent's run: where it took place, at which rounds, what it found and promises; its names."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from math import sqrt
-from typing import Any
+from math import inf, isinf, nan, sqrt
+from textwrap import fill
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.checked import with_floats
-from dpbandit.base.files import plain
-from dpbandit.base.inputs import InputError
-from dpbandit.base.provenance import PROGRAM
-from dpbandit.privacy.certificate import Certificate
+from dpbandit.base import MOST_ROUNDS, AnyArray, Floats, InputError, Ints, shown, whole
+from dpbandit.base.fields import with_floats
+from dpbandit.base.files import PROGRAM, plain
+from dpbandit.privacy import Certificate
 from dpbandit.specs.protocols import AgentConfig
+
+_MARKS = 500
+
+
+def log_marks(horizon: int) -> Ints:
+    """About 500 rounds at which regret is logged: all of the first, then evenly in log and time.
+
+    >>> log_marks(6).tolist()
+    [1, 2, 3, 4, 5, 6]
+    """
+    whole("horizon", horizon, 1, MOST_ROUNDS)
+    ratios = np.geomspace(1, horizon, _MARKS // 2)
+    steps = np.linspace(1, horizon, _MARKS // 2)
+    return np.unique(np.concatenate([ratios, steps, [horizon]]).round().astype(np.int64))
+
+
+def checked_marks(marks: Any) -> Ints:
+    """`marks` as an array; `InputError` unless they are rounds, each after the one before."""
+    found = np.asarray(marks)
+    if found.ndim != 1 or found.dtype.kind not in "iu" or not len(found):
+        raise InputError(f"Expected marks={shown(marks)} to be rounds, such as [100, 200].")
+    if found[0] < 1 or (np.diff(found) <= 0).any():
+        raise InputError(f"Expected marks={shown(marks)} to increase from 1 or more.")
+    return found.astype(np.int64)
+
 
 _BY_REPLICA = ("replicas", "regret", "reward", "switches", "clipped")
 """Arrays whose last axis is the replicas."""
@@ -71,7 +94,7 @@ class AgentRun:
         asked = {**vars(self.setup), "agent": self.name, "config": self.config}
         return run_key(asked)
 
-    def only(self, which: npt.NDArray[Any]) -> "AgentRun":
+    def only(self, which: AnyArray) -> "AgentRun":
         """Some of the replicas, by a mask or by places."""
         kept: dict[str, Any] = {what: getattr(self, what)[..., which] for what in _BY_REPLICA}
         measures = {name: values[which] for name, values in self.measures.items()}
@@ -135,3 +158,79 @@ def describe(config: AgentConfig) -> dict[str, Any]:
 def standard_error(values: Floats) -> float:
     """The standard error of the mean; NaN for a single value."""
     return float(values.std(ddof=1)) / sqrt(len(values)) if len(values) > 1 else float("nan")
+
+
+def label(run: AgentRun) -> str:
+    """A run's name and the privacy it certifiably has, for legends."""
+    proof, name = run.certificate, as_text(run.name)
+    if isinf(proof.epsilon):
+        return f"{name} ({proof.ledger.brief or 'not private'})"
+    if proof.pure == 0:  # epsilon is 0 at delta = 0 too, so no law of an action depends on data
+        return f"{name} (no data used)"
+    brief = f"{proof.ledger.brief}: " if proof.ledger.brief else ""
+    delta = short(proof.claimed_delta)
+    return rf"{name} ({brief}$\epsilon$ = {proof.epsilon:.3g}, $\delta$ = {delta})"
+
+
+def restricted(name: str, runs: Iterable[AgentRun]) -> str:
+    """A name, and in brackets what restricts the promises of its runs, without any epsilon."""
+    briefs = dict.fromkeys(run.certificate.ledger.brief for run in runs)
+    words = "; ".join(filter(None, briefs))
+    return f"{name} ({words})" if words else name
+
+
+def protected(run: AgentRun) -> str:
+    """What its promise is of: "window-DP, last W", "conditional", "DP"; nothing without one."""
+    proof = run.certificate
+    return "" if proof.epsilon in (0.0, inf) else proof.ledger.brief or "DP"
+
+
+def short(value: float) -> str:
+    """A number of few digits.
+
+    >>> short(1e-5)
+    '1e-5'
+    """
+    return f"{value:g}".replace("e-0", "e-")
+
+
+def as_text(name: str) -> str:
+    """A name for a figure: no formula, and lines that fit."""
+    return fill(name.replace("$", r"\$"), 60)
+
+
+class Slope(NamedTuple):
+    """An exponent: regret grows like T to this power."""
+
+    value: float
+    se: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.4f} ± {self.se:.4f}"
+
+
+def slope(horizons: Sequence[float], regrets: Sequence[Floats]) -> Slope:
+    """Least squares on the larger half of the horizons, NaN where a mean is not positive.
+
+    The standard error is the jackknife's over replicas: runs with one seed and several horizons
+    meet the same users, so their errors are not independent.
+
+    Args:
+        horizons: increasing.
+        regrets: for every horizon the replicas' regret, (R,), R >= 2.
+
+    >>> several = [T**0.75 * np.array([0.9, 1.0, 1.1]) for T in (1, 2, 4, 8)]
+    >>> print(slope([1, 2, 4, 8], several))
+    0.7500 ± 0.0000
+    """
+    half = len(horizons) // 2
+    x = np.log(np.array(horizons[half:], dtype=float))
+    y = np.array(regrets[half:])  # (horizons, R)
+    R = y.shape[1]
+    weights = (x - x.mean()) / np.square(x - x.mean()).sum()
+    without_one = (y.sum(axis=1, keepdims=True) - y) / (R - 1)
+    if min(y.mean(axis=1).min(), without_one.min()) <= 0:
+        return Slope(nan, nan)
+    value = weights @ np.log(y.mean(axis=1))
+    each = weights @ np.log(without_one)
+    return Slope(float(value), sqrt((R - 1) * float(each.var())))

@@ -1,25 +1,32 @@
-"""Runs as parquet files: a tidy table that anything reads, and every fact about it inside.
+"""Runs as parquet files, and the folder of a sweep with its plan and its audits.
 
 Columns are those of `Results.frame`; the metadata under "dpbandit" is JSON: for every run its
 problem, config, certificate, seconds and provenance, and one hash over all numbers and facts.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from dpbandit.base.checked import made
-from dpbandit.base.files import check_readable, parse_json, write_atomically
-from dpbandit.base.inputs import InputError, whole
+from dpbandit.base import InputError, whole
+from dpbandit.base.fields import as_declared, made
+from dpbandit.base.files import (
+    check_readable,
+    check_writable,
+    is_there,
+    parse_json,
+    read_text,
+    write_atomically,
+)
 from dpbandit.privacy.certificate import certificate_from_dict
-from dpbandit.results.marks import log_marks
-from dpbandit.results.runs import AgentRun, Setup
+from dpbandit.results.runs import AgentRun, Setup, log_marks, run_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -230,3 +237,172 @@ def _hash(table: "pa.Table", facts: str) -> str:
     for name in _NUMBERS:
         digest.update(table[name].to_numpy().tobytes())
     return digest.hexdigest()
+
+
+FORMAT = 1
+"""Of all that is said here and in sweep.json; files without a number are older, and of this one."""
+
+
+def plan_file(folder: Path) -> Path:
+    """What the sweep asks for, as it was run last."""
+    return folder / "sweep.json"
+
+
+def block_file(folder: Path, key: str, first: int, last: int) -> Path:
+    """Replicas `first` to `last` of the configuration with this key."""
+    return folder / "blocks" / f"{key}-{first:06d}-{last:06d}.parquet"
+
+
+def audit_file(folder: Path, key: str) -> Path:
+    """The audit with this key."""
+    return folder / "audits" / f"{key}.json"
+
+
+def block_files(folder: Path) -> list[Path]:
+    """The blocks that are there; what a killed process left half-written begins with a dot."""
+    files = sorted(block_file(folder, "any", 0, 0).parent.glob("*.parquet"))
+    return [file for file in files if not file.name.startswith(".")]
+
+
+def key_of(block: Path) -> str:
+    """The key in a block's name, or whatever stands in its place."""
+    return block.name.partition("-")[0]
+
+
+def stored(folder: Path) -> list[Path]:
+    """The runs of a sweep or of `Results.save`; folders below it are somebody else's."""
+    if plan_file(folder).is_file():
+        return block_files(folder)
+    return list(folder.glob("*.parquet"))
+
+
+def check_places(folder: Path, *, audits: bool) -> None:
+    """Raise `InputError` unless blocks, and audits if there are any, can be written."""
+    check_writable(block_file(folder, "any", 0, 0))
+    if audits:
+        check_writable(audit_file(folder, "any"))
+
+
+def check_format(file: Path, number: object) -> None:
+    """Raise `InputError` unless sweep.json is of the format that this program knows."""
+    if number != FORMAT:
+        raise InputError(
+            f"Expected {file} in format={FORMAT}, which this program knows, got format={number!r}: "
+            "read it with the program that wrote it, or choose another folder."
+        )
+
+
+_HASH = re.compile(r"[0-9a-f]{16}")
+T = TypeVar("T")
+
+
+class Damaged(InputError):
+    """Not what a sweep wrote."""
+
+
+class Planned(NamedTuple):
+    """A sweep as it was run last."""
+
+    name: str
+    configurations: tuple[str, ...]
+    """keys of the runs, in the order of the file"""
+    replicas: int
+    """of each"""
+    audits: tuple[str, ...]
+    """keys of the audits"""
+
+    def missing(self, begun: int, there: int) -> str:
+        """How much is there of what is asked for, nothing where that is all.
+
+        `begun` configurations have replicas, `there` together.
+        """
+        wanted, told = len(self.configurations), []
+        if there < wanted * self.replicas:
+            told.append(f"{there:,} of {wanted * self.replicas:,} replicas are there")
+        if begun < wanted:
+            told.append(f"{wanted - begun:,} of {wanted:,} configurations have none")
+        return "; ".join(told)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What of a sweep.json is read."""
+
+    name: str
+    configurations: tuple[str, ...]
+    replicas: int
+    audits: tuple[str, ...]
+    format: Any = FORMAT
+
+    def __post_init__(self) -> None:
+        whole("replicas", self.replicas, 1)
+        if not all(map(_HASH.fullmatch, self.configurations + self.audits)):
+            raise ValueError("keys")  # they are names of files
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditFile:
+    """What of an audit is shown: what it measured, or why there is none."""
+
+    agent: str
+    problem: str
+    config: Mapping[str, Any]
+    env_kwargs: Mapping[str, Any]
+    not_audited: str | None = None
+    claimed_epsilon: float | None = None
+    delta: float | None = None
+    certified_epsilon: float | None = None
+    eps_lower: float | None = None
+    runs: int | None = None
+    failure: float | None = None
+    flagged: bool | None = None
+    verdict: str | None = None
+
+    def __post_init__(self) -> None:
+        whole("horizon", self.env_kwargs["horizon"], 1)
+        if self.not_audited is None:
+            measured = (self.claimed_epsilon, self.delta, self.certified_epsilon, self.eps_lower)
+            if None in (*measured, self.runs, self.failure, self.flagged, self.verdict):
+                raise ValueError("nothing was measured")
+        else:
+            for name in ("epsilon", "delta"):
+                as_declared(float, self.config.get(name, 0), name)
+
+
+def planned(folder: Path) -> Planned | None:
+    """The sweep in `folder`, None where there is none.
+
+    Raises:
+        InputError: its sweep.json is damaged, of an unknown format, or cannot be read.
+    """
+    file = plan_file(folder)
+    if not is_there(file):
+        return None
+    found = _read(file, _Plan, "resume the sweep (--resume), which writes it anew")
+    check_format(file, found.format)
+    return Planned(found.name, found.configurations, found.replicas, found.audits)
+
+
+def read_audit(file: Path) -> AuditFile:
+    """An audit of a sweep.
+
+    Raises:
+        InputError: it is not what was written, as its hash or a type says, or cannot be read.
+    """
+    return _read(file, AuditFile, "resume the sweep (--resume), which audits again", hashed=True)
+
+
+def audit_hash(key: str, document: Mapping[str, Any]) -> str:
+    """Of all that an audit says, and of which it is: none stands for another."""
+    return run_key({**document, "key": key})
+
+
+def _read(file: Path, kind: type[T], remedy: str, *, hashed: bool = False) -> T:
+    text = read_text(file, errors="replace")
+    try:
+        document = parse_json(text)
+        if hashed and document.pop("hash") != audit_hash(file.stem, document):
+            raise ValueError("another hash")
+        return made(kind, document)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise Damaged(f"Expected {file} as a sweep wrote it, it is damaged: {remedy}.") from None

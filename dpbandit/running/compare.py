@@ -8,22 +8,149 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.base.inputs import MOST_JOBS, MOST_REPLICAS, MOST_ROUNDS, InputError, named, whole
-from dpbandit.base.progress import Progress
-from dpbandit.base.provenance import provenance
-from dpbandit.base.warned import warnings_said
-from dpbandit.base.workers import Board, Note
-from dpbandit.privacy.certificate import Certificate
-from dpbandit.results.marks import log_marks
+from dpbandit.base import (
+    MOST_JOBS,
+    MOST_REPLICAS,
+    MOST_ROUNDS,
+    InputError,
+    Ints,
+    Seed,
+    Streams,
+    named,
+    whole,
+)
+from dpbandit.base.arrays import one_thread
+from dpbandit.base.files import provenance
+from dpbandit.base.progress import Board, Note, Progress, warnings_said
+from dpbandit.privacy import Certificate
+from dpbandit.privacy.certificate import certificate
+from dpbandit.privacy.ledger import JOINT_DP, NO_DATA, not_covered
+from dpbandit.privacy.mechanism import checked_ledger
 from dpbandit.results.results import Results
-from dpbandit.results.runs import AgentRun, Setup, describe
-from dpbandit.running.baselines import with_baselines
-from dpbandit.running.blocks import consecutive, replicas_at_once
-from dpbandit.running.certify import certify
-from dpbandit.running.environments import as_words
-from dpbandit.running.given import AnyAgents, AnyProblem, Given, agents_given, problem_given
+from dpbandit.results.runs import AgentRun, Setup, describe, log_marks
+from dpbandit.running.given import (
+    AnyAgent,
+    AnyAgents,
+    AnyProblem,
+    Given,
+    agent_given,
+    agents_given,
+    as_words,
+    problem_given,
+    spec_given,
+)
 from dpbandit.running.loop import Log, Mark, check_callback, play
-from dpbandit.specs.protocols import AgentConfig, Hindsight
+from dpbandit.specs.contract import made_agent
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
+from dpbandit.specs.lists import ReturningSpec
+from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Hindsight, Problem, Spec
+
+_CHUNK_BYTES = 1 << 20
+"""Replicas run together while their d x d matrices fit the cache."""
+
+
+def replicas_at_once(spec: Spec) -> int:
+    """Replicas whose matrices fit the cache together. Changes speed, never values."""
+    spec = spec.visit if isinstance(spec, ReturningSpec) else spec
+    if isinstance(spec, ExpertsSpec):  # no matrices
+        return max(1, _CHUNK_BYTES // (8 * spec.n_actions))
+    arms = spec.n_actions if isinstance(spec, ContextualSpec) and not spec.shared else 1
+    return max(1, _CHUNK_BYTES // (8 * arms * spec.context_shape[-1] ** 2))
+
+
+def consecutive(replicas: Sequence[int], size: int) -> list[tuple[int, int]]:
+    """(first, last + 1) of blocks of at most `size` neighbours.
+
+    >>> consecutive([0, 1, 2, 5, 6], 2)
+    [(0, 2), (2, 3), (5, 7)]
+    """
+    numbers = np.array(replicas, dtype=int)
+    parts = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+    return [
+        (int(part[i]), int(part[min(i + size, len(part)) - 1]) + 1)
+        for part in parts
+        for i in range(0, len(part), size)
+    ]
+
+
+def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, AgentConfig]:
+    """The agents, and uniform play and the best fixed action where they are missing.
+
+    On a convex domain staying in the centre is one, too, and often better than uniform play.
+    Raises `InputError` where another agent has the name of one of them.
+    """
+    from dpbandit.agents import BestFixed, Centre, Uniform  # not before: 60 files
+
+    configs = dict(agents)
+    baselines: dict[str, AgentConfig] = {"Uniform": Uniform(), "BestFixed": BestFixed()}
+    if isinstance(spec, ConvexSpec):
+        baselines["Centre"] = Centre()
+    for name, baseline in baselines.items():
+        if baseline in configs.values():
+            continue
+        if name in configs:
+            raise InputError(
+                f"Expected a name other than {name!r} for {configs[name]}: a baseline has it."
+            )
+        configs[name] = baseline
+    return configs
+
+
+def play_any(
+    problem: Problem,
+    config: AgentConfig,
+    seeds: Sequence[Seed],
+    *,
+    marks: Ints,
+    advance: Callable[[int], None] = lambda rounds: None,
+) -> Log:
+    """As `play`; for a baseline that needs an answer somebody else meets the users first."""
+    if isinstance(config, Hindsight):
+        from dpbandit.agents import Uniform
+
+        config = config.with_answer(play(problem, Uniform(), seeds, marks=marks).best_fixed)
+    return play(problem, config, seeds, marks=marks, advance=advance)
+
+
+def certify(
+    config: AnyAgent,
+    spec: Spec | AnyProblem,
+    *,
+    horizon: int | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    accountants: bool = True,
+) -> Certificate:
+    """What the noise of `config` on `spec` really buys, beside what it claims.
+
+    The claim is the config's `epsilon` and `delta`, where it has them; the notion of privacy is the
+    problem's. Where the world itself tells users of others (`Spec.carries`), agents whose ledger
+    does not say that they stand between are not covered: epsilon is infinite. The ledger is
+    believed: that nothing is missing there is seen by playing.
+
+    Args:
+        config: an agent's config, or its id with settings, "fade:epsilon=2".
+        spec: the public facts of a problem, or an environment in any form that `compare` takes.
+        horizon: rounds of an environment; its own by default, or 10,000.
+        env_kwargs: further arguments of an environment.
+        accountants: beside it what every accountant says, some of which are slow to import.
+
+    Raises:
+        InputError: what is no config or environment, or an agent that does not fit.
+
+    >>> round(certify("fade", "OJPricing", accountants=False).epsilon, 3)
+    1.0
+    """
+    config = agent_given(config)
+    spec = spec_given(spec, horizon=horizon, env_kwargs=env_kwargs)
+    agent = made_agent(config, spec, Streams([0]))
+    ledger = checked_ledger(type(config).__name__, getattr(agent, "ledger", None))
+    if spec.carries and ledger.scope in (JOINT_DP, NO_DATA):
+        ledger = not_covered(ledger)
+    if ledger.scope == JOINT_DP:  # the words of a ledger that has not met its problem
+        ledger = replace(ledger, scope=spec.scope)
+    epsilon = getattr(config, "epsilon", None)
+    claim = None if epsilon is None else (epsilon, getattr(config, "delta", 0.0))
+    return certificate(ledger, claim=claim, accountants=accountants)
 
 
 def compare(
@@ -123,6 +250,7 @@ def _meet(
         problem = given.make(**given.arguments)
         told = None if on_mark is None else partial(_tell, on_mark, name, block[0])
         logs[name] = play(problem, config, seeds, marks=marks, advance=bar.advance, on_mark=told)
+        bar.finish(f"{name}, {len(seeds)} replicas")
     return logs
 
 
@@ -162,9 +290,7 @@ def _meet_alone(
     given: Given, configs: Mapping[str, AgentConfig], seed: int, block: tuple[int, int], note: Note
 ) -> dict[str, Log]:
     """One block in a process, of one thread, which is the fastest."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1), warnings_said():
+    with one_thread(), warnings_said():
         return _meet(given, configs, seed, block, note)
 
 

@@ -9,27 +9,103 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, shown
-from dpbandit.base.random_streams import Seed, Streams
+from dpbandit.base import AnyArray, Floats, InputError, Ints, Seed, Streams, shown
 from dpbandit.privacy.mechanism import Books, enrolled
-from dpbandit.results.marks import checked_marks, log_marks
-from dpbandit.running.first_rounds import (
-    FIRST_ROUNDS,
-    check_action,
-    check_best_fixed,
-    check_context,
-    check_hindsight,
-    check_step,
-    check_untouched,
-)
+from dpbandit.results.runs import checked_marks, log_marks
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_at_hand
-from dpbandit.specs.bounds import Bounds, Clips
-from dpbandit.specs.contract import begin, made_agent
+from dpbandit.specs.contract import Bounds, Clips, begin, made_agent
 from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.protocols import Agent, AgentConfig, Hindsight, Problem, Spec, Step
+from dpbandit.specs.protocols import (
+    Agent,
+    AgentConfig,
+    Hindsight,
+    Problem,
+    Spec,
+    Step,
+    finite_array,
+)
+
+FIRST_ROUNDS = 10
+"""Rounds that are looked at."""
+_ROUNDING = 1e-6
+
+
+def check_context(spec: Spec, context: Any, replicas: int, t: int) -> None:
+    """Raise `InputError` unless it is finite numbers of the spec's shape."""
+    finite_array(f"contexts in round {t}", context, (replicas, *spec.context_shape))
+
+
+def check_action(spec: Spec, agent: Agent, action: Any, replicas: int) -> None:
+    """Raise `InputError`, which names the agent's class, unless it may be played."""
+    try:
+        spec.validate(action, replicas)
+    except InputError as mistake:
+        told = str(mistake).removesuffix(".")
+        raise InputError(f"{told}, from act of {type(agent).__name__}.") from mistake
+
+
+def check_step(spec: Spec, step: Any, replicas: int) -> None:
+    """Raise `InputError` unless it is a `Step` of finite numbers that fit each other.
+
+    It has a datum where one is told.
+    """
+    if not isinstance(step, Step):
+        raise InputError(f"Expected step to return a Step, got a {type(step).__name__}.")
+    for name in ("reward", "expected", "oracle", "regret"):
+        finite_array(name, getattr(step, name), (replicas,))
+    missed = step.oracle - step.expected
+    if not np.allclose(step.regret, missed, rtol=_ROUNDING, atol=_ROUNDING):
+        raise InputError(f"Expected regret={step.regret} to be oracle - expected, {missed}.")
+    estimated = np.array_equal(step.expected, step.reward)  # by what came, which luck may have made
+    if not (spec.in_hindsight or estimated or (missed >= -_ROUNDING * (1 + abs(missed))).all()):
+        raise InputError(f"Expected oracle={step.oracle} to be at least expected={step.expected}.")
+    if not (spec.in_hindsight or estimated or spec.most_outside == 1):
+        _check_means(spec, step.expected, step.oracle)
+    if spec.datum_shape is not None:
+        finite_array("datum", step.datum, (replicas, *spec.datum_shape))
+
+
+def _check_means(spec: Spec, *means: Floats) -> None:
+    low, high = spec.reward_low, spec.reward_high
+    room = _ROUNDING * (high - low)
+    for found in means:
+        if far := [mean for mean in found.tolist() if not low - room <= mean <= high + room]:
+            raise InputError(
+                f"Expected mean rewards in [{low:g}, {high:g}], as rewards are, got {far[0]:g}."
+            )
+
+
+def check_hindsight(spec: Spec, lacks: Any, replicas: int) -> None:
+    """Raise `InputError` unless it is one finite number, or one for each replica.
+
+    Where every context has a best action of its own, regret lacks nothing.
+    """
+    if not (isinstance(lacks, int | float) and isfinite(lacks)):  # NumPy's doubles are floats
+        finite_array("hindsight", lacks, (replicas,))
+    if not spec.in_hindsight and np.any(lacks):
+        raise InputError(
+            f"Expected hindsight={shown(lacks)} to be 0: a {type(spec).__name__} measures regret "
+            "round by round."
+        )
+
+
+def check_best_fixed(action: Any, replicas: int) -> None:
+    """Raise `InputError` unless it is an array with an action for each replica."""
+    if not isinstance(action, np.ndarray) or action.shape[:1] != (replicas,):
+        raise InputError(
+            f"Expected best_fixed to be an array of {replicas} actions, got {shown(action)}."
+        )
+
+
+def check_untouched(context: Floats, shown: Floats) -> None:
+    """Raise `InputError` unless the context is still what was `shown`: an agent learns from it."""
+    if not np.array_equal(context, shown):
+        raise InputError(
+            "Expected act and step to leave the array of contexts alone, it was overwritten: hand "
+            "out a new one every round."
+        )
+
 
 _TRIAL = 100
 """Of fewer rounds nobody expects an agent to learn."""
@@ -43,10 +119,10 @@ class Log:
     reward: Floats
     switches: Ints
     seconds: float
-    best_fixed: npt.NDArray[Any]
+    best_fixed: AnyArray
     """the action (R,) that would have been best for all rounds"""
     clipped: Floats
-    """share of the rounds (R,) that broke the problem's spec, see `dpbandit.specs.bounds`"""
+    """share of the rounds (R,) that broke the problem's spec, see `dpbandit.specs.contract`"""
 
 
 @dataclass(frozen=True)
@@ -106,8 +182,8 @@ def play(
     regret, reward = np.zeros((2, len(marks), R))
     total_regret, total_reward = np.zeros((2, R))
     switches, total_switches = np.zeros((len(marks), R), np.int64), np.zeros(R, np.int64)
-    before: npt.NDArray[Any] | None = None
-    waiting: deque[tuple[Floats, npt.NDArray[Any]]] = deque()
+    before: AnyArray | None = None
+    waiting: deque[tuple[Floats, AnyArray]] = deque()
     bounds, delay, done = Bounds(spec, R, int(marks[-1])), spec.delay, 0
     with enrolled() as roll:
         player = made_agent(config, spec, streams.child("agent"))
@@ -166,7 +242,7 @@ def check_callback(on_mark: Any) -> None:
         raise InputError(f"Expected on_mark={shown(on_mark)} to be a function of a Mark.")
 
 
-def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, npt.NDArray[Any], Step]:
+def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, AnyArray, Step]:
     """Round t: the context, the action, and what it brings; their form is looked at for a while,
     later when a shape is another."""
     spec = problem.spec
@@ -192,9 +268,7 @@ def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, npt.N
     return context, action, step
 
 
-def _count_switches(
-    total: Ints, before: npt.NDArray[Any] | None, action: npt.NDArray[Any]
-) -> npt.NDArray[Any]:
+def _count_switches(total: Ints, before: AnyArray | None, action: AnyArray) -> AnyArray:
     """Add 1 where the action is not the one `before`; returns a copy of it."""
     if before is None:
         return np.array(action)

@@ -1,21 +1,46 @@
-"""Agents as people write them: by their ids, with settings."""
+"""Agents as people write them: by their ids or classes, with settings."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import gymnasium as gym
 
 from dpbandit.agents import AGENTS, Guard, PerPerson, Priced
 from dpbandit.agents.contextual.demand import PRICED
-from dpbandit.base.calls import unsaid
-from dpbandit.base.checked import with_floats
-from dpbandit.base.inputs import InputError, one_of
-from dpbandit.base.settings import parse_settings
-from dpbandit.running.environments import environment_label
-from dpbandit.running.own_agents import agent_kind
+from dpbandit.base import InputError, one_of
+from dpbandit.base.fields import imported, parse_settings, unsaid, with_floats
 from dpbandit.specs.protocols import AgentConfig
+
+
+def agent_kind(agent: str) -> Any:
+    """The config class behind an id, or MODULE:CLASS, which imports MODULE.
+
+    Raises:
+        InputError: MODULE cannot be imported, or has no such class of configs.
+    """
+    return AGENTS[agent] if agent in AGENTS else _class_named(agent)
+
+
+def _class_named(agent: str) -> Any:
+    module, _, name = agent.partition(":")
+    there = vars(imported(module, f"agent {agent!r}"))
+    if name not in there:
+        configs = [word for word, thing in there.items() if _is_config(thing)]
+        one_of(f"config of {module}", name, configs or ["(none)"])
+    kind = there[name]
+    if not _is_config(kind):
+        raise InputError(
+            f"Expected {name} of {module} to be a class under @dataclass(frozen=True, "
+            "kw_only=True) with a method make(spec, streams)."
+        )
+    return kind
+
+
+def _is_config(thing: Any) -> bool:
+    return isinstance(thing, type) and is_dataclass(thing) and hasattr(thing, "make")
+
 
 GUARDED = "guarded:"
 """What stands before the id of an agent with a safety net."""
@@ -144,7 +169,8 @@ def agent_id(agent: str) -> str:
         )
     if meant := re.fullmatch(r"([\w-]+)[ (,](.*=.*?)\)?", agent):
         raise InputError(f"Expected agent={agent!r} to be {meant[1]}:KEY=VALUE, with colons.")
-    if environment_label(agent) in map(environment_label, gym.registry):
+    bare = agent.removeprefix("dpbandit/").removesuffix("-v0")
+    if f"dpbandit/{bare}-v0" in gym.registry:
         raise InputError(
             f"Expected an agent, got the environment {agent!r}: certify and audit are told the "
             "agent first, compare and play the environment."

@@ -1,24 +1,251 @@
-"""The public facts of problems in which a set of products is offered, and one is bought or none."""
+"""The public facts of problems in which a set of products is offered, and one is bought or none.
+
+Uniformly random sets of at most S of N products, and the Gymnasium spaces of such sets.
+
+Everywhere an action has an entry for each product, 0 where it is not offered.
+
+The best assortment under a multinomial logit, exactly: at fixed prices, of a list, or any.
+
+Of A the expected margin is R(A) = sum_A v_j r_j / (1 + sum_A v_j), which is at least z if and only
+if sum_A v_j (r_j - z) >= z. So with g(z) the sum of the S largest positive v_j (r_j - z) the best
+margin R* is the root of g(z) = z, and Dinkelbach's steps reach it::
+
+    z_0 = 0,   A_k attains g(z_k),   z_{k+1} = R(A_k),   until z no longer increases
+
+Where z_k < R*, g(z_k) > z_k and so R(A_k) > z_k; sets are finitely many, so the last is the best.
+With prices v_j (r_j - z) is replaced by the largest v_j(p) (p - c_j - z) over p: from a list, or in
+closed form, because log v_j(p) + log(p - c_j - z) is concave where v_j(p) = exp(a_j - b_j p).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
+from gymnasium.vector.utils.space_utils import batch_space
+from scipy.special import gammaln
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, flag, reals, shaped, shown, whole
-from dpbandit.base.random_streams import Streams
-from dpbandit.specs.protocols import BanditSpec
-from dpbandit.specs.random_sets import (
-    FreelyPricedSubsets,
-    PricedSubsets,
-    RandomPrices,
-    RandomSets,
-    Subsets,
+from dpbandit.base import (
+    Bools,
+    Draws,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    flag,
+    reals,
+    shaped,
+    shown,
+    whole,
 )
+from dpbandit.losses.click_models import weights
+from dpbandit.specs.protocols import BanditSpec
+
+
+@cache
+def size_law(n_products: int, at_most: int, levels: int) -> Floats:
+    """P(a random set has at most 1, 2, ..., S products), where each has so many prices.
+
+    >>> size_law(3, 2, 1)
+    array([0.5, 1. ])
+    """
+    k = np.arange(1, at_most + 1)
+    count = gammaln(n_products + 1) - gammaln(k + 1) - gammaln(n_products - k + 1)
+    count = np.exp(count + k * np.log(levels) - (count + k * np.log(levels)).max())
+    law = np.asarray(np.cumsum(count) / count.sum())
+    law[-1] = 1.0
+    law.flags.writeable = False
+    return law
+
+
+def random_members(luck: Floats, at_most: int, levels: int = 1) -> Any:
+    """Uniforms (..., 1 + N) -> which products are in a uniformly random set, (..., N)."""
+    law = size_law(luck.shape[-1] - 1, at_most, levels)
+    size = 1 + (luck[..., :1] >= law).sum(axis=-1, keepdims=True)
+    rank = luck[..., 1:].argsort(axis=-1).argsort(axis=-1)
+    return rank < size
+
+
+class RandomSets:
+    """Draws levels (R, N): 0, not offered, or one of 1, ..., `levels`; every set as likely."""
+
+    def __init__(self, streams: Streams, n_products: int, at_most: int, levels: int) -> None:
+        self._draws: Draws = streams.uniforms("exploration", 1 + 2 * n_products)
+        self._most, self._levels = at_most, levels
+
+    def __call__(self) -> Ints:
+        """Fresh sets, one for each replica."""
+        return _levels(self._draws(), self._most, self._levels)
+
+
+class RandomPrices(RandomSets):
+    """Draws prices (R, N): 0, not offered, or uniform in [low, high]; every set as likely."""
+
+    def __init__(
+        self, streams: Streams, n_products: int, at_most: int, low: float, high: float
+    ) -> None:
+        super().__init__(streams, n_products, at_most, 1)
+        self._low, self._high = low, high
+
+    def __call__(self) -> Any:
+        """Fresh sets with prices, one for each replica."""
+        return _prices(self._draws(), self._most, self._low, self._high)
+
+
+def _levels(luck: Floats, at_most: int, levels: int) -> Ints:
+    N = luck.shape[-1] // 2
+    offered = random_members(luck[..., : 1 + N], at_most, levels)
+    return offered * (1 + luck[..., 1 + N :] * levels).astype(np.int64)
+
+
+def _prices(luck: Floats, at_most: int, low: float, high: float) -> Floats:
+    N = luck.shape[-1] // 2
+    offered = random_members(luck[..., : 1 + N], at_most)
+    return np.where(offered, low + (high - low) * luck[..., 1 + N :], 0.0)
+
+
+class _AtMost(gym.Space[Any]):
+    """Of the sets that the space without this limit has: those of 1 to `at_most` products."""
+
+    at_most: int
+    settings: tuple[Any, ...]
+
+    def sample(self, mask: Any = None, probability: Any = None) -> Any:
+        """A uniformly random set."""
+        luck = self.np_random.random((*self.shape[:-1], 1 + 2 * self.shape[-1]))  # type: ignore
+        return self._set(luck).astype(self.dtype)
+
+    def contains(self, x: Any) -> bool:
+        """Whether all its sets are allowed."""
+        if not super().contains(x):
+            return False
+        sizes = np.count_nonzero(np.asarray(x), axis=-1)
+        return bool(((sizes >= 1) & (sizes <= self.at_most)).all())
+
+    def _set(self, luck: Floats) -> Any:
+        raise NotImplementedError
+
+
+class Subsets(_AtMost, gym.spaces.MultiBinary):
+    """Which products are offered, at most S of N: a `MultiBinary` of such masks, (N,)."""
+
+    def __init__(self, n_products: int, at_most: int, *, batch: tuple[int, ...] = ()) -> None:
+        self.settings, self.at_most = (n_products, at_most), at_most
+        super().__init__([*batch, n_products])
+
+    def _set(self, luck: Floats) -> Any:
+        return _levels(luck, self.at_most, 1)
+
+
+class PricedSubsets(_AtMost, gym.spaces.MultiDiscrete):
+    """0 or the number of a price, 1 to P, for each product: a `MultiDiscrete`, (N,)."""
+
+    def __init__(
+        self, n_products: int, at_most: int, levels: int, *, batch: tuple[int, ...] = ()
+    ) -> None:
+        self.settings, self.at_most = (n_products, at_most, levels), at_most
+        super().__init__(np.full((*batch, n_products), levels + 1))
+
+    def _set(self, luck: Floats) -> Any:
+        return _levels(luck, self.at_most, self.settings[2])
+
+
+class FreelyPricedSubsets(_AtMost, gym.spaces.Box):
+    """0 or a price in [low, high] for each product: a `Box`, (N,)."""
+
+    def __init__(
+        self,
+        n_products: int,
+        at_most: int,
+        low: float,
+        high: float,
+        *,
+        batch: tuple[int, ...] = (),
+    ) -> None:
+        self.settings, self.at_most = (n_products, at_most, low, high), at_most
+        super().__init__(0.0, high, (*batch, n_products), np.float64)
+
+    def contains(self, x: Any) -> bool:
+        """Whether all its sets are allowed, at prices from `low` on."""
+        low = self.settings[2]
+        return super().contains(x) and bool(((x == 0) | (x >= low)).all())
+
+    def _set(self, luck: Floats) -> Any:
+        return _prices(luck, *self.settings[1:])
+
+
+@batch_space.register(_AtMost)
+def _batch(space: Any, n: int = 1) -> Any:
+    """Gymnasium's space of n such actions at once, (n, N)."""
+    return type(space)(*space.settings, batch=(n,))
+
+
+def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Floats]:
+    """The best set, as levels (..., N) with 0 for what is not offered, and its margin R*, (...).
+
+    Args:
+        weight: v of each product at each of its prices, (..., N, P).
+        margins: r, broadcasting against it.
+        at_most: S.
+
+    >>> best_levels(np.array([[1.0], [1.0], [9.0]]), np.array([[1.0], [0.8], [0.1]]), 2)
+    (array([1, 1, 0]), array(0.6))
+    """
+
+    def choose(z: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        gain = weight * (margins - z[..., None, None])
+        level = gain.argmax(axis=-1)[..., None]
+        v = np.take_along_axis(weight, level, axis=-1)[..., 0]
+        r = np.take_along_axis(np.broadcast_to(margins, weight.shape), level, axis=-1)[..., 0]
+        return gain.max(axis=-1), level[..., 0] + 1.0, v, r
+
+    best, margin = _dinkelbach(choose, weight.shape[:-1], at_most)
+    return best.astype(np.int64), margin
+
+
+def best_prices(
+    appeal: Floats, slope: Floats, costs: Floats, low: float, high: float, at_most: int
+) -> tuple[Floats, Floats]:
+    """The best set and its prices, (..., N) with 0 for what is not offered, and R*, (...).
+
+    Args:
+        appeal: a, utilities at price 0, (..., N).
+        slope: b > 0, what a unit of money costs of utility; broadcasts against it, as the next.
+        costs: c, of a unit.
+        low, high: the range of prices, 0 < low <= high.
+        at_most: S.
+    """
+
+    def choose(z: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        p = np.clip(costs + z[..., None] + 1 / slope, low, high)
+        p = np.broadcast_to(p, appeal.shape)
+        v, r = weights(appeal - slope * p), p - costs
+        return v * (r - z[..., None]), p, v, r
+
+    return _dinkelbach(choose, appeal.shape, at_most)
+
+
+def _dinkelbach(
+    choose: Callable[[Floats], tuple[Floats, Floats, Floats, Floats]],
+    shape: tuple[int, ...],
+    at_most: int,
+) -> tuple[Floats, Floats]:
+    """`choose(z)`: of each product the largest v (r - z), at which price, and there v and r."""
+    z, best = np.zeros(shape[:-1]), np.zeros(shape)
+    while True:
+        gain, price, v, r = choose(z)
+        last = np.argsort(-gain, axis=-1, kind="stable")[..., at_most:]
+        np.put_along_axis(gain, last, 0.0, axis=-1)
+        v = np.where(gain > 0, v, 0.0)
+        margin = (v * r).sum(axis=-1) / (1 + v.sum(axis=-1))
+        better = margin > z
+        if not better.any():
+            return best, z
+        best = np.where(better[..., None], np.where(gain > 0, price, 0.0), best)
+        z = np.where(better, margin, z)
+
 
 MOST_PRODUCTS = 1000
 
@@ -293,7 +520,7 @@ def _few(spec: ChoiceSpec, entries: Floats) -> Floats:
 def _check_prices(
     prices: tuple[float, ...], unit_costs: tuple[float, ...], n_products: int
 ) -> None:
-    fine: npt.NDArray[np.bool_] = np.diff(prices) > 0
+    fine: Bools = np.diff(prices) > 0
     if len(prices) < 2 or not fine.all() or not 0 < prices[0] < prices[-1] < np.inf:
         raise InputError(f"Expected prices={shown(prices)} to be positive and increasing.")
     if len(unit_costs) != n_products:

@@ -1,18 +1,144 @@
-"""The public facts of problems in which an ordered list of items is shown to every user."""
+"""The public facts of problems in which lists of items are shown, and of people who come back."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from math import prod
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import InputError, reals, shaped, shown, whole
-from dpbandit.base.random_streams import Draws, Streams
+from dpbandit.base import (
+    AnyArray,
+    Draws,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    norms,
+    reals,
+    rows,
+    shaped,
+    shown,
+    whole,
+)
 from dpbandit.losses.click_models import ClickModel
-from dpbandit.specs.catalogues import Catalogue
-from dpbandit.specs.protocols import BanditSpec
+from dpbandit.privacy.ledger import Visits as Visits
+from dpbandit.specs.protocols import BanditSpec, ContextualSpec, Spec
+
+
+class Catalogue:
+    """N items with vectors of length 1 in R^q, the same for all replicas or one for each.
+
+    It is public: no user is in it, and whoever is on the board is known to all. Two are equal if
+    they are of one size and one seed, whatever is on them; made `of` vectors, if these are equal.
+
+    Args:
+        n_items, taste: N and q.
+        seed: of a catalogue that all replicas share; None where a problem draws one for each.
+    """
+
+    def __init__(self, n_items: int, taste: int, *, seed: int | None = 0) -> None:
+        whole("n_items", n_items, 1)
+        whole("taste", taste, 1)
+        self.n_items, self.taste, self.seed = n_items, taste, seed
+        self._given: Floats | None = None
+        self._columns: Floats | None = None
+        self._refilled = np.zeros((1, n_items), np.int64)
+        self.clock = 0
+        """refills so far"""
+        self._last: tuple[Ints, Floats] | None = None
+
+    @classmethod
+    def of(cls, vectors: Floats) -> "Catalogue":
+        """Of items whose vectors (N, q) are known, none longer than 1, for all replicas."""
+        if vectors.ndim != 2 or not (norms(vectors) <= 1 + 1e-9).all():
+            raise InputError(
+                "Expected vectors of items (N, q), none longer than 1, got an array of shape "
+                f"{vectors.shape} with norms up to {np.max(np.linalg.norm(vectors, axis=-1)):g}."
+            )
+        made = cls(*vectors.shape, seed=0)
+        made._given = vectors[None].copy()
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Catalogue) and self._facts() == other._facts()
+
+    def __hash__(self) -> int:
+        return hash(self._facts())
+
+    def __repr__(self) -> str:
+        if self._given is not None:
+            return f"Catalogue.of({self._print()}: {self.n_items} x {self.taste})"
+        return f"Catalogue({self.n_items}, {self.taste}, seed={self.seed})"
+
+    def _facts(self) -> tuple[int, int, int | None, str]:
+        return self.n_items, self.taste, self.seed, self._print()
+
+    def _print(self) -> str:
+        """Of the vectors that were given."""
+        return "" if self._given is None else sha256(self._given.tobytes()).hexdigest()[:12]
+
+    @property
+    def items(self) -> Floats:
+        """The vectors, (R, N, q), or (1, N, q) where all replicas share them."""
+        if self._columns is None and self._given is not None:
+            self._columns = columns(self._given)
+        if self._columns is None:
+            seed = 0 if self.seed is None else self.seed
+            self._columns = columns(drawn(Streams([seed]), self.n_items, self.taste))
+        return self._columns.swapaxes(1, 2)
+
+    @property
+    def refilled(self) -> Ints:
+        """How often each place has got a new item, (R, N) or (1, N)."""
+        return self._refilled
+
+    def vectors(self, lists: Ints, clock: int | None = None) -> Floats:
+        """Of the items on lists (R, m), (R, m, q), as at `clock`: now or one refill ago."""
+        items = self.items
+        own = rows(len(lists))[:, None] if len(items) == len(lists) else 0
+        found: Floats = items[own, lists]
+        if self._last is not None and clock is not None and clock < self.clock:
+            place, vector = self._last
+            was = (lists == place[:, None])[..., None]
+            found = np.where(was, vector[:, None], found)
+        return found
+
+    def products(self, directions: Floats) -> Floats:
+        """v_i . w_r of every item and every replica's direction w, (R, q) -> (R, N)."""
+        return np.matvec(self.items, directions)  # replica by replica, shared or not
+
+    def start(self, streams: Streams, churn: bool) -> None:
+        """Empty the board, and fill it anew for an episode."""
+        self._columns = None
+        if self.seed is None:
+            self._columns = columns(drawn(streams, self.n_items, self.taste))
+        elif churn:  # places change one by one
+            self._columns = columns(np.repeat(self.items, len(streams), axis=0))
+        self._refilled = np.zeros((len(self.items), self.n_items), np.int64)
+        self.clock, self._last = 0, None
+
+    def refill(self, place: Ints, vector: Floats) -> None:
+        """Another item, of vector (R, q), takes a place (R,) in each replica."""
+        r = rows(len(place))
+        self._last = place, self.items[r, place]
+        self.items[r, place] = vector
+        self.clock += 1
+        self._refilled[r, place] += 1
+
+
+def drawn(streams: Streams, n_items: int, taste: int) -> Floats:
+    """Vectors uniform on the unit sphere, (R, N, q)."""
+    z = streams.world.normals("catalogue", n_items, taste)()
+    return z / norms(z)
+
+
+def columns(vectors: Floats) -> Floats:
+    """(R, N, q) -> (R, q, N), so that scores of all items are sums of q rows in memory."""
+    return np.ascontiguousarray(vectors.swapaxes(1, 2))
+
 
 MOST_ITEMS = 20_000
 
@@ -166,3 +292,132 @@ def _numbers(spec: ListSpec, action: Any, replicas: int) -> Floats:
         ) from None
     shaped("lists", numbers, (replicas, spec.length))
     return numbers
+
+
+NOBODY = -1
+"""The person of an empty slot."""
+MOST_PEOPLE = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReturningSpec(Spec):
+    """Arms, or lists of items, for one of N people in every slot of a public clock, or for nobody.
+
+    Context (R, 1 + features): who she is, a dense public number in [0, N) that was given out
+    beforehand and never by first arrival, or -1 in an empty slot; behind it what a visit of hers
+    shows, as `visit` says, flattened, zeros in an empty slot. `person` and `shown` take it apart.
+    An empty slot's action is played to nobody, its reward is 0.
+    """
+
+    kind: ClassVar[str] = "people who return"
+    visit: ContextualSpec | ListSpec
+    """what one visit is"""
+    people: int
+    """N"""
+    visits: Visits
+    """how often one person may come; what is protected"""
+    reward_low: float = field(init=False)
+    reward_high: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.visit, ContextualSpec | ListSpec):
+            raise InputError(
+                f"Expected visit to be a ContextualSpec or ListSpec, got {shown(self.visit)}."
+            )
+        if not isinstance(self.visits, Visits):
+            raise InputError(f"Expected visits to be Visits, got {shown(self.visits)}.")
+        whole("people", self.people, 1, MOST_PEOPLE)
+        whole("delay", self.delay, 0, 0)
+        for name in ("reward_low", "reward_high"):
+            object.__setattr__(self, name, getattr(self.visit, name))
+        super().__post_init__()
+        object.__setattr__(self, "visit", replace(self.visit, horizon=self.horizon))
+        if not self.reward_low <= 0 <= self.reward_high:
+            raise InputError(
+                f"Expected rewards in [{self.reward_low}, {self.reward_high}] to be 0 at times, as "
+                "those of empty slots are."
+            )
+
+    @property
+    def context_shape(self) -> tuple[int, ...]:
+        """(1 + features,)."""
+        return (1 + prod(self.visit.context_shape),)
+
+    @property
+    def arms(self) -> ContextualSpec:
+        """What one visit is to agents that keep a person's parameter in mind.
+
+        Raises `InputError` unless every arm has a row of features of its own.
+        """
+        if isinstance(self.visit, ContextualSpec) and self.visit.shared:
+            return self.visit
+        seen = "lists" if isinstance(self.visit, ListSpec) else "arms with parameters of their own"
+        raise InputError(
+            "Expected every arm to have a row of features of its own (shared=True), got "
+            f"{seen}: choose PerPerson(agent)."
+        )
+
+    @property
+    def carries(self) -> bool:
+        """Whether a visit does."""
+        return self.visit.carries
+
+    @property
+    def watched(self) -> bool:
+        """Whether a visit is."""
+        return self.visit.watched
+
+    @property
+    def default_action(self) -> Any:
+        """What is played where nothing else is known, the first arm, or the first items."""
+        return self.visit.default_action
+
+    @property
+    def datum_shape(self) -> tuple[int, ...] | None:
+        """Of what one replica is told in place of the reward, as `visit` says."""
+        return self.visit.datum_shape
+
+    @property
+    def told_as(self) -> str | None:
+        """Its name, as `visit` says."""
+        return self.visit.told_as
+
+    @property
+    def answers(self) -> tuple[float, ...]:
+        """The most extreme of what a person may say to an action."""
+        return self.visit.answers
+
+    def person(self, context: Floats) -> Ints:
+        """Who comes, (R,): in [0, N), or -1 for nobody, and for what is nobody's number."""
+        said = np.asarray(context)[:, 0]
+        known = (said >= 0) & (said < self.people) & (said == np.floor(said))
+        return np.where(known, said, NOBODY).astype(np.int64)
+
+    def shown(self, context: Floats) -> Floats:
+        """What the visit shows, `(R, *visit.context_shape)`."""
+        x: Floats = np.asarray(context)[:, 1:].reshape(-1, *self.visit.context_shape)
+        return x
+
+    def context(self, person: Ints, shown: Floats) -> Floats:
+        """Both together, the inverse of `person` and `shown`."""
+        return np.column_stack([person, shown.reshape(len(person), -1)])
+
+    def validate(self, action: Any, replicas: int) -> AnyArray:
+        """Arms (R,), or lists (R, m), that a visit allows."""
+        return self.visit.validate(action, replicas)
+
+    def uniform(self, streams: Streams) -> Callable[[], AnyArray]:
+        """Draws arms (R,), or lists (R, m)."""
+        return self.visit.uniform(streams)
+
+    def action_space(self) -> gym.Space[Any]:
+        """The arms, or a list."""
+        return self.visit.action_space()
+
+    def repaired(self, action: Any) -> Any:
+        """The nearest lists, of samples of `action_space` that are none."""
+        return self.visit.repaired(action)
+
+    def told(self, potential: Floats, action: AnyArray) -> Floats:
+        """What people (R, C) say to `action`."""
+        return self.visit.told(potential, action)

@@ -9,31 +9,98 @@ One round::
 
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import (
+from dpbandit.base import (
     MOST_ACTIONS,
     MOST_DIM,
     MOST_ROUNDS,
+    AnyArray,
+    Draws,
+    Floats,
     InputError,
+    Ints,
+    Streams,
     inside,
     positive,
+    reals,
+    rows,
+    shaped,
     shown,
     whole,
 )
-from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.ledger import JOINT_DP, Ledger
-from dpbandit.specs.actions import (
-    arms_in_range,
-    prices_in_range,
-    uniform_arms,
-    uniform_prices,
-)
+
+
+def prices_in_range(action: Any, replicas: int, low: float, high: float) -> Floats:
+    """`action` as floats (R,); raises `InputError` where it is anything else or out of range."""
+    price = _numbers(action, replicas)
+    fine = (price >= low) & (price <= high)
+    if not fine.all():
+        raise InputError(f"Expected prices in [{low}, {high}], got {price[~fine][0]}.")
+    return price
+
+
+def arms_in_range(action: Any, replicas: int, n_actions: int) -> Ints:
+    """`action` as whole numbers (R,) in [0, K); raises `InputError` where it is anything else."""
+    given = action
+    if not (isinstance(action, np.ndarray) and action.dtype == np.int64):
+        numbers = given = _numbers(action, replicas)
+        fine = np.isfinite(numbers) & (numbers == np.floor(numbers))
+        if not fine.all():
+            raise InputError(f"Expected whole numbers as actions, got {numbers[~fine][0]}.")
+        action = numbers.clip(-1, n_actions).astype(np.int64)
+    shaped("actions", action, (replicas,))
+    if action.view(np.uint64).max() >= n_actions:  # negative numbers are huge
+        wrong = given[(given < 0) | (given >= n_actions)][0]
+        raise InputError(f"Expected actions in [0, {n_actions}), got {wrong:g}.")
+    chosen: Ints = action
+    return chosen
+
+
+def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> AnyArray:
+    """`values`, if it is an array of finite numbers of that shape; else `InputError`."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiub":
+        kind = f"one of {values.dtype}" if isinstance(values, np.ndarray) else type(values).__name__
+        raise InputError(f"Expected {name} to be an array of numbers, got {kind}.")
+    if values.shape != shape:
+        raise InputError(f"Expected {name} of shape {shape}, got {values.shape}.")
+    finite = np.isfinite(values)
+    if not finite.all():
+        raise InputError(f"Expected finite {name}, got {values[~finite][0]}.")
+    return values
+
+
+def uniform_arms(streams: Streams, n_actions: int) -> Callable[[], Ints]:
+    """Draws arms (R,) in [0, K), fresh ones at every call."""
+    return partial(_arms, streams.uniforms("exploration"), n_actions)  # which copies and pickles
+
+
+def uniform_prices(streams: Streams, low: float, high: float) -> Callable[[], Floats]:
+    """Draws prices (R,) in [low, high), fresh ones at every call."""
+    return partial(_prices, streams.uniforms("exploration"), low, high)
+
+
+def _arms(luck: Draws, n_actions: int) -> Ints:
+    return (luck() * n_actions).astype(np.int64)
+
+
+def _prices(luck: Draws, low: float, high: float) -> Floats:
+    return low + (high - low) * luck()
+
+
+def _numbers(action: Any, replicas: int) -> Floats:
+    try:
+        numbers = reals(action)
+    except ValueError:
+        raise InputError(f"Expected numbers as actions, got {type(action).__name__}.") from None
+    shaped("actions", numbers, (replicas,))
+    return numbers
+
 
 MOST_OUTSIDE = 0.01
 """The share of what users show and give that may lie outside its bounds if nothing else is said."""
@@ -109,11 +176,11 @@ class Spec:
         """The most extreme of what a user may say to an action."""
         return (self.reward_low, self.reward_high)
 
-    def validate(self, action: Any, replicas: int) -> npt.NDArray[Any]:
+    def validate(self, action: Any, replicas: int) -> AnyArray:
         """`action` as an array (R, ...); `InputError` in one sentence where it is not allowed."""
         raise NotImplementedError
 
-    def uniform(self, streams: Streams) -> Callable[[], npt.NDArray[Any]]:
+    def uniform(self, streams: Streams) -> Callable[[], AnyArray]:
         """Draws uniformly random actions (R, ...), fresh ones at every call."""
         raise NotImplementedError
 
@@ -125,7 +192,7 @@ class Spec:
         """The nearest action (R, ...), of samples of `action_space` that are none."""
         return action
 
-    def told(self, potential: Floats, action: npt.NDArray[Any]) -> Floats:
+    def told(self, potential: Floats, action: AnyArray) -> Floats:
         """Of what users would say, (R, ...), what they do to `action` (R, ...)."""
         said: Floats = potential[:, 0]
         return said
@@ -218,7 +285,7 @@ class ContextualSpec(BanditSpec):
         """The arms."""
         return gym.spaces.Discrete(self.n_actions)
 
-    def told(self, potential: Floats, action: npt.NDArray[Any]) -> Floats:
+    def told(self, potential: Floats, action: AnyArray) -> Floats:
         """What users (R, K) say of their arm."""
         said: Floats = potential[rows(len(action)), action]
         return said
@@ -332,11 +399,11 @@ class Problem(Protocol):
         """The current users' contexts, `(R, *context_shape)`."""
         ...
 
-    def step(self, action: npt.NDArray[Any]) -> Step:
+    def step(self, action: AnyArray) -> Step:
         """Serve the current users with `action` (R,) and move on to the next."""
         ...
 
-    def best_fixed(self) -> npt.NDArray[Any]:
+    def best_fixed(self) -> AnyArray:
         """The one action (R, ...) with the largest expected total over the rounds so far."""
         ...
 
@@ -357,11 +424,11 @@ class Agent(Protocol):
         """What it promises, complete before round 1."""
         ...
 
-    def act(self, context: Floats) -> npt.NDArray[Any]:
+    def act(self, context: Floats) -> AnyArray:
         """Actions (R,). Reads the context and remembers nothing of it."""
         ...
 
-    def update(self, context: Floats, action: npt.NDArray[Any], feedback: Floats) -> None:
+    def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
         """Learn from a whole triple, through mechanisms if the agent is private."""
         ...
 
@@ -409,7 +476,7 @@ def check_config(config: object) -> None:
 class Hindsight:
     """Mark of a config that may ask what was best in hindsight: an oracle, not an agent."""
 
-    def with_answer(self, action: npt.NDArray[Any]) -> AgentConfig:
+    def with_answer(self, action: AnyArray) -> AgentConfig:
         """The config that plays `action` (R,) all along."""
         raise NotImplementedError
 

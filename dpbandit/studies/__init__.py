@@ -1,10 +1,7 @@
 """Sweeps: hundreds of configurations, thousands of replicas, that survive an interruption."""
 
-from dpbandit.studies.configuration import Configuration, Study, setup_of
-from dpbandit.studies.file import Sweep
-from dpbandit.studies.plan import plan
-from dpbandit.studies.run import Swept, play_all, run_sweep
-from dpbandit.studies.workers import BACKENDS
+from dpbandit.studies.plan import Configuration, Study, Sweep, plan, setup_of
+from dpbandit.studies.run import BACKENDS, Swept, play_all, run_sweep
 
 __all__ = [
     "BACKENDS",

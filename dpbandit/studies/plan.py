@@ -1,25 +1,297 @@
-"""A sweep, written out: one configuration for each agent, target, environment and horizon."""
+"""A sweep: its file in TOML, and a configuration for each agent, target, problem and horizon."""
 
+import os
+import tomllib
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import lru_cache
 from itertools import product
 from math import inf, prod
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpbandit.agents import AGENTS
-from dpbandit.base.checked import with_floats
-from dpbandit.base.inputs import InputError, shown
+from dpbandit.base import (
+    MOST_REPLICAS,
+    MOST_ROUNDS,
+    MOST_RUNS,
+    InputError,
+    Ints,
+    Streams,
+    shown,
+    whole,
+)
+from dpbandit.base.fields import with_floats
+from dpbandit.base.files import named, read_text
 from dpbandit.base.progress import Progress
-from dpbandit.base.random_streams import Streams
-from dpbandit.results.runs import describe, run_key
-from dpbandit.running.baselines import with_baselines
-from dpbandit.running.environments import arguments_of, problem_maker
-from dpbandit.running.own_agents import agent_kind
-from dpbandit.running.settings import agent_config, agent_id, around, meant
+from dpbandit.privacy import Certificate
+from dpbandit.results.runs import AgentRun, Setup, describe, log_marks, run_key
+from dpbandit.running.compare import as_run, certify, play_any, with_baselines
+from dpbandit.running.given import arguments_of, environment_id, problem_label, problem_maker
+from dpbandit.running.settings import agent_config, agent_id, agent_kind, around, meant
 from dpbandit.specs.contract import made_agent
-from dpbandit.specs.protocols import AgentConfig
-from dpbandit.studies.configuration import TARGETS, Configuration, Study, setup_of
-from dpbandit.studies.file import Agent, Environment, Sweep
+from dpbandit.specs.protocols import AgentConfig, Problem
+
+Value = bool | int | float | str
+Values = dict[str, Value]
+Choices = dict[str, Annotated[list[Value], Field(min_length=1)]]
+Epsilon = Annotated[float, Field(gt=0)]
+"""infinity without noise"""
+Delta = Annotated[float, Field(ge=0, lt=1)]
+Count = Annotated[int, Field(ge=1, le=MOST_REPLICAS)]
+Rounds = Annotated[int, Field(ge=1, le=MOST_ROUNDS)]
+Runs = Annotated[int, Field(ge=400, le=MOST_RUNS)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Environment(_Strict):
+    """An environment and its arguments."""
+
+    id: str = Field(
+        description="see `dpbandit envs`; MODULE:ID imports MODULE first, or MODULE:CLASS"
+    )
+    label: str | None = Field(None, description="what to call it; id and arguments if left out")
+    arguments: Values = Field({}, description="arguments but for the horizon")
+    grid: Choices = Field({}, description="arguments with several values each: all combinations")
+
+
+class Agent(_Strict):
+    """An agent and its settings; epsilon and delta come from the sweep."""
+
+    id: str = Field(description="see `dpbandit agents`; or MODULE:CLASS, a config of your own")
+    label: str | None = Field(None, description="what to call it; id and settings if left out")
+    settings: Values = Field({}, description="settings; epsilon here overrides the sweep's")
+    grid: Choices = Field({}, description="settings with several values each: all combinations")
+
+
+class Audit(_Strict):
+    """Whether and how to audit every private agent beside the runs."""
+
+    runs: Annotated[int, Field(ge=400, le=MOST_RUNS)] = Field(
+        4000, description="runs of each of two worlds"
+    )
+    horizon: Rounds = Field(40, description="rounds of the audited problem")
+
+
+class Sweep(_Strict):
+    """A study: every agent on every environment, for every epsilon, delta and horizon.
+
+    Agents without a privacy target run once for each environment and horizon. Uniform play and the
+    best fixed action are added where missing. Replica r of a configuration depends on (seed, r) and
+    the configuration only.
+    """
+
+    name: str = Field("sweep", description="title of the report")
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    replicas: Count = 20
+    horizons: Annotated[list[Rounds], Field(min_length=1)] = [10_000]
+    epsilons: Annotated[list[Epsilon], Field(min_length=1)] = [1.0]
+    deltas: Annotated[list[Delta], Field(min_length=1)] = [1e-5]
+    environments: Annotated[list[Environment], Field(min_length=1)]
+    agents: Annotated[list[Agent], Field(min_length=1)]
+    leave_out_unfit: bool = Field(
+        False, description="leave out agents where they do not fit, and say so; else refuse them"
+    )
+    audit: Audit | None = Field(None, description="also audit every private agent")
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> "Sweep":
+        """The sweep in a TOML file.
+
+        Raises:
+            InputError: no such file, no TOML, an unknown key (the nearest is named), a wrong value.
+        """
+        try:
+            values = tomllib.loads(read_text(path))
+        except RecursionError:
+            raise InputError(f"Expected {named(path)} to be nested 5 levels at most.") from None
+        except InputError:
+            raise
+        except ValueError as error:  # no TOML, no text, or a number of 5,000 digits
+            raise InputError(f"Expected {named(path)} to be TOML: {error}.") from None
+        return cls.of(values, source=named(path))
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], *, source: str = "the sweep") -> "Sweep":
+        """The sweep with these values; raises `InputError` on the first mistake."""
+        try:
+            return cls.model_validate(dict(values))
+        except ValidationError as error:
+            unknown = [e for e in error.errors() if e["type"] == "extra_forbidden"]
+            raise InputError(_sentence([*unknown, *error.errors()][0], source)) from None
+
+
+_PARTS: dict[str, type[BaseModel]] = {
+    "environments": Environment,
+    "agents": Agent,
+    "audit": Audit,
+}
+
+
+def _sentence(error: Any, source: str) -> str:
+    *place, last = error["loc"] or ("",)
+    where = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        known = list(_PARTS.get(str(place[0]) if place else "", Sweep).model_fields)
+        near = get_close_matches(str(last), known, n=1, cutoff=0.5)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        return f"Unknown key {where} in {source}{hint}: expected one of {', '.join(known)}."
+    if error["type"] == "missing":
+        return f"Expected {where} in {source}: it is missing."
+    value = shown(error["input"])
+    if error["loc"][-1] in ("bool", "int", "float", "str"):  # of a union
+        where = where.rpartition(".")[0]
+        return f"Expected {where}={value} in {source} to be a number, text, true or false."
+    return f"Expected {where}={value} in {source} to be {_right(error, value)}."
+
+
+def _right(error: Any, value: str) -> str:
+    """What would be right, from Pydantic's name of the mistake and its limits."""
+    kind, limits = error["type"], error.get("ctx", {})
+    bounds = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt"}
+    bounds |= {"less_than_equal": "le", "too_short": "min_length", "too_long": "max_length"}
+    signs = {"gt": "> {}", "ge": ">= {}", "lt": "< {}", "le": "<= {}"}
+    if kind in bounds:
+        limit = bounds[kind]
+        return signs.get(limit, "of {} or more items").format(limits[limit])
+    kinds = {"list_type": f"a list, such as [{value}]", "dict_type": "a table, { KEY = VALUE }"}
+    kinds |= {"model_type": "a table: [[agents]], and below it id = 'fade'", "string_type": "text"}
+    kinds |= {"int_type": "a whole number", "float_type": "a number", "bool_type": "true or false"}
+    return kinds.get(kind, f"right: {error['msg'].lower()}")
+
+
+TARGETS = ("delta", "epsilon")
+"""What a privacy target is made of; settings of agents."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One agent on one problem: what a run is a run of."""
+
+    setup: Setup
+    name: str
+    config: AgentConfig
+
+    @property
+    def key(self) -> str:
+        """The key of its runs."""
+        asked = {**vars(self.setup), "agent": self.name, "config": describe(self.config)}
+        return run_key(asked)
+
+    def __hash__(self) -> int:
+        return hash(self.key)  # the arguments of its environment are a dictionary
+
+    @property
+    def marks(self) -> Ints:
+        """Rounds to be logged, (marks,), all of `log_marks` or the last one alone."""
+        return log_marks(self.setup.horizon)
+
+    def problem(self) -> Problem:
+        """A new problem, as it is before the first round."""
+        return problem_maker(self.setup.environment)(**self.setup.env_kwargs)
+
+    def play(
+        self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
+    ) -> AgentRun:
+        """Replicas `first` to `last` - 1: depends on nothing but the configuration and them.
+
+        `advance` is called with the rounds done since it was called last.
+        """
+        setup, proof = self.setup, certificate_of(self)
+        seeds = [(setup.seed, r) for r in range(first, last)]
+        how: dict[str, Any] = {"marks": self.marks, "advance": advance}
+        log = play_any(self.problem(), self.config, seeds, **how)
+        return as_run(setup, self.name, self.config, proof, [log], first=first)
+
+
+class LastRound(Configuration):
+    """Its last round alone is logged: for problems that look long for the best in hindsight."""
+
+    @property
+    def marks(self) -> Ints:
+        """The horizon."""
+        return super().marks[-1:]
+
+
+@lru_cache(maxsize=64)
+def certificate_of(one: Configuration) -> Certificate:
+    """Once for all blocks of a configuration: some take longer to certify than to play."""
+    return certify(one.config, one.problem().spec, accountants=False)
+
+
+def setup_of(
+    environment: str,
+    arguments: Mapping[str, Any],
+    *,
+    horizon: int,
+    seed: int = 0,
+    label: str | None = None,
+) -> Setup:
+    """The problem of a configuration.
+
+    Args:
+        environment: id; "dpbandit/" and "-v0" may be left out.
+        arguments: of the environment, but for the horizon.
+        horizon: rounds T >= 1.
+        seed: of the users.
+        label: what to call it; id and arguments if left out.
+
+    Raises:
+        InputError: an unknown id or argument, or a wrong value.
+    """
+    known = environment_id(environment)
+    make = problem_maker(environment)
+    given = arguments_of(make, {**arguments, "horizon": horizon})
+    return Setup(
+        environment=known,
+        env_kwargs=given,
+        horizon=horizon,
+        seed=seed,
+        reward_unit=make(**given).spec.reward_unit,
+        problem=label or problem_label(environment, given),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What a sweep runs: configurations from a sweep file (see `plan`), or from Python.
+
+    Raises `InputError` where two configurations would be one line in every plot.
+    """
+
+    configurations: tuple[Configuration, ...]
+    replicas: int = 20
+    name: str = "sweep"
+    """title of the report"""
+    audit: Audit | None = None
+    """also audit every private agent"""
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    """the sweep file's own words, to be kept beside the results"""
+
+    def __post_init__(self) -> None:
+        whole("replicas", self.replicas, 1, MOST_REPLICAS)
+        _refuse_twins(self.configurations)
+
+
+def _refuse_twins(configurations: Iterable[Configuration]) -> None:
+    seen: dict[Any, Configuration] = {}
+    for one in configurations:
+        target = tuple(getattr(one.config, name, None) for name in TARGETS)
+        place = (one.setup.problem, one.setup.horizon, one.name, *target)
+        other = seen.setdefault(place, one)
+        if other.key != one.key:
+            raise InputError(
+                f"Expected one agent {one.name!r} on one problem {one.setup.problem!r}, got "
+                f"{one.config} on {one.setup.env_kwargs} and {other.config} on "
+                f"{other.setup.env_kwargs}: give them labels of their own."
+            )
+
 
 MOST_CONFIGURATIONS = 100_000
 """Of a sweep; each is made once before the first round."""

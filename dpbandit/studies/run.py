@@ -1,25 +1,352 @@
 """Run a sweep: on this machine or on a cluster, and go on after an interruption."""
 
+import asyncio
+import logging
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+import time
+import warnings
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
+from warnings import catch_warnings, warn
 
-from dpbandit.base.files import write_json
-from dpbandit.base.inputs import MOST_JOBS, MOST_REPLICAS, InputError, one_of, whole
+from joblib import Parallel, delayed, parallel_config
+
+from dpbandit.auditing.audit import audit
+from dpbandit.base import MOST_JOBS, MOST_REPLICAS, InputError, one_of, whole
+from dpbandit.base.arrays import one_thread
+from dpbandit.base.files import PROGRAM, cpu_of, provenance, write_json
 from dpbandit.base.progress import Progress
-from dpbandit.base.provenance import cpu_of, provenance
-from dpbandit.results.layout import FORMAT, block_files, check_places, plan_file
-from dpbandit.results.planned import Damaged, planned
-from dpbandit.results.runs import AgentRun, merged
-from dpbandit.running.blocks import consecutive, replicas_at_once
-from dpbandit.studies.audits import audits_of, missing_audits, run_audit, write_audit
-from dpbandit.studies.configuration import Configuration, Study
-from dpbandit.studies.file import Sweep
-from dpbandit.studies.folder import Found, check_program, survey, write_block
-from dpbandit.studies.plan import plan
-from dpbandit.studies.workers import BACKENDS, workers
+from dpbandit.results.runs import AgentRun, describe, merged, run_key
+from dpbandit.results.store import (
+    FORMAT,
+    CorruptFileError,
+    Damaged,
+    ForeignFileError,
+    audit_file,
+    audit_hash,
+    block_file,
+    block_files,
+    check_places,
+    key_of,
+    plan_file,
+    planned,
+    read_audit,
+    read_runs,
+    write_runs,
+)
+from dpbandit.running.compare import consecutive, replicas_at_once
+from dpbandit.running.given import problem_maker
+from dpbandit.specs.protocols import AgentConfig
+from dpbandit.studies.plan import Audit, Configuration, Study, Sweep, plan
+
+BACKENDS = ("loky", "dask", "threading")
+HTTP = {"dashboard_address": "127.0.0.1:0"}
+"""Any free port of this machine, for else Dask asks for 8787 and warns where that is taken."""
+_GLANCE = 1.0
+"""Seconds between a worker's looks at whether the sweep still runs."""
+
+
+@contextmanager
+def workers(
+    backend: str, jobs: int, scheduler: str | None
+) -> Iterator[Callable[[Any, Sequence[tuple[Any, ...]]], Generator[Any, None, None]]]:
+    """What runs a function on many arguments and yields what is done, in any order.
+
+    Raises `InputError` where a cluster cannot be reached, and where workers or cluster are lost.
+    """
+    watched = {"initializer": _end_with, "initargs": (os.getpid(),)} if backend == "loky" else {}
+    cluster = [_cluster(jobs, scheduler)] if backend == "dask" else []
+    for one in cluster:
+        tell_of_one_thread(one)
+
+    def run(function: Any, tasks: Sequence[tuple[Any, ...]]) -> Generator[Any, None, None]:
+        at_once = max(1, min(jobs, len(tasks)))
+        parallel = Parallel(n_jobs=at_once, return_as="generator_unordered", batch_size=1)
+        with _loss_in_one_sentence():
+            results = parallel(delayed(_work)(function, *task) for task in tasks)
+            try:
+                for one in results:  # noqa: UP028  `yield from` would close it with a warning
+                    yield one
+            finally:
+                with catch_warnings(action="ignore"):  # that what is under way is given up
+                    results.close()
+
+    try:
+        with one_thread(), parallel_config(backend=backend, **watched):
+            yield run
+    finally:
+        for one in cluster:
+            one.close()
+
+
+def tell_of_one_thread(cluster: Any) -> None:
+    """Warn where joblib sees no reason to send a task away."""
+    if sum(cluster.ncores().values()) == 1:
+        warn(
+            "The Dask cluster has one thread: blocks are played in this process, not on it; give "
+            "it two or more.",
+            stacklevel=4,
+        )
+
+
+def _work(function: Callable[..., Any], *task: Any) -> Any:
+    with one_thread():
+        return function(*task)
+
+
+def _end_with(parent: int) -> None:
+    """Let this process end with the one that sweeps, which cannot tell it if it is killed."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_GLANCE)
+        os._exit(1)  # the main thread may wait for ever to hand over a result
+
+    Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _loss_in_one_sentence() -> Iterator[None]:
+    """One sentence in place of what joblib and Dask raise when somebody is killed."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, BrokenExecutor):
+            who = "A worker process was killed, perhaps for want of memory"
+        elif isinstance(error, MemoryError):
+            who = f"Not enough memory for a block, a smaller --block may do ({error})"
+        elif type(error).__module__.startswith("distributed"):
+            who = "The Dask cluster was lost, or a worker of it killed"
+        elif "DaskDistributedBackend has no worker" in str(error):
+            who = "The Dask cluster has no workers"
+        else:
+            raise
+        raise InputError(f"{who}: what is written is kept, go on with --resume.") from error
+
+
+def _cluster(jobs: int, scheduler: str | None) -> Any:
+    """A client of the scheduler, or of a new cluster on this machine."""
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError:
+        raise InputError("The dask backend needs `pip install '.[dask]'` in a checkout.") from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost is told once, by us
+    if scheduler is None:
+        quiet: dict[str, Any] = {"dashboard_address": None, "scheduler_kwargs": HTTP}
+        return distributed.Client(n_workers=jobs, threads_per_worker=1, **quiet)
+    try:
+        with ThreadPoolExecutor(1) as knocking:
+            knocking.submit(asyncio.run, _knock(distributed, scheduler)).result()
+        return distributed.Client(scheduler, timeout="20s")
+    except Exception as error:  # of as many kinds as there are transports
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"Cannot reach the Dask scheduler at {scheduler!r}: {why}.") from None
+
+
+async def _knock(distributed: Any, scheduler: str) -> None:
+    """Raise unless somebody answers: a client that fails to start may never end."""
+    safe = distributed.Security().get_connection_args("client")
+    comm = await distributed.comm.connect(scheduler, timeout=20, **safe)
+    comm.abort()
+
+
+@dataclass
+class Found:
+    """What of a sweep lies in its folder."""
+
+    replicas: dict[str, set[int]] = field(default_factory=dict)
+    """key of a configuration -> numbers of the replicas that are done"""
+    corrupt: list[Path] = field(default_factory=list)
+    """moved aside, under a name that ends in .corrupt"""
+    foreign: list[Path] = field(default_factory=list)
+    """not of this sweep; neither read nor changed"""
+    files: list[Path] = field(default_factory=list)
+    """of this sweep and whole; there before, or written now"""
+
+    cpus: set[str] = field(default_factory=set)
+    """types of CPU that blocks were made on"""
+
+    def met(self, cpu: str) -> None:
+        """Warn where a second type of CPU turns up."""
+        if self.cpus and cpu not in self.cpus:
+            warnings.warn(
+                f"Blocks are made on {' and '.join(sorted(self.cpus))} and on {cpu}: between types "
+                "of CPU numbers may differ in their last bits.",
+                stacklevel=3,
+            )
+        self.cpus.add(cpu)
+
+    def missing(self, configuration: Configuration, replicas: int) -> list[int]:
+        """The replicas that are still to be run."""
+        done = self.replicas.get(configuration.key, set())
+        return [r for r in range(replicas) if r not in done]
+
+    def check_folder(self, folder: Path) -> None:
+        """Raise `InputError` where the folder has disappeared: writing would make an empty one."""
+        if not plan_file(folder).exists():
+            self.check_files(folder)
+            raise InputError(f"Expected {folder} to stay: it disappeared. Go on with --resume.")
+
+    def check_files(self, folder: Path) -> None:
+        """Raise `InputError` where a file that was there is gone."""
+        left = sum(file.exists() for file in self.files)
+        if left < len(self.files):
+            raise InputError(
+                f"Expected {folder} to keep what is written: {left} of {len(self.files)} files "
+                "are left. Go on with --resume."
+            )
+
+
+def survey(folder: Path, keys: Collection[str], *, progress: bool) -> Found:
+    """Read and verify every block of these configurations below `folder`. Nothing is deleted.
+
+    Raises:
+        InputError: a block of this sweep was made by another program, whose numbers may differ.
+    """
+    found, files = Found(), block_files(folder)
+    with Progress(len(files), shown=progress) as bar:
+        bar.working_on("verifying", rate=1)
+        for file in files:
+            _look_at(file, keys, found)
+            bar.advance(1)
+    return found
+
+
+def _look_at(file: Path, keys: Collection[str], found: Found) -> None:
+    key = key_of(file)
+    if key not in keys:
+        found.foreign.append(file)
+        return
+    try:
+        runs = read_runs(file)
+    except (CorruptFileError, ForeignFileError):
+        runs = []
+    if [run.key for run in runs] != [key]:
+        found.corrupt.append(moved_aside(file))
+        return
+    check_program(runs[0], file)
+    found.files.append(file)
+    found.met(cpu_of(runs[0].provenance))
+    found.replicas.setdefault(key, set()).update(runs[0].replicas.tolist())
+
+
+def check_program(run: AgentRun, source: Path | str) -> None:
+    """Raise `InputError` unless a run was made by this program: others may draw other numbers."""
+    ours = provenance()
+    for part in PROGRAM:
+        if run.provenance[part] != ours[part]:
+            raise InputError(
+                f"Expected {source} to be made with {part} {ours[part]}, as this program is, got "
+                f"{run.provenance[part]}: choose another --out, or run that program again."
+            )
+
+
+def write_block(folder: Path, run: AgentRun) -> Path:
+    """One block of replicas, under its own name."""
+    first, last = int(run.replicas[0]), int(run.replicas[-1])
+    return write_runs(block_file(folder, run.key, first, last), [run])
+
+
+def moved_aside(file: Path) -> Path:
+    """The file under a new name, which ends in .corrupt."""
+    aside = file.with_name(f"{file.name}.corrupt")
+    number = 1
+    while aside.exists():
+        number += 1
+        aside = file.with_name(f"{file.name}.{number}.corrupt")
+    return file.rename(aside)
+
+
+Task = tuple[str, Configuration, Audit]
+"""The key of an audit, and what to audit how."""
+
+
+class Audited(NamedTuple):
+    """One audit, as its file holds it."""
+
+    key: str
+    document: dict[str, Any]
+    rounds: int
+    """of both worlds together"""
+
+
+def audits_of(study: Study) -> dict[str, Task]:
+    """The audits that are wanted, by key: one for each private agent, target and environment."""
+    if (how := study.audit) is None:
+        return {}
+    wanted: dict[str, Task] = {}
+    for one in _private(study.configurations):
+        arguments = {**one.setup.env_kwargs, "horizon": how.horizon}
+        asked = {**vars(one.setup), "horizon": how.horizon, "env_kwargs": arguments}
+        asked |= {"agent": one.name, "config": describe(one.config), "audit": how.runs}
+        key = run_key({**asked, "source": provenance()["source"]})
+        wanted[key] = (key, one, how)
+    return wanted
+
+
+def run_audit(key: str, one: Configuration, how: Audit) -> Audited:
+    """Audit the agent of a configuration on its environment at `how.horizon`.
+
+    Where there is no audit for it, its file says why.
+    """
+    arguments = {**one.setup.env_kwargs, "horizon": how.horizon}
+    named: dict[str, Any] = {
+        "agent": one.name,
+        "problem": one.setup.problem,
+        "environment": one.setup.environment,
+        "env_kwargs": arguments,
+        "config": describe(one.config),
+        "provenance": provenance(),
+    }
+    try:
+        spec = problem_maker(one.setup.environment)(**arguments).spec
+        report = audit(one.config, spec, runs=how.runs, seed=one.setup.seed, progress=False)
+        found = report.as_dict()
+    except InputError as reason:
+        found = {"not_audited": str(reason)}
+    return Audited(key, {**found, **named}, 2 * how.runs * how.horizon)
+
+
+def missing_audits(folder: Path, wanted: Mapping[str, Task], found: Found) -> list[Task]:
+    """Those without a whole file; what is not what was written is moved aside, as blocks are."""
+    missing = []
+    for key, task in wanted.items():
+        file = audit_file(folder, key)
+        if file.exists() and not _whole(file):
+            found.corrupt.append(moved_aside(file))
+        if file.exists():
+            found.files.append(file)
+        else:
+            missing.append(task)
+    return missing
+
+
+def write_audit(folder: Path, audit: Audited) -> Path:
+    """One audit, under its own name, and the hash of all it says."""
+    document = {**audit.document, "hash": audit_hash(audit.key, audit.document)}
+    return write_json(audit_file(folder, audit.key), document)
+
+
+def _whole(file: Path) -> bool:
+    try:
+        read_audit(file)
+    except InputError:
+        return False
+    return True
+
+
+def _private(configurations: Sequence[Configuration]) -> Iterator[Configuration]:
+    for one in configurations:
+        config: AgentConfig = one.config
+        if 0 < getattr(config, "epsilon", 0) < float("inf"):
+            yield one
+
 
 _MOST_AT_ONCE = 25
 """Replicas of a block, at most: what a killed sweep may lose of each worker."""

@@ -7,8 +7,7 @@ Both raise `AssertionError` in a sentence, and return what they have found, a li
 They are what this project runs on its own agents and problems.
 """
 
-from dpbandit.testing.admission import admitted
-from dpbandit.testing.agents import check_agent
-from dpbandit.testing.problems import check_problem
+from dpbandit.testing.checks import check_agent, check_problem
+from dpbandit.testing.noise import admitted
 
 __all__ = ["admitted", "check_agent", "check_problem"]

@@ -1,18 +1,172 @@
-"""Whether noise is added to what was fed, as large as was paid for, and to every row its own."""
+"""Whether noise is what was paid for, and what each mechanism may be told."""
 
+from functools import singledispatch
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.privacy.batches import LocalValues
+from dpbandit.agents.contextual.epochs import EpisodeMoments
+from dpbandit.agents.contextual.glm_as_coded import NeighbourTree
+from dpbandit.agents.contextual.refits import Refits
+from dpbandit.agents.convex.descent import NoisyDescent
+from dpbandit.agents.experts.ball import BallDraws
+from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
+from dpbandit.agents.streams.gradient_descent import Block
+from dpbandit.base import Floats, clip_norm, clip_range
+from dpbandit.privacy import (
+    BLT,
+    BatchSum,
+    FadingSum,
+    KNorm,
+    Laplace,
+    Ledger,
+    LocalValues,
+    NoisyHardThresholding,
+    NoisyVertex,
+    OneShotTopK,
+    PrefixSum,
+    PureSpend,
+    SegmentAboveThreshold,
+)
+from dpbandit.privacy.aggregated import AggregatedSum, BitSum
+from dpbandit.privacy.batches import RestartingTrees
 from dpbandit.privacy.factors import Staggered
-from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.fading import PersonSum, column_norm
+from dpbandit.privacy.generalised import GeneralisedGaussian, GeneralisedGaussianSpend
+from dpbandit.privacy.gradients import RecursiveLossGradients
+from dpbandit.privacy.messages import LocalDirections, LocalStatistic, LocalVectors
+from dpbandit.privacy.prefix_sums import Padded
+from dpbandit.privacy.pure import KNormSpend, LaplaceSpend
+from dpbandit.privacy.sparse_vector import RedrawBit
+from dpbandit.privacy.wishart import WishartSpend
 from dpbandit.specs.protocols import AgentConfig, Spec
-from dpbandit.testing.expectations import expect
-from dpbandit.testing.noise_laws import HEAVY, SUMS, first_stddev
-from dpbandit.testing.tapes import Tape, run
-from dpbandit.testing.worlds import extreme_users
+from dpbandit.testing.tapes import Tape, expect, extreme_users, run
+
+SUMS = (PrefixSum, FadingSum, PersonSum, AggregatedSum, BatchSum, LocalStatistic, LocalValues)
+"""Mechanisms that release a sum with noise added."""
+HEAVY = (LaplaceSpend, KNormSpend, PureSpend)
+"""Their noise has heavier tails than a normal."""
+
+
+def first_stddev(sums: Any) -> float:
+    """Of the first release of one of `SUMS`, in units: what its spend promises, computed anew."""
+    spend, S = getattr(sums.spend, "part", sums.spend), sums.sensitivity
+    if isinstance(sums, PersonSum):
+        return float(S * sums.person_norm / spend.mu / sums.honest**0.5)
+    if isinstance(sums, AggregatedSum):
+        return float(S / spend.mu / sums.honest**0.5)
+    if isinstance(sums, FadingSum):
+        return float(S * column_norm(len(sums._ends), sums.fade) / spend.mu)
+    nodes, drawn = nodes_of(sums)
+    paid = getattr(spend, "count", getattr(spend, "nodes", nodes))
+    expect(paid == nodes, f"Expected {spend.note!r} to pay for {nodes} nodes, got {paid}.")
+    k = prod(sums._statistic.shape) if isinstance(sums, PrefixSum) else 1
+    if isinstance(spend, GeneralisedGaussianSpend):
+        return (drawn * GeneralisedGaussian(S / spend.ratio, spend.r).variance(spend.dim)) ** 0.5
+    if isinstance(spend, HEAVY):
+        l1 = getattr(getattr(sums, "_statistic", None), "l1_sensitivity", S * k**0.5)
+        law = Laplace(l1 / S) if "laplace" in spend.note else KNorm(1.0)
+        return S / (spend.pure / nodes) * (drawn * law.variance(k)) ** 0.5
+    if isinstance(spend, WishartSpend):
+        rows = sums._statistic
+        L2 = rows.context_bound**2 + rows.reward_bound**2
+        return (2 * spend.degrees) ** 0.5 * L2 / rows.context_bound**2
+    return S * (drawn * nodes) ** 0.5 / spend.mu
+
+
+def nodes_of(sums: Any) -> tuple[float, int]:
+    """The squared norm of what a user is in, in noises, and how many the first release carries."""
+    if not isinstance(sums, PrefixSum):
+        return 1, 1
+    noise: Any = sums._noise
+    leaves = sums.leaves
+    if isinstance(noise, Staggered):
+        others = sums._statistic.shape[0] - 1
+        return BLT().column_norm(leaves - others * noise.turns) ** 2, 1
+    norm = noise.column_norm(leaves) ** 2
+    nodes = round(norm) if isinstance(norm, float) and abs(norm - round(norm)) < 1e-9 else norm
+    return nodes, nodes if isinstance(noise, Padded) else 1
+
+
+@singledispatch
+def admitted(mechanism: Any, *datum: Any) -> tuple[Any, ...]:
+    """The same datum, but within bounds; what is no number is a public constant.
+
+    A mechanism of yours that releases no sum is made known by `admitted.register`, a decorator of a
+    function like this one.
+    """
+    name = type(mechanism).__name__
+    expect(
+        isinstance(mechanism, SUMS),
+        f"Expected admitted.register to say what a {name} may be told.",
+    )
+    return datum  # all that enters is its query, of which `noises` takes account
+
+
+@admitted.register(NoisyDescent)
+@admitted.register(Block)
+@admitted.register(BallDraws)
+def _(mechanism: Any, z: Any, *public: Any) -> tuple[Any, ...]:
+    return mechanism._loss.admissible(z), *public
+
+
+@admitted.register(OneShotTopK)
+@admitted.register(PotentialDraws)
+@admitted.register(RestartingTrees)
+@admitted.register(SegmentAboveThreshold)
+@admitted.register(RedrawBit)
+def _(mechanism: Any, losses: Any, *public: Any) -> tuple[Any, ...]:
+    return clip_range(losses, 0.0, 1.0), *public
+
+
+@admitted.register
+def _(mechanism: NoisyHardThresholding, context: Any, action: Any, reward: Any) -> tuple[Any, ...]:
+    rows = mechanism._spec
+    x = clip_norm(context, rows.norm_bound).clip(-rows.entry_bound, rows.entry_bound)
+    return x, action, clip_range(reward, rows.reward_low, rows.reward_high)
+
+
+@admitted.register
+def _(mechanism: BitSum, x: Any, action: Any, reward: Any) -> tuple[Any, ...]:
+    known = np.isfinite(x).all(axis=-1) & np.isfinite(reward)
+    signs = np.sign(np.where(known[:, None], x, 0.0))
+    return signs, action, np.where(known, reward, mechanism._statistic.centre)
+
+
+@admitted.register(LocalVectors)
+@admitted.register(LocalDirections)
+def _(mechanism: Any, g: Any) -> tuple[Any, ...]:
+    return (clip_norm(g, 1.0),)
+
+
+@admitted.register
+def _(mechanism: Refits, x: Any, y: Any, *public: Any) -> tuple[Any, ...]:
+    return clip_norm(x, 1.0), clip_range(y, 0.0, 1.0), *public
+
+
+@admitted.register
+def _(mechanism: EpisodeMoments, x: Any, r: Any, ends: Any) -> tuple[Any, ...]:
+    C, B = mechanism._bounds
+    return clip_norm(x, C), clip_range(r, -B, B), ends
+
+
+@admitted.register
+def _(mechanism: NeighbourTree, x: Any, warm: Any) -> tuple[Any, ...]:
+    return clip_norm(x, 1.0), warm
+
+
+@admitted.register
+def _(mechanism: NoisyVertex, *datum: Any) -> tuple[Any, ...]:
+    *public, user = datum
+    gradients: Any = mechanism._gradients
+    if isinstance(gradients, RecursiveLossGradients):
+        return *public, gradients.loss.admissible(user)
+    *public, context, action = public
+    features = np.where(np.isfinite(context), context, 0.0)
+    features = features.clip(-gradients.context_bound, gradients.context_bound)
+    reward = clip_range(user, gradients.reward_low, gradients.reward_high)
+    return *public, features, action, reward
 
 
 def noises(tape: Tape) -> list[Floats]:

@@ -1,21 +1,148 @@
-"""One run of an agent with every call of a mechanism on tape, and the same releases once more."""
+"""Users, worlds that differ in one of them, and runs with every call of a mechanism on tape."""
 
 import io
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import random_streams
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.mechanism import Books, Mechanism, PersonalMemory, enrolled
+from dpbandit.base import InputError, Ints, Streams, random_streams, rows
+from dpbandit.privacy import Mechanism
+from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled
 from dpbandit.specs.contract import made_agent
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
+from dpbandit.specs.lists import NOBODY, ReturningSpec
 from dpbandit.specs.protocols import AgentConfig, Spec
-from dpbandit.testing.expectations import expect
-from dpbandit.testing.worlds import World
+
+held = 0
+"""Expectations of this process that were met so far; a check that met none has checked nothing."""
+
+
+def expect(holds: Any, sentence: str) -> None:
+    """Raise `AssertionError` with the sentence unless it holds."""
+    global held
+    if not holds:
+        raise AssertionError(sentence)
+    held += 1
+
+
+def same(one: Any, two: Any) -> bool:
+    """Whether two arrays are equal, difference exactly 0; what is no number equals itself."""
+    one, two = np.asarray(one), np.asarray(two)
+    return np.array_equal(one, two, equal_nan=one.dtype.kind in "fc" and two.dtype.kind in "fc")
+
+
+class World(NamedTuple):
+    """Users for T rounds and R replicas: contexts (T, R, ...) and what they answer."""
+
+    context: Any
+    reward: Any
+    """(T, R, K), or with full information the data `(T, R, *datum_shape)`"""
+    full: bool = False
+    """with full information, a context is the datum of the round before"""
+
+    def swapped(self, t: Ints, other: "World", *, answers_only: bool = False) -> "World":
+        """The same users, but for those of rounds t (R,), or what they answer, from `other`."""
+        context, reward, r = self.context.copy(), self.reward.copy(), np.arange(len(t))
+        reward[t, r] = other.reward[t, r]
+        seen = (t + self.full < len(context)) & (not answers_only)
+        t, r = t[seen], r[seen]
+        context[t + self.full, r] = (other.reward if self.full else other.context)[t, r]
+        return World(context, reward, self.full)
+
+    def answer(self, spec: Spec, t: int, action: Any) -> Any:
+        """What an agent is told that played `action` (R, ...) for the users of round t."""
+        if self.full:
+            return self.reward[t]
+        return spec.told(self.reward[t], action)
+
+    def of(self, first: int, last: int) -> "World":
+        """Some of the replicas."""
+        return World(self.context[:, first:last], self.reward[:, first:last], self.full)
+
+    def until(self, rounds: int) -> "World":
+        """The first rounds."""
+        return World(self.context[:rounds], self.reward[:rounds], self.full)
+
+    def tame(self) -> "World":
+        """The same users as numbers within [-1, 1], rewards within [0, 1]."""
+        low = -1 if self.full else 0
+        context = np.nan_to_num(self.context).clip(-1, 1)  # of people two, and nobody
+        reward = np.nan_to_num(self.reward).clip(low, 1)
+        return World(context, reward, self.full)
+
+
+@cache
+def extreme_users(spec: Spec, replicas: int, seed: int) -> World:
+    """Honest users, at the bounds, tiny, far beyond them, and users that are no numbers."""
+    rng = np.random.default_rng(seed)
+    visit = getattr(spec, "visit", spec)
+    T, R, K = spec.horizon, replicas, getattr(visit, "n_actions", 3)
+    context = rng.standard_normal((T, R, *spec.context_shape))
+    size = rng.choice([1e-200, 0.3, 1.0, 3.0, 1e9], size=(T, R, *[1] * len(spec.context_shape)))
+    context *= size / np.linalg.norm(context, axis=-1, keepdims=True)
+    reward = rng.choice([*spec.answers, -1e9, 1e9, 0.1], size=(T, R, K))
+    broken = rng.random((T, R)) < 0.05
+    each = (broken.sum(), *[1] * len(spec.context_shape))
+    context[broken] = rng.choice([np.nan, np.inf, -1e300], size=each)
+    reward[broken] = rng.choice([np.nan, np.inf, -np.inf], size=(broken.sum(), 1))
+    full = isinstance(spec, ExpertsSpec) or getattr(spec, "feedback", "") == "datum"
+    if full:
+        context, reward = np.concatenate([np.zeros_like(context[:1]), context[:-1]]), context
+    elif isinstance(spec, ConvexSpec):
+        context = np.zeros_like(context)
+    elif isinstance(spec, ReturningSpec):  # beyond the cap, empty slots, numbers of nobody
+        person = rng.integers(-1, spec.people, size=(T, R)).astype(float)
+        odd = rng.random((T, R)) < 0.05
+        person[odd] = rng.choice([np.nan, 0.5, -1e300, spec.people], size=odd.sum())
+        context[..., 0] = person
+    for shared in (context, reward):
+        shared.setflags(write=False)  # by all checks: agents must not write on what they are shown
+    return World(context, reward, full)
+
+
+def with_other_people(
+    spec: ReturningSpec, world: World, other: World, t: Ints
+) -> tuple[World, Ints]:
+    """The world in which one person of each replica is replaced, and when she comes, (T, R).
+
+    She is who comes in round t (R,), or next. In the changed world she says what those say who come
+    then in `other`; where her pattern is private she leaves her first slot and every third, which
+    become empty, and takes the first empty one and every third.
+    """
+    here = spec.person(world.context.reshape(-1, *spec.context_shape)).reshape(
+        world.context.shape[:2]
+    )
+    R = here.shape[1]
+    someone = np.where((here != NOBODY) & (rows(len(here))[:, None] >= t), here, NOBODY)
+    person = someone[(someone != NOBODY).argmax(axis=0), rows(R)]
+    hers, empty = (here == person) & (person != NOBODY), here == NOBODY
+    leaves, takes = (np.zeros_like(hers) for _ in range(2))
+    if spec.visits.pattern == "private":
+        leaves = hers & (hers.cumsum(axis=0) % 3 == 1)
+        takes = empty & (empty.cumsum(axis=0) % 3 == 1) & (person != NOBODY)
+    stays = (hers & ~leaves) | takes
+    context, reward = world.context.copy(), world.reward.copy()
+    context[stays], reward[stays] = other.context[stays], other.reward[stays]
+    context[..., 0] = np.where(stays, person, context[..., 0])
+    context[leaves] = 0.0
+    context[leaves, 0] = NOBODY
+    return World(context, reward, world.full), hers | takes
+
+
+def rounds_of(tape: Any, t: Ints) -> Ints:
+    """In which rounds the user comes who differs, (T, R): that of t (R,), or t itself."""
+    return t if t.ndim == 2 else rows(len(tape.actions))[:, None] == t
+
+
+def rounds_of_calls(tape: Any) -> list[int]:
+    """In which round each call of a mechanism was made."""
+    calls = np.arange(len(tape.queries))
+    found: list[int] = (np.searchsorted(tape.marks, calls, "right") - 1).tolist()
+    return found
 
 
 class Calls(NamedTuple):

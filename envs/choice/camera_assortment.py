@@ -2,20 +2,16 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import softmax
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import whole
-from dpbandit.base.random_streams import Streams
-from dpbandit.envs.choice.problems import ChoiceProblem, Contest, Crowd, Enumerated, every_set
+from dpbandit.base import AnyArray, Bools, Floats, Ints, Streams, whole
+from dpbandit.envs.choice.assortments import ChoiceProblem, Contest, Crowd, Enumerated, every_set
 from dpbandit.envs.contextual.camera import CameraContext, camera, camera_people
-from dpbandit.losses.multinomial import chances
-from dpbandit.specs.best_sets import best_levels
-from dpbandit.specs.choice import AssortmentSpec
+from dpbandit.losses.click_models import chances
+from dpbandit.specs.choice import AssortmentSpec, best_levels
 
 PRODUCTS = (
     (("canon", "pixels"), 1.29),
@@ -147,7 +143,7 @@ class CameraAssortment(ChoiceProblem):
         pattern = self._people.drawn(self._who.take(count))
         return Crowd(self._known[pattern], pattern, self._best[pattern])
 
-    def _sales(self, taste: Ints, action: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+    def _sales(self, taste: Ints, action: AnyArray) -> tuple[Floats, Floats]:
         shown = (action[:, None] == self._sets).all(axis=2).argmax(axis=1)
         chance = self._buys[taste, shown]
         return chance, np.broadcast_to(self._margins, chance.shape)
@@ -175,7 +171,7 @@ def _buys(tasks: int, at_most: int) -> Floats:
     return found
 
 
-def _logit(offered: npt.NDArray[np.bool_], buys: Floats) -> Floats:
+def _logit(offered: Bools, buys: Floats) -> Floats:
     """Utilities (N,) of largest likelihood, for sets (n, N) and chances to buy in them."""
     utility = np.zeros(offered.shape[1])
     for _ in range(_NEWTON_STEPS):

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import InputError, at_least
+from dpbandit.base import Floats, InputError, Ints, at_least, rows
 from dpbandit.envs.contextual.problems import Resampled, Users
 from dpbandit.offline.logs import Logged
 from dpbandit.specs.protocols import ContextualSpec

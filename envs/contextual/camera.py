@@ -15,8 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.special import expit, ndtri, softmax
 
-from dpbandit.base.arrays import Floats, Ints, norms
-from dpbandit.base.inputs import InputError, at_least, one_of, whole
+from dpbandit.base import Floats, InputError, Ints, at_least, norms, one_of, whole
 from dpbandit.envs.contextual.problems import TidalChoices
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 

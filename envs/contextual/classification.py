@@ -5,13 +5,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, one_of, reals, whole
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Floats, InputError, Ints, Streams, one_of, reals, whole
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.envs.tables import images
 from dpbandit.offline.logs import one_kind
-from dpbandit.specs.outside import Outside, scaled
+from dpbandit.specs.contract import Outside, scaled
 from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec, Step
 
 

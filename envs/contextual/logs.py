@@ -15,8 +15,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.special import expit, fdtrc
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import InputError, at_least, inside, shown, vector
+from dpbandit.base import Floats, InputError, Ints, at_least, inside, shown, vector
 from dpbandit.offline.columns import (
     Bounds,
     Features,

@@ -10,8 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import MOST_ACTIONS, InputError, flag, one_of, shown, vector
+from dpbandit.base import MOST_ACTIONS, Floats, InputError, Ints, flag, one_of, shown, vector
 from dpbandit.envs.contextual.logs import (
     CHOSEN,
     FUNCTION,

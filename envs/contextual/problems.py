@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, logit
 
-from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.calls import of_kind, takes
-from dpbandit.base.inputs import InputError, flag, shaped
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import AnyArray, Floats, InputError, Ints, Streams, flag, rows, shaped
+from dpbandit.base.fields import of_kind, takes
 from dpbandit.envs.dynamics import Delay, Tides
 from dpbandit.specs.protocols import ContextualSpec, Step
 
@@ -74,7 +71,7 @@ class ContextualProblem(ABC):
         context: Floats = self._context[self._next]
         return context
 
-    def step(self, action: npt.NDArray[Any]) -> Step:
+    def step(self, action: AnyArray) -> Step:
         """Serve the current users with arm `action` (R,) and move on to the next."""
         action = self.spec.validate(action, len(self._offset))
         i = self._next

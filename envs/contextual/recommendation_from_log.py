@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import chdtrc, expit
 
-from dpbandit.base.arrays import Floats, Ints
-from dpbandit.base.inputs import MOST_ACTIONS, InputError, flag, shown
+from dpbandit.base import MOST_ACTIONS, Floats, InputError, Ints, flag, shown
 from dpbandit.envs.contextual.logs import (
     CHOSEN,
     FUNCTION,

@@ -1,28 +1,336 @@
-"""Prediction with expert advice: follow one of d experts, then see how all of them did."""
+"""Prediction with expert advice: follow one of d experts, then see how all of them did.
 
+What all experts' problems share: somebody who chooses the losses, the best in hindsight.
+
+An adversary is asked once a round::
+
+    losses = adversary(action)               (R,) -> (R, d), or (1, d) where all replicas share them
+
+The adversaries here are oblivious: they draw blocks of a table ahead and never look at what was
+played. That is what the regret bounds of the realizable regime need (agents hide which expert
+they follow); privacy holds against adversaries that look, too.
+
+Tables of losses that are fixed in advance: coins, halving, a tail of bad news, a user's own::
+
+    table       loss of expert i in round t
+    Coins       1 with probability p_i (or uniform on [0, 2 p_i]), independent over rounds
+    Switching   the same, but which expert has the small p changes a few times
+    Halving     in stage s all but d / 2^s experts always lose, each stage half of those before
+    Tail        0 for everybody, and in the last k rounds 1 for all experts but one
+    Given       row t of an array
+
+Numbers come from one stream for each replica, or from NumPy's default generator with a public
+seed where all replicas share a table. Rounds are made block by block, and a block's size never
+changes a value. Recommendation policies are experts, too: a user's click tells which of them would
+have been right.
+"""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor, log
 from os import PathLike
-from typing import Any
+from typing import Any, Protocol, TypeAlias
+from zlib import crc32
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats
-from dpbandit.base.inputs import (
+from dpbandit.base import (
     MOST_ACTIONS,
     MOST_ROUNDS,
+    AnyArray,
+    Draws,
+    Floats,
     InputError,
+    Ints,
+    Streams,
     flag,
     inside,
+    norms,
     one_of,
+    pick,
     positive,
     reals,
+    rows,
     whole,
 )
-from dpbandit.base.random_streams import Streams
-from dpbandit.envs.experts.problems import Adversary, ExpertsProblem, Oblivious, Table
-from dpbandit.envs.experts.tables import Coins, Given, Halving, Luck, Policies, Switching, Tail
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.envs.dynamics import Delay
+from dpbandit.specs.convex import ExpertsSpec
+from dpbandit.specs.protocols import Step
+
+Adversary: TypeAlias = Callable[[Ints], Floats]
+"""The round's actions (R,) -> its losses (R, d) or (1, d)."""
+
+_VALUES_AHEAD = 1 << 17
+"""Losses drawn at once, for all replicas. Changes speed and memory, never values."""
+
+
+class Table(Protocol):
+    """Losses fixed in advance, for each replica (R = replicas) or one for all of them (R = 1)."""
+
+    @property
+    def values(self) -> int:
+        """Numbers that a round of all replicas takes."""
+        ...
+
+    def __call__(self, first: int, count: int) -> Floats:
+        """Of rounds first, ..., first + count - 1, asked for in order: (count, R, d) in [0, 1]."""
+        ...
+
+
+class Oblivious:
+    """Reads a table block by block: a round costs a look-up."""
+
+    def __init__(self, table: Table) -> None:
+        self._table, self._ahead = table, max(1, _VALUES_AHEAD // table.values)
+        self._block: Floats = np.empty(0)
+        self._first = self._next = self._drawn = 0
+
+    def __call__(self, action: Ints) -> Floats:
+        """The round's losses, whatever the action."""
+        if self._next == self._drawn:
+            self._block = self._table(self._first, self._ahead)
+            self._block.flags.writeable = False  # agents are shown it
+            self._first, self._drawn, self._next = self._first + self._ahead, self._ahead, 0
+        self._next += 1
+        losses: Floats = self._block[self._next - 1]
+        return losses
+
+
+class ExpertsProblem(ABC):
+    """A `Problem` of experts; a subclass says who chooses their losses.
+
+    Subclasses set `spec` and make an episode's adversary in `_start`. The sum of `Step.regret` is
+    the sum of the losses suffered; `hindsight` brings the best expert's. What an agent is told,
+    `Step.datum`, is the whole loss vector (R, d), or that of `spec.delay` rounds ago.
+    """
+
+    spec: ExpertsSpec
+
+    @abstractmethod
+    def _start(self, streams: Streams) -> Adversary: ...
+
+    def reset(self, streams: Streams) -> None:
+        """Start an episode, one replica for each stream."""
+        R, d, delay = len(streams), self.spec.n_actions, self.spec.delay
+        self._adversary = self._start(streams)
+        self._shape, self._oracle = (R, d), np.zeros(R)
+        self._late_reward = Delay(delay, R)
+        self._context: Floats = np.zeros((R, d))
+        self._late_losses: deque[Floats] = deque([np.zeros((R, d))] * delay)
+        for shared in (self._oracle, self._context, *self._late_losses):
+            shared.flags.writeable = False
+        self._totals: Floats = np.zeros((1, d))  # of every expert: (R, d), or (1, d) if shared
+
+    def context(self) -> Floats:
+        """The losses told last, (R, d), zeros before any."""
+        return self._context
+
+    def step(self, action: AnyArray) -> Step:
+        """Suffer the loss of expert `action` (R,) and move on to the next round."""
+        expert = self.spec.validate(action, self._shape[0])
+        losses = self._adversary(expert)
+        self._totals = self._totals + losses
+        told = losses = np.broadcast_to(losses, self._shape)
+        suffered = pick(losses, expert)
+        reward = -suffered
+        if self.spec.delay:
+            reward = self._late_reward(reward)
+            self._late_losses.append(losses)
+            told = self._late_losses.popleft()
+        self._context = told
+        return Step(reward, -suffered, self._oracle, suffered, told)
+
+    def best_fixed(self) -> Ints:
+        """The expert (R,) with the least total loss over the rounds so far; ties: the lowest."""
+        return np.broadcast_to(self._totals.argmin(axis=1), self._shape[:1]).copy()
+
+    def hindsight(self) -> Floats:
+        """Minus the total loss of the best expert, (R,)."""
+        return 0.0 - np.broadcast_to(self._totals.min(axis=1), self._shape[:1])
+
+
+class Luck:
+    """Where the numbers of one table come from, or of one table for each replica.
+
+    Args:
+        streams: of the replicas, each with a table of its own.
+        shared_seed: one table for all of them; its losses, or their order, come from
+            `numpy.random.default_rng(shared_seed)`, whatever else it needs from others.
+    """
+
+    def __init__(self, streams: Streams, shared_seed: int | None = None) -> None:
+        self._streams, self._seed = streams, shared_seed
+        self.replicas = len(streams) if shared_seed is None else 1
+
+    @property
+    def world(self) -> "Luck":
+        """Where it is decided which experts are good."""
+        return Luck(self._streams.world, self._seed)
+
+    def uniforms(self, name: str, *shape: int) -> Draws:
+        """Uniforms on [0, 1): `take` gives `(count, replicas, *shape)`."""
+        if self._seed is None:
+            return self._streams.uniforms(name, *shape)
+        return Draws([_generator(self._seed, name)], shape, "random", ())
+
+    def normals(self, name: str, *shape: int) -> Draws:
+        """Standard normals: `take` gives `(count, replicas, *shape)`."""
+        if self._seed is None:
+            return self._streams.normals(name, *shape)
+        return Draws([_generator(self._seed, name)], shape, "standard_normal", ())
+
+    def order(self, n: int) -> Ints:
+        """A uniformly random order of n things, (replicas, n)."""
+        if self._seed is None:
+            return self._streams.uniforms("order", n).take(1)[0].argsort(axis=1)
+        return np.random.default_rng(self._seed).permutation(n)[None]
+
+
+def _generator(seed: int, name: str) -> np.random.Generator:
+    return np.random.default_rng(seed if name == "losses" else (seed, crc32(name.encode())))
+
+
+class Coins:
+    """Independent losses with means (replicas or 1, d): 0 or 1, or uniform on [0, 2 mean]."""
+
+    def __init__(self, luck: Luck, means: Floats, *, fractions: bool = False) -> None:
+        self._means, self._fractions = means, fractions
+        self._uniforms = luck.uniforms("losses", means.shape[1])
+        self.values = luck.replicas * means.shape[1]
+
+    def __call__(self, first: int, count: int) -> Floats:
+        """[U < p] or 2 p U, (count, replicas, d)."""
+        return _losses(self._uniforms.take(count), self._means, fractions=self._fractions)
+
+
+class Switching:
+    """Coins whose best expert changes `switches` times, at evenly spaced rounds.
+
+    Each is another than the one before, the first uniform.
+    """
+
+    def __init__(
+        self, luck: Luck, n: int, low: float, high: float, *, switches: int, horizon: int
+    ) -> None:
+        moves = luck.world.uniforms("switches", switches + 1).take(1)[0]  # (replicas, segments)
+        best = (moves[:, :1] * n).astype(np.int64)
+        further = 1 + (moves[:, 1:] * max(1, n - 1)).astype(np.int64)  # 1 .. n - 1
+        self._best = np.concatenate([best, further], axis=1).cumsum(axis=1) % n
+        self._low, self._high, self._horizon = low, high, horizon
+        self._uniforms = luck.uniforms("losses", n)
+        self.values = luck.replicas * n
+
+    def __call__(self, first: int, count: int) -> Floats:
+        """[U < p of the round's segment], (count, replicas, d)."""
+        U = self._uniforms.take(count)
+        segments = self._best.shape[1]
+        which = np.minimum((first + rows(count)) * segments // self._horizon, segments - 1)
+        is_best = self._best.T[which][..., None] == rows(U.shape[2])
+        return _losses(U, np.where(is_best, self._low, self._high), fractions=False)
+
+
+class Halving:
+    """Stage s of log2(d) stages: the first d / 2^s experts of a random order lose 0, others 1.
+
+    Stages have floor(T / log2 d) rounds, the last one takes the rest; d is a power of 2.
+    """
+
+    def __init__(self, luck: Luck, n: int, *, horizon: int) -> None:
+        self._place = luck.world.order(n).argsort(axis=1)  # of each expert in the order
+        self._stages = max(1, n.bit_length() - 1)
+        self._rounds = max(1, horizon // self._stages)
+        self.values = luck.replicas * n
+
+    def __call__(self, first: int, count: int) -> Floats:
+        """[place >= d / 2^s], (count, replicas, d)."""
+        n = self._place.shape[1]
+        stage = np.minimum((first + rows(count)) // self._rounds + 1, self._stages)
+        return 1.0 * (self._place >= (n >> stage)[:, None, None])
+
+
+class Tail:
+    """T - k rounds of zeros; then k rounds in which only expert j, uniform, loses nothing."""
+
+    def __init__(self, luck: Luck, n: int, *, horizon: int, tail: int) -> None:
+        good = (luck.world.uniforms("good expert").take(1)[0] * n).astype(np.int64)
+        self._good = good[:, None] == rows(n)  # (replicas, d)
+        self._start = horizon - tail
+        self.values = luck.replicas * n
+
+    def __call__(self, first: int, count: int) -> Floats:
+        """[t > T - k][i != j], (count, replicas, d)."""
+        late = first + rows(count) >= self._start
+        return 1.0 * (late[:, None, None] & ~self._good)
+
+
+class Given:
+    """The rows of an array (T, d), for all replicas."""
+
+    def __init__(self, array: Floats) -> None:
+        self._array, self.values = array, array.shape[1]
+
+    def __call__(self, first: int, count: int) -> Floats:
+        """(count or fewer, 1, d)."""
+        return self._array[first : first + count, None]
+
+
+def _losses(U: Floats, means: Floats, *, fractions: bool) -> Floats:
+    return 2 * means * U if fractions else 1.0 * (means > U)
+
+
+_ITEMS = 200
+"""The catalogue's size."""
+_TASTE = 4
+"""Features of users and items."""
+_SLATE = 5
+"""Items that a user is shown."""
+
+
+class Policies:
+    """Every expert is a ranker of a slate; she loses 1 if the user's favourite is not her first.
+
+    An episode has a catalogue of 200 unit vectors v_i in R^4 and weights theta of their features::
+
+        phi = (v_i, u * v_i)                                                  in R^8
+
+    for a user with tastes u, uniform on the sphere of radius 2. A user sees 5 items of the
+    catalogue and clicks on the one with the largest phi . theta, or, with probability `whims`, on
+    any of the five. Policy i ranks by theta + s_i g_i, g_i uniform on the unit sphere, so that one,
+    with s = 0, knows everybody's favourite and the others, s from 0.2 to 3, are ever more ignorant;
+    which is which is drawn. A policy that guesses loses 4/5.
+    """
+
+    def __init__(self, luck: Luck, n: int, *, whims: float) -> None:
+        self.values = luck.replicas * (n + _ITEMS + _SLATE * 2 * _TASTE)
+        self._items = _unit(luck.world.normals("catalogue", _ITEMS, _TASTE).take(1)[0])
+        theta = _unit(luck.world.normals("theta", 1, 2 * _TASTE).take(1)[0])
+        ignorance = _unit(luck.world.normals("ignorance", n, 2 * _TASTE).take(1)[0])
+        ranks = luck.world.order(n)[..., None]  # (replicas, d, 1)
+        steps = np.concatenate([[0.0], np.geomspace(0.2, 3.0, n)[: n - 1]])
+        self._theta, self._whims = theta, whims
+        self._rankers = np.swapaxes(theta + steps[ranks] * ignorance, 1, 2)  # (replicas, 8, d)
+        self._tastes = luck.normals("tastes", _TASTE)
+        self._slates = luck.uniforms("slates", _ITEMS)
+        self._moods = luck.uniforms("whims", 2)
+
+    def __call__(self, first: int, count: int) -> Floats:
+        """[policy's first item != the click], (count, replicas, d)."""
+        u = 2 * _unit(self._tastes.take(count))[:, :, None]  # (n, replicas, 1, taste)
+        slate = self._slates.take(count).argpartition(_SLATE - 1, axis=-1)[..., :_SLATE]
+        v = self._items[rows(self._items.shape[0])[:, None], slate]  # (n, replicas, slate, taste)
+        phi = np.concatenate([v, u * v], axis=-1)
+        favourite = np.matvec(phi, self._theta[:, 0]).argmax(axis=-1)
+        whim, wish = np.moveaxis(self._moods.take(count), -1, 0)
+        click = np.where(whim < self._whims, (wish * _SLATE).astype(np.int64), favourite)
+        firsts = (phi @ self._rankers).argmax(axis=2)  # (n, replicas, d)
+        return 1.0 * (firsts != click[..., None])
+
+
+def _unit(x: Floats) -> Floats:
+    return x / norms(x)
+
 
 KINDS = (
     "bernoulli",
@@ -68,7 +376,7 @@ class Experts(ExpertsProblem):
         privately hides every user's click. It can show what privacy costs when a recommender is
         chosen among candidates. It cannot show that recommending changes clicks: the user answers
         the slate, not the order it is shown in, and users are synthetic
-        (`dpbandit.envs.experts.tables` has the model). The best policy knows everybody's
+        (`dpbandit.envs.experts.advice` has the model). The best policy knows everybody's
         favourite but for a share `best_loss` of users, who click at random.
 
     Action space:

@@ -6,13 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from dpbandit.base.arrays import Floats, Ints, norms
-from dpbandit.base.inputs import inside, whole
-from dpbandit.base.random_streams import Streams
-from dpbandit.envs.contextual.ratings import fitted
-from dpbandit.envs.lists.problems import ListProblem, best_fixed_list, click_model
-from dpbandit.specs.catalogues import Catalogue
-from dpbandit.specs.lists import MOST_ITEMS, ListSpec
+from dpbandit.base import Floats, Ints, Streams, inside, norms, whole
+from dpbandit.envs.contextual.recommendation import fitted
+from dpbandit.envs.lists.list_recommendation import ListProblem, best_fixed_list, click_model
+from dpbandit.specs.lists import MOST_ITEMS, Catalogue, ListSpec
 
 
 @dataclass(kw_only=True, eq=False)

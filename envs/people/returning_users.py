@@ -1,18 +1,15 @@
 """People who return, each with a taste of her own beside the population's."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, ndtr, ndtri
 
-from dpbandit.base.arrays import Floats, Ints, norms, pick, rows
-from dpbandit.base.inputs import at_least, one_of
-from dpbandit.base.random_streams import Streams
-from dpbandit.envs.comings import Arrivals, Comings
+from dpbandit.base import AnyArray, Floats, Ints, Streams, at_least, norms, one_of, pick, rows
+from dpbandit.envs.dynamics import Arrivals, Comings
+from dpbandit.specs.lists import NOBODY, ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec, Step
-from dpbandit.specs.returning import NOBODY, ReturningSpec
 
 _TAIL = 4.0
 _FAR = 2.0
@@ -127,7 +124,7 @@ class ReturningUsers:
             self._invite()
         return self._context
 
-    def step(self, action: npt.NDArray[Any]) -> Step:
+    def step(self, action: AnyArray) -> Step:
         """Serve whoever has come with arm `action` (R,) and move on to the next slot."""
         self.context()
         here, R = self._person != NOBODY, len(self._person)

@@ -20,13 +20,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
-from dpbandit.base.arrays import Floats, norms
-from dpbandit.base.inputs import inside, one_of
-from dpbandit.base.random_streams import Streams
-from dpbandit.losses.data_sums import DataSum, Smoothed
-from dpbandit.losses.loss import Loss
-from dpbandit.losses.regressions import LogisticRegression, QuantileRegression, Regression
-from dpbandit.specs.feature_moments import second_moment
+from dpbandit.base import Floats, Streams, inside, norms, one_of
+from dpbandit.losses.loss import DataSum, Loss, Smoothed
+from dpbandit.losses.predictions import LogisticRegression, QuantileRegression, Regression
+from dpbandit.specs.models import second_moment
 
 
 @dataclass(frozen=True)

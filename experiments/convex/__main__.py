@@ -5,10 +5,16 @@ from pathlib import Path
 from rich.console import Console
 
 from dpbandit.base.files import check_writable, write_csv
-from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
-from dpbandit.experiments.convex.figure import figures, slopes, tables
-from dpbandit.experiments.convex.questions import QUICK, Sizes, questions
-from dpbandit.experiments.questions import answers, slopes_table
+from dpbandit.experiments.convex import QUICK, Sizes, figures, questions, slopes, tables
+from dpbandit.experiments.questions import (
+    Out,
+    Quick,
+    Replicas,
+    answers,
+    chosen,
+    slopes_table,
+    start,
+)
 
 
 def main(quick: Quick = False, out: Out = Path("out/convex"), replicas: Replicas = None) -> None:

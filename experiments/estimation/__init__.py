@@ -1,1 +1,286 @@
-"""Theorem 4.2 of Han et al., measured: how far DP-HDB's parameters are from the true ones."""
+"""Theorem 4.2 of Han et al., measured: how far DP-HDB's parameters are from the true ones.
+
+Han, Liang, Liang, Wang, Yao and Zhang (2022, see `DPHDB`), Theorem 4.2: `|theta_t - theta*|_1^2 <=
+C / t` for every arm that is somewhere the best. The problem is that of their Section 5.4
+(`contextual/p1`: 50 features, 5 of them matter, two arms), with rewards, or with clicks, whose
+probability is the link at an l_1 length of theta* of 5.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from rich.table import Table
+
+from dpbandit.agents import DPHDB, FADE, DPHDBChoices, OnlineFrankWolfe, Uniform
+from dpbandit.agents.contextual.dp_hdb import FrankWolfeBandit
+from dpbandit.base import Floats, InputError, whole
+from dpbandit.base.files import plain, write_atomically, write_csv
+from dpbandit.envs.contextual.glm import GLMBandit
+from dpbandit.experiments.cases import CASES
+from dpbandit.experiments.questions import measured
+from dpbandit.experiments.releases import Watched
+from dpbandit.experiments.reproduce import Asked, Reproduced
+from dpbandit.results.plots import legend_beside, line, panels
+from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
+from dpbandit.running.compare import as_run
+from dpbandit.running.loop import play
+from dpbandit.specs.protocols import AgentConfig
+from dpbandit.studies import Configuration, Study, setup_of
+from dpbandit.studies.plan import certificate_of
+
+_ERROR = "error after {}"
+_HALVINGS = 6
+
+
+def places(horizon: int) -> list[int]:
+    """Rounds after which parameters are looked at: the horizon, its half, its quarter, ..
+
+    >>> places(640)
+    [10, 20, 40, 80, 160, 320, 640]
+    """
+    return [horizon // 2**j for j in reversed(range(_HALVINGS + 1)) if horizon // 2**j]
+
+
+class EstimateConfiguration(Configuration):
+    """A Frank-Wolfe bandit on a generalised linear problem."""
+
+    def play(
+        self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
+    ) -> AgentRun:
+        """Its run; measures "error after t", `|theta_t - theta*|_1^2 / |theta*|_1^2`, the mean of
+        the arms, which is 1 where nothing has been learned."""
+        setup, seen, errors = self.setup, Watched(self.config), dict[str, Floats]()
+        problem, proof = self.problem(), certificate_of(self)
+        if not isinstance(problem, GLMBandit):
+            raise InputError(f"Expected a GLMBandit, whose parameters are known, got {problem}.")
+        wanted, done = set(places(setup.horizon)), 0
+
+        def look(rounds: int) -> None:
+            nonlocal done
+            done += rounds
+            if done in wanted:
+                errors[_ERROR.format(done)] = _error(seen.agents[-1], problem)
+            advance(rounds)
+
+        marks = np.union1d(self.marks, sorted(wanted))
+        seeds = [(setup.seed, r) for r in range(first, last)]
+        log = play(problem, seen, seeds, marks=marks, advance=look)
+        kept = np.isin(marks, self.marks)
+        tables = {what: getattr(log, what)[kept] for what in ("regret", "reward", "switches")}
+        run = as_run(setup, self.name, self.config, proof, [replace(log, **tables)], first=first)
+        return replace(run, measures=errors)
+
+
+def _error(agent: object, problem: GLMBandit) -> Floats:
+    if not isinstance(agent, FrankWolfeBandit):
+        raise InputError(f"Expected an agent that estimates by Frank-Wolfe, got {agent}.")
+    true = problem.true_parameters
+    gap, length = (np.square(np.abs(v).sum(axis=-1)) for v in (agent.theta - true, true))
+    share: Floats = (gap / length).mean(axis=-1)
+    return share
+
+
+def errors(run: AgentRun) -> list[Floats]:
+    """At each of `places`, (R,)."""
+    return [run.measures[_ERROR.format(t)] for t in places(run.setup.horizon)]
+
+
+LINKS = ("identity", "logistic", "probit")
+_SIGNALS = {"identity": 1.0, "logistic": 5.0, "probit": 5.0}
+"""|theta*|_1, which is the radius of the ball, too."""
+_CLIPS = {"identity": 0.4, "logistic": 1.0, "probit": 1.0}
+_LONGEST, _LEAST = 2**15, 640
+_PRINTED_EXPONENT = -1.0
+
+
+class Selection(NamedTuple):
+    """What to measure."""
+
+    links: tuple[str, ...] = LINKS
+    T: int = _LONGEST
+
+
+class Entry(NamedTuple):
+    """An agent on a problem."""
+
+    link: str
+    reading: str
+    run: AgentRun
+
+    @property
+    def estimates(self) -> bool:
+        """Its parameters were looked at."""
+        return bool(self.run.measures)
+
+    @property
+    def exponent(self) -> Slope:
+        """Of its error in t, over the last eighth of the rounds, in log."""
+        return slope(places(self.run.setup.horizon), errors(self.run))
+
+    def record(self) -> dict[str, object]:
+        """A row of the file."""
+        regret, facts = self.run.regret[-1], dict[str, object]()
+        if self.estimates:
+            last = errors(self.run)[-1]
+            facts = {
+                "error": float(last.mean()),
+                "error_se": standard_error(last),
+                "exponent": self.exponent.value,
+                "exponent_se": self.exponent.se,
+            }
+        return {
+            "link": self.link,
+            "reading": self.reading,
+            "agent": self.run.name,
+            "T": self.run.setup.horizon,
+            **facts,
+            "printed_exponent": _PRINTED_EXPONENT,
+            "regret": float(regret.mean()),
+            "regret_se": standard_error(regret),
+            "certified_epsilon": self.run.certificate.epsilon,
+            "replicas": len(regret),
+        }
+
+
+def selected(text: str) -> Selection:
+    """Links and the horizon, "logistic,T=4096"; no link named, or "all", is all of them.
+
+    >>> selected("probit,T=4096")
+    Selection(links=('probit',), T=4096)
+    """
+    found = Selection()
+    links: list[str] = []
+    for term in (part.strip() for part in text.split(",")):
+        if longest := re.fullmatch(r"T=([0-9]{1,9})", term):
+            found = found._replace(T=int(longest[1]))
+        elif term in LINKS:
+            links.append(term)
+        elif term != "all":
+            raise InputError(
+                f"Expected rows to be links, {', '.join(LINKS)}, and the horizon (T=4096), "
+                f"got {text!r}."
+            )
+    whole("T", found.T, _LEAST)
+    return found._replace(links=tuple(links) or LINKS)
+
+
+def _agents(link: str, delta: float) -> dict[str, dict[str, AgentConfig]]:
+    """reading -> label -> agent."""
+    how: dict[str, Any] = {"radius": _SIGNALS[link], "warm_up": 120}
+    clip = _CLIPS[link]
+
+    def sums(epsilon: float, **more: Any) -> AgentConfig:
+        return DPHDB(epsilon=epsilon, delta=delta, **how, **more)
+
+    return {
+        "printed": {
+            "DP-HDB as printed": DPHDBChoices(
+                calibration="paper", delta=delta, beyond_validity=True, **how
+            ),
+        },
+        "certified": {
+            "choices": DPHDBChoices(delta=delta, **how),
+            "sums": sums(1.0),
+            "sums, clipped": sums(1.0, gradient_clip=clip),
+            "sums, clipped, epsilon 10": sums(10.0, gradient_clip=clip),
+            "FADE": FADE(delta=delta),
+            "uniform play": Uniform(),
+        },
+        "public": {"online Frank-Wolfe": OnlineFrankWolfe(**how)},
+    }
+
+
+def measure(selection: Selection, asked: Asked) -> list[Entry]:
+    """All agents of these readings on these links; resumes what it finds."""
+    whole("replicas", asked.replicas, 2)  # there are standard errors
+    lines: list[tuple[str, str, Configuration]] = []
+    for link in selection.links:
+        arguments = {**CASES["contextual/p1"].env_kwargs}
+        arguments |= {"link": link, "signal": _SIGNALS[link]}
+        setup = setup_of(
+            "GLMBandit", arguments, horizon=selection.T, seed=asked.seed, label=f"{link} link"
+        )
+        for reading, agents in _agents(link, 1 / selection.T).items():
+            for label, config in agents.items() if reading in asked.readings else ():
+                estimates = not isinstance(config, FADE | Uniform)
+                kind = EstimateConfiguration if estimates else Configuration
+                lines.append((link, reading, kind(setup, label, config)))
+    study = Study(
+        name="Theorem 4.2", configurations=tuple(one for *_, one in lines), replicas=asked.replicas
+    )
+    found = {run.key: run for run in measured(study, asked.out).runs}
+    return [Entry(link, reading, found[one.key]) for link, reading, one in lines]
+
+
+def reproduce(asked: Asked) -> Reproduced:
+    """The links chosen under these readings, with a figure if it is to be drawn."""
+    entries = measure(selected(asked.rows), asked)
+    records = [plain(entry.record()) for entry in entries]
+    written = [write_csv(asked.out / "theorem-4-2.csv", pd.DataFrame(records))]
+    if asked.drawn:
+        path = asked.out / "theorem-4-2.png"
+        written.append(write_atomically(path, lambda partial: _draw(partial, entries)))
+    return Reproduced(list(_shown(entries)), records, written)
+
+
+def _shown(entries: Sequence[Entry]) -> Iterator[Table]:
+    """A table for each link."""
+    caption = (
+        "error: |theta - theta*|_1^2 / |theta*|_1^2, mean of the arms; t to the: measured over the "
+        f"last three doublings, printed -1; {len(entries[0].run.replicas)} replicas. Epsilon: "
+        "certified at delta = 1/T"
+    )
+    for link in dict.fromkeys(entry.link for entry in entries):
+        title = (
+            f"Errors of parameters and regret, {link} link, T = {entries[0].run.setup.horizon:,}"
+        )
+        how: dict[str, Any] = {"title_justify": "left", "caption_justify": "left"}
+        table = Table(title=title, caption=caption, **how)
+        table.add_column("agent", no_wrap=True)
+        for heading in ("error", "t to the", "regret", "epsilon"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        for entry in (entry for entry in entries if entry.link == link):
+            table.add_row(*_row(entry))
+        yield table
+
+
+def _row(entry: Entry) -> Iterator[str]:
+    facts = entry.record()
+    yield entry.run.name
+    if entry.estimates:
+        yield f"{facts['error']:.3g} ± {facts['error_se']:.2g}"
+        yield f"{entry.exponent.value:.2f} ± {entry.exponent.se:.2f}"
+    else:
+        yield from ("", "")
+    yield f"{facts['regret']:,.4g} ± {facts['regret_se']:.2g}"
+    yield f"{facts['certified_epsilon']:.3g}"
+
+
+def _draw(path: Path, entries: Sequence[Entry]) -> None:
+    links: Mapping[str, list[Entry]] = {
+        link: [e for e in entries if e.link == link and e.estimates]
+        for link in dict.fromkeys(e.link for e in entries)
+    }
+    heading = (
+        "Theorem 4.2: the error of DP-HDB's parameters, and the slope 1 / t it promises (grey)\n"
+        f"50 features, two arms, mean of {len(entries[0].run.replicas)} replicas, 95 % intervals"
+    )
+    titles = [f"{link} link" for link in links]
+    with panels(path, titles, heading=heading, size=(19, 5.6)) as row:
+        for axes, some in zip(row, links.values(), strict=True):
+            for look, entry in enumerate(some):
+                where = places(entry.run.setup.horizon)
+                line(axes, where, errors(entry.run), entry.run.name, look)
+            last = errors(some[-1].run)[-1].mean()
+            slant = last * where[-1] / np.array(where, dtype=float)
+            axes.plot(where, slant, color="0.55", lw=1.4, label="$1/t$")
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.set_xlabel("round t")
+            axes.set_ylabel(r"$|\theta_t-\theta^*|_1^2\;/\;|\theta^*|_1^2$")
+        legend_beside(axes)

@@ -5,10 +5,9 @@ from pathlib import Path
 from rich.console import Console
 
 from dpbandit.base.files import check_writable, write_csv
-from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
+from dpbandit.experiments.experts import QUICK, Sizes, questions
 from dpbandit.experiments.experts.figure import figures, slopes_csv, tables
-from dpbandit.experiments.experts.questions import QUICK, Sizes, questions
-from dpbandit.experiments.questions import Answers, answers
+from dpbandit.experiments.questions import Answers, Out, Quick, Replicas, answers, chosen, start
 
 
 def main(quick: Quick = False, out: Out = Path("out/experts"), replicas: Replicas = None) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from math import log
+from math import inf, log, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,27 +11,64 @@ import pandas as pd
 from rich.table import Table
 
 from dpbandit.base.files import write_atomically
-from dpbandit.experiments.drawing import draw_frontier, draw_lines, panes
-from dpbandit.experiments.experts.audit import Verdict, verdict
-from dpbandit.experiments.experts.families import PUBLIC
+from dpbandit.experiments.experts import PUBLIC, least_regret, news
 from dpbandit.experiments.questions import (
     Answers,
     Place,
     RunLines,
     along,
     claim,
+    draw_frontier,
+    draw_lines,
     horizon,
     mean,
+    panes,
     per_1000,
     slopes_table,
 )
-from dpbandit.results.drawing import legend_below, loglog, panels
-from dpbandit.results.frontier import final
-from dpbandit.results.runs import AgentRun
-from dpbandit.results.slopes import Slope
+from dpbandit.results.plots import final, legend_below, loglog, panels
+from dpbandit.results.runs import AgentRun, Slope
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+FAILURE = 0.01
+"""That any of all honest agents is called a liar."""
+
+
+class Verdict(NamedTuple):
+    """An agent's mean regret beside what no private agent can undercut."""
+
+    judged_at: float
+    """epsilon, what is certified, or of the instance where nothing is certified"""
+    mean: float
+    upper: float
+    """of the expected regret, with the stated confidence"""
+    least: float
+    """that an agent as private as that loses at least"""
+
+    @property
+    def refuted(self) -> bool:
+        """Whether it cannot be as private as that."""
+        return self.upper < self.least
+
+
+def verdict(run: AgentRun, statements: int) -> Verdict:
+    """Judge a run on the lower bound's instance, one of so many.
+
+    Regret lies in [0, k], k the rounds with news, so that by Hoeffding its expectation exceeds the
+    mean of R replicas by k sqrt(ln(statements / `FAILURE`) / 2 R) with probability `FAILURE` /
+    statements at most, whatever its law.
+    """
+    d, asked = run.setup.env_kwargs["n_actions"], run.setup.env_kwargs["epsilon"]
+    k, proof, regret = news(d, asked), run.certificate, run.regret[-1]
+    epsilon = proof.epsilon if 0 < proof.epsilon < inf else asked
+    mean = float(regret.mean())
+    margin = k * sqrt(log(statements / FAILURE) / (2 * len(regret)))
+    least = least_regret(d, epsilon, proof.claimed_delta, tail=k)
+    return Verdict(epsilon, mean, mean + margin, least)
+
 
 _GREY = (*PUBLIC, "centre")
 

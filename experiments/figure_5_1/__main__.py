@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from dpbandit.base.files import check_writable, write_csv
-from dpbandit.experiments.command import Out, Quick, Replicas, measured, sized, start
-from dpbandit.experiments.figure_5_1.figure import draw
-from dpbandit.experiments.figure_5_1.study import LINES, study
+from dpbandit.experiments.figure_5_1 import LINES, draw, study
+from dpbandit.experiments.questions import Out, Quick, Replicas, measured, sized, start
 
 QUICK = {"horizon": 500, "replicas": 3}
 

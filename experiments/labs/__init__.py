@@ -1,7 +1,212 @@
 """Teaching labs: numbered notebooks with exercises, kept as text. See README.md."""
 
-from dpbandit.experiments.labs.catalogue import Lab, find, labs
-from dpbandit.experiments.labs.notebook import notebook, write
-from dpbandit.experiments.labs.selfcheck import check
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from os.path import exists
+from pathlib import Path
+from typing import Any
 
-__all__ = ["Lab", "check", "find", "labs", "notebook", "write"]
+from dpbandit.base import InputError
+from dpbandit.base.files import write_atomically
+
+FOLDER = Path(__file__).resolve().parent / "notebooks"
+_NAME = re.compile(r"lab_(\d\d)_\w+")
+
+
+@dataclass(frozen=True)
+class Lab:
+    """One lab: a jupytext file in the py:percent format, `notebooks/lab_NN_what_it_is_about.py`.
+
+    Its first cell is text: the heading `# Lab N: title`, then paragraphs that begin with
+    **Goal.**, **Time.** (minutes) and **You need.** (earlier labs).
+    """
+
+    path: Path
+
+    @property
+    def number(self) -> int:
+        """N, from the file's name."""
+        return int(self.path.stem.split("_")[1])
+
+    @property
+    def title(self) -> str:
+        """What stands after the lab's number."""
+        return self._found(rf"# Lab {self.number}: (.+)")
+
+    @property
+    def goal(self) -> str:
+        """What one can do afterwards, a sentence or two."""
+        return self._found(r"\*\*Goal\.\*\* (.+)")
+
+    @property
+    def minutes(self) -> int:
+        """How long it takes."""
+        return int(self._found(r"\*\*Time\.\*\* (\d+) minutes"))
+
+    @property
+    def needs(self) -> str:
+        """What to have done before."""
+        return self._found(r"\*\*You need\.\*\* (.+)")
+
+    @property
+    def text(self) -> str:
+        """The file."""
+        return self.path.read_text(encoding="utf-8")
+
+    def _found(self, pattern: str) -> str:
+        """The first match among the paragraphs of the first cell."""
+        _, _, after = self.text.partition("# %% [markdown]\n")
+        first = after.partition("\n# %%")[0]
+        lines = [line.removeprefix("#").strip() for line in first.splitlines()]
+        for paragraph in re.split(r"\n\n+", "\n".join(lines)):
+            if match := re.match(pattern, paragraph.replace("\n", " ")):
+                return match[1]
+        raise InputError(f"Expected the first cell of {self.path.name} to have {pattern!r}.")
+
+
+def labs() -> tuple[Lab, ...]:
+    """All labs, by number."""
+    return tuple(Lab(p) for p in sorted(FOLDER.glob("lab_*.py")) if _NAME.fullmatch(p.stem))
+
+
+def find(number: int) -> Lab:
+    """The lab of that number.
+
+    >>> find(1).title
+    'Bandits and regret'
+    """
+    known = {lab.number: lab for lab in labs()}
+    if number not in known:
+        raise InputError(f"Expected lab {number!r} to be one of {', '.join(map(str, known))}.")
+    return known[number]
+
+
+INSTALL = "pip install '.[labs]' in a checkout"
+"""What brings jupytext and JupyterLab to where dpbandit is installed."""
+_HINT = "\n\nSolutions are folded: click the three dots, or the triangle, below an exercise."
+_FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}}
+_DETAILS = "<details>\n<summary>{}</summary>\n\n{}\n\n</details>"
+_SUMMARIES = {"hint": "Hint", "check": "Check yourself", "solution": "Solution"}
+
+
+def notebook(lab: Lab, *, solutions: bool = True) -> Any:
+    """The lab as an `nbformat` notebook without outputs; the same text gives the same bytes.
+
+    1. Every run of cells tagged `solution` gets an empty code cell before it, for one's own.
+    2. Solutions stay, folded: code by `source_hidden` (JupyterLab) and the tag `hide-cell`
+       (myst-nb), text by an HTML `details` element; or they are left out.
+    3. Text tagged `hint` or `check` is folded, too, and always stays; so does a check in code.
+    4. Cells are numbered in place of random ids.
+
+    Raises `InputError` without jupytext.
+    """
+    try:
+        jupytext = import_module("jupytext")
+    except ImportError:
+        raise InputError(
+            f"Expected jupytext, which makes notebooks, to be installed: {INSTALL}."
+        ) from None
+    made = jupytext.reads(lab.text, fmt="py:percent")
+    made.metadata.pop("jupytext", None)
+    if solutions:
+        made.cells[0].source += _HINT
+    cells: list[Any] = []
+    solving = False
+    for cell in made.cells:
+        begun, solving = solving, _tagged(cell, "solution")
+        if solving and not begun:
+            cells.append(_own_attempt())
+        if solutions or not solving:
+            cells.append(_folded(cell))
+    for place, cell in enumerate(cells):
+        cell["id"] = f"lab-{lab.number}-{place}"
+    made.cells = cells
+    return made
+
+
+def write_or_keep(
+    lab: Lab, folder: Path, *, solutions: bool = True, overwrite: bool = False
+) -> tuple[Path, str]:
+    """The notebook in `folder`, written unless it is there, and a sentence that says which."""
+    target = folder / f"{lab.path.stem}.ipynb"
+    if exists(target) and not overwrite:
+        return target, f"{target} is there already and stays as it is (--overwrite starts afresh)."
+    write(lab, folder, solutions=solutions, overwrite=overwrite)
+    return target, f"Written to {target}."
+
+
+def write(lab: Lab, folder: Path, *, solutions: bool = True, overwrite: bool = False) -> Path:
+    """Write the notebook into `folder`; a file that is there may be somebody's work, and stays.
+
+    Raises `InputError` where there is one, unless `overwrite`.
+    """
+    target = folder / f"{lab.path.stem}.ipynb"
+    if exists(target) and not overwrite:
+        raise InputError(
+            f"Expected no file {target} yet: move it away, or overwrite it on purpose."
+        )
+    made = notebook(lab, solutions=solutions)
+    text: str = import_module("nbformat").writes(made)
+    return write_atomically(target, lambda path: path.write_text(text + "\n", encoding="utf-8"))
+
+
+def _own_attempt() -> Any:
+    return import_module("nbformat").v4.new_code_cell("# your own attempt\n")
+
+
+def _tagged(cell: Any, tag: str) -> bool:
+    return tag in cell.metadata.get("tags", [])
+
+
+def _folded(cell: Any) -> Any:
+    if cell.cell_type == "markdown":
+        for tag, summary in _SUMMARIES.items():
+            if _tagged(cell, tag):
+                cell.source = _DETAILS.format(summary, cell.source)
+    elif _tagged(cell, "solution"):
+        cell.source = f"# solution\n{cell.source}"  # JupyterLab shows the first line of a fold
+        cell.metadata.update(_FOLDED)
+        cell.metadata["tags"] = [*cell.metadata["tags"], "hide-cell"]
+    return cell
+
+
+Test = Callable[[Any], Any]
+"""Whether an answer is right."""
+
+
+def check(
+    name: str,
+    scope: Mapping[str, Any],
+    right: Test,
+    otherwise: str,
+    *further: tuple[Test, str],
+) -> None:
+    """Print whether the result called `name` in `scope` is right; whatever it is, never raise.
+
+    Of several tests the first that fails is told. One that raises, or that has no single yes or
+    no, counts as a no.
+
+    >>> check("claim", {"claim": 13}, lambda claim: 10 < claim < 25, "It is between 10 and 25.")
+    claim: right.
+    >>> check("claim", {"claim": "big"}, lambda claim: 10 < claim < 25, "It is a number.")
+    claim: not yet. It is a number.
+    >>> check("claim", {}, lambda claim: 10 < claim < 25, "It is between 10 and 25.")
+    claim: not there yet; call your result `claim`.
+    """
+    if name not in scope:
+        print(f"{name}: not there yet; call your result `{name}`.")
+        return
+    for test, sentence in ((right, otherwise), *further):
+        if not _holds(test, scope[name]):
+            print(f"{name}: not yet. {sentence}")
+            return
+    print(f"{name}: right.")
+
+
+def _holds(test: Test, answer: Any) -> bool:
+    try:
+        return bool(test(answer))
+    except Exception:  # an answer may be anything
+        return False

@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from dpbandit.experiments.command import start
-from dpbandit.experiments.labs.catalogue import labs
-from dpbandit.experiments.labs.notebook import write_or_keep
+from dpbandit.experiments.labs import labs, write_or_keep
+from dpbandit.experiments.questions import start
 
 
 def main(

@@ -6,10 +6,8 @@ import pandas as pd
 from rich.console import Console
 
 from dpbandit.base.files import check_writable, write_csv
-from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
-from dpbandit.experiments.limits.figure import figures, shown, table
-from dpbandit.experiments.limits.study import QUICK, Sizes, questions
-from dpbandit.experiments.questions import answers
+from dpbandit.experiments.limits import QUICK, Sizes, figures, questions, shown, table
+from dpbandit.experiments.questions import Out, Quick, Replicas, answers, chosen, start
 
 
 def main(quick: Quick = False, out: Out = Path("out/limits"), replicas: Replicas = None) -> None:

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from dpbandit.base.files import check_writable, write_csv
-from dpbandit.experiments.command import Out, Quick, Replicas, measured, sized, start
-from dpbandit.experiments.lists.figure import by_size, figures, table
+from dpbandit.experiments.lists import by_size, figures, table
+from dpbandit.experiments.questions import Out, Quick, Replicas, measured, sized, start
 from dpbandit.studies import Sweep
 
 QUICK = {"horizons": [200], "replicas": 2, "epsilons": [1.0, inf]}

@@ -9,9 +9,16 @@ from rich.console import Console
 from rich.table import Table
 
 from dpbandit.base.files import check_writable, write_atomically, write_csv
-from dpbandit.experiments.command import Out, Quick, Replicas, measured, sized, start
-from dpbandit.experiments.pricing.figure import best_public, called, figures, table
-from dpbandit.experiments.pricing.money import MARKETS, draw_money, money
+from dpbandit.experiments.pricing.figure import (
+    MARKETS,
+    best_public,
+    called,
+    draw_money,
+    figures,
+    money,
+    table,
+)
+from dpbandit.experiments.questions import Out, Quick, Replicas, measured, sized, start
 from dpbandit.studies import Sweep
 
 STUDIES = {"study.toml": "", "cameras.toml": "cameras"}

@@ -5,11 +5,9 @@ from pathlib import Path
 from rich.console import Console
 
 from dpbandit.base.files import check_writable, write_csv
-from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
+from dpbandit.experiments.questions import Out, Quick, Replicas, chosen, start
+from dpbandit.experiments.sgd import QUICK, SCALES, Sizes, entries, measure, summary, tables
 from dpbandit.experiments.sgd.figures import figures
-from dpbandit.experiments.sgd.questions import QUICK, SCALES, Sizes
-from dpbandit.experiments.sgd.study import entries, measure, summary
-from dpbandit.experiments.sgd.tables import tables
 
 
 def main(quick: Quick = False, out: Out = Path("out/sgd"), replicas: Replicas = None) -> None:

@@ -1,1 +1,72 @@
 """What trust costs, and what returning costs. See README.md."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from dpbandit.base.files import write_atomically
+from dpbandit.experiments.questions import RunLines, draw_frontier, draw_lines, panes
+from dpbandit.results.plots import legend_at_the_foot, log_ticks, loglog
+from dpbandit.results.results import Results
+from dpbandit.results.runs import AgentRun
+
+_LEVELS = {
+    "Uniform": "uniform play",
+    "BestFixed": "best fixed arm",
+    "memory-alone": "memory alone, epsilon 0",
+    "mixed-effects": "mixed effects, no privacy",
+    "logistic-ts": "logistic-ts, no privacy",
+}
+"""Runs without an epsilon, and what they are called"""
+
+
+def by_problem(results: Results) -> dict[str, RunLines]:
+    """Problem -> label -> its runs, all problems in the order of the sweep."""
+    found: dict[str, list[AgentRun]] = {}
+    for run in results.runs:
+        found.setdefault(run.setup.problem, []).append(run)
+    return {problem: lines(runs) for problem, runs in found.items()}
+
+
+def lines(runs: Iterable[AgentRun]) -> dict[str, list[AgentRun]]:
+    """Label -> its runs."""
+    found: dict[str, list[AgentRun]] = {}
+    for run in runs:
+        found.setdefault(_LEVELS.get(run.name, run.name), []).append(run)
+    return found
+
+
+def by_visits(results: Results) -> dict[str, list[AgentRun]]:
+    """Label -> its runs, those first in which people come seldom."""
+    return lines(sorted(results.runs, key=visits))
+
+
+def visits(run: AgentRun) -> float:
+    """How often everybody comes."""
+    return float(run.setup.env_kwargs["visits"])
+
+
+def figures(trust: Results, returning: Results, out: Path) -> Iterator[Path]:
+    """Write trust.png and returning.png into `out`."""
+    yield write_atomically(out / "trust.png", partial(_trust, found=by_problem(trust)))
+    yield write_atomically(out / "returning.png", partial(_returning, found=by_visits(returning)))
+
+
+def _trust(path: Path, found: Mapping[str, RunLines]) -> None:
+    heading, size = "Who sees the data: regret by epsilon", (4.4 * len(found), 5.6)
+    with panes(path, found, heading, size) as grid:
+        for axes, panel in zip(grid, found.values(), strict=True):
+            draw_frontier(axes, panel, log=True)
+        legend_at_the_foot(grid[0], 3)
+
+
+def _returning(path: Path, found: RunLines) -> None:
+    panel = {"10,000 visits at epsilon 1, for a person": found}
+    grey = [label for label in found if label in _LEVELS.values()]
+    with panes(path, panel, "What returning costs", (7.2, 5.6)) as (axes,):
+        draw_lines(axes, found, visits, grey=grey)
+        loglog(axes, sorted({visits(run) for runs in found.values() for run in runs}))
+        axes.set_xlabel("visits of each person")
+        log_ticks(axes.yaxis)
+        axes.set_ylabel("regret")
+        legend_at_the_foot(axes, 2)

@@ -7,10 +7,19 @@ import pandas as pd
 from rich.console import Console
 
 from dpbandit.base.files import check_writable, write_csv
-from dpbandit.experiments.command import Out, Quick, Replicas, measured, sized, start
-from dpbandit.experiments.questions import along, claim, mean
-from dpbandit.experiments.trust.figure import by_problem, by_visits, figures, visits
-from dpbandit.results.frontier import final
+from dpbandit.experiments.questions import (
+    Out,
+    Quick,
+    Replicas,
+    along,
+    claim,
+    mean,
+    measured,
+    sized,
+    start,
+)
+from dpbandit.experiments.trust import by_problem, by_visits, figures, visits
+from dpbandit.results.plots import final
 from dpbandit.results.runs import AgentRun
 from dpbandit.studies import Sweep
 

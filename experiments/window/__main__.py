@@ -6,14 +6,19 @@ import pandas as pd
 from rich.console import Console
 
 from dpbandit.base.files import check_writable, write_csv
-from dpbandit.experiments.command import Out, Quick, Replicas, chosen, start
-from dpbandit.experiments.questions import answers, slopes_table
-from dpbandit.experiments.window.costs import timings
+from dpbandit.experiments.questions import (
+    Out,
+    Quick,
+    Replicas,
+    answers,
+    chosen,
+    slopes_table,
+    start,
+)
+from dpbandit.experiments.window import QUICK, Sizes, questions, timings
 from dpbandit.experiments.window.figure import Findings, figures, promised, slopes, tables
-from dpbandit.experiments.window.questions import QUICK, Sizes, questions
 from dpbandit.experiments.window.table_1 import READINGS, Selection, Size, measure, shown
-from dpbandit.results.labels import protected
-from dpbandit.results.runs import AgentRun
+from dpbandit.results.runs import AgentRun, protected
 
 
 def _more(run: AgentRun) -> dict[str, str]:

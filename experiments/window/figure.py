@@ -9,21 +9,21 @@ import numpy as np
 from rich.table import Table
 
 from dpbandit.base.files import write_atomically
-from dpbandit.experiments.drawing import draw_frontier, draw_lines, panes
 from dpbandit.experiments.questions import (
     Answers,
     RunLines,
     along,
     claim,
+    draw_frontier,
+    draw_lines,
     horizon,
     mean,
+    panes,
     per_1000,
 )
-from dpbandit.experiments.window.costs import COUNTED, Timing
-from dpbandit.results.drawing import legend_below, legend_beside, line, loglog, panels
-from dpbandit.results.labels import protected
-from dpbandit.results.runs import AgentRun
-from dpbandit.results.slopes import Slope
+from dpbandit.experiments.window import COUNTED, Timing
+from dpbandit.results.plots import legend_below, legend_beside, line, loglog, panels
+from dpbandit.results.runs import AgentRun, Slope, protected
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""Table I of the paper: what it prints, and what a problem that all rows can play measures.
+"""Table 1 of a window, row by row.
 
 Lou and Cheung, "Projection-free online empirical risk minimization with privacy-preserving and
 privacy expiration", WI-IAT 2020. Bounds are orders, here with every constant 1, as printed (a stray
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from rich.table import Table
 
 from dpbandit.agents import (
@@ -27,14 +28,14 @@ from dpbandit.agents import (
     OnlineConditionalGradient,
     Uniform,
 )
-from dpbandit.base.inputs import InputError, inside, positive, whole
+from dpbandit.base import InputError, inside, positive, whole
+from dpbandit.base.files import plain, write_csv
 from dpbandit.domains import Simplex
-from dpbandit.experiments.command import measured
-from dpbandit.experiments.questions import mean
-from dpbandit.experiments.window.costs import COUNTED, timed_on
+from dpbandit.experiments.questions import mean, measured
+from dpbandit.experiments.reproduce import Asked, Reproduced
+from dpbandit.experiments.window import COUNTED, timed_on
 from dpbandit.losses import Ridge
-from dpbandit.results.labels import protected
-from dpbandit.results.runs import AgentRun, standard_error
+from dpbandit.results.runs import AgentRun, protected, standard_error
 from dpbandit.specs.protocols import AgentConfig
 from dpbandit.studies import Configuration, Study, setup_of
 
@@ -354,3 +355,13 @@ def shown(entries: Sequence[Entry]) -> Iterator[Table]:
             f"{entry.run.certificate.epsilon:.3g} ({promise})" if promise else "",
         )
     yield table
+
+
+def reproduce(asked: Asked) -> Reproduced:
+    """The rows chosen, at the sizes chosen, under these readings; there is no figure."""
+    out, selection = asked.out, selected(asked.rows)
+    entries = measure(selection, asked.readings, out, replicas=asked.replicas, seed=asked.seed)
+    records = [plain(entry.record()) for entry in entries]
+    path = out / "table-1.csv"
+    write_csv(path, pd.DataFrame(records))
+    return Reproduced(list(shown(entries)), records, [path])

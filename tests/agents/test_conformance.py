@@ -11,24 +11,23 @@ from dpbandit import certify
 from dpbandit.agents import DPHDB, DPUCB, FADE, EpsilonGreedy, LinTS, LinUCB
 from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.base.random_streams import Streams
-from dpbandit.clients.encoding import Decoder, Encoder
+from dpbandit.clients.player import Decoder, Encoder
 from dpbandit.privacy.calibrated import exact_prefix_sum
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.privacy.ledger import ALL_ACTIONS, JOINT_DP
 from dpbandit.privacy.moments import ClippedVectors, SecondMoments
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
-from dpbandit.testing.agents import check_admission
-from dpbandit.testing.company import check_copies, check_replicas
-from dpbandit.testing.joint_dp import (
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
+from dpbandit.testing.checks import (
     billboard_differences,
+    check_admission,
     check_billboard,
+    check_copies,
+    check_replicas,
     check_sensitivity,
     largest_move,
     two_worlds,
 )
-from dpbandit.testing.tapes import run
-from dpbandit.testing.worlds import extreme_users
+from dpbandit.testing.tapes import extreme_users, run
 from tests.broken.leaks import MECHANISM, STATE
 from tests.each import asserting
 from tests.harness import (

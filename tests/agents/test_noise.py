@@ -14,8 +14,7 @@ from dpbandit.agents import FADE
 from dpbandit.base.random_streams import Draws
 from dpbandit.privacy.batches import LocalValues
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.testing.noise import check_noise_knows_no_data, check_rows, check_size, drawn_by
-from dpbandit.testing.noise_laws import SUMS
+from dpbandit.testing.noise import SUMS, check_noise_knows_no_data, check_rows, check_size, drawn_by
 from tests.broken.leaks import KeepsTheWhole, PaysForOneRelease
 from tests.broken.shared_draws import one_for_all
 from tests.each import asserting

@@ -7,11 +7,9 @@ worlds apart best: those of the honest mechanism, and of the fault one may suspe
 import numpy as np
 
 from dpbandit.auditing.audit import audit_views
-from dpbandit.auditing.bounds import Claim
-from dpbandit.auditing.exact import choice, first_above
-from dpbandit.auditing.ratios import LaplaceRatio, gumbel_ratio, matched_filter, outcomes
-from dpbandit.auditing.rehearsal import audit_rehearsed
-from dpbandit.auditing.scores import Columns
+from dpbandit.auditing.bounds import Claim, choice, first_above
+from dpbandit.auditing.everyone import audit_rehearsed
+from dpbandit.auditing.views import Columns, LaplaceRatio, gumbel_ratio, matched_filter, outcomes
 from dpbandit.base.random_streams import Source
 from dpbandit.privacy.choices import ExponentialMechanism, GivenScores, ReportNoisyMax
 from dpbandit.privacy.curves import mu_of

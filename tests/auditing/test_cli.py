@@ -7,7 +7,7 @@ import pytest
 
 from dpbandit import cli
 from dpbandit.agents import AGENTS
-from dpbandit.commands import audit as audit_command
+from dpbandit.commands import agents as audit_command
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import pytest
 
 from dpbandit import audit
 from dpbandit.agents import PFTAL, LinearFTRL, PrivateBandit
+from dpbandit.auditing.audit import most_moving_pairs, pairs, users_of
 from dpbandit.auditing.everyone import SMALL
-from dpbandit.auditing.search import most_moving_pairs, pairs, users_of
+from dpbandit.auditing.users import LossOf
 from dpbandit.auditing.views import columns_of, rounds
 from dpbandit.auditing.witness import Witness
-from dpbandit.auditing.worlds import LossOf
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear, Quadratic
 from dpbandit.specs.convex import ConvexSpec

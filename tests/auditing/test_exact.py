@@ -6,11 +6,10 @@ from math import exp, inf, log
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from scipy.stats import expon
-from scipy.stats import laplace as laplace_law
+from scipy.stats import expon, laplace as laplace_law
 
-from dpbandit.auditing.bounds import Claim
-from dpbandit.auditing.exact import (
+from dpbandit.auditing.bounds import (
+    Claim,
     choice,
     exact_audit,
     exact_delta,

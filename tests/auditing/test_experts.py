@@ -14,9 +14,9 @@ from dpbandit.agents import (
     ShrinkingDartboard,
     SparseVectorExperts,
 )
+from dpbandit.auditing.audit import pairs
 from dpbandit.auditing.everyone import SMALL
-from dpbandit.auditing.search import pairs
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 from tests.broken.audited import SpendsMore
 
 (EXPERTS,) = [spec for spec in SMALL if isinstance(spec, ExpertsSpec)]

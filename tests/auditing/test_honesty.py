@@ -8,12 +8,12 @@ import pytest
 from dpbandit import audit
 from dpbandit.agents import DPUCB, DPMoments
 from dpbandit.auditing import audit_views
+from dpbandit.auditing.audit import pairs
 from dpbandit.auditing.bounds import judge
 from dpbandit.auditing.everyone import SMALL
-from dpbandit.auditing.search import pairs
+from dpbandit.auditing.users import Always, Pair
 from dpbandit.auditing.views import columns_of, public_ends, rounds
 from dpbandit.auditing.witness import Witness
-from dpbandit.auditing.worlds import Always, Pair
 from tests.auditing.mechanisms import GDP, columns, shown
 from tests.broken.audited import ByTheSign, KeepsTheLast
 

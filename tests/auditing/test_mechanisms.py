@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpbandit.auditing.bounds import Claim, epsilon_of_mu
-from dpbandit.auditing.exact import exact_delta, exact_epsilon, randomised_response
+from dpbandit.auditing.bounds import (
+    Claim,
+    epsilon_of_mu,
+    exact_delta,
+    exact_epsilon,
+    randomised_response,
+)
 from dpbandit.base.inputs import InputError
 from dpbandit.privacy.choices import ExponentialMechanism, ReportNoisyMax
 from dpbandit.privacy.curves import delta_of

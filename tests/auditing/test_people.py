@@ -8,9 +8,9 @@ import pytest
 from dpbandit import InputError, audit
 from dpbandit.agents import DPUCB, MemoryAlone, PerPerson, PersonalFADE
 from dpbandit.agents.people import personal
-from dpbandit.auditing.people import People
+from dpbandit.auditing.users import People
 from dpbandit.privacy.fading import PersonSum
-from dpbandit.specs.returning import NOBODY
+from dpbandit.specs.lists import NOBODY
 from tests.broken.people import BROKEN, With
 from tests.harness import PEOPLE
 

@@ -8,20 +8,24 @@ from scipy.special import log_softmax
 from scipy.stats import laplace, multivariate_normal
 
 from dpbandit.agents import FLIPHAT, BinaryTreeExperts, ShrinkingDartboard, SparseVectorExperts
-from dpbandit.auditing.choices import Bits, Draws, Segments
-from dpbandit.auditing.exact import first_above
-from dpbandit.auditing.peelings import log_chosen
-from dpbandit.auditing.ratios import LaplaceRatio, gumbel_ratio, matched_filter, outcomes
-from dpbandit.auditing.scores import Columns
-from dpbandit.auditing.search import users_of
-from dpbandit.auditing.views import columns_of
-from dpbandit.auditing.worlds import twin
+from dpbandit.auditing.audit import users_of
+from dpbandit.auditing.bounds import first_above
+from dpbandit.auditing.users import twin
+from dpbandit.auditing.views import (
+    Columns,
+    LaplaceRatio,
+    columns_of,
+    gumbel_ratio,
+    matched_filter,
+    outcomes,
+)
+from dpbandit.auditing.witness import Bits, Draws, Segments, log_chosen
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.choices import EpochSelection
 from dpbandit.privacy.sparse_vector import RedrawBit, SegmentAboveThreshold
 from dpbandit.privacy.vertices import NoisyVertex
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 from dpbandit.specs.protocols import ContextualSpec
 from tests.auditing.mechanisms import (
     GDP,

@@ -11,7 +11,7 @@ from dpbandit import certify
 from dpbandit.agents import WDPCOCOP
 from dpbandit.auditing.audit import audit
 from dpbandit.auditing.bounds import Claim
-from dpbandit.auditing.ratios import LaplaceRatio
+from dpbandit.auditing.views import LaplaceRatio
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import TiltedQuadratic

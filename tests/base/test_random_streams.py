@@ -6,8 +6,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpbandit import InputError
 from dpbandit.base.random_streams import Streams

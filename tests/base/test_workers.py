@@ -5,13 +5,13 @@ import time
 import pytest
 
 from dpbandit import compare
-from dpbandit.base import progress, workers
+from dpbandit.base import progress
 
 
 @pytest.fixture
 def at_once(monkeypatch):
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    monkeypatch.setattr(workers, "_EVERY", 0.001)
+    monkeypatch.setattr(progress, "_EVERY", 0.001)
 
 
 def rows(board, wanted):
@@ -26,7 +26,7 @@ def rows(board, wanted):
 
 
 def test_a_bar_for_all_and_one_for_each_that_is_under_way(at_once):
-    with workers.Board({"one": 40, "two": 60}) as board:
+    with progress.Board({"one": 40, "two": 60}) as board:
         note = board.note("one")
         note.working_on("fade", rate=4)
         note.advance(5)
@@ -39,20 +39,20 @@ def test_a_bar_for_all_and_one_for_each_that_is_under_way(at_once):
 
 
 def test_a_note_that_is_half_written_is_none(tmp_path):
-    with workers.Board({"one": 40}, shown=False) as board:
+    with progress.Board({"one": 40}, shown=False) as board:
         board._files["one"].write_text("")
         assert board.counts() == {}
 
 
 def test_workers_write_down_how_far_they_are(monkeypatch):
     """In processes, whatever they are at; the folder of notes is gone when all is done."""
-    boards, finish = [], workers.Board.finish
+    boards, finish = [], progress.Board.finish
 
     def seen(board, part):
         boards.append((board, board.counts().get(part)))
         finish(board, part)
 
-    monkeypatch.setattr(workers.Board, "finish", seen)
+    monkeypatch.setattr(progress.Board, "finish", seen)
     compare("TwoArms", "uniform", horizon=9, replicas=4, jobs=2, progress=False)
     assert {name for _, (_, name) in boards} <= {"uniform", "BestFixed"}
     assert all(done > 0 for _, (done, _) in boards)

@@ -9,7 +9,7 @@ import pytest
 from dpbandit import InputError
 from dpbandit.agents import DPUCB, FADE
 from dpbandit.clients import Player
-from dpbandit.clients.encoding import Decoder
+from dpbandit.clients.player import Decoder
 
 ARGUMENTS = {"horizon": 40, "reward_range": (-1.4, 1.4), "context_bound": 1.0}
 
@@ -99,11 +99,11 @@ def changed_array(path):
 
 
 def another_format(path, monkeypatch):
-    monkeypatch.setattr("dpbandit.clients.states._FORMAT", 2)
+    monkeypatch.setattr("dpbandit.clients.player._FORMAT", 2)
 
 
 def another_program(path, monkeypatch):
-    monkeypatch.setattr("dpbandit.clients.states._program", lambda: {"dpbandit": "0"})
+    monkeypatch.setattr("dpbandit.clients.player._program", lambda: {"dpbandit": "0"})
 
 
 @pytest.mark.parametrize(

@@ -196,8 +196,8 @@ def alone(tmp_path, monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", local)
     for name in ("horizon", "replicas"):
         monkeypatch.setitem(compare.__kwdefaults__, name, CAPS[name])
-    monkeypatch.setattr("dpbandit.commands.audit.audit_all", lambda configs, **how: {})
-    monkeypatch.setattr("dpbandit.commands.lab.find_spec", lambda name: None)
+    monkeypatch.setattr("dpbandit.commands.agents.audit_all", lambda configs, **how: {})
+    monkeypatch.setattr("dpbandit.commands.studies.find_spec", lambda name: None)
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.setenv("COLUMNS", "160")
@@ -258,7 +258,7 @@ def test_blocks_run(name, alone):
 def test_commands_in_lines_of_algorithms_reach_the_accountant(alone, monkeypatch):
     """Agents, settings, environments and options are all there."""
     reached = []
-    monkeypatch.setattr("dpbandit.commands.certify.make_certificate", lambda *a: reached.append(a))
+    monkeypatch.setattr("dpbandit.commands.agents.make_certificate", lambda *a: reached.append(a))
     found = [
         block
         for name in pages()

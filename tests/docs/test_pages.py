@@ -14,7 +14,7 @@ from latex2mathml.converter import convert
 from PIL import Image
 
 from dpbandit import Results, cli
-from dpbandit.experiments.labs.catalogue import labs
+from dpbandit.experiments.labs import labs
 from dpbandit.version import VERSION
 from tests.docs.markdown import ROOT, anchors, blocks, links, pages, readmes, text_of
 from tests.each import each

@@ -16,7 +16,7 @@ from dpbandit.domains import (
     pairwise_frank_wolfe,
     shrunk_projection,
 )
-from dpbandit.domains.separation import separated
+from dpbandit.domains.domain import separated
 from tests.domains.examples import DOMAINS, LADDER, POLYTOPES
 from tests.each import each
 

@@ -7,7 +7,7 @@ import pytest
 
 from dpbandit.base.inputs import InputError
 from dpbandit.domains import Ball, Box, Hypersimplex, IndependentSets, L1Ball, LpBall, Simplex
-from dpbandit.domains.local_oracles import PolytopeOracle, dearest, local_oracle
+from dpbandit.domains.projections import PolytopeOracle, dearest, local_oracle
 from tests.each import each
 
 DOMAINS = [

@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import dpbandit
 from dpbandit import InputError
-from dpbandit.specs.streams import StreamSpec
+from dpbandit.specs.convex import StreamSpec
 from dpbandit.testing import check_problem
 from tests.each import each
 from tests.envs.contextual.ratings_files import ARGUMENTS

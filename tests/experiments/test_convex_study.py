@@ -8,12 +8,10 @@ import pytest
 
 from dpbandit import InputError
 from dpbandit.agents import FTAL, BanditFTAL, GarberKretzu, PrivateBandit
-from dpbandit.experiments.convex import __main__ as command
-from dpbandit.experiments.convex.figure import figures
-from dpbandit.experiments.convex.questions import Sizes, questions
+from dpbandit.experiments.convex import Sizes, __main__ as command, figures, questions
 from dpbandit.experiments.questions import answers
-from dpbandit.results.slopes import slope
-from dpbandit.running.environments import problem_maker
+from dpbandit.results.runs import slope
+from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import play
 from tests.drawings import points
 from tests.experiments.runs import quick
@@ -86,7 +84,7 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkey
     slopes = pd.read_csv(folder / "slopes.csv")
     panels = ("p-lin", "p-quad", "partition matroid", "flows")
     assert slopes.groupby("panel").size().to_dict() == dict.fromkeys(panels, 6)
-    monkeypatch.setattr("dpbandit.studies.configuration.play_any", None)  # would not be callable
+    monkeypatch.setattr("dpbandit.studies.plan.play_any", None)  # would not be callable
     monkeypatch.setattr(command, "figures", lambda *_: images.values())
     assert set(quick(command, TINY, folder, 3).splitlines()) <= set(printed.splitlines())
     pd.testing.assert_frame_equal(pd.read_csv(folder / "summary.csv"), table)
@@ -104,7 +102,7 @@ def test_what_is_claimed_is_certified_and_the_excess_is_paired(written, monkeypa
     assert (abs(aimed.loc[printed, "certified_epsilon"] - 1) > 0.05).all()
     drawn = {}
     monkeypatch.setattr(
-        "dpbandit.results.drawing.save_figure",
+        "dpbandit.results.plots.save_figure",
         lambda figure, path: (path.touch(), drawn.update({len(drawn): figure.axes})),
     )
     names = [path.stem for path in figures(found, tmp_path)]

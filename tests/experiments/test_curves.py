@@ -9,13 +9,12 @@ from dpbandit import InputError
 from dpbandit.agents import DPTOFW, NoisySFW, NoisySGD
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
-from dpbandit.experiments.curves import CurveConfiguration, looks, seconds, suboptimality
 from dpbandit.experiments.paper_tables import TABLES
-from dpbandit.experiments.sgd.printed import Setting
-from dpbandit.experiments.sgd.questions import on
-from dpbandit.experiments.sgd.steps import StoppedSGD
+from dpbandit.experiments.releases import CurveConfiguration, looks, seconds, suboptimality
+from dpbandit.experiments.sgd import on
+from dpbandit.experiments.sgd.printed import Setting, StoppedSGD
 from dpbandit.losses import LinearRegression
-from dpbandit.specs.streams import StreamSpec
+from dpbandit.specs.convex import StreamSpec
 from dpbandit.studies import play_all
 
 SMALL = Setting(1.5, 5, 60)

@@ -6,8 +6,7 @@ import pytest
 from dpbandit import InputError
 from dpbandit.agents import OnlineFrankWolfe, Uniform
 from dpbandit.experiments.cases import CASES
-from dpbandit.experiments.estimation.runs import EstimateConfiguration, errors, places
-from dpbandit.experiments.estimation.study import selected
+from dpbandit.experiments.estimation import EstimateConfiguration, errors, places, selected
 from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.experiments.releases import Watched
 from dpbandit.running.loop import play

@@ -6,7 +6,7 @@ import pytest
 
 from dpbandit.base.inputs import InputError
 from dpbandit.experiments import CASES, reproduce
-from dpbandit.experiments.experts.lower_bound import least_regret
+from dpbandit.experiments.experts import least_regret
 
 FAMILY = [case for case in CASES.values() if case.name.startswith(("experts/", "oco/"))]
 TINY = {"horizon": 30, "replicas": 2, "progress": False}

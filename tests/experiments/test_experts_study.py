@@ -9,14 +9,11 @@ import pytest
 
 from dpbandit import InputError
 from dpbandit.agents import FollowTheLeader
-from dpbandit.experiments.command import measured
-from dpbandit.experiments.experts import __main__ as command
-from dpbandit.experiments.experts.audit import verdict
-from dpbandit.experiments.experts.figure import figures, verdicts
-from dpbandit.experiments.experts.questions import Sizes, questions, tails
-from dpbandit.experiments.questions import answers
+from dpbandit.experiments.experts import Sizes, __main__ as command, questions, tails
+from dpbandit.experiments.experts.figure import figures, verdict, verdicts
+from dpbandit.experiments.questions import answers, measured
 from dpbandit.studies import Study, setup_of
-from dpbandit.studies.configuration import LastRound
+from dpbandit.studies.plan import LastRound
 from tests.drawings import points
 from tests.experiments.runs import quick
 
@@ -54,7 +51,7 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkey
     assert set(slopes["axis"]) == {"T", "ln d", "epsilon"}
     for words in ("switches on halving", "nobody private is below", "Regret against epsilon"):
         assert words in printed
-    monkeypatch.setattr("dpbandit.studies.configuration.play_any", None)  # would not be callable
+    monkeypatch.setattr("dpbandit.studies.plan.play_any", None)  # would not be callable
     monkeypatch.setattr(command, "figures", lambda *_: images.values())
     assert set(quick(command, TINY, folder, 3).splitlines()) <= set(printed.splitlines())
     pd.testing.assert_frame_equal(pd.read_csv(folder / "summary.csv"), table)
@@ -86,7 +83,7 @@ def test_what_is_claimed_is_certified(written, monkeypatch, tmp_path):
         assert any("uniform" in one or "leader" in one or "centre" in one for one in lines)
     drawn = {}
     monkeypatch.setattr(
-        "dpbandit.results.drawing.save_figure",
+        "dpbandit.results.plots.save_figure",
         lambda figure, path: (path.touch(), drawn.update({len(drawn): figure.axes})),
     )
     names = [path.stem for path in figures(found, tmp_path)]

@@ -10,9 +10,15 @@ from dpbandit import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
 from dpbandit.experiments import CASES
-from dpbandit.experiments.command import measured
-from dpbandit.experiments.figure_5_1 import __main__ as command
-from dpbandit.experiments.figure_5_1.study import LINES, PUBLISHED, ROUNDS, configuration, study
+from dpbandit.experiments.figure_5_1 import (
+    LINES,
+    PUBLISHED,
+    ROUNDS,
+    __main__ as command,
+    configuration,
+    study,
+)
+from dpbandit.experiments.questions import measured
 from dpbandit.studies import Study
 from tests.experiments.runs import run_command
 
@@ -81,7 +87,7 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(tmp_path, monke
     assert (table.loc[["dp-ucb-paper", "dp-hdb-paper"], "certified_epsilon"] < 0.5).all()
     assert table.loc["linucb", "certified_epsilon"] == inf
     image.unlink()
-    monkeypatch.setattr("dpbandit.studies.configuration.play_any", None)  # would not be callable
+    monkeypatch.setattr("dpbandit.studies.plan.play_any", None)  # would not be callable
     again = run_command(command.main, *words)
     assert again.exit_code == 0
     assert done.output.endswith(again.output)

@@ -20,9 +20,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dpbandit import InputError
-from dpbandit.commands import lab as command
-from dpbandit.experiments.labs import __main__ as build
-from dpbandit.experiments.labs import catalogue, check, find, labs, notebook, write
+from dpbandit.commands import studies as command
+from dpbandit.experiments.labs import Lab, __main__ as build, check, find, labs, notebook, write
 
 LABS = labs()
 every_lab = pytest.mark.parametrize("lab", LABS, ids=lambda lab: f"lab-{lab.number}")
@@ -169,7 +168,7 @@ def test_a_check_never_raises(capsys):
 def test_a_lab_without_a_goal_is_one_sentence(tmp_path):
     path = tmp_path / "lab_07_nothing.py"
     path.write_text("# %% [markdown]\n# # Lab 7: Nothing\n")
-    lab = catalogue.Lab(path)
+    lab = Lab(path)
     assert (lab.number, lab.title) == (7, "Nothing")
     with pytest.raises(InputError, match="first cell of lab_07_nothing"):
         _ = lab.goal

@@ -8,7 +8,7 @@ import pytest
 from dpbandit.agents import ExponentialLeader, Hedge
 from dpbandit.base.inputs import InputError
 from dpbandit.envs import Experts
-from dpbandit.experiments.experts.lower_bound import least_regret, news
+from dpbandit.experiments.experts import least_regret, news
 from dpbandit.running.loop import play
 
 

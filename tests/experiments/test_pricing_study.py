@@ -8,11 +8,19 @@ import pytest
 
 from dpbandit import Results
 from dpbandit.agents import LinUCB
-from dpbandit.experiments.command import measured
-from dpbandit.experiments.pricing import __main__ as command
-from dpbandit.experiments.pricing import money as money_file
-from dpbandit.experiments.pricing.figure import best_public, called, figures, lead_from, lost, table
-from dpbandit.experiments.pricing.money import MARKETS, Market, money
+from dpbandit.experiments.pricing import __main__ as command, figure
+from dpbandit.experiments.pricing.figure import (
+    MARKETS,
+    Market,
+    best_public,
+    called,
+    figures,
+    lead_from,
+    lost,
+    money,
+    table,
+)
+from dpbandit.experiments.questions import measured
 from dpbandit.studies import Configuration, Study, setup_of
 from tests.drawings import points
 from tests.experiments.runs import made_up, run_command
@@ -47,7 +55,7 @@ def test_figures_show_the_regret_in_the_end_and_what_is_lost(tmp_path, monkeypat
     """Golden, as above: lines at the epsilon that is certified, others as levels."""
     drawn = []
     monkeypatch.setattr(
-        "dpbandit.results.drawing.save_figure",
+        "dpbandit.results.plots.save_figure",
         lambda figure, path: (path.touch(), drawn.append(figure.axes[0])),
     )
     names = [path.name for path in figures(RESULTS, tmp_path)]
@@ -68,8 +76,8 @@ def test_money_is_lost_to_the_best_action_and_shares_are_of_it(monkeypatch):
     """Golden, by hand: of 500 users' dollars, 15 and 30 lost are 30 and 60 for every 1,000, 45 +-
     15, a tenth of 450 at best, which is 0.45 a round."""
     monkeypatch.setitem(MARKETS, "made up", Market("made up", 1))
-    monkeypatch.setattr(money_file, "at_best", lambda setup, replicas: 0.45)
-    monkeypatch.setattr(money_file, "_PRIVATE", {"certified": "dp"})
+    monkeypatch.setattr(figure, "at_best", lambda setup, replicas: 0.45)
+    monkeypatch.setattr(figure, "_PRIVATE", {"certified": "dp"})
     found = money(RESULTS).set_index(["role", "certified_epsilon"]).loc[("certified", 0.25)]
     assert tuple(found[["dollars_lost", "dollars_lost_se"]]) == pytest.approx((45, 15))
     assert found["share_lost"] == pytest.approx(0.1)
@@ -130,7 +138,7 @@ def test_the_command(tmp_path, monkeypatch):
         "money",
         *(f"{what}-{problem}" for what in ("regret", "lost") for problem in on),
     }
-    monkeypatch.setattr("dpbandit.studies.configuration.play_any", None)  # would not be callable
+    monkeypatch.setattr("dpbandit.studies.plan.play_any", None)  # would not be callable
     with pytest.warns(UserWarning, match="Left out"):
         again = run_command(command.main, *words).output.splitlines()
     assert again == [line for line in done.output.splitlines() if " replicas: " not in line]

@@ -6,9 +6,15 @@ from math import inf
 import pandas as pd
 import pytest
 
-from dpbandit.experiments.private_pricing import __main__ as command
-from dpbandit.experiments.private_pricing.questions import PROVED, SHOPS, Sizes, agents, questions
-from dpbandit.results import drawing
+from dpbandit.experiments.private_pricing import (
+    PROVED,
+    SHOPS,
+    Sizes,
+    __main__ as command,
+    agents,
+    questions,
+)
+from dpbandit.results import plots
 from tests.experiments.runs import quick
 
 TINY = Sizes(horizons=(30, 40, 60, 80), epsilons=(1.0, inf), replicas=2)
@@ -30,9 +36,9 @@ def test_every_agent_of_the_literature_is_asked_and_has_what_was_proved():
 
 def test_quick_runs_write_everything(tmp_path, monkeypatch):
     """Tables with both exponents, a figure of a panel for each shop and budget, and two files."""
-    shown, save = [], drawing.save_figure
+    shown, save = [], plots.save_figure
     monkeypatch.setattr(
-        drawing, "save_figure", lambda figure, path: (shown.extend(figure.axes), save(figure, path))
+        plots, "save_figure", lambda figure, path: (shown.extend(figure.axes), save(figure, path))
     )
     monkeypatch.setenv("COLUMNS", "200")
     printed = quick(command, replace(TINY, epsilons=(1.0,)), tmp_path, 2)

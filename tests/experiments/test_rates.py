@@ -9,17 +9,15 @@ import pytest
 
 from dpbandit import InputError
 from dpbandit.experiments.paper_tables import TABLES
-from dpbandit.experiments.rates import online, realizable, stochastic
-from dpbandit.experiments.rates.rate import Point
-from dpbandit.experiments.rates.study import draw, measure, selected, shown
+from dpbandit.experiments.rates import Point, draw, measure, selected, shown, tables
 from tests.each import each
 
 TABLES_OF_RATES = {
-    "sgd/table-1-1": stochastic.TABLE_1_1,
-    "sgd/table-1-2": stochastic.TABLE_1_2,
-    "convex/table-1": online.TABLE_1,
-    "convex/table-2": online.TABLE_2,
-    "experts/table-1": realizable.TABLE_1,
+    "sgd/table-1-1": tables.SGD_1_1,
+    "sgd/table-1-2": tables.SGD_1_2,
+    "convex/table-1": tables.CONVEX_1,
+    "convex/table-2": tables.CONVEX_2,
+    "experts/table-1": tables.EXPERTS_1,
 }
 FAR = {
     "T": (Point(2**400, 8), Point(2**500, 8)),
@@ -51,7 +49,7 @@ def test_rows_are_numbered_and_offered():
 def test_the_study_fits_and_draws(tmp_path):
     """Two rows at a small size: every axis and reading is there, noise costs something, the bound
     of row 3 has the exponent (T/16 to T, T = 128) that logarithms of T lend it, and a figure."""
-    selection = selected(online.TABLE_1, "3,5,T=128", 10**6)
+    selection = selected(tables.CONVEX_1, "3,5,T=128", 10**6)
     readings, how = ("certified", "public"), {"replicas": 3, "seed": 1, "progress": False}
     entries = measure("rates", selection, readings, tmp_path, **how)
     assert [(e.rate.number, e.axis, e.reading) for e in entries] == [
@@ -74,7 +72,7 @@ def test_the_study_fits_and_draws(tmp_path):
 @each("text", ["", "0", "7", "1-", "3-1", "²", "T=²", "one", "T=63", "1-999"])
 def test_rows_that_are_none_get_one_sentence(text):
     with pytest.raises(InputError, match=r"Expected (rows to be numbers from 1 to 6|T=63)"):
-        selected(online.TABLE_1, text, 1000)
+        selected(tables.CONVEX_1, text, 1000)
 
 
 @pytest.mark.parametrize("name", TABLES_OF_RATES)

@@ -12,8 +12,8 @@ from math import inf, isfinite
 import pytest
 
 from dpbandit.agents import CONVEX
+from dpbandit.base.fields import parse_settings
 from dpbandit.base.inputs import InputError
-from dpbandit.base.settings import parse_settings
 from dpbandit.experiments import CASES, reproduce
 from dpbandit.privacy.curves import epsilon_of, mu_of
 

@@ -8,9 +8,8 @@ import pytest
 
 from dpbandit import cli
 from dpbandit.agents import DPTOFW
-from dpbandit.experiments.sgd import readings
+from dpbandit.experiments.sgd import on
 from dpbandit.experiments.sgd.printed import Setting
-from dpbandit.experiments.sgd.questions import on
 from dpbandit.studies import play_all
 
 
@@ -37,7 +36,7 @@ TABLE = ["reproduce", "sgd/table-5-1"]
 
 def test_the_command_measures_the_rows_chosen(run, tmp_path, monkeypatch):
     """With --out cells and summary are kept and nothing is drawn; --json says the same."""
-    monkeypatch.setattr(readings, "FRANK_WOLFE_SCALES", {1.5: (0.4,)})
+    monkeypatch.setattr("dpbandit.experiments.sgd.printed.FRANK_WOLFE_SCALES", {1.5: (0.4,)})
     words = [*TABLE, "--rows", "2", "--reading", "public", "--replicas", "2"]
     code, printed, errors = run(*words, "--out", tmp_path / "out", "--json", tmp_path / "x.json")
     assert code == 0

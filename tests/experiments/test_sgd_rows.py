@@ -9,14 +9,12 @@ import pytest
 from dpbandit import InputError
 from dpbandit.agents import DPTOFW, BestFixed, LeastSquares, LocalisedTOFW
 from dpbandit.experiments.releases import release, stream_problem
-from dpbandit.experiments.sgd.printed import Setting, chosen_rows, rows
-from dpbandit.experiments.sgd.questions import Sizes, on
-from dpbandit.experiments.sgd.readings import READINGS, lines
-from dpbandit.experiments.sgd.study import entries, measure
+from dpbandit.experiments.sgd import Sizes, entries, measure, on
+from dpbandit.experiments.sgd.printed import READINGS, Setting, chosen_rows, lines, rows
 from dpbandit.privacy.ledger import no_data
 from dpbandit.privacy.prefix_sums import leaves
-from dpbandit.running.certify import certify
-from dpbandit.specs.feature_moments import second_moment
+from dpbandit.running.compare import certify
+from dpbandit.specs.models import second_moment
 from dpbandit.studies import play_all
 from tests.each import each
 

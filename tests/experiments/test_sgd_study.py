@@ -10,12 +10,15 @@ import pytest
 
 from dpbandit import Results
 from dpbandit.agents import DPTOFW
-from dpbandit.experiments.sgd import __main__ as command
-from dpbandit.experiments.sgd import readings
-from dpbandit.experiments.sgd.printed import Setting, chosen_rows, rows
-from dpbandit.experiments.sgd.questions import Sizes
-from dpbandit.experiments.sgd.readings import COMPETITORS, LOCALISED, Line
-from dpbandit.experiments.sgd.study import Entry, measure
+from dpbandit.experiments.sgd import Entry, Sizes, __main__ as command, measure, printed
+from dpbandit.experiments.sgd.printed import (
+    COMPETITORS,
+    LOCALISED,
+    Line,
+    Setting,
+    chosen_rows,
+    rows,
+)
 from tests.experiments.runs import run_command
 
 SMALL = Setting(1.5, 5, 1000)
@@ -60,9 +63,9 @@ def quick(folder):
     """The command, as documented, on tiny sizes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "QUICK", TINY)
-        patch.setattr(readings, "BATCH_SCALES", (0.1,))
-        patch.setattr(readings, "FRANK_WOLFE_SCALES", {1.5: (0.4, 1.0)})
-        patch.setattr(readings, "_MORE_SCALES", (0.4, 1.0))
+        patch.setattr(printed, "BATCH_SCALES", (0.1,))
+        patch.setattr(printed, "FRANK_WOLFE_SCALES", {1.5: (0.4, 1.0)})
+        patch.setattr(printed, "_MORE_SCALES", (0.4, 1.0))
         patch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
         patch.setenv("COLUMNS", "300")
         done = run_command(command.main, "--quick", "--out", folder)

@@ -13,18 +13,22 @@ from dpbandit import InputError, cli
 from dpbandit.agents import FTAL, PFTAL, WDPCOCOL
 from dpbandit.domains import Flows, Simplex
 from dpbandit.experiments import CASES, reproduce
-from dpbandit.experiments.command import measured
+from dpbandit.experiments.cases import COCOL_SIMPLEX, COCOP_BALL
 from dpbandit.experiments.paper_tables import TABLES
-from dpbandit.experiments.questions import answers
-from dpbandit.experiments.window import __main__ as command
-from dpbandit.experiments.window.costs import COUNTED, domain, timed_on
+from dpbandit.experiments.questions import answers, measured
+from dpbandit.experiments.window import (
+    COUNTED,
+    Sizes,
+    __main__ as command,
+    domain,
+    questions,
+    timed_on,
+)
 from dpbandit.experiments.window.figure import promised
-from dpbandit.experiments.window.questions import Sizes, questions
 from dpbandit.experiments.window.table_1 import ROWS, Size, selected
-from dpbandit.experiments.window_cases import COCOL_SIMPLEX, COCOP_BALL
 from dpbandit.losses import Ridge
-from dpbandit.results import drawing
-from dpbandit.results.labels import protected
+from dpbandit.results import plots
+from dpbandit.results.runs import protected
 from dpbandit.studies import Study
 from tests.agents.convex.window_runs import as_bs
 from tests.experiments.runs import quick
@@ -51,7 +55,7 @@ FIGURES = {"windows", "horizons", "retention", "costs"}
 def written(tmp_path_factory):
     """A folder, what was printed while it was filled, and the legends of all figures."""
     folder, labels = tmp_path_factory.mktemp("study"), []
-    save = drawing.save_figure
+    save = plots.save_figure
 
     def listed(figure, path):
         for axes in figure.axes:
@@ -60,7 +64,7 @@ def written(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "220")
-        patch.setattr(drawing, "save_figure", listed)
+        patch.setattr(plots, "save_figure", listed)
         return folder, quick(command, TINY, folder, 2), labels
 
 
@@ -74,7 +78,7 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkey
     assert len(pd.read_csv(folder / "costs.csv")) == 2 * 4
     assert len(pd.read_csv(folder / "table-1.csv")) == 5 + 7 + 4
     monkeypatch.setenv("COLUMNS", "220")
-    for place in ("studies.configuration.play_any", "experiments.window.costs.play"):
+    for place in ("studies.plan.play_any", "experiments.window.play"):
         monkeypatch.setattr(f"dpbandit.{place}", None)  # would not be callable
     monkeypatch.setattr(command, "figures", lambda *_: images.values())
     assert set(quick(command, TINY, folder, 2).splitlines()) <= set(printed.splitlines())

@@ -30,7 +30,7 @@ def built(tmp_path_factory):
 def count(built, tmp_path, monkeypatch):
     """Run lines, each in a folder of its own: faults, how often of which kind; and exit codes."""
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("dpbandit.commands.lab.find_spec", lambda name: None)  # no JupyterLab
+    monkeypatch.setattr("dpbandit.commands.studies.find_spec", lambda name: None)  # no JupyterLab
     monkeypatch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
     monkeypatch.chdir(tmp_path)
 
@@ -133,7 +133,7 @@ PLANTED = {
 def test_what_is_planted_in_a_command_is_counted(count, monkeypatch, name):
     """Broken on purpose: each of two lines has one fault, of its kind and of no other."""
     kind, planted = PLANTED[name]
-    monkeypatch.setattr("dpbandit.commands.compare.run_comparison", planted)
+    monkeypatch.setattr("dpbandit.commands.agents.run_comparison", planted)
     lines = {"first": COMPARE, "second": COMPARE, "third": CERTIFY}
     assert count(lines, limit=1.0 if kind == "hang" else 20.0)[0] == {kind: 2}
 
@@ -147,13 +147,13 @@ def certified(**changes):
             proof, **{key: change(getattr(proof, key)) for key, change in changes.items()}
         )
 
-    return "dpbandit.running.certify.certificate", wrong
+    return "dpbandit.running.compare.certificate", wrong
 
 
 IMPOSSIBLE = {
     "a negative standard error": ("dpbandit.results.results.standard_error", lambda values: -1.0),
     "no standard error": ("dpbandit.results.results.standard_error", lambda values: float("nan")),
-    "a shown nan": ("dpbandit.commands.compare.print_results", lambda results: print("│ nan │")),
+    "a shown nan": ("dpbandit.commands.agents.print_results", lambda results: print("│ nan │")),
     "too large an epsilon": certified(epsilon=lambda epsilon: 1.001 * epsilon + 1e-3),
     "an epsilon that is none": certified(epsilon=lambda epsilon: float("nan")),
     "a negative epsilon": certified(epsilon=lambda epsilon: -1e-9),

@@ -11,11 +11,12 @@ from dpbandit.agents import FADE
 from dpbandit.envs import GLMBandit, TwoPhase
 from dpbandit.limits import (
     PUBLISHED,
+    groups,
+    information,
     least_regret,
     least_regret_for,
     least_regret_for_gaussian_parameters,
 )
-from dpbandit.limits.information import groups, information
 from dpbandit.privacy.curves import mu_of
 
 HARD = {"dim": 50, "signal": 1.0, "noise": 0.5}

@@ -18,7 +18,7 @@ from dpbandit.losses import (
     Squared,
     TiltedQuadratic,
 )
-from dpbandit.losses.minimise import frank_wolfe_gap, minimise_quadratic
+from dpbandit.losses.loss import frank_wolfe_gap, minimise_quadratic
 from tests.domains.examples import LADDER
 from tests.each import each
 from tests.losses.families import FAMILIES, WITHOUT_PROJECTION, data, label, points
@@ -230,7 +230,7 @@ def test_absolute_losses_meet_their_certificate_without_a_projection(domain):
 
 
 def test_a_missed_certificate_is_told_with_a_number(monkeypatch):
-    monkeypatch.setattr("dpbandit.losses.data_sums._STEPS", 0)
+    monkeypatch.setattr("dpbandit.losses.loss._SMOOTH_STEPS", 0)
     comparator = Absolute(Ball(2)).comparator(1)
     for datum in stream(Absolute(Ball(2)), 9, 1):
         comparator.add(datum)

@@ -138,6 +138,8 @@ def test_one_private_number(run):
             ["--policy", "uniform", "--estimators", "mips", "--sort", "a=x"],
             "--sort ARM=SORT once for each of a, b, c",
         ),
+        (["--policy", "uniform", "--estimators", "ips", "--q", "p0,p1,p2"], "with --q=p0,p1,p2"),
+        (["--policy", "uniform", "--intervals", "t", "--w-max", "3"], "no --w-max=3 with"),
         (["--policy", "uniform", "--intervals", "weighted"], "--probabilities, and no --feature"),
         (["--policy", "uniform", *PRIVATE, "--w-max", "3"], "no --w-max=3.0 with --epsilon"),
     ],

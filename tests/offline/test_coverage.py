@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from dpbandit.offline.betting import Stakes, betting
-from dpbandit.offline.intervals import student
-from dpbandit.offline.terms import Terms
+from dpbandit.offline.estimators import Terms
+from dpbandit.offline.intervals import Stakes, betting, student
 
 pytestmark = pytest.mark.slow
 MEANS = np.array([[0.5, 0.5, 0.2], [0.4, 0.4, 0.4], [0.2, 0.6, 0.4], [0.7, 0.3, 0.5]])

@@ -10,8 +10,8 @@ from dpbandit import InputError
 from dpbandit.agents import BestFixed, LinUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, evaluate
-from dpbandit.offline.betting import Stakes, betting
-from dpbandit.offline.reward_models import arm_model, blocks_of, folds_of
+from dpbandit.offline.estimators import arm_model, blocks_of, folds_of
+from dpbandit.offline.intervals import Stakes, betting
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 from tests.each import each
 

@@ -7,10 +7,17 @@ import pytest
 
 from dpbandit import InputError
 from dpbandit.offline import TypeLaw
-from dpbandit.offline.adaptive_weights import stable, weighted
-from dpbandit.offline.betting import Stakes, betting
-from dpbandit.offline.intervals import bootstrap, empirical_bernstein, standard_error, student
-from dpbandit.offline.terms import Terms
+from dpbandit.offline.estimators import Terms
+from dpbandit.offline.intervals import (
+    Stakes,
+    betting,
+    bootstrap,
+    empirical_bernstein,
+    stable,
+    standard_error,
+    student,
+    weighted,
+)
 
 RNG = np.random.default_rng(1000)
 W = np.where(RNG.random(150) < 0.1, 10.0, 0.0)

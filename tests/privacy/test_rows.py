@@ -47,7 +47,7 @@ from dpbandit.privacy.peeling import (
 )
 from dpbandit.privacy.sparse_vector import AboveThreshold, RedrawBit, SegmentAboveThreshold
 from dpbandit.privacy.vertices import NoisyVertex
-from dpbandit.specs.links import LINKS
+from dpbandit.specs.models import LINKS
 from tests.broken.shared_draws import one_for_all
 from tests.noise_laws import TESTED
 

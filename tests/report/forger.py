@@ -7,8 +7,7 @@ from contextlib import suppress
 import pyarrow as pa
 from pyarrow import parquet
 
-from dpbandit.results.planned import audit_hash
-from dpbandit.results.store import _hash
+from dpbandit.results.store import _hash, audit_hash
 
 DEEP = [[]]
 for _ in range(300):

@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from dpbandit import InputError, cli
-from dpbandit.report import figures, write_report
-from dpbandit.results.planned import audit_hash, planned, read_audit
+from dpbandit.report import page, write_report
+from dpbandit.results.store import audit_hash, planned, read_audit
 from dpbandit.studies import Sweep, run_sweep
 from tests.report.forger import forge
 
@@ -65,7 +65,7 @@ def test_no_forged_file_gives_a_traceback(report, monkeypatch, part):
         (folder / f"x{ending}").touch()
         return folder / f"x{ending}"
 
-    monkeypatch.setattr(figures.Picture, "save", save)
+    monkeypatch.setattr(page.Picture, "save", save)
     for seed in range(16 * part, 16 * part + 16):
         _check(*report(seed))
 

@@ -15,10 +15,9 @@ from dpbandit.privacy.certificate import certificate
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.report import write_report
-from dpbandit.report.figures import Look, pictures, problems
-from dpbandit.results.drawing import drawn, level, line
-from dpbandit.results.labels import label
-from dpbandit.results.plots import Curve, regret_curves
+from dpbandit.report.page import Look, pictures, problems
+from dpbandit.results.plots import Curve, drawn, level, line, regret_curves
+from dpbandit.results.runs import label
 from dpbandit.studies import Sweep, run_sweep
 
 SWEEP = {
@@ -66,7 +65,7 @@ def test_every_guarantee_has_a_look_of_its_own(swept, monkeypatch, tmp_path):
         drawn.setdefault(place, {})[look] = name, where
         axes.plot(where, [1.0] * len(where), label=name)
 
-    for place in ("report.figures", "results.frontier"):
+    for place in ("report.page", "results.plots"):
         monkeypatch.setattr(f"dpbandit.{place}.line", draw)
     for picture in pictures(problem):
         place = picture.name.partition("-")[0]
@@ -130,7 +129,7 @@ def test_regret_below_zero_is_drawn(tmp_path, monkeypatch, least, bottom):
     is just room for the line."""
     seen = []
     monkeypatch.setattr(
-        "dpbandit.results.drawing.save_figure",
+        "dpbandit.results.plots.save_figure",
         lambda figure, path: seen.append(figure.axes[0].get_ylim()),
     )
     marks = np.array([1, 2, 3])
@@ -151,7 +150,7 @@ def test_long_labels_do_not_squeeze_the_axes(monkeypatch, tmp_path):
         box = figure.axes[0].get_position()
         heights.append(box.height * figure.get_figheight())
 
-    monkeypatch.setattr("dpbandit.results.drawing.save_figure", measure)
+    monkeypatch.setattr("dpbandit.results.plots.save_figure", measure)
     for name in ("short", "a\nb\nc"):
         curves = [Curve(name, np.ones((2, 2)), n) for n in range(12)]
         regret_curves(tmp_path / "f.png", np.array([1, 2]), curves, title="", unit="reward")
@@ -199,7 +198,7 @@ def test_extremes_are_drawn_without_warnings(swept, monkeypatch, tmp_path):
         (axes,) = figure.axes
         labels[path.stem.strip(".").partition("-")[0]] = axes.get_legend_handles_labels()[1]
 
-    monkeypatch.setattr("dpbandit.results.drawing.save_figure", keep)
+    monkeypatch.setattr("dpbandit.results.plots.save_figure", keep)
     (problem,) = problems(results)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -214,7 +213,7 @@ def test_extremes_are_drawn_without_warnings(swept, monkeypatch, tmp_path):
 def test_ticks_of_few_rounds_are_rounds(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "dpbandit.results.drawing.save_figure",
+        "dpbandit.results.plots.save_figure",
         lambda figure, path: seen.extend(figure.axes[0].get_xticks()),
     )
     curve = Curve("one", np.ones((3, 2)), 0)

@@ -13,8 +13,7 @@ from matplotlib.image import imread
 from dpbandit import InputError, Results, cli, compare
 from dpbandit.agents import WDPCOCOP
 from dpbandit.report import write_report
-from dpbandit.report.figures import pictures, problems
-from dpbandit.report.headline import headline
+from dpbandit.report.page import headline, pictures, problems
 from dpbandit.studies import Sweep, run_sweep
 
 SWEEP = {
@@ -127,7 +126,7 @@ def test_the_frontier_is_at_the_certified_epsilon(swept, monkeypatch):
     """Printed calibrations claim another one."""
     drawn = {}
     monkeypatch.setattr(
-        "dpbandit.results.frontier.line",
+        "dpbandit.results.plots.line",
         lambda axes, where, values, name, look, **how: drawn.update({name: where}),
     )
     (problem,) = problems(Results.load(swept))

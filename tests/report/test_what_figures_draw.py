@@ -7,10 +7,9 @@ import pytest
 
 from dpbandit import Results, compare
 from dpbandit.agents import DPUCB
-from dpbandit.report.figures import pictures, problems
+from dpbandit.report.page import pictures, problems
 from dpbandit.results.comparisons import bootstrap_band
-from dpbandit.results.labels import label
-from dpbandit.results.slopes import slope
+from dpbandit.results.runs import label, slope
 from tests.drawings import band, bars, points
 
 EPSILONS = {"DP 1": (1.0, 0.9), "DP 4": (4.0, 3.5)}
@@ -46,7 +45,7 @@ def results():
 def drawn(results, monkeypatch, tmp_path):
     """The axes of every figure, by its name, nothing being saved."""
     (problem,), figures = problems(results), {}
-    for place in ("results.drawing", "report.figures"):
+    for place in ("results.plots", "report.page"):
         monkeypatch.setattr(
             f"dpbandit.{place}.save_figure", lambda figure, path: figures.update({name: figure})
         )

@@ -6,10 +6,8 @@ from math import inf, isnan, nan, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.stats import norm, ttest_rel
-from scipy.stats import t as student
+from hypothesis import given, settings, strategies as st
+from scipy.stats import norm, t as student, ttest_rel
 
 from dpbandit import InputError, Results, compare
 from dpbandit.agents import DPUCB, LinUCB

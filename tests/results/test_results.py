@@ -7,14 +7,12 @@ from math import inf, isnan, nan, sqrt
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpbandit import InputError, compare
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.base.files import plain, write_atomically, write_json
-from dpbandit.results.marks import log_marks
-from dpbandit.results.runs import standard_error
+from dpbandit.results.runs import log_marks, standard_error
 
 AGENTS = {"LinUCB": LinUCB(), "DP-UCB": DPUCB(epsilon=2.0, delta=1e-3)}
 COLUMNS = ["problem", "environment", "horizon", "seed", "agent", "epsilon", "delta"]

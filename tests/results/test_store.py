@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from dpbandit import InputError, Results, compare
 from dpbandit.agents import DPUCB, ShariffSheffetUCB, ShrinkingDartboard, SparseVectorExperts
-from dpbandit.base.provenance import digest_of
+from dpbandit.base.files import digest_of
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.results.runs import _BY_REPLICA, merged
 from dpbandit.results.store import CorruptFileError, ForeignFileError, read_runs, write_runs
@@ -241,8 +241,8 @@ def test_certificates_survive_json(results):
 def test_switches_by_brute_force():
     """Oracle: actions recorded round by round."""
     from dpbandit.agents import EpsilonGreedy
-    from dpbandit.results.marks import log_marks
-    from dpbandit.running.environments import problem_maker
+    from dpbandit.results.runs import log_marks
+    from dpbandit.running.given import problem_maker
     from dpbandit.running.loop import play
 
     problem, actions = problem_maker("GLMBandit")(horizon=50), []

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-import dpbandit.running.blocks
+import dpbandit.running.compare
 from dpbandit import ENVIRONMENTS, InputError, compare
 from dpbandit.agents import (
     AGENTS,
@@ -31,15 +31,13 @@ from dpbandit.agents import (
 from dpbandit.agents.convex.descent import VERIFIED
 from dpbandit.domains import Ball
 from dpbandit.losses import Ridge, Squared
-from dpbandit.results.marks import log_marks
-from dpbandit.running.environments import problem_maker
+from dpbandit.results.runs import log_marks
+from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.choice import AssortmentSpec
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
-from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
+from dpbandit.specs.lists import ListSpec, ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
-from dpbandit.specs.returning import ReturningSpec
 from dpbandit.specs.stock import StockSpec
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
@@ -102,7 +100,7 @@ def test_replicas_depend_on_seed_and_number_only(monkeypatch):
     """More replicas, or smaller chunks, leave the first ones bit for bit alone."""
     agents = {"DP": DPUCB(), "TS": LinTS()}
     few, many = quick("GLMBandit", agents, replicas=3), quick("GLMBandit", agents, replicas=8)
-    monkeypatch.setattr(dpbandit.running.blocks, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(dpbandit.running.compare, "_CHUNK_BYTES", 1)
     chunked = quick("GLMBandit", agents, replicas=8)
     for a, b, c in zip(few.runs, many.runs, chunked.runs, strict=True):
         np.testing.assert_array_equal(a.regret, b.regret[:, :3])

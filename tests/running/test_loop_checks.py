@@ -7,7 +7,7 @@ import pytest
 
 from dpbandit import InputError, compare
 from dpbandit.agents import Uniform
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 from dpbandit.specs.protocols import PriceSpec, Step
 from tests.each import each
 from tests.running.test_loop import ARMS, GIVEN, Plays, Script, arms, played, points

@@ -9,7 +9,7 @@ import pytest
 
 from dpbandit import InputError, certify, cli, compare
 from dpbandit.agents import FADE, Guard
-from dpbandit.base.described import described
+from dpbandit.base.fields import described
 from dpbandit.envs.contextual.problems import Users
 from dpbandit.running.given import agents_given, problem_given
 from dpbandit.studies import Sweep

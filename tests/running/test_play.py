@@ -7,7 +7,7 @@ import pytest
 from dpbandit import InputError, compare, play
 from dpbandit.agents import FADE
 from dpbandit.envs import GLMBandit
-from dpbandit.results.marks import log_marks
+from dpbandit.results.runs import log_marks
 from tests.each import each
 
 HOW = {"horizon": 30, "env_kwargs": {"dim": 3}}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpbandit import InputError
-from dpbandit.running.certify import certify
+from dpbandit.running.compare import certify
 from dpbandit.studies import Configuration, Sweep, plan
 from tests.each import each
 from tests.studies.studies import TINY, many

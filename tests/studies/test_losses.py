@@ -15,15 +15,14 @@ from warnings import catch_warnings
 import pytest
 
 from dpbandit import InputError, cli
-from dpbandit.studies import Sweep, run_sweep
-from dpbandit.studies import run as running
-from dpbandit.studies.workers import tell_of_one_thread, workers
+from dpbandit.studies import Sweep, run as running, run_sweep
+from dpbandit.studies.run import tell_of_one_thread, workers
 from tests.studies.studies import many
 
 ROOT = Path(__file__).parents[2]
 ORPHAN = """
 import os, signal, time
-from dpbandit.studies.workers import workers
+from dpbandit.studies.run import workers
 
 class Last:
     def __reduce__(self):

@@ -8,7 +8,7 @@ import pytest
 
 from dpbandit import Results, cli, compare
 from dpbandit.agents import AGENTS, DPUCB, LinUCB
-from dpbandit.base.provenance import cpu_of, provenance
+from dpbandit.base.files import cpu_of, provenance
 from dpbandit.results.runs import describe
 from dpbandit.results.store import read_runs, write_runs
 from dpbandit.studies import Sweep, plan, run_sweep

@@ -18,13 +18,10 @@ import pytest
 
 from dpbandit import InputError, Results, compare
 from dpbandit.agents import LinUCB, ShariffSheffetUCB
-from dpbandit.results.planned import planned
-from dpbandit.results.store import read_runs
-from dpbandit.studies import Study, Sweep, plan, run_sweep
-from dpbandit.studies import folder as folders
-from dpbandit.studies import run as running
-from dpbandit.studies.configuration import LastRound
-from dpbandit.studies.workers import HTTP
+from dpbandit.results.store import planned, read_runs
+from dpbandit.studies import Study, Sweep, plan, run as running, run_sweep
+from dpbandit.studies.plan import LastRound
+from dpbandit.studies.run import HTTP
 from tests.studies.studies import TINY, many, same
 
 ROOT = Path(__file__).parents[2]
@@ -229,15 +226,15 @@ def _as_format(path, number):
 
 @pytest.mark.parametrize("part", ["dpbandit", "source", "numpy", "scipy"])
 def test_numbers_of_another_program_are_not_mixed_in(whole, monkeypatch, part):
-    other = {**folders.provenance(), part: "another"}
-    monkeypatch.setattr(folders, "provenance", lambda: other)
+    other = {**running.provenance(), part: "another"}
+    monkeypatch.setattr(running, "provenance", lambda: other)
     with pytest.raises(InputError, match=f"made with {part} another"):
         run_sweep(Sweep.of(TINY), whole, resume=True, progress=False)
 
 
 def test_workers_of_another_program_are_refused(tmp_path, monkeypatch):
     """As on a cluster whose workers have another version installed: nothing of theirs is kept."""
-    other = {**folders.provenance(), "source": "another"}
+    other = {**running.provenance(), "source": "another"}
     monkeypatch.setattr("dpbandit.running.compare.provenance", lambda: other)
     with pytest.raises(InputError, match="what a worker sends"):
         run_sweep(many(3), tmp_path, progress=False, backend="threading")

@@ -29,7 +29,7 @@ import seaborn as sns
 import dpbandit
 from dpbandit.agents import LinUCB
 from dpbandit.experiments.labs import check
-from dpbandit.results.drawing import half_band
+from dpbandit.results.plots import half_band
 
 sns.set_theme(style="ticks", palette="colorblind")
 plt.rcParams["figure.constrained_layout.use"] = True

@@ -29,8 +29,7 @@ import seaborn as sns
 from matplotlib.patches import FancyBboxPatch
 from scipy.stats import binom
 
-from dpbandit.auditing.bounds import Claim, clopper_pearson
-from dpbandit.auditing.exact import exact_epsilon
+from dpbandit.auditing.bounds import Claim, clopper_pearson, exact_epsilon
 from dpbandit.experiments.labs import check
 from dpbandit.privacy import curves
 

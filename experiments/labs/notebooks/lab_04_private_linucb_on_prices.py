@@ -34,7 +34,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.experiments.labs import check
 from dpbandit.privacy.calibrated import least_multiplier
 from dpbandit.privacy.prefix_sums import BLT
-from dpbandit.results.drawing import half_band
+from dpbandit.results.plots import half_band
 
 sns.set_theme(style="ticks", palette="colorblind")
 plt.rcParams["figure.constrained_layout.use"] = True

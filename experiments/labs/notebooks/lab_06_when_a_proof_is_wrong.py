@@ -54,8 +54,7 @@ from dpbandit.domains import Box
 from dpbandit.envs import ConvexBandit, Experts
 from dpbandit.experiments.labs import check
 from dpbandit.experiments.releases import release, stream_problem
-from dpbandit.experiments.sgd.printed import rows
-from dpbandit.experiments.sgd.readings import STATED
+from dpbandit.experiments.sgd.printed import STATED, rows
 from dpbandit.losses import Linear
 from dpbandit.specs.convex import ConvexSpec
 

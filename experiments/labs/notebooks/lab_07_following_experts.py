@@ -45,7 +45,7 @@ from dpbandit.envs import Experts
 from dpbandit.experiments.labs import check
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.pure import BoundedRangeSpend
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 
 sns.set_theme(style="ticks", palette="colorblind")
 BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]

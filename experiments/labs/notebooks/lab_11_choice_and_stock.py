@@ -32,7 +32,7 @@ from dpbandit import certify, compare
 from dpbandit.agents import CountedShelf
 from dpbandit.envs import StockPricing
 from dpbandit.experiments.labs import check
-from dpbandit.specs.best_sets import best_levels
+from dpbandit.specs.choice import best_levels
 
 sns.set_theme(style="ticks", palette="colorblind")
 

@@ -11,7 +11,7 @@ from dpbandit import InputError, audit
 from dpbandit.agents import MNLBandit, MNLCounts
 from dpbandit.privacy.sales import ChoiceScores, Purchases
 from dpbandit.specs.choice import AssortmentSpec
-from dpbandit.testing.joint_dp import billboard_differences, two_worlds
+from dpbandit.testing.checks import billboard_differences, two_worlds
 from tests.broken.choice import EpochsOfNoisyCounts
 from tests.harness import CHOICE
 

@@ -10,10 +10,10 @@ from dpbandit import certify
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.agents.contextual.demand import DemandPricing, Priced, demand_spec
 from dpbandit.envs import OJPricing
-from dpbandit.results.marks import log_marks
+from dpbandit.results.runs import log_marks
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import PriceListSpec
-from dpbandit.testing.joint_dp import check_joint_dp
+from dpbandit.testing.checks import check_joint_dp
 
 PRICES = PriceListSpec(
     n_actions=3, dim=2, horizon=24, prices=(1.0, 1.5, 2.0), unit_cost=0.5, reward_high=1.5

@@ -16,10 +16,10 @@ from dpbandit.envs import OJPricing
 from dpbandit.experiments import CASES
 from dpbandit.privacy.gradients import RecursiveGradients, recursive_points
 from dpbandit.privacy.vertices import best_vertices
-from dpbandit.results.marks import log_marks
-from dpbandit.running.environments import problem_maker
+from dpbandit.results.runs import log_marks
+from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import play
-from dpbandit.specs.links import LINKS
+from dpbandit.specs.models import LINKS
 from dpbandit.specs.protocols import ContextualSpec
 
 SPEC = ContextualSpec(

@@ -15,9 +15,8 @@ from dpbandit.envs import GLMBandit
 from dpbandit.experiments import reproduce
 from dpbandit.privacy.curves import mu_of
 from dpbandit.specs.protocols import ContextualSpec
-from dpbandit.testing.joint_dp import billboard_differences
-from dpbandit.testing.tapes import run
-from dpbandit.testing.worlds import extreme_users
+from dpbandit.testing.checks import billboard_differences
+from dpbandit.testing.tapes import extreme_users, run
 from tests.harness import SHARED
 
 PAPER = AdaCOFUL(calibration="paper")

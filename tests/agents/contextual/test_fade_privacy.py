@@ -16,7 +16,7 @@ from dpbandit.agents.contextual.residual_slates import ResidualSlates
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.fading import FadingSum
-from dpbandit.testing.joint_dp import check_joint_dp
+from dpbandit.testing.checks import check_joint_dp
 from tests.agents.contextual.fade_variants import VARIANTS, contextual, every_variant, sums_of
 from tests.each import each
 

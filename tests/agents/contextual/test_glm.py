@@ -8,7 +8,7 @@ from scipy.special import expit
 from dpbandit import InputError
 from dpbandit.agents.contextual.glm import OnlineGLM, _implicit_residual
 from dpbandit.agents.contextual.linear import OnlineRidge
-from dpbandit.specs.links import LINKS
+from dpbandit.specs.models import LINKS
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 
 RNG = np.random.default_rng

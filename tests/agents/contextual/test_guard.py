@@ -18,7 +18,7 @@ from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.spends import Parallel
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec
-from dpbandit.testing.joint_dp import EVERYBODY, check_joint_dp, check_sensitivity, two_worlds
+from dpbandit.testing.checks import EVERYBODY, check_joint_dp, check_sensitivity, two_worlds
 from tests.harness import DELAYED, DISJOINT, PRICES, SHARED
 
 INNER = FADE(coding="rewards", first_batch=3)

@@ -8,7 +8,7 @@ from dpbandit.agents.contextual.refits import NewtonRefits
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments import reproduce
 from dpbandit.privacy.mechanism import BudgetExceededError
-from dpbandit.specs.links import LINKS
+from dpbandit.specs.models import LINKS
 
 LOGISTIC = LINKS["logistic"]
 

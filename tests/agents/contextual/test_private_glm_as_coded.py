@@ -17,7 +17,7 @@ from dpbandit.agents.contextual.glm_as_coded import (
 )
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments import reproduce
-from dpbandit.specs.links import LINKS
+from dpbandit.specs.models import LINKS
 from dpbandit.specs.protocols import ContextualSpec
 from tests.lazy import Lazy
 

@@ -21,8 +21,7 @@ from dpbandit.envs import GLMBandit
 from dpbandit.results.runs import describe
 from dpbandit.running.settings import agent_config, parse_agent
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
-from dpbandit.testing.company import check_replicas
-from dpbandit.testing.joint_dp import check_joint_dp
+from dpbandit.testing.checks import check_joint_dp, check_replicas
 
 ARMS = ContextualSpec(n_actions=2, dim=2, horizon=24, reward_low=-1.0)
 SLATES = replace(ARMS, shared=True)

@@ -6,9 +6,8 @@ import pytest
 from dpbandit.agents import DPUCB
 from dpbandit.agents.contextual.demand import DemandPricing, Priced
 from dpbandit.specs.protocols import PriceListSpec
-from dpbandit.testing.joint_dp import billboard_differences
-from dpbandit.testing.tapes import run
-from dpbandit.testing.worlds import World
+from dpbandit.testing.checks import billboard_differences
+from dpbandit.testing.tapes import World, run
 
 STOCK, LAST, CLOSED = 3, 7, 2
 PRICES = PriceListSpec(

@@ -11,7 +11,7 @@ from dpbandit.agents import BanditFTAL, BanditPFTAL
 from dpbandit.agents.convex.one_point import Noise
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex
-from dpbandit.envs.convex.pricing import ConvexPricing
+from dpbandit.envs.convex.online_losses import ConvexPricing
 from dpbandit.losses import Experts, Kink, Linear, Quadratic, TiltedQuadratic
 from dpbandit.specs.convex import ConvexSpec
 from tests.agents.convex.convex_runs import (

@@ -14,8 +14,7 @@ from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.losses import Absolute, Linear, Logistic, Quadratic, Squared, TiltedQuadratic
 from dpbandit.privacy.curves import epsilon_of
 from dpbandit.privacy.moments import ClippedVectors
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.streams import StreamSpec
+from dpbandit.specs.convex import ConvexSpec, StreamSpec
 from tests.agents.convex.convex_runs import assert_agrees, play, sphere, standing
 
 DELTA = 1e-6

@@ -15,7 +15,7 @@ from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex, SpanningT
 from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.losses import Absolute, Experts, Kink, Linear, Logistic, Quadratic
 from dpbandit.privacy.prefix_sums import Padded
-from dpbandit.results.marks import log_marks
+from dpbandit.results.runs import log_marks
 from dpbandit.running.loop import play as play_loop
 from dpbandit.specs.convex import ConvexSpec
 from tests.agents.convex.convex_runs import Adversary, play, sphere, targets

@@ -7,7 +7,7 @@ from dpbandit import InputError, certify
 from dpbandit.agents import FTAL, OnlineConditionalGradient
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Hypersimplex, L1Ball, Simplex
-from dpbandit.experiments.window.costs import counting
+from dpbandit.experiments.window import counting
 from dpbandit.losses import Kink, Linear, Quadratic
 from dpbandit.specs.convex import ConvexSpec
 from tests.agents.convex.convex_runs import play, sphere

@@ -13,12 +13,11 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Simplex, SpanningTrees
 from dpbandit.losses import Experts, Hinge, Kink, Linear, Logistic, Quadratic, Ridge, Squared
 from dpbandit.specs.convex import ConvexSpec
-from dpbandit.testing.joint_dp import check_joint_dp
+from dpbandit.testing.checks import check_joint_dp
 from tests.agents.convex.convex_runs import assert_agrees, play, sphere, standing, targets
 from tests.agents.convex.window_runs import as_bs, near_targets
 from tests.each import each
-from tests.losses.families import data as admissible_data
-from tests.losses.families import points
+from tests.losses.families import data as admissible_data, points
 
 BALL = Ball(5)
 TRIANGLE = ((0, 1), (0, 2), (1, 2))

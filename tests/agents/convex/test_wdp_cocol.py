@@ -12,7 +12,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Hypersimplex, IndependentSets, L1Ball, LpBall, Simplex
 from dpbandit.losses import Linear, Quadratic, TiltedQuadratic
 from dpbandit.specs.convex import ConvexSpec
-from dpbandit.testing.joint_dp import check_joint_dp
+from dpbandit.testing.checks import check_joint_dp
 from dpbandit.testing.noise import check_noise_knows_no_data
 from tests.agents.convex.convex_runs import assert_agrees, play, sphere, standing
 from tests.agents.convex.window_runs import DELTA, as_bs, corners

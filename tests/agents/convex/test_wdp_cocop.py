@@ -14,7 +14,7 @@ from dpbandit.domains import Ball, Simplex
 from dpbandit.losses import Kink, Linear, Quadratic, TiltedQuadratic
 from dpbandit.privacy.factors import Window
 from dpbandit.specs.convex import ConvexSpec
-from dpbandit.testing.joint_dp import check_joint_dp
+from dpbandit.testing.checks import check_joint_dp
 from dpbandit.testing.noise import check_noise_knows_no_data
 from tests.agents.convex.convex_runs import (
     Adversary,

@@ -10,14 +10,14 @@ import pytest
 from dpbandit import InputError, certify, cli, compare
 from dpbandit.agents import PFTAL, POCP, WDPCOCOL, WDPCOCOP
 from dpbandit.auditing.audit import audit
-from dpbandit.commands.tables import print_results
+from dpbandit.commands.options import print_results
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear, Quadratic
 from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, lasts
-from dpbandit.results.labels import label
 from dpbandit.results.results import plot_certificate
+from dpbandit.results.runs import label
 from dpbandit.specs.convex import ConvexSpec
 
 WORDS = "for the last 9 rounds only (older data may be revealed completely)"

@@ -19,8 +19,7 @@ from dpbandit.domains import Ball
 from dpbandit.losses import Linear
 from dpbandit.privacy.choices import EpochSelection
 from dpbandit.privacy.ledger import Ledger
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 
 LEARNERS = [name for name in EXPERTS if name not in ("uniform", "best-fixed")]
 STAY = ("shrinking-dartboard", "exponential-mechanism", "follow-the-leader")

@@ -25,7 +25,7 @@ from dpbandit.privacy import curves
 from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.privacy.sparse_vector import RedrawBit, bit_epsilon, redraw_probability
 from dpbandit.running.loop import play
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 
 DELTA = 1e-6
 

@@ -12,7 +12,7 @@ from dpbandit.agents.experts.calibration import SparseVectorPlan, certified, pap
 from dpbandit.agents.experts.sparse_vector import PlannedSegments
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.experts.advice import Experts
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 from tests.agents.experts.test_calibration import CS
 
 

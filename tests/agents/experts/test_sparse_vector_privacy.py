@@ -13,7 +13,7 @@ import pytest
 from dpbandit.agents.experts.calibration import SparseVectorPlan
 from dpbandit.agents.experts.sparse_vector import PlannedSegments
 from dpbandit.base.random_streams import Streams
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 from tests.agents.experts.sparse_vector_laws import Player
 from tests.privacy.choices.test_sparse_vector import p_value
 

@@ -15,7 +15,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs.experts.advice import Experts
 from dpbandit.privacy.curves import loose_rho, zcdp_epsilon_of
 from dpbandit.privacy.noise import Laplace, OneSidedExponential
-from dpbandit.specs.experts import ExpertsSpec
+from dpbandit.specs.convex import ExpertsSpec
 from tests.agents.experts.test_sparse_vector import play
 
 TABLE = """

@@ -13,8 +13,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.losses.click_models import Cascade, PositionBased
 from dpbandit.privacy.clicks import features
 from dpbandit.privacy.curves import mu_of
-from dpbandit.specs.catalogues import Catalogue
-from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.lists import Catalogue, ListSpec
 from tests.harness import PLACES
 
 SPEC = ListSpec(catalogue=Catalogue(7, 3), clicks=Cascade(3), horizon=50)

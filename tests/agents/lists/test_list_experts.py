@@ -13,8 +13,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ListRecommendation
 from dpbandit.losses.click_models import Browsing, Cascade, DependentClicks, PositionBased
 from dpbandit.privacy.clicks import PolicyClicks
-from dpbandit.specs.catalogues import Catalogue
-from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.lists import Catalogue, ListSpec
 from tests.harness import LISTS
 
 MODELS = [PositionBased((1, 0.5, 0.3)), Cascade(3), DependentClicks((1, 0.3, 0.5)), Browsing(3)]

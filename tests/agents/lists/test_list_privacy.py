@@ -12,9 +12,8 @@ from dpbandit import InputError, audit
 from dpbandit.agents import ListExperts, ListFADE, PrivateCascade
 from dpbandit.losses.click_models import Browsing, Cascade, DependentClicks, PositionBased
 from dpbandit.privacy.clicks import ListClicks, ListCounts, ListResiduals, features
-from dpbandit.specs.catalogues import Catalogue
-from dpbandit.specs.lists import ListSpec
-from dpbandit.testing.joint_dp import check_joint_dp, largest_move, two_worlds
+from dpbandit.specs.lists import Catalogue, ListSpec
+from dpbandit.testing.checks import check_joint_dp, largest_move, two_worlds
 from tests.broken.lists import BROKEN
 from tests.each import each
 from tests.harness import LISTS

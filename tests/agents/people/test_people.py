@@ -26,9 +26,9 @@ from dpbandit.envs import ReturningUsers
 from dpbandit.privacy.fading import PersonSum
 from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import PersonalMemory
+from dpbandit.specs.lists import ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec
-from dpbandit.specs.returning import ReturningSpec
-from dpbandit.testing.joint_dp import check_joint_dp
+from dpbandit.testing.checks import check_joint_dp
 from tests.broken.people import BROKEN
 from tests.harness import PEOPLE
 

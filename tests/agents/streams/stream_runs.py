@@ -8,7 +8,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
 from dpbandit.envs.streams.streaming_regression import StreamingRegression
 from dpbandit.losses import LinearRegression
-from dpbandit.specs.streams import StreamSpec
+from dpbandit.specs.convex import StreamSpec
 
 
 def regression(p, dim, *, bound=1.25):

@@ -15,7 +15,7 @@ from dpbandit.domains import Ball, LpBall
 from dpbandit.losses import Linear, LinearRegression, LogisticRegression, QuantileRegression
 from dpbandit.privacy.generalised import GeneralisedGaussian, Printed
 from dpbandit.privacy.noise import Gaussian
-from dpbandit.specs.streams import StreamSpec
+from dpbandit.specs.convex import StreamSpec
 from tests.agents.streams.stream_runs import fed, played, regression, share_of_the_centre
 
 SPEC = StreamSpec(loss=LinearRegression(LpBall(3, 1.5, 2.0), bound=1.25), horizon=100)

@@ -25,8 +25,7 @@ from dpbandit.losses import (
 )
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import BudgetExceededError
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.streams import StreamSpec
+from dpbandit.specs.convex import ConvexSpec, StreamSpec
 from tests.agents.streams.stream_runs import (
     POINTS,
     assert_agrees,

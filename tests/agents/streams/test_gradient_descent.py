@@ -23,8 +23,7 @@ from dpbandit.losses import (
 )
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import BudgetExceededError
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.streams import StreamSpec
+from dpbandit.specs.convex import ConvexSpec, StreamSpec
 from tests.agents.streams.stream_runs import answered, fed, share_of_the_centre
 
 LOSS = LinearRegression(LpBall(3, 1.5, 2.0), bound=1.25)

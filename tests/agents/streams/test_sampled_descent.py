@@ -14,7 +14,7 @@ from dpbandit.losses import Linear, LinearRegression, Quadratic, QuantileRegress
 from dpbandit.privacy.curves import delta_of
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.subsampling import SampledGaussianSpend, largest_ratio
-from dpbandit.specs.streams import StreamSpec
+from dpbandit.specs.convex import StreamSpec
 from tests.agents.streams.stream_runs import answered, fed, share_of_the_centre
 
 LOSS = LinearRegression(LpBall(3, 1.5, 2.0), bound=1.25)

@@ -14,12 +14,17 @@ from dpbandit import InputError, compare
 from dpbandit.agents import MNLUCB, FadeMNL
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import AssortmentBandit, AssortmentFromLog, CameraAssortment
+from dpbandit.envs.choice.assortment_from_log import Visits, fit_choice, price_z
+from dpbandit.envs.choice.assortments import Enumerated, Exchanged, count_sets, every_set
 from dpbandit.envs.choice.camera_assortment import PRODUCTS
-from dpbandit.envs.choice.choice_fit import Visits, fit_choice, price_z
-from dpbandit.envs.choice.problems import Enumerated, Exchanged, count_sets, every_set
 from dpbandit.envs.contextual.camera import camera
-from dpbandit.specs.best_sets import best_levels, best_prices
-from dpbandit.specs.choice import AssortmentSpec, FreelyPricedSpec, PricedAssortmentSpec
+from dpbandit.specs.choice import (
+    AssortmentSpec,
+    FreelyPricedSpec,
+    PricedAssortmentSpec,
+    best_levels,
+    best_prices,
+)
 from dpbandit.testing import check_problem
 from tests.each import each
 from tests.envs.contextual.logs import DRINKS, drinks

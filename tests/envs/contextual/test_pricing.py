@@ -32,13 +32,12 @@ from dpbandit.envs import (
 )
 from dpbandit.envs.contextual.orange_juice import demand
 from dpbandit.envs.contextual.problems import row_of
-from dpbandit.envs.convex.adversaries import Corners
-from dpbandit.envs.convex.online_losses import OnlineConvex
-from dpbandit.envs.convex.pricing import ConvexPricing
+from dpbandit.envs.convex.online_losses import ConvexPricing, OnlineConvex
+from dpbandit.envs.convex.problems import Corners
 from dpbandit.losses import Quadratic
-from dpbandit.running.environments import problem_maker
-from dpbandit.specs.bid_prices import BidPrices, best_price, fluid_bound
+from dpbandit.running.given import problem_maker
 from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs.stock import BidPrices, best_price, fluid_bound
 from dpbandit.testing import check_problem
 
 DATA = Path(dpbandit.envs.__file__).parent / "data"

@@ -9,7 +9,7 @@ import pytest
 from dpbandit import InputError, compare
 from dpbandit.agents import LinUCB
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs.contextual.ratings import (
+from dpbandit.envs.contextual.recommendation import (
     Ratings,
     RatingsBandit,
     item_model,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dpbandit.agents import CONVEX
+from dpbandit.base.fields import parse_setting
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.base.settings import parse_setting
 from dpbandit.domains import WORDS, Ball, ConcaveBase, Simplex, SubmodularBase
 from dpbandit.envs import ConvexBandit, OnlineConvex
 from dpbandit.envs.adapters import make_problem
@@ -140,7 +140,7 @@ def test_common_random_numbers(kind):
 def test_blocks_change_no_value(word, monkeypatch):
     problem = OnlineConvex(loss=word, adversary="drift", horizon=50)
     one = [s.datum for s in played(problem, centre(problem), 50)[0]]
-    monkeypatch.setattr("dpbandit.envs.convex.adversaries._VALUES_AHEAD", 3)
+    monkeypatch.setattr("dpbandit.envs.convex.problems._VALUES_AHEAD", 3)
     np.testing.assert_array_equal(one, [s.datum for s in played(problem, centre(problem), 50)[0]])
 
 

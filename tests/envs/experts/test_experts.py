@@ -80,7 +80,7 @@ def test_blocks_change_no_value(kind, shared, monkeypatch):
     """Property: read row by row, in blocks of 40 numbers, or at once: the same losses."""
     whole, _ = met(make(kind, horizon=60, shared_table=shared), 60)
     for values in (1, 40 * len(whole[0][0])):
-        monkeypatch.setattr("dpbandit.envs.experts.problems._VALUES_AHEAD", values)
+        monkeypatch.setattr("dpbandit.envs.experts.advice._VALUES_AHEAD", values)
         again, _ = met(make(kind, horizon=60, shared_table=shared), 60)
         np.testing.assert_array_equal(again, whole)
 

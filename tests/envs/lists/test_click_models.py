@@ -7,10 +7,9 @@ import pytest
 
 from dpbandit import InputError
 from dpbandit.envs import ListRecommendation
-from dpbandit.envs.lists.problems import best_fixed_list, best_value
+from dpbandit.envs.lists.list_recommendation import best_fixed_list, best_value
 from dpbandit.losses.click_models import Browsing, Cascade, DependentClicks, PositionBased
-from dpbandit.specs.catalogues import Catalogue
-from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.lists import Catalogue, ListSpec
 
 MODELS = {
     "position": PositionBased((1.0, 0.5, 1 / 3)),

@@ -12,9 +12,9 @@ from dpbandit import InputError, certify, compare
 from dpbandit.agents import ListFADE, PerPerson, PersonalFADE, RankedLinUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ListRecommendation, RatingsBandit, RatingsLists, ReturningLists
-from dpbandit.envs.lists.problems import Shown
+from dpbandit.envs.lists.list_recommendation import Shown
 from dpbandit.privacy.clicks import features
-from dpbandit.specs.catalogues import Catalogue
+from dpbandit.specs.lists import Catalogue
 from tests.envs.contextual.ratings_files import example
 
 ANYBODY = np.array([True])

@@ -5,8 +5,8 @@ import pytest
 
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import StreamingRegression
-from dpbandit.losses.minimise import frank_wolfe_gap
-from dpbandit.specs.feature_moments import second_moment
+from dpbandit.losses.loss import frank_wolfe_gap
+from dpbandit.specs.models import second_moment
 from tests.each import each
 
 CASES = (
@@ -159,5 +159,5 @@ def test_replicas_depend_on_their_seed_only(case):
 @every_case
 def test_blocks_change_no_value(case, monkeypatch):
     one = users(started(case), 50)
-    monkeypatch.setattr("dpbandit.envs.convex.adversaries._VALUES_AHEAD", 3)
+    monkeypatch.setattr("dpbandit.envs.convex.problems._VALUES_AHEAD", 3)
     np.testing.assert_array_equal(one, users(started(case), 50))

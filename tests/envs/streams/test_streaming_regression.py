@@ -6,9 +6,9 @@ import pytest
 
 import dpbandit
 from dpbandit.agents import OGD, PFTAL, NoisyOCO
+from dpbandit.base.fields import parse_setting
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.base.settings import parse_setting
 from dpbandit.envs import StreamingRegression, tables
 from tests.each import each
 

@@ -19,7 +19,7 @@ from dpbandit.envs.streams.populations import (
 from dpbandit.envs.streams.streaming_regression import WORDS, Truth
 from dpbandit.envs.tables import digits, images, oj
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
-from dpbandit.specs.feature_moments import second_moment
+from dpbandit.specs.models import second_moment
 from tests.each import each
 
 BALL = LpBall(3, 1.5, 2.0)

@@ -5,8 +5,7 @@ from math import exp, inf, log10, sqrt
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpbandit.privacy.curves import delta_of, epsilon_of, mu_of, rho_of_mu
 from dpbandit.privacy.ledger import Ledger

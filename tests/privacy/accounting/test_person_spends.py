@@ -25,7 +25,7 @@ from dpbandit.privacy.people import for_a_person
 from dpbandit.privacy.prefix_sums import BLT, Banded, SquareRoot, Tree, coefficients
 from dpbandit.privacy.residuals import SignedDirections
 from dpbandit.privacy.spends import GaussianSpend, Repeated
-from dpbandit.specs.returning import ReturningSpec
+from dpbandit.specs.lists import ReturningSpec
 from tests.harness import PEOPLE, PRICES, READERS, variants
 from tests.privacy.accounting.test_person_norms import fading, patterns, toeplitz, tree
 

@@ -16,7 +16,7 @@ from dpbandit.privacy.gradients import RecursiveGradients, recursive_points
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.privacy.vertices import LAWS, NoisyVertex, certified_budgets, paper_budgets
-from dpbandit.specs.links import LINKS
+from dpbandit.specs.models import LINKS
 from tests.broken.leaks import HalfTheNoise, SignOfTheExactSum
 from tests.each import each
 from tests.privacy.choices.test_selection import noisy_max_law

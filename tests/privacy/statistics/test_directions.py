@@ -4,8 +4,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dpbandit.base.inputs import InputError

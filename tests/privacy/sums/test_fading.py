@@ -5,8 +5,7 @@ from math import ceil, inf, sin, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.stats import chi2, norm
 
 from dpbandit.base.inputs import InputError

@@ -1,0 +1,50 @@
+"""Every agent and every environment alone, on usual problems, beside its floor."""
+
+import pytest
+
+from benchmarks.episodes import (
+    any_action,
+    floor_of,
+    listen,
+    problem,
+    serve,
+    streams,
+    tape,
+    usual_problem,
+)
+from dpbandit import ENVIRONMENTS
+from dpbandit.agents import AGENTS
+from tests.envs.contextual.ratings_files import ARGUMENTS
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_agent(against_floor, name):
+    """Acting and learning, without the environment, without the loop."""
+    config, environment, arguments = usual_problem(AGENTS[name])
+    made = problem(environment, **arguments)
+    episode = tape(made, config)
+
+    def make():
+        return config.make(made.spec, streams().child("agent"))
+
+    agent = make()
+    floor = floor_of(lambda: listen(agent, episode), made.spec)
+    words = [environment, *(f"{key}={value}" for key, value in arguments.items())]
+    against_floor(name, make, lambda agent: listen(agent, episode), floor, made_in=" ".join(words))
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_environment(against_floor, name):
+    """Contexts and steps for one action, again and again."""
+    arguments = ARGUMENTS.get(name, {})
+    spec = problem(name, **arguments).spec
+    action = any_action(spec)
+
+    def make():
+        made = problem(name, **arguments)
+        made.reset(streams().child("environment"))
+        return made
+
+    made = make()
+    floor = floor_of(lambda: serve(made, action), spec)
+    against_floor(name, make, lambda made: serve(made, action), floor)

@@ -1,0 +1,119 @@
+"""What becomes of pages and docstrings: links, pictures, formulas, signatures.
+
+A page of docs/ whose text is `see PATH` shows the Markdown file at PATH (from the root), whose
+links are rewritten. Links of other pages to such a file lead to its page, links to any other file
+outside docs/ to a copy of it. A picture that the page has to shrink leads to its file, in full
+size. Formulas are MathML, which browsers draw without a script and without a network. Signatures
+and attributes are as they are written: arrays by the names of `dpbandit.base.arrays`.
+"""
+
+import re
+from os.path import relpath
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx import addnodes
+
+DOCS = Path(__file__).resolve().parent.parent
+ROOT = DOCS.parent
+_SEE = re.compile(r"see ([\w./]+\.md)\s*")
+_TARGET = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
+_ARRAY = r"(?:~numpy\.)?ndarray\[tuple\[(?:~typing\.)?Any, \.\.\.\], (?:~numpy\.)?dtype\[({})\]\]"
+_ALIASES = {
+    "Floats": re.compile(_ARRAY.format(r"(?:~numpy\.)?floating\[(?:~typing\.)?Any\]")),
+    "Ints": re.compile(_ARRAY.format(r"(?:~numpy\.)?int64")),
+    "Bools": re.compile(_ARRAY.format(r"(?:~numpy\.)?bool")),
+    "AnyArray": re.compile(_ARRAY.format(r"[^\[\]]*")),
+}
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """The renderer of formulas is called mathml: `html_math_renderer = "mathml"`."""
+    app.connect("source-read", _read)
+    app.connect("doctree-read", _linked)
+    app.connect("autodoc-process-signature", _sign)
+    app.connect("autodoc-process-docstring", _document)
+    app.connect("doctree-resolved", _annotate)
+    app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def pages() -> dict[Path, Path]:
+    """Files elsewhere -> the pages that show them."""
+    found = {}
+    for page in DOCS.rglob("*.md"):
+        if shown := _SEE.fullmatch(page.read_text(encoding="utf-8")):
+            found[ROOT / shown[1]] = page
+    return found
+
+
+def _read(app: Any, docname: str, source: list[str]) -> None:
+    page = original = DOCS / f"{docname}.md"
+    if shown := _SEE.fullmatch(source[0]):
+        original = ROOT / shown[1]
+        source[0] = original.read_text(encoding="utf-8")
+        app.env.note_dependency(str(original))
+    shown_by = pages()
+
+    def target(found: re.Match[str]) -> str:
+        file = (original.parent / found[0]).resolve()
+        return Path(relpath(shown_by.get(file, file), page.parent)).as_posix()
+
+    source[0] = _TARGET.sub(target, source[0])
+
+
+def _linked(app: Any, doctree: nodes.document) -> None:
+    for image in doctree.findall(nodes.image):
+        if image["uri"].endswith(".png"):
+            image["width"] = "100%"  # Sphinx links those that are scaled; custom.css unscales them
+
+
+def _drawn(formula: str, display: str) -> str:
+    """With what the converter forgets: a thin space after ln, log, max, .., norms of one height."""
+    functions = r"(<mi>(?:ln|log|exp|max|min|sup)</mi>)(?=<m(?:i|n|frac|sqrt)>)"
+    spaced = re.sub(functions, r'\1<mspace width="0.167em" />', convert(formula, display=display))
+    return spaced.replace("<mo>&#x02016;</mo>", '<mo stretchy="false">&#x02016;</mo>')
+
+
+def _inline(writer: Any, node: nodes.math) -> None:
+    writer.body.append(_drawn(node.astext(), "inline"))
+    raise nodes.SkipNode
+
+
+def _block(writer: Any, node: nodes.math_block) -> None:
+    writer.body.append(_drawn(node.astext(), "block"))
+    raise nodes.SkipNode
+
+
+def _sign(
+    app: Any,
+    what: str,
+    name: str,
+    obj: Any,
+    options: Any,
+    signature: str | None,
+    returns: str | None,
+) -> tuple[str | None, str | None]:
+    return _aliased(signature), _aliased(returns)
+
+
+def _document(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """What Python says of a field of a named tuple says nothing."""
+    if lines and lines[0].startswith("Alias for field number"):
+        lines.clear()
+
+
+def _annotate(app: Any, doctree: nodes.document, docname: str) -> None:
+    for node in doctree.findall(addnodes.desc_annotation):
+        text = node.astext()
+        if text != (short := _aliased(text)):
+            node.children = []
+            node += nodes.Text(short or "")
+
+
+def _aliased(types: str | None) -> str | None:
+    for alias, written in _ALIASES.items() if types else ():
+        types = written.sub(alias, types or "")
+    return types

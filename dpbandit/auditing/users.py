@@ -1,0 +1,613 @@
+"""Neighbouring streams, and users that push mechanisms to their bounds.
+
+Neighbouring streams: the same public users, but for the one of a single round.
+
+Which users are tried depends on the kind of problem: `contexts`, `data`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base import AnyArray, Floats, InputError, Ints
+from dpbandit.losses.loss import Loss
+from dpbandit.specs.choice import ChoiceSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
+from dpbandit.specs.lists import NOBODY, ListSpec, ReturningSpec
+from dpbandit.specs.protocols import BanditSpec, ContextualSpec
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+class Answer(Protocol):
+    """What a user answers to any action, the same in all runs."""
+
+    def __call__(self, action: AnyArray) -> Floats:
+        """Actions (R, ...) of R runs -> what their agents are told, (R, ...)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ByArm:
+    """A reward for each arm."""
+
+    rewards: Floats
+    """(K,)"""
+
+    def __call__(self, action: AnyArray) -> Floats:
+        """(R,) arms -> (R,) rewards."""
+        return self.rewards[action]
+
+
+@dataclass(frozen=True, eq=False)
+class Always:
+    """One answer to everything: a reward, or with full information a datum."""
+
+    feedback: Floats
+    """() or `(*datum_shape)`"""
+
+    def __call__(self, action: AnyArray) -> Floats:
+        """(R, ...) -> `(R, *feedback.shape)`."""
+        return np.broadcast_to(self.feedback, (len(action), *self.feedback.shape)).copy()
+
+
+@dataclass(frozen=True, eq=False)
+class LossOf:
+    """Minus the loss of one's datum, at the point that is played."""
+
+    loss: Loss
+    datum: Floats
+    """`(*datum_shape)`"""
+
+    def __call__(self, action: AnyArray) -> Floats:
+        """(R, N) points -> (R,) rewards."""
+        return -self.loss.value(
+            action, np.broadcast_to(self.datum, (len(action), *self.datum.shape))
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A stream of T users, all that they would answer included."""
+
+    context: Floats
+    """`(T, *context_shape)`"""
+    answers: tuple[Answer, ...]
+    """T of them"""
+
+    def with_user(self, t: int, context: Floats, answer: Answer) -> "World":
+        """The same stream with another user in round t."""
+        contexts, answers = self.context.copy(), list(self.answers)
+        contexts[t], answers[t] = context, answer
+        return World(contexts, tuple(answers))
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two neighbouring streams."""
+
+    note: str
+    round: int
+    """t, from 0, where they differ, first"""
+    first: World
+    second: World
+    more: tuple[int, ...] = field(default=(), kw_only=True)
+    """further rounds, in order, of a person who returns"""
+    person: int | None = field(default=None, kw_only=True)
+    """her number"""
+
+    @property
+    def rounds(self) -> tuple[int, ...]:
+        """All in which they differ."""
+        return (self.round, *self.more)
+
+
+class User(NamedTuple):
+    """A user that may be the differing one."""
+
+    note: str
+    context: Floats
+    """`(*context_shape)`; with full information her datum, which the next round shows as context"""
+    answer: Answer
+
+
+class Users(Protocol):
+    """Those of a kind of problem."""
+
+    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
+        """Pairs that push most mechanisms to their bounds."""
+        ...
+
+    def candidates(self, rng: np.random.Generator) -> list[User]:
+        """Public users, among whom a search looks for the two that differ most."""
+        ...
+
+    def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
+        """Either user in round t, among quiet ones."""
+        ...
+
+
+def full_information(users: Sequence[User], delay: int) -> World:
+    """A stream with full information: a context is the datum told last, 0 before any is."""
+    data = np.array([user.context for user in users])
+    context, told = np.zeros_like(data), max(0, len(data) - 1 - delay)
+    context[len(data) - told :] = data[:told]
+    return World(context, tuple(user.answer for user in users))
+
+
+def twin(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """What the other of two worlds has where this one has `values`, (2 R, ...).
+
+    A run and its twin share their noise: until the differing user is learned from they are alike.
+    """
+    return np.roll(values, len(values) // 2, axis=0)
+
+
+def contexts_of(worlds: Sequence[World], t: int, runs: int) -> Floats:
+    """What agents are shown in round t, world after world: `(worlds x runs, *context_shape)`."""
+    return np.repeat(np.stack([world.context[t] for world in worlds]), runs, axis=0)
+
+
+def answers_of(worlds: Sequence[World], t: int, action: AnyArray) -> Floats:
+    """What they are told for their actions (worlds x runs, ...) of round t."""
+    parts = np.split(action, len(worlds))
+    return np.concatenate(
+        [world.answers[t](part) for world, part in zip(worlds, parts, strict=True)]
+    )
+
+
+_AXES = 8
+_RANDOM = 4
+
+
+def ways(dim: int, rng: np.random.Generator) -> list[tuple[str, Floats]]:
+    """Directions (dim,): axes (eight at most) and the diagonal, either way, and random ones."""
+    axes = np.unique(np.linspace(0, dim - 1, min(dim, _AXES)).round().astype(int))
+    found = [(f"e_{i + 1}", np.eye(dim)[i]) for i in axes] + [("diagonal", np.ones(dim))]
+    found += [(f"-{note}", -v) for note, v in found]
+    return found + [(f"random {i + 1}", rng.standard_normal(dim)) for i in range(_RANDOM)]
+
+
+def random_round(horizon: int, rng: np.random.Generator) -> int:
+    """t, from 0: neither the first nor the last where there are others."""
+    return int(rng.integers(1, horizon - 1)) if horizon > 2 else 0
+
+
+_QUIET = 1e-6
+"""Length of a quiet user's context, in units of the public bound."""
+_EXTREME = 10.0
+"""How far beyond the public bounds a user is who does not keep them."""
+
+
+class ContextUsers:
+    """A user is a context and what she would answer to every arm.
+
+    Everybody but the differing user is quiet, with a context along hers, too short to move a sum of
+    contexts, and actions that show what was learned in that direction; or an ordinary user;
+    or one who teaches which arm is best along her context.
+    """
+
+    def __init__(self, spec: BanditSpec) -> None:
+        self._spec = spec
+        self._rows = len(spec.context_shape) == 2
+        self._answers = self._extremes()
+
+    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
+        """Her context goes from x to -x, her reward from the highest to the lowest, or both turn.
+
+        She is in round 1, which touches every level of a tree, or in a random round. All
+        coordinates of x are alike or one stands alone; her answer may depend on the arm, so that a
+        random arm does not hide her; she keeps the public bounds, or is far beyond them (an honest
+        agent clips).
+        """
+        T, (a, b) = self._spec.horizon, _directions(self._spec.dim, rng)
+        x, y, edge = (self._at_the_bound(v) for v in (a, b, np.eye(self._spec.dim)[0]))
+        later, quiet = random_round(T, rng), self._quiet(x)
+        high, low, *turns = self._answers.values()
+        one, two = turns or (high, low)
+        ends = self._spec.answers
+        width = ends[-1] - ends[0]
+        far = Always(self._said(ends[-1] + _EXTREME * width))
+        deep = Always(self._said(ends[0] - _EXTREME * width))
+        for note, first, second in (
+            ("context from x to -x", (x, high), (-x, high)),
+            ("context from e_1 to -e_1", (edge, high), (-edge, high)),
+            ("reward from high to low", (x, high), (x, low)),
+            ("context turned by 60 degrees, reward from high to low", (x, high), (y, low)),
+            ("rewards by turns of the arms, the other way round", (x, one), (x, two)),
+            ("context from x to -x beyond the bounds", (_EXTREME * x, far), (-_EXTREME * x, far)),
+            ("reward from above the bounds to below", (x, far), (x, deep)),
+        ):
+            worlds = quiet.with_user(0, *first), quiet.with_user(0, *second)
+            yield Pair(f"round 1, {note}", 0, *worlds)
+        across = self._at_the_bound((-1.0) ** np.arange(self._spec.dim))
+        taught, agreed = (World(np.broadcast_to(x, (T, *x.shape)), (r,) * T) for r in (one, high))
+        for t, others, v, among in (
+            (later, quiet, x, ""),
+            (0, self._ordinary(rng), x, " among ordinary users"),
+            (max(0, T - 2), taught, x, " among users who teach which arm is best along x"),
+            (T // 4, agreed, across, " across that of users who agree"),
+        ):
+            worlds = others.with_user(t, v, high), others.with_user(t, -v, high)
+            yield Pair(f"round {t + 1}, context from x to -x{among}", t, *worlds)
+
+    def candidates(self, rng: np.random.Generator) -> list[User]:
+        """Contexts at the bound in many `ways`, rewards high, low and by turns of the arms.
+
+        Where arms have rows of their own, these also point one way and the other by turns.
+        """
+        contexts = [(note, self._at_the_bound(v)) for note, v in ways(self._spec.dim, rng)]
+        if self._rows:
+            contexts += [(f"{note} by turns of the rows", _by_turns(x)) for note, x in contexts]
+        return [
+            User(f"context {where}, reward {what}", x, answer)
+            for where, x in contexts
+            for what, answer in self._answers.items()
+        ]
+
+    def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
+        """Either user in round t, among users that are quiet along the first."""
+        quiet = self._quiet(one.context)
+        worlds = (quiet.with_user(t, user.context, user.answer) for user in (one, two))
+        return Pair(note, t, *worlds)
+
+    def _at_the_bound(self, direction: Floats) -> Floats:
+        """The longest public context in that direction, `(*context_shape)`; all rows are alike."""
+        size = float(np.linalg.norm(direction, ord=self._spec.context_order))
+        x = self._spec.context_bound * direction / size
+        return np.broadcast_to(x, self._spec.context_shape).copy()
+
+    def _quiet(self, x: Floats) -> World:
+        context = _QUIET * (_by_turns(x) if self._rows else x)  # rows apart: actions show a sign
+        T = self._spec.horizon
+        return World(np.broadcast_to(context, (T, *x.shape)), (Always(self._silence()),) * T)
+
+    def _ordinary(self, rng: np.random.Generator) -> World:
+        spec, T = self._spec, self._spec.horizon
+        context = rng.standard_normal((T, *spec.context_shape))
+        size = np.linalg.norm(context, ord=spec.context_order, axis=-1, keepdims=True)
+        answers = tuple(self._ordinary_answer(rng) for _ in range(T))
+        return World(context * spec.context_bound / size, answers)
+
+    def _extremes(self) -> dict[str, Answer]:
+        """What she may answer, highest and lowest first; where there are arms, by turns, too."""
+        spec = self._spec
+        low, high = spec.reward_low, spec.reward_high
+        found: dict[str, Answer] = {"high": Always(np.array(high)), "low": Always(np.array(low))}
+        if isinstance(spec, ContextualSpec):
+            odd = np.arange(spec.n_actions) % 2 == 1
+            found["high and low by turns of the arms"] = ByArm(np.where(odd, low, high))
+            found["low and high by turns of the arms"] = ByArm(np.where(odd, high, low))
+        return found
+
+    def _said(self, value: float) -> Floats:
+        """An answer of that size."""
+        return np.full(self._spec.datum_shape or (), value)
+
+    def _silence(self) -> Floats:
+        """What teaches least."""
+        return np.array(min(max(0.0, self._spec.reward_low), self._spec.reward_high))
+
+    def _ordinary_answer(self, rng: np.random.Generator) -> Answer:
+        spec = self._spec
+        if isinstance(spec, ContextualSpec):
+            return ByArm(rng.uniform(spec.reward_low, spec.reward_high, spec.n_actions))
+        return Always(rng.uniform(spec.reward_low, spec.reward_high, ()))
+
+
+def _directions(dim: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """The diagonal (dim,), and another direction at 60 degrees to it."""
+    x = np.full(dim, dim**-0.5)
+    if dim == 1:
+        return x, -x
+    v = rng.standard_normal(dim)
+    v -= (v @ x) * x
+    return x, 0.5 * x + 0.75**0.5 * v / np.linalg.norm(v)
+
+
+def _by_turns(rows: Floats) -> Floats:
+    """Every other row of (K, d) turned around."""
+    turned = rows.copy()
+    turned[1::2] *= -1
+    return turned
+
+
+_FAR_LOSS = 10.0
+"""How far beyond [0, 1] losses are that do not keep to it."""
+
+
+class AdviceUsers:
+    """A user is a loss of every expert, (d,), and all of them are told.
+
+    Everybody else brings no losses at all; or everybody loses, so that totals grow and tests fire
+    while no expert is better than another; or all but expert 1 do; or losses are coins.
+    """
+
+    def __init__(self, spec: ExpertsSpec) -> None:
+        self._spec = spec
+        self._first = np.eye(spec.n_actions)[0]
+
+    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
+        """The loss of expert 1 alone turns into that of all others, or everybody's into nobody's.
+
+        She is in round 1 or in a random round, with losses in [0, 1] or far beyond.
+        """
+        T, first, others = self._spec.horizon, self._first, 1 - self._first
+        none, all_ = np.zeros_like(first), np.ones_like(first)
+        coins = rng.integers(0, 2, (T, len(first))).astype(float)
+        later = random_round(T, rng)
+        turned, ceased = "loss of expert 1 turned to all others", "loss of all to loss of none"
+        far = _FAR_LOSS * (first - others)
+        for t, rest, note, one, two in (
+            (0, none, turned, first, others),
+            (later, none, turned, first, others),
+            (0, none, f"{turned}, beyond the bounds", far, -far),
+            (0, all_, f"{turned} where all lose", first, others),
+            (later, all_, f"{turned} where all lose", first, others),
+            (0, all_, f"{ceased} where all lose", all_, none),
+            (0, others, f"{turned} where expert 1 never loses", first, others),
+            (0, coins, f"{turned} among coins", first, others),
+        ):
+            worlds = (self._world(rest, t, self._user("", losses)) for losses in (one, two))
+            yield Pair(f"round {t + 1}, {note}", t, *worlds)
+
+    def candidates(self, rng: np.random.Generator) -> list[User]:
+        """Losses of 0 and 1 in many `ways`: of one expert, of all but one, of all, none, some."""
+        return [
+            self._user(note, 1.0 * np.where(v == 0, v.sum() < 0, v > 0))
+            for note, v in ways(self._spec.n_actions, rng)
+        ]
+
+    def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
+        """Either user in round t, among others without losses."""
+        none = np.zeros_like(self._first)
+        return Pair(note, t, self._world(none, t, one), self._world(none, t, two))
+
+    def _user(self, note: str, losses: Floats) -> User:
+        return User(f"losses {note}", losses, Always(losses))
+
+    def _world(self, rest: Floats, t: int, user: User) -> World:
+        rows = np.broadcast_to(rest, (self._spec.horizon, len(self._first)))
+        users = [self._user("", row) for row in rows]
+        users[t] = user
+        return full_information(users, self._spec.delay)
+
+
+@dataclass(frozen=True, eq=False)
+class BuysFirst:
+    """Buys what she likes most of what is offered, and always something."""
+
+    order: Ints
+    """(N,), products, what is liked most first"""
+
+    def __call__(self, action: AnyArray) -> Floats:
+        """Assortments (R, N) -> (R,)."""
+        offered = np.asarray(action)[:, self.order] > 0
+        return self.order[offered.argmax(axis=1)].astype(float)
+
+
+class Buyers(ContextUsers):
+    """A user is a context and what she would buy of every set, nothing among it."""
+
+    _spec: ChoiceSpec
+
+    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
+        """Those of every bandit, and somebody later who buys what she is offered, or nothing."""
+        yield from super().handful(rng)
+        buys, nothing, *_ = self._answers.values()
+        context = np.zeros(self._spec.context_shape)
+        t = random_round(self._spec.horizon, rng)
+        quiet = self._quiet(context)
+        worlds = (quiet.with_user(t, context, answer) for answer in (buys, nothing))
+        yield Pair(f"round {t + 1}, from buying to nothing", t, *worlds)
+
+    def _extremes(self) -> dict[str, Answer]:
+        N = self._spec.n_products
+        return {
+            "the first product offered": BuysFirst(np.arange(N)),
+            "nothing": Always(self._silence()),
+            "the last product offered": BuysFirst(np.arange(N)[::-1]),
+            "the first product, offered or not": Always(np.array(0.0)),
+        }
+
+    def _silence(self) -> Floats:
+        return np.array(float(self._spec.n_products))
+
+    def _ordinary_answer(self, rng: np.random.Generator) -> Answer:
+        N = self._spec.n_products
+        return BuysFirst(rng.permutation(N)) if rng.random() < 0.5 else Always(self._silence())
+
+
+_FAR = 1e3
+"""A step that leaves the public set in every direction, in units of its largest entry."""
+
+
+class DataUsers:
+    """A user is a datum; where only values are seen, she may have a constant loss as well.
+
+    Everybody else has the public datum next to 0.
+    """
+
+    def __init__(self, spec: ConvexSpec) -> None:
+        self._spec, self._data = spec, spec.feedback == "datum"
+        self._quiet = self._user("quiet", self._public(np.zeros(prod(spec.loss.datum_shape))))
+
+    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
+        """Her datum goes from one end of the public set to the other, or far beyond both.
+
+        She is in round 1 or in a random round. Where only values are seen they go from the lowest
+        to the highest, or beyond, too.
+        """
+        axes = np.eye(prod(self._spec.loss.datum_shape))
+        along, first = self._ends(axes.sum(axis=0)), self._ends(axes[0])
+        later = random_round(self._spec.horizon, rng)
+        yield self.neighbours(0, *along, "round 1, datum from one end to the other")
+        yield self.neighbours(0, *first, "round 1, datum from one end to the other of axis 1")
+        yield self.neighbours(later, *along, f"round {later + 1}, datum from one end to the other")
+        far = self._far(axes.sum(axis=0))
+        beyond = self._user("beyond", far), self._user("beyond", -far)
+        yield self.neighbours(0, *beyond, "round 1, datum beyond the bounds")
+        if self._data:
+            return
+        low, high = self._values(1.0)
+        yield self.neighbours(0, low, high, "round 1, value from low to high")
+        yield self.neighbours(later, low, high, f"round {later + 1}, value from low to high")
+        yield self.neighbours(0, *self._values(_FAR), "round 1, value beyond the bounds")
+
+    def candidates(self, rng: np.random.Generator) -> list[User]:
+        """Ends of the public set in many `ways`, and the two ends of the values."""
+        found = [
+            self._user(note, self._public(self._far(v)))
+            for note, v in ways(prod(self._spec.loss.datum_shape), rng)
+        ]
+        return found + ([] if self._data else [*self._values(1.0)])
+
+    def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
+        """Either user in round t, among quiet ones."""
+        return Pair(note, t, self._among_quiet(t, one), self._among_quiet(t, two))
+
+    def _among_quiet(self, t: int, user: User) -> World:
+        users = [self._quiet] * self._spec.horizon
+        users[t] = user
+        if self._data:
+            return full_information(users, self._spec.delay)
+        context = np.zeros((self._spec.horizon, *self._spec.context_shape))
+        return World(context, tuple(one.answer for one in users))
+
+    def _ends(self, direction: Floats) -> tuple[User, User]:
+        one, two = (self._public(self._far(way * direction)) for way in (1, -1))
+        return self._user("at one end", one), self._user("at the other end", two)
+
+    def _values(self, size: float) -> tuple[User, User]:
+        """Users with constant losses, `size` times as far apart as the ends of the range."""
+        low, high = self._spec.loss.value_range
+        middle, step = (low + high) / 2, size * (high - low) / 2
+        one, two = (Always(np.array(-value)) for value in (middle - step, middle + step))
+        return User("value low", np.zeros(1), one), User("value high", np.zeros(1), two)
+
+    def _far(self, direction: Floats) -> Floats:
+        return _FAR * self._spec.loss.datum_bound * direction
+
+    def _public(self, z: Floats) -> Floats:
+        shape = self._spec.loss.datum_shape
+        return self._spec.loss.admissible(z.reshape(1, *shape))[0]
+
+    def _user(self, note: str, z: Floats) -> User:
+        z = z.reshape(self._spec.loss.datum_shape)
+        answer = Always(z) if self._data else LossOf(self._spec.loss, z)
+        return User(f"datum {note}", z, answer)
+
+
+class Readers(ContextUsers):
+    """A user is her tastes and the positions that she would click, whatever is there."""
+
+    _spec: ListSpec
+
+    def _extremes(self) -> dict[str, Answer]:
+        places = np.eye(self._spec.length)
+        return {
+            "the first item": Always(places[0]),
+            "nothing": Always(self._silence()),
+            "the last item": Always(places[-1]),
+            "everything": Always(np.ones(self._spec.length)),
+        }
+
+    def _silence(self) -> Floats:
+        return np.zeros(self._spec.length)
+
+    def _ordinary_answer(self, rng: np.random.Generator) -> Answer:
+        return Always(1.0 * (rng.random(self._spec.length) < 0.3))
+
+
+_EMPTY = 3
+"""Every so many slots are empty, where she might come as well."""
+
+
+class People:
+    """The last person is one or another of the `ContextUsers` of a visit, each time she comes.
+
+    She comes as often as she may, as soon as she may, or spread over all slots; where her pattern
+    is private also in other slots in the second world, those of the first being empty there. All
+    others are quiet.
+    """
+
+    def __init__(self, spec: ReturningSpec) -> None:
+        if spec.people < 2:
+            raise InputError("Expected people=1 to be 2 or more: others see what a person changes.")
+        lists = isinstance(spec.visit, ListSpec)
+        self._spec, self._visit = spec, (Readers if lists else ContextUsers)(spec.visit)
+        self._silence = Always(np.zeros(spec.datum_shape or ()))
+        self._her = spec.people - 1
+
+    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
+        """What differs between users of one round differs at all her visits."""
+        soon, spread = self._soon(), self._spread()
+        for pair in self._visit.handful(rng):
+            t, quiet = pair.round, (pair.round + 1) % self._spec.horizon
+            note = pair.note.partition(", ")[2] or pair.note
+            users = [
+                User("", world.context[t], world.answers[t]) for world in (pair.first, pair.second)
+            ]
+            others = User("", pair.first.context[quiet], pair.first.answers[quiet])
+            yield self._pair(f"every visit, {note}", (soon, soon), users, others)
+        yield self._pair(f"spread visits, {note}", (spread, spread), users, others)
+        if self._spec.visits.pattern == "private":
+            later = tuple(s for s in self._latest() if s not in soon)
+            yield self._pair(f"other slots, {note}", (soon, later), users, others)
+
+    def candidates(self, rng: np.random.Generator) -> list[User]:
+        """Those of a visit."""
+        return self._visit.candidates(rng)
+
+    def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
+        """Either user at all visits of a person, the first in round 1."""
+        quiet = User("", 1e-6 * one.context, self._silence)
+        soon = self._soon()
+        return self._pair(note, (soon, soon), [one, two], quiet)
+
+    def _soon(self) -> tuple[int, ...]:
+        """The earliest slots."""
+        k, b, T = self._spec.visits.cap, self._spec.visits.separation, self._spec.horizon
+        return tuple(range(0, T, b))[:k]
+
+    def _spread(self) -> tuple[int, ...]:
+        k, b, T = self._spec.visits.cap, self._spec.visits.separation, self._spec.horizon
+        return tuple(range(0, T, max(b, T // k)))[:k]
+
+    def _latest(self) -> tuple[int, ...]:
+        T = self._spec.horizon
+        return tuple(sorted(T - 1 - t for t in self._soon()))
+
+    def _pair(
+        self,
+        note: str,
+        slots: tuple[Sequence[int], Sequence[int]],
+        users: Sequence[User],
+        others: User,
+    ) -> Pair:
+        hers = sorted({*slots[0], *slots[1]})
+        first, second = (
+            self._world(mine, set(hers), user, others)
+            for mine, user in zip(slots, users, strict=True)
+        )
+        later = tuple(hers[1:])
+        return Pair(note, hers[0], first, second, more=later, person=self._her)
+
+    def _world(self, mine: Sequence[int], hers: set[int], user: User, others: User) -> World:
+        """She comes in `mine`, nobody in the rest of `hers`, others elsewhere, or nobody."""
+        rounds: list[tuple[int, Floats, Answer]] = []
+        nobody = NOBODY, np.zeros_like(user.context), self._silence
+        for t in range(self._spec.horizon):
+            other = t % (self._spec.people - 1)
+            if t in mine:
+                rounds.append((self._her, user.context, user.answer))
+            elif t in hers or t % _EMPTY == _EMPTY - 1:
+                rounds.append(nobody)
+            else:
+                rounds.append((other, others.context, others.answer))
+        context = np.array([np.append(person, np.ravel(x)) for person, x, _ in rounds])
+        return World(context, tuple(answer for *_, answer in rounds))

@@ -1,0 +1,331 @@
+"""Values that others write, in files, on command lines and in code, held to what is declared."""
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from importlib import import_module
+from inspect import signature
+from itertools import pairwise
+from math import inf
+from textwrap import dedent
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from dpbandit.base.inputs import InputError
+
+_LONGEST = 10_000
+"""Letters of a name or sentence; more would be no line of a legend or table"""
+_PLAIN: dict[Any, Callable[[Any], bool]] = {
+    Any: lambda value: True,
+    bool: lambda value: isinstance(value, bool),
+    int: lambda value: _is_number(value, int) and value < 2**63,
+    float: lambda value: _is_number(value, int | float) and (value < 2.0**1023 or value == inf),
+    str: lambda value: isinstance(value, str) and len(value) <= _LONGEST,
+    NoneType: lambda value: value is None,
+}
+
+T = TypeVar("T")
+
+
+def made(kind: type[T], values: Any) -> T:
+    """A dataclass `kind` with these values, by name; what it has no field for is left out.
+
+    Lists become tuples where those are declared, "inf" infinity. Numbers are >= 0, as all that we
+    store under a declared type; what is declared `Any`, or was made before, stays as it is.
+
+    Raises:
+        ValueError: a value is missing, or not of the type of its field.
+    """
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{kind.__name__} is no object")
+    hints, found = get_type_hints(kind), {}
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.init and field.name in values:
+            found[field.name] = as_declared(hints[field.name], values[field.name], field.name)
+        elif field.init and field.default is MISSING and field.default_factory is MISSING:
+            raise ValueError(f"{field.name} of {kind.__name__} is missing")
+    return kind(**found)
+
+
+def with_floats(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a dataclass `kind`, with floats where those are declared: 1 is 1.0.
+
+    Of anything else than such a class they stay as they are.
+    """
+    if not (isinstance(kind, type) and is_dataclass(kind)):
+        return dict(settings)
+    hints = hints_of(kind)
+    return {
+        name: float(value)
+        if type(value) is int and _takes_floats(hints.get(name)) and abs(value) <= 2**53
+        else value
+        for name, value in settings.items()
+    }
+
+
+def hints_of(kind: Any) -> dict[str, Any]:
+    """Types of its fields; none where a name among them cannot be found, as in somebody's module
+    that imports it for type checkers only.
+    """
+    try:
+        return get_type_hints(kind)
+    except NameError:
+        return {}
+
+
+def _takes_floats(hint: Any) -> bool:
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return float in kinds and int not in kinds
+
+
+def as_declared(hint: Any, value: Any, name: str) -> Any:
+    """`value` as a `hint`; raises `ValueError` with its `name` if it is none."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if is_dataclass(value):
+        return value
+    if hint is float and value == "inf":
+        return inf
+    if hint in _PLAIN and _PLAIN[hint](value):
+        return value
+    if is_dataclass(hint):
+        return made(hint, value)  # type: ignore[arg-type]
+    if origin is Literal and value in parts:
+        return value
+    if origin in (Union, UnionType):
+        return _first(parts, value, name)
+    if origin is tuple and isinstance(value, list | tuple):
+        kinds = parts[:1] * len(value) if parts[1:] == (...,) else parts
+        if len(kinds) == len(value):
+            pairs = zip(kinds, value, strict=True)
+            return tuple(as_declared(kind, item, name) for kind, item in pairs)
+    if origin in (dict, Mapping) and isinstance(value, Mapping):
+        return {str(key): as_declared(parts[1], item, name) for key, item in value.items()}
+    raise ValueError(f"{name} is of another type")
+
+
+def _first(hints: tuple[Any, ...], value: Any, name: str) -> Any:
+    for hint in hints:
+        try:
+            return as_declared(hint, value, name)
+        except ValueError:
+            continue
+    raise ValueError(f"{name} is of another type")
+
+
+def _is_number(value: Any, kinds: Any) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool) and value >= 0
+
+
+def parse_settings(texts: Iterable[str] | None) -> dict[str, Any]:
+    """KEY=VALUE texts as a dictionary; raises `InputError` where one is malformed or said twice."""
+    pairs = [parse_setting(text) for text in texts or ()]
+    keys = [key for key, _ in pairs]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise InputError(f"Expected {key} once, got it {keys.count(key)} times.")
+    return dict(pairs)
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """KEY=VALUE, the value a number, true, false, none, a word, or several of them, [1,2].
+
+    >>> parse_setting("refresh_every=50"), parse_setting("alpha=theory")
+    (('refresh_every', 50), ('alpha', 'theory'))
+    >>> parse_setting("prices=[1,1.5]"), parse_setting("attributes=[canon,video]")
+    (('prices', [1, 1.5]), ('attributes', ['canon', 'video']))
+    """
+    key, equals, value = text.partition("=")
+    if re.fullmatch(r"\[[^\[\],=]+(,[^\[\],=]+)*\]", value):
+        return key, [_one(part.strip()) for part in value[1:-1].split(",")]
+    if re.fullmatch(r"[^,=]+(,\w+=[^,=]+)+", value):
+        raise InputError(f"Expected one KEY=VALUE in each --set, got {text!r}.")
+    if not (key and equals and value):
+        raise InputError(f"Expected KEY=VALUE, got {text!r}.")
+    return key, _one(value)
+
+
+def _one(value: str) -> Any:
+    """A number, a word, or what a word stands for."""
+    words = {"true": True, "false": False, "none": None}
+    if value.lower() in words:
+        return words[value.lower()]
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
+
+
+def takes(what: str, function: Callable[..., Any], *names: str, **given: Any) -> None:
+    """Raise `InputError` unless `function` takes arguments called something like `names`, in place.
+
+    Args:
+        what: whose it is, for the sentence.
+        function: what will be called; one whose signature nobody knows is believed.
+        names: of the arguments in place, as the sentence shows them.
+        given: arguments by name.
+
+    >>> takes("act of Mine", lambda context: 0, "context")
+    >>> takes("act of Mine", lambda: 0, "context")
+    Traceback (most recent call last):
+    dpbandit.base.inputs.InputError: Expected act of Mine to take (context), it takes ().
+    """
+    try:
+        shape = signature(function)
+    except (TypeError, ValueError):  # of a builtin
+        return
+    try:
+        shape.bind(*names, **given)
+    except TypeError:
+        asked = ", ".join([*names, *(f"{name}=..." for name in given)])
+        own = ", ".join(str(p.replace(annotation=p.empty)) for p in shape.parameters.values())
+        raise InputError(f"Expected {what} to take ({asked}), it takes ({own}).") from None
+
+
+def has_methods(what: str, thing: Any, **methods: tuple[str, ...]) -> None:
+    """Raise `InputError` unless `thing` has these methods, which take arguments in place."""
+    for name, arguments in methods.items():
+        method = getattr(thing, name, None)
+        if not callable(method):
+            shape = f"{name}({', '.join(arguments)})"
+            raise InputError(f"Expected {what} to have a method {shape}, got {of_kind(thing)}.")
+        takes(f"{name} of {type(thing).__name__}", method, *arguments)
+
+
+def unsaid(kind: Any, given: Collection[str]) -> list[str]:
+    """Fields of a dataclass that have no default and are not `given`; of anything else none."""
+    if not (isinstance(kind, type) and is_dataclass(kind)):
+        return []
+    needed = [f for f in fields(kind) if f.init and f.default is f.default_factory is MISSING]
+    return [field.name for field in needed if field.name not in given]
+
+
+def of_kind(thing: Any) -> str:
+    """What it is, in few words: `None`, or `a Mine`."""
+    return "None" if thing is None else f"a {type(thing).__name__}"
+
+
+def imported(module: str, what: str) -> Any:
+    """The module with this full name, wanted for `what`; `InputError` where it cannot be had."""
+    if module.endswith(".py") or "/" in module:
+        name = module.rpartition("/")[2].removesuffix(".py")
+        raise InputError(
+            f"Expected {what} to name a module, not a file: {name}:NAME, from the folder where "
+            f"{name}.py is."
+        )
+    if module.startswith("."):
+        raise InputError(f"Expected {what} to give the full name of its module.")
+    try:
+        return import_module(module)
+    except Exception as error:  # whatever a module of somebody's does
+        kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
+        said = " ".join(str(error).split())
+        raise InputError(f"Cannot import {module!r} of {what}: {kind}{said}.") from error
+
+
+_KINDS: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a word",
+    Sequence[int]: "whole numbers such as [1,2]",
+    Sequence[float]: "numbers such as [1,2]",
+    Sequence[str]: "words such as [a,b]",
+}
+
+
+@dataclass(frozen=True)
+class Described:
+    """One field."""
+
+    name: str
+    default: str
+    """as it is written on the command line; "" where there is none"""
+    values: str
+    """kinds of values, or all words that are allowed; "" of anything else"""
+    text: str
+    """the docstring below the field"""
+
+
+def described(kind: Any) -> tuple[Described, ...]:
+    """The fields of a dataclass that it is made from.
+
+    >>> from dpbandit.specs.protocols import PriceSpec
+    >>> described(PriceSpec)[0]
+    Described(name='horizon', default='', values='a whole number', text='rounds T')
+    """
+    hints, texts = hints_of(kind), _texts(kind)
+    return tuple(
+        Described(f.name, _default(f), _values(hints.get(f.name)), texts.get(f.name, ""))
+        for f in fields(kind)
+        if f.init
+    )
+
+
+def first_line(documented: Any) -> str:
+    """Of its docstring."""
+    return (inspect.getdoc(documented) or "").partition("\n")[0]
+
+
+def section(documented: Any, heading: str) -> str:
+    """What stands below `heading:` in a docstring; "" if nothing does.
+
+    A paragraph, an item of a list and a line of a table is a line each.
+    """
+    lines = (inspect.getdoc(documented) or "").splitlines()
+    if f"{heading}:" not in lines:
+        return ""
+    below = lines[lines.index(f"{heading}:") + 1 :]
+    ends = [place for place, line in enumerate(below) if line and not line.startswith(" ")]
+    return "\n".join(_joined(dedent("\n".join(below[: ends[0] if ends else None])).strip()))
+
+
+def _joined(text: str) -> list[str]:
+    """Lines put together, but in a table, which has three rules."""
+    found, rules = [""], 0
+    for line in text.splitlines():
+        if line.startswith("=="):
+            rules += 1
+        elif found[-1] and line and not line.startswith("* ") and not rules % 3:
+            found[-1] += " " + line.strip()
+        else:
+            found.append(line)
+    return found[1:]
+
+
+def _default(field: Any) -> str:
+    if field.default is not MISSING:
+        plain = {True: "true", False: "false", None: "none"}
+        is_plain = isinstance(field.default, bool | NoneType)
+        return plain[field.default] if is_plain else str(field.default)
+    return "" if field.default_factory is MISSING else str(field.default_factory())
+
+
+def _values(hint: Any) -> str:
+    """`Literal["a", "b"] | float` is `a, b or a number`."""
+    parts = [hint] if hint in _KINDS or get_origin(hint) is Literal else [*get_args(hint)]
+    words = [str(word) for part in parts if get_origin(part) is Literal for word in get_args(part)]
+    if any(part is not NoneType and part not in _KINDS and not get_args(part) for part in parts):
+        return ""
+    kinds = [_KINDS[part] for part in parts if part in _KINDS]
+    every = [*words, *kinds, *(["none"] if NoneType in parts else [])]
+    *most, last = every or [""]
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _texts(kind: type) -> dict[str, str]:
+    """Docstrings of fields, which Python itself forgets: read in the source of its classes."""
+    found: dict[str, str] = {}
+    for part in reversed(kind.__mro__):
+        try:
+            (tree,) = ast.parse(dedent(inspect.getsource(part))).body
+        except (OSError, TypeError, SyntaxError, ValueError):  # made without a file
+            continue
+        for field, below in pairwise(getattr(tree, "body", [])):
+            text = getattr(below.value, "value", None) if isinstance(below, ast.Expr) else None
+            if isinstance(field, ast.AnnAssign) and isinstance(text, str):
+                found[ast.unparse(field.target)] = " ".join(text.split())
+    return found

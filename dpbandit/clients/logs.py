@@ -1,0 +1,474 @@
+"""Logs from a table of the user's, and logs of the simulator.
+
+Logs in the format of the Open Bandit Dataset.
+
+Saito, Aihara, Matsutani and Narita, "Open Bandit Dataset and Pipeline: towards realistic and
+reproducible off-policy evaluation", NeurIPS 2021, Datasets and Benchmarks.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpbandit.agents import Uniform
+from dpbandit.base import (
+    MOST_ACTIONS,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    at_least,
+    inside,
+    named,
+    rows,
+    shown,
+    two_numbers,
+    vector,
+    whole,
+)
+from dpbandit.offline.columns import Bounds, answers, column, features, numbers, table_of
+from dpbandit.offline.logs import Logged, LoggedLists, LoggedPrices, one_kind
+from dpbandit.running.given import AnyAgent, ProblemMaker, agent_given, problem_maker
+from dpbandit.specs.contract import begin, made_agent
+from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.protocols import (
+    MOST_OUTSIDE,
+    BanditSpec,
+    ContextualSpec,
+    Hindsight,
+    PriceListSpec,
+    PriceSpec,
+    fits,
+)
+
+
+class Contexts(NamedTuple):
+    """Contexts, and a public bound on their norm."""
+
+    rows: Floats
+    """(n, dim)"""
+    bound: float
+    clipped: int
+    """rows that lay outside the ranges of their columns"""
+
+
+def contexts_in(
+    table: Any,
+    context: Sequence[str] | Bounds,
+    bound: float | None,
+    n: int,
+    most_outside: float,
+) -> Contexts:
+    """The columns that `context` names, as `read_log` explains, of n rows."""
+    if not context:
+        return Contexts(np.ones((n, 1)), 1.0 if bound is None else bound, 0)
+    if isinstance(context, Mapping):
+        if bound is not None:
+            raise InputError(
+                f"Expected no context_bound={shown(bound)} beside ranges, which have a bound."
+            )
+        found = features(table, context, called="context", rows=n, most_outside=most_outside)
+        return Contexts(found.context, 1.0, found.any_outside)
+    columns = stacked(table, context)
+    if bound is None:
+        raise InputError(
+            f"Expected context={list(context)} to come with public ranges, as in context="
+            f"{{{context[0]!r}: (low, high)}}, or context_bound=None to be a number > 0, a "
+            "public bound on the norm of these columns."
+        )
+    return Contexts(columns, bound, 0)
+
+
+def stacked(table: Any, names: Sequence[str]) -> Floats:
+    """Columns of numbers, side by side, (n, len(names))."""
+    if isinstance(names, str) or not isinstance(names, Sequence | np.ndarray) or not len(names):
+        raise InputError(f"Expected a list of names of columns, got {shown(names)}.")
+    columns = [numbers(table, name) for name in names]
+    if len({len(column) for column in columns}) > 1:
+        raise InputError(f"Expected columns {shown(list(names))} to hold one entry for each row.")
+    return np.stack(columns, axis=1)
+
+
+def read_log(
+    table: Any,
+    *,
+    action: str,
+    reward: str | None = None,
+    sold: str | None = None,
+    propensity: str | float | None = None,
+    context: Sequence[str] | Bounds = (),
+    arms: Sequence[Any] | None = None,
+    prices: Sequence[float] | None = None,
+    unit_cost: float | None = None,
+    reward_range: tuple[float, float] | None = None,
+    context_bound: float | None = None,
+    lowest: float | None = None,
+    probabilities: Sequence[str] | None = None,
+    adaptive: bool = False,
+    most_outside: float = MOST_OUTSIDE,
+) -> Logged:
+    """Named columns of a table as `Logged`; `print` it for how many rows lay outside the bounds.
+
+    Args:
+        table: one row for each round: a DataFrame, a mapping from names to columns, or the path of
+            a .csv or .parquet file.
+        action, reward: names of columns.
+        sold: in place of `reward` where arms are prices: the name of a column of 0 and 1. The
+            reward is then the margin, price - unit cost, of a sale.
+        propensity: the name of a column, or one number: the probability with which the action was
+            drawn. None: all arms were equally likely.
+        context: the features. Names of columns and their public bounds, `{"age": (18, 90), "shop":
+            ("A", "B", "C")}`: ranges are scaled to [-1, 1], levels are one-hot against the first,
+            and the context is (1, features) / sqrt(1 + their number). Or names alone: the
+            columns as they are, without a 1 in front, whose `context_bound` has to be said. Or
+            nothing: the constant 1.
+        arms: what was on offer, in order: arm k is `arms[k]`. None: all that occur,
+            sorted, taken as public and complete; say arms where one may never have been drawn.
+        prices, unit_cost: in place of `arms`: the arms are these prices, each above the unit cost,
+            so that agents may learn demand (`model="demand"`, `Priced`). Rewards lie between 0 and
+            the largest margin, unless `reward_range` says otherwise.
+        reward_range: (low, high), public bounds on rewards.
+        context_bound: a public bound on the Euclidean norm of the columns in `context`, taken as
+            they are.
+        lowest, adaptive: see `Logged`.
+        probabilities: names of columns, one for each arm in order, the probability with which that
+            arm could have been drawn.
+        most_outside: the share of contexts, and of rewards, that may lie outside their bounds.
+
+    Bounds, ranges and levels have to be told because they have to be public: known before the log
+    was.
+
+    Raises:
+        InputError: a column that is missing, has missing entries or holds no numbers, a bound or
+            range that is missing, a level or an action that was not told, an arm twice, or what
+            `Logged` refuses.
+
+    >>> table = {"age": [34, 71], "shown": ["b", "a"], "click": [0, 1]}          # or a DataFrame
+    >>> columns = {"context": {"age": (18, 90)}, "action": "shown", "reward": "click"}
+    >>> logged = read_log(table, **columns, reward_range=(0, 1))
+    >>> logged.action.tolist(), logged.context.round(2).tolist(), logged.propensity.tolist()
+    ([1, 0], [[0.71, -0.39], [0.71, 0.33]], [0.5, 0.5])
+    >>> offers = {"asked": [2.0, 3.0], "bought": [1, 0]}
+    >>> logged = read_log(offers, action="asked", sold="bought", prices=[2, 3], unit_cost=0.5)
+    >>> logged.reward.tolist(), logged.spec.prices
+    ([1.5, 0.0], (2.0, 3.0))
+    """
+    table = table_of(table)
+    priced = _priced(arms, prices, unit_cost)
+    played = one_kind(f"column {action!r}", column(table, action))
+    offered = list(prices) if prices is not None else sorted(set(played)) if arms is None else arms
+    if isinstance(offered, str) or not isinstance(offered, Iterable):
+        raise InputError(f"Expected arms={shown(offered)} to list what was on offer.")
+    if not played:
+        raise InputError("Expected at least one logged round.")
+    offered = list(offered)
+    if arms is None and prices is None and len(offered) < 2:
+        raise InputError(f"Expected arms=, what was on offer: {offered[0]!r} is all that occurs.")
+    called = "prices" if priced else "arms"
+    if twice := [arm for k, arm in enumerate(offered) if arm in offered[:k]]:
+        raise InputError(f"Expected every arm once in {called}={offered}, got {twice[0]!r} twice.")
+    if unknown := [arm for arm in played if arm not in offered]:
+        raise InputError(f"Expected only actions among {called}={offered}, got {unknown[0]!r}.")
+    arm = np.array([offered.index(entry) for entry in played], dtype=np.int64)
+    rewards = _rewards(table, reward, sold, priced, arm)
+    if priced and reward_range is None:
+        reward_range = (0.0, max(price - priced["unit_cost"] for price in priced["prices"]))
+    low, high = two_numbers("reward_range", reward_range)
+    seen = contexts_in(table, context, context_bound, len(played), most_outside)
+    spec = (PriceListSpec if priced else ContextualSpec)(
+        n_actions=len(offered),
+        dim=seen.rows.shape[1],
+        horizon=max(1, len(played)),
+        reward_low=low,
+        reward_high=high,
+        context_bound=seen.bound,
+        most_outside=most_outside,
+        link="other",
+        **priced,
+    )
+    if isinstance(propensity, str):
+        chance: Floats | float = numbers(table, propensity)
+    else:
+        chance = 1 / len(offered) if propensity is None else propensity
+    logged = Logged(
+        spec=spec,
+        context=seen.rows,
+        action=arm,
+        reward=rewards,
+        propensity=chance,
+        lowest=lowest,
+        probabilities=None if probabilities is None else stacked(table, probabilities),
+        adaptive=adaptive,
+    )
+    if seen.clipped:  # by its columns' ranges, so that nothing is left to clip
+        logged.outside = replace(logged.outside, contexts=seen.clipped)
+    return logged
+
+
+def _priced(arms: Any, prices: Any, unit_cost: float | None) -> dict[str, Any]:
+    """What a `PriceListSpec` has beyond others; nothing where arms are no prices."""
+    if prices is None and unit_cost is None:
+        return {}
+    if prices is None or unit_cost is None or arms is not None:
+        raise InputError(
+            "Expected prices=, the public list of prices, and unit_cost= together, without arms=."
+        )
+    at_least("unit_cost", unit_cost, 0)
+    listed = vector("prices", prices, np.size(prices)).tolist()
+    return {"prices": tuple(listed), "unit_cost": float(unit_cost)}
+
+
+def _rewards(
+    table: Any, reward: str | None, sold: str | None, priced: Mapping[str, Any], arm: Ints
+) -> Floats:
+    if (reward is None) == (sold is None):
+        raise InputError("Expected reward=, the name of a column, or else sold=.")
+    if reward is not None:
+        return numbers(table, reward)
+    if not priced:
+        raise InputError(f"Expected prices= and unit_cost= with sold={sold!r}.")
+    margins = np.array(priced["prices"]) - priced["unit_cost"]
+    return np.asarray(margins[arm] * answers(table, str(sold)))
+
+
+POSITIONS = (1, 2, 3)
+"""Places on the page, each a row of its own; which rows were one page is not in the file."""
+
+
+def read_open_bandit(table: Any, *, n_items: int) -> Logged:
+    """Columns `item_id`, `position`, `click` and `propensity_score` as `Logged`.
+
+    The context is the position, one-hot; the file's features of users are hashes without public
+    levels and are left out.
+
+    Args:
+        table: a DataFrame, a mapping from names to columns, or the path of a file such as all.csv.
+        n_items: of the campaign, numbered from 0: 80 of "all", 34 of "men", 46 of "women".
+
+    >>> rows = {"item_id": [0, 2], "position": [1, 3], "click": [0, 1],
+    ...         "propensity_score": [1 / 3, 1 / 3]}
+    >>> print(read_open_bandit(rows, n_items=3))
+    2 rounds with 3 arms, 0 of 2 contexts (0 %) and 0 rewards (0 %) outside their bounds
+    """
+    whole("n_items", n_items, 2, MOST_ACTIONS)
+    return read_log(
+        table,
+        action="item_id",
+        reward="click",
+        propensity="propensity_score",
+        arms=range(n_items),
+        reward_range=(0, 1),
+        context={"position": POSITIONS},
+    )
+
+
+def read_lists(
+    table: Any,
+    *,
+    n_items: int,
+    items: Sequence[str],
+    clicks: Sequence[str],
+    prefix: Sequence[str],
+    marginal: Sequence[str] | None = None,
+    context: Sequence[str] | Bounds = (),
+    context_bound: float | None = None,
+    adaptive: bool = False,
+    most_outside: float = MOST_OUTSIDE,
+) -> LoggedLists:
+    """Named columns of a table as `LoggedLists`.
+
+    Args:
+        table: one row for each list: a DataFrame, a mapping from names to columns, or the path of
+            a .csv or .parquet file.
+        n_items: of the catalogue, whose items are numbered from 0.
+        items, clicks, prefix, marginal: names of columns, one for each position from the top; see
+            `LoggedLists`.
+        context, context_bound, most_outside: as for `read_log`.
+        adaptive: see `LoggedLists`.
+
+    Raises:
+        InputError: a column that is missing, has missing entries or holds no numbers, or what
+            `LoggedLists` refuses.
+
+    >>> table = {"top": [4, 1], "next": [0, 2], "c1": [0, 1], "c2": [1, 0],
+    ...          "p1": [0.2, 0.2], "p12": [0.05, 0.05]}
+    >>> log = read_lists(table, n_items=5, items=["top", "next"], clicks=["c1", "c2"],
+    ...                  prefix=["p1", "p12"])
+    >>> log.reward.tolist()
+    [1.0, 1.0]
+    """
+    table = table_of(table)
+    shown = stacked(table, items)
+    return LoggedLists(
+        n_items=n_items,
+        items=shown,  # type: ignore[arg-type]  # checked, and made whole numbers, there
+        clicks=stacked(table, clicks),
+        prefix=stacked(table, prefix),
+        marginal=None if marginal is None else stacked(table, marginal),
+        context=contexts_in(table, context, context_bound, len(shown), most_outside).rows,
+        adaptive=adaptive,
+    )
+
+
+def read_prices(
+    table: Any,
+    *,
+    price: str,
+    reward: str,
+    density: str,
+    price_range: tuple[float, float],
+    reward_range: tuple[float, float],
+    context: Sequence[str] | Bounds = (),
+    context_bound: float | None = None,
+    adaptive: bool = False,
+    most_outside: float = MOST_OUTSIDE,
+) -> LoggedPrices:
+    """Named columns of a table as `LoggedPrices`, for prices drawn from a density.
+
+    Prices from a short list are arms: `read_log(prices=...)`.
+
+    Args:
+        table: one row for each round: a DataFrame, a mapping from names to columns, or the path of
+            a .csv or .parquet file.
+        price, reward, density: names of columns; the density is per dollar, at the price asked.
+        price_range, reward_range: (low, high), public bounds.
+        context, context_bound, most_outside: as for `read_log`.
+        adaptive: see `LoggedPrices`.
+
+    Raises:
+        InputError: a column that is missing, has missing entries or holds no numbers, or what
+            `LoggedPrices` refuses.
+
+    >>> table = {"asked": [1.2, 2.9], "paid": [1.2, 0.0], "density": [0.5, 0.5]}
+    >>> log = read_prices(table, price="asked", reward="paid", density="density",
+    ...                   price_range=(1, 3), reward_range=(0, 3))
+    >>> log.spec.high, log.reward.tolist()
+    (3.0, [1.2, 0.0])
+    """
+    table = table_of(table)
+    asked = numbers(table, price)
+    low, high = two_numbers("price_range", price_range)
+    least, most = two_numbers("reward_range", reward_range)
+    shown = contexts_in(table, context, context_bound, len(asked), most_outside)
+    spec = PriceSpec(
+        dim=shown.rows.shape[1],
+        horizon=max(1, len(asked)),
+        low=low,
+        high=high,
+        reward_low=least,
+        reward_high=most,
+        context_bound=shown.bound,
+        most_outside=most_outside,
+    )
+    return LoggedPrices(
+        spec=spec,
+        context=shown.rows,
+        price=asked,
+        reward=numbers(table, reward),
+        density=numbers(table, density),
+        adaptive=adaptive,
+    )
+
+
+def record(
+    env: str | ProblemMaker,
+    *,
+    horizon: int,
+    agent: AnyAgent | None = None,
+    explore: float = 0.1,
+    seed: int = 0,
+    env_kwargs: Mapping[str, Any] | None = None,
+) -> Logged | LoggedPrices | LoggedLists:
+    """A log of uniform play on an environment without delay, or of an agent that explores.
+
+    With an agent, every arm is drawn with probability `explore` / K besides the agent's own, which
+    has 1 - `explore` more; it learns from what was played. The log is then `adaptive`, and holds
+    the `probabilities` of all arms.
+
+    Args:
+        env: an id, or anything else that `compare` takes.
+        horizon: rows.
+        agent: a config, or an id with settings, for finitely many arms. None: uniform play, of
+            arms, prices from a continuum or lists.
+        explore: in (0, 1], with an agent.
+        seed: of users, of the agent and of exploration.
+        env_kwargs: further arguments of the environment.
+
+    Raises:
+        InputError: an environment with delay, or whose actions are others; an agent that does not
+            fit, or that asks for hindsight.
+
+    >>> logged = record("OJPricing", horizon=50)
+    >>> logged.context.shape, logged.reward.shape, logged.spec.n_actions
+    ((50, 3), (50,), 12)
+    >>> logged = record("OJPricing", horizon=50, agent="linucb", explore=0.24)
+    >>> sorted(set(logged.propensity.round(2).tolist())), logged.adaptive
+    ([0.02, 0.78], True)
+    """
+    named("env_kwargs", env_kwargs or {})
+    problem = problem_maker(env)(**{**(env_kwargs or {}), "horizon": horizon})
+    config = Uniform() if agent is None else agent_given(agent)
+    if isinstance(config, Hindsight):
+        raise InputError(f"Expected an agent that learns, got {config}: there is no hindsight yet.")
+    spec = fits(config, problem.spec, BanditSpec if agent is None else ContextualSpec)
+    if spec.delay:
+        raise InputError(f"Expected delay={spec.delay} to be 0: a log has every reward in its row.")
+    if not isinstance(spec, ContextualSpec | PriceSpec | ListSpec):
+        raise InputError(f"Expected arms, prices or lists to log, got a {type(spec).__name__}.")
+    inside("explore", explore, 0, 1, ends=True)
+    if not explore:
+        raise InputError("Expected explore=0 to be above 0: a log needs actions drawn at random.")
+    streams = Streams([seed])
+    begin(problem, streams)
+    player = made_agent(config, spec, streams.child("agent"))
+    luck, every = streams.uniforms("exploration of a log", 2), rows(getattr(spec, "n_actions", 1))
+    found: list[tuple[Any, ...]] = []
+    for _ in range(horizon):
+        context = problem.context().copy()
+        action, law = player.act(context), None
+        if agent is not None:
+            law = (1 - explore) * (every == action[:, None]) + explore / len(every)
+            coin, arm = luck()[0]
+            action = np.where(coin < explore, int(arm * len(every)), action)
+        step = problem.step(action)
+        told = step.reward if step.datum is None else step.datum
+        player.update(context, action, told)
+        found.append(
+            (context[0], np.array(action[0]), told[0].copy(), None if law is None else law[0])
+        )
+    contexts, actions, answers, laws = (list(column) for column in zip(*found, strict=True))
+    kept: dict[str, Any] = {"context": np.stack(contexts), "adaptive": agent is not None}
+    if isinstance(spec, ListSpec):
+        return _lists(spec, np.array(actions), np.stack(answers), **kept)
+    if isinstance(spec, PriceSpec):
+        density = np.full(horizon, 1 / (spec.high - spec.low))
+        return LoggedPrices(
+            spec=spec, price=np.array(actions), reward=np.array(answers), density=density, **kept
+        )
+    arms = np.array(actions)
+    known: dict[str, Any] = {"propensity": 1 / spec.n_actions}
+    if agent is not None:
+        table = np.stack(laws)
+        known = {
+            "propensity": table[rows(horizon), arms],
+            "probabilities": table,
+            "lowest": explore / spec.n_actions,
+        }
+    return Logged(spec=spec, action=arms, reward=np.array(answers), **kept, **known)
+
+
+def _lists(spec: ListSpec, items: Any, clicks: Any, **kept: Any) -> LoggedLists:
+    """Of uniform lists, N (N - 1) ... of which begin with the same k items."""
+    N, m = spec.n_items, spec.length
+    prefix = [1 / prod(range(N - k, N + 1)) for k in range(m)]
+    return LoggedLists(
+        n_items=N,
+        items=items,
+        clicks=clicks,
+        prefix=np.tile(prefix, (len(items), 1)),
+        marginal=np.full(items.shape, 1 / N),
+        **kept,
+    )

@@ -1,0 +1,376 @@
+"""Scalar policies in `compare`, those of mabwiser and river among them: they are handed in.
+
+river: its policies in `compare`, and logs as histories for its `bandit.evaluate_offline`.
+
+Nothing here imports river: policies are handed in, and a history is a list of plain tuples.
+
+The other way round needs no help: every environment here whose actions are `Discrete` runs in
+`river.bandit.evaluate`, which gives all policies copies of one environment, so they meet the same
+users. It shows policies no context and therefore cannot run river's contextual ones (they fail on
+the missing context); `river_policy` can. Leave `delay` at 0 there: it pairs every reward with the
+action just played.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import signature
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpbandit.agent import Chance
+from dpbandit.agents.lists.ranked import Lists, best_lists
+from dpbandit.base import AnyArray, Floats, InputError, Ints, Streams, reals, rows, shown
+from dpbandit.base.fields import has_methods, of_kind, takes
+from dpbandit.offline.logs import Logged
+from dpbandit.privacy import no_privacy
+from dpbandit.privacy.clicks import features
+from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
+
+
+def _act(policy: Any, context: Floats) -> Any:
+    return policy.act(context)
+
+
+def _update(policy: Any, context: Floats, action: int, reward: float) -> Any:
+    return policy.update(context, action, reward)
+
+
+class Wrapped:
+    """A policy under other names of its methods; what must not be shared is `inner`."""
+
+    inner: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Foreign:
+    """Runs policies written for one user at a time, by whatever names their methods have::
+
+        class Mine:                                    # a student's class
+            def __init__(self, n_actions, seed): ...
+            def act(self, context): ...                # (d,) floats -> arm, 0 to K - 1
+            def update(self, context, action, reward): ...
+
+        Foreign(policy=lambda spec, seed: Mine(spec.n_actions, seed))
+
+    `policy` is called once for each replica, with the public facts and a seed of its own, and must
+    hand out a new object every time: replicas that share one learn from each other. Context is a
+    copy of that replica's, (d,), or (K, d) where arms have rows of features. Where ordered lists
+    are shown (`ListSpec`) there are m item numbers and m clicks in place of an arm and a reward.
+    Slow by design: one Python call for each replica and round.
+
+    Guarantee:
+        None: what foreign code keeps is not known, so it claims nothing (epsilon infinity).
+
+    Raises:
+        InputError: an argument that is no function; an object handed out twice; in its round, an
+            answer that is no arm.
+
+    >>> from dpbandit import compare
+    >>> class Mean:
+    ...     def __init__(self, n_actions):
+    ...         self.total, self.count = np.ones(n_actions), np.ones(n_actions)
+    ...     def act(self, context):
+    ...         return (self.total / self.count).argmax()
+    ...     def update(self, context, action, reward):
+    ...         self.total[action] += reward
+    ...         self.count[action] += 1
+    >>> mine = Foreign(policy=lambda spec, seed: Mean(spec.n_actions))
+    >>> results = compare("OJPricing", {"Mean": mine}, horizon=300, replicas=3, progress=False)
+    >>> list(results.summary()["agent"])
+    ['Mean', 'Uniform', 'BestFixed']
+    """
+
+    policy: Callable[[Any, int], Any]
+    """(spec, seed) -> a new policy"""
+    act: Callable[[Any, Floats], Any] = _act
+    """(policy, context) -> arm, or list of items"""
+    update: Callable[[Any, Floats, Any, Any], Any] = _update
+    """(policy, context, arm, reward) -> anything; of lists (policy, context, items, clicks)"""
+
+    def __post_init__(self) -> None:
+        for name in ("policy", "act", "update"):
+            if not callable(getattr(self, name)):
+                raise InputError(f"Expected {name}={getattr(self, name)!r} to be a function.")
+
+    def make(self, spec: BanditSpec, streams: Streams) -> "ForeignAgent":
+        """A running agent, with one policy for each replica."""
+        if isinstance(spec, ListSpec):
+            return ForeignAgent(self, spec, streams)
+        return ForeignAgent(self, fits(self, spec, ContextualSpec), streams)
+
+
+class ForeignAgent:
+    """See `Foreign`."""
+
+    def __init__(self, config: Foreign, spec: BanditSpec, streams: Streams) -> None:
+        self.ledger = no_privacy("foreign code, which claims nothing")
+        seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
+        takes("policy", config.policy, "spec", "seed")
+        self._policies = [config.policy(spec, seed) for seed in seeds]
+        for policy in self._policies[:1]:
+            if policy is None:
+                raise InputError("Expected policy to return a new policy, got None.")
+            if config.act is _act:
+                has_methods("what policy returns", policy, act=("context",))
+            if config.update is _update:
+                asked = ("context", "action", "reward")
+                has_methods("what policy returns", policy, update=asked)
+        learners = [p.inner if isinstance(p, Wrapped) else p for p in self._policies]
+        if len({id(learner) for learner in learners}) < len(seeds):
+            raise InputError("Expected a new object from every call of policy, got one twice.")
+        self._config, self._round = config, 0
+        self._length = spec.length if isinstance(spec, ListSpec) else None
+
+    def act(self, context: Floats) -> AnyArray:
+        """Arms (R,), or lists (R, m)."""
+        self._round += 1
+        asked = zip(self._policies, context, strict=True)
+        read = self._arm if self._length is None else self._list
+        return np.array([read(self._config.act(policy, x.copy())) for policy, x in asked])
+
+    def update(self, context: Floats, action: AnyArray, reward: Floats) -> None:
+        """Tell every replica's policy its own user."""
+        told: Any = zip(self._policies, context, action.tolist(), reward.tolist(), strict=True)
+        if self._length is not None:
+            told = zip(self._policies, context, action.copy(), reward.copy(), strict=True)
+        for policy, x, a, r in told:
+            self._config.update(policy, x.copy(), a, r)
+
+    def _arm(self, answer: Any) -> int:
+        try:
+            if np.ndim(answer) or int(answer) != answer:
+                raise ValueError
+            return int(answer)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(
+                f"In round {self._round}: Expected an arm, a whole number, got {answer!r}."
+            ) from None
+
+    def _list(self, answer: Any) -> AnyArray:
+        try:
+            items = reals(answer)
+            if items.shape != (self._length,) or (items != np.floor(items)).any():
+                raise ValueError
+        except ValueError:
+            raise InputError(
+                f"In round {self._round}: Expected a list of {self._length} item numbers, got "
+                f"{shown(answer)}."
+            ) from None
+        return items.astype(np.int64)
+
+
+def mabwiser_policy(make: Callable[[list[int], int], Any]) -> Foreign:
+    """A mabwiser bandit as an agent: `make(arms, seed)` returns a new `MAB`::
+
+        mabwiser_policy(lambda arms, seed: MAB(arms, LearningPolicy.LinUCB(alpha=1), seed=seed))
+
+    mabwiser predicts nothing before it is fitted, so arms take turns in the first K rounds, each
+    fed as it comes: `fit` on the first, `partial_fit` afterwards. Bandits that are contextual are
+    shown contexts, others are not.
+
+    Raises:
+        InputError: a bandit in place of a function; once made for arms that have rows of
+            features, if the bandit is contextual.
+    """
+    if not callable(make):
+        raise InputError(
+            f"Expected make={shown(make)} to be a function that returns a new bandit: lambda arms, "
+            "seed: MAB(arms, ...)."
+        )
+    takes("make", make, "arms", "seed")
+    return Foreign(policy=partial(MabwiserPolicy, make))
+
+
+class MabwiserPolicy(Wrapped):
+    """`act` and `update` by way of mabwiser's `predict`, `fit` and `partial_fit`."""
+
+    def __init__(
+        self, make: Callable[[list[int], int], Any], spec: ContextualSpec, seed: int
+    ) -> None:
+        self._n_actions, self._told = spec.n_actions, 0
+        self.inner = make(list(range(spec.n_actions)), seed)
+        if not hasattr(self.inner, "is_contextual"):
+            raise InputError(f"Expected make to return a MAB, got {of_kind(self.inner)}.")
+        if self.inner.is_contextual and spec.shared:
+            raise InputError(
+                "Contextual bandits of mabwiser have a model for each arm and play one context for "
+                "all arms: choose another bandit or environment."
+            )
+
+    def act(self, context: Floats) -> Any:
+        """The arm it predicts; in the first K rounds the next one that was not played."""
+        if self._told < self._n_actions:
+            return self._told
+        return self.inner.predict(*self._shown(context))
+
+    def update(self, context: Floats, action: int, reward: float) -> None:
+        """Learn one reward."""
+        learn = self.inner.partial_fit if self._told else self.inner.fit
+        learn([action], [reward], *self._shown(context))
+        self._told += 1
+
+    def _shown(self, context: Floats) -> tuple[Floats, ...]:
+        return (context[None],) if self.inner.is_contextual else ()
+
+
+History: TypeAlias = list[tuple[list[Any], dict[str, float], Any, float]]
+
+
+def river_policy(make: Callable[[int], Any]) -> Foreign:
+    """A river bandit policy as an agent: `make(seed)` returns a new one::
+
+        river_policy(lambda seed: bandit.UCB(delta=1, seed=seed))
+        river_policy(lambda seed: bandit.LinUCBDisjoint(alpha=1, seed=seed))
+
+    A policy whose `pull` takes a context is shown {"x0": ..., "x1": ...}; others are shown none.
+
+    Raises:
+        InputError: a policy in place of a function; once made for arms that have rows of
+            features, if the policy is contextual.
+    """
+    if not callable(make):
+        raise InputError(
+            f"Expected make={shown(make)} to be a function that returns a new policy: lambda seed: "
+            f"{type(make).__name__}(..., seed=seed)."
+        )
+    takes("make", make, "seed")
+    return Foreign(policy=partial(RiverPolicy, make))
+
+
+class RiverPolicy(Wrapped):
+    """`act` and `update` by way of river's `pull` and `update`."""
+
+    def __init__(self, make: Callable[[int], Any], spec: ContextualSpec, seed: int) -> None:
+        self.inner, self._arms = make(seed), list(range(spec.n_actions))
+        if not hasattr(self.inner, "pull"):
+            raise InputError(f"Expected make to return a policy, got {of_kind(self.inner)}.")
+        self._contextual = "context" in signature(self.inner.pull).parameters
+        if self._contextual and spec.shared:
+            raise InputError(
+                f"{type(self.inner).__name__} has a model for each arm and plays one context for "
+                "all arms: choose another policy or environment."
+            )
+        self._names = tuple(f"x{j}" for j in range(spec.dim))
+
+    def act(self, context: Floats) -> Any:
+        """The arm that the policy pulls."""
+        if not self._contextual:
+            return self.inner.pull(self._arms)
+        return self.inner.pull(self._arms, context=self._named(context))
+
+    def update(self, context: Floats, action: int, reward: float) -> None:
+        """Learn one reward."""
+        shown = (self._named(context),) if self._contextual else ()
+        self.inner.update(action, *shown, reward)
+
+    def _named(self, context: Floats) -> dict[str, float]:
+        return dict(zip(self._names, context.tolist(), strict=True))
+
+
+def river_history(logged: Logged, *, arms: Sequence[Any] | None = None, seed: int = 0) -> History:
+    """A log as a list of (arms, context, arm, reward), for river's `evaluate_offline`.
+
+    river replays a log as Li, Chu, Langford and Wang (WSDM 2011) do: rounds count in which the
+    policy agrees with it. That is unbiased for logs of uniformly random actions only, and river
+    reads no propensities. So rounds are thinned before, as in `dpbandit.offline.replay`, each stays
+    with probability lowest / propensity, after which all arms are equally likely in every context.
+    A uniform log stays as it is. Contexts are {"x0": ..., "x1": ...}, in a row where arms have
+    rows.
+
+    Args:
+        logged: rounds and propensities: `read_log` makes it of a table, `record` of an environment.
+        arms: what river shall call them; None: 0, 1, ...
+        seed: of the thinning.
+
+    >>> from dpbandit.clients.logs import read_log
+    >>> table = {"a": [0, 1], "r": [0, 1]}
+    >>> logged = read_log(table, action="a", reward="r", reward_range=(0, 1))
+    >>> river_history(logged)[1]
+    ([0, 1], {'x0': 1.0}, 1, 1.0)
+    """
+    names = list(range(logged.spec.n_actions)) if arms is None else list(arms)
+    if len(names) != logged.spec.n_actions:
+        raise InputError(f"Expected {logged.spec.n_actions} arms, got {len(names)}.")
+    n = len(logged.action)
+    luck = Streams([seed]).uniforms("thinning").take(n)[:, 0]
+    kept = luck * logged.propensity < logged.uniform_share
+    features = [f"x{j}" for j in range(logged.context[0].size)]
+    contexts = logged.context.reshape(n, -1)[kept].tolist()
+    rounds = zip(contexts, logged.action[kept].tolist(), logged.reward[kept].tolist(), strict=True)
+    return [(names, dict(zip(features, x, strict=True)), names[a], r) for x, a, r in rounds]
+
+
+class RiverRanking(Lists):
+    """A river model that predicts clicks, as an agent of ordered lists::
+
+        RiverRanking(lambda seed: linear_model.LogisticRegression())
+
+    It predicts from the features (1, u * v) / sqrt(2) of an item for a user whether she clicks, and
+    learns of every item that was looked at; the m items with the best predictions are shown. A
+    model does not know what it does not know: with probability `explore` a list is random. Slow by
+    design: one Python call for each replica, round and item.
+
+    Guarantee:
+        None: what foreign code keeps is not known, so it claims nothing (epsilon infinity).
+
+    Raises:
+        InputError: a model in place of a function; a model that cannot `learn_one` or predict;
+            `explore` outside [0, 1]; anything but ordered lists.
+    """
+
+    model: Callable[[int], Any] = field(kw_only=False)
+    """seed -> a new model, called once for each replica"""
+    explore: Chance = field(default=0.05, kw_only=False)
+    """probability of a random list, in [0, 1]"""
+
+    def check(self) -> None:
+        """Whether the model is made by a function."""
+        if not callable(self.model) or hasattr(self.model, "learn_one"):
+            raise InputError(
+                f"Expected model={shown(self.model)} to be a function that returns a new model: "
+                f"lambda seed: {type(self.model).__name__}(...)."
+            )
+        takes("model", self.model, "seed")
+
+    def start(self) -> None:
+        """Make one model for each replica."""
+        super().start()
+        self.ledger = no_privacy("foreign code, which claims nothing")
+        seeds = (self.streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
+        self.models = [self.model(seed) for seed in seeds]
+        for model in self.models:
+            if not hasattr(model, "learn_one"):
+                raise InputError(f"Expected a model from every call, got {of_kind(model)}.")
+        if len({id(model) for model in self.models}) < len(seeds):
+            raise InputError("Expected a new model from every call, got one twice.")
+        self.coins, self.random = self.streams.uniforms("explore"), self.spec.uniform(self.streams)
+        self.names = tuple(f"x{j}" for j in range(self.spec.features))
+
+    def choose(self, u: Floats) -> Ints:
+        """The items with the best predictions, or a random list."""
+        R, N = len(u), self.spec.n_items
+        everything = np.broadcast_to(rows(N), (R, N))
+        phi = features(u, self.spec.catalogue.vectors(everything))
+        asked = zip(self.models, phi.tolist(), strict=True)
+        scores = [[self._predicted(model, row) for row in items] for model, items in asked]
+        best = best_lists(np.array(scores), self.spec.clicks)
+        return np.where((self.coins() < self.explore)[:, None], self.random(), best)
+
+    def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
+        """Tell the models of every item that was looked at."""
+        phi, looked = features(u, vectors), self.spec.clicks.looked_at(clicks)
+        for model, items, seen, said in zip(self.models, phi.tolist(), looked, clicks, strict=True):
+            for row, at, click in zip(items, seen, said, strict=True):
+                if at > 0:
+                    model.learn_one(self._named(row), bool(click))
+
+    def _predicted(self, model: Any, row: list[float]) -> float:
+        if hasattr(model, "predict_proba_one"):
+            return float(model.predict_proba_one(self._named(row)).get(True, 0.0))
+        return float(model.predict_one(self._named(row)) or 0.0)
+
+    def _named(self, row: list[float]) -> dict[str, float]:
+        return dict(zip(self.names, row, strict=True))

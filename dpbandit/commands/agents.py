@@ -1,0 +1,375 @@
+"""`dpbandit envs`, `agents`, `certify`, `compare` and `audit`."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import gymnasium as gym
+import typer
+from gymnasium.envs.registration import load_env_creator
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from dpbandit.agents import AGENTS
+from dpbandit.agents.catalogue import RECONSTRUCTED, START, entries, marked
+from dpbandit.auditing.audit import SUFFIXES, audit as run_audit, plot_audit
+from dpbandit.auditing.everyone import audit_all, with_printed
+from dpbandit.auditing.views import View
+from dpbandit.base import InputError, Streams, one_of, privacy_target
+from dpbandit.base.fields import Described, described, first_line, parse_settings, section
+from dpbandit.base.files import check_writable, write_json
+from dpbandit.commands.options import (
+    Delta,
+    Env,
+    Epsilon,
+    Horizon,
+    JsonFile,
+    Replicas,
+    Seed,
+    Settings,
+    audit_table,
+    complete_agents,
+    complete_env,
+    given,
+    print_results,
+    say,
+    say_overridden,
+    screen,
+)
+from dpbandit.results.results import FILES, FORMATS, plot_certificate
+from dpbandit.running.compare import certify as make_certificate, compare as run_comparison
+from dpbandit.running.given import environment_id, environment_label, spec_given
+from dpbandit.running.settings import AROUND, agent_id, agent_kind, around, listed, parse_agent
+from dpbandit.specs.protocols import AgentConfig, PriceListSpec, Spec
+
+_SECTIONS = ("Action space", "Observation space", "Rewards", "Arguments")
+
+
+def envs(
+    env: Annotated[
+        str | None,
+        typer.Argument(help="Show its arguments and units.", autocompletion=complete_env),
+    ] = None,
+) -> None:
+    """The environments, their ids and what they are; of one its arguments, rewards and units.
+
+    Example: `dpbandit envs GLMBandit`
+    """
+    if env is not None:
+        _show_environment(environment_id(env))
+        return
+    table = Table("id", "what it is", box=None, pad_edge=False)
+    for name, entry in gym.registry.items():
+        if "problem" in entry.kwargs:
+            what = first_line(load_env_creator(entry.kwargs["problem"]))
+            table.add_row(environment_label(name), what)
+    screen().print(table)
+    screen().print("`dpbandit envs ID` shows the arguments of one.", style="dim", highlight=False)
+
+
+def agents(
+    agent: Annotated[
+        str | None,
+        typer.Argument(help="Show its settings.", autocompletion=complete_agents),
+    ] = None,
+    env: Annotated[
+        str | None,
+        typer.Option(
+            "--for", help="Only agents that play this environment.", autocompletion=complete_env
+        ),
+    ] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="Only agents with a privacy target.")
+    ] = False,
+) -> None:
+    """The agents by what they play, what is private, and where to start; of one its settings.
+
+    Example: `dpbandit agents --for OJPricing --private` and `dpbandit agents fade`
+    """
+    if agent is not None:
+        if env is not None or private:
+            raise InputError(f"Expected either agent={agent!r} or --for and --private, got both.")
+        _show_agent(agent_id(agent))
+        return
+    spec = None if env is None else spec_given(env)
+    table = Table("id", "privacy", "what it does", box=None, pad_edge=False)
+    group = ""
+    for one in entries():
+        kind = AGENTS[one.id]
+        if (private and "epsilon" not in _names(kind)) or not (spec is None or _plays(kind, spec)):
+            continue
+        if group != one.plays:
+            group = one.plays
+            table.add_row()
+            table.add_row(Text(group, "bold"))
+        start = one.mark == START
+        name = Text(f"{one.id} *" if start else one.id, "bold" if start else "")
+        rebuilt = " (reconstructed)" if one.mark == RECONSTRUCTED else ""
+        table.add_row(name, one.privacy, one.line + rebuilt)
+    if spec is None and not private:
+        table.add_row()
+        table.add_row(Text("Around another agent", "bold"))
+        for word, kind in AROUND.items():
+            table.add_row(f"{word}ID", "", first_line(kind))
+    console = screen()
+    console.print(table)
+    console.print("* start here. `dpbandit agents ID` shows the settings.", style="dim")
+
+
+def _show_environment(known: str) -> None:
+    entry = gym.registry.get(known.rpartition(":")[2])
+    kind: Any = load_env_creator(known if entry is None else entry.kwargs["problem"])
+    console = screen()
+    console.print(Text.assemble((environment_label(known), "bold"), f"  {first_line(kind)}"))
+    for line in _lines(described(kind)):
+        console.print(line)
+    for heading in _SECTIONS:
+        if text := section(kind, heading):
+            console.print(f"\n{heading}", style="bold")
+            for line in text.splitlines():
+                console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+
+
+def _show_agent(known: str) -> None:
+    words, bare = around(known)
+    console = screen()
+    for kind in [*(AROUND[word] for word in AROUND if word in words), agent_kind(bare)]:
+        console.print(Text.assemble((kind.__name__, "bold"), f"  {first_line(kind)}"))
+        for line in _lines(tuple(one for one in described(kind) if one.name != "agent")):
+            console.print(line)
+
+
+def _lines(every: tuple[Described, ...]) -> Iterator[Any]:
+    """Of each field what is typed, the values it takes, and below it what it means."""
+    for one in every:
+        default = one.default or "(has to be said)"
+        values = f"   {one.values}" if one.values else ""
+        yield Text.assemble("  ", (f"{one.name}={default}", "bold"), (values, "dim"))
+        if one.text:
+            yield Padding(Text(one.text), (0, 0, 0, 6), expand=False)
+
+
+def _names(kind: Any) -> list[str]:
+    return [one.name for one in described(kind)]
+
+
+def _plays(kind: Any, spec: Spec) -> bool:
+    try:
+        kind().make(spec, Streams([0]))
+    except InputError:
+        return False
+    return True
+
+
+def certify(
+    context: typer.Context,
+    agent: Annotated[
+        str,
+        typer.Argument(
+            help="ID[:KEY=VALUE...], see `dpbandit agents`.", autocompletion=complete_agents
+        ),
+    ],
+    env: Env = "dpbandit/GLMBandit-v0",
+    horizon: Horizon = 10_000,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-5,
+    settings: Settings = None,
+    json: JsonFile = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the curve delta(epsilon) here.")] = None,
+) -> None:
+    """What an agent's noise really buys, by every accountant, beside what it claims.
+
+    Example: `dpbandit certify shariff-sheffet-ucb:calibration=paper --env dpbandit/OJPricing-v0
+    --epsilon 1 --plot curve.png`
+    """
+    privacy_target(epsilon, delta)
+    if plot is not None:
+        one_of("suffix of the plot", plot.suffix, FORMATS)
+    check_writable(json, plot)
+    spec = spec_given(env, horizon=horizon, env_kwargs=parse_settings(settings))
+    proof = make_certificate(parse_agent(agent, epsilon=epsilon, delta=delta), spec)
+    say_overridden(context, [agent])
+    screen().print(Text(str(proof)))
+    if json is not None:
+        write_json(json, proof.as_dict())
+    if plot is not None:
+        plot_certificate(proof, plot, title=f"{agent} on {env}, horizon {horizon:,}")
+        say(f"Written to {plot}.")
+
+
+def compare(
+    context: typer.Context,
+    env: Annotated[
+        str,
+        typer.Argument(help="Environment id, see `dpbandit envs`.", autocompletion=complete_env),
+    ],
+    more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    agents: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Agent ids with settings, ID[:KEY=VALUE...], separated by commas; MODULE:CLASS is "
+            "a config of your own.",
+            autocompletion=complete_agents,
+        ),
+    ] = None,
+    horizon: Horizon = 10_000,
+    replicas: Replicas = 20,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-5,
+    seed: Seed = 0,
+    jobs: Annotated[int, typer.Option(help="Processes that share the replicas.")] = 1,
+    settings: Settings = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for frame, summary, results and regret.png.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the results that are there.")
+    ] = False,
+    json: JsonFile = None,
+) -> None:
+    """Compare agents by cumulative regret, with a certificate for each and a plot.
+
+    Uniform play and the best fixed action are always in the table; without `--agents` those play
+    where one starts, private ones and one without privacy. `--set` sets an argument of
+    the environment. Results that are in `--out` already stay there, unless `--overwrite`.
+
+    Example: `dpbandit compare dpbandit/OJPricing-v0 --agents linucb,dp-ucb:alpha=2 --epsilon 1
+    --out out`
+    """
+    privacy_target(epsilon, delta)
+    ids = [name for part in [*(agents or []), *(more or [])] for name in listed(part)]
+    if not ids:
+        spec = spec_given(env, horizon=horizon, env_kwargs=parse_settings(settings))
+        ids = _usual(spec)
+    configs = _different(ids, epsilon=epsilon, delta=delta)
+    files = [] if out is None else [out / name for name in FILES]
+    check_writable(json, *files)
+    there = [] if overwrite else [file.name for file in files if file.exists()]
+    if there:
+        raise InputError(
+            f"Expected --out={out} to hold no results yet, found {', '.join(there)}: name another "
+            "folder, or --overwrite."
+        )
+    say_overridden(context, configs)
+    results = run_comparison(
+        env,
+        configs,
+        horizon=horizon,
+        replicas=replicas,
+        seed=seed,
+        env_kwargs=parse_settings(settings),
+        jobs=jobs,
+    )
+    if not (agents or more):
+        say(f"These agents fit {env}, to start with; --agents chooses others.")
+    print_results(results)
+    if json is not None:
+        write_json(json, results.records())
+    if out is not None:
+        folder = results.save(out)
+        say(f"Written to {folder}: {', '.join(FILES)}.")
+
+
+def _usual(spec: Spec) -> list[str]:
+    """Agents to start with that play this problem; of prices one without privacy knows demand."""
+    fitting = [name for name in marked(START) if _plays(AGENTS[name], spec)]
+    priced = isinstance(spec, PriceListSpec)
+    return ["priced:glm-ucb" if priced and name == "linucb" else name for name in fitting]
+
+
+def _different(names: Iterable[str], **targets: float) -> dict[str, AgentConfig]:
+    """The agents by their names; two that are the same would be one curve below another."""
+    configs: dict[str, AgentConfig] = {}
+    for name in names:
+        config = parse_agent(name, **targets)
+        for other, same in configs.items():
+            if config == same:
+                raise InputError(f"Expected every agent once: {other} and {name} are the same.")
+        configs[name] = config
+    return configs
+
+
+_OF_ONE = ("env", "horizon", "settings", "plot")
+"""Options of `audit` that --all does not have."""
+
+
+def audit(
+    context: typer.Context,
+    agent: Annotated[
+        str | None,
+        typer.Argument(help="ID[:KEY=VALUE...], or --all.", autocompletion=complete_agents),
+    ] = None,
+    env: Env = "dpbandit/GLMBandit-v0",
+    everyone: Annotated[
+        bool,
+        typer.Option("--all", help="Every private agent, also as printed, on a small problem."),
+    ] = False,
+    horizon: Horizon = 40,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-5,
+    runs: Annotated[int, typer.Option(help="Runs of each of two worlds, >= 400.")] = 20_000,
+    view: Annotated[
+        str, typer.Option(help="released (white box) or actions (of everybody else).")
+    ] = "released",
+    failure: Annotated[
+        float, typer.Option(help="Probability that anything shown may be wrong.")
+    ] = 0.05,
+    seed: Seed = 0,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    settings: Settings = None,
+    out: Annotated[Path | None, typer.Option(help="Write the report here, as JSON.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the trade-off curves here.")] = None,
+) -> None:
+    """Try to refute a certificate: a lower bound on epsilon, measured.
+
+    Example: `dpbandit audit dp-ucb --env dpbandit/OJPricing-v0 --epsilon 1 --runs 20000
+    --out report.json --plot tradeoff.png`
+    """
+    privacy_target(epsilon, delta)
+    if everyone == (agent is not None) or (everyone and given(context, _OF_ONE)):
+        raise InputError(
+            "Expected either one AGENT, with --env, --horizon, --set and --plot if wanted, or "
+            "--all, which chooses a small problem for each."
+        )
+    if plot is not None:
+        one_of("suffix of the plot", plot.suffix, SUFFIXES)
+    check_writable(out, plot)
+    how: dict[str, Any] = {
+        "runs": runs,
+        "view": cast(View, view),
+        "seed": seed,
+        "failure": failure,
+        "jobs": jobs,
+    }
+    console = screen()
+    if agent is None:
+        configs = dict[str, AgentConfig]()
+        for name in AGENTS:
+            with suppress(InputError):  # some noise needs delta > 0
+                configs[name] = parse_agent(name, epsilon=epsilon, delta=delta)
+        reports = audit_all(with_printed(configs), **how)
+        console.print(audit_table(reports))
+        if unfit := [name for name in _private() if name not in reports]:
+            console.print(f"Not audited at epsilon {epsilon:g}, delta {delta:g}: ", end="")
+            console.print(f"{', '.join(unfit)}.", highlight=False)
+        document: dict[str, Any] = {name: report.as_dict() for name, report in reports.items()}
+    else:
+        spec = spec_given(env, horizon=horizon, env_kwargs=parse_settings(settings))
+        report = run_audit(parse_agent(agent, epsilon=epsilon, delta=delta), spec, **how)
+        say_overridden(context, [agent])
+        console.print(Text(str(report)))
+        document = {"agent_id": agent, "environment": env, "horizon": horizon, **report.as_dict()}
+        if plot is not None:
+            plot_audit(report, plot, title=f"{agent} on {env}, horizon {horizon:,}")
+            say(f"Written to {plot}.")
+    if out is not None:
+        write_json(out, document)
+        say(f"Written to {out}.")
+
+
+def _private() -> list[str]:
+    """Agents that have a privacy target."""
+    return [n for n, config in AGENTS.items() if "epsilon" in {f.name for f in fields(config)}]

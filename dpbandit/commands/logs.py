@@ -1,0 +1,406 @@
+"""`dpbandit evaluate` and `fit`: what a policy would have earned on a log; a problem from one."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from dpbandit.base import Floats, InputError, one_of
+from dpbandit.base.files import check_writable, write_atomically
+from dpbandit.clients import read_log
+from dpbandit.commands.options import features_of, given, range_of, say, screen, words_of
+from dpbandit.envs import AssortmentFromLog, PricingFromLog, RecommendationFromLog
+from dpbandit.offline import Logged, evaluate as evaluated, release
+from dpbandit.offline.columns import file_digest, numbers, table_of
+from dpbandit.offline.evaluation import INTERVALS
+from dpbandit.results.results import FORMATS
+from dpbandit.running.given import ENDING, write_environment
+
+_CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}
+_MODELLED = {"dm", "dr", "clipped-dr", "sndr", "switch-dr", "dros"}
+
+
+def evaluate(
+    table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")],
+    policy: Annotated[
+        str,
+        typer.Option(help="uniform, always=ARM, or COLUMN,COLUMN,...: its probabilities of arms."),
+    ],
+    action: Annotated[str, typer.Option(help="Column of the arm that was played.")] = "action",
+    reward: Annotated[str, typer.Option(help="Column of what it brought.")] = "reward",
+    propensity: Annotated[
+        str | None, typer.Option(help="Column of the arm's probability; else all equally likely.")
+    ] = None,
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=LOW:HIGH or NAME=LEVEL,LEVEL,...; public bounds, as often as needed."
+        ),
+    ] = None,
+    arms: Annotated[
+        str | None, typer.Option(help="ARM,ARM,... in order; else all that occur, sorted.")
+    ] = None,
+    reward_range: Annotated[str, typer.Option(help="LOW:HIGH, public.")] = "0:1",
+    probabilities: Annotated[
+        str | None, typer.Option(help="COLUMN,...: the logging probability of each arm.")
+    ] = None,
+    lowest: Annotated[
+        float | None, typer.Option(help="Public lower bound on every arm's probability.")
+    ] = None,
+    adaptive: Annotated[
+        bool, typer.Option("--adaptive", help="Rows in order; a learner logged them.")
+    ] = False,
+    estimators: Annotated[
+        str | None, typer.Option(help="Which, between commas; else ips,snips,dr.")
+    ] = None,
+    intervals: Annotated[
+        str | None, typer.Option(help=f"One of {', '.join(INTERVALS)}; else auto.")
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Release one private number at this epsilon, and nothing else."),
+    ] = None,
+    clip: Annotated[
+        str | None,
+        typer.Option(
+            help="The largest weight: of clipped-ips, clipped-dr and switch-dr; with --epsilon "
+            "public, or private."
+        ),
+    ] = None,
+    shrinkage: Annotated[float | None, typer.Option(help="Of dros.")] = None,
+    w_max: Annotated[
+        float | None,
+        typer.Option(help="Public bound on weights, of betting-cv and empirical-bernstein."),
+    ] = None,
+    q: Annotated[
+        str | None,
+        typer.Option(
+            help="COLUMN,...: each arm's reward by a model that has not seen these rows, for dr "
+            "and dm."
+        ),
+    ] = None,
+    sort: Annotated[
+        list[str] | None,
+        typer.Option(help="ARM=SORT for every arm: what it is like, for mips."),
+    ] = None,
+    support: Annotated[
+        str | None, typer.Option(help="drop: leave out choices that were impossible.")
+    ] = None,
+    level: Annotated[float | None, typer.Option(help="Of the intervals; else 0.95.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the table here, .csv.")] = None,
+) -> None:
+    """Estimate what a frozen policy would have earned on a log of arms, with intervals.
+
+    Estimates are exact statistics of the log, which no certificate covers; with --epsilon one
+    number is released with pure differential privacy for a row of the log, and its certificate.
+
+    Example: `dpbandit evaluate log.csv --policy always=b --propensity chance --feature age=18:90`
+    """
+    check_writable(out)
+    if out is not None and out.suffix != ".csv":
+        raise InputError(f"Expected --out={out} to end in .csv.")
+    asked = [] if estimators is None else words_of(estimators)
+    for option, value, only in (("shrinkage", shrinkage, "dros"), ("sort", sort, "mips")):
+        if value is not None and epsilon is None and only not in asked:
+            raise InputError(f"Expected {only} in --estimators with --{option}: no other uses it.")
+    if clip is not None and epsilon is None and not {*asked} & _CLIPPED:
+        raise InputError(
+            f"Expected --epsilon with --clip={clip}, or some of {', '.join(sorted(_CLIPPED))} in "
+            "--estimators."
+        )
+    if q is not None and asked and not {*asked} & _MODELLED:
+        raise InputError(
+            f"Expected some of {', '.join(sorted(_MODELLED))} in --estimators with --q={q}."
+        )
+    if w_max is not None and (intervals or "auto").partition("-")[0] in (
+        "t",
+        "bootstrap",
+        "weighted",
+    ):
+        raise InputError(f"Expected no --w-max={w_max:g} with --intervals={intervals}.")
+    if epsilon is not None:
+        _refuse_more(
+            out=out, estimators=estimators, intervals=intervals, shrinkage=shrinkage, w_max=w_max,
+            q=q, sort=sort, support=support, level=level,
+        )  # fmt: skip
+        if arms is None:
+            raise InputError(
+                "Expected --arms with --epsilon: which arms occur in the log is somebody's data."
+            )
+    frame = table_of(str(table))
+    low, high = range_of("--reward-range", reward_range)
+    names = None if arms is None else words_of(arms)
+    bound: Any = clip if clip in (None, "private") else words_of(str(clip))[0]
+    with catch_warnings():
+        if epsilon is not None:  # they say what rows hold
+            simplefilter("ignore")
+        log = read_log(
+            frame,
+            action=action,
+            reward=reward,
+            propensity=propensity,
+            context=features_of(feature or ()),
+            arms=names,
+            reward_range=(low, high),
+            lowest=lowest,
+            probabilities=None if probabilities is None else _columns(probabilities),
+            adaptive=adaptive,
+        )
+    named = names if names is not None else sorted(set(frame[action]))
+    fixed = _fixed(policy, named)
+    if epsilon is not None:
+        if fixed is None:
+            raise InputError(
+                f"Expected --policy={policy} to be uniform or always=ARM with --epsilon: columns "
+                "may be made of other rows, which no certificate would cover."
+            )
+        found = release(fixed, log, epsilon=epsilon, clip=bound)
+        say(str(found))
+        say(found.certificate.notion)
+        return
+    law = _columns_of(policy, frame, len(named)) if fixed is None else fixed
+    law = np.broadcast_to(law, (len(log.action), len(named)))
+    told: dict[str, Any] = {
+        "intervals": intervals, "level": level, "support": support, "shrinkage": shrinkage,
+        "w_max": w_max, "clip": bound,
+    }  # fmt: skip
+    if q is not None:
+        predicted = np.column_stack([numbers(frame, column) for column in _columns(q)])
+        told |= {"q": predicted, "q_is_honest": True}
+    if sort is not None:
+        told |= _sorts(sort, [str(arm) for arm in named], log)
+    if intervals is not None and intervals.startswith("weighted"):
+        told["law"] = _law_of_rows(log, feature)
+    told = {name: value for name, value in told.items() if value is not None}
+    answer = evaluated(law, log, asked or None, **told)
+    shown = Table(title=str(log), title_justify="left")
+    columns = ("estimator", "estimate", "low", "high", "interval", "ess", "max_weight")
+    for column in columns:
+        shown.add_column(column, justify="left" if column in ("estimator", "interval") else "right")
+    for row in answer.to_dict("records"):
+        shown.add_row(*(v if isinstance(v := row[c], str) else f"{v:.4g}" for c in columns))
+    screen().print(shown)
+    for row in answer.to_dict("records"):
+        for said in (row["refused"], row["note"]):
+            if said:
+                say(f"{row['estimator']}: {said}.")
+    if out is not None:
+        write_atomically(out, lambda partial: answer.to_csv(partial, index=False))
+        say(f"Written to {out}.")
+
+
+def _refuse_more(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            option = f"--{name.replace('_', '-')}={value}"
+            raise InputError(f"Expected no {option} with --epsilon: one number is printed.")
+
+
+def _sorts(texts: list[str], arms: list[str], log: Logged) -> dict[str, Any]:
+    """What every arm is like, for mips, as `evaluate` takes it."""
+    said = dict(text.rpartition("=")[::2] for text in texts)
+    if sorted(said) != sorted(arms) or len(texts) > len(said):
+        raise InputError(f"Expected --sort ARM=SORT once for each of {', '.join(arms)}.")
+    kinds = sorted(set(said.values()))
+    place = np.array([kinds.index(said[arm]) for arm in arms])
+    return {"features": place[log.action], "feature_law": np.eye(len(kinds))[place]}
+
+
+def _law_of_rows(log: Logged, features: list[str] | None) -> Any:
+    """The logging policy of a row at earlier contexts, which without features are all alike."""
+    if features or log.probabilities is None:
+        raise InputError(
+            "Expected --probabilities, and no --feature, for weighted intervals: what the log's "
+            "policy would have done for others is no column; in Python, law= of "
+            "dpbandit.offline.evaluate."
+        )
+    chances = log.probabilities
+    return lambda row, contexts: np.tile(chances[row], (len(contexts), 1))
+
+
+def _columns(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _fixed(policy: str, arms: list[Any]) -> Floats | None:
+    """Probabilities (K,) of the policy that is named; None where it is columns of the table."""
+    K = len(arms)
+    if policy == "uniform":
+        return np.full(K, 1 / K)
+    if policy.startswith("always="):
+        name = policy.removeprefix("always=")
+        written = [str(arm) for arm in arms]  # as it stands there, or as a number
+        arm = arms[written.index(name)] if name in written else words_of(name)[0]
+        if arm not in arms:
+            raise InputError(
+                f"Expected --policy={policy} to name one of {', '.join(map(str, arms))}."
+            )
+        return 1.0 * (np.arange(K) == arms.index(arm))
+    return None
+
+
+def _columns_of(policy: str, frame: Any, K: int) -> Floats:
+    """Probabilities (n, K) that stand in the table."""
+    columns = _columns(policy)
+    if len(columns) != K:
+        raise InputError(
+            f"Expected --policy={policy} to be uniform, always=ARM, or {K} columns with its "
+            "probabilities of the arms."
+        )
+    return np.column_stack([numbers(frame, column) for column in columns])
+
+
+_OF_PRICES = ("price", "sold", "price_range", "unit_cost", "unit", "prices", "monotone")
+_SWEEP = """\
+name = {name}
+horizons = [20000]
+replicas = 20
+epsilons = [0.3, 1.0, 3.0, 10.0]
+deltas = [1e-5]
+
+[[environments]]
+id = {id}
+"""
+
+
+def fit(
+    context: typer.Context,
+    table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")],
+    price: Annotated[str, typer.Option(help="Column of the price that was asked.")] = "price",
+    sold: Annotated[str, typer.Option(help="Column of 1 for a sale, else 0.")] = "sold",
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=LOW:HIGH or NAME=LEVEL,LEVEL,...; public bounds, as often as needed."
+        ),
+    ] = None,
+    items: Annotated[
+        str | None, typer.Option(help="ITEM,ITEM,...: fit clicks on these, in place of sales.")
+    ] = None,
+    item: Annotated[str, typer.Option(help="With --items: column of what was shown.")] = "item",
+    click: Annotated[
+        str, typer.Option(help="With --items: column of 1 for a click, else 0.")
+    ] = "click",
+    product: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=COLUMN of its price, empty where it was not shown: fit choices among these."
+        ),
+    ] = None,
+    bought: Annotated[
+        str, typer.Option(help="With --product: column of what was taken, or none.")
+    ] = "bought",
+    at_most: Annotated[
+        int | None, typer.Option(help="With --product: so many can be offered at a time.")
+    ] = None,
+    price_range: Annotated[
+        str | None, typer.Option(help="LOW:HIGH, public; every price lies inside.")
+    ] = None,
+    unit_cost: Annotated[float | None, typer.Option(help="What a sale costs you.")] = None,
+    unit: Annotated[str, typer.Option(help="What prices are in, for labels.")] = "dollars",
+    prices: Annotated[
+        str | None, typer.Option(help="PRICE,PRICE,... to choose from; nine of the range.")
+    ] = None,
+    clusters: Annotated[
+        str | None, typer.Option(help="Column of what shares a price, for errors.")
+    ] = None,
+    interactions: Annotated[
+        bool, typer.Option(help="A price slope for each feature, or one for all.")
+    ] = True,
+    ridge: Annotated[float, typer.Option(help="Penalty of all but the constant.")] = 1e-6,
+    monotone: Annotated[
+        str | None, typer.Option(help="clip: demand falls with the price for everybody.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="File to write, for ENV, --env and sweeps.")] = Path(
+        "shop.toml"
+    ),
+    sweep: Annotated[
+        Path | None, typer.Option(help="Also write a sweep of agents and epsilons here.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the calibration here.")] = None,
+) -> None:
+    """Fit sales to a log of prices, clicks to one of items, or choices to one of products, and
+    write an environment.
+
+    The file stands wherever the id of an environment does.
+
+    Bounds are public and are told, never read off the log. What is printed is a function of the
+    log, which no certificate covers.
+
+    Example: `dpbandit fit prices.csv --feature age=18:90 --feature shop=A,B,C --price-range 1:3
+    --unit-cost 0.8 --out shop.toml`
+    """
+    if out.suffix != ENDING:
+        raise InputError(f"Expected --out={out} to end in {ENDING}.")
+    if plot is not None:
+        one_of("suffix of the plot", plot.suffix, FORMATS)
+    check_writable(out, sweep, plot)
+    shared: dict[str, Any] = {
+        "frame": str(table),
+        "sha256": file_digest(table),
+        "clusters": clusters,
+        "interactions": interactions,
+        "ridge": ridge,
+        "features": features_of(feature or ()),
+    }
+    kind: Any = PricingFromLog if items is None else RecommendationFromLog
+    arguments: dict[str, Any]
+    if product:
+        if given(context, ("price", "sold", "items", "item", "click", "interactions", "monotone")):
+            raise InputError("Expected --product without options of sales or clicks.")
+        kind = AssortmentFromLog
+        arguments = {
+            "products": dict(map(_product, product)),
+            "bought": bought,
+            "price_range": None if price_range is None else range_of("--price-range", price_range),
+            "unit_cost": unit_cost,
+            "unit": unit,
+            "prices": None if prices is None else words_of(prices),
+            "at_most": at_most,
+            **{name: value for name, value in shared.items() if name != "interactions"},
+        }
+    elif items is not None:
+        if given(context, _OF_PRICES):
+            raise InputError(f"Expected --items without {', '.join(map(_option, _OF_PRICES))}.")
+        arguments = {"item": item, "click": click, "items": words_of(items), **shared}
+    else:
+        arguments = {
+            "price": price,
+            "sold": sold,
+            "price_range": None if price_range is None else range_of("--price-range", price_range),
+            "unit_cost": unit_cost,
+            "unit": unit,
+            "prices": None if prices is None else words_of(prices),
+            "monotone": monotone,
+            **shared,
+        }
+    problem = kind(**arguments)
+    say(repr(problem))
+    if plot is not None and product:
+        raise InputError("Expected --plot without --product: there is no such plot of choices.")
+    if plot is not None:
+        problem.diagnostics.held_out.plot(path=plot)
+        say(f"Written to {plot}.")
+    write_environment(out, kind.__name__, arguments)
+    agents = ("fade-mnl", "mnl-ucb") if product else ("fade", "linucb", "dp-ucb")
+    say(f"Written to {out}. Next: dpbandit compare {out} --agents {','.join(agents[:2])}")
+    if sweep is not None:
+        text = _SWEEP.format(name=json.dumps(out.stem), id=json.dumps(str(out)))
+        text += "".join(f'\n[[agents]]\nid = "{agent}"\n' for agent in agents)
+        write_atomically(sweep, lambda partial: partial.write_text(text, encoding="utf-8"))
+        say(f"Written to {sweep}. Next: dpbandit sweep {sweep} --out results")
+
+
+def _product(text: str) -> tuple[str, str]:
+    name, found, column = text.partition("=")
+    if not (name and found and column):
+        raise InputError(f"Expected --product={text} to be NAME=COLUMN of its price.")
+    return name, column
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

@@ -1,0 +1,293 @@
+"""`dpbandit sweep`, `report`, `reproduce` and `lab`."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from importlib.util import find_spec
+from math import isnan
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from dpbandit.base import InputError, one_of
+from dpbandit.base.fields import parse_settings
+from dpbandit.base.files import check_writable, write_json
+from dpbandit.commands.options import (
+    Horizon,
+    JsonFile,
+    Once,
+    Replicas,
+    Seed,
+    Settings,
+    complete_agents,
+    given,
+    print_cases,
+    say,
+    screen,
+)
+from dpbandit.experiments import CASES, reproduce as run_case
+from dpbandit.experiments.labs import INSTALL, find, labs, write_or_keep
+from dpbandit.experiments.paper_tables import TABLES
+from dpbandit.experiments.reproduce import ALL, PaperTable
+from dpbandit.running.settings import meant, setting_names
+
+_SOME = 3
+"""The most files that are told by name."""
+
+
+def sweep(
+    file: Annotated[Path | None, typer.Argument(help="TOML file, see the example.")] = None,
+    out: Annotated[  # text: as a path '' would be the current folder
+        str | None, typer.Option(help="Folder of the results.", metavar="<path>")
+    ] = None,
+    backend: Annotated[
+        str, typer.Option(help="loky (processes), threading or dask (a cluster).")
+    ] = "loky",
+    jobs: Annotated[int, typer.Option(help="Workers, 1 to 1024.")] = 1,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")
+    ] = None,
+    block: Annotated[
+        int | None, typer.Option(help="Replicas of a task. Changes speed, never values.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on: keep what is there.")] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of sweep files.")
+    ] = False,
+) -> None:
+    """Run every agent on every environment, for every epsilon, delta and horizon.
+
+    Numbers do not depend on the backend, the jobs or an interruption; `dpbandit report` draws them.
+
+    Example: `dpbandit sweep experiments/sweeps/prices.toml --out out --jobs 2`
+    """
+    from dpbandit.studies import Sweep, run_sweep
+
+    if schema:
+        print(json.dumps(Sweep.model_json_schema(), indent=2))
+        return
+    if file is None or out is None:
+        raise InputError("Expected FILE and --out DIR (or --schema).")
+    study = Sweep.read(file)
+    try:
+        done = run_sweep(
+            study,
+            out,
+            backend=backend,
+            jobs=jobs,
+            scheduler=scheduler,
+            block=block,
+            resume=resume,
+        )
+    except KeyboardInterrupt:
+        print("dpbandit: what is written is kept, go on with --resume.", file=sys.stderr)
+        raise
+    say(f"{done.configurations} configurations: {done.run} replicas run, {done.kept} kept.")
+    _say_some("Corrupt, moved aside and run anew", done.found.corrupt)
+    _say_some("Not of this sweep, left alone", done.found.foreign)
+    say(f"Written to {done.folder}. Next: dpbandit report {done.folder}")
+
+
+def _say_some(what: str, files: Sequence[Path]) -> None:
+    if files:
+        more = f" and {len(files) - _SOME} more" if len(files) > _SOME else ""
+        say(f"{what}: {', '.join(map(str, files[:_SOME]))}{more}")
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of a sweep, or of `compare --out`.")],
+    out: Annotated[Path | None, typer.Option(help="Folder of the report; DIR/report.")] = None,
+    baseline: Annotated[
+        str, typer.Option(help="The agent that all others are compared with.")
+    ] = "Uniform",
+) -> None:
+    """One HTML page that needs nothing else, and every figure as PNG and SVG.
+
+    Example: `dpbandit report out`
+    """
+    from dpbandit.report import write_report
+
+    written = write_report(folder, out=out, baseline=baseline)
+    say(f"{len(written.figures)} figures beside it.")
+    say(f"Written to {written.page}.")
+
+
+class Calibration(StrEnum):
+    """Whose constants an agent takes."""
+
+    certified = "certified"
+    paper = "paper"
+
+
+_OF_CASES = {
+    "agent": "--agent",
+    "settings": "--set",
+    "calibration": "--calibration",
+    "noise": "--noise",
+    "epsilon": "--epsilon",
+    "delta": "--delta",
+    "horizon": "--horizon",
+}
+_OF_TABLES = {"reading": "--reading", "rows": "--rows", "theta": "--theta", "out": "--out"}
+"""Options of `reproduce` that the other kind of case does not have."""
+
+
+def reproduce(
+    context: typer.Context,
+    case: Annotated[str | None, typer.Argument(help="Name of a case, see --list.")] = None,
+    more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="Agent id.", autocompletion=complete_agents)
+    ] = None,
+    list_cases: Annotated[bool, typer.Option("--list", help="Show the cases.")] = False,
+    settings: Settings = None,
+    calibration: Annotated[Calibration | None, typer.Option(help="Which constants.")] = None,
+    noise: Annotated[str | None, typer.Option(help="Which noise, where the agent has it.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy target, > 0.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Privacy target, in [0, 1).")] = None,
+    horizon: Horizon = 10_000,
+    replicas: Replicas = 50,
+    seed: Seed = 0,
+    reading: Annotated[str, typer.Option(help="Tables: one of their readings, or all.")] = ALL,
+    rows: Annotated[str, typer.Option(help="Tables: some of the rows, see --list.")] = ALL,
+    theta: Annotated[
+        str | None, typer.Option(help="sgd/: theta* with equal entries, or as stated.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Tables: folder for results, taken up again.")
+    ] = None,
+    json: JsonFile = None,
+) -> None:
+    """Run one agent on a reference case, at the printed size or any other, or redo a table.
+
+    `--set` sets an argument of the agent or of the problem (`env.KEY=VALUE`: of the problem). Named
+    options that the agent does not have are left out, and it says so. Tables run their own agents
+    on their own rows: they take `--reading`, `--rows`, `--out` and, where theta* is open, `--theta`
+    in place of all that; figures come with the whole table and `--out`.
+
+    Example: `dpbandit reproduce contextual/p1 --agent linucb --set alpha=theory`
+
+    Example: `dpbandit reproduce sgd/table-5-1 --reading certified --rows p=inf,T=2000`
+    """
+    if case is not None:
+        one_of("case", case, [*CASES, *TABLES], see="dpbandit reproduce --list")
+    if list_cases:
+        if more or given(context, [name for name in context.params if name != "list_cases"]):
+            raise InputError("Expected --list alone: it shows every case.")
+        print_cases()
+        return
+    if case in TABLES:
+        if more or given(context, tuple(_OF_CASES)):
+            raise InputError(
+                f"Expected {case} without {', '.join(_OF_CASES.values())}: it is a table, which "
+                f"takes {', '.join(_OF_TABLES.values())}, --replicas, --seed and --json."
+            )
+        sizes: dict[str, Any] = {"replicas": replicas, "seed": seed, "out": out, "theta": theta}
+        _redo(TABLES[case], reading, rows, sizes, json)
+        return
+    if given(context, tuple(_OF_TABLES)):
+        raise InputError(
+            f"Expected {', '.join(_OF_TABLES.values())} only with a table: {', '.join(TABLES)}."
+        )
+    if case is None or agent is None:
+        raise InputError("Expected a CASE and --agent ID (or --list, or a table).")
+    words: dict[str, Any] = {"calibration": calibration and calibration.value, "noise": noise}
+    words |= {"epsilon": epsilon, "delta": delta}
+    named = {key: value for key, value in words.items() if value is not None}
+    chosen = parse_settings([*(settings or []), *(more or [])])
+    said = {*named, *(["horizon"] if given(context, ["horizon"]) else [])}
+    for key in chosen:
+        if (name := "horizon" if key == "T" else key) in said:
+            raise InputError(f"Expected {name} once, got it by --{name} and by --set {key}=...")
+    told = named | chosen
+    agent = meant(agent, told)
+    known = setting_names(agent)
+    check_writable(json)
+    if without := [key for key in named if key in told and key not in known]:
+        say(f"{agent} has no {' and no '.join(without)}: left out.")
+    chosen = {key: value for key, value in told.items() if key not in without}
+    record = run_case(case, agent, settings=chosen, horizon=horizon, replicas=replicas, seed=seed)
+    console = screen()
+    console.print(
+        f"{case} {agent}: {record['measure']} {record['mean']:.4g} ({_spread(record['se'])}) after "
+        f"{record['horizon']} rounds, {replicas} replicas, {record['seconds']:.1f} s; "
+        f"certified epsilon {record['certified_epsilon']:.4g}, {record['notion']}",
+        highlight=False,
+    )
+    if record["reference"] is not None:
+        mean, se = record["reference"]["mean"], record["reference"]["se"]
+        z = "" if record["z"] is None else f", z = {record['z']:+.2f}"
+        console.print(f"reference {mean} (se {se}){z}", highlight=False)
+    if record["least"] is not None:
+        console.print(f"nobody as private loses less than {record['least']:.4g}", highlight=False)
+    if json is not None:
+        write_json(json, record)
+
+
+def _spread(se: float) -> str:
+    """One replica has no standard error."""
+    return "no se" if isnan(se) else f"se {se:.2g}"
+
+
+def _redo(
+    table: PaperTable, reading: str, rows: str, sizes: Mapping[str, Any], json: Path | None
+) -> None:
+    check_writable(json, sizes["out"] and sizes["out"] / "summary.csv")
+    made = table.run(reading, rows, **sizes)
+    console = screen()
+    for part in made.tables:
+        console.print(part)
+    for path in made.files:
+        say(f"Written to {path}.")
+    if json is not None:
+        write_json(json, made.records)
+
+
+app = typer.Typer(help="Teaching labs: what there is, and one of them as a notebook.")
+
+
+@app.command("list", cls=Once)
+def show() -> None:
+    """The labs: number, title, minutes, and what one can do afterwards.
+
+    Example: `dpbandit lab list`
+    """
+    table = Table("lab", "title", "minutes", "goal", box=None, pad_edge=False)
+    for lab in labs():
+        table.add_row(str(lab.number), lab.title, str(lab.minutes), lab.goal)
+    screen().print(table)
+
+
+@app.command("open", cls=Once)
+def start(
+    number: Annotated[int, typer.Argument(help="See `dpbandit lab list`.")],
+    out: Annotated[Path, typer.Option(help="Folder for the notebook.")] = Path("."),
+    solutions: Annotated[bool, typer.Option(help="Folded below the exercises, or none.")] = True,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the notebook that is there.")
+    ] = False,
+    browser: Annotated[bool, typer.Option(help="Let JupyterLab open one.")] = True,
+    jupyter: Annotated[
+        bool, typer.Option(help="Start JupyterLab, or write the file alone.")
+    ] = True,
+) -> None:
+    """Write lab NUMBER as a notebook and open it in JupyterLab.
+
+    A notebook that is there already, with your work in it, is opened as it is.
+
+    Example: `dpbandit lab open 1 --out labs`
+    """
+    target, said = write_or_keep(find(number), out, solutions=solutions, overwrite=overwrite)
+    print(said)
+    if jupyter and find_spec("jupyterlab") is None:
+        print(f"JupyterLab is not installed. To have it: {INSTALL}")
+    elif jupyter:
+        options = [] if browser else ["--no-browser"]
+        server = subprocess.Popen([sys.executable, "-m", "jupyterlab", str(target), *options])
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for JupyterLab, which asks back
+        server.wait()

@@ -1,0 +1,524 @@
+"""Uniform, partition and graphic matroids: mixtures of their bases and independent sets."""
+
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from math import isqrt, sqrt
+from typing import TypeAlias
+
+import numpy as np
+
+from dpbandit.base import MOST_DIM, Bools, Floats, InputError, Ints, Streams, at_least, rows, whole
+from dpbandit.domains.domain import (
+    Domain,
+    Points,
+    Walk,
+    between,
+    constant,
+    null_basis,
+    onto_capped_simplex,
+    separated,
+    sum_zero_basis,
+    tame,
+)
+
+
+@dataclass(frozen=True)
+class Product(Domain):
+    """C_1 x ... x C_m, a point being the parts' points in a row.
+
+    D^2 and R^2 are the sums of the parts' squares, r is the least of theirs.
+
+    >>> from dpbandit.domains.balls import Ball
+    >>> from dpbandit.domains.balls import Box
+    >>> Product((Ball(2), Box(1))).lowest(np.array([[3.0, 4.0, -1.0]]))
+    array([[-0.6, -0.8,  1. ]])
+    """
+
+    parts: tuple[Domain, ...]
+    dim: int = field(init=False, repr=False)
+    has_projection: bool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        parts = self.parts
+        if not (isinstance(parts, tuple) and parts and all(isinstance(p, Domain) for p in parts)):
+            raise InputError(f"Expected parts={parts!r} to be a tuple of at least one domain.")
+        object.__setattr__(self, "dim", sum(part.dim for part in parts))
+        object.__setattr__(self, "has_projection", all(part.has_projection for part in parts))
+
+    @cached_property
+    def centre(self) -> Floats:
+        """The parts' centres."""
+        return constant(np.concatenate([part.centre for part in self.parts]))
+
+    @cached_property
+    def basis(self) -> Floats | None:
+        """The parts' bases along the diagonal; None where all parts are full-dimensional."""
+        if all(part.basis is None for part in self.parts):
+            return None
+        basis = np.zeros((self.dim, sum(part.affine_dim for part in self.parts)))
+        row = column = 0
+        for part in self.parts:
+            block = np.eye(part.dim) if part.basis is None else part.basis
+            basis[row : row + part.dim, column : column + part.affine_dim] = block
+            row, column = row + part.dim, column + part.affine_dim
+        return constant(basis)
+
+    @cached_property
+    def diameter(self) -> float:
+        """The root of the sum of squares."""
+        return sqrt(sum(part.diameter**2 for part in self.parts))
+
+    @cached_property
+    def outer_radius(self) -> float:
+        """The root of the sum of squares."""
+        return sqrt(sum(part.outer_radius**2 for part in self.parts))
+
+    @cached_property
+    def inner_radius(self) -> float:
+        """Radius of a ball within, the least of the parts."""
+        return min(part.inner_radius for part in self.parts)
+
+    def lowest(self, v: Floats) -> Floats:
+        """A minimiser of v . x, part by part."""
+        return np.concatenate([p.lowest(w) for p, w in self._split(v)], axis=-1)
+
+    def project(self, q: Floats) -> Floats:
+        """Part by part, if all parts can."""
+        return np.concatenate([p.project(w) for p, w in self._split(q)], axis=-1)
+
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
+        """Every part is in its domain."""
+        inside: Bools = np.all([part.contains(w, tolerance) for part, w in self._split(x)], axis=0)
+        return inside
+
+    def sampler(self, streams: Streams, name: str) -> Points:
+        """The parts' samplers, independent: as exact as they are."""
+        draws = [part.sampler(streams, f"{name} {i}") for i, part in enumerate(self.parts)]
+        return partial(_joined, draws)
+
+    def _split(self, v: Floats) -> list[tuple[Domain, Floats]]:
+        ends = np.cumsum([part.dim for part in self.parts])[:-1]
+        return list(zip(self.parts, np.split(v, ends, axis=-1), strict=True))
+
+
+def _joined(draws: list[Points]) -> Floats:
+    return np.concatenate([draw() for draw in draws], axis=-1)
+
+
+@dataclass(frozen=True)
+class Hypersimplex(Domain):
+    """{0 <= x <= 1, sum x = rank}: mixtures of the sets of exactly `rank` of N items.
+
+    D = sqrt(2 m), R = sqrt(q (N - q) / N), r = m / sqrt(N (N - 1)), q = rank, m = min(q, N - q).
+
+    >>> import numpy as np
+    >>> Hypersimplex(4, 2).lowest(np.array([[3.0, -4.0, 0.0, 1.0]]))
+    array([[0., 1., 1., 0.]])
+    """
+
+    dim: int
+    rank: int
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, 2, MOST_DIM)
+        whole("rank", self.rank, 1, self.dim - 1)
+
+    @cached_property
+    def centre(self) -> Floats:
+        """rank / N everywhere."""
+        return constant(np.full(self.dim, self.rank / self.dim))
+
+    @cached_property
+    def basis(self) -> Floats | None:
+        """Of the vectors that sum to 0."""
+        return sum_zero_basis(self.dim)
+
+    @property
+    def diameter(self) -> float:
+        """sqrt(2 m), between two sets that share as little as possible."""
+        return sqrt(2 * min(self.rank, self.dim - self.rank))
+
+    @property
+    def outer_radius(self) -> float:
+        """sqrt(q (N - q) / N), to any set."""
+        return sqrt(self.rank * (self.dim - self.rank) / self.dim)
+
+    @property
+    def inner_radius(self) -> float:
+        """m / sqrt(N (N - 1)), to the facet x_i = 0 or x_i = 1."""
+        return min(self.rank, self.dim - self.rank) / sqrt(self.dim * (self.dim - 1))
+
+    def lowest(self, v: Floats) -> Floats:
+        """The `rank` least entries, the first of equals."""
+        return _least(tame(v), self.rank)
+
+    def project(self, q: Floats) -> Floats:
+        """clip(q - lambda, 0, 1), lambda by a search among the 2 N corners of its sum."""
+        return onto_capped_simplex(q, self.rank)
+
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
+        """0 <= x <= 1, and the sum rank, within tolerance."""
+        x = tame(x, np.inf)
+        inside: Bools = (
+            (x >= -tolerance).all(axis=-1)
+            & (x <= 1 + tolerance).all(axis=-1)
+            & (np.abs(x.sum(axis=-1) - self.rank) <= tolerance)
+        )
+        return inside
+
+    def sampler(self, streams: Streams, name: str) -> Points:
+        """Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform."""
+        return Walk(self, self._chord, streams, name)
+
+    def _chord(self, x: Floats, u: Floats) -> tuple[Floats, Floats]:
+        return between(np.concatenate([x, 1 - x], axis=-1), np.concatenate([-u, u], axis=-1))
+
+
+@dataclass(frozen=True)
+class IndependentSets(Domain):
+    """{0 <= x <= 1, sum x <= rank}: mixtures of the sets of at most `rank` of N items.
+
+    The centre is a everywhere, a = r = min(1/2, q / (N + sqrt N)): as far from x_i = 0 as from
+    sum x = q, or in the middle of the cube. D = sqrt(min(N, 2 q)).
+
+    >>> import numpy as np
+    >>> IndependentSets(4, 2).lowest(np.array([[3.0, -4.0, 0.0, 1.0]]))
+    array([[0., 1., 0., 0.]])
+    """
+
+    dim: int
+    rank: int
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, 1, MOST_DIM)
+        whole("rank", self.rank, 1, self.dim)
+
+    @cached_property
+    def centre(self) -> Floats:
+        """r everywhere."""
+        return constant(np.full(self.dim, self.inner_radius))
+
+    @property
+    def diameter(self) -> float:
+        """sqrt(min(N, 2 q)), between two disjoint sets."""
+        return sqrt(min(self.dim, 2 * self.rank))
+
+    @property
+    def outer_radius(self) -> float:
+        """sqrt(q (1 - a)^2 + (N - q) a^2); the full sets are farthest, because a <= 1/2."""
+        a, q = self.inner_radius, self.rank
+        return sqrt(q * (1 - a) ** 2 + (self.dim - q) * a**2)
+
+    @property
+    def inner_radius(self) -> float:
+        """a = min(1/2, q / (N + sqrt N))."""
+        return min(0.5, self.rank / (self.dim + sqrt(self.dim)))
+
+    def lowest(self, v: Floats) -> Floats:
+        """The negative ones among the `rank` least entries, the first of equals."""
+        v = tame(v)
+        return np.where(v < 0, _least(v, self.rank), 0.0)
+
+    def project(self, q: Floats) -> Floats:
+        """clip(q, 0, 1) where its sum is at most rank; else the projection on sum x = rank."""
+        clipped = np.clip(tame(q), 0.0, 1.0)
+        if self.rank == self.dim:
+            return clipped
+        light = clipped.sum(axis=-1, keepdims=True) <= self.rank
+        return np.where(light, clipped, onto_capped_simplex(q, self.rank))
+
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
+        """0 <= x <= 1 and the sum at most rank, within tolerance."""
+        x = tame(x, np.inf)
+        inside: Bools = (
+            (x >= -tolerance).all(axis=-1)
+            & (x <= 1 + tolerance).all(axis=-1)
+            & (x.sum(axis=-1) <= self.rank + tolerance)
+        )
+        return inside
+
+    def sampler(self, streams: Streams, name: str) -> Points:
+        """Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform."""
+        return Walk(self, self._chord, streams, name)
+
+    def _chord(self, x: Floats, u: Floats) -> tuple[Floats, Floats]:
+        room = self.rank - x.sum(axis=-1, keepdims=True)
+        slope = u.sum(axis=-1, keepdims=True)
+        return between(
+            np.concatenate([x, 1 - x, room], axis=-1), np.concatenate([-u, u, slope], axis=-1)
+        )
+
+
+def _least(v: Floats, count: int) -> Floats:
+    """1 at the `count` least entries of each row, the first of equals; else 0."""
+    order = v.argsort(axis=-1, kind="stable")
+    chosen = np.zeros(v.shape)
+    np.put_along_axis(chosen, order[..., :count], 1.0, axis=-1)
+    return chosen
+
+
+def partition_base(blocks: tuple[tuple[int, int], ...]) -> Product:
+    """Mixtures of choices of exactly q of the N items of every block, `blocks` = ((q, N), ...).
+
+    A product of hypersimplices. A block without a choice (q = 0 or q = N) has no dimension: leave
+    it out.
+
+    >>> partition_base(((1, 3), (2, 4))).affine_dim
+    5
+    """
+    if not blocks:
+        raise InputError("Expected blocks=() to hold at least one pair (q, N).")
+    for pair in blocks:
+        if len(pair) != 2:
+            raise InputError(f"Expected the block {pair!r} to be a pair (q, N).")
+    return Product(tuple(Hypersimplex(dim=N, rank=q) for q, N in blocks))
+
+
+Edges: TypeAlias = tuple[tuple[int, int], ...]
+"""Pairs of vertices 0..n-1."""
+
+
+def complete(vertices: int) -> Edges:
+    """All pairs a < b, in the order of reading."""
+    return tuple((a, b) for a in range(vertices) for b in range(a + 1, vertices))
+
+
+def check_connected(edges: Edges, vertices: int) -> None:
+    """`InputError` unless the edges are simple and connect the vertices 0..n-1."""
+    if not isinstance(edges, tuple):
+        raise InputError(f"Expected edges={edges!r} to be a tuple of pairs of vertices.")
+    seen = set()
+    for edge in edges:
+        ends = frozenset(edge)
+        if not isinstance(edge, tuple) or len(edge) != 2 or len(ends) != 2 or ends in seen:
+            raise InputError(f"Expected the edge {edge!r} to join two vertices, and only once.")
+        for vertex in edge:
+            whole("vertex", vertex, 0, vertices - 1)
+        seen.add(ends)
+    reached = {0}
+    for _ in range(vertices):
+        reached.update(v for edge in edges if reached & set(edge) for v in edge)
+    if len(reached) < vertices:
+        raise InputError(f"Expected the edges to connect all {vertices} vertices.")
+
+
+def kruskal(weights: Floats, edges: Ints, vertices: int) -> Floats:
+    """A spanning tree of least weight for each row, the first of equals, as 0 and 1.
+
+    Kruskal (1956), all rows in step: take the next lightest edge if it joins two components.
+    Weights (R, m), edges (m, 2) -> (R, m); a spanning forest if the graph is not connected.
+    """
+    R, m = weights.shape
+    order = weights.argsort(axis=-1, kind="stable")
+    tree, component = np.zeros((R, m)), np.tile(np.arange(vertices), (R, 1))
+    for step in range(m):
+        edge = order[:, step]
+        a, b = component[rows(R), edges[edge, 0]], component[rows(R), edges[edge, 1]]
+        tree[rows(R), edge] = a != b
+        component = np.where(component == b[:, None], a[:, None], component)
+    return tree
+
+
+def mean_tree(edges: Ints, vertices: int) -> Floats:
+    """The mean of all spanning trees, (m,): Kirchhoff, the resistance between an edge's ends."""
+    incidence = _incidence(edges, vertices)
+    inverse = np.linalg.pinv(incidence @ incidence.T, hermitian=True)
+    return np.einsum("ve,vw,we->e", incidence, inverse, incidence)
+
+
+def blocks(edges: Ints, vertices: int) -> Ints:
+    """A number for each edge, (m,), equal for two edges if and only if a cycle holds both.
+
+    A bridge is alone. The blocks are the components of the edges' cycle space: one tree, its
+    fundamental cycles (column f of the solution of B_tree y = B_f), and joining what they share.
+    """
+    incidence = _incidence(edges, vertices)
+    tree = kruskal(np.zeros((1, len(edges))), edges, vertices)[0] > 0
+    cycles = np.abs(np.linalg.lstsq(incidence[:, tree], incidence, rcond=None)[0]) > 0.5
+    shared = (cycles.T.astype(float) @ cycles) > 0
+    label = np.arange(len(edges))
+    while True:
+        lowest = np.where(shared, label, len(edges)).min(axis=-1)
+        if (lowest == label).all():
+            return label
+        label = lowest
+
+
+def inner_edges(edges: Ints, vertices: int) -> tuple[Bools, Ints]:
+    """For every vertex subset with an edge inside: which edges those are (M, m), its size (M,)."""
+    codes = np.arange(2**vertices)[:, None]
+    members = (codes >> np.arange(vertices)) & 1 > 0  # (2^n, n)
+    inner = members[:, edges[:, 0]] & members[:, edges[:, 1]]
+    some = inner.any(axis=-1)
+    return inner[some], members[some].sum(axis=-1)
+
+
+def _incidence(edges: Ints, vertices: int) -> Floats:
+    """+1 and -1 at the ends of every edge, (n, m)."""
+    incidence = np.zeros((vertices, len(edges)))
+    incidence[edges[:, 0], np.arange(len(edges))] = 1.0
+    incidence[edges[:, 1], np.arange(len(edges))] = -1.0
+    return incidence
+
+
+_ENUMERATED = 12
+"""Vertices up to which all vertex subsets are listed: 4,096 inequalities."""
+
+
+@dataclass(frozen=True)
+class SpanningTrees(Domain):
+    """Mixtures of the spanning trees of a connected graph; a coordinate for every edge.
+
+    `{x >= 0, x(edges inside S) <= |S| - 1 for all vertex sets S, sum x = n - 1}` (Edmonds, 1971),
+    n = `vertices`. Without `edges` the graph is complete, its edges (0, 1), (0, 2), ...
+
+    The polytope is a product over the blocks of the graph (edges on common cycles), so V is what
+    sums to 0 on every block, and a bridge is always 1. The centre is the mean of all trees.
+
+    `inner_radius` is computed: by formula on a complete graph, over all vertex sets up to 12
+    vertices. Beyond, on other graphs, it must be given, and is believed. `diameter` is exact on a
+    complete graph; on others it is a bound, the sum over the blocks of 2 min(rank, edges - rank).
+
+    >>> SpanningTrees(3).lowest(np.array([[5.0, -4.0, 0.0]]))
+    array([[0., 1., 1.]])
+    """
+
+    vertices: int
+    edges: Edges | None = None
+    inner_radius: float = 0.0
+    """r; if 0, it is computed"""
+    dim: int = field(init=False, repr=False)
+    has_projection = False
+
+    def __post_init__(self) -> None:
+        whole("vertices", self.vertices, 3, isqrt(2 * MOST_DIM))
+        if self.edges is not None:
+            check_connected(self.edges, self.vertices)
+        object.__setattr__(self, "dim", len(self._pairs))
+        if (self._block_sizes == 1).all():
+            raise InputError("Expected the edges to hold a cycle: a tree is a single point.")
+        at_least("inner_radius", self.inner_radius, 0)
+        if self._complete or self._small:
+            r = self._radius()
+            if self.inner_radius > r * (1 + 1e-9):
+                raise InputError(f"Expected inner_radius={self.inner_radius} <= {r}, a facet's.")
+            object.__setattr__(self, "inner_radius", self.inner_radius or r)
+        elif self.inner_radius == 0:
+            raise InputError(
+                f"Expected inner_radius=0.0 > 0: with vertices={self.vertices} > {_ENUMERATED} "
+                "it is computed for a complete graph alone."
+            )
+
+    @cached_property
+    def _pairs(self) -> Ints:
+        return np.array(complete(self.vertices) if self.edges is None else self.edges)
+
+    @property
+    def _complete(self) -> bool:
+        return len(self._pairs) == self.vertices * (self.vertices - 1) // 2
+
+    @property
+    def _small(self) -> bool:
+        return self.vertices <= _ENUMERATED
+
+    @cached_property
+    def _blocks(self) -> Ints:
+        n = self.vertices
+        return np.zeros(self.dim, np.int64) if self._complete else blocks(self._pairs, n)
+
+    @cached_property
+    def _members(self) -> Floats:
+        """Which edges are in which block, (blocks, m)."""
+        return (np.unique(self._blocks)[:, None] == self._blocks).astype(float)
+
+    @property
+    def _block_sizes(self) -> Floats:
+        return self._members.sum(axis=-1)
+
+    @cached_property
+    def _ranks(self) -> Floats:
+        """The edges that a tree has in each block."""
+        tree = kruskal(np.zeros((1, self.dim)), self._pairs, self.vertices)[0]
+        ranks: Floats = np.matvec(self._members, tree)
+        return ranks
+
+    @cached_property
+    def _inequalities(self) -> tuple[Floats, Floats]:
+        """`x(edges inside S) <= |S| - 1`: rows (M, m) and bounds (M,)."""
+        inner, sizes = inner_edges(self._pairs, self.vertices)
+        return inner.astype(float), sizes - 1.0
+
+    @cached_property
+    def centre(self) -> Floats:
+        """The mean of all trees; 2 / n everywhere on a complete graph."""
+        if self._complete:
+            return constant(np.full(self.dim, 2 / self.vertices))
+        return constant(mean_tree(self._pairs, self.vertices))
+
+    @cached_property
+    def basis(self) -> Floats | None:
+        """Of the vectors that sum to 0 on every block."""
+        one = len(self._members) == 1
+        return sum_zero_basis(self.dim) if one else null_basis(self._members)
+
+    @cached_property
+    def diameter(self) -> float:
+        """sqrt(2 min(n - 1, m - n + 1)) on a complete graph; else a bound."""
+        ranks = self._ranks
+        bound = sqrt(2 * np.minimum(ranks, self._block_sizes - ranks).sum())
+        return bound if self._complete else min(bound, 2 * self.outer_radius)
+
+    @cached_property
+    def outer_radius(self) -> float:
+        """To the farthest tree; `|1_T - c|^2 = |c|^2 + sum_T (1 - 2 c)`, so one tree suffices."""
+        farthest = self.lowest(2 * self.centre[None] - 1)[0]
+        return float(np.linalg.norm(farthest - self.centre))
+
+    def _radius(self) -> float:
+        """The least distance in V to x_e = 0 and to `x(inside S) = |S| - 1`."""
+        if self._complete:
+            s, n, m = np.arange(2, self.vertices), self.vertices, self.dim
+            q = s * (s - 1) / 2
+            walls = (s - 1) * (n - s) / (n * np.sqrt(q * (1 - q / m)))
+            return float(min(2 / n / sqrt(1 - 1 / m), walls.min()))
+        rows, bounds = self._inequalities
+        rows = np.concatenate([rows, -np.eye(self.dim)])
+        room = np.append(bounds, np.zeros(self.dim)) - rows @ self.centre
+        inside = rows @ self._members.T  # what of each block the inequality weighs
+        squares = (rows**2).sum(axis=-1) - (inside**2 / self._block_sizes).sum(axis=-1)
+        moving = squares > 1e-9  # else the inequality holds with equality on all of C
+        return float((room[moving] / np.sqrt(squares[moving])).min())
+
+    def lowest(self, v: Floats) -> Floats:
+        """Kruskal's tree."""
+        return kruskal(tame(v), self._pairs, self.vertices)
+
+    def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
+        """All inequalities within tolerance, up to 12 vertices.
+
+        Beyond there are too many: False is proved by a hyperplane between x and all trees that
+        Frank-Wolfe found in 200 steps; True says that it found none.
+        """
+        x = tame(x, np.inf)
+        sums = np.matvec(self._members, x)
+        fine: Bools = (x >= -tolerance).all(axis=-1) & (
+            np.abs(sums - self._ranks) <= tolerance
+        ).all(axis=-1)
+        if not self._small:
+            return fine & ~separated(self, x, tolerance)
+        rows, bounds = self._inequalities
+        return fine & (np.matvec(rows, x) <= bounds + tolerance).all(axis=-1)
+
+    def sampler(self, streams: Streams, name: str) -> Points:
+        """Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform.
+
+        Up to 12 vertices: beyond, nothing here tells for sure where a chord ends.
+        """
+        if not self._small:
+            raise InputError(f"Expected vertices={self.vertices} <= {_ENUMERATED} for a sampler.")
+        return Walk(self, self._chord, streams, name)
+
+    def _chord(self, x: Floats, u: Floats) -> tuple[Floats, Floats]:
+        rows, bounds = self._inequalities
+        room = np.concatenate([x, bounds - np.matvec(rows, x)], axis=-1)
+        return between(room, np.concatenate([-u, np.matvec(rows, u)], axis=-1))

@@ -1,0 +1,371 @@
+"""The nearest point of a domain by Frank-Wolfe steps, and the lowest point near another one.
+
+The nearest point of a domain, or of a shrunken copy of it: exact, or by Frank-Wolfe steps.
+
+The shrunken copy is C' = c0 + (1 - shrink) (C - c0), with c0 the centre of C. A ball of V of radius
+shrink r around any point of C' lies in C: room for exploration.
+
+Local linear oracles: the lowest point near x, for steps that stay near without a projection.
+
+Garber and Hazan, "A linearly convergent variant of the conditional gradient algorithm under strong
+convexity, with applications to online and stochastic optimization", SIAM J. Optimization 2016. For
+x in C, a radius r and a vector g an oracle answers p in C with::
+
+    (1)  <p, g> <= <y, g>  for every y of C within r of x,         (2)  |x - p| <= rho r.
+
+    domain          p                                                   rho
+    ball            the lowest point within r of x, in closed form      1
+    box             x - r sign(g), clipped                              sqrt N
+    simplex         mass sqrt(N) r / 2 goes from the dearest            sqrt(N / 2)
+                    coordinates to the cheapest
+    l_1 ball        the same, on its corners and 0: mass sqrt(N) r / b  2 sqrt N
+    hypersimplex    as any polytope, with mu = D                        sqrt(N) D
+    any polytope    mass sqrt(N) mu r / D from the dearest vertices     sqrt(N) mu
+                    that make up x to the cheapest of all
+
+mu = psi D / xi: psi the largest spectral norm of N independent rows among the inequalities, xi the
+least slack that a vertex leaves in one of them; 1 and 1 where 0 <= x <= 1 are the only inequalities
+and vertices are 0/1. Every answer is a function of (x, r, g), or of those so far.
+"""
+
+from abc import ABC, abstractmethod
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from dpbandit.base import Floats, InputError, Ints, at_least, inside, norms, rows, shown, whole
+from dpbandit.domains.balls import Ball, Box, L1Ball, LpBall, Simplex
+from dpbandit.domains.domain import Domain, tame
+from dpbandit.domains.matroids import Hypersimplex
+
+
+class Nearest(NamedTuple):
+    """Points, and how good they are."""
+
+    point: Floats
+    """x in C', (R, N)"""
+    gap: Floats
+    """`|x - x*|^2 <= 2 gap`, (R,); 0 where x is exact"""
+    calls: Ints
+    """calls of the linear oracle, (R,)"""
+
+
+def nearest(
+    domain: Domain,
+    q: Floats,
+    start: Floats,
+    *,
+    shrink: float = 0.0,
+    tolerance: float | None = None,
+    budget: int = 10_000,
+) -> Nearest:
+    """The point of C' nearest to q: exact where the domain can, else by `pairwise_frank_wolfe`.
+
+    `tolerance` bounds the gap, 1e-6 D^2 unless said otherwise: approximate, `|x - x*| <= 0.0015 D`,
+    unless the budget runs out before. `start` (R, N), a point of C', says where to look first.
+
+    >>> from dpbandit.domains.balls import Ball
+    >>> nearest(Ball(2), np.array([[3.0, 4.0]]), np.zeros((1, 2)), shrink=0.5).point
+    array([[0.3, 0.4]])
+    """
+    if domain.has_projection:
+        zeros = np.zeros(len(q))
+        return Nearest(shrunk_projection(domain, q, shrink), zeros, zeros.astype(np.int64))
+    goal = 1e-6 * domain.diameter**2 if tolerance is None else tolerance
+    return pairwise_frank_wolfe(domain, q, start, shrink=shrink, tolerance=goal, budget=budget)
+
+
+def shrunk_projection(domain: Domain, q: Floats, shrink: float) -> Floats:
+    """c0 + (1 - shrink) (Proj_C(c0 + (q - c0) / (1 - shrink)) - c0), (R, N) -> (R, N)."""
+    inside("shrink", shrink, 0, 0.999, ends=True)
+    if shrink == 0:
+        return domain.project(q)
+    c0, size = domain.centre, 1 - shrink
+    return c0 + size * (domain.project(c0 + (tame(q) - c0) / size) - c0)
+
+
+def frank_wolfe(
+    domain: Domain,
+    q: Floats,
+    start: Floats,
+    *,
+    shrink: float = 0.0,
+    tolerance: float,
+    budget: int,
+) -> Nearest:
+    """`min 1/2 |x - q|^2` over C' by Frank and Wolfe (1956), with line search.
+
+    From x = `start` in C', at most `budget` times, each replica for itself::
+
+      1. s = the point of C' with the least <x - q, s>
+      2. gap = <x - q, x - s>; stop if gap <= tolerance
+      3. x += min(1, gap / |x - s|^2) (s - x)
+
+    After j steps the objective is within 2 D'^2 / (j + 2) of the least, D' = (1 - shrink) D, and
+    at any time by at most the gap (Jaggi, "Revisiting Frank-Wolfe", ICML 2013). The objective is
+    1-strongly convex and never rises, so `|x - x*|^2 <= 2 gap` for the last gap seen.
+    """
+    _check(shrink, tolerance, budget)
+    q, point = tame(q), np.array(start, dtype=np.float64)
+    gaps, calls = np.full(len(q), np.inf), np.zeros(len(q), dtype=np.int64)
+    live = np.arange(len(q))
+    for _ in range(budget):
+        x = point[live]
+        slope = x - q[live]
+        s = _lowest(domain, slope, shrink)
+        gap = np.vecdot(slope, x - s)
+        gaps[live] = gap
+        calls[live] += 1
+        moving = gap > tolerance
+        live, x, s, gap = live[moving], x[moving], s[moving], gap[moving]
+        if not len(live):
+            break
+        step = np.minimum(1.0, gap / np.vecdot(x - s, x - s))
+        point[live] = x + step[:, None] * (s - x)
+    return Nearest(point, np.maximum(gaps, 0.0), calls)
+
+
+def pairwise_frank_wolfe(
+    domain: Domain,
+    q: Floats,
+    start: Floats,
+    *,
+    shrink: float = 0.0,
+    tolerance: float,
+    budget: int,
+) -> Nearest:
+    """`frank_wolfe` with pairwise steps: a small gap on a polytope costs tens of calls.
+
+    Lacoste-Julien & Jaggi, "On the global linear convergence of Frank-Wolfe optimization
+    variants", NeurIPS 2015. x is kept as a mixture of atoms of C'; weight moves, with line search,
+    from the atom with the largest <x - q, atom> to the corner s of step 1, all of it if need be.
+    Plain steps need about D^2 / gap calls when x* is on a face, as projections mostly are.
+
+    The first atom is the corner where `frank_wolfe` would go from `start`: from inside a face the
+    pairwise steps are slow, so `start` is not an atom itself. A table of 2 N + 2 atoms is enough
+    on a polytope as a rule; when it is full, s is mixed into the lightest atom.
+    """
+    _check(shrink, tolerance, budget)
+    if budget == 0:
+        return frank_wolfe(domain, q, start, shrink=shrink, tolerance=tolerance, budget=0)
+    goal, point = tame(q), np.array(start, dtype=np.float64)
+    (R, N), gaps = goal.shape, np.full(len(goal), np.inf)
+    calls, live = np.ones(R, dtype=np.int64), np.arange(R)
+    atoms, weights = np.zeros((R, 2 * N + 2, N)), np.zeros((R, 2 * N + 2))
+    x = atoms[:, 0] = _lowest(domain, point - goal, shrink)
+    weights[:, 0] = 1.0
+    for _ in range(budget - 1):
+        slope = x - goal
+        s = _lowest(domain, slope, shrink)
+        gap = np.vecdot(slope, x - s)
+        point[live], gaps[live] = x, gap
+        calls[live] += 1
+        moving = gap > tolerance
+        if not moving.all():
+            live, goal, x, slope = live[moving], goal[moving], x[moving], slope[moving]
+            s, atoms, weights = s[moving], atoms[moving], weights[moving]
+        if not len(live):
+            break
+        x = x + _move_weight(atoms, weights, s, slope)
+    point[live] = x
+    return Nearest(point, np.maximum(gaps, 0.0), calls)
+
+
+def _move_weight(atoms: Floats, weights: Floats, s: Floats, slope: Floats) -> Floats:
+    """One pairwise step, in place; returns the change of x. Atoms (R, A, N), weights (R, A)."""
+    r = rows(len(s))
+    away = np.where(weights > 0, np.matvec(atoms, slope), -np.inf).argmax(axis=-1)
+    towards, held = s - atoms[r, away], weights[r, away]
+    square = np.vecdot(towards, towards)
+    best = -np.vecdot(slope, towards) / np.where(square > 0, square, 1.0)
+    step = np.clip(best, 0.0, held)
+    weights[r, away] = held - step
+    same = (atoms == s[:, None]).all(axis=-1) & (weights > 0)
+    known = same.any(axis=-1)
+    slot = np.where(known, same.argmax(axis=-1), weights.argmin(axis=-1))
+    share = step / np.maximum(weights[r, slot] + step, np.finfo(float).tiny)
+    mixed = atoms[r, slot] + share[:, None] * (s - atoms[r, slot])
+    atoms[r, slot] = np.where((known | (share == 1))[:, None], s, mixed)
+    weights[r, slot] += step
+    return step[:, None] * towards
+
+
+def _lowest(domain: Domain, v: Floats, shrink: float) -> Floats:
+    """The linear oracle of C'."""
+    return domain.centre + (1 - shrink) * (domain.lowest(v) - domain.centre)
+
+
+def _check(shrink: float, tolerance: float, budget: int) -> None:
+    inside("shrink", shrink, 0, 0.999, ends=True)
+    at_least("tolerance", tolerance, 0)
+    whole("budget", budget, 0)
+
+
+class LocalOracle(ABC):
+    """The oracle of one domain, for R replicas that start at `start` and move towards answers.
+
+    It is told every move by `moved`, which most need not remember.
+    """
+
+    rho: float
+    start: Floats
+    """(N,), where x begins"""
+
+    @abstractmethod
+    def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
+        """p, (R, N), for x and g (R, N) and radii (R,) >= 0."""
+
+    def moved(self, share: Floats) -> None:
+        """x has moved by `share` (R,) in [0, 1] of the way to the latest answer."""
+        return
+
+
+def local_oracle(domain: Domain, replicas: int, *, geometry: float | None = None) -> LocalOracle:
+    """The oracle of `domain`; `geometry` is mu, for polytopes whose constants are not known here.
+
+    >>> oracle = local_oracle(Simplex(3), 1)
+    >>> x, g = np.array([[0.2, 0.5, 0.3]]), np.array([[0.0, 1.0, 2.0]])
+    >>> oracle(x, np.array([0.4]), g).round(3)        # mass sqrt(3) 0.2 = 0.346 goes to the first
+    array([[0.546, 0.454, 0.   ]])
+    """
+    if isinstance(domain, LpBall) and domain.p == 1:
+        domain = L1Ball(domain.dim, domain.radius)
+    if isinstance(domain, Ball):
+        return BallOracle(domain)
+    if isinstance(domain, Box):
+        return BoxOracle(domain)
+    if isinstance(domain, Simplex):
+        return SimplexOracle(domain)
+    if isinstance(domain, L1Ball):
+        return L1Oracle(domain)
+    if geometry is None and isinstance(domain, Hypersimplex):
+        geometry = domain.diameter
+    if geometry is None:
+        raise InputError(
+            f"No local linear oracle is known for {shown(domain)}: choose another agent or "
+            "environment, or, for a polytope, give its constant by geometry=."
+        )
+    return PolytopeOracle(domain, replicas, geometry)
+
+
+class BallOracle(LocalOracle):
+    """Down by r, or the lowest point of the ball, or where both spheres meet."""
+
+    rho = 1.0
+
+    def __init__(self, domain: Ball) -> None:
+        self._radius, self.start = domain.radius, domain.centre
+
+    def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
+        """The local linear oracle: see the table of `LocalOracle`."""
+        R, r, size = self._radius, radius[:, None], norms(g)
+        n = g / np.where(size > 0, size, 1.0)
+        length = norms(x)
+        e = x / np.where(length > 0, length, 1.0)
+        along = np.vecdot(e, n)[:, None]
+        across = n - along * e
+        width = norms(across)
+        c = (R**2 + length**2 - r**2) / np.where(length > 0, 2 * length, 1.0)
+        h = np.sqrt(np.maximum(R**2 - c**2, 0.0))
+        p = c * e - h * across / np.where(width > 0, width, 1.0)
+        p = np.where(norms(x - r * n) <= R, x - r * n, p)
+        return np.where(norms(x + R * n) <= r, np.where(size > 0, -R * n, x), p)
+
+
+class BoxOracle(LocalOracle):
+    """Coordinates do not know of each other."""
+
+    def __init__(self, domain: Box) -> None:
+        self._width, self.rho, self.start = domain.half_width, sqrt(domain.dim), domain.centre
+
+    def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
+        """The local linear oracle: see the table of `LocalOracle`."""
+        return np.clip(x - radius[:, None] * np.sign(g), -self._width, self._width)
+
+
+class SimplexOracle(LocalOracle):
+    """A point is its weights on the corners."""
+
+    def __init__(self, domain: Simplex) -> None:
+        self._reach, self.rho = sqrt(domain.dim) / 2, sqrt(domain.dim / 2)
+        self.start = domain.centre
+
+    def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
+        """The local linear oracle: see the table of `LocalOracle`."""
+        removed = dearest(x, g, self._reach * radius)
+        p = x - removed
+        p[rows(len(p)), g.argmin(axis=-1)] += removed.sum(axis=-1)
+        return p
+
+
+class L1Oracle(LocalOracle):
+    """`|x_i| / b` is the weight of a corner, what is left that of 0."""
+
+    def __init__(self, domain: L1Ball) -> None:
+        self._radius, self._reach = domain.radius, sqrt(domain.dim) / domain.radius
+        self.rho, self.start = 2 * sqrt(domain.dim), domain.centre
+
+    def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
+        """The local linear oracle: see the table of `LocalOracle`."""
+        held = np.abs(x) / self._radius
+        slack = np.maximum(1 - held.sum(axis=-1, keepdims=True), 0.0)
+        weights = np.concatenate([held, slack], axis=-1)
+        cost = np.concatenate([np.sign(x) * g, np.zeros_like(slack)], axis=-1)
+        removed = dearest(weights, cost, self._reach * radius)
+        p = x - self._radius * np.sign(x) * removed[:, :-1]
+        best, everyone = np.abs(g).argmax(axis=-1), rows(len(p))
+        p[everyone, best] -= self._radius * np.sign(g[everyone, best]) * removed.sum(axis=-1)
+        return p
+
+
+class PolytopeOracle(LocalOracle):
+    """x is kept as a mixture of vertices: at most one new one a round, fewer where they return."""
+
+    def __init__(self, domain: Domain, replicas: int, geometry: float) -> None:
+        self._domain, N = domain, domain.dim
+        self._reach, self.rho = sqrt(N) * geometry / domain.diameter, sqrt(N) * geometry
+        corners = domain.lowest(np.concatenate([np.eye(N), -np.eye(N)]))
+        self._atoms = np.tile(corners, (replicas, 1, 1))  # (R, A, N)
+        self._weights = np.full((replicas, 2 * N), 0.5 / N)
+        self.start = corners.mean(axis=0)
+
+    def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
+        """The local linear oracle: see the table of `LocalOracle`."""
+        cost = np.vecdot(self._atoms, g[:, None])
+        self._removed = dearest(self._weights, cost, self._reach * radius)
+        self._vertex = self._domain.lowest(g)
+        # one after the other: how long the list is, by other replicas' needs, must not round
+        self._mass = np.cumsum(self._removed, axis=-1)[:, -1]
+        away = (self._removed[..., None] * self._atoms).sum(axis=1)
+        return x + (self._mass[:, None] * self._vertex - away)
+
+    def moved(self, share: Floats) -> None:
+        """The same share of the mass moves."""
+        self._weights = self._weights - share[:, None] * self._removed
+        slot = self._slots()
+        everyone = rows(len(slot))
+        self._atoms[everyone, slot] = self._vertex
+        self._weights[everyone, slot] += share * self._mass
+
+    def _slots(self) -> Ints:
+        """Where the newest vertex stands, else the first free place; the list grows if need be."""
+        free = self._weights <= 0
+        same = (self._atoms == self._vertex[:, None]).all(axis=-1) & ~free
+        known = same.any(axis=-1)
+        if not (known | free.any(axis=-1)).all():
+            self._atoms = np.concatenate([self._atoms, np.zeros_like(self._atoms)], axis=1)
+            self._weights = np.concatenate([self._weights, np.zeros_like(self._weights)], axis=1)
+            return self._slots()
+        return np.where(known, same.argmax(axis=-1), free.argmax(axis=-1))
+
+
+def dearest(weights: Floats, cost: Floats, mass: Floats) -> Floats:
+    """`mass` (R,), or all there is, taken from the weights (R, A) of the largest costs first."""
+    order = np.argsort(-cost, axis=-1, kind="stable")
+    held = np.take_along_axis(weights, order, axis=-1)
+    before = np.cumsum(held, axis=-1) - held
+    taken = np.clip(mass[:, None] - before, 0.0, held)
+    removed = np.empty_like(taken)
+    np.put_along_axis(removed, order, taken, axis=-1)
+    return removed

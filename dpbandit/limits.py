@@ -1,0 +1,369 @@
+"""Distance from the limit: regret that nobody avoids, and the shapes of published bounds.
+
+How much a private view of n users can tell about a parameter: Fisher information under DP.
+
+Lemma. Let M be mu-GDP for replacing one of n independent records, each with score s and
+information I_1 = E s s'. Then the output of M has information I_M with::
+
+    tr I_M <= n^2 (e^(mu^2) - 1) lambda_max(I_1)     and     I_M <= n I_1.
+
+Proof. h(y) = E[s_1 + ... + s_n | M = y] is the score of the output, so tr I_M is the sum over i
+of E<s_i, h(M(D))>. With record i replaced by a fresh copy, E<s_i, h(M(D^i))> = 0. For fixed data
+the two outputs have a chi-square divergence of at most e^(mu^2) - 1, that of N(mu, 1) from N(0,
+1), by data processing. So a term is at most sqrt(e^(mu^2) - 1) sqrt(E<s_i, h(M(D^i))>^2), where
+s_i is independent of M(D^i): at most sqrt((e^(mu^2) - 1) lambda_max(I_1) tr I_M). Sum over i and
+divide by sqrt(tr I_M). The other half is data processing.
+
+This is the score attack of Cai, Wang and Zhang (arXiv 2303.07152) in the form that van Trees'
+inequality asks for. A rho-zCDP mechanism has the same bound with mu^2 = 2 rho.
+
+Published bounds on regret under joint differential privacy, as shapes: constants are not given.
+
+All are quoted from abstracts, none is re-derived here. Worst cases, of which a measured average
+may be far below: drawn for their shape alone, scaled to touch a measured curve
+(`Shape.touching`).
+
+The least regret where two arms have parameters on a sphere, as GLMBandit draws them.
+
+Theorem. Two arms, contexts x uniform on the unit sphere of R^d, parameters theta_0, theta_1
+independent and uniform on the sphere of radius S, rewards x . theta_a + N(0, sigma^2). Before
+round t the state that decides with x_t about the arm, the agent's view of the n = t - 1 users
+before, is mu-GDP for replacing one of them. Then::
+
+    E regret_t >= (c_d / sqrt 2) E rho (1 - sqrt(I / (q + I))),    q = (d - 2)^2 / rho^2,
+    I = min(n (d - 2), n^2 (e^(mu^2) - 1)) / (d sigma^2),
+
+with `rho = |theta_1 - theta_0| / sqrt 2` and
+`c_d = E|x_1| = Gamma(d/2) / (sqrt(pi) Gamma((d+1)/2))`.
+
+Proof. Let D = (theta_1 - theta_0) / sqrt 2 and u = sqrt 2 x . D. An arm, as a = 1 or -1, costs
+`(|u| - a u) / 2`, so a round costs `E(|u| - |E[u | view, x]|) / 2` at least. x is isotropic and
+independent of view and D, so `E|x . v| = c_d |v|`, and::
+
+    E regret_t >= (c_d / sqrt 2) (E|D| - E|m|),    m = E[D | view].
+
+Tell the agent theta_0 + theta_1 and every user's other reward besides: E|m| can only grow. D is
+then uniform on the sphere of the known radius rho in the d - 1 dimensions orthogonal to the sum.
+Let s be the part of the view's score of D that is tangent to that sphere, and Q = E|m|^2 = E m . D.
+The divergence theorem on the sphere gives the first of::
+
+    E m.s = (d - 2) Q / rho^2,    E m.s = E (m - (Q / rho^2) D).s <= sqrt(Q (1 - Q / rho^2) I),
+
+and the second holds for all I >= E|s|^2, as s is orthogonal to D. So Q <= rho^2 I / (q + I), and
+E|m| <= sqrt Q. A record tells (r_1 - r_0) / sqrt 2 = x . D + N(0, sigma^2), whose information is
+1 / (d sigma^2) along each of d - 2 tangents: `information` bounds E|s|^2. QED
+
+It is van Trees' inequality in the form that a sphere takes, where the flat prior has no score.
+
+The least regret where two arms have Gaussian parameters, by van Trees' inequality.
+
+Theorem. As before, with theta_0, theta_1 independent N(0, S^2/d I). With I_t
+as there but for d directions in place of d - 2::
+
+    E regret_t >= (c_d / sqrt 2) sum_j P(j) [E_j|D| - sqrt(E_j|D|^2 - d^2 / (J_j + I_t))]_+
+
+where j runs over the windows `cos^2(pi (|D| - j w) / (2 w))` around j w, which add up to 1, E_j is
+under prior times window, and J_j = E_j (-(pi/w) tan(pi (rho - j w) / (2 w)) - rho d / S^2)^2 with
+`rho = |D|`. The best w may be taken in every round.
+
+Proof. Draw j with the window's probability and tell it to the agent, with theta_0 + theta_1,
+which is independent of D. Given j, van Trees' inequality in trace form bounds the mean square
+error of any estimate of D by d^2 / (J_j + tr I_view): a window vanishes at its ends, and the
+score of a density that is invariant under rotations is radial. E_j|E[D | view]| is at most the
+root of E_j|D|^2 less that. QED
+"""
+
+from collections.abc import Callable, Iterator
+from math import exp, expm1, inf, log, pi, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln, ndtr
+
+from dpbandit.base import Floats, InputError, Ints, at_least, positive, shown, whole
+from dpbandit.envs.contextual.glm import GLMBandit
+
+_ALL = 500.0
+"""A mu^2 from which on privacy hides nothing that 1e100 users could tell"""
+_FIRST = 2000
+"""Rounds that are computed one by one"""
+
+
+def information(users: Ints, directions: int, each: float, mu: float) -> Floats:
+    """The most that the trace of the information can be.
+
+    Args:
+        users: how many records were seen, (n,).
+        directions: along how many orthogonal ones the information is summed.
+        each: information of one record along a direction, the same in all of them.
+        mu: of Gaussian DP; infinity is no privacy, 0 a view of nothing.
+    """
+    exact = directions * each * users
+    if mu**2 >= _ALL or mu == inf:
+        return np.asarray(exact, dtype=float)
+    return np.minimum(exact, expm1(mu**2) * each * users.astype(float) ** 2)
+
+
+def groups(horizon: int) -> tuple[Ints, Ints]:
+    """Rounds at which a falling bound is computed, and for how many rounds each stands.
+
+    All of the first 2,000; from there on the last one of each group, which is 1/2,000 of the rounds
+    before it, so that the sum of a bound that falls is never too much.
+    """
+    last = np.arange(1, min(horizon, _FIRST) + 1)
+    if horizon > _FIRST:
+        steps = int(np.ceil(np.log(horizon / _FIRST) * _FIRST)) + 1
+        last = np.unique(
+            np.r_[last, np.geomspace(_FIRST, horizon, steps).astype(np.int64), horizon]
+        )
+    return last, np.diff(last, prepend=0)
+
+
+class Shape(NamedTuple):
+    """One statement."""
+
+    name: str
+    statement: str
+    """as printed, without constants"""
+    of: str
+    """what it bounds, and for whom"""
+    source: str
+    at: Callable[[float, int, int, int, float], float]
+    """(epsilon, horizon, dim, n_actions, delta) -> its size, without constants"""
+
+    def touching(
+        self, epsilon: float, regret: float, *, horizon: int, dim: int, n_actions: int, delta: float
+    ) -> Callable[[float], float]:
+        """The shape as a function of epsilon, scaled to be `regret` at `epsilon`.
+
+        Raises:
+            InputError: `regret` or the shape there is not positive.
+        """
+        size = self.at(epsilon, horizon, dim, n_actions, delta)
+        if not (regret > 0 and size > 0):
+            raise InputError(f"Expected regret={shown(regret)} to be a number > 0.")
+        return lambda e: regret / size * self.at(e, horizon, dim, n_actions, delta)
+
+
+def _known_upper(epsilon: float, T: int, d: int, K: int, delta: float) -> float:
+    return d * sqrt(T) * log(T) + d**0.75 * sqrt(T * log(1 / delta) / epsilon)
+
+
+def _known_lower(epsilon: float, T: int, d: int, K: int, delta: float) -> float:
+    return sqrt(d * T * log(K)) + d / (epsilon + delta)
+
+
+def _almost_free(epsilon: float, T: int, d: int, K: int, delta: float) -> float:
+    return sqrt(T) + 1 / epsilon
+
+
+def _generalised_linear(epsilon: float, T: int, d: int, K: int, delta: float) -> float:
+    return d * sqrt(T) * log(T) + d**0.75 * sqrt(T / epsilon) * log(T) * (d + log(T)) ** 0.25
+
+
+def _arms(epsilon: float, T: int, d: int, K: int, delta: float) -> float:
+    return max(sqrt(K * T), K / epsilon)
+
+
+PUBLISHED = (
+    Shape(
+        "best known upper bound",
+        "d sqrt(T) log T + d^(3/4) sqrt(T log(1/delta)) / sqrt(epsilon)",
+        "linear contextual bandits, (epsilon, delta)-joint DP, worst case",
+        "Azize and Basu, open problem, COLT 2024, PMLR 247:5306-5311",
+        _known_upper,
+    ),
+    Shape(
+        "best known lower bound",
+        "sqrt(d T log K) + d / (epsilon + delta)",
+        "linear contextual bandits, (epsilon, delta)-joint DP, worst case",
+        "Azize and Basu, open problem, COLT 2024, PMLR 247:5306-5311",
+        _known_lower,
+    ),
+    Shape(
+        "almost free",
+        "sqrt(T) + 1 / epsilon",
+        "linear contextual bandits, stochastic contexts, joint DP; dimensions left out",
+        "Chen, Li, Rakhlin and Simchi-Levi, arXiv 2502.13115",
+        _almost_free,
+    ),
+    Shape(
+        "generalised linear",
+        "d sqrt(T) log T + d^(3/4) sqrt(T / epsilon) log T (d + log T)^(1/4)",
+        "generalised linear bandits, adversarial contexts, joint DP",
+        "Sarmasarkar, arXiv 2602.00417, second version",
+        _generalised_linear,
+    ),
+    Shape(
+        "K arms",
+        "max(sqrt(K T), K / epsilon)",
+        "K arms without contexts, epsilon-global DP, minimax, constants not verified",
+        "Azize and Basu, arXiv 2209.02570",
+        _arms,
+    ),
+)
+"""What is drawn dotted"""
+
+
+_NODES = 400
+"""Of the quadrature over the angle between the two parameters, which is smooth"""
+
+
+def least_regret(horizon: int, *, dim: int, signal: float, noise: float, mu: float) -> float:
+    """Expected regret after `horizon` rounds that no agent avoids whose views are mu-GDP.
+
+    Args:
+        horizon: rounds.
+        dim: d, 3 or more.
+        signal: S, the length of each arm's parameter.
+        noise: sigma, the standard deviation of the Gaussian noise of rewards.
+        mu: Gaussian DP of what the agent remembers of others, see `mu_of`; infinity for none.
+
+    Guarantee:
+        The theorem above (in the source of this module with its proof). It says nothing of agents
+        that are (epsilon, delta)-DP and not mu-GDP, and it is no bound for one fixed pair of
+        parameters: it holds on average over those that are drawn.
+
+    Raises:
+        InputError: an argument beyond its range.
+
+    >>> round(least_regret(10_000, dim=50, signal=1.0, noise=0.5, mu=0.268), 1)
+    84.4
+    """
+    _check(horizon, dim, signal, noise, mu)
+    return float(_cumulated(horizon, dim, signal, noise, mu)[1][-1])
+
+
+def _check(horizon: int, dim: int, signal: float, noise: float, mu: float) -> None:
+    whole("horizon", horizon, 1)
+    whole("dim", dim, 3)
+    positive("signal", signal)
+    positive("noise", noise)
+    if not mu >= 0:
+        raise InputError(f"Expected mu={shown(mu)} to be a number >= 0, or infinity.")
+
+
+def _cumulated(
+    horizon: int, dim: int, signal: float, noise: float, mu: float
+) -> tuple[Ints, Floats]:
+    """Some rounds up to the horizon, and the least regret after each."""
+    last, each = groups(horizon)
+    known = information(last - 1, dim - 2, 1 / (dim * noise**2), mu)
+    angle, weights = _angles(dim)
+    rho = signal * np.sqrt(1 - np.cos(angle))
+    q = (dim - 2) ** 2 / rho**2
+    lost = np.array([weights @ (rho * (1 - np.sqrt(told / (q + told)))) for told in known])
+    return last, mean_length(dim) / sqrt(2) * (each * lost).cumsum()
+
+
+def least_regret_for(problem: GLMBandit, mu: float) -> float:
+    """`least_regret` in the units and over the horizon of a problem, if its theorem holds there.
+
+    Args:
+        problem: two arms with parameters of their own, dense; contexts on the sphere of order 2;
+            linear rewards with Gaussian noise that is cut off at 6 standard deviations or more; no
+            drift.
+        mu: Gaussian DP of what the agent remembers of others; infinity for none.
+
+    Cutting off noise at z standard deviations changes none of the 2 n rewards before round t but
+    with probability 4 n Phi(-z), and a round costs at most 2 S, which is taken off: for the round
+    up to which that leaves most, since regret does not fall.
+
+    Raises:
+        InputError: a condition that the problem does not meet, by name.
+    """
+    asked = {
+        "n_actions": 2,
+        "shared": False,
+        "contexts": "sphere",
+        "context_order": 2,
+        "parameters": "dense",
+        "link": "identity",
+        "noise_law": "gaussian",
+        "drift": "none",
+    }
+    if not isinstance(problem, GLMBandit):
+        raise InputError(f"Expected problem={shown(problem)} to be a GLMBandit.")
+    for name, right in asked.items():
+        if getattr(problem, name) != right:
+            wrong = shown(getattr(problem, name))
+            raise InputError(f"Expected {name}={wrong} to be {right!r}: there the bound is proved.")
+    at_least("tail", problem.tail, 6)
+    T, d, S, sigma = problem.horizon, problem.dim, problem.signal, problem.noise
+    _check(T, d, S, sigma, mu)
+    last, found = _cumulated(T, d, S, sigma, mu)
+    edges = 4 * S * float(ndtr(-problem.tail)) * last.astype(float) * (last - 1.0)
+    return max(0.0, float((found - edges).max()))
+
+
+def mean_length(dim: int) -> float:
+    """c_d = E|x_1| for x uniform on the unit sphere of R^d."""
+    return exp(gammaln(dim / 2) - gammaln((dim + 1) / 2)) / sqrt(pi)
+
+
+def _angles(dim: int) -> tuple[Floats, Floats]:
+    """Angles between two uniform directions of R^d, and their probabilities: a quadrature."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    angle = pi * (nodes + 1) / 2
+    density = weights * np.sin(angle) ** (dim - 2)
+    return angle, density / density.sum()
+
+
+_GAUSSIAN_NODES = 200
+"""Of the quadrature over a window, in which everything is smooth"""
+_WIDTHS = 40
+"""Of windows, from a twentieth of a coordinate's standard deviation to three lengths"""
+_FAR = 12.0
+"""Standard deviations of a length from its mean, beyond which there is no mass"""
+_FAINT = 1e-13
+"""Probability of a window that adds nothing"""
+
+
+def least_regret_for_gaussian_parameters(
+    horizon: int, *, dim: int, signal: float, noise: float, mu: float
+) -> float:
+    """Expected regret after `horizon` rounds that no agent avoids whose views are mu-GDP.
+
+    Arguments, guarantee and errors are those of `least_regret`, but that `signal^2` is the mean
+    square length of a parameter, and that dim = 2 will do.
+
+    >>> bound = least_regret_for_gaussian_parameters
+    >>> round(bound(1_000, dim=50, signal=1.0, noise=0.5, mu=0.268), 1)
+    37.1
+    """
+    whole("horizon", horizon, 1)
+    whole("dim", dim, 2)
+    positive("signal", signal)
+    positive("noise", noise)
+    if mu != np.inf:
+        at_least("mu", mu, 0)
+    last, each = groups(horizon)
+    known = information(last - 1, dim, 1 / (dim * noise**2), mu)
+    best = np.zeros(len(last))
+    for width in np.geomspace(0.05 / sqrt(dim), 3, _WIDTHS):
+        lost = np.zeros(len(last))
+        for mass, length, square, J in _windows(dim, float(width)):
+            error = dim**2 / (J + signal**2 * known)  # in units of the signal
+            lost += mass * np.maximum(length - np.sqrt(np.maximum(square - error, 0)), 0)
+        best = np.maximum(best, lost)
+    return float(signal * mean_length(dim) / sqrt(2) * (each @ best))
+
+
+def _windows(dim: int, width: float) -> Iterator[tuple[float, float, float, float]]:
+    """Of each window where S = 1: its mass, E|D|, E|D|^2 and J."""
+    nodes, weights = np.polynomial.legendre.leggauss(_GAUSSIAN_NODES)
+    for centre in np.arange(0, 1 + _FAR / sqrt(dim) + width, width):
+        low, high = max(0.0, centre - width), centre + width
+        rho = low + (high - low) * (nodes + 1) / 2
+        phase = pi * (rho - centre) / (2 * width)
+        p = weights * (high - low) / 2 * _density(rho, dim) * np.cos(phase) ** 2
+        mass = float(p.sum())
+        if mass > _FAINT:
+            J = p @ (pi / width * np.tan(phase) + rho * dim) ** 2 / mass
+            yield mass, float(p @ rho) / mass, float(p @ rho**2) / mass, float(J)
+
+
+def _density(rho: Floats, dim: int) -> Floats:
+    """Of the length of N(0, I / d)."""
+    power = (dim - 1) * np.log(rho) - dim * rho**2 / 2
+    return np.exp(power + dim / 2 * log(dim) - (dim / 2 - 1) * log(2) - gammaln(dim / 2))

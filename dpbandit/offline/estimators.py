@@ -1,0 +1,454 @@
+"""Estimators of a policy's mean reward, as the mean of one term for each row of a log.
+
+Estimators of a policy's mean reward from a log of finitely many arms.
+
+With w = pi(a | x) / p, q a model of the reward, q_pi = sum_a pi(a | x) q(x, a) and M = `clip`::
+
+    ips          w r                                      support
+    clipped-ips  min(w, M) r                              biased by -E[(w - M)+ r]
+    snips        w r / mean(w)                            consistent
+    dm           q_pi                                     q right
+    dr           q_pi + w (r - q)                         support
+    clipped-dr   q_pi + min(w, M) (r - q)                 biased where w > M by q's error
+    sndr         q_pi + w (r - q) / mean(w)               consistent
+    switch-dr    q_pi + w 1(w <= M) (r - q)               biased where w > M by q's error
+    dros         q_pi + l w / (w^2 + l) (r - q)           l = `shrinkage`; to infinity it is dr
+    mips         r P_pi(e | x) / P_log(e | x)             r depends on the arm through e alone
+
+ips: Horvitz and Thompson, 1952. dr: Dudik, Langford and Li, ICML 2011. snips: Swaminathan and
+Joachims, NeurIPS 2015. switch: Wang, Agarwal and Dudik, ICML 2017. dros: Su, Dimakopoulou,
+Krishnamurthy and Dudik, ICML 2020. mips: Saito and Joachims, ICML 2022.
+
+Estimators of a policy's mean number of clicks from a log of lists.
+
+r_k is the click at position k; w_k is pi / p of items 1..k, of the whole list or of item k alone::
+
+    ips              w_m sum_k r_k                              always
+    independent-ips  sum_k r_k pi(a_k at k) / p(a_k at k)       r_k depends on item k alone
+    interaction-ips  sum_k w_k r_k                              r_k depends on items 1..k
+    cascade-dr       sum_k w_k (r_k - q_k(a_k)) + w_{k-1} sum_a pi(a | a_<k) q_k(a)      the same
+
+Li et al., KDD 2018 (independent); McInerney et al., KDD 2020 (interaction); Kiyohara et al., WSDM
+2022 (cascade-dr). There q_k may be the model of slot k's own reward or of the rest of the list's:
+given what stands above, w_k q_k(a_k) has the mean of what is added, either way.
+
+Estimators of a policy's mean reward from a log of prices drawn from a density.
+
+With k = K((pi(x) - b) / h) / (h p), K a kernel and h a bandwidth in dollars::
+
+    ips     k r                                    bias of order h^2
+    snips   k r / mean(k)                          the same
+    dr      q(x, pi(x)) + k (r - q(x, b))          bias of order h^2 of what q misses
+
+Kallus and Zhou, "Policy evaluation and optimization with continuous treatments", AISTATS 2018. A
+policy that draws its price is the mean over its draws.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import pi, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from dpbandit.base import Floats, InputError, Ints, Streams, positive
+from dpbandit.offline.policies import ListLaw
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """mean(base) + sum(excess) / sum(weight), or without `normalised` / n.
+
+    Whatever is built so is a mean of n terms, up to a normaliser whose luck `errors` account for.
+    """
+
+    base: Floats
+    """(n,), what needs no weight, such as a model's value of the policy"""
+    excess: Floats
+    """(n,), what is weighted, with its weight"""
+    weight: Floats
+    """(n,), of mean 1 if the log's probabilities are true"""
+    normalised: bool = False
+
+    @property
+    def values(self) -> Floats:
+        """(n,), whose mean is the estimate."""
+        return self.base + self.excess / self._normaliser
+
+    @property
+    def estimate(self) -> float:
+        """NaN where normalised weights are all 0."""
+        return float(self.values.mean())
+
+    @property
+    def errors(self) -> Floats:
+        """(n,) of mean 0, the estimate's error to first order in 1 / sqrt(n)."""
+        if not self.normalised:
+            return self.values - self.estimate
+        ratio = self.excess.sum() / (self.weight.sum() or np.nan)
+        drift = (self.excess - self.weight * ratio) / self._normaliser
+        return np.asarray(self.base - self.base.mean() + drift)
+
+    @property
+    def effective(self) -> float:
+        """Rows of equal weight that would be as good, (sum w)^2 / sum w^2."""
+        squares = float(np.square(self.weight).sum())
+        return float(self.weight.sum()) ** 2 / squares if squares else 0.0
+
+    @property
+    def matches(self) -> int:
+        """Rows with any weight."""
+        return int(np.count_nonzero(self.weight))
+
+    @property
+    def weights_are_off(self) -> bool:
+        """Whether their mean is further from 1 than 4 standard errors, with 10 to judge by."""
+        n = len(self.weight)
+        room = 4 * float(self.weight.std()) / n**0.5 + 1e-6
+        return self.matches >= 10 and abs(float(self.weight.mean()) - 1) > room
+
+    @property
+    def _normaliser(self) -> float:
+        mean = float(self.weight.mean()) if self.normalised else 1.0
+        return mean or np.nan
+
+
+_MOST_PARTS = 60
+"""Of an adaptive log, each with a model of all rows before it."""
+
+
+class Parts(NamedTuple):
+    """Which rows share a model, and what it may learn from."""
+
+    part: Ints
+    """(n,)"""
+    number: int
+    earlier: bool
+    """a part's model learns from the parts before it, or else from all others"""
+
+
+def folds_of(n: int, folds: int, seed: int) -> Parts:
+    """Random folds of a log whose rows are independent."""
+    order = Streams([seed]).uniforms("folds", n)()[0].argsort(kind="stable")
+    part = np.empty(n, dtype=np.int64)
+    part[order] = np.arange(n) % folds
+    return Parts(part, folds, earlier=False)
+
+
+def blocks_of(n: int) -> Parts:
+    """Blocks in order of collection, each longer than the last: 1, 1, 2, ... rows."""
+    ends = np.unique(np.geomspace(1, max(n, 2), _MOST_PARTS).astype(np.int64))
+    return Parts(np.searchsorted(ends, np.arange(n), side="right"), len(ends) + 1, earlier=True)
+
+
+def ridge(features: Floats, group: Ints, groups: int, target: Floats, parts: Parts) -> Floats:
+    """Coefficients (parts, groups, d) of ridge regressions of `target` on `features` (n, d), one
+    for each part and each group of rows, with a penalty of 1."""
+    d = features.shape[1]
+    gram, correlation = (
+        np.zeros((parts.number * groups, d, d)),
+        np.zeros((parts.number * groups, d)),
+    )
+    cell = parts.part * groups + group
+    order = cell.argsort(kind="stable")
+    cells, first = np.unique(cell[order], return_index=True)
+    for name, rows in zip(cells.tolist(), np.split(order, first[1:]), strict=True):
+        x = features[rows]
+        gram[name], correlation[name] = x.T @ x, x.T @ target[rows]
+    G = _told(gram.reshape(parts.number, groups, d, d), parts.earlier)
+    b = _told(correlation.reshape(parts.number, groups, d), parts.earlier)
+    theta: Floats = np.linalg.solve(G + np.eye(d), b[..., None])[..., 0]
+    return theta
+
+
+def _told(sums: Floats, earlier: bool) -> Floats:
+    """What each part's model learns from, of what the parts hold."""
+    whole: Floats = np.cumsum(sums, axis=0) if earlier else sums.sum(axis=0)
+    return np.asarray(whole - sums)
+
+
+def arm_model(context: Floats, action: Ints, reward: Floats, K: int, parts: Parts) -> Floats:
+    """Rewards (n, K) predicted for every arm: contexts (n, d), a regression for each arm on (1, x);
+    contexts (n, K, d), one on (1, x_a)."""
+    x = np.concatenate([np.ones((*context.shape[:-1], 1)), context], axis=-1)
+    shared = x.ndim == 3
+    played = x[np.arange(len(x)), action] if shared else x
+    group = np.zeros_like(action) if shared else action
+    theta = ridge(played, group, 1 if shared else K, reward, parts)
+    predicted = np.empty((len(x), K))
+    for part in range(parts.number):
+        rows = parts.part == part
+        predicted[rows] = x[rows] @ (theta[part, 0] if shared else theta[part].T)
+    return predicted
+
+
+class PriceModel:
+    """Rewards by a quadratic in the price whose coefficients are linear in the context."""
+
+    def __init__(
+        self, context: Floats, price: Floats, reward: Floats, ends: Floats, parts: Parts
+    ) -> None:
+        self._x = np.column_stack([np.ones(len(context)), context])
+        self._ends, self._part = ends, parts.part
+        zero = np.zeros(len(price), dtype=np.int64)
+        self._theta = ridge(self._features(price), zero, 1, reward, parts)[:, 0]
+
+    def __call__(self, price: Floats) -> Floats:
+        """(n,) at one price for each row."""
+        return np.vecdot(self._features(price), self._theta[self._part])
+
+    def _features(self, price: Floats) -> Floats:
+        low, high = self._ends
+        b = (2 * price - low - high) / (high - low)  # on [-1, 1]
+        powers = np.stack([np.ones_like(b), b, b * b], axis=1)
+        return np.asarray((self._x[:, :, None] * powers[:, None]).reshape(len(b), -1))
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """What an arm is like, for mips."""
+
+    logged: Ints
+    """(n,), e of the logged arm"""
+    law: Floats
+    """(K, E), P(e | a)"""
+
+
+@dataclass(eq=False)
+class ArmRows:
+    """What estimators need of n rows; a model is asked for only by those that use it."""
+
+    action: Ints
+    reward: Floats
+    propensity: Floats
+    policy: Floats
+    """(n, K)"""
+    model: Callable[[], Floats]
+    """gives q, (n, K)"""
+    clip: float | None = None
+    shrinkage: float | None = None
+    probabilities: Floats | None = None
+    embedding: Embedding | None = None
+
+    @cached_property
+    def weight(self) -> Floats:
+        """w, (n,)."""
+        return self._at_action(self.policy) / self.propensity
+
+    @cached_property
+    def q(self) -> Floats:
+        """(n, K)."""
+        return self.model()
+
+    @cached_property
+    def value(self) -> Floats:
+        """q_pi, (n,)."""
+        return np.vecdot(self.policy, self.q)
+
+    @cached_property
+    def surprise(self) -> Floats:
+        """r - q, (n,)."""
+        return self.reward - self._at_action(self.q)
+
+    def most(self, name: str) -> float:
+        """M."""
+        if self.clip is None:
+            raise InputError(f"Expected clip=None to be a number > 0 for {name!r}.")
+        positive("clip", self.clip)
+        return self.clip
+
+    def _at_action(self, table: Floats) -> Floats:
+        return np.take_along_axis(table, self.action[:, None], axis=1)[:, 0]
+
+
+def _ips(rows: ArmRows) -> Terms:
+    return _weighted(rows, rows.weight)
+
+
+def _clipped_ips(rows: ArmRows) -> Terms:
+    return _weighted(rows, np.minimum(rows.weight, rows.most("clipped-ips")))
+
+
+def _snips(rows: ArmRows) -> Terms:
+    return _weighted(rows, rows.weight, normalised=True)
+
+
+def _dm(rows: ArmRows) -> Terms:
+    return Terms(rows.value, np.zeros_like(rows.reward), rows.weight)
+
+
+def _dr(rows: ArmRows) -> Terms:
+    return _corrected(rows, rows.weight)
+
+
+def _clipped_dr(rows: ArmRows) -> Terms:
+    return _corrected(rows, np.minimum(rows.weight, rows.most("clipped-dr")))
+
+
+def _sndr(rows: ArmRows) -> Terms:
+    return _corrected(rows, rows.weight, normalised=True)
+
+
+def _switch_dr(rows: ArmRows) -> Terms:
+    w = rows.weight
+    return _corrected(rows, np.where(w <= rows.most("switch-dr"), w, 0.0))
+
+
+def _dros(rows: ArmRows) -> Terms:
+    w, shrinkage = rows.weight, rows.shrinkage
+    if shrinkage is None:
+        raise InputError("Expected shrinkage=None to be a number > 0 for 'dros'.")
+    positive("shrinkage", shrinkage)
+    return _corrected(rows, shrinkage * w / (w * w + shrinkage))
+
+
+def _mips(rows: ArmRows) -> Terms:
+    if rows.embedding is None or rows.probabilities is None:
+        raise InputError(
+            "Expected features=, feature_law= and a log with `probabilities` for 'mips': its "
+            "weights are those of what the arms are like, summed over all arms."
+        )
+    chance = rows.embedding.law[:, rows.embedding.logged].T  # (n, K), P(e_i | a)
+    w = np.vecdot(rows.policy, chance) / np.vecdot(rows.probabilities, chance)
+    return Terms(np.zeros_like(w), w * rows.reward, w)
+
+
+def _weighted(rows: ArmRows, w: Floats, *, normalised: bool = False) -> Terms:
+    return Terms(np.zeros_like(w), w * rows.reward, rows.weight, normalised)
+
+
+def _corrected(rows: ArmRows, w: Floats, *, normalised: bool = False) -> Terms:
+    return Terms(rows.value, w * rows.surprise, rows.weight, normalised)
+
+
+ARMS: dict[str, Callable[[ArmRows], Terms]] = {
+    "ips": _ips,
+    "clipped-ips": _clipped_ips,
+    "snips": _snips,
+    "dm": _dm,
+    "dr": _dr,
+    "clipped-dr": _clipped_dr,
+    "sndr": _sndr,
+    "switch-dr": _switch_dr,
+    "dros": _dros,
+    "mips": _mips,
+}
+
+
+@dataclass(eq=False)
+class ListRows:
+    """What estimators need of n rows."""
+
+    items: Ints
+    clicks: Floats
+    prefix: Floats
+    marginal: Floats | None
+    policy: ListLaw
+    q: Floats | None
+    """(n, m, N)"""
+
+    @cached_property
+    def prefix_weight(self) -> Floats:
+        """w of items 1..k, (n, m)."""
+        return self.policy.prefix / self.prefix
+
+    @property
+    def weight(self) -> Floats:
+        """w of the whole list at every position, (n, m)."""
+        return np.broadcast_to(self.prefix_weight[:, -1:], self.clicks.shape)
+
+    @cached_property
+    def marginal_weight(self) -> Floats:
+        """w of item k alone, (n, m)."""
+        if self.marginal is None or self.policy.marginal is None:
+            raise InputError(
+                "Expected `marginal` probabilities in the log and the policy for 'independent-ips'."
+            )
+        return self.policy.marginal / self.marginal
+
+
+def weights_of(name: str, rows: ListRows) -> Floats:
+    """What a click at each position counts, (n, m)."""
+    if name == "ips":
+        return rows.weight
+    return rows.marginal_weight if name == "independent-ips" else rows.prefix_weight
+
+
+def _of_clicks(name: str) -> Callable[[ListRows], Terms]:
+    def terms(rows: ListRows) -> Terms:
+        w = weights_of(name, rows)
+        return Terms(np.zeros(len(w)), np.vecdot(w, rows.clicks), w.mean(axis=1))
+
+    return terms
+
+
+def _cascade_dr(rows: ListRows) -> Terms:
+    law, q, w = rows.policy.conditional, rows.q, rows.prefix_weight
+    if law is None or q is None:
+        raise InputError(
+            "Expected q=, (n, m, N), and a policy with a `conditional` law for 'cascade-dr'."
+        )
+    before = np.column_stack([np.ones(len(w)), w[:, :-1]])
+    predicted = np.take_along_axis(q, rows.items[..., None], axis=2)[..., 0]
+    base = np.vecdot(before, np.vecdot(law, q))
+    return Terms(base, np.vecdot(w, rows.clicks - predicted), w.mean(axis=1))
+
+
+LISTS: dict[str, Callable[[ListRows], Terms]] = {
+    **{name: _of_clicks(name) for name in ("ips", "independent-ips", "interaction-ips")},
+    "cascade-dr": _cascade_dr,
+}
+
+
+KERNELS: dict[str, Callable[[Floats], Floats]] = {
+    "gaussian": lambda u: np.exp(-u * u / 2) / sqrt(2 * pi),
+    "epanechnikov": lambda u: 0.75 * np.maximum(1 - u * u, 0),
+}
+
+
+@dataclass(eq=False)
+class PriceRows:
+    """What estimators need of n rows."""
+
+    price: Floats
+    reward: Floats
+    density: Floats
+    policy: Floats
+    """(draws, n), dollars"""
+    model: Callable[[], Callable[[Floats], Floats]]
+    """gives q, from prices (n,) to rewards (n,)"""
+    bandwidth: float
+    kernel: str
+
+    @cached_property
+    def weight(self) -> Floats:
+        """k, (n,)."""
+        K, h = KERNELS[self.kernel], self.bandwidth
+        near = [K((price - self.price) / h) for price in self.policy]
+        return np.asarray(sum(near) / (len(near) * h * self.density))
+
+    @cached_property
+    def q(self) -> Callable[[Floats], Floats]:
+        """The model."""
+        return self.model()
+
+
+def _price_ips(rows: PriceRows) -> Terms:
+    return Terms(np.zeros_like(rows.weight), rows.weight * rows.reward, rows.weight)
+
+
+def _price_snips(rows: PriceRows) -> Terms:
+    return Terms(np.zeros_like(rows.weight), rows.weight * rows.reward, rows.weight, True)
+
+
+def _price_dr(rows: PriceRows) -> Terms:
+    value = np.mean([rows.q(price) for price in rows.policy], axis=0)
+    return Terms(value, rows.weight * (rows.reward - rows.q(rows.price)), rows.weight)
+
+
+PRICES: dict[str, Callable[[PriceRows], Terms]] = {
+    "ips": _price_ips,
+    "snips": _price_snips,
+    "dr": _price_dr,
+}

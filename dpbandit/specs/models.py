@@ -1,0 +1,237 @@
+"""Links of generalised linear models, moments of their features, and priors of their parameters.
+
+Link functions of generalised linear models, and the constants their privacy proofs need.
+
+A GLM bandit has mean reward zeta(x . theta). Its loss f(theta; x, r) = mm(x . theta) - r x . theta
+with mm' = zeta has the gradient (zeta(x . theta) - r) x, the residual times the context
+(quasi-likelihood; the probit log-likelihood has another gradient).
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from math import pi, sqrt
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from scipy.special import expit, gamma, ndtr
+
+from dpbandit.base import Floats, InputError, one_of, reals, shown
+from dpbandit.base.files import named, parse_json, read_text, write_json
+
+LinkName: TypeAlias = Literal["identity", "logistic", "probit"]
+
+
+@dataclass(frozen=True)
+class Link:
+    """zeta and its slope.
+
+    >>> LINKS["logistic"].mean(np.zeros(2)), LINKS["logistic"].largest_slope
+    (array([0.5, 0.5]), 0.25)
+    """
+
+    name: str
+    mean: Callable[[Floats], Floats]
+    """zeta, increasing"""
+    slope: Callable[[Floats], Floats]
+    """zeta', even and falling away from 0"""
+    largest_slope: float
+    """zeta'(0)"""
+
+    def lipschitz(self, z: float, reward_low: float, reward_high: float) -> float:
+        """The largest `|zeta(x . theta) - r|` for `|x . theta| <= z` and rewards in the range.
+
+        Han, Liang, Liang, Wang, Yao and Zhang's constant L is this times the bound of a context.
+        """
+        low, high = float(self.mean(np.array(-z))), float(self.mean(np.array(z)))
+        return max(high - reward_low, reward_high - low)
+
+
+def _identity(z: Floats) -> Floats:
+    return z
+
+
+def _one(z: Floats) -> Floats:
+    return np.ones_like(z)
+
+
+def _logistic(z: Floats) -> Floats:
+    return np.asarray(expit(z))
+
+
+def _logistic_slope(z: Floats) -> Floats:
+    return np.asarray(expit(z) * expit(-z))
+
+
+def _probit(z: Floats) -> Floats:
+    return np.asarray(ndtr(z))
+
+
+def _probit_slope(z: Floats) -> Floats:
+    return np.exp(-z * z / 2) / sqrt(2 * pi)
+
+
+LINKS = {
+    "identity": Link("identity", _identity, _one, 1.0),
+    "logistic": Link("logistic", _logistic, _logistic_slope, 0.25),
+    "probit": Link("probit", _probit, _probit_slope, 1 / sqrt(2 * pi)),
+}
+
+
+def link_of(name: str, *, otherwise: str = "identity") -> Link:
+    """The link that a specification names; `otherwise` where it names none of these."""
+    if name in ("other", "poisson"):
+        name = otherwise
+    one_of("link", name, LINKS)
+    return LINKS[name]
+
+
+@cache
+def second_moment(dim: int, order: float) -> float:
+    """s = E x_1^2, to about 1e-12.
+
+    Of `|g|_q^-2 = 2 / Gamma(1 + 2/q) int_0^inf t exp(-(t |g|_q)^q) dt` the integrand factorises::
+
+        s = 2 / Gamma(1 + 2/q) int_0^inf t A(t) M(t)^(N-1) dt,
+        M(t) = E exp(-(t |g_1|)^q),   A(t) = E g_1^2 exp(-(t |g_1|)^q),
+
+    with `1{t |g_1| < 1}` for the exponential if q is infinite.
+
+    >>> second_moment(7, 2), second_moment(1, 3.0)                      # 1/N on the sphere
+    (0.142857142857, 1.0)
+    """
+    log_t, weight = _gauss(np.arange(-20.0, 39.0), 12)
+    t = np.exp(log_t)
+    # in units of 1/t the exponential falls from 1 to 0 within these
+    edges = np.exp(np.array([-36, -18, -6, -2, 0, 1, 2, 3, np.log(40)]) / order)
+    corners = np.minimum(np.append(0, edges) / t[:, None], 12.0)  # no normal is larger
+    z, weights = _gauss(corners, 40)
+    law = weights * np.sqrt(2 / pi) * np.exp(-(z**2) / 2 - (t[:, None] * z) ** order)
+    M, A = law.sum(axis=1), (z**2 * law).sum(axis=1)
+    total = (weight * t**2 * A * M ** (dim - 1)).sum()
+    return round(float(2 / gamma(1 + 2 / order) * total), 12)
+
+
+def _gauss(corners: Floats, count: int) -> tuple[Floats, Floats]:
+    """Gauss-Legendre nodes and weights between neighbouring corners, (..., k) -> (..., n)."""
+    node, weight = np.polynomial.legendre.leggauss(count)
+    low, half = corners[..., :-1, None], np.diff(corners)[..., None] / 2
+    shape = (*corners.shape[:-1], -1)
+    return (low + half * (1 + node)).reshape(shape), (half * weight).reshape(shape)
+
+
+_SYMMETRIC = 1e-6
+"""Of the largest entry: by so much may a matrix that was written out differ from its transpose."""
+_MOST = 1e9
+"""Size of a mean, and eigenvalue of a covariance or of its inverse."""
+
+
+@dataclass(frozen=True, repr=False)
+class Prior:
+    """A normal law of a parameter, public: N(mean, covariance).
+
+    What a private study has released is public, so `Player.learned` of one may be the prior of the
+    next, at no cost. It must not be made of the data of users whom the certificate covers: whoever
+    takes part in both studies pays for both.
+
+    Args:
+        mean: n numbers, or as many in any shape: arms (K, d) are read arm by arm.
+        covariance: one variance for all, n variances, or a positive definite (n, n) matrix.
+
+    Raises:
+        InputError: anything else.
+
+    >>> Prior([0.5, -1.0], 0.25)
+    Prior(of 2 numbers)
+    """
+
+    mean: Any
+    covariance: Any
+
+    def __post_init__(self) -> None:
+        mean, covariance = _finite(self.mean), _finite(self.covariance)
+        if mean is None or not mean.size or np.abs(mean).max() > _MOST:
+            raise InputError(
+                f"Expected mean={shown(self.mean)} of a prior to be numbers of at most {_MOST:g} "
+                "in size."
+            )
+        if covariance is None or not _is_covariance(covariance, mean.size):
+            n = mean.size
+            raise InputError(
+                f"Expected covariance={shown(self.covariance)} of a prior to be a variance, {n} of "
+                f"them or a symmetric positive definite {n} x {n} matrix, with eigenvalues from "
+                f"{1 / _MOST:g} to {_MOST:g}."
+            )
+        object.__setattr__(self, "mean", tuple(mean.ravel().tolist()))
+        object.__setattr__(self, "covariance", _tuples(covariance.tolist()))
+
+    def __repr__(self) -> str:
+        return f"Prior(of {len(self.mean)} numbers)"
+
+    @property
+    def matrix(self) -> Floats:
+        """The covariance as an (n, n) matrix."""
+        n, covariance = len(self.mean), np.array(self.covariance)
+        if covariance.ndim == 2:
+            return (covariance + covariance.T) / 2
+        return np.diag(np.broadcast_to(covariance, n))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as JSON, for `load`."""
+        write_json(Path(path), asdict(self))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Prior":
+        """Read {"mean": [...], "covariance": ...} from a JSON file."""
+        text = read_text(path, errors="replace")
+        try:
+            return cls.of(parse_json(text))
+        except ValueError as error:
+            why = str(error) if isinstance(error, InputError) else "It is no JSON."
+            raise InputError(f"Cannot take a prior from {named(path)}: {why}") from error
+
+    @classmethod
+    def of(cls, given: Any) -> "Prior":
+        """A prior, or a mapping with its two fields, or the path of a file that has them."""
+        if isinstance(given, Prior):
+            return given
+        if isinstance(given, str | os.PathLike):
+            return cls.load(given)
+        if not isinstance(given, Mapping) or set(given) != {"mean", "covariance"}:
+            raise InputError(
+                f"Expected prior={shown(given)} to be a Prior, or the path of a JSON file with its "
+                "mean and covariance."
+            )
+        return cls(given["mean"], given["covariance"])
+
+
+def posterior(mean: Floats, precision: Floats) -> Prior:
+    """N(mean, precision^-1), of n numbers."""
+    covariance = np.linalg.inv(precision)
+    return Prior(mean, (covariance + covariance.T) / 2)
+
+
+def _finite(value: Any) -> Floats | None:
+    try:
+        array = reals(value)
+    except ValueError:  # a word, ragged rows
+        return None
+    return array if np.isfinite(array).all() else None
+
+
+def _is_covariance(array: Floats, n: int) -> bool:
+    if array.shape in ((), (n,)):
+        eigenvalues = array.ravel()
+    elif (
+        array.shape == (n, n) and np.abs(array - array.T).max() <= _SYMMETRIC * np.abs(array).max()
+    ):
+        eigenvalues = np.linalg.eigvalsh((array + array.T) / 2)
+    else:
+        return False
+    return bool(eigenvalues.min() >= 1 / _MOST and eigenvalues.max() <= _MOST)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,0 +1,571 @@
+"""Whether an agent, or a problem, keeps what it promises, in one line.
+
+Joint DP, executed: sensitivity at the mechanism, and billboard replay.
+
+Both compare two tapes: of one world, and of another in which one user is somebody else and all
+releases are those of the first. Where people return, a user is a person with all her visits, which
+are at other times in the other world.
+"""
+
+import copy
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from dpbandit.base import Floats, InputError, Ints, Streams, norms, whole
+from dpbandit.privacy import BudgetExceededError, Certificate
+from dpbandit.privacy.ledger import ROUNDING
+from dpbandit.running.compare import certify
+from dpbandit.running.loop import check_context, check_hindsight, check_step
+from dpbandit.specs.contract import made_agent
+from dpbandit.specs.convex import StreamSpec
+from dpbandit.specs.lists import ReturningSpec
+from dpbandit.specs.protocols import AgentConfig, BanditSpec, Problem, Spec
+from dpbandit.testing.noise import (
+    SUMS,
+    admitted,
+    check_noise_knows_no_data,
+    check_rows,
+    check_size,
+    drawn_by,
+)
+from dpbandit.testing.tapes import (
+    Tape,
+    action_of,
+    expect,
+    extreme_users,
+    rounds_of,
+    rounds_of_calls,
+    run,
+    same,
+    with_other_people,
+)
+
+PARTS = ((0, 1), (1, 3), (3, 6))
+"""Six replicas, in a lone one, a run of two and a run of three."""
+
+
+def check_replicas(config: AgentConfig, spec: Spec) -> None:
+    """Six replicas equal a lone one, a run of two and a run of three, difference exactly 0.0."""
+    world = extreme_users(spec, 6, seed=5).tame()
+
+    def actions(first: int, last: int) -> Any:
+        agent = made_agent(config, spec, Streams([(9, r) for r in range(first, last)]))
+        users, played = world.of(first, last), []
+        for t, x in enumerate(users.context):
+            played.append(action_of(agent, spec, x))
+            agent.update(x, played[-1], users.answer(spec, t, played[-1]))
+        return np.array(played)
+
+    whole = actions(0, 6)
+    for first, last in PARTS:
+        expect(
+            same(whole[:, first:last], actions(first, last)),
+            f"Expected replicas not to know each other: {first} to {last - 1} of six play "
+            "otherwise without the rest. Draw from `streams`, one number for each replica.",
+        )
+    promised = [made_agent(config, spec, Streams(range(R))).ledger for R in (1, 6)]
+    expect(
+        promised[0] == promised[1],
+        f"Expected the same ledger for any number of replicas, got {promised[1]} for six and "
+        f"{promised[0]} for one.",
+    )
+
+
+def copies_of(original: Any) -> dict[str, Any]:
+    """Through a pickle, and by `copy.deepcopy`."""
+    try:
+        return {
+            "its pickle": pickle.loads(pickle.dumps(original)),
+            "its deep copy": copy.deepcopy(original),
+        }
+    except Exception as error:
+        kind = type(original)
+        raise AssertionError(
+            f"Expected a {kind.__module__}.{kind.__name__} to be picklable, got: {error}."
+        ) from error
+
+
+def check_copies(config: AgentConfig, spec: Spec) -> None:
+    """A pickled and a deep-copied agent continue exactly as the original, one after the other."""
+    world, middle = extreme_users(spec, 3, seed=6).tame(), spec.horizon // 3
+
+    def actions(agent: Any, first: int, last: int) -> list[Any]:
+        played = []
+        for t in range(first, last):
+            played.append(agent.act(world.context[t]))
+            agent.update(world.context[t], played[-1], world.answer(spec, t, played[-1]))
+        return played
+
+    agent = made_agent(config, spec, Streams(range(3)))
+    actions(agent, 0, middle)
+    copies = copies_of(agent)
+    wanted = actions(agent, middle, spec.horizon)
+    for name, copied in copies.items():
+        try:
+            played = actions(copied, middle, spec.horizon)
+        except BudgetExceededError as error:
+            raise AssertionError(f"Expected {name} to have its own mechanisms: {error}") from error
+        for t, action in enumerate(played):
+            expect(
+                same(action, wanted[t]),
+                f"Expected {name} to go on as the agent does and to share nothing with it, got "
+                f"another action in round {middle + t}.",
+            )
+
+
+REPLICAS = 24
+"""A bound forgotten in a statistic shows in half of the extreme pairs; all miss it in 6 of 1e8."""
+EVERYBODY = "everybody"
+"""Another user in each replica, so that all are swapped in one run of as many as rounds."""
+SWAPPED = (0, 14, EVERYBODY)
+"""The first user, the last of a batch, be it of 3 or of 5 rounds, and each once."""
+
+
+def two_worlds(
+    config: AgentConfig,
+    spec: Spec,
+    swapped: Iterable[int | str] = SWAPPED,
+    replicas: int = REPLICAS,
+) -> Iterator[tuple[Tape, Tape, Ints]]:
+    """For each of `swapped`: the tape of one world, always the same, of the other, who (R,), in
+    which round, or, where people return, in which rounds she comes in either world, (T, R).
+
+    Where the ledger says that contexts are public, she has the same one in both.
+    """
+    public = made_agent(config, spec, Streams([0])).ledger.public_contexts
+    world, other = (extreme_users(spec, replicas, seed) for seed in (1, 2))
+    every = np.arange(replicas) * spec.horizon // replicas
+    with np.errstate(all="ignore"):  # users that are no numbers reach the agents' arithmetic
+        first = run(config, spec, world)
+        for user in swapped:
+            t = every if user == EVERYBODY else np.full(replicas, user, np.int64)
+            if isinstance(spec, ReturningSpec):
+                changed, t = with_other_people(spec, world, other, t)
+            else:
+                changed = world.swapped(t, other, answers_only=public)
+            yield first, run(config, spec, changed, replay=first), t
+
+
+def check_joint_dp(
+    config: AgentConfig,
+    spec: Spec,
+    swapped: Iterable[int | str] = SWAPPED,
+    replicas: int = REPLICAS,
+) -> tuple[float, Tape]:
+    """Both, for each of `swapped`: the largest move over its sensitivity; the first world."""
+    largest = []
+    for one, two, t in two_worlds(config, spec, swapped, replicas):
+        largest.append(check_sensitivity(one, two, t))
+        check_visits(spec, one, two, t)
+        check_billboard(one, two, t)
+    return max(largest), one
+
+
+def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
+    """How far the differing users of rounds t move mechanisms' inputs, over sensitivity: (R,).
+
+    What one user adds in several calls of a mechanism in one round adds up. All other calls must be
+    fed exactly the same in both worlds.
+    """
+    expect(one.marks == two.marks, f"Expected {_who(t)} not to decide how many calls are made.")
+    theirs, rounds = rounds_of(one, t), rounds_of_calls(one)
+    moves: dict[tuple[int, int] | None, Floats] = {None: np.zeros(t.shape[-1])}
+    for i, (a, b) in enumerate(zip(one.queries, two.queries, strict=True)):
+        mechanism, round = one.mechanisms[i], rounds[i]
+        hers = theirs[round]
+        expect(
+            same(a[~hers], b[~hers]),
+            f"Expected {_who(t)} to enter {_name(mechanism)} in no other round.",
+        )
+        if hers.any():
+            gap = (a - b).reshape(len(a), -1)[hers]
+            move = moves.setdefault((id(mechanism), round), np.zeros(t.shape[-1]))
+            move[hers] += np.linalg.norm(gap, ord=mechanism.order, axis=1) / mechanism.sensitivity
+    return np.max(list(moves.values()), axis=0)
+
+
+def check_visits(spec: Spec, one: Tape, two: Tape, t: Ints) -> None:
+    """A person who returns enters no mechanism more often than it, or the spec, says."""
+    if not isinstance(spec, ReturningSpec):
+        return
+    theirs = rounds_of(one, t)
+    for tape in (one, two):
+        entered: dict[int, Floats] = {}
+        rounds = rounds_of_calls(tape)
+        for i, (query, mechanism) in enumerate(zip(tape.queries, tape.mechanisms, strict=True)):
+            told = query.reshape(len(query), -1).any(axis=1) & theirs[rounds[i]]
+            entered[id(mechanism)] = entered.get(id(mechanism), 0) + told
+        for mechanism in tape.mechanisms:
+            most = getattr(mechanism, "most", spec.visits.cap)
+            found = entered[id(mechanism)].max()
+            expect(
+                found <= most,
+                f"Expected a person to enter {_name(mechanism)} at most {most} times, got {found}.",
+            )
+
+
+def check_sensitivity(one: Tape, two: Tape, t: Ints) -> float:
+    """No input moves by more than its sensitivity; how far the largest does, in that unit."""
+    largest = float(largest_move(one, two, t).max())
+    names = sorted({_name(m) for m in one.mechanisms})
+    expect(
+        largest <= 1 + ROUNDING,
+        f"Expected replacing {_who(t)} to move the inputs of {', '.join(names)} by no more than "
+        f"their sensitivity, got {largest:.4g} times as far: clip all that users say, and feed "
+        "each of them to a mechanism once.",
+    )
+    return largest
+
+
+def check_billboard(one: Tape, two: Tape, t: Ints) -> None:
+    """With the releases fixed, nothing remembered and nobody else's action depends on the user."""
+    found = billboard_differences(one, two, t)
+    expect(
+        not found,
+        f"Expected data of {_who(t)} to reach the future through mechanisms only; with all "
+        f"releases held fixed replacing her changed {' and '.join(found)}.",
+    )
+
+
+def billboard_differences(one: Tape, two: Tape, t: Ints) -> list[str]:
+    """What the differing users of rounds t changed although every release was the same."""
+    found = []
+    others = ~rounds_of(one, t)
+    if not same(one.actions[others], two.actions[others]):
+        found.append("other users' actions")
+    if one.memories != two.memories:
+        found.append("what the agent remembers")
+    if not same_but_for_hers(one, two):
+        found.append("what is remembered of other people")
+    return found
+
+
+def same_but_for_hers(one: Tape, two: Tape) -> bool:
+    """Whether personal memories differ in at most one person's rows, in every replica."""
+    for a, b in zip(one.personal, two.personal, strict=True):
+        for x, y in zip(a, b, strict=True):
+            other = (x != y).reshape(*x.shape[:2], -1).any(axis=2)  # finite numbers alone
+            if (other.sum(axis=1) > 1).any():
+                return False
+    return True
+
+
+def _who(t: Ints) -> str:
+    if t.ndim == 2:
+        return "a person"
+    return f"user {t[0]}" if (t == t[0]).all() else "one user of each replica"
+
+
+def _name(mechanism: object) -> str:
+    return type(mechanism).__name__
+
+
+PRINTED = ("paper", "paper-fixed", "heuristic")
+"""Calibrations that are known not to keep what they claim."""
+
+
+def check_agent(
+    config: AgentConfig, spec: Spec, *, rounds: int = 24, tested: tuple[type, ...] = ()
+) -> tuple[str, ...]:
+    r"""Raise `AssertionError` unless the agent keeps what its ledger promises on such problems::
+
+        certificate   the noise buys what is claimed, unless it is a paper's calibration
+        replicas      six equal a lone one, a run of two and a run of three, difference 0.0
+        actions       are allowed by the spec, and contexts left as they are
+        copies        pickles and deep copies go on as the original
+        ledger        names every mechanism that is called
+        sensitivity   a user as extreme as can be moves no mechanism's input by more than it says
+        billboard     with all releases held fixed, nothing else depends on her data
+        admission     no later step of a mechanism reads a datum that was not clipped
+        noise         is added to what was fed, as large as was paid for, in every row its own
+
+    The last five are for agents whose ledger promises something, claimed or not. They are no proof,
+    but what forgets a clip, a factor or a release rarely passes. Noise of sums is measured; a
+    mechanism of another kind needs a test of its own, which those of dpbandit have.
+
+    Args:
+        config: the agent's config.
+        spec: a problem's public facts, as in `MyProblem().spec`; small ones take least time.
+        rounds: how many are played, at most; all that the agent does should happen in them.
+        tested: mechanisms of yours whose noise you have tested.
+
+    Returns:
+        A line for each check, with what it found.
+
+    Raises:
+        InputError: the agent does not fit the problem.
+        AssertionError: something is not as promised, or nothing was checked.
+
+    >>> from dpbandit.agents import DPUCB
+    >>> from dpbandit.specs.protocols import ContextualSpec
+    >>> print(*check_agent(DPUCB(), ContextualSpec(n_actions=2, dim=2, horizon=24)), sep="\n")
+    certificate: epsilon 1 at delta 1e-05
+    replicas: six equal three runs
+    copies: go on alike
+    ledger: names all of 1 mechanisms
+    sensitivity: inputs move by 0.9428 of it at most
+    billboard: nothing but releases is remembered
+    noise: of 1 sums and 23 releases as the ledger says
+    """
+    if not isinstance(spec, Spec):
+        raise InputError(f"Expected the spec of a problem, got {spec!r}: hand over its `.spec`.")
+    whole("rounds", rounds, 1)
+    horizon = min(spec.horizon, rounds)
+    spec = replace(spec, horizon=horizon, delay=min(spec.delay, horizon))
+    proof = certify(config, spec, accountants=False)
+    found = [check_certificate(config, proof)]
+    check_replicas(config, spec)
+    check_copies(config, spec)
+    found += ["replicas: six equal three runs", "copies: go on alike"]
+    if all(spend.mu != inf for spend in proof.ledger.spends):
+        found += _private(config, spec, proof, tested)
+    return tuple(found)
+
+
+def check_certificate(config: Any, proof: Certificate) -> str:
+    """The noise buys what is claimed, unless it is a paper's that is not believed to."""
+    printed = getattr(config, "calibration", "certified") in PRINTED
+    shown = f"epsilon {proof.epsilon:.4g} at delta {proof.claimed_delta:.4g}"
+    expect(printed or proof.holds, f"Expected the claim to hold, the noise buys {shown}.")
+    return f"certificate: {shown}"
+
+
+def _private(
+    config: AgentConfig, spec: Spec, proof: Certificate, tested: tuple[type, ...]
+) -> Iterator[str]:
+    """Of an agent that promises something."""
+    swapped = [t for t in SWAPPED if t == EVERYBODY or int(t) < spec.horizon]
+    largest, one = check_joint_dp(config, spec, swapped)
+    yield f"ledger: names all of {len(set(map(id, one.mechanisms)))} mechanisms"
+    yield f"sensitivity: inputs move by {largest:.4g} of it at most"
+    yield "billboard: nothing but releases is remembered"
+    kinds = {type(mechanism) for mechanism in one.mechanisms}
+    expect(
+        bool(kinds) == (proof.epsilon > 0)
+        and any(r is not None for r in one.releases) >= bool(kinds),
+        f"Expected a mechanism to be called, and to release, within rounds={spec.horizon}: nothing "
+        "was checked.",
+    )
+    for kind in sorted(kinds, key=str):
+        expect(
+            issubclass(kind, (*SUMS, *tested)) or kind.__module__.startswith("dpbandit."),
+            f"Expected tested= to name {kind.__name__}: it is no sum, test its noise by itself.",
+        )
+    if any(issubclass(kind, SUMS) for kind in kinds):
+        count = check_noise_knows_no_data(config, spec)
+        drawn = drawn_by(config, spec)
+        check_size(proof.ledger, drawn)
+        check_rows(drawn)
+        yield f"noise: of {len(drawn)} sums and {count} releases as the ledger says"
+    elif kinds:
+        check_admission(config, spec)
+        yield "admission: nothing is read that was not clipped"
+
+
+def check_admission(config: AgentConfig, spec: Spec) -> None:
+    """A query shows a first step; so of mechanisms that go on from there, two live runs with equal
+    seeds, one of which has every datum moved into its bounds before it is fed: all releases and
+    actions are the same, hence no later step reads a raw datum. (Sums are what was queried.)"""
+    users = extreme_users(spec, 8, seed=1)
+    with np.errstate(all="ignore"):
+        raw, clipped = (run(config, spec, users, admit=a, remember=False) for a in (None, admitted))
+    equal = same_to_rounding(raw.actions, clipped.actions) and all(
+        same_to_rounding(a, b) for a, b in zip(raw.releases, clipped.releases, strict=True)
+    )
+    expect(equal, "Expected mechanisms to clip all that they are fed, and to keep nothing else.")
+
+
+def same_to_rounding(one: Any, two: Any) -> bool:
+    """Whether two releases are equal to 1e-9, or both None."""
+    if one is None or two is None:
+        return one is two
+    return np.allclose(one, two, rtol=1e-7, atol=1e-9, equal_nan=True)
+
+
+_PROBLEM_REPLICAS = 6
+
+
+def check_problem(problem: Problem, *, rounds: int = 24) -> tuple[str, ...]:
+    """Raise `AssertionError` unless the problem keeps its contract; it is left as it was::
+
+        shapes     contexts, rewards, data and regrets are as the spec says, and finite
+        seeds      decide everything, and another seed brings others
+        replicas   six equal a lone one, a run of two and a run of three, difference 0.0
+        copies     pickles and deep copies go on as the original
+        bounds     contexts and rewards lie within the spec's but for `most_outside` of them
+        regret     is oracle - expected, and where contexts have a best action, never below 0
+        rewards    are on average what is expected (statistical, false alarm 1e-8)
+        actions    what is no number, or of the wrong shape, is refused
+        hindsight  is finite, 0 where contexts have a best action; no fixed action beats the best
+
+    Args:
+        problem: yours, with the arguments it is meant for.
+        rounds: how many are played, at most.
+
+    Returns:
+        A line for each check, with what it found.
+
+    Raises:
+        AssertionError: something is not as the contract says, in one sentence.
+
+    >>> from dpbandit.envs import OJPricing
+    >>> check_problem(OJPricing())[0]
+    'shapes: context, reward, expected, oracle, regret of 6 replicas in 24 rounds'
+    """
+    whole("rounds", rounds, 1)
+    try:
+        return tuple(_found(problem, min(rounds, problem.spec.horizon)))
+    except InputError as error:
+        raise AssertionError(error) from error
+
+
+def _found(problem: Problem, rounds: int) -> Iterator[str]:
+    spec: Spec = problem.spec
+    six, after = _episode(problem, range(_PROBLEM_REPLICAS), rounds)
+    named = "context, reward, expected, oracle, regret"
+    named += "" if spec.datum_shape is None else ", datum"
+    yield f"shapes: {named} of {_PROBLEM_REPLICAS} replicas in {rounds} rounds"
+    again, others = (_play(problem, range(_PROBLEM_REPLICAS), rounds, episode=e) for e in (0, 1))
+    expect(_alike(six, again), "Expected the same seeds to bring the same users and rewards.")
+    expect(not _alike(six, others), "Expected other seeds to bring other users or rewards.")
+    yield "seeds: decide everything"
+    for first, last in PARTS:
+        part = {name: values[:, first:last] for name, values in six.items()}
+        expect(
+            _alike(part, _play(problem, range(first, last), rounds)),
+            f"Expected replicas not to know each other: {first} to {last - 1} of six go otherwise "
+            "without the rest. Draw from `streams`, one number for each replica.",
+        )
+    yield "replicas: six equal three runs"
+    for name in copies_of(problem):
+        copied = _play(problem, range(_PROBLEM_REPLICAS), rounds, halfway=name)
+        expect(_alike(six, copied), f"Expected {name} in mid-episode to go on as the problem does.")
+    yield "copies: go on alike"
+    many = _play(problem, range(200), rounds)
+    yield _check_bounds(many, spec)
+    yield _check_regret(many, spec)
+    yield _check_means(many, spec)
+    yield _check_actions(problem)
+    check_hindsight(spec, after.hindsight(), _PROBLEM_REPLICAS)
+    best = spec.validate(after.best_fixed(), _PROBLEM_REPLICAS)
+    compared = _compare_with_best(problem, six, best) if isinstance(spec, BanditSpec) else 0
+    yield f"hindsight: the best fixed action is allowed, and none of {compared} others better"
+
+
+def _play(problem: Problem, seeds: range, rounds: int, **how: Any) -> dict[str, Any]:
+    return _episode(problem, seeds, rounds, **how)[0]
+
+
+def _episode(
+    problem: Problem,
+    seeds: range,
+    rounds: int,
+    *,
+    episode: int = 0,
+    halfway: str | None = None,
+    action: Any = None,
+) -> tuple[dict[str, Any], Problem]:
+    """What was shown and played, each (T, R, ...), and the problem that has done so.
+
+    Actions are uniformly random, or always `action` (R, ...). The problem is copied first, and half
+    way once more, by the name of a copy.
+    """
+    mine, shown, spec = copy.deepcopy(problem), [], problem.spec
+    draw = spec.uniform(Streams([(9, seed) for seed in seeds]))
+    mine.reset(Streams([(episode, seed) for seed in seeds]))
+    for t in range(rounds):
+        if halfway is not None and t == rounds // 2:
+            mine = copies_of(mine)[halfway]
+        context = mine.context()
+        check_context(spec, context, len(seeds), t + 1)
+        seen = {"context": context.copy(), "action": draw() if action is None else action}
+        step = mine.step(seen["action"])
+        check_step(spec, step, len(seeds))
+        shown.append(seen | {n: np.array(x) for n, x in step._asdict().items() if x is not None})
+    return {name: np.array([one[name] for one in shown]) for name in shown[0]}, mine
+
+
+def _compare_with_best(problem: Problem, six: dict[str, Any], best: Any) -> int:
+    """With how many fixed actions, where users do not depend on play and their means are known."""
+    rounds, draw = len(six["action"]), problem.spec.uniform(Streams(range(_PROBLEM_REPLICAS)))
+    plays = [
+        _play(problem, range(_PROBLEM_REPLICAS), rounds, action=a)
+        for a in (best, *(draw() for _ in range(4)))
+    ]
+    known = not same(six["expected"], six["reward"])
+    if not known or not all(same(play["context"], six["context"]) for play in plays):
+        return 0
+    most, *totals = (play["expected"].sum(axis=0) for play in plays)
+    expect(
+        all((total <= most + 1e-6 * (1 + abs(most))).all() for total in totals),
+        "Expected best_fixed() to be the best of all fixed actions, one earns "
+        f"{np.max(totals - most):.4g} more.",
+    )
+    return len(totals)
+
+
+def _alike(one: dict[str, Any], two: dict[str, Any]) -> bool:
+    return one.keys() == two.keys() and all(same(one[name], two[name]) for name in one)
+
+
+def _check_bounds(episode: dict[str, Any], spec: Spec) -> str:
+    reward, slack = episode["reward"][spec.delay :], 1e-9 * (1 + spec.reward_bound)
+    outside = {"rewards": (reward < spec.reward_low - slack) | (reward > spec.reward_high + slack)}
+    if isinstance(spec, BanditSpec):
+        lengths = norms(episode["context"], spec.context_order)
+        outside["contexts"] = lengths > spec.context_bound * (1 + 1e-9)
+    for name, beyond in outside.items():
+        share, size = beyond.sum() / max(1, beyond.size), max(1, beyond.size)
+        expect(
+            share <= spec.most_outside + 5 * (spec.most_outside / size) ** 0.5,
+            f"Expected {name} within the spec's bounds but for {spec.most_outside:.2%}, got "
+            f"{share:.2%} outside: widen the bounds, or say so in most_outside.",
+        )
+    return f"bounds: of {' and '.join(outside)} are kept"
+
+
+def _check_regret(episode: dict[str, Any], spec: Spec) -> str:
+    regret = episode["regret"]
+    if not (spec.in_hindsight or isinstance(spec, StreamSpec)):  # a round of those may go below 0
+        expect(
+            (regret >= 0).all(),
+            f"Expected no action to be better than the oracle, got regret={regret.min():.4g}.",
+        )
+    return f"regret: of random actions {regret.mean():.4g} a round"
+
+
+def _check_means(episode: dict[str, Any], spec: Spec) -> str:
+    expected = episode["expected"]
+    gap = episode["reward"][spec.delay :] - expected[: len(expected) - spec.delay]
+    error = float(np.sqrt(np.square(gap).sum()) / max(1, gap.size))
+    mean = float(gap.sum() / max(1, gap.size))
+    expect(
+        abs(mean) <= 6 * error,
+        f"Expected rewards to be on average what is expected, got {mean:.4g} more, with a "
+        f"standard error of {error:.2g}.",
+    )
+    return f"rewards: are what is expected, to a standard error of {error:.2g}"
+
+
+def _check_actions(problem: Problem) -> str:
+    mine, streams = copy.deepcopy(problem), Streams(range(_PROBLEM_REPLICAS))
+    action = np.array(mine.spec.uniform(streams.child("player"))())
+    mine.reset(streams.child("problem"))
+    mine.context()
+    for wrong in (action * np.nan, action[:-1], None):
+        refused = False
+        try:
+            mine.step(wrong)  # type: ignore[arg-type]
+        except ValueError:
+            refused = True
+        expect(
+            refused,
+            f"Expected the action {wrong!r} to be refused: begin `step` with "
+            "`action = self.spec.validate(action, R)`.",
+        )
+    return "actions: wrong ones are refused"

@@ -1,0 +1,1 @@
+"""What joint privacy costs in regret, problem by problem. See README.md."""
