@@ -23,9 +23,9 @@ from dpbandit.base import (
     inside,
     one_of,
     pick,
+    predictions,
     rows,
 )
-from dpbandit.base.arrays import predictions
 from dpbandit.privacy import (
     FadingSum,
     SecondMoments,

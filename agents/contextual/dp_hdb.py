@@ -19,10 +19,10 @@ from dpbandit.base import (
     gaussian_target,
     inside,
     positive,
+    predictions,
     privacy_target,
     rows,
 )
-from dpbandit.base.arrays import predictions
 from dpbandit.privacy import (
     BLT,
     GaussianSpend,

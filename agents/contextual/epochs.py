@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.agent import Arms, Count, Inside01, Least0, Positive, Private, started
-from dpbandit.base import Floats, InputError, Ints, clip_norm, clip_range, pick
-from dpbandit.base.arrays import predictions
+from dpbandit.base import Floats, InputError, Ints, clip_norm, clip_range, pick, predictions
 from dpbandit.privacy import (
     BudgetExceededError,
     FadingSum,

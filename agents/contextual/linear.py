@@ -23,8 +23,7 @@ from dpbandit.agent import (
     Private,
     started,
 )
-from dpbandit.base import Floats, InputError, Ints, pick, rows
-from dpbandit.base.arrays import predictions
+from dpbandit.base import Floats, InputError, Ints, pick, predictions, rows
 from dpbandit.privacy import (
     Moments,
     PrefixSum,

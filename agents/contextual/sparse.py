@@ -6,8 +6,17 @@ from typing import Annotated, Literal
 import numpy as np
 
 from dpbandit.agent import Arms, Count, Inside01, Positive, Private
-from dpbandit.base import MOST_ROUNDS, Floats, Ints, clip_norm, clip_range, pick, rows, whole
-from dpbandit.base.arrays import predictions
+from dpbandit.base import (
+    MOST_ROUNDS,
+    Floats,
+    Ints,
+    clip_norm,
+    clip_range,
+    pick,
+    predictions,
+    rows,
+    whole,
+)
 from dpbandit.privacy import NoisyHardThresholding, ledger_of, no_privacy
 from dpbandit.privacy.peeling import Peeling, SparseRows, least_peeling, printed_peeling
 from dpbandit.specs.protocols import ContextualSpec

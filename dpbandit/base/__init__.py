@@ -12,6 +12,7 @@ from dpbandit.base.arrays import (
     clip_range as clip_range,
     norms as norms,
     pick as pick,
+    predictions as predictions,
     rows as rows,
 )
 from dpbandit.base.inputs import (
