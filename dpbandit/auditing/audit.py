@@ -1,5 +1,7 @@
 """Empirical audits: a lower bound on epsilon, with a stated probability of being wrong.
 
+Steps, and where each is::
+
     1. two neighbouring streams, many seeded runs of each             `search`
     2. what an adversary sees of a run                                `views`
     3. a score learned on training runs                               `scores`

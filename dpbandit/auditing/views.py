@@ -26,7 +26,7 @@ like any other, and several may be given.
 
 Ratios are rounded, because equal ones have to be equal numbers. Last digits tell worlds apart that
 laws do not: audited by `|v| - |v - 1|` as it stands, correct Laplace noise of epsilon 1 shows 4.8,
-which is true of floating-point numbers (Mironov, CCS 2012) and of no law.
+which is true of floating-point numbers (Mironov, CCS 2012) and of no law. Views::
 
     released   (white box) every release of every mechanism, and what the differing user's round
                changed in the memory of the agent, which is a function of releases if the agent

@@ -196,7 +196,7 @@ def alone(tmp_path, monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", local)
     for name in ("horizon", "replicas"):
         monkeypatch.setitem(compare.__kwdefaults__, name, CAPS[name])
-    monkeypatch.setattr("dpbandit.commands.agents.audit_all", lambda configs, **how: {})
+    monkeypatch.setattr("dpbandit.auditing.everyone.audit_all", lambda configs, **how: {})
     monkeypatch.setattr("dpbandit.commands.studies.find_spec", lambda name: None)
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.setenv("MPLBACKEND", "Agg")
