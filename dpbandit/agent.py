@@ -47,8 +47,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.privacy.ledger import Ledger, no_data
-from dpbandit.specs.convex import ConvexSpec, Feedback, with_feedback
-from dpbandit.specs.protocols import ContextualSpec, Spec, fits
+from dpbandit.specs import ContextualSpec, ConvexSpec, Feedback, Spec, fits, with_feedback
 
 SpecT = TypeVar("SpecT", bound=Spec)
 T = TypeVar("T")

@@ -7,9 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from dpbandit.base import InputError
-from dpbandit.base.files import named
-from dpbandit.base.progress import warnings_said
+from dpbandit.base import InputError, shown_path, warnings_said
 from dpbandit.commands.agents import agents, audit, certify, compare, envs
 from dpbandit.commands.logs import evaluate, fit
 from dpbandit.commands.options import Once, UsageError, sentence
@@ -72,7 +70,7 @@ def main() -> None:
     except BrokenExecutor:
         _refuse("A worker process was killed, perhaps for want of memory: choose fewer --jobs.")
     except OSError as error:
-        where = f"use {named(error.filename)}" if error.filename else "go on"
+        where = f"use {shown_path(error.filename)}" if error.filename else "go on"
         _refuse(f"Cannot {where}: {error.strerror or error}.")
     except UnicodeError as error:
         _refuse(f"Cannot write what is no text: {error}.")

@@ -6,7 +6,7 @@ from typing import Literal
 from dpbandit.agents.contextual.epochs import EpochSettings, Regression, SummedEpochs
 from dpbandit.agents.contextual.public_contexts import PublicContexts
 from dpbandit.base import Floats, Streams, at_least, one_of
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, ScoringAgent, fits
 
 
 @dataclass(frozen=True, kw_only=True)

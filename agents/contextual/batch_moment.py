@@ -9,7 +9,7 @@ from dpbandit.agents.contextual.shrinkage import SHRINKAGES
 from dpbandit.base import InputError, Streams, gaussian_target, inside, one_of, whole
 from dpbandit.privacy import SignedDirections, certified_fading_sum, ledger_of
 from dpbandit.privacy.residuals import Layout
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, fits
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from dpbandit.agents.contextual.epochs import EpochPlayer, EpochSettings, Regression
 from dpbandit.base import Floats, Ints, Streams, clip_norm, inside, positive
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, ScoringAgent, fits
 
 _DESIGN_STEPS = 3
 

@@ -10,7 +10,7 @@ from dpbandit.base import InputError, Streams, gaussian_target, inside, one_of, 
 from dpbandit.privacy import ledger_of
 from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.ledger import Trust, check_honest
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, fits
 
 
 @dataclass(frozen=True, kw_only=True)

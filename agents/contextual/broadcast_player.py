@@ -6,7 +6,7 @@ from dpbandit.agents.contextual.channels import Channel
 from dpbandit.agents.contextual.imagined_people import ImaginedPeople
 from dpbandit.base import Floats, Ints, Streams, pick
 from dpbandit.privacy import Ledger
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 _RIDGE = 0.05
 """Added to the moments, as a share of their mean eigenvalue"""

@@ -15,8 +15,7 @@ from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.ledger import COUNTED
 from dpbandit.privacy.prefix_sums import coefficients, leaves
 from dpbandit.privacy.sales import SalesCount
-from dpbandit.specs.protocols import Spec, fits
-from dpbandit.specs.stock import StockSpec
+from dpbandit.specs import Spec, StockSpec, fits
 
 _SLIP = 0.1
 """Of delta, at most, for what a shop that refuses customers may say."""

@@ -8,7 +8,7 @@ from dpbandit.agents.contextual.printed_descent import Descent
 from dpbandit.agents.contextual.refits import Refits
 from dpbandit.base import Floats, Streams
 from dpbandit.privacy import GaussianSpend
-from dpbandit.specs.models import Link
+from dpbandit.specs import Link
 
 _CLIP, _RATE, _RIDGE = 0.2, 10.0, 2e-5
 

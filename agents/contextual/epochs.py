@@ -11,7 +11,7 @@ import numpy as np
 from dpbandit.base import Floats, Ints, Streams, gaussian_target, positive, whole
 from dpbandit.privacy import FadingSum, SecondMoments, certified_fading_sum, ledger_of, mu_of
 from dpbandit.privacy.fading import growing_batches
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 _LEAST_EIGENVALUE = 0.3
 """Of a noisy Gram matrix, in units of the noise's spectral norm."""

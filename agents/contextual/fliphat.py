@@ -19,7 +19,7 @@ from dpbandit.base import (
 )
 from dpbandit.privacy import Ledger, NoisyHardThresholding, ledger_of
 from dpbandit.privacy.peeling import Peeling, SparseRows, least_peeling, printed_peeling
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, fits
 
 _MOST_ITERATIONS = 10_000
 """Of hard thresholding, an episode: each is a release that has to be paid for"""

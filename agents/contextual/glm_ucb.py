@@ -7,8 +7,7 @@ import numpy as np
 from dpbandit.agents.contextual.glm import OnlineGLM
 from dpbandit.base import Floats, Ints, Streams, at_least, one_of, positive
 from dpbandit.privacy import no_privacy
-from dpbandit.specs.models import LINKS, LinkName
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
+from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, LinkName, ScoringAgent, fits
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,14 +8,7 @@ from dpbandit.agents.contextual.public_coins import PublicCoins
 from dpbandit.agents.contextual.safety_net import SafetyNet
 from dpbandit.base import Floats, InputError, Ints, Streams, positive, whole
 from dpbandit.privacy import Ledger, Parallel
-from dpbandit.specs.protocols import (
-    Agent,
-    AgentConfig,
-    BanditSpec,
-    ContextualSpec,
-    check_config,
-    fits,
-)
+from dpbandit.specs import Agent, AgentConfig, BanditSpec, ContextualSpec, check_config, fits
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from dpbandit.base import (
     positive,
     whole,
 )
-from dpbandit.specs.protocols import BanditSpec, PriceListSpec, fits
+from dpbandit.specs import BanditSpec, PriceListSpec, fits
 
 
 @dataclass(frozen=True, kw_only=True)

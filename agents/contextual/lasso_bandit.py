@@ -7,7 +7,7 @@ import numpy as np
 
 from dpbandit.base import Floats, Ints, Streams, clip_norm, clip_range, pick, positive, rows, whole
 from dpbandit.privacy import no_privacy
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, fits
 
 _GROWTH = 0.05
 """Fits come when the rounds have grown by this share."""

@@ -22,7 +22,7 @@ from dpbandit.base import (
 )
 from dpbandit.privacy import ledger_of
 from dpbandit.privacy.messages import LocalDirections
-from dpbandit.specs.protocols import BanditSpec, PriceListSpec, ScoringAgent, fits
+from dpbandit.specs import BanditSpec, PriceListSpec, ScoringAgent, fits
 
 _EXPLORATION = 4.0
 """T_0 is this many times D sqrt(T) / epsilon."""

@@ -9,7 +9,7 @@ from dpbandit.base import Streams, at_least, gaussian_target, inside, positive
 from dpbandit.privacy import SecondMoments, ledger_of
 from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.messages import LocalStatistic
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, fits
 
 _FIRST = 9
 """Rounds of uniform play, times d and the variance of the noise of a message"""

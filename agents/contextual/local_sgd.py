@@ -19,7 +19,7 @@ from dpbandit.base import (
 )
 from dpbandit.privacy import ledger_of
 from dpbandit.privacy.messages import MESSAGES, LocalVectors, Message
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, fits
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from dpbandit.agents.contextual.glm import OnlineGLM
 from dpbandit.base import Floats, Ints, Streams, at_least, positive
 from dpbandit.privacy import no_privacy
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, ScoringAgent, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, ScoringAgent, fits
 
 
 @dataclass(frozen=True, kw_only=True)

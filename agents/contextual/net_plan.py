@@ -6,7 +6,7 @@ from math import log, sqrt
 from dpbandit.agents.contextual.public_coins import PublicCoins
 from dpbandit.base import Floats, positive
 from dpbandit.privacy import BLT
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 _RELEASES = 50
 """At least, as long as there are more explorers than that."""

@@ -9,7 +9,7 @@ import numpy as np
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.base import Floats, InputError, Ints, Streams, gaussian_target, positive, whole
 from dpbandit.privacy.sales import CellSales
-from dpbandit.specs.protocols import BanditSpec, PriceListSpec, fits
+from dpbandit.specs import BanditSpec, PriceListSpec, fits
 
 _BATCHES = 64
 """The first batch is T over this."""

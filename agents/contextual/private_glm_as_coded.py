@@ -17,7 +17,7 @@ from dpbandit.agents.contextual.private_glm import largest_ratio
 from dpbandit.base import Floats, Ints, Streams, gaussian_target, inside, one_of, pick, positive
 from dpbandit.privacy import PrefixSum, Tree, ledger_of
 from dpbandit.privacy.calibrated import noisy_prefix_sum
-from dpbandit.specs.protocols import BanditSpec, ScoringAgent
+from dpbandit.specs import BanditSpec, ScoringAgent
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from dpbandit.agents.contextual.epochs import EpochSettings, Regression, Worth
 from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, clip_range, pick
 from dpbandit.privacy import BudgetExceededError, GaussianSpend, Mechanism, ledger_of, mu_of
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 
 class EpisodeMoments(Mechanism):

@@ -9,7 +9,7 @@ from dpbandit.agents.contextual.fade import FADE
 from dpbandit.agents.contextual.residual_pricing import ResidualPricing
 from dpbandit.base import Floats, InputError, Ints, Streams
 from dpbandit.privacy import epsilon_of, no_data
-from dpbandit.specs.stock import BidPrices, StockSpec, best_price
+from dpbandit.specs import BidPrices, StockSpec, best_price
 
 _FINE, _COARSE = 2001, 49
 """Bid prices that are tried, once, and when they are asked for after a release."""

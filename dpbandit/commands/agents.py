@@ -17,9 +17,19 @@ from dpbandit.agents import AGENTS
 from dpbandit.auditing.audit import SUFFIXES, audit as run_audit, plot_audit
 from dpbandit.auditing.everyone import audit_all, with_printed
 from dpbandit.auditing.views import View
-from dpbandit.base import InputError, Streams, one_of, privacy_target
-from dpbandit.base.fields import Described, described, first_line, parse_settings, section
-from dpbandit.base.files import check_writable, write_json
+from dpbandit.base import (
+    Described,
+    InputError,
+    Streams,
+    check_writable,
+    described,
+    first_line,
+    one_of,
+    parse_settings,
+    privacy_target,
+    section,
+    write_json,
+)
 from dpbandit.commands.options import (
     Delta,
     Env,
@@ -42,7 +52,7 @@ from dpbandit.results.results import FILES, FORMATS, plot_certificate
 from dpbandit.running.compare import certify as make_certificate, compare as run_comparison
 from dpbandit.running.given import environment_id, environment_label, spec_given
 from dpbandit.running.settings import AROUND, agent_id, agent_kind, around, listed, parse_agent
-from dpbandit.specs.protocols import AgentConfig, Spec
+from dpbandit.specs import AgentConfig, Spec
 
 _SECTIONS = ("Action space", "Observation space", "Rewards", "Arguments")
 

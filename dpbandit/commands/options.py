@@ -23,7 +23,7 @@ from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.results.results import Results
 from dpbandit.running.settings import AROUND, around
-from dpbandit.specs.contract import CLIPPED
+from dpbandit.specs import CLIPPED
 
 UsageError: Any = typer.BadParameter.__bases__[0]
 """What Typer raises for them; it has no public name."""
