@@ -6,11 +6,7 @@ import numpy as np
 
 from dpbandit.base import AnyArray, Floats, Streams
 from dpbandit.privacy import no_data, no_privacy
-from dpbandit.specs.protocols import (
-    AgentConfig,
-    Hindsight,
-    Spec,
-)
+from dpbandit.specs import AgentConfig, Hindsight, Spec
 
 
 @dataclass(frozen=True, kw_only=True)

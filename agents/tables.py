@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from dpbandit.base import shown
-from dpbandit.base.fields import described, first_line
-from dpbandit.base.files import html_table
+from dpbandit.base import described, first_line, html_table, shown
 
 
 def tabulate(kinds: Iterable[Any]) -> None:

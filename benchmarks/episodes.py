@@ -16,9 +16,7 @@ import numpy as np
 
 from dpbandit.base import Draws, Streams
 from dpbandit.running.given import problem_maker
-from dpbandit.specs.choice import AssortmentSpec
-from dpbandit.specs.lists import ListSpec
-from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Problem, Spec
+from dpbandit.specs import AgentConfig, AssortmentSpec, ContextualSpec, ListSpec, Problem, Spec
 from tests.harness import fitting
 
 ROUNDS, REPLICAS = 1000, 50

@@ -19,7 +19,7 @@ from dpbandit.results.runs import log_marks
 from dpbandit.running.compare import replicas_at_once
 from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import play
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 from dpbandit.studies import Sweep, run_sweep
 
 DECADES = (1, 3, 10, 32, 100)

@@ -49,8 +49,16 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.privacy.ledger import Ledger, no_data
-from dpbandit.specs.convex import ConvexSpec, Feedback, with_feedback
-from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Spec, check_config, fits
+from dpbandit.specs import (
+    AgentConfig,
+    ContextualSpec,
+    ConvexSpec,
+    Feedback,
+    Spec,
+    check_config,
+    fits,
+    with_feedback,
+)
 
 SpecT = TypeVar("SpecT", bound=Spec)
 T = TypeVar("T")

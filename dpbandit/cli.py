@@ -9,9 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from dpbandit.base import InputError
-from dpbandit.base.files import named
-from dpbandit.base.progress import warnings_said
+from dpbandit.base import InputError, shown_path, warnings_said
 from dpbandit.commands.usage import Once, UsageError, sentence
 from dpbandit.version import VERSION
 
@@ -131,7 +129,7 @@ def main() -> None:
     except BrokenExecutor:
         _refuse("A worker process was killed, perhaps for want of memory: choose fewer --jobs.")
     except OSError as error:
-        where = f"use {named(error.filename)}" if error.filename else "go on"
+        where = f"use {shown_path(error.filename)}" if error.filename else "go on"
         _refuse(f"Cannot {where}: {error.strerror or error}.")
     except UnicodeError as error:
         _refuse(f"Cannot write what is no text: {error}.")

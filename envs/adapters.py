@@ -19,12 +19,27 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from dpbandit.base import MOST_REPLICAS, AnyArray, Bools, Floats, InputError, Streams, one_of, whole
-from dpbandit.base.fields import takes, unsaid
-from dpbandit.specs.contract import begin, checked_problem
-from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
-from dpbandit.specs.lists import NOBODY, ReturningSpec
-from dpbandit.specs.protocols import Problem
+from dpbandit.base import (
+    MOST_REPLICAS,
+    AnyArray,
+    Bools,
+    Floats,
+    InputError,
+    Streams,
+    one_of,
+    takes,
+    unsaid,
+    whole,
+)
+from dpbandit.specs import (
+    NOBODY,
+    ConvexSpec,
+    ExpertsSpec,
+    Problem,
+    ReturningSpec,
+    begin,
+    checked_problem,
+)
 
 MODES = ("ansi", "rgb_array")
 _LAST = 40

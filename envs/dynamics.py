@@ -29,7 +29,8 @@ from dpbandit.base import (
     vector,
     whole,
 )
-from dpbandit.specs.lists import MOST_PEOPLE, NOBODY, Visits
+from dpbandit.specs import MOST_PEOPLE, NOBODY
+from dpbandit.specs.lists import Visits
 
 
 class Delay:

@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeAlias
 from dpbandit.agents import AGENTS, CONTEXTUAL, STOCHASTIC
 from dpbandit.base import InputError
 from dpbandit.privacy import Certificate
-from dpbandit.specs.protocols import AgentConfig
+from dpbandit.specs import AgentConfig
 
 Settings: TypeAlias = Mapping[str, Any]
 

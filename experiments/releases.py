@@ -13,7 +13,7 @@ from dpbandit.results.runs import AgentRun
 from dpbandit.running.compare import as_run
 from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import Log, play
-from dpbandit.specs.protocols import Agent, AgentConfig, Hindsight, Spec
+from dpbandit.specs import Agent, AgentConfig, Hindsight, Spec
 from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
 

@@ -12,13 +12,12 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 from dpbandit.agents import AGENTS
-from dpbandit.base import MOST_ACTIONS, MOST_ROUNDS, InputError, one_of, whole
-from dpbandit.base.files import check_writable
+from dpbandit.base import MOST_ACTIONS, MOST_ROUNDS, InputError, check_writable, one_of, whole
 from dpbandit.experiments.case import Case, Reference
 from dpbandit.experiments.cases import CASES
 from dpbandit.experiments.releases import ReleaseConfiguration
 from dpbandit.results.runs import describe, standard_error
-from dpbandit.specs.protocols import AgentConfig
+from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, play_all, setup_of
 
 if TYPE_CHECKING:

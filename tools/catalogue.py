@@ -22,7 +22,7 @@ from gymnasium.envs.registration import load_env_creator  # noqa: E402
 
 from dpbandit.agents import AGENTS  # noqa: E402
 from dpbandit.agents.catalogue import RECONSTRUCTED, START, Entry, entries  # noqa: E402
-from dpbandit.base.fields import first_line  # noqa: E402
+from dpbandit.base import first_line  # noqa: E402
 
 TABLE, PAGE = ROOT / "agents" / "catalogue.csv", ROOT / "docs" / "catalogue.md"
 HEAD = """# Catalogue

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from dpbandit import certify  # noqa: E402
-from dpbandit.specs.protocols import ContextualSpec  # noqa: E402
+from dpbandit.specs import ContextualSpec  # noqa: E402
 from tools.reading import AGENTS, OURS, medians, reading  # noqa: E402
 
 EPSILON = 0.7310585786

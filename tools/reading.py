@@ -23,7 +23,7 @@ from dpbandit.agents import AGENTS  # noqa: E402
 from dpbandit.base import Streams  # noqa: E402
 from dpbandit.domains import Ball  # noqa: E402
 from dpbandit.losses import Ridge  # noqa: E402
-from dpbandit.specs.convex import ConvexSpec  # noqa: E402
+from dpbandit.specs import ConvexSpec  # noqa: E402
 from dpbandit.testing.tapes import World, extreme_users  # noqa: E402
 from tests.harness import SPECS, fitting  # noqa: E402
 

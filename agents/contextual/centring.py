@@ -14,7 +14,7 @@ import numpy as np
 from dpbandit.base import Floats, Ints, Streams
 from dpbandit.privacy import ClippedVectors, FadingSum, delta_of, epsilon_of, ledger_of, mu_of
 from dpbandit.privacy.fading import column_norm, growing_batches, released_ends
-from dpbandit.specs.protocols import ContextualSpec, ScoringAgent
+from dpbandit.specs import ContextualSpec, ScoringAgent
 
 _SHARE = 0.04
 """Of mu^2, for the centre: the rest loses 2 % of its signal."""

@@ -18,7 +18,7 @@ from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.ledger import COUNTED
 from dpbandit.privacy.prefix_sums import coefficients, leaves
 from dpbandit.privacy.sales import SalesCount
-from dpbandit.specs.stock import BidPrices, StockSpec, best_price
+from dpbandit.specs import BidPrices, StockSpec, best_price
 
 _SLIP = 0.1
 """Of delta, at most, for what a shop that refuses customers may say."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
 import numpy as np
 
 from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, clip_range, one_of, whole
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent
+from dpbandit.specs import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent
 
 PRICED = "priced:"
 """What stands before the id of an agent that prices through a model of demand."""

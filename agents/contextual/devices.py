@@ -45,7 +45,7 @@ from dpbandit.privacy.messages import (
     law_of,
 )
 from dpbandit.privacy.spends import Spend
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 Message: TypeAlias = Literal[
     "directions", "coins", "flips", "privunit", "gaussian", "laplace", "k-norm"

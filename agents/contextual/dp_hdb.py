@@ -44,8 +44,7 @@ from dpbandit.privacy.vertices import (
     certified_budgets,
     paper_budgets,
 )
-from dpbandit.specs.models import LinkName, link_of
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec, LinkName, link_of
 
 Moving: TypeAlias = npt.NDArray[np.bool_]
 """Which arms take a step, (G,)."""

@@ -23,7 +23,7 @@ from dpbandit.privacy import (
     mu_of,
 )
 from dpbandit.privacy.fading import growing_batches
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 _LEAST_EIGENVALUE = 0.3
 """Of a noisy Gram matrix, in units of the noise's spectral norm."""

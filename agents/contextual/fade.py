@@ -30,8 +30,15 @@ from dpbandit.base import (
 )
 from dpbandit.privacy.ledger import check_honest
 from dpbandit.privacy.mechanism import ADDED_UP
-from dpbandit.specs.models import LINKS, Prior
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
+from dpbandit.specs import (
+    LINKS,
+    BanditSpec,
+    ContextualSpec,
+    PriceListSpec,
+    Prior,
+    ScoringAgent,
+    fits,
+)
 
 Learner: TypeAlias = Literal["arms", "slates", "prices", "moments", "regression", "demand"]
 _OF_RESIDUALS = ("arms", "slates", "prices")

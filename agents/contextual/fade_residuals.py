@@ -11,8 +11,7 @@ from dpbandit.agents.contextual.residual_pricing import ResidualPricing
 from dpbandit.agents.contextual.residual_slates import ResidualSlates
 from dpbandit.base import InputError, Streams
 from dpbandit.privacy.residuals import SaleResiduals, SignedResiduals, SlateResiduals
-from dpbandit.specs.models import LINKS, Prior
-from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from dpbandit.specs import LINKS, ContextualSpec, PriceListSpec, Prior
 
 _LEAST_WIDTH = 0.5
 """Of the draws of a model of demand, as a share of the posterior's: a draw costs as much as the

@@ -12,8 +12,7 @@ from dpbandit.agents.contextual.moments import MomentPlayer
 from dpbandit.agents.contextual.shrinkage import SHRINKAGES
 from dpbandit.base import InputError, Streams
 from dpbandit.privacy import SecondMoments, SignedDirections
-from dpbandit.specs.models import LINKS
-from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from dpbandit.specs import LINKS, ContextualSpec, PriceListSpec
 
 Shrinkage: TypeAlias = Literal["none", "soft-threshold", "empirical-bayes"]
 Response: TypeAlias = Literal["auto", "sign", "linear", "logistic"]

@@ -10,7 +10,7 @@ from scipy.special import expit
 from dpbandit.agents.contextual.released_scores import BALL, LONGEST_STEP
 from dpbandit.base import Floats, Ints, Streams, clip_norm, norms, pick
 from dpbandit.privacy import Ledger, SecondMoments
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 _LEAST_EIGENVALUE = 0.3
 """In units of the noise's spectral norm: what is smaller is taken for noise."""

@@ -8,7 +8,7 @@ from dpbandit.base import Streams
 from dpbandit.privacy import FadingSum, Ledger, Statistic, certified_fading_sum, ledger_of, mu_of
 from dpbandit.privacy.aggregated import AggregatedSum
 from dpbandit.privacy.fading import growing_batches
-from dpbandit.specs.protocols import BanditSpec
+from dpbandit.specs import BanditSpec
 
 
 @dataclass(frozen=True, kw_only=True)

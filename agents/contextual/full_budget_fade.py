@@ -7,7 +7,7 @@ from dpbandit.agents.contextual.fade_residuals import FadingArms, FadingPrices, 
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.base import Streams, gaussian_target
 from dpbandit.privacy import FadingSum, GaussianSpend, Ledger, Statistic
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
 
 _SHORTER = 0.3
 """First batch over that of FADE, whose single releases are noisier and fewer."""

@@ -21,8 +21,7 @@ from dpbandit.agent import Arms, Least0, Positive, started
 from dpbandit.agents.contextual.linear import OnlineRidge
 from dpbandit.base import Floats, Ints, clip_norm, clip_range, pick, rows
 from dpbandit.privacy import no_privacy
-from dpbandit.specs.models import Link, LinkName, link_of
-from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from dpbandit.specs import ContextualSpec, Link, LinkName, PriceListSpec, link_of
 
 _STEPS = 8
 """Newton steps for the scalar equation: within 1e-6 of its solution while x' H^-1 x <= 10."""

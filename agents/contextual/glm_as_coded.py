@@ -25,8 +25,7 @@ from dpbandit.privacy import GaussianSpend, Mechanism, PrefixSum, Tree, ledger_o
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.moments import Grams
 from dpbandit.privacy.prefix_sums import mu_after
-from dpbandit.specs.models import Link
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec, Link
 
 Revision: TypeAlias = Literal["second", "first"]
 _BATCH = 2048

@@ -14,7 +14,7 @@ from dpbandit.agents.contextual.linear import Ridge
 from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, norms, positive
 from dpbandit.privacy import BLT, Ledger, Parallel, SecondMoments
 from dpbandit.privacy.calibrated import noisy_prefix_sum
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 _CHUNK = 1 << 20
 """Coins drawn at once. Part of the arithmetic: never derived from anything else."""

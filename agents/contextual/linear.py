@@ -35,7 +35,7 @@ from dpbandit.privacy import (
 )
 from dpbandit.privacy.calibrated import ShariffSheffet, Spectrum, tail_bound
 from dpbandit.privacy.factors import factorisation
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 Width: TypeAlias = Least0 | Literal["theory"]
 Layout: TypeAlias = Literal["disjoint", "joint"]

@@ -15,7 +15,7 @@ from dpbandit.agents.contextual.shrinkage import SHRINKAGES
 from dpbandit.base import Floats, InputError, Ints, Streams, inside, rows
 from dpbandit.privacy import FadingSum, Ledger, SignedDirections, certified_fading_sum, ledger_of
 from dpbandit.privacy.residuals import Layout
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 _RIDGE = 0.05
 """Added to the moment matrices, as a share of their mean eigenvalue."""

@@ -3,8 +3,7 @@
 import numpy as np
 
 from dpbandit.base import Floats, InputError
-from dpbandit.specs.models import LINKS, Link
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
+from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Link, fits
 
 
 class OneModel:

@@ -29,7 +29,7 @@ from dpbandit.privacy import certified_fading_sum, ledger_of
 from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.messages import LocalDirections
 from dpbandit.privacy.sales import CellSales
-from dpbandit.specs.protocols import PriceListSpec
+from dpbandit.specs import PriceListSpec
 
 _EXPLORATION = 4.0
 """T_0 of `LDPETC` is this many times D sqrt(T) / epsilon."""

@@ -12,7 +12,7 @@ from dpbandit.privacy import BLT, ledger_of, mu_of
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.moments import Grams
 from dpbandit.privacy.prefix_sums import leaves
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 _GRAM = 0.2
 """Share of mu^2 that the Gram matrix has; the refits have the rest."""

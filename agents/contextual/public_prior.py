@@ -5,7 +5,7 @@ from copy import copy
 import numpy as np
 
 from dpbandit.base import Floats, InputError
-from dpbandit.specs.models import Prior
+from dpbandit.specs import Prior
 
 _WIDER = 4.0 ** np.arange(25)
 """tau, by how much a covariance may have to be multiplied."""

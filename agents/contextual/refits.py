@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from dpbandit.base import Floats, clip_norm, clip_range
 from dpbandit.privacy import BudgetExceededError, GaussianSpend, Mechanism
-from dpbandit.specs.models import Link
+from dpbandit.specs import Link
 
 
 class Refits(Mechanism):

@@ -11,8 +11,7 @@ from dpbandit.agents.contextual.scale_mixture import ScaleMixture
 from dpbandit.base import Floats, Ints, Streams, clip_norm, pick, rows
 from dpbandit.privacy import FadingSum, Ledger
 from dpbandit.privacy.residuals import SignedResiduals, unit
-from dpbandit.specs.models import Prior, posterior
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec, Prior, posterior
 
 _FLOOR = 0.8
 """Least squared weight of a coordinate, where the mean is 1."""

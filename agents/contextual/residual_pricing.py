@@ -19,8 +19,7 @@ from dpbandit.agents.contextual.released_scores import (
 from dpbandit.base import Floats, Ints, Streams, clip_norm, clip_range, pick, rows
 from dpbandit.privacy import FadingSum, Ledger
 from dpbandit.privacy.residuals import SaleResiduals, score_lengths
-from dpbandit.specs.models import Prior, posterior
-from dpbandit.specs.protocols import PriceListSpec
+from dpbandit.specs import PriceListSpec, Prior, posterior
 
 PRIOR = 4.0
 """Standard deviation of each coordinate of the parameter, a normal prior."""

@@ -15,8 +15,7 @@ from dpbandit.agents.contextual.released_scores import (
 from dpbandit.base import Floats, Ints, Streams, clip_norm
 from dpbandit.privacy import FadingSum, Ledger
 from dpbandit.privacy.residuals import SlateResiduals
-from dpbandit.specs.models import Prior, posterior
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec, Prior, posterior
 
 _HALF_TRUST = 100
 """Rounds after which predictions are trusted by half."""

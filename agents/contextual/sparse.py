@@ -19,7 +19,7 @@ from dpbandit.base import (
 )
 from dpbandit.privacy import NoisyHardThresholding, ledger_of, no_privacy
 from dpbandit.privacy.peeling import Peeling, SparseRows, least_peeling, printed_peeling
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 _GROWTH = 0.05
 """Fits of the lasso come when the rounds have grown by this share."""

@@ -49,8 +49,7 @@ from dpbandit.privacy.calibrated import law_named, noisy_prefix_sum
 from dpbandit.privacy.factors import Hybrid
 from dpbandit.privacy.prefix_sums import Factorisation, NoiseLaw, Padded
 from dpbandit.privacy.spends import Spend
-from dpbandit.specs.convex import ConvexSpec, with_feedback
-from dpbandit.specs.protocols import Spec
+from dpbandit.specs import ConvexSpec, Spec, with_feedback
 
 Law: TypeAlias = Annotated[NoiseLaw, lambda name, value: law_named(value)]
 

@@ -44,8 +44,7 @@ from dpbandit.privacy import (
 from dpbandit.privacy.batches import LocalSums, OnePointEstimates, largest
 from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.spends import Spend
-from dpbandit.specs.convex import ConvexSpec, with_feedback
-from dpbandit.specs.protocols import Spec
+from dpbandit.specs import ConvexSpec, Spec, with_feedback
 
 NoiseId: TypeAlias = Literal["laplace", "k-norm", "gaussian", "local", "none"]
 NOISES = ("laplace", "k-norm", "gaussian", "local")

@@ -33,8 +33,7 @@ from dpbandit.losses.loss import Loss
 from dpbandit.privacy import Ledger, Parallel
 from dpbandit.privacy.batches import OnePointEstimates
 from dpbandit.privacy.spends import Spend
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.protocols import Spec
+from dpbandit.specs import ConvexSpec, Spec
 
 _WIDEST = 0.5
 """xi_max: the domain is shrunk by half at most"""

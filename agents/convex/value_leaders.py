@@ -30,7 +30,7 @@ from dpbandit.agents.convex.one_point import (
 from dpbandit.base import Floats, InputError, inside, noise_target
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.batches import OnePointEstimates
-from dpbandit.specs.protocols import Spec
+from dpbandit.specs import Spec
 
 
 @dataclass(frozen=True, kw_only=True)

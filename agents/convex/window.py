@@ -24,7 +24,7 @@ from dpbandit.domains.projections import LocalOracle, local_oracle
 from dpbandit.privacy import ClippedVectors, Ledger, PrefixSum, Tree, Window, ledger_of
 from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.prefix_sums import Factorisation
-from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs import ConvexSpec
 
 
 def window_on(spec: ConvexSpec, window: int | None) -> int:

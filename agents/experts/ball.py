@@ -30,7 +30,7 @@ from dpbandit.privacy import (
     no_privacy,
 )
 from dpbandit.privacy.choices import distinct
-from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
+from dpbandit.specs import ConvexSpec, ExpertsSpec
 
 _QUICK = (2.0, 4.0)
 """Values of c that are tried while r is not settled yet."""

@@ -40,7 +40,7 @@ from dpbandit.privacy.choices import CumulativeLosses, ExponentialMechanism
 from dpbandit.privacy.curves import zcdp_rho_of
 from dpbandit.privacy.moments import ClippedEntries
 from dpbandit.privacy.sparse_vector import RedrawBit, redraw_probability
-from dpbandit.specs.convex import ExpertsSpec
+from dpbandit.specs import ExpertsSpec
 
 Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]
 Delta: TypeAlias = Annotated[float, lambda name, value: privacy_target(1.0, value)]

@@ -14,7 +14,7 @@ from dpbandit.agents.experts.multiplicative import Delta, Epsilon, Follower
 from dpbandit.base import Bools, Floats, InputError, Ints, pick
 from dpbandit.privacy import GaussianSpend, Ledger, SegmentAboveThreshold, ledger_of
 from dpbandit.privacy.choices import EpochSelection, NoisyTotal
-from dpbandit.specs.convex import ExpertsSpec
+from dpbandit.specs import ExpertsSpec
 
 Mask = Bools
 

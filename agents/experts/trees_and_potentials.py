@@ -37,7 +37,7 @@ from dpbandit.privacy.choices import CumulativeLosses, RemainingTopK
 from dpbandit.privacy.curves import zcdp_rho_of
 from dpbandit.privacy.ledger import Sequential
 from dpbandit.privacy.noise import OneSidedExponential
-from dpbandit.specs.convex import ExpertsSpec
+from dpbandit.specs import ExpertsSpec
 
 _DOWN, _UP = 1 - 1e-12, 1 + 1e-12
 Draws: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 1, MOST_ACTIONS)]

@@ -35,7 +35,7 @@ from dpbandit.privacy.clicks import (
     PositionCounts,
     WeightedClicks,
 )
-from dpbandit.specs.lists import ListSpec
+from dpbandit.specs import ListSpec
 
 _LEAST_EIGENVALUE = 1e-3
 _AFTER = 9

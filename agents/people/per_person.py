@@ -14,7 +14,7 @@ from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.privacy.people import for_a_person
 from dpbandit.privacy.spends import Repeated
-from dpbandit.specs.lists import ReturningSpec
+from dpbandit.specs import ReturningSpec
 
 _STEPS = 12
 """Agents made, at most, to find the epsilon of a round; without batches that follow it, two are"""

@@ -16,8 +16,7 @@ from dpbandit.privacy import Ledger, ledger_of, mu_of, no_privacy
 from dpbandit.privacy.fading import Counted, PersonSum, growing_batches
 from dpbandit.privacy.ledger import OWN_DATA, check_honest
 from dpbandit.privacy.mechanism import PersonalMemory
-from dpbandit.specs.lists import ReturningSpec
-from dpbandit.specs.models import link_of
+from dpbandit.specs import ReturningSpec, link_of
 
 Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)]
 

@@ -39,7 +39,7 @@ from dpbandit.privacy.generalised import (
 )
 from dpbandit.privacy.gradients import RecursiveLossGradients
 from dpbandit.privacy.spends import Spend
-from dpbandit.specs.models import second_moment
+from dpbandit.specs import second_moment
 
 _SELDOM = 0.2
 """Gradients of regressions are mostly shorter than that part of their bound."""

@@ -13,7 +13,7 @@ from dpbandit.results.runs import log_marks
 from dpbandit.running.compare import replicas_at_once
 from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import play
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 AGENT = LinUCB(alpha=ALPHA, reward_noise=0.5, regularization=RIDGE)
 

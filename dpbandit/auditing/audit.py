@@ -50,15 +50,31 @@ from dpbandit.auditing.views import (
     separation,
 )
 from dpbandit.auditing.witness import Witness
-from dpbandit.base import MOST_JOBS, MOST_RUNS, Floats, InputError, Seed, inside, one_of, whole
-from dpbandit.base.files import html_lines, write_atomically
-from dpbandit.base.progress import Progress
+from dpbandit.base import (
+    MOST_JOBS,
+    MOST_RUNS,
+    Floats,
+    InputError,
+    Progress,
+    Seed,
+    html_lines,
+    inside,
+    one_of,
+    whole,
+    write_atomically,
+)
 from dpbandit.running.compare import certify
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, spec_given
-from dpbandit.specs.choice import ChoiceSpec
-from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
-from dpbandit.specs.lists import ListSpec, ReturningSpec
-from dpbandit.specs.protocols import AgentConfig, BanditSpec, Spec
+from dpbandit.specs import (
+    AgentConfig,
+    BanditSpec,
+    ChoiceSpec,
+    ConvexSpec,
+    ExpertsSpec,
+    ListSpec,
+    ReturningSpec,
+    Spec,
+)
 
 _RUNS = 16
 

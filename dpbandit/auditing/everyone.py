@@ -23,10 +23,17 @@ from dpbandit.domains.balls import Ball
 from dpbandit.losses.click_models import Cascade
 from dpbandit.losses.decisions import Linear
 from dpbandit.running.compare import certify
-from dpbandit.specs.choice import AssortmentSpec
-from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
-from dpbandit.specs.lists import Catalogue, ListSpec
-from dpbandit.specs.protocols import AgentConfig, ContextualSpec, PriceListSpec, Spec
+from dpbandit.specs import (
+    AgentConfig,
+    AssortmentSpec,
+    Catalogue,
+    ContextualSpec,
+    ConvexSpec,
+    ExpertsSpec,
+    ListSpec,
+    PriceListSpec,
+    Spec,
+)
 
 _REHEARSED, _PLAYED = 5, 6
 """Stages of seeds that no other audit uses."""

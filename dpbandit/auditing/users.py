@@ -15,10 +15,16 @@ import numpy.typing as npt
 
 from dpbandit.base import AnyArray, Floats, InputError, Ints
 from dpbandit.losses.loss import Loss
-from dpbandit.specs.choice import ChoiceSpec
-from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
-from dpbandit.specs.lists import NOBODY, ListSpec, ReturningSpec
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec
+from dpbandit.specs import (
+    NOBODY,
+    BanditSpec,
+    ChoiceSpec,
+    ContextualSpec,
+    ConvexSpec,
+    ExpertsSpec,
+    ListSpec,
+    ReturningSpec,
+)
 
 Number = TypeVar("Number", bound=np.generic)
 

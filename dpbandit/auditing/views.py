@@ -57,9 +57,7 @@ from dpbandit.auditing.witness import Left, Part, Witness
 from dpbandit.base import Bools, Floats, InputError, Ints, Seed, Source, Streams, positive
 from dpbandit.privacy import Ledger, Mechanism
 from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled, witnessed
-from dpbandit.specs.contract import made_agent, reached
-from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
-from dpbandit.specs.protocols import AgentConfig, Spec
+from dpbandit.specs import AgentConfig, ConvexSpec, ExpertsSpec, Spec, made_agent, reached
 
 _MOST = 64
 """Columns that are weighted together."""

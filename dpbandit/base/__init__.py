@@ -1,7 +1,4 @@
-"""What everything stands on: arrays, sentences for bad input, random streams.
-
-Files, fields of dataclasses and progress bars are in modules of their own.
-"""
+"""What everything stands on: arrays, bad input, random streams, files, fields, progress."""
 
 from dpbandit.base.arrays import (
     AnyArray as AnyArray,
@@ -14,6 +11,39 @@ from dpbandit.base.arrays import (
     pick as pick,
     predictions as predictions,
     rows as rows,
+)
+from dpbandit.base.fields import (
+    Described as Described,
+    as_declared as as_declared,
+    described as described,
+    first_line as first_line,
+    has_methods as has_methods,
+    imported as imported,
+    made as made,
+    of_kind as of_kind,
+    parse_settings as parse_settings,
+    section as section,
+    takes as takes,
+    unsaid as unsaid,
+    with_floats as with_floats,
+)
+from dpbandit.base.files import (
+    PROGRAM as PROGRAM,
+    check_readable as check_readable,
+    check_writable as check_writable,
+    cpu_of as cpu_of,
+    html_lines as html_lines,
+    html_table as html_table,
+    is_there as is_there,
+    parse_json as parse_json,
+    plain as plain,
+    provenance as provenance,
+    read_text as read_text,
+    shown_path as shown_path,
+    text_of as text_of,
+    write_atomically as write_atomically,
+    write_csv as write_csv,
+    write_json as write_json,
 )
 from dpbandit.base.inputs import (
     MOST_ACTIONS as MOST_ACTIONS,
@@ -41,6 +71,12 @@ from dpbandit.base.inputs import (
     two_numbers as two_numbers,
     vector as vector,
     whole as whole,
+)
+from dpbandit.base.progress import (
+    Board as Board,
+    Note as Note,
+    Progress as Progress,
+    warnings_said as warnings_said,
 )
 from dpbandit.base.random_streams import (
     FIRST as FIRST,

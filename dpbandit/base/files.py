@@ -121,7 +121,7 @@ def check_writable(*paths: Path | None) -> None:
         target = os.path.realpath(path)
         if target in taken:
             raise InputError(
-                f"Expected a file of its own for each option, got {named(path)} twice."
+                f"Expected a file of its own for each option, got {shown_path(path)} twice."
             )
         taken.add(target)
 
@@ -155,7 +155,7 @@ def _target(path: Path) -> Path:
         return Path(os.path.realpath(path))
 
 
-def named(path: str | os.PathLike[str]) -> str:
+def shown_path(path: str | os.PathLike[str]) -> str:
     """A path for a sentence, the middle of a very long one left out."""
     text = os.fspath(path)
     return text if len(text) <= 200 else f"{text[:80]}...{text[-80:]}"
@@ -170,7 +170,7 @@ def _in_one_sentence(
         yield
     except kinds as error:
         why = getattr(error, "strerror", None) or error
-        raise InputError(f"Cannot {what} {called.format(named(path))}: {why}.") from error
+        raise InputError(f"Cannot {what} {called.format(shown_path(path))}: {why}.") from error
 
 
 def _check_kind(path: str | os.PathLike[str]) -> None:

@@ -25,8 +25,7 @@ from dpbandit.base import (
     shown,
     two_numbers,
 )
-from dpbandit.specs.contract import Outside, Watch
-from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec, Step
+from dpbandit.specs import MOST_OUTSIDE, ContextualSpec, Outside, Step, Watch
 
 Contexts: TypeAlias = Literal["observation", "none"]
 

@@ -32,16 +32,17 @@ from dpbandit.base import (
 from dpbandit.offline.columns import Bounds, answers, column, features, numbers, table_of
 from dpbandit.offline.logs import Logged, LoggedLists, LoggedPrices, one_kind
 from dpbandit.running.given import AnyAgent, ProblemMaker, agent_given, problem_maker
-from dpbandit.specs.contract import begin, made_agent
-from dpbandit.specs.lists import ListSpec
-from dpbandit.specs.protocols import (
+from dpbandit.specs import (
     MOST_OUTSIDE,
     BanditSpec,
     ContextualSpec,
     Hindsight,
+    ListSpec,
     PriceListSpec,
     PriceSpec,
+    begin,
     fits,
+    made_agent,
 )
 
 

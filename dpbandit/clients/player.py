@@ -25,13 +25,18 @@ from zipfile import BadZipFile
 import gymnasium as gym
 import numpy as np
 
-from dpbandit.base import AnyArray, InputError, Streams, clip_range, one_number, whole
-from dpbandit.base.files import (
+from dpbandit.base import (
     PROGRAM,
+    AnyArray,
+    InputError,
+    Streams,
     check_readable,
-    named,
+    clip_range,
+    one_number,
     provenance,
+    shown_path,
     text_of,
+    whole,
     write_atomically,
 )
 from dpbandit.clients.from_gymnasium import Bridge, Contexts
@@ -39,9 +44,7 @@ from dpbandit.privacy import Certificate
 from dpbandit.privacy.mechanism import Books, Roll, enrolled
 from dpbandit.running.compare import certify
 from dpbandit.running.given import AnyAgent, agent_given
-from dpbandit.specs.contract import Outside, made_agent
-from dpbandit.specs.models import Prior
-from dpbandit.specs.protocols import MOST_OUTSIDE, AgentConfig, Hindsight, Spec
+from dpbandit.specs import MOST_OUTSIDE, AgentConfig, Hindsight, Outside, Prior, Spec, made_agent
 
 _CONTAINERS: dict[str, Callable[..., Any]] = {
     "tuple": tuple,
@@ -150,8 +153,8 @@ class Decoder:
         if kind == "name":
             return _named(rest[0], rest[1], self._own)
         if kind == "named":
-            named = _named(rest[0], rest[1], self._own)
-            return tuple.__new__(named, [self.get(part) for part in rest[2]])
+            shown_path = _named(rest[0], rest[1], self._own)
+            return tuple.__new__(shown_path, [self.get(part) for part in rest[2]])
         if kind == "object":
             made = self._made[number] = object.__new__(_named(rest[0], rest[1], self._own))
             for name, value in self.get(rest[2]).items():
@@ -268,15 +271,15 @@ def read_state(
     ):
         if value != right:
             told = f", which is {value} there and {right} here" if name != "program" else ""
-            raise InputError(f"Expected {named(where)} to be of this {name}{told}.")
+            raise InputError(f"Expected {shown_path(where)} to be of this {name}{told}.")
     try:
         parts: list[Any] = Decoder(facts["nodes"], arrays, own).get(facts["root"])
         agent: _Promising = parts[0]
         kept = agent.ledger == ledger
     except (LookupError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"Expected a state in {named(where)}, got: {error}") from error
+        raise InputError(f"Expected a state in {shown_path(where)}, got: {error}") from error
     if not kept:
-        raise InputError(f"Expected the promise of {config} in {named(where)}, got another.")
+        raise InputError(f"Expected the promise of {config} in {shown_path(where)}, got another.")
     _use_up(facts["ticket"], where)
     return parts
 
@@ -294,9 +297,9 @@ def _contents(where: str) -> tuple[Mapping[str, Any], list[Any]]:
             raise ValueError("its hash is another, so it was changed")
         return facts, [stored[f"array{i}"] for i in range(len(stored))]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, EOFError) as error:
-        raise InputError(f"Expected a state in {named(where)}, got none: {error}.") from error
+        raise InputError(f"Expected a state in {shown_path(where)}, got none: {error}.") from error
     except BadZipFile as error:
-        raise InputError(f"Expected a whole state in {named(where)}: {error}.") from error
+        raise InputError(f"Expected a whole state in {shown_path(where)}: {error}.") from error
 
 
 def _use_up(ticket: str, where: str) -> None:
@@ -308,12 +311,12 @@ def _use_up(ticket: str, where: str) -> None:
         note.touch(exist_ok=False)
     except FileExistsError:
         raise InputError(
-            f"Expected a state that has not gone on yet, {named(where)} was loaded before: the "
-            "same noise on other users' data is covered by no certificate."
+            f"Expected a state that has not gone on yet, {shown_path(where)} was loaded before: "
+            "the same noise on other users' data is covered by no certificate."
         ) from None
     except OSError as error:
         raise InputError(
-            f"Cannot note in {note.parent} that {named(where)} goes on: {error.strerror}."
+            f"Cannot note in {note.parent} that {shown_path(where)} goes on: {error.strerror}."
         ) from error
 
 

@@ -21,13 +21,23 @@ import numpy as np
 
 from dpbandit.agent import Chance
 from dpbandit.agents.lists.ranked import Lists, best_lists
-from dpbandit.base import AnyArray, Floats, InputError, Ints, Streams, reals, rows, shown
-from dpbandit.base.fields import has_methods, of_kind, takes
+from dpbandit.base import (
+    AnyArray,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    has_methods,
+    of_kind,
+    reals,
+    rows,
+    shown,
+    takes,
+)
 from dpbandit.offline.logs import Logged
 from dpbandit.privacy import no_privacy
 from dpbandit.privacy.clicks import features
-from dpbandit.specs.lists import ListSpec
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, ListSpec, fits
 
 
 def _act(policy: Any, context: Floats) -> Any:

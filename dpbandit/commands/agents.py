@@ -15,9 +15,19 @@ from rich.text import Text
 
 from dpbandit.agents import AGENTS
 from dpbandit.agents.catalogue import RECONSTRUCTED, START, entries, marked
-from dpbandit.base import InputError, Streams, one_of, privacy_target
-from dpbandit.base.fields import Described, described, first_line, parse_settings, section
-from dpbandit.base.files import check_writable, write_json
+from dpbandit.base import (
+    Described,
+    InputError,
+    Streams,
+    check_writable,
+    described,
+    first_line,
+    one_of,
+    parse_settings,
+    privacy_target,
+    section,
+    write_json,
+)
 from dpbandit.commands.options import (
     Delta,
     Env,
@@ -40,7 +50,7 @@ from dpbandit.results.results import FILES, FORMATS, plot_certificate
 from dpbandit.running.compare import certify as make_certificate, compare as run_comparison
 from dpbandit.running.given import environment_id, environment_label, spec_given
 from dpbandit.running.settings import AROUND, agent_id, agent_kind, around, listed, parse_agent
-from dpbandit.specs.protocols import AgentConfig, PriceListSpec, Spec
+from dpbandit.specs import AgentConfig, PriceListSpec, Spec
 
 _SECTIONS = ("Action space", "Observation space", "Rewards", "Arguments")
 

@@ -9,8 +9,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from dpbandit.base import Floats, InputError, one_of
-from dpbandit.base.files import check_writable, write_atomically
+from dpbandit.base import Floats, InputError, check_writable, one_of, write_atomically
 from dpbandit.clients import read_log
 from dpbandit.commands.options import features_of, given, range_of, say, screen, words_of
 from dpbandit.envs import AssortmentFromLog, PricingFromLog, RecommendationFromLog

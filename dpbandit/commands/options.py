@@ -16,7 +16,7 @@ from dpbandit.base import InputError
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.results.results import Results
 from dpbandit.running.settings import AROUND, around
-from dpbandit.specs.contract import CLIPPED
+from dpbandit.specs import CLIPPED
 
 
 def features_of(texts: Iterable[str]) -> dict[str, list[Any]]:

@@ -14,9 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from dpbandit.base import InputError, one_of
-from dpbandit.base.fields import parse_settings
-from dpbandit.base.files import check_writable, write_json
+from dpbandit.base import InputError, check_writable, one_of, parse_settings, write_json
 from dpbandit.commands.options import (
     Horizon,
     JsonFile,

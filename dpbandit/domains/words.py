@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from dpbandit.base import InputError, one_of, positive, shown, whole
-from dpbandit.base.fields import parse_settings
+from dpbandit.base import InputError, one_of, parse_settings, positive, shown, whole
 from dpbandit.domains.balls import Ball, Box, L1Ball, Simplex, Spectrahedron
 from dpbandit.domains.domain import Domain
 from dpbandit.domains.flows import Flows

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, reals, shown
-from dpbandit.base.files import check_readable, named
+from dpbandit.base import Floats, InputError, check_readable, reals, shown, shown_path
 from dpbandit.offline.logs import is_wide, one_kind
-from dpbandit.specs.contract import scaled
+from dpbandit.specs import scaled
 
 Bounds: TypeAlias = Mapping[str, Sequence[Any]]
 """Two numbers are a public range (low, high), words a public list of levels."""
@@ -64,13 +63,13 @@ def _read(path: str | os.PathLike[str]) -> Any:
 
     name = next((end for end in _READERS if os.fspath(path).lower().endswith(end)), None)
     if name is None:
-        raise InputError(f"Expected {named(path)} to end in {', '.join(_READERS)}.")
+        raise InputError(f"Expected {shown_path(path)} to end in {', '.join(_READERS)}.")
     check_readable(path)
     try:
         return getattr(pd, _READERS[name])(path)
     except _UNREADABLE as error:
         why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise InputError(f"Expected {named(path)} to hold a table: {why}.") from None
+        raise InputError(f"Expected {shown_path(path)} to hold a table: {why}.") from None
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, flag, inside, one_of, positive, shaped, shown, whole
-from dpbandit.base.fields import takes
+from dpbandit.base import (
+    Floats,
+    InputError,
+    flag,
+    inside,
+    one_of,
+    positive,
+    shaped,
+    shown,
+    takes,
+    whole,
+)
 from dpbandit.offline.estimators import (
     ARMS,
     KERNELS,

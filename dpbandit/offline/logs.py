@@ -21,8 +21,7 @@ from dpbandit.base import (
     shown,
     whole,
 )
-from dpbandit.specs.contract import Outside, Watch
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceSpec, Spec
+from dpbandit.specs import BanditSpec, ContextualSpec, Outside, PriceSpec, Spec, Watch
 
 _ROUNDING = 1e-6
 """By which probabilities may miss the sum 1."""

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, shaped, shown, whole
-from dpbandit.base.progress import Progress
+from dpbandit.base import Floats, InputError, Ints, Progress, shaped, shown, whole
 from dpbandit.offline.logs import (
     Logged,
     LoggedLists,
@@ -16,8 +15,7 @@ from dpbandit.offline.logs import (
     refuse_marginal,
     refuse_row,
 )
-from dpbandit.specs.lists import ListSpec
-from dpbandit.specs.protocols import Agent, ContextualSpec, Hindsight, PriceSpec, Spec, is_running
+from dpbandit.specs import Agent, ContextualSpec, Hindsight, ListSpec, PriceSpec, Spec, is_running
 
 
 class ListLaw(NamedTuple):

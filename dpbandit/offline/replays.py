@@ -11,14 +11,15 @@ from dpbandit.base import Floats, InputError, Ints, Streams, one_of, shown, whol
 from dpbandit.offline.logs import Logged
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.privacy.mechanism import Books, enrolled
-from dpbandit.specs.contract import Outside, made_agent
-from dpbandit.specs.protocols import (
+from dpbandit.specs import (
     Agent,
     AgentConfig,
     ContextualSpec,
     Hindsight,
+    Outside,
     PriceListSpec,
     check_config,
+    made_agent,
 )
 
 Discarded = Literal["skip", "blank"]

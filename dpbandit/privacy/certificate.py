@@ -3,9 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dpbandit.base import inside
-from dpbandit.base.fields import made
-from dpbandit.base.files import html_lines
+from dpbandit.base import html_lines, inside, made
 from dpbandit.privacy.coins import BitSpend
 from dpbandit.privacy.generalised import GeneralisedGaussianSpend
 from dpbandit.privacy.ledger import Ledger

@@ -11,8 +11,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dpbandit.base import InputError, inside, privacy_target, whole
-from dpbandit.base.files import html_table
+from dpbandit.base import InputError, html_table, inside, privacy_target, whole
 from dpbandit.privacy.curves import (
     delta_of,
     epsilon_of,

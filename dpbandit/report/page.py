@@ -19,8 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
 from dpbandit.agents.catalogue import is_reconstructed
-from dpbandit.base import Floats, one_of
-from dpbandit.base.files import is_there, write_atomically
+from dpbandit.base import Floats, is_there, one_of, write_atomically
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.results.comparisons import bootstrap_band, differences
 from dpbandit.results.plots import (
@@ -40,7 +39,7 @@ from dpbandit.results.plots import (
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, as_text, label, restricted, run_key, short, slope
 from dpbandit.results.store import AuditFile, Planned, audit_file, planned, read_audit
-from dpbandit.specs.contract import CLIPPED
+from dpbandit.specs import CLIPPED
 
 if TYPE_CHECKING:
     import pandas as pd

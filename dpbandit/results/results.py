@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from dpbandit.base import InputError, Ints, one_of
-from dpbandit.base.files import (
+from dpbandit.base import (
+    InputError,
+    Ints,
     html_table,
     is_there,
+    one_of,
     plain,
     text_of,
     write_atomically,

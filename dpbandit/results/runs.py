@@ -10,11 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import MOST_ROUNDS, AnyArray, Floats, InputError, Ints, shown, whole
-from dpbandit.base.fields import with_floats
-from dpbandit.base.files import PROGRAM, plain
+from dpbandit.base import (
+    MOST_ROUNDS,
+    PROGRAM,
+    AnyArray,
+    Floats,
+    InputError,
+    Ints,
+    plain,
+    shown,
+    whole,
+    with_floats,
+)
 from dpbandit.privacy import Certificate
-from dpbandit.specs.protocols import AgentConfig
+from dpbandit.specs import AgentConfig
 
 _MARKS = 500
 

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from dpbandit.base import InputError, whole
-from dpbandit.base.fields import as_declared, made
-from dpbandit.base.files import (
+from dpbandit.base import (
+    InputError,
+    as_declared,
     check_readable,
     check_writable,
     is_there,
+    made,
     parse_json,
     read_text,
+    whole,
     write_atomically,
 )
 from dpbandit.privacy.certificate import certificate_from_dict

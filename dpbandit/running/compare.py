@@ -12,16 +12,19 @@ from dpbandit.base import (
     MOST_JOBS,
     MOST_REPLICAS,
     MOST_ROUNDS,
+    Board,
     InputError,
     Ints,
+    Note,
+    Progress,
     Seed,
     Streams,
     named,
+    provenance,
+    warnings_said,
     whole,
 )
 from dpbandit.base.arrays import one_thread
-from dpbandit.base.files import provenance
-from dpbandit.base.progress import Board, Note, Progress, warnings_said
 from dpbandit.privacy import Certificate
 from dpbandit.privacy.certificate import certificate
 from dpbandit.privacy.ledger import JOINT_DP, NO_DATA, not_covered
@@ -40,10 +43,17 @@ from dpbandit.running.given import (
     spec_given,
 )
 from dpbandit.running.loop import Log, Mark, check_callback, play
-from dpbandit.specs.contract import made_agent
-from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
-from dpbandit.specs.lists import ReturningSpec
-from dpbandit.specs.protocols import AgentConfig, ContextualSpec, Hindsight, Problem, Spec
+from dpbandit.specs import (
+    AgentConfig,
+    ContextualSpec,
+    ConvexSpec,
+    ExpertsSpec,
+    Hindsight,
+    Problem,
+    ReturningSpec,
+    Spec,
+    made_agent,
+)
 
 _CHUNK_BYTES = 1 << 20
 """Replicas run together while their d x d matrices fit the cache."""

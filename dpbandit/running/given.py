@@ -15,12 +15,18 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
-from dpbandit.base import InputError, one_of, shown
-from dpbandit.base.fields import imported, with_floats
-from dpbandit.base.files import named, read_text, write_atomically
+from dpbandit.base import (
+    InputError,
+    imported,
+    one_of,
+    read_text,
+    shown,
+    shown_path,
+    with_floats,
+    write_atomically,
+)
 from dpbandit.envs.adapters import make_problem
-from dpbandit.specs.contract import checked_problem
-from dpbandit.specs.protocols import AgentConfig, Problem, Spec, check_config
+from dpbandit.specs import AgentConfig, Problem, Spec, check_config, checked_problem
 
 ENDING = ".toml"
 _KEYS = ("id", "arguments")
@@ -52,18 +58,18 @@ def read_environment(path: str) -> EnvironmentFile:
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
-        raise InputError(f"Expected {named(path)} to be TOML: {error}.") from None
+        raise InputError(f"Expected {shown_path(path)} to be TOML: {error}.") from None
     if unknown := [key for key in told if key not in _KEYS]:
         raise InputError(
-            f"Expected {named(path)} to hold id and [arguments] of an environment, got "
+            f"Expected {shown_path(path)} to hold id and [arguments] of an environment, got "
             f"{unknown[0]!r}"
             + (": a sweep is run by `dpbandit sweep`." if "agents" in told else ".")
         )
     name, arguments = told.get("id"), told.get("arguments", {})
     if not isinstance(name, str) or is_file(name) or not isinstance(arguments, Mapping):
         raise InputError(
-            f"Expected {named(path)} to hold id, of an environment, and a table [arguments], got "
-            f"{shown(told)}."
+            f"Expected {shown_path(path)} to hold id, of an environment, and a table [arguments], "
+            f"got {shown(told)}."
         )
     found = dict(arguments)
     for key in ("frame", "path"):

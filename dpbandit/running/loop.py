@@ -14,16 +14,19 @@ from dpbandit.base import AnyArray, Floats, InputError, Ints, Seed, Streams, sho
 from dpbandit.privacy.mechanism import Books, enrolled
 from dpbandit.results.runs import checked_marks, log_marks
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_at_hand
-from dpbandit.specs.contract import Bounds, Clips, begin, made_agent
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.protocols import (
+from dpbandit.specs import (
     Agent,
     AgentConfig,
+    Bounds,
+    Clips,
+    ConvexSpec,
     Hindsight,
     Problem,
     Spec,
     Step,
+    begin,
     finite_array,
+    made_agent,
 )
 
 FIRST_ROUNDS = 10

@@ -9,9 +9,8 @@ import gymnasium as gym
 
 from dpbandit.agents import AGENTS, Guard, PerPerson, Priced
 from dpbandit.agents.contextual.demand import PRICED
-from dpbandit.base import InputError, one_of
-from dpbandit.base.fields import imported, parse_settings, unsaid, with_floats
-from dpbandit.specs.protocols import AgentConfig
+from dpbandit.base import InputError, imported, one_of, parse_settings, unsaid, with_floats
+from dpbandit.specs import AgentConfig
 
 
 def agent_kind(agent: str) -> Any:

@@ -1,1 +1,73 @@
 """What environments, agents and the loop expect of each other, and what is public."""
+
+from dpbandit.specs.choice import (
+    MOST_PRODUCTS as MOST_PRODUCTS,
+    AssortmentSpec as AssortmentSpec,
+    ChoiceSpec as ChoiceSpec,
+    FreelyPricedSpec as FreelyPricedSpec,
+    PricedAssortmentSpec as PricedAssortmentSpec,
+    best_levels as best_levels,
+    best_prices as best_prices,
+)
+from dpbandit.specs.contract import (
+    CLIPPED as CLIPPED,
+    Bounds as Bounds,
+    Clips as Clips,
+    Outside as Outside,
+    Watch as Watch,
+    begin as begin,
+    checked_problem as checked_problem,
+    made_agent as made_agent,
+    reached as reached,
+    scaled as scaled,
+)
+from dpbandit.specs.convex import (
+    ConvexSpec as ConvexSpec,
+    ExpertsSpec as ExpertsSpec,
+    Feedback as Feedback,
+    StreamSpec as StreamSpec,
+    with_feedback as with_feedback,
+)
+from dpbandit.specs.lists import (
+    MOST_ITEMS as MOST_ITEMS,
+    MOST_PEOPLE as MOST_PEOPLE,
+    NOBODY as NOBODY,
+    Catalogue as Catalogue,
+    ListSpec as ListSpec,
+    ReturningSpec as ReturningSpec,
+)
+from dpbandit.specs.models import (
+    LINKS as LINKS,
+    Link as Link,
+    LinkName as LinkName,
+    Prior as Prior,
+    link_of as link_of,
+    posterior as posterior,
+    second_moment as second_moment,
+)
+from dpbandit.specs.protocols import (
+    MOST_OUTSIDE as MOST_OUTSIDE,
+    Agent as Agent,
+    AgentConfig as AgentConfig,
+    BanditSpec as BanditSpec,
+    ContextualSpec as ContextualSpec,
+    Hindsight as Hindsight,
+    PriceListSpec as PriceListSpec,
+    PriceSpec as PriceSpec,
+    Problem as Problem,
+    ScoringAgent as ScoringAgent,
+    Spec as Spec,
+    Step as Step,
+    check_config as check_config,
+    finite_array as finite_array,
+    fits as fits,
+    is_running as is_running,
+)
+from dpbandit.specs.stock import (
+    BidPrices as BidPrices,
+    Oversold as Oversold,
+    PublicDemand as PublicDemand,
+    StockSpec as StockSpec,
+    best_price as best_price,
+    fluid_bound as fluid_bound,
+)

@@ -24,8 +24,18 @@ from typing import Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
-from dpbandit.base import Bools, Floats, InputError, Ints, Streams, inside, norms
-from dpbandit.base.fields import has_methods, of_kind, takes
+from dpbandit.base import (
+    Bools,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    has_methods,
+    inside,
+    norms,
+    of_kind,
+    takes,
+)
 from dpbandit.privacy.ledger import Ledger, Trust
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec

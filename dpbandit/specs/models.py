@@ -18,8 +18,17 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.special import expit, gamma, ndtr
 
-from dpbandit.base import Floats, InputError, one_of, reals, shown
-from dpbandit.base.files import named, parse_json, read_text, write_json
+from dpbandit.base import (
+    Floats,
+    InputError,
+    one_of,
+    parse_json,
+    read_text,
+    reals,
+    shown,
+    shown_path,
+    write_json,
+)
 
 LinkName: TypeAlias = Literal["identity", "logistic", "probit"]
 
@@ -190,7 +199,7 @@ class Prior:
             return cls.of(parse_json(text))
         except ValueError as error:
             why = str(error) if isinstance(error, InputError) else "It is no JSON."
-            raise InputError(f"Cannot take a prior from {named(path)}: {why}") from error
+            raise InputError(f"Cannot take a prior from {shown_path(path)}: {why}") from error
 
     @classmethod
     def of(cls, given: Any) -> "Prior":

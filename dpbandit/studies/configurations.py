@@ -20,20 +20,20 @@ from dpbandit.base import (
     MOST_RUNS,
     InputError,
     Ints,
+    Progress,
     Streams,
+    read_text,
     shown,
+    shown_path,
     whole,
+    with_floats,
 )
-from dpbandit.base.fields import with_floats
-from dpbandit.base.files import named, read_text
-from dpbandit.base.progress import Progress
 from dpbandit.privacy import Certificate
 from dpbandit.results.runs import AgentRun, Setup, describe, log_marks, run_key
 from dpbandit.running.compare import as_run, certify, play_any, with_baselines
 from dpbandit.running.given import arguments_of, environment_id, problem_label, problem_maker
 from dpbandit.running.settings import agent_config, agent_id, agent_kind, around, meant
-from dpbandit.specs.contract import made_agent
-from dpbandit.specs.protocols import AgentConfig, Problem
+from dpbandit.specs import AgentConfig, Problem, made_agent
 
 Value = bool | int | float | str
 Values = dict[str, Value]
@@ -110,12 +110,14 @@ class Sweep(_Strict):
         try:
             values = tomllib.loads(read_text(path))
         except RecursionError:
-            raise InputError(f"Expected {named(path)} to be nested 5 levels at most.") from None
+            raise InputError(
+                f"Expected {shown_path(path)} to be nested 5 levels at most."
+            ) from None
         except InputError:
             raise
         except ValueError as error:  # no TOML, no text, or a number of 5,000 digits
-            raise InputError(f"Expected {named(path)} to be TOML: {error}.") from None
-        return cls.of(values, source=named(path))
+            raise InputError(f"Expected {shown_path(path)} to be TOML: {error}.") from None
+        return cls.of(values, source=shown_path(path))
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, source: str = "the sweep") -> "Sweep":

@@ -18,10 +18,19 @@ from warnings import catch_warnings, warn
 from joblib import Parallel, delayed, parallel_config
 
 from dpbandit.auditing.audit import audit
-from dpbandit.base import MOST_JOBS, MOST_REPLICAS, InputError, one_of, whole
+from dpbandit.base import (
+    MOST_JOBS,
+    MOST_REPLICAS,
+    PROGRAM,
+    InputError,
+    Progress,
+    cpu_of,
+    one_of,
+    provenance,
+    whole,
+    write_json,
+)
 from dpbandit.base.arrays import one_thread
-from dpbandit.base.files import PROGRAM, cpu_of, provenance, write_json
-from dpbandit.base.progress import Progress
 from dpbandit.results.runs import AgentRun, describe, merged, run_key
 from dpbandit.results.store import (
     FORMAT,
@@ -42,7 +51,7 @@ from dpbandit.results.store import (
 )
 from dpbandit.running.compare import consecutive, replicas_at_once
 from dpbandit.running.given import problem_maker
-from dpbandit.specs.protocols import AgentConfig
+from dpbandit.specs import AgentConfig
 from dpbandit.studies.configurations import Audit, Configuration, Study, Sweep, plan
 
 BACKENDS = ("loky", "dask", "threading")

@@ -21,10 +21,15 @@ from dpbandit.privacy import BudgetExceededError, Certificate
 from dpbandit.privacy.ledger import ROUNDING
 from dpbandit.running.compare import certify
 from dpbandit.running.loop import check_context, check_hindsight, check_step
-from dpbandit.specs.contract import made_agent
-from dpbandit.specs.convex import StreamSpec
-from dpbandit.specs.lists import ReturningSpec
-from dpbandit.specs.protocols import AgentConfig, BanditSpec, Problem, Spec
+from dpbandit.specs import (
+    AgentConfig,
+    BanditSpec,
+    Problem,
+    ReturningSpec,
+    Spec,
+    StreamSpec,
+    made_agent,
+)
 from dpbandit.testing.noise import (
     SUMS,
     admitted,

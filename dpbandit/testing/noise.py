@@ -40,7 +40,7 @@ from dpbandit.privacy.prefix_sums import Padded
 from dpbandit.privacy.pure import KNormSpend, LaplaceSpend
 from dpbandit.privacy.sparse_vector import RedrawBit
 from dpbandit.privacy.wishart import WishartSpend
-from dpbandit.specs.protocols import AgentConfig, Spec
+from dpbandit.specs import AgentConfig, Spec
 from dpbandit.testing.tapes import Tape, expect, extreme_users, run
 
 SUMS = (PrefixSum, FadingSum, PersonSum, AggregatedSum, BatchSum, LocalStatistic, LocalValues)

@@ -12,10 +12,15 @@ import numpy as np
 from dpbandit.base import InputError, Ints, Streams, random_streams, rows
 from dpbandit.privacy import Mechanism
 from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled
-from dpbandit.specs.contract import made_agent
-from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
-from dpbandit.specs.lists import NOBODY, ReturningSpec
-from dpbandit.specs.protocols import AgentConfig, Spec
+from dpbandit.specs import (
+    NOBODY,
+    AgentConfig,
+    ConvexSpec,
+    ExpertsSpec,
+    ReturningSpec,
+    Spec,
+    made_agent,
+)
 
 held = 0
 """Expectations of this process that were met so far; a check that met none has checked nothing."""

@@ -38,16 +38,16 @@ from dpbandit.base import (
 )
 from dpbandit.envs.dynamics import Delay, Tides
 from dpbandit.losses.click_models import chances, weights
-from dpbandit.specs.choice import (
+from dpbandit.specs import (
     MOST_PRODUCTS,
     AssortmentSpec,
     ChoiceSpec,
     FreelyPricedSpec,
     PricedAssortmentSpec,
+    Step,
     best_levels,
     best_prices,
 )
-from dpbandit.specs.protocols import Step
 
 MOST_SETS = 10_000
 """Of which the expected margins are all added up."""

@@ -11,7 +11,7 @@ from dpbandit.base import AnyArray, Bools, Floats, Ints, Streams, whole
 from dpbandit.envs.choice.assortments import ChoiceProblem, Contest, Crowd, Enumerated, every_set
 from dpbandit.envs.contextual.camera import CameraContext, camera, camera_people
 from dpbandit.losses.click_models import chances
-from dpbandit.specs.choice import AssortmentSpec, best_levels
+from dpbandit.specs import AssortmentSpec, best_levels
 
 PRODUCTS = (
     (("canon", "pixels"), 1.29),

@@ -13,7 +13,7 @@ from scipy.special import expit
 from dpbandit.base import Floats, InputError, Ints, at_least, rows
 from dpbandit.envs.contextual.problems import Resampled, Users
 from dpbandit.offline.logs import Logged
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 _RANGES = {
     "regprc": (0.59, 1.19),

@@ -17,7 +17,7 @@ from scipy.special import expit, ndtri, softmax
 
 from dpbandit.base import Floats, InputError, Ints, at_least, norms, one_of, whole
 from dpbandit.envs.contextual.problems import TidalChoices
-from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from dpbandit.specs import ContextualSpec, PriceListSpec
 
 CameraContext: TypeAlias = Literal["posterior", "answers", "score"]
 CONTEXTS = ("posterior", "answers", "score")

@@ -9,8 +9,7 @@ from dpbandit.base import Floats, InputError, Ints, Streams, one_of, reals, whol
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.envs.tables import images
 from dpbandit.offline.logs import one_kind
-from dpbandit.specs.contract import Outside, scaled
-from dpbandit.specs.protocols import MOST_OUTSIDE, ContextualSpec, Step
+from dpbandit.specs import MOST_OUTSIDE, ContextualSpec, Outside, Step, scaled
 
 
 @dataclass(kw_only=True, eq=False)

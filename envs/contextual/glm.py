@@ -25,7 +25,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 _LONGEST_TAIL = 8.0
 """Standard deviations beyond which the distribution function is 1 in doubles"""

@@ -18,8 +18,15 @@ from scipy.special import expit, lambertw, logit
 from dpbandit.base import AnyArray, Floats, Ints, Streams, inside, one_of, pick, rows
 from dpbandit.envs.contextual.problems import ResampledChoices, TidalChoices, Users, row_of
 from dpbandit.envs.dynamics import Delay, Tides
-from dpbandit.specs.protocols import PriceListSpec, PriceSpec, Step
-from dpbandit.specs.stock import Oversold, PublicDemand, StockSpec, fluid_bound
+from dpbandit.specs import (
+    Oversold,
+    PriceListSpec,
+    PriceSpec,
+    PublicDemand,
+    Step,
+    StockSpec,
+    fluid_bound,
+)
 
 
 class Demand(NamedTuple):

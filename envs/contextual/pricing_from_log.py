@@ -32,7 +32,7 @@ from dpbandit.envs.contextual.logs import (
 )
 from dpbandit.envs.contextual.problems import TidalChoices
 from dpbandit.offline.columns import numbers
-from dpbandit.specs.protocols import PriceListSpec
+from dpbandit.specs import PriceListSpec
 
 _LEAST_Z = 2.0
 _MOST_RISING = 0.1

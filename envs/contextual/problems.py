@@ -14,10 +14,20 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from dpbandit.base import AnyArray, Floats, InputError, Ints, Streams, flag, rows, shaped
-from dpbandit.base.fields import of_kind, takes
+from dpbandit.base import (
+    AnyArray,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    flag,
+    of_kind,
+    rows,
+    shaped,
+    takes,
+)
 from dpbandit.envs.dynamics import Delay, Tides
-from dpbandit.specs.protocols import ContextualSpec, Step
+from dpbandit.specs import ContextualSpec, Step
 
 _VALUES_AHEAD = 1 << 17
 """Table entries drawn at once, for all replicas. Changes speed, never values."""

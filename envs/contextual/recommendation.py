@@ -25,13 +25,13 @@ from dpbandit.base import (
     inside,
     norms,
     positive,
+    read_text,
     rows,
     shown,
     whole,
 )
-from dpbandit.base.files import read_text
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 
 @dataclass(kw_only=True, eq=False)

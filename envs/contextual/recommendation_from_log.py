@@ -30,7 +30,7 @@ from dpbandit.envs.contextual.logs import (
 from dpbandit.envs.contextual.problems import ResampledChoices
 from dpbandit.offline.columns import column
 from dpbandit.offline.logs import one_kind
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import ContextualSpec
 
 _LEAST_SURE = 0.05
 """p-value above which items are not told apart"""

@@ -57,7 +57,7 @@ from dpbandit.losses import (
     Squared,
     TiltedQuadratic,
 )
-from dpbandit.specs.convex import ConvexSpec, Feedback
+from dpbandit.specs import ConvexSpec, Feedback
 
 Kind: TypeAlias = Literal["iid", "fixed", "switching", "drift", "adaptive", "strongly-adaptive"]
 

@@ -38,8 +38,7 @@ from dpbandit.losses.decisions import (
 )
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.predictions import Hinge, Logistic, Prediction, Ramp
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.protocols import Step
+from dpbandit.specs import ConvexSpec, Step
 
 
 class Law(Protocol):

@@ -56,8 +56,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.envs.dynamics import Delay
-from dpbandit.specs.convex import ExpertsSpec
-from dpbandit.specs.protocols import Step
+from dpbandit.specs import ExpertsSpec, Step
 
 Adversary: TypeAlias = Callable[[Ints], Floats]
 """The round's actions (R,) -> its losses (R, d) or (1, d)."""

@@ -40,8 +40,7 @@ from dpbandit.losses.click_models import (
     PositionBased,
     UntoldPositions,
 )
-from dpbandit.specs.lists import MOST_ITEMS, NOBODY, Catalogue, ListSpec, ReturningSpec
-from dpbandit.specs.protocols import Spec, Step
+from dpbandit.specs import MOST_ITEMS, NOBODY, Catalogue, ListSpec, ReturningSpec, Spec, Step
 
 
 def best_value(model: ClickModel, attraction: Floats) -> Floats:

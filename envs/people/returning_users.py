@@ -8,8 +8,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from dpbandit.base import AnyArray, Floats, Ints, Streams, at_least, norms, one_of, pick, rows
 from dpbandit.envs.dynamics import Arrivals, Comings
-from dpbandit.specs.lists import NOBODY, ReturningSpec
-from dpbandit.specs.protocols import ContextualSpec, Step
+from dpbandit.specs import NOBODY, ContextualSpec, ReturningSpec, Step
 
 _TAIL = 4.0
 _FAR = 2.0

@@ -23,7 +23,7 @@ from scipy.special import expit, ndtr, ndtri
 from dpbandit.base import Floats, Streams, inside, norms, one_of
 from dpbandit.losses.loss import DataSum, Loss, Smoothed
 from dpbandit.losses.predictions import LogisticRegression, QuantileRegression, Regression
-from dpbandit.specs.models import second_moment
+from dpbandit.specs import second_moment
 
 
 @dataclass(frozen=True)

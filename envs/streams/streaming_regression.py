@@ -44,7 +44,7 @@ from dpbandit.envs.streams.populations import (
 )
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
 from dpbandit.losses.predictions import Regression
-from dpbandit.specs.convex import StreamSpec
+from dpbandit.specs import StreamSpec
 
 _TEST_BLOCK = 64
 """Test users drawn and added up at once, for each replica."""

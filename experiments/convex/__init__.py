@@ -22,8 +22,7 @@ from dpbandit.agents import (
     PrivateBandit,
     Uniform,
 )
-from dpbandit.base import Floats, whole
-from dpbandit.base.files import write_atomically
+from dpbandit.base import Floats, whole, write_atomically
 from dpbandit.experiments.questions import (
     Answers,
     Lines,
@@ -40,7 +39,7 @@ from dpbandit.experiments.questions import (
 )
 from dpbandit.results.plots import legend_at_the_foot, legend_below
 from dpbandit.results.runs import AgentRun, Slope
-from dpbandit.specs.protocols import AgentConfig
+from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, setup_of
 
 if TYPE_CHECKING:

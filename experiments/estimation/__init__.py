@@ -18,8 +18,7 @@ from rich.table import Table
 
 from dpbandit.agents import DPHDB, FADE, DPHDBChoices, OnlineFrankWolfe, Uniform
 from dpbandit.agents.contextual.dp_hdb import FrankWolfeBandit
-from dpbandit.base import Floats, InputError, whole
-from dpbandit.base.files import plain, write_atomically, write_csv
+from dpbandit.base import Floats, InputError, plain, whole, write_atomically, write_csv
 from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.experiments.cases import CASES
 from dpbandit.experiments.questions import measured
@@ -29,7 +28,7 @@ from dpbandit.results.plots import legend_beside, line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.running.compare import as_run
 from dpbandit.running.loop import play
-from dpbandit.specs.protocols import AgentConfig
+from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, Study, setup_of
 from dpbandit.studies.configurations import certificate_of
 

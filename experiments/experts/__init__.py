@@ -22,7 +22,7 @@ from dpbandit.agents import (
 )
 from dpbandit.base import privacy_target, whole
 from dpbandit.experiments.questions import Lines, Panels
-from dpbandit.specs.protocols import AgentConfig
+from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, setup_of
 from dpbandit.studies.configurations import LastRound
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from dpbandit.base.files import check_writable, write_csv
+from dpbandit.base import check_writable, write_csv
 from dpbandit.experiments.experts import QUICK, Sizes, questions
 from dpbandit.experiments.experts.figure import figures, slopes_csv, tables
 from dpbandit.experiments.questions import Answers, Out, Quick, Replicas, answers, chosen, start

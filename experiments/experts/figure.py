@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from dpbandit.base.files import write_atomically
+from dpbandit.base import write_atomically
 from dpbandit.experiments.experts import PUBLIC, least_regret, news
 from dpbandit.experiments.questions import (
     Answers,

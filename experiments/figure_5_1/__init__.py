@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import seaborn as sns
 
-from dpbandit.base import Floats, Ints, whole
-from dpbandit.base.files import write_atomically
+from dpbandit.base import Floats, Ints, whole, write_atomically
 from dpbandit.experiments.cases import CASES
 from dpbandit.results.plots import DASHES, Band, legend_beside, panels, rounds, student_band
 from dpbandit.results.runs import AgentRun

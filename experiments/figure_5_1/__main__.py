@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dpbandit.base.files import check_writable, write_csv
+from dpbandit.base import check_writable, write_csv
 from dpbandit.experiments.figure_5_1 import LINES, draw, study
 from dpbandit.experiments.questions import Out, Quick, Replicas, measured, sized, start
 

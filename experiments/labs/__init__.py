@@ -8,8 +8,7 @@ from os.path import exists
 from pathlib import Path
 from typing import Any
 
-from dpbandit.base import InputError
-from dpbandit.base.files import write_atomically
+from dpbandit.base import InputError, write_atomically
 
 FOLDER = Path(__file__).resolve().parent / "notebooks"
 _NAME = re.compile(r"lab_(\d\d)_\w+")

@@ -12,14 +12,14 @@ import pandas as pd
 from rich.table import Table
 
 from dpbandit.agents import FADE, FullBudgetFADE, LinTS, LinUCB, Uniform
-from dpbandit.base.files import write_atomically
+from dpbandit.base import write_atomically
 from dpbandit.envs import GLMBandit
 from dpbandit.experiments.questions import Lines, Panels, RunLines, draw_frontier, panes
 from dpbandit.limits import PUBLISHED, least_regret_for
 from dpbandit.privacy import mu_of
 from dpbandit.results.plots import Overlay, final, legend_below, style
 from dpbandit.results.runs import standard_error
-from dpbandit.specs.protocols import AgentConfig
+from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, setup_of
 
 if TYPE_CHECKING:

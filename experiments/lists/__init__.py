@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpbandit.base import Floats
-from dpbandit.base.files import write_atomically
+from dpbandit.base import Floats, write_atomically
 from dpbandit.experiments.questions import RunLines, draw_frontier, draw_lines, panes
 from dpbandit.results.plots import final, legend_at_the_foot, log_ticks, loglog
 from dpbandit.results.results import Results

@@ -7,7 +7,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from dpbandit.base.files import check_writable, write_csv
+from dpbandit.base import check_writable, write_csv
 from dpbandit.experiments.lists import by_size, figures, table
 from dpbandit.experiments.questions import Out, Quick, Replicas, measured, sized, start
 from dpbandit.studies import Sweep

@@ -8,7 +8,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from dpbandit.base.files import check_writable, write_atomically, write_csv
+from dpbandit.base import check_writable, write_atomically, write_csv
 from dpbandit.experiments.pricing.figure import (
     MARKETS,
     best_public,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpbandit.base import Floats, Ints, Streams
-from dpbandit.base.files import write_atomically
+from dpbandit.base import Floats, Ints, Streams, write_atomically
 from dpbandit.experiments.questions import draw_frontier
 from dpbandit.results.plots import final, legend_at_the_foot, legend_beside, panels
 from dpbandit.results.results import Results

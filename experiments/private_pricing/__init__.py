@@ -10,12 +10,11 @@ from rich.table import Table
 
 from dpbandit.agents import JDPGLMUCB, LDPETC, BestFixed, PriceCells
 from dpbandit.agents.contextual.demand import Features
-from dpbandit.base import whole
-from dpbandit.base.files import write_atomically
+from dpbandit.base import whole, write_atomically
 from dpbandit.experiments.questions import Answers, Panels, along, draw_lines, horizon, mean, panes
 from dpbandit.results.plots import legend_below, loglog
 from dpbandit.results.runs import AgentRun, Slope
-from dpbandit.specs.protocols import AgentConfig
+from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, setup_of
 
 SHOPS = ("OJPricing", "CameraPricing")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from dpbandit.base.files import check_writable, write_csv
+from dpbandit.base import check_writable, write_csv
 from dpbandit.experiments.private_pricing import QUICK, Sizes, figures, questions, slopes, tables
 from dpbandit.experiments.questions import (
     Out,

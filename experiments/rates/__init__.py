@@ -19,13 +19,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from rich.table import Table
 
-from dpbandit.base import Floats, InputError, whole
-from dpbandit.base.files import write_atomically
+from dpbandit.base import Floats, InputError, whole, write_atomically
 from dpbandit.experiments.questions import measured
 from dpbandit.experiments.releases import ReleaseConfiguration
 from dpbandit.results.plots import line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
-from dpbandit.specs.protocols import AgentConfig
+from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, Study, setup_of
 from dpbandit.studies.configurations import LastRound
 

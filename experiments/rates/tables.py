@@ -49,7 +49,7 @@ from dpbandit.agents import (
     SnowballSGD,
     SparseVectorExperts,
 )
-from dpbandit.base.files import plain, write_csv
+from dpbandit.base import plain, write_csv
 from dpbandit.experiments.rates import (
     DELTA,
     Axis,

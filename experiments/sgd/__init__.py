@@ -35,7 +35,7 @@ from dpbandit.experiments.sgd.printed import (
 from dpbandit.losses import LinearRegression
 from dpbandit.privacy import epsilon_of, mu_of
 from dpbandit.results.runs import AgentRun, Setup, standard_error
-from dpbandit.specs.protocols import AgentConfig
+from dpbandit.specs import AgentConfig
 from dpbandit.studies import setup_of
 
 THETAS = {"equal": "dense", "stated": "gaussian"}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from dpbandit.base.files import check_writable, write_csv
+from dpbandit.base import check_writable, write_csv
 from dpbandit.experiments.questions import Out, Quick, Replicas, chosen, start
 from dpbandit.experiments.sgd import QUICK, SCALES, Sizes, entries, measure, summary, tables
 from dpbandit.experiments.sgd.figures import figures

@@ -19,8 +19,7 @@ import pandas as pd
 from rich.table import Table
 
 from dpbandit.agents import DPTOFW, NoisySFW
-from dpbandit.base import Floats, InputError, whole
-from dpbandit.base.files import plain, write_atomically, write_csv
+from dpbandit.base import Floats, InputError, plain, whole, write_atomically, write_csv
 from dpbandit.experiments.questions import RunLines, measured
 from dpbandit.experiments.releases import (
     CurveConfiguration,
@@ -55,7 +54,7 @@ from dpbandit.experiments.sgd.printed import (
 )
 from dpbandit.results.plots import legend_beside, line, log_ticks, panels, style
 from dpbandit.results.runs import AgentRun, standard_error
-from dpbandit.specs.protocols import AgentConfig
+from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, Study
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ from dpbandit.agents import (
 )
 from dpbandit.agents.streams.frank_wolfe import Bounds
 from dpbandit.base import InputError, one_of
-from dpbandit.specs.protocols import AgentConfig
+from dpbandit.specs import AgentConfig
 
 _RUNS = 10
 _NOISE = 0.05

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from dpbandit.base.files import write_atomically
+from dpbandit.base import write_atomically
 from dpbandit.experiments.questions import RunLines, draw_frontier, draw_lines, panes
 from dpbandit.results.plots import legend_at_the_foot, log_ticks, loglog
 from dpbandit.results.results import Results

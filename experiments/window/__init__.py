@@ -38,7 +38,7 @@ from dpbandit.results.runs import AgentRun, protected
 from dpbandit.running.compare import as_run
 from dpbandit.running.given import problem_maker
 from dpbandit.running.loop import play
-from dpbandit.specs.protocols import Agent, AgentConfig, Spec
+from dpbandit.specs import Agent, AgentConfig, Spec
 from dpbandit.studies import Configuration, Study, setup_of
 from dpbandit.studies.configurations import LastRound, certificate_of
 

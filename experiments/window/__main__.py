@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 from rich.console import Console
 
-from dpbandit.base.files import check_writable, write_csv
+from dpbandit.base import check_writable, write_csv
 from dpbandit.experiments.questions import (
     Out,
     Quick,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from rich.table import Table
 
-from dpbandit.base.files import write_atomically
+from dpbandit.base import write_atomically
 from dpbandit.experiments.questions import (
     Answers,
     RunLines,

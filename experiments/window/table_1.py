@@ -28,15 +28,14 @@ from dpbandit.agents import (
     OnlineConditionalGradient,
     Uniform,
 )
-from dpbandit.base import InputError, inside, positive, whole
-from dpbandit.base.files import plain, write_csv
+from dpbandit.base import InputError, inside, plain, positive, whole, write_csv
 from dpbandit.domains import Simplex
 from dpbandit.experiments.questions import mean, measured
 from dpbandit.experiments.reproduce import Asked, Reproduced
 from dpbandit.experiments.window import COUNTED, timed_on
 from dpbandit.losses import Ridge
 from dpbandit.results.runs import AgentRun, protected, standard_error
-from dpbandit.specs.protocols import AgentConfig
+from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, Study, setup_of
 
 DIM = 5
