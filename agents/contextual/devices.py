@@ -57,6 +57,8 @@ SENT: dict[Trust, tuple[Message, ...]] = {
     "local": ("privunit", "gaussian", "laplace", "k-norm"),
 }
 """What can be sent, by who is trusted; the first is what "auto" sends"""
+AnyMessage: TypeAlias = Annotated[Message | Literal["auto"], lambda name, value: None]
+"""What is right depends on `trust`, beside which it is checked"""
 Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)]
 _RIDGE = 0.05
 """Added to the moments, as a share of their mean eigenvalue"""
@@ -186,7 +188,7 @@ class Broadcast(Private[ContextualSpec], Devices):
     id = "broadcast"
     trust: Trust = "aggregated"
     """who sees what, "central", "aggregated", "shuffled" or "local" """
-    message: Annotated[Message | Literal["auto"], lambda name, value: None] = "auto"
+    message: AnyMessage = "auto"
     """what is sent, by the table; "auto" the first that `trust` allows"""
     honest: float = 1.0
     """the fraction of devices that add noise and stay, in (0, 1]; "aggregated", "shuffled" """
