@@ -6,6 +6,18 @@ or the name of its file, and its family the folder.
 
 from typing import Any as _Any
 
+from dpbandit.agents.arms.exact import KLUCB as KLUCB
+from dpbandit.agents.arms.exact import UCB1 as UCB1
+from dpbandit.agents.arms.exact import Exp3 as Exp3
+from dpbandit.agents.arms.exact import Thompson as Thompson
+from dpbandit.agents.arms.exact import TsallisINF as TsallisINF
+from dpbandit.agents.arms.published import DPSE as DPSE
+from dpbandit.agents.arms.published import AdaPKLUCB as AdaPKLUCB
+from dpbandit.agents.arms.published import AdaPUCB as AdaPUCB
+from dpbandit.agents.arms.published import PrivateTsallis as PrivateTsallis
+from dpbandit.agents.arms.published import TreeUCB as TreeUCB
+from dpbandit.agents.arms.released import AllocationTS as AllocationTS
+from dpbandit.agents.arms.released import KLUCBSums as KLUCBSums
 from dpbandit.agents.baselines import BestFixed as BestFixed
 from dpbandit.agents.baselines import Uniform as Uniform
 from dpbandit.agents.choice.mnl import MNLTS as MNLTS
@@ -142,7 +154,20 @@ PEOPLE = {**_everywhere, **_family("people")}
 """Agents for people who return, by command-line id."""
 del PEOPLE["per-person"]  # which wraps an agent, as `Priced` and `Guard` do
 
-AGENTS = {**CONTEXTUAL, **PRICING, **CHOICE, **LISTS, **PEOPLE, **CONVEX, **STOCHASTIC, **EXPERTS}
+ARMS = {**_everywhere, **_family("arms")}
+"""Agents that play arms and look at no contexts, by command-line id."""
+
+AGENTS = {
+    **CONTEXTUAL,
+    **ARMS,
+    **PRICING,
+    **CHOICE,
+    **LISTS,
+    **PEOPLE,
+    **CONVEX,
+    **STOCHASTIC,
+    **EXPERTS,
+}
 """Of every agent its id on the command line -> its config class."""
 
 _tabulate([*AGENTS.values(), Guard, PerPerson, Priced])

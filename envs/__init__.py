@@ -1,5 +1,6 @@
 """Environments: a family of problems in each folder, and the two Gymnasium adapters they share."""
 
+from dpbandit.envs.arms.arms import Arms
 from dpbandit.envs.choice.assortment_from_log import AssortmentFromLog
 from dpbandit.envs.choice.assortments import AssortmentBandit
 from dpbandit.envs.choice.camera_assortment import CameraAssortment
@@ -24,6 +25,7 @@ from dpbandit.envs.streams.streaming_regression import StreamingRegression
 
 __all__ = [
     "ApplePricing",
+    "Arms",
     "AssortmentBandit",
     "AssortmentFromLog",
     "CameraAssortment",

@@ -14,7 +14,7 @@ from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
 from dpbandit.agents.streams.gradient_descent import Block
 from dpbandit.base.arrays import clip_norm, clip_range
 from dpbandit.privacy.aggregated import BitSum
-from dpbandit.privacy.batches import RestartingTrees
+from dpbandit.privacy.batches import CountedSums, RestartingTrees
 from dpbandit.privacy.choices import OneShotTopK
 from dpbandit.privacy.gradients import RecursiveLossGradients
 from dpbandit.privacy.messages import LocalDirections, LocalVectors
@@ -54,6 +54,12 @@ def _(mechanism: Any, z: Any, *public: Any) -> tuple[Any, ...]:
 @admitted.register(RedrawBit)
 def _(mechanism: Any, losses: Any, *public: Any) -> tuple[Any, ...]:
     return clip_range(losses, 0.0, 1.0), *public
+
+
+@admitted.register
+def _(mechanism: CountedSums, value: Any, cell: Any, due: Any) -> tuple[Any, ...]:
+    shares = mechanism._shares
+    return clip_range(value, shares.low, shares.high), cell, due
 
 
 @admitted.register
