@@ -153,7 +153,7 @@ class KLUCBSums(OneArmBatches):
     less often than with probability 1 - 1 / t^2, and in practice regret is half as large.
 
     >>> from dpbandit import certify
-    >>> certify(KLUCBSums(epsilon=0.5), "Arms", horizon=1000).epsilon
+    >>> round(certify(KLUCBSums(epsilon=0.5), "Arms", horizon=1000).epsilon, 9)
     0.5
     """
 

@@ -26,6 +26,7 @@ from dpbandit.running.first_rounds import (
     check_untouched,
 )
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_at_hand
+from dpbandit.running.still import SHORT, still
 from dpbandit.specs.bounds import Bounds, Clips
 from dpbandit.specs.contract import begin, made_agent
 from dpbandit.specs.convex import ConvexSpec
@@ -112,8 +113,18 @@ def play(
     with enrolled() as roll:
         player = made_agent(config, spec, streams.child("agent"))
         books = Books(type(config).__name__, getattr(player, "ledger", None), roll)
+        together, t = still(problem, player, streams), 0
         for mark, until in enumerate(marks.tolist()):
-            for t in range(done + 1, until + 1):
+            long = together is not None and until - done >= SHORT and done >= FIRST_ROUNDS
+            while t < until:
+                if together and long and (n := together.rounds(until - t)) > 0:
+                    t += n
+                    brought = together.play(n, before, mark=t == until)
+                    total_regret += brought.regret
+                    total_reward += brought.reward
+                    total_switches += brought.switches
+                    continue
+                t += 1
                 context, action, step = _meet(problem, player, t, R)
                 bounds.see(context, step)
                 before = _count_switches(total_switches, before, action)

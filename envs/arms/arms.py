@@ -142,7 +142,7 @@ class Arms(ContextualProblem):
 
     def _start(self, streams: Streams) -> None:
         self._replicas, self._round = len(streams), 0
-        self._outside = np.zeros(self._replicas)
+        self._outside, self._served = np.zeros(self._replicas), 0
         self._zero = np.zeros(self._replicas)
         self._path: Floats = np.tile(self._means, (self._replicas, 1))
         self._luck, self._coins = streams.uniforms("rewards"), streams.generators("totals")
@@ -174,10 +174,10 @@ class Arms(ContextualProblem):
         """Means and rewards of the next rounds."""
         if self.resample:
             row = row_of(self._luck.take(shape[0]), len(self._rewards))  # (n, R)
-            return np.broadcast_to(self._means, shape), self._rewards[row]
-        row = np.minimum(first + rows(shape[0]), len(self._rewards) - 1)
-        reward = np.broadcast_to(self._rewards[row][:, None], shape)
-        return reward, reward
+        else:
+            row = np.minimum(first + rows(shape[0]), len(self._rewards) - 1)[:, None]
+        self._odd, reward = self._beyond[row], np.broadcast_to(self._rewards[row], shape)
+        return (np.broadcast_to(self._means, shape) if self.resample else reward), reward
 
     def _mean(self, t: Ints) -> Floats:
         """Means of rounds t (n,), in order: (n, R, K) or what broadcasts to it."""
@@ -204,12 +204,16 @@ class Arms(ContextualProblem):
     def step(self, action: npt.NDArray[Any]) -> Step:
         """Serve the current users with arm `action` (R,)."""
         if self.table is not None:
-            row = self._round - self._drawn + self._next
-            self._outside += False if self.resample else self._beyond[row]
+            self._served += 1
+            self._outside += self._odd[self._next]
         step = super().step(action)
         if not self.spec.in_hindsight:
             return step
         return Step(step.reward, step.expected, self._zero, -step.expected)
+
+    def clipped(self) -> Floats:
+        """The share of the rounds (R,) whose row of a table was not within [0, 1]."""
+        return self._outside / max(1, self._served)
 
     def hindsight(self) -> float | Floats:
         """The total of the best fixed arm, where regret is against it."""
@@ -220,10 +224,11 @@ class Arms(ContextualProblem):
         """Whether rounds can be drawn together, see `several`."""
         return self.blocks and self.law == "bernoulli" and not self.delay + self.spec.in_hindsight
 
-    def several(self, replica: int, counts: Ints) -> Floats:
-        """Totals (K,) of rewards that so many plays of each arm (K,) bring in one replica."""
+    def several(self, replica: int, counts: Ints) -> tuple[Floats, float]:
+        """What so many plays of each arm (K,) bring in one replica: totals (K,), and regret."""
         self._totals[replica] += counts.sum() * self._means
-        return self._coins[replica].binomial(counts, self._means).astype(np.float64)
+        totals = self._coins[replica].binomial(counts, self._means).astype(np.float64)
+        return totals, float(counts @ (self._means.max() - self._means))
 
 
 def means_of(means: Any) -> Floats:
