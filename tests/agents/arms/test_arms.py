@@ -227,7 +227,7 @@ def test_epochs_are_private_where_they_end():
 def test_a_batch_that_ends_by_an_exact_sum_is_caught():
     """Broken on purpose: by the replay, which sees when it releases; a forgotten clip by the
     sensitivity; half of the noise by the audit, which passes the honest agent."""
-    with pytest.raises(AssertionError, match="when CountedSums releases|mechanisms only"):
+    with pytest.raises(AssertionError, match=r"when CountedSums releases|mechanisms only"):
         check_joint_dp(EndsByAnExactSum(), SPEC, (0, 5))
     with pytest.raises(AssertionError, match="sensitivity"):
         check_joint_dp(Unclipped(), SPEC, (0, 5))
