@@ -13,7 +13,6 @@ import dpbandit.running.blocks
 from dpbandit import ENVIRONMENTS, InputError, compare
 from dpbandit.agents import (
     AGENTS,
-    ARMS,
     CHOICE,
     CONTEXTUAL,
     CONVEX,
@@ -29,6 +28,7 @@ from dpbandit.agents import (
     LinUCB,
     Uniform,
 )
+from dpbandit.agents import ARMS as OF_ARMS
 from dpbandit.agents.convex.descent import VERIFIED
 from dpbandit.domains import Ball
 from dpbandit.losses import Ridge, Squared
@@ -198,7 +198,7 @@ def test_every_agent_plays_or_refuses_every_environment(name):
 
 
 def plays(name, spec):
-    if name in ARMS and name not in ("uniform", "best-fixed"):
+    if name in OF_ARMS and name not in ("uniform", "best-fixed"):
         return isinstance(spec, ContextualSpec)  # and linear losses on a simplex, of no default
     if isinstance(spec, ExpertsSpec):
         return name in EXPERTS

@@ -42,6 +42,13 @@ def regret(env, agents, T, R=40, **kwargs):
     return results.summary().set_index("agent")[["mean", "se"]]
 
 
+class Short(DPSE):
+    """With epochs of 20 rounds of an arm."""
+
+    def rounds(self):
+        return np.where(np.isfinite(super().rounds()), 20.0, inf)
+
+
 # Formulas
 
 
@@ -166,18 +173,21 @@ def test_they_play_what_others_play(env):
     that had no numbers. Uniform play loses 400 of 4,000 rounds, 720 of them."""
     kwargs = {"instance": "experts"} if env is ConvexBandit else {}
     found = regret(env, {**OURS, "tsallis": PrivateTsallis()}, 4000, R=20, **kwargs)["mean"]
-    assert (found[["ats", "kl", "tsallis"]] < 0.75 * found["Uniform"]).all()
-    assert found["ats"] < 0.45 * found["Uniform"]
+    assert (found[["ats", "kl"]] < 0.5 * found["Uniform"]).all()
+    assert found["tsallis"] < 0.95 * found["Uniform"]
 
 
 def test_adversaries():
-    """Where the best and the worst arm change places private-tsallis loses less than half of what
-    is lost by never leaving the first, and allocation-ts stays with it: linear regret."""
-    agents = {"ats": AllocationTS(), "private": PrivateTsallis(), "exact": TsallisINF()}
-    found = regret("Arms", agents, 8000, R=20, adversary="switching")["mean"]
-    assert found["ats"] > 4 * found["exact"]
-    steady = regret("Arms", agents, 8000, R=20, adversary="stochastically-constrained")["mean"]
-    assert (steady[["private", "exact"]] < 0.5 * steady["Uniform"]).all()
+    """Where .9 and .1 change places after a quarter of the rounds allocation-ts stays with the arm
+    that was best: its regret is linear, beyond that of uniform play. Tsallis-INF loses less than
+    half of uniform play's, privately, too, there and where levels jump."""
+    agents = {"private": PrivateTsallis(), "exact": TsallisINF()}
+    for adversary in ("switching", "stochastically-constrained"):
+        arguments = {"means": [0.9, 0.1], "adversary": adversary}
+        found = regret("Arms", {"ats": AllocationTS(), **agents}, 6000, R=8, **arguments)["mean"]
+        assert (found[["private", "exact"]] < 0.5 * found["Uniform"]).all(), adversary
+        if adversary == "switching":
+            assert found["ats"] > 0.3 * 6000 > found["Uniform"]
 
 
 def test_without_noise_nothing_is_promised_and_delays_are_kept():
@@ -213,11 +223,7 @@ def test_blocks_have_the_law_of_rounds():
 
 
 def test_epochs_are_private_where_they_end():
-    """Conformance plays 24 rounds, in which no epoch of DP-SE ends: 200 here, at rounds scaled."""
-
-    class Short(DPSE):
-        def rounds(self):
-            return np.where(np.isfinite(super().rounds()), 20.0, inf)
+    """Conformance plays 24 rounds, in which no epoch of DP-SE ends: here 20 are one."""
 
     moved, tape = check_joint_dp(Short(), replace(SPEC, horizon=60), (5, 30), replicas=8)
     assert moved <= 1 + 1e-12
@@ -227,7 +233,7 @@ def test_epochs_are_private_where_they_end():
 def test_a_batch_that_ends_by_an_exact_sum_is_caught():
     """Broken on purpose: by the replay, which sees when it releases; a forgotten clip by the
     sensitivity; half of the noise by the audit, which passes the honest agent."""
-    with pytest.raises(AssertionError, match=r"when CountedSums releases|mechanisms only"):
+    with pytest.raises(AssertionError, match="to enter CountedSums in no other round"):
         check_joint_dp(EndsByAnExactSum(), SPEC, (0, 5))
     with pytest.raises(AssertionError, match="sensitivity"):
         check_joint_dp(Unclipped(), SPEC, (0, 5))
