@@ -6,6 +6,21 @@ or the name of its file, and its family the folder.
 
 from typing import Any as _Any
 
+from dpbandit.agents.arms.exact import (
+    KLUCB as KLUCB,
+    UCB1 as UCB1,
+    Exp3 as Exp3,
+    Thompson as Thompson,
+    TsallisINF as TsallisINF,
+)
+from dpbandit.agents.arms.published import (
+    DPSE as DPSE,
+    AdaPKLUCB as AdaPKLUCB,
+    AdaPUCB as AdaPUCB,
+    PrivateTsallis as PrivateTsallis,
+    TreeUCB as TreeUCB,
+)
+from dpbandit.agents.arms.released import AllocationTS as AllocationTS, KLUCBSums as KLUCBSums
 from dpbandit.agents.baselines import BestFixed as BestFixed, Uniform as Uniform
 from dpbandit.agents.choice.mnl import MNLTS as MNLTS, MNLUCB as MNLUCB, MNLBandit as MNLBandit
 from dpbandit.agents.choice.private_mnl import FadeMNL as FadeMNL, MNLCounts as MNLCounts
@@ -160,7 +175,20 @@ PEOPLE = {**_everywhere, **_family("people")}
 """Agents for people who return, by command-line id."""
 del PEOPLE["per-person"]  # which wraps an agent, as `Priced` and `Guard` do
 
-AGENTS = {**CONTEXTUAL, **PRICING, **CHOICE, **LISTS, **PEOPLE, **CONVEX, **STOCHASTIC, **EXPERTS}
+ARMS = {**_everywhere, **_family("arms")}
+"""Agents that play arms and look at no contexts, by command-line id."""
+
+AGENTS = {
+    **CONTEXTUAL,
+    **ARMS,
+    **PRICING,
+    **CHOICE,
+    **LISTS,
+    **PEOPLE,
+    **CONVEX,
+    **STOCHASTIC,
+    **EXPERTS,
+}
 """Of every agent its id on the command line -> its config class."""
 
 _tabulate([*AGENTS.values(), Guard, PerPerson, Priced])

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpbandit.base import AnyArray, Floats, Streams
+from dpbandit.base import AnyArray, Floats, Ints, Streams
 from dpbandit.privacy import no_data, no_privacy
-from dpbandit.specs import AgentConfig, Hindsight, Spec
+from dpbandit.specs import AgentConfig, ContextualSpec, Hindsight, Spec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,19 +29,36 @@ class Uniform:
         return UniformAgent(spec, streams)
 
 
-class UniformAgent:
+class _Alike:
+    """Plays by the same `chances` (R, K) in all rounds, and learns nothing."""
+
+    chances: Floats
+    """of arms"""
+
+    @property
+    def left(self) -> Ints:
+        """Rounds that may be drawn together, without end."""
+        return np.full(len(self.chances), np.iinfo(np.int64).max)
+
+    def learn_block(self, totals: Floats, counts: Floats, rounds: int) -> None:
+        """Nothing."""
+
+    def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
+        """Nothing."""
+
+
+class UniformAgent(_Alike):
     """See `Uniform`."""
 
     def __init__(self, spec: Spec, streams: Streams) -> None:
         self.ledger = no_data()
         self._draw = spec.uniform(streams)
+        if isinstance(spec, ContextualSpec):
+            self.chances = np.full((len(streams), spec.n_actions), 1 / spec.n_actions)
 
     def act(self, context: Floats) -> AnyArray:
         """A fresh random action for each replica, (R, ...)."""
         return self._draw()
-
-    def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
-        """Nothing: uniform play learns from nobody."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +79,7 @@ class BestFixed(Hindsight):
     def make(self, spec: Spec, streams: Streams) -> "FixedAgent":
         """Without an answer, which `compare` supplies: the first arm, lowest price or centre."""
         actions = [spec.default_action] * len(streams)
-        return FixedAgent(np.array(actions))
+        return FixedAgent(spec, np.array(actions))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,22 +87,21 @@ class _Fixed:
     action: tuple[float | tuple[float, ...], ...]
 
     def make(self, spec: Spec, streams: Streams) -> "FixedAgent":
-        return FixedAgent(np.array(self.action))
+        return FixedAgent(spec, np.array(self.action))
 
 
-class FixedAgent:
+class FixedAgent(_Alike):
     """Plays the same action every round."""
 
-    def __init__(self, action: AnyArray) -> None:
+    def __init__(self, spec: Spec, action: AnyArray) -> None:
         self.ledger = no_privacy("an action chosen with all data in hand")
         self._action = action
+        if isinstance(spec, ContextualSpec):
+            self.chances = np.eye(spec.n_actions)[action]
 
     def act(self, context: Floats) -> AnyArray:
         """The fixed action, (R,) or (R, N)."""
         return self._action
-
-    def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
-        """Nothing: its action is fixed."""
 
 
 def _hashable(action: float | list[float]) -> float | tuple[float, ...]:

@@ -41,8 +41,3 @@ def is_reconstructed(config: Any) -> bool:
         return False
     rebuilt = {one.config for one in entries() if one.mark == RECONSTRUCTED}
     return config.get("agent") in rebuilt or any(map(is_reconstructed, config.values()))
-
-
-def marked(mark: str) -> tuple[str, ...]:
-    """The ids with that mark."""
-    return tuple(one.id for one in entries() if one.mark == mark)

@@ -41,6 +41,7 @@ __all__ = [
 
 ENVIRONMENTS = {
     "dpbandit/ApplePricing-v0": "dpbandit.envs:ApplePricing",
+    "dpbandit/Arms-v0": "dpbandit.envs:Arms",
     "dpbandit/AssortmentBandit-v0": "dpbandit.envs:AssortmentBandit",
     "dpbandit/AssortmentFromLog-v0": "dpbandit.envs:AssortmentFromLog",
     "dpbandit/CameraAssortment-v0": "dpbandit.envs:CameraAssortment",

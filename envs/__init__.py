@@ -4,6 +4,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
 if _TYPE_CHECKING:
+    from dpbandit.envs.arms.arms import Arms
     from dpbandit.envs.choice.assortment_from_log import AssortmentFromLog
     from dpbandit.envs.choice.assortments import AssortmentBandit
     from dpbandit.envs.choice.camera_assortment import CameraAssortment
@@ -29,6 +30,7 @@ if _TYPE_CHECKING:
 
 __all__ = [
     "ApplePricing",
+    "Arms",
     "AssortmentBandit",
     "AssortmentFromLog",
     "CameraAssortment",
@@ -59,6 +61,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Arms": "arms.arms",
     "ApplePricing": "contextual.apple",
     "AssortmentBandit": "choice.assortments",
     "AssortmentFromLog": "choice.assortment_from_log",

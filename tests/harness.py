@@ -143,6 +143,7 @@ _RESTS: list[dict[str, Any]] = [
     {"anytime": True},
     {"trust": "shuffled"},
     {"trust": "local"},
+    {"first": 1.0},
 ]
 """Other settings that a word may need beside it."""
 _ADDED_UP = {"trust": "aggregated", "fade": 0.0}

@@ -10,7 +10,7 @@ from dpbandit.agents.streams.gradient_descent import Phase, Snowball
 from dpbandit.agents.streams.sampled_descent import MirrorPhase, Sampled
 from dpbandit.offline.private_values import TriangleSums
 from dpbandit.privacy.aggregated import BitSum
-from dpbandit.privacy.batches import RestartingTrees
+from dpbandit.privacy.batches import CountedSums, RestartingTrees
 from dpbandit.privacy.choices import (
     EpochSelection,
     ExponentialMechanism,
@@ -33,6 +33,7 @@ TESTED = {
     AboveThreshold: _CHOICES + "sparse_vector.py::test_above_threshold_has_the_promised_law",
     BallDraws: _EXPERTS + "sampling.py::test_points_have_the_law_they_are_paid_for",
     BitSum: _MESSAGES + "messages.py::test_sums_are_as_noisy_as_they_pay_for",
+    CountedSums: _SUMS + "counted.py::test_noise_has_the_promised_size",
     DescentRefits: _ARMS + _CODED + "test_descents_are_as_noisy_as_they_pay_for",
     EpisodeMoments: _ARMS + "epochs.py::test_episodes_are_as_noisy_as_they_pay_for",
     EpochSelection: _CHOICES + "epochs.py::test_law",

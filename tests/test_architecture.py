@@ -45,8 +45,13 @@ FLOORS = """
     __main__
 """
 """Rooms: a package with all below it, or a lone module. Imports go up, to floors above."""
-FAMILIES = ("choice", "contextual", "convex", "experts", "lists", "people", "streams")
-MAY_USE = {"streams": {"convex"}, "choice": {"contextual"}, "lists": {"contextual"}}
+FAMILIES = ("arms", "choice", "contextual", "convex", "experts", "lists", "people", "streams")
+MAY_USE = {
+    "streams": {"convex"},
+    "choice": {"contextual"},
+    "lists": {"contextual"},
+    "arms": {"contextual"},
+}
 """Families are strangers but for these."""
 INITS = {package.partition(".")[2] for package in FOLDERS}
 TRACKED = subprocess.run(

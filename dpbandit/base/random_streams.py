@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats
+from dpbandit.base.arrays import Floats, rows
 from dpbandit.base.inputs import InputError, shown, whole
 
 _VALUES_AHEAD = 2048
@@ -100,11 +101,14 @@ class Streams:
         """Heads of `count` fair coins for the call site `name`, `(R, *shape)` a call."""
         return self._draws(name, shape, "binomial", count, 0.5)
 
-    def _draws(self, name: str, shape: tuple[int, ...], law: str, *parameters: Any) -> "Draws":
+    def generators(self, name: str) -> list[np.random.Generator]:
+        """Each replica's generator for the call site `name`, where laws change as it goes on."""
         key = (*self._path, self._take(name))
         sequences = [np.random.SeedSequence(seed, spawn_key=key) for seed in self._seeds]
-        generators = [np.random.Generator(np.random.SFC64(s)) for s in sequences]
-        return Draws(generators, shape, law, parameters)
+        return [np.random.Generator(np.random.SFC64(s)) for s in sequences]
+
+    def _draws(self, name: str, shape: tuple[int, ...], law: str, *parameters: Any) -> "Draws":
+        return Draws(self.generators(name), shape, law, parameters)
 
     def _take(self, name: str) -> int:
         """Its place in the spawn key: names that share one would draw the same numbers."""
@@ -137,6 +141,36 @@ class Source(ABC):
     @abstractmethod
     def take(self, count: int) -> Floats:
         """The next `count` rounds' numbers, `(count, R, *shape)`."""
+
+
+class Paced:
+    """Numbers of a source of which each replica takes the next one when it needs it.
+
+    >>> paced = Paced(Streams([7, 8]).uniforms("luck"))
+    >>> one, two = paced(np.array([True, False])), paced(np.array([True, True]))
+    >>> alone = Streams([8]).uniforms("luck")
+    >>> bool(one[1] == 0), bool(two[1] == alone()[0])
+    (True, True)
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._stock: Floats = np.empty(0)
+        self._next = np.zeros(0, dtype=np.int64)
+
+    def __call__(self, here: npt.NDArray[np.bool_]) -> Floats:
+        """The next numbers of the replicas `here` (R,), `(R, *shape)`; 0 elsewhere."""
+        if not self._next.size:
+            self._next = np.zeros(len(here), dtype=np.int64)
+        if self._next.max() >= len(self._stock):
+            used = int(self._next.min())
+            fresh = self._source.take(min(self._source.ahead, 2 * len(self._stock) or FIRST))
+            kept = self._stock[used:].reshape(-1, *fresh.shape[1:])
+            self._stock, self._next = np.concatenate([kept, fresh]), self._next - used
+        values: Floats = self._stock[self._next, rows(len(here))]
+        values[~here] = 0.0
+        self._next += here
+        return values
 
 
 class Draws(Source):

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpbandit.agents import AGENTS
-from dpbandit.agents.catalogue import RECONSTRUCTED, START, entries, marked
+from dpbandit.agents.catalogue import RECONSTRUCTED, START, entries
 from dpbandit.base import (
     Described,
     InputError,
@@ -282,9 +282,12 @@ def compare(
 
 def _usual(spec: Spec) -> list[str]:
     """Agents to start with that play this problem; of prices one without privacy knows demand."""
-    fitting = [name for name in marked(START) if _plays(AGENTS[name], spec)]
+    alike = "Arms without contexts"
+    fitting = [one for one in entries() if one.mark == START and _plays(AGENTS[one.id], spec)]
+    told = spec.context_shape[-1:] != (1,)  # something of a user
+    some = [one.id for one in fitting if (one.plays == alike) != told] or [o.id for o in fitting]
     priced = isinstance(spec, PriceListSpec)
-    return ["priced:glm-ucb" if priced and name == "linucb" else name for name in fitting]
+    return ["priced:glm-ucb" if priced and name == "linucb" else name for name in some]
 
 
 def _different(names: Iterable[str], **targets: float) -> dict[str, AgentConfig]:

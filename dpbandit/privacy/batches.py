@@ -1,4 +1,4 @@
-"""Sums of batches, values of single rounds, and trees that start again.
+"""Sums of batches, sums released by counts, values of single rounds, and trees that start again.
 
 **Gradients from one value each**: what is summed, and what is released value by value.
 Flaxman, Kalai and McMahan, "Online convex optimization in the bandit setting: gradient descent
@@ -29,11 +29,15 @@ from dpbandit.base import (
     inside,
     one_of,
     positive,
+    privacy_target,
     rows,
     shaped,
     whole,
 )
+from dpbandit.base.random_streams import Paced
+from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism
+from dpbandit.privacy.moments import ArmRewards
 from dpbandit.privacy.noise import Gaussian, Laplace, Sampler
 from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.spends import GaussianSpend, Spend
@@ -93,6 +97,78 @@ class BatchSum(Mechanism):
         if noise.shape:  # else there is none: the same noise in two rows would cancel
             shaped("sum", self._exact, noise.shape)
         return self._exact + noise
+
+
+class CountedSums(Mechanism):
+    """Sums of K cells, each released with fresh noise, and emptied, when counts say so::
+
+        call(value (R,), cell (R,), due (R, K) bool) -> (R, K), 0 where nothing is due
+
+    A call returns None where nothing is due in any replica. Values lie in [low, high] and are
+    summed as shares of that range, (value - low) / (high - low). Noise is Laplace(1 / epsilon), or
+    with delta > 0 Gaussian of standard deviation 1 / mu.
+
+    A simulator that plays one policy for many rounds may hand over what all of them brought
+    together: the shares' totals (R, K), in place of a value, and their counts (R, K).
+
+    Guarantee:
+        If `cell` and `due` are functions of public coins, of counts (how many values each cell has
+        got since it was emptied) and of earlier releases alone, then all releases together are
+        epsilon-DP, with Gaussian noise mu-GDP, for replacing one round's value, however many there
+        are and however they depend on each other. *Proof.* Given the public coins, the joint
+        density of all releases is a product over releases in time. Let two streams differ in round
+        t. Up to then all factors agree; round t is in one pending sum at most, that of its cell,
+        and this sum is released once at most: there the factors differ by exp(epsilon `|x - x'|`)
+        <= e^epsilon (a Gaussian one is moved by mu standard deviations at most). While releases
+        agree all later rules, counts and cells agree, so that every other sum adds the same rounds.
+        A rule that looks at a pending sum itself is not covered, and not private.
+
+    >>> sums = CountedSums(Streams([0]), 2, low=0, high=2, epsilon=inf, uses=9)
+    >>> zero, due = np.array([0]), np.array([[True, False]])
+    >>> sums(np.array([1.0]), zero, ~due & due), sums(np.array([5.0]), zero, due)
+    (None, array([[1.5, 0. ]]))
+    """
+
+    def __init__(
+        self,
+        streams: Streams,
+        cells: int,
+        *,
+        low: float,
+        high: float,
+        epsilon: float,
+        delta: float = 0.0,
+        uses: int,
+    ) -> None:
+        privacy_target(epsilon, delta)
+        self._shares = ArmRewards(cells, low, high)
+        self.sensitivity, self.uses = self._shares.sensitivity, uses
+        epsilon *= 1 - 1e-12  # with rounding, see `ledger.ROUNDING`, it is still within the target
+        self.spend: Spend = LaplaceSpend(epsilon, note="Laplace sums released by counts")
+        law: Laplace | Gaussian = Laplace(1 / epsilon)
+        if delta > 0:
+            mu = mu_of(epsilon, delta)  # which leaves room for it
+            self.spend = GaussianSpend(mu, "Gaussian sums released by counts")
+            law = Gaussian(1 / mu)
+        self._noise = Paced(law.sampler(streams, "noise of sums", (cells,)))
+        self._pending: Floats = np.zeros((len(streams), cells))  # exact: never leaves here
+
+    def query(self, *datum: AnyArray) -> Floats:
+        """The share of the range, clipped, in the cell's column, (R, K)."""
+        value, cell, _ = datum
+        if cell.ndim == 2:  # the totals of many rounds, and their counts
+            return np.clip(value, 0.0, cell)
+        return self._shares.total(cell[None], value[None])
+
+    def _release(self, *datum: AnyArray) -> Floats | None:
+        self._pending += self.query(*datum)
+        due = datum[2]
+        if not due.any():
+            return None
+        noise = self._noise(due.any(axis=1))
+        release = np.where(due, self._pending + noise, 0.0)
+        self._pending[due] = 0.0
+        return release
 
 
 @dataclass(frozen=True, kw_only=True)

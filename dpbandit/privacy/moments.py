@@ -481,6 +481,45 @@ class Grams:
         return gram
 
 
+@dataclass(frozen=True)
+class ArmRewards:
+    """The sum of each arm's rewards, as shares of their range, where arms are public.
+
+    Guarantee:
+        An arm is played before its user is seen, so that another in her place moves one coordinate
+        by at most 1, in L1, too.
+
+    >>> ArmRewards(2, 0.0, 4.0).total(np.array([[0], [1], [1]]), np.array([[1.0], [4.0], [9.0]]))
+    array([[0.25, 2.  ]])
+    """
+
+    n_actions: int
+    """K"""
+    low: float = 0.0
+    high: float = 1.0
+    """rewards are clipped to [low, high]; what is no number becomes `low`"""
+    units: ClassVar[float] = 1.0
+    sensitivity: ClassVar[float] = 1.0
+    l1_sensitivity: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        whole("n_actions", self.n_actions, 1)
+        positive("high - low", self.high - self.low)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(K,)."""
+        return (self.n_actions,)
+
+    def total(self, *batch: AnyArray) -> Floats:
+        """Arms (n, R) and rewards (n, R) -> (R, K)."""
+        action, reward = batch
+        share = (clip_range(reward, self.low, self.high) - self.low) / (self.high - self.low)
+        played = action[..., None] == rows(self.n_actions)
+        summed: Floats = (played * share[..., None]).sum(axis=0)
+        return summed
+
+
 @dataclass(frozen=True, kw_only=True)
 class ArmSums:
     """(plays, total reward) of every arm, rewards clipped to [reward_low, reward_high].

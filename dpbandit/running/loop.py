@@ -14,6 +14,7 @@ from dpbandit.base import AnyArray, Floats, InputError, Ints, Seed, Streams, sho
 from dpbandit.privacy.mechanism import Books, enrolled
 from dpbandit.results.runs import checked_marks, log_marks
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_at_hand
+from dpbandit.running.still import SHORT, still
 from dpbandit.specs import (
     Agent,
     AgentConfig,
@@ -191,8 +192,18 @@ def play(
     with enrolled() as roll:
         player = made_agent(config, spec, streams.child("agent"))
         books = Books(type(config).__name__, getattr(player, "ledger", None), roll)
+        together, t = still(problem, player, streams), 0
         for mark, until in enumerate(marks.tolist()):
-            for t in range(done + 1, until + 1):
+            long = together is not None and until - done >= SHORT and done >= FIRST_ROUNDS
+            while t < until:
+                if together and long and (n := together.rounds(until - t)) > 0:
+                    t += n
+                    brought = together.play(n, before, mark=t == until)
+                    total_regret += brought.regret
+                    total_reward += brought.reward
+                    total_switches += brought.switches
+                    continue
+                t += 1
                 context, action, step = _meet(problem, player, t, R)
                 bounds.see(context, step)
                 before = _count_switches(total_switches, before, action)

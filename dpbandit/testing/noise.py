@@ -30,7 +30,7 @@ from dpbandit.privacy import (
     SegmentAboveThreshold,
 )
 from dpbandit.privacy.aggregated import AggregatedSum, BitSum
-from dpbandit.privacy.batches import RestartingTrees
+from dpbandit.privacy.batches import CountedSums, RestartingTrees
 from dpbandit.privacy.factors import Staggered
 from dpbandit.privacy.fading import PersonSum, column_norm
 from dpbandit.privacy.generalised import GeneralisedGaussian, GeneralisedGaussianSpend
@@ -118,6 +118,12 @@ def _(mechanism: Any, z: Any, *public: Any) -> tuple[Any, ...]:
 @admitted.register(RedrawBit)
 def _(mechanism: Any, losses: Any, *public: Any) -> tuple[Any, ...]:
     return clip_range(losses, 0.0, 1.0), *public
+
+
+@admitted.register
+def _(mechanism: CountedSums, value: Any, cell: Any, due: Any) -> tuple[Any, ...]:
+    shares = mechanism._shares
+    return clip_range(value, shares.low, shares.high), cell, due
 
 
 @admitted.register

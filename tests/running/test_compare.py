@@ -13,6 +13,7 @@ import dpbandit.running.compare
 from dpbandit import ENVIRONMENTS, InputError, compare
 from dpbandit.agents import (
     AGENTS,
+    ARMS as OF_ARMS,
     CHOICE,
     CONTEXTUAL,
     CONVEX,
@@ -195,6 +196,8 @@ def test_every_agent_plays_or_refuses_every_environment(name):
 
 
 def plays(name, spec):
+    if name in OF_ARMS and name not in ("uniform", "best-fixed"):
+        return isinstance(spec, ContextualSpec)  # and linear losses on a simplex, of no default
     if isinstance(spec, ExpertsSpec):
         return name in EXPERTS
     if isinstance(spec, ConvexSpec):

@@ -1,0 +1,1 @@
+"""Agents that play arms without looking at contexts."""

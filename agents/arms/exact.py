@@ -1,0 +1,131 @@
+"""Bandits without privacy: UCB1, kl-UCB, Thompson sampling, Tsallis-INF, and Exp3."""
+
+from math import log
+
+import numpy as np
+
+from dpbandit.agents.arms.play import ExactArms, drawn, kl_upper, tsallis_chances
+from dpbandit.base import Floats, Ints, rows
+
+
+class UCB1(ExactArms):
+    """The arm with the largest mean plus sqrt(2 ln(t) / n_a).
+
+    Auer, Cesa-Bianchi and Fischer, "Finite-time analysis of the multiarmed bandit problem", Machine
+    Learning 2002, Figure 1.
+
+    Guarantee:
+        None: exact sums of rewards reach later actions.
+
+    >>> from dpbandit import compare
+    >>> results = compare("Arms", {"ucb1": UCB1()}, horizon=1000, replicas=5, progress=False)
+    >>> bool(results.summary().set_index("agent")["mean"]["ucb1"] < 80)
+    True
+    """
+
+    id = "ucb1"
+
+    def choose(self) -> Ints:
+        """Every arm once, then by index."""
+        n = np.maximum(self.n, 1)
+        return self.first_turns(self.s / n + np.sqrt(2 * log(max(self.t, 1)) / n))
+
+
+class KLUCB(ExactArms):
+    """The arm with the largest upper bound by the divergence of coins.
+
+    Garivier and Cappe, "The KL-UCB algorithm for bounded stochastic bandits and beyond", COLT 2011,
+    with c = 0: U_a = the largest q with n_a kl(s_a / n_a, q) <= ln t.
+
+    Guarantee:
+        None: exact sums of rewards reach later actions.
+    """
+
+    id = "kl-ucb"
+
+    def choose(self) -> Ints:
+        """Every arm once, then by index."""
+        n = np.maximum(self.n, 1)
+        return self.first_turns(kl_upper(self.s / n, log(max(self.t, 1)) / n))
+
+
+class Thompson(ExactArms):
+    """The arm that is best in a draw from Beta(s_a + 1, n_a - s_a + 1).
+
+    Thompson, Biometrika 1933; a reward between 0 and 1 counts as 1 with its own probability, as in
+    Agrawal and Goyal, "Analysis of Thompson sampling for the multi-armed bandit problem", COLT
+    2012, Algorithm 2.
+
+    Guarantee:
+        None: exact sums of rewards reach later actions.
+    """
+
+    id = "thompson"
+
+    def start(self) -> None:
+        """Begin with uniform priors."""
+        super().start()
+        self.coins, self.luck = self.streams.generators("draws"), self.streams.uniforms("coins")
+
+    def choose(self) -> Ints:
+        """The best of a draw."""
+        a, b = self.s + 1, self.n - self.s + 1
+        return np.array([g.beta(a[r], b[r]).argmax() for r, g in enumerate(self.coins)])
+
+    def share(self, reward: Floats) -> Floats:
+        """1 with the probability that the share is."""
+        return 1.0 * (self.luck() < super().share(reward))
+
+
+class TsallisINF(ExactArms):
+    """An arm from the point of the simplex that regularised losses make: for both worlds.
+
+    Zimmert and Seldin, "Tsallis-INF: an optimal algorithm for stochastic and adversarial bandits",
+    JMLR 2021, Algorithm 1 with power 1/2, rates 2 / sqrt(t) and importance weighting.
+
+    Guarantee:
+        None: exact rewards reach later actions.
+    """
+
+    id = "tsallis-inf"
+
+    def start(self) -> None:
+        """Begin where all are alike."""
+        super().start()
+        self.luck = self.streams.uniforms("arms")
+        self.w: Floats = np.full((self.R, self.K), 1 / self.K)
+
+    def choose(self) -> Ints:
+        """An arm from w."""
+        return drawn(self.w, self.luck())
+
+    def learn(self, arm: Ints, reward: Floats) -> None:
+        """Weigh the loss by the chance of its arm; `s` holds these."""
+        here = rows(self.R), arm
+        self.s[here] += (1 - self.share(reward)) / self.w[here]
+        self.w = self.weigh(self.t + 1)
+
+    def weigh(self, t: int) -> Floats:
+        """The chances of round t."""
+        return tsallis_chances(self.s, np.full((self.R, 1), 2 / t**0.5))
+
+
+class Exp3(TsallisINF):
+    """An arm with probability proportional to exp(-rate x estimated loss), for adversaries.
+
+    Auer, Cesa-Bianchi, Freund and Schapire, "The nonstochastic multiarmed bandit problem", SIAM
+    Journal on Computing 2002, in the form without mixing, with losses and the rates
+    sqrt(ln(K) / (K t)) of Bubeck and Cesa-Bianchi, "Regret analysis of stochastic and nonstochastic
+    multi-armed bandit problems", 2012, section 3.1.
+
+    Guarantee:
+        None: exact rewards reach later actions.
+    """
+
+    id = "exp3"
+
+    def weigh(self, t: int) -> Floats:
+        """The chances of round t."""
+        rate = (log(self.K) / (self.K * t)) ** 0.5
+        w = np.exp(-rate * (self.s - self.s.min(axis=1, keepdims=True)))
+        return w / w.sum(axis=1, keepdims=True)

@@ -1,0 +1,251 @@
+"""What agents of arms share: how an arm is played, upper bounds, and batches whose sums are
+released.
+
+They play arms of contextual problems, whose contexts they ignore, and linear losses on a simplex,
+of which they play the vertices.
+"""
+
+from math import ceil, inf, log
+from typing import Annotated, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.agent import Agent, started
+from dpbandit.base import Floats, InputError, Ints, clip_range, privacy_target, rows
+from dpbandit.domains import Simplex
+from dpbandit.losses import Linear
+from dpbandit.losses.decisions import Experts
+from dpbandit.privacy import ledger_of, no_privacy
+from dpbandit.privacy.batches import CountedSums
+from dpbandit.specs import ContextualSpec, ConvexSpec, Spec
+
+Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]
+Delta: TypeAlias = Annotated[float, lambda name, value: privacy_target(1.0, value)]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+
+class ArmAgent(Agent[Spec]):
+    """Plays one of K arms; rewards are shares of their range, (r - low) / (high - low)."""
+
+    vertices = False
+    """whether an arm is played as a vertex of a simplex"""
+
+    def begin(self) -> None:
+        """Count the arms; raises `InputError` where the problem has none."""
+        spec = self.spec
+        if isinstance(spec, ContextualSpec):
+            self.K = spec.n_actions
+        elif _has_vertices(spec):
+            self.K, self.vertices = spec.loss.domain.dim, True
+        else:
+            raise InputError(
+                f"{type(self).__name__} plays finitely many arms, or linear losses on a simplex "
+                f"told as values, got {spec.kind}: choose another agent or environment."
+            )
+        self.low, self.high = spec.reward_low, spec.reward_high
+        self.t = 0
+
+    def act(self, context: Floats) -> npt.NDArray[Any]:
+        """An arm (R,), or its vertex (R, K)."""
+        arm = self.choose()
+        return np.eye(self.K)[arm] if self.vertices else arm
+
+    def update(self, context: Floats, action: npt.NDArray[Any], feedback: Floats) -> None:
+        """Learn what the arm brought."""
+        self.t += 1
+        self.learn(action.argmax(axis=1) if self.vertices else action, feedback)
+
+    def choose(self) -> Ints:
+        """Arms (R,)."""
+        raise NotImplementedError
+
+    def learn(self, arm: Ints, reward: Floats) -> None:
+        """Take in one round, both (R,), of which `t` counts this one."""
+        raise NotImplementedError
+
+
+def _has_vertices(spec: Any) -> bool:
+    known = isinstance(spec, ConvexSpec) and spec.feedback == "value"
+    return known and (
+        isinstance(spec.loss, Linear | Experts) and isinstance(spec.loss.domain, Simplex)
+    )
+
+
+class ExactArms(ArmAgent):
+    """Keeps exact counts n (R, K) and sums s (R, K) of shares: no privacy."""
+
+    def start(self) -> None:
+        """Begin with nothing."""
+        self.begin()
+        self.ledger = no_privacy("exact sums of rewards")
+        self.n, self.s = np.zeros((self.R, self.K)), np.zeros((self.R, self.K))
+
+    def learn(self, arm: Ints, reward: Floats) -> None:
+        """Add the share to its arm."""
+        self.n[rows(self.R), arm] += 1
+        self.s[rows(self.R), arm] += self.share(reward)
+
+    def share(self, reward: Floats) -> Floats:
+        """Rewards, clipped, as shares of their range."""
+        return (clip_range(reward, self.low, self.high) - self.low) / (self.high - self.low)
+
+    def first_turns(self, index: Floats) -> Ints:
+        """The arm of the largest index; one that was never played comes first."""
+        best: Ints = np.where(self.n == 0, inf, index).argmax(axis=1)
+        return best
+
+
+class ReleasedArms(ArmAgent):
+    """Plays by what `CountedSums` released; `due` says when, and `take` learns from it.
+
+    Rounds in which every replica's play stands still may come in blocks, see `left`.
+    """
+
+    epsilon: Epsilon = 1.0
+    """target, > 0; inf adds no noise and promises nothing"""
+    sums = started(CountedSums)
+    delta = 0.0
+
+    def start(self) -> None:
+        """Begin with nothing pending."""
+        self.begin()
+        self.sums = CountedSums(
+            self.streams,
+            self.K,
+            low=self.low,
+            high=self.high,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            uses=self.spec.horizon,
+        )
+        self.ledger = ledger_of(self.epsilon, self.sums.spend, without="exact sums of batches")
+        self.pending: Floats = np.zeros((self.R, self.K))
+        self.nothing: Bools = np.zeros((self.R, self.K), dtype=np.bool_)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin the first batch."""
+        raise NotImplementedError
+
+    def learn(self, arm: Ints, reward: Floats) -> None:
+        """Count the round, and feed it."""
+        self.pending[rows(self.R), arm] += 1
+        self.feed(reward, arm)
+
+    def learn_block(self, totals: Floats, counts: Floats, rounds: int) -> None:
+        """Learn what `counts` plays (R, K) in that many `rounds` brought in all, in shares."""
+        self.t += rounds
+        self.pending += counts
+        self.feed(totals, counts)
+
+    def feed(self, *datum: npt.NDArray[Any]) -> None:
+        """Hand a round or a block over, and take what is released."""
+        due = self.due()
+        release = self.sums(*datum, due)
+        if release is not None:
+            pending = self.pending.copy()
+            self.pending[due] = 0.0
+            self.take(release, np.where(due, pending, 0.0), due)
+
+    @property
+    def left(self) -> Ints:
+        """Rounds (R,) for which play is by `chances` yet; 0 where it is asked every round."""
+        return np.zeros(self.R, dtype=np.int64)
+
+    @property
+    def chances(self) -> Floats:
+        """The probability (R, K) of every arm in those rounds."""
+        raise NotImplementedError
+
+    def due(self) -> Bools:
+        """Whose pending sums are released now, (R, K); looks at counts and releases alone."""
+        raise NotImplementedError
+
+    def take(self, release: Floats, count: Floats, due: Bools) -> None:
+        """Learn from what was released (R, K), sums of so many rounds."""
+        raise NotImplementedError
+
+
+class OneArmBatches(ReleasedArms):
+    """Plays an arm until its pending sum has `length` rounds, releases it, and chooses anew."""
+
+    def reset(self) -> None:
+        """Begin with the first arm."""
+        self.arm: Ints = np.zeros(self.R, dtype=np.int64)
+        self.length: Floats = np.ones(self.R)
+
+    def choose(self) -> Ints:
+        """The arm of the batch."""
+        return self.arm.copy()
+
+    @property
+    def left(self) -> Ints:
+        """What the batch lacks."""
+        return np.ceil(self.length - self.pending[rows(self.R), self.arm]).astype(np.int64)
+
+    @property
+    def chances(self) -> Floats:
+        """1 for the arm of the batch."""
+        return np.eye(self.K)[self.arm]
+
+    def due(self) -> Bools:
+        """The arm of the batch where it is full."""
+        full = self.pending[rows(self.R), self.arm] >= self.length
+        if not full.any():
+            return self.nothing
+        due = self.nothing.copy()
+        due[full, self.arm[full]] = True
+        return due
+
+
+def kl_upper(mean: Floats, level: Floats) -> Floats:
+    """The largest q in [mean, 1] whose divergence kl(mean, q) is at most `level`.
+
+    Newton's method from above, where kl(mean, .) is convex, so that every step is a bound.
+
+    >>> round(float(kl_upper(np.array(0.5), np.array(0.1))), 6)
+    0.712879
+    """
+    m, c = np.broadcast_arrays(np.clip(mean, 0.0, 1.0), np.asarray(level, dtype=np.float64))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entropy = np.nan_to_num(m * np.log(m)) + np.nan_to_num((1 - m) * np.log(1 - m))
+        # kl >= 2 (q - m)^2, and kl >= entropy - (1 - m) log(1 - q)
+        by_tail = 1 - np.exp(np.maximum((entropy - c) / (1 - m), -700.0))
+        q = np.minimum(m + np.sqrt(c / 2), np.where(m < 1, by_tail, 1.0))
+        for _ in range(_NEWTON):
+            kl = entropy - np.nan_to_num(m * np.log(q)) - (1 - m) * np.log1p(-q)
+            step = (kl - c) * q * (1 - q) / (q - m)
+            q = np.where(np.isfinite(step) & (step > 0), np.maximum(q - step, m), q)
+    return np.where((m < 1) & (c > 0), q, m)
+
+
+_NEWTON = 12
+
+
+def tsallis_chances(losses: Floats, rate: Floats) -> Floats:
+    """The point w of the simplex with the least <w, losses> - (4 / rate) sum sqrt(w_a), (R, K).
+
+    Rates are (R, 1).
+
+    Zimmert and Seldin, "Tsallis-INF", JMLR 2021, section 3: w_a = 4 / (rate (losses_a - z))^2. A
+    Newton step for z from below never passes it; so many are taken whatever the numbers are.
+
+    >>> tsallis_chances(np.zeros((1, 2)), np.array([[0.3]]))
+    array([[0.5, 0.5]])
+    """
+    above = losses - losses.min(axis=1, keepdims=True)
+    u = 2 / rate
+    for _ in range(12 + ceil(log(losses.shape[1]) / (2 * log(1.5)))):
+        w = 4 / (rate * (above + u)) ** 2
+        u = u + (w.sum(axis=1, keepdims=True) - 1) / (rate * (w**1.5).sum(axis=1, keepdims=True))
+    w = 4 / (rate * (above + u)) ** 2
+    return w / w.sum(axis=1, keepdims=True)
+
+
+def drawn(chances: Floats, luck: Floats) -> Ints:
+    """Arm a with probability chances_a, (R, K) and uniforms (R,) -> (R,)."""
+    heights = chances.cumsum(axis=1)
+    aim = np.minimum(luck * heights[:, -1], np.nextafter(heights[:, -1], 0.0))
+    arms: Ints = (heights > aim[:, None]).argmax(axis=1)
+    return arms

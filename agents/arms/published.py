@@ -1,0 +1,281 @@
+"""Private bandits of other people: elimination, doubling episodes, trees, and Tsallis-INF."""
+
+from math import ceil, inf, log, sqrt
+
+import numpy as np
+
+from dpbandit.agent import Positive, started
+from dpbandit.agents.arms.play import (
+    ArmAgent,
+    Bools,
+    Epsilon,
+    OneArmBatches,
+    ReleasedArms,
+    drawn,
+    kl_upper,
+    tsallis_chances,
+)
+from dpbandit.base import Draws, Floats, Ints, rows
+from dpbandit.privacy import PrefixSum, Target, Tree, certified_sum, ledger_of
+from dpbandit.privacy.moments import ArmRewards
+
+
+class DPSE(ReleasedArms):
+    """Successive elimination in epochs of halving gaps, one Laplace release an arm and epoch.
+
+    Sajed and Sheffet, "An optimal private stochastic-MAB algorithm based on an optimal private
+    stopping rule", ICML 2019, Algorithm 2; its constants are reconstructed from recollection::
+
+        S all arms, beta = 1 / T;  in epoch i = 1, 2, .. while `|S|` > 1, with D = 2^-i
+          1. R = ceil(max(32 ln(8 A) / D^2, 8 ln(4 A) / (epsilon D))) + 1,  A = `|S|` i^2 / beta
+          2. play every arm of S for R rounds; m_a = (their sum + Laplace(1 / epsilon)) / R
+          3. h = sqrt(ln(8 A) / (2 R)),  c = ln(4 A) / (R epsilon)
+          4. drop the arms of m_a < max m - 2 h - 2 c
+        then the arm that is left, for ever
+
+    Guarantee:
+        epsilon-DP of all actions, for replacing one user's whole row of rewards: an epoch's rounds
+        are fresh, so that a user is in one release (`CountedSums`).
+
+    **Regret** is O(sum_a log T / D_a + K log T / epsilon), of the optimal order; its constants make
+    short runs all exploration.
+
+    Differs from the paper:
+        1. Constants are reconstructed, see above.
+        2. An epoch's sums are released when it ends, and rounds beyond R, which there are where
+           answers come late, are averaged, too.
+    """
+
+    id = "dp-se"
+    epsilon: Epsilon = 1.0
+    """target, > 0; inf adds no noise"""
+
+    def reset(self) -> None:
+        """Begin the first epoch with all arms."""
+        self.active: Bools = np.ones((self.R, self.K), dtype=np.bool_)
+        self.epoch: Ints = np.ones(self.R, dtype=np.int64)
+        self.need: Floats = self.rounds()
+
+    def logs(self) -> tuple[Floats, Floats]:
+        """ln(8 A) and ln(4 A), (R,)."""
+        arms = self.active.sum(axis=1) * self.epoch**2 * float(self.spec.horizon)
+        return np.log(8 * arms), np.log(4 * arms)
+
+    def rounds(self) -> Floats:
+        """R, (R,); without end for an arm that is left alone."""
+        D, (one, two) = 0.5**self.epoch, self.logs()
+        R = np.ceil(np.maximum(32 * one / D**2, 8 * two / (self.epsilon * D))) + 1
+        return np.where(self.active.sum(axis=1) > 1, R, inf)
+
+    def choose(self) -> Ints:
+        """The first arm of S that has fewer than R rounds."""
+        arms: Ints = (self.active & (self.pending < self.need[:, None])).argmax(axis=1)
+        return arms
+
+    @property
+    def left(self) -> Ints:
+        """What the arm lacks."""
+        lacks = self.need - self.pending[rows(self.R), self.choose()]
+        return np.ceil(np.minimum(lacks, float(self.spec.horizon))).astype(np.int64)
+
+    @property
+    def chances(self) -> Floats:
+        """1 for the arm."""
+        return np.eye(self.K)[self.choose()]
+
+    def due(self) -> Bools:
+        """All of S where each has R rounds."""
+        full = (~self.active | (self.pending >= self.need[:, None])).all(axis=1)
+        return self.active & full[:, None] if full.any() else self.nothing
+
+    def take(self, release: Floats, count: Floats, due: Bools) -> None:
+        """Take steps 3 and 4, and begin another epoch."""
+        here = due.any(axis=1)
+        R, (one, two) = np.where(here, self.need, 1.0), self.logs()
+        width = 2 * np.sqrt(one / (2 * R)) + 2 * two / (R * self.epsilon)
+        m = np.where(due, release / np.maximum(count, 1), -inf)
+        stays = m >= np.where(here, m.max(axis=1, initial=-1e9) - width, -inf)[:, None]
+        self.active = self.active & (stays | ~here[:, None])
+        self.epoch = self.epoch + here
+        self.need = np.where(here, self.rounds(), self.need)
+
+
+class AdaPKLUCB(OneArmBatches):
+    """kl-UCB in episodes that double for each arm; what an episode brought is forgotten afterwards.
+
+    Azize and Basu, "When privacy meets partial information: a refined analysis of differentially
+    private bandits", NeurIPS 2022, Algorithm 1 with the index of AdaP-KLUCB::
+
+        every arm for one round, then  a = argmax I_a  after every episode, t rounds so far
+          1. play a for twice as many rounds as in its last episode, N_a
+          2. m_a = (their sum + Laplace(1 / epsilon)) / N_a
+        I_a = the largest q with N_a kl(min(1, m_a + alpha ln(t) / (epsilon N_a)), q) <= alpha ln t
+
+    Guarantee:
+        epsilon-DP of all actions, for replacing one user's whole row of rewards: she is in the sum
+        of one episode, whose end is said by counts (`CountedSums`).
+
+    **Regret** is of the optimal order, O(sum_a log T / D_a + K log T / epsilon); half of an arm's
+    rounds are in no mean that is used.
+
+    Differs from the paper:
+        1. Means are kept within [0, 1] before the divergence is solved.
+    """
+
+    id = "adap-klucb"
+    epsilon: Epsilon = 1.0
+    """target, > 0; inf adds no noise"""
+    alpha: Positive = 3.1
+    """confidence; the proof asks for more than 3"""
+
+    def reset(self) -> None:
+        """Begin with the first arm, one round."""
+        super().reset()
+        self.N, self.m = np.zeros((self.R, self.K)), np.zeros((self.R, self.K))
+
+    def take(self, release: Floats, count: Floats, due: Bools) -> None:
+        """Take step 2, and choose where an episode has ended."""
+        self.m = np.where(due, release / np.maximum(count, 1), self.m)
+        self.N = np.where(due, count, self.N)
+        here = np.flatnonzero(due.any(axis=1))
+        index = np.where(self.N[here] > 0, self.index(self.m[here], self.N[here]), inf)
+        self.arm[here] = index.argmax(axis=1)
+        doubled = 2 * self.N[rows(self.R), self.arm]
+        self.length[here] = np.maximum(doubled, 1)[here]
+
+    def index(self, m: Floats, N: Floats) -> Floats:
+        """I, (n, K), for arms of N rounds; any number where N is 0."""
+        lg, N = self.alpha * log(max(self.t, 2)), np.maximum(N, 1)
+        return kl_upper(m + lg / (self.epsilon * N), lg / N)
+
+
+class AdaPUCB(AdaPKLUCB):
+    """UCB in episodes that double for each arm; what an episode brought is forgotten afterwards.
+
+    Azize and Basu, NeurIPS 2022, Algorithm 1 with the index of AdaP-UCB: all as in `adap-klucb`,
+    but::
+
+        I_a = m_a + sqrt(alpha ln(t) / (2 N_a)) + alpha ln(t) / (epsilon N_a)
+
+    Guarantee:
+        That of `adap-klucb`.
+    """
+
+    id = "adap-ucb"
+
+    def index(self, m: Floats, N: Floats) -> Floats:
+        """I, (n, K)."""
+        lg, N = self.alpha * log(max(self.t, 2)), np.maximum(N, 1)
+        return m + np.sqrt(lg / (2 * N)) + lg / (self.epsilon * N)
+
+
+class TreeUCB(ArmAgent):
+    """UCB1 on sums of every arm's rewards that a binary tree releases after every round.
+
+    After Mishra and Thakurta, "(Nearly) optimal differentially private stochastic multi-arm
+    bandits", UAI 2015, and Tossou and Dimitrakakis, "Algorithms for differentially private
+    multi-armed bandits", AAAI 2016; reconstructed from recollection::
+
+        every arm for one round, then in round t + 1
+          1. play argmax_a  s_a / n_a + sqrt(2 ln(t) / n_a) + w / n_a
+          2. s <- noisy sums (K,) of the rewards of each arm in t + 1 rounds
+        with h = bit_length(T - 1) nodes of Laplace(b), b = h / epsilon, of which a sum has e:
+          w = b max(sqrt(16 e ln t), 8 ln t)
+
+    Guarantee:
+        epsilon-DP of all actions, for replacing one user's whole row of rewards: her reward of the
+        arm that was played is in at most h nodes, in one coordinate.
+
+    **Regret** has a price of privacy of order K log^2.5(T) / epsilon at least: before an arm can be
+    told from another the noise of a tree, which never ends, has to be outweighed.
+
+    Differs from the papers:
+        1. One tree over all rounds, in place of one for each arm over its own: as many nodes for a
+           user, noise that depends on t in place of n_a.
+        2. w is a tail of the sum of e Laplace variables, proved on the page of `kl-ucb-sums`.
+    """
+
+    id = "tree-ucb"
+    epsilon: Epsilon = 1.0
+    """target, > 0; inf is UCB1"""
+    sums = started(PrefixSum)
+
+    def start(self) -> None:
+        """Sum with the noise of a tree."""
+        self.begin()
+        target = Target(self.epsilon, 0.0, self.spec.horizon, refresh_every=1)
+        self.sums = certified_sum(
+            Tree(), ArmRewards(self.K, self.low, self.high), self.streams, target, law="laplace"
+        )
+        self.ledger = ledger_of(self.epsilon, self.sums.spend)
+        self.scale = Tree().nodes(self.spec.horizon - 1) / self.epsilon
+        self.n, self.s = np.zeros((self.R, self.K)), np.zeros((self.R, self.K))
+
+    def choose(self) -> Ints:
+        """The arm of the largest index, unplayed ones first."""
+        lg, n = log(max(self.t, 2)), np.maximum(self.n, 1)
+        w = self.scale * max(sqrt(16 * self.t.bit_count() * lg), 8 * lg)
+        index = (self.s + w) / n + np.sqrt(2 * lg / n)
+        arms: Ints = np.where(self.n == 0, inf, index).argmax(axis=1)
+        return arms
+
+    def learn(self, arm: Ints, reward: Floats) -> None:
+        """Count, and take step 2."""
+        self.n[rows(self.R), arm] += 1
+        release = self.sums(arm, reward)
+        if release is not None:
+            self.s = release
+
+
+class PrivateTsallis(OneArmBatches):
+    """Tsallis-INF on batches of 1 / epsilon rounds, whose losses are released: for adversaries.
+
+    Asi, Raman and Talwar, "Faster rates for private adversarial bandits", ICML 2025, whose
+    reduction plays any bandit algorithm on noisy losses of batches; reconstructed from the abstract
+    and the statement, with the algorithm of Zimmert and Seldin, JMLR 2021::
+
+        L = 0 (K,);  in batch b = 1, 2, .. of tau = ceil(1 / epsilon) rounds
+          1. w = Tsallis-INF of L at rate 2 / sqrt(b);  play one arm a ~ w for tau rounds
+          2. l = 1 - (their sum + Laplace(1 / epsilon)) / tau;  L_a += l / w_a
+
+    Guarantee:
+        epsilon-DP of all actions, for replacing one user's whole row of rewards: she is in one
+        batch, and batches end by count (`CountedSums`).
+
+    **Regret** is O(sqrt(K T / epsilon)) in the mean for every oblivious adversary, and of order
+    log(T) / epsilon times sum_a 1 / D_a where gaps are constant.
+
+    Differs from the paper:
+        1. Reconstructed, see above: neither rates nor constants are the paper's.
+        2. Losses are not clipped after noise.
+    """
+
+    id = "private-tsallis"
+    epsilon: Epsilon = 1.0
+    """target, > 0; inf is Tsallis-INF"""
+    luck = started(Draws)
+
+    def reset(self) -> None:
+        """Begin where all are alike."""
+        super().reset()
+        self.tau = max(1, ceil(1 / self.epsilon))
+        self.length = np.full(self.R, float(self.tau))
+        self.lost, self.batch = np.zeros((self.R, self.K)), np.ones(self.R)
+        self.luck = self.streams.uniforms("arms")
+        self.w: Floats = np.full((self.R, self.K), 1 / self.K)
+        self.arm = drawn(self.w, self.luck())
+
+    @property
+    def left(self) -> Ints:
+        """Nothing: batches are too short to be played as one."""
+        return np.zeros(self.R, dtype=np.int64)
+
+    def take(self, release: Floats, count: Floats, due: Bools) -> None:
+        """Take step 2, and step 1 of the next batch."""
+        here = due.any(axis=1)
+        loss = np.where(due, 1 - release / np.maximum(count, 1), 0.0)
+        self.lost = self.lost + loss / self.w
+        self.batch = self.batch + here
+        fresh = tsallis_chances(self.lost, 2 / np.sqrt(self.batch)[:, None])
+        self.w = np.where(here[:, None], fresh, self.w)
+        self.arm = np.where(here, drawn(self.w, self.luck()), self.arm)

@@ -1,0 +1,88 @@
+"""Rounds of one policy, drawn together: where play stands still, and what users do, too.
+
+Arms of the rounds of a batch are independent draws from one policy, so how often each was played is
+multinomial, and what it brought in all is for the problem to draw. Results have the law that play
+round by round has. A replica's numbers are drawn when its own batch ends, and at marks: they do
+not depend on the others.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base import Floats, Ints, Streams
+from dpbandit.specs import Agent, Problem
+
+SHORT = 50
+"""Fewer rounds from one mark to the next are played one by one: that takes less time."""
+
+
+class Brought(NamedTuple):
+    """Of some rounds, each (R,): regret, rewards, and switches of action."""
+
+    regret: Floats
+    reward: Floats
+    switches: Ints
+
+
+class Still:
+    """Plays an agent that says for how many rounds (`left`) each replica draws from `chances`."""
+
+    def __init__(self, problem: Any, player: Any, streams: Streams) -> None:
+        self._problem, self._player = problem, player
+        self._generators = streams.generators("rounds together")
+        self._waiting = np.zeros(len(streams), dtype=np.int64)
+
+    def rounds(self, most: int) -> int:
+        """How many can be played together, at most `most`."""
+        return int(min(most, (self._player.left - self._waiting).min()))
+
+    def play(self, rounds: int, before: npt.NDArray[Any], *, mark: bool) -> Brought:
+        """Play so many; what a replica brings is drawn at a mark and where its batch ends.
+
+        `before` (R,) holds its last action, and does afterwards.
+        """
+        self._waiting += rounds
+        here = np.flatnonzero(mark | (self._waiting == self._player.left))
+        chances = self._player.chances
+        R, K = chances.shape
+        counts, totals = np.zeros((R, K)), np.zeros((R, K))
+        brought = Brought(np.zeros(R), np.zeros(R), np.zeros(R, dtype=np.int64))
+        for r in here.tolist():
+            g = self._generators[r]
+            plays = g.multinomial(self._waiting[r], chances[r])
+            totals[r], brought.regret[r] = self._problem.several(r, plays)
+            counts[r], brought.reward[r] = plays, totals[r].sum()
+            brought.switches[r], before[r] = switches(plays, int(before[r]), g)
+        self._waiting[here] = 0
+        self._player.learn_block(totals, counts, rounds)
+        return brought
+
+
+def still(problem: Problem, player: Agent, streams: Streams) -> Still | None:
+    """What plays them together, if both allow it."""
+    allowed = getattr(problem, "stands_still", False) and hasattr(player, "learn_block")
+    return Still(problem, player, streams) if allowed else None
+
+
+def switches(counts: Ints, before: int, g: np.random.Generator) -> tuple[int, int]:
+    """How often the action changes in a random order of so many plays (K,), and the last one.
+
+    Only the places of the arms that are not played most are drawn.
+
+    >>> switches(np.array([0, 5]), 0, np.random.default_rng(1))
+    (1, 1)
+    """
+    n, most = int(counts.sum()), int(counts.argmax())
+    rest = counts.copy()
+    rest[most] = 0
+    arms = g.permutation(np.repeat(np.arange(len(counts)), rest))
+    place = np.sort(g.choice(n, len(arms), replace=False, shuffle=False))
+    # the arms in order, with one play of `most` wherever any stand between two others
+    gaps = np.diff(place, prepend=-1, append=n) > 1
+    runs = np.full(2 * len(arms) + 1, -1)
+    runs[1::2] = arms
+    runs[::2][gaps] = most
+    runs = runs[runs >= 0]
+    return int(np.count_nonzero(np.diff(runs, prepend=before))), int(runs[-1])

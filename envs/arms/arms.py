@@ -1,0 +1,290 @@
+"""Arms without contexts: the laws of their rewards, and who changes them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbandit.base import (
+    MOST_ACTIONS,
+    MOST_ROUNDS,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    flag,
+    one_of,
+    reals,
+    rows,
+    whole,
+)
+from dpbandit.envs.contextual.problems import ContextualProblem, Users, row_of
+from dpbandit.specs import ContextualSpec, Step
+
+MEANS = {
+    "two": (0.6, 0.4),
+    "two-high": (0.9, 0.8),
+    "ten": (0.7, *9 * (0.5,)),
+    "steps": (0.75, 0.625, 0.5, 0.375, 0.25),
+    "close": (0.75, *4 * (0.7,)),
+    "hundred": (*np.linspace(0.1, 0.7, 99).tolist(), 0.8),
+}
+"""Named instances; `steps` is Figure 2 of Azize and Basu, NeurIPS 2022."""
+_CONCENTRATION = 10.0
+_CHANGE, _PIECES, _STEP = 0.25, 4, 0.5
+"""When the best arm changes; pieces of a drift; a walk's standard deviation after T rounds"""
+_FIRST_PHASE, _PHASES = 100, 1.6
+"""Rounds of an adversary's first level, and how each is longer than the one before"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangingArmsSpec(ContextualSpec):
+    """Arms whose means change; regret is against the best fixed arm in hindsight."""
+
+    in_hindsight: ClassVar[bool] = True
+
+
+@dataclass(kw_only=True, eq=False)
+class Arms(ContextualProblem):
+    """K arms, and nothing to tell users apart: the bandit of textbooks.
+
+    Description:
+        A user brings a reward in [0, 1] for every arm; the agent, which sees nothing of her, plays
+        an arm and is told its reward.
+
+        ===========  ===============================================================================
+        means        of the arms
+        ===========  ===============================================================================
+        two          .6 .4
+        two-high     .9 .8
+        ten          .7, and nine of .5
+        steps        .75 .625 .5 .375 .25 (Azize and Basu, NeurIPS 2022, Figure 2)
+        close        .75, and four of .7
+        hundred      99 from .1 to .7 in equal steps, and .8
+        ===========  ===============================================================================
+
+        Regret is pseudo-regret, by means, against the best arm. Where means change or a table is
+        played in order it is against the arm that was best of all rounds, in hindsight.
+
+    Action space:
+        `Discrete(K)`: the arm.
+
+    Observation space:
+        `Box`, shape (1,): 1, always.
+
+    Rewards:
+        In [0, 1]; 1 or 0 where the law is bernoulli.
+
+    Starting state:
+        The first user.
+
+    Episode end:
+        Truncation after `horizon` rounds; never terminates.
+
+    Arguments:
+        * `means`: one in [0, 1] for each of two arms or more, or a name of the table above.
+        * `law`: bernoulli, beta (a mean m is Beta(10 m, 10 (1 - m))), or table.
+        * `table`: with that law an array (T, K), or the path of a CSV or parquet file, of rewards
+          in [0, 1]; what lies outside is clipped, NaN is 0, and rounds with such rewards are
+          counted. Rows are played in order, or with `resample` drawn with replacement.
+        * `drift`: piecewise (in each quarter of the rounds another order of the means) or walk
+          (each mean a random walk within [0, 1]).
+        * `adversary`: switching (after a quarter of the rounds the best and the worst arm change
+          places) or stochastically-constrained (gaps stay, all means jump between low and high in
+          phases that grow; Zimmert and Seldin, JMLR 2021, section 5).
+        * `horizon`: rounds. `delay`: rounds until a reward is seen; 0 is handed out before.
+        * `blocks`: whether rounds of one policy may be drawn together, where the law is bernoulli
+          and nothing changes; the law of all results is the same.
+
+    Version history:
+        * v0: first release.
+    """
+
+    means: str | Sequence[float] = "two"
+    law: str = "bernoulli"
+    table: Any = None
+    resample: bool = False
+    drift: str | None = None
+    adversary: str | None = None
+    horizon: int = 10_000
+    delay: int = 0
+    blocks: bool = True
+
+    def __post_init__(self) -> None:
+        whole("horizon", self.horizon, 1, MOST_ROUNDS)
+        one_of("law", self.law, ("bernoulli", "beta", "table"))
+        flag("resample", self.resample)
+        flag("blocks", self.blocks)
+        if self.drift is not None:
+            one_of("drift", self.drift, ("piecewise", "walk"))
+        if self.adversary is not None:
+            one_of("adversary", self.adversary, ("switching", "stochastically-constrained"))
+        if (self.table is not None) != (self.law == "table"):
+            raise InputError("Expected law='table' and a table=, the rewards, both or neither.")
+        changes = [word for word in (self.drift, self.adversary) if word is not None]
+        if len(changes) + (self.table is not None) > 1:
+            raise InputError(
+                f"Expected one of a table, drift={self.drift!r} and adversary={self.adversary!r}."
+            )
+        if self.table is None:
+            self._means = means_of(self.means)
+        else:
+            self._rewards, self._beyond = rewards_of(self.table)
+            self._means = self._rewards.mean(axis=0)
+            if not self.resample and self.horizon > len(self._rewards):
+                raise InputError(
+                    f"Expected horizon={self.horizon} <= {len(self._rewards)}, the table's rows: "
+                    "choose fewer rounds, or resample=True."
+                )
+        in_order = self.table is not None and not self.resample
+        kind = ChangingArmsSpec if changes or in_order else ContextualSpec
+        self.spec = kind(
+            n_actions=len(self._means),
+            dim=1,
+            horizon=self.horizon,
+            link="other",  # rewards have means, and medians that are others
+            delay=self.delay,
+        )
+
+    def _start(self, streams: Streams) -> None:
+        self._replicas, self._round = len(streams), 0
+        self._outside, self._served = np.zeros(self._replicas), 0
+        self._zero = np.zeros(self._replicas)
+        self._path: Floats = np.tile(self._means, (self._replicas, 1))
+        self._luck, self._coins = streams.uniforms("rewards"), streams.generators("totals")
+        if self.law == "beta":
+            self._betas = streams.generators("beta rewards")
+        if self.drift == "piecewise":
+            K = len(self._means)
+            orders = streams.world.uniforms("orders", _PIECES, K)().argsort(axis=2)
+            self._pieces = self._means[orders]  # (R, pieces, K)
+        elif self.drift == "walk":
+            self._steps = streams.world.normals("walk", len(self._means))
+
+    def _users(self, count: int) -> Users:
+        shape, first = (count, self._replicas, self.spec.n_actions), self._round
+        self._round += count
+        context = np.ones((count, self._replicas, 1))
+        if self.table is not None:
+            return Users(context, *self._from_table(first, shape))
+        mean = np.broadcast_to(self._mean(first + rows(count)), shape)
+        if self.law == "bernoulli":  # one draw a round, whatever the arm
+            return Users(context, mean, 1.0 * (self._luck.take(count)[..., None] < mean))
+        reward = np.empty(shape)
+        for r, g in enumerate(self._betas):
+            a = np.maximum(_CONCENTRATION * mean[:, r], 1e-9)
+            reward[:, r] = g.beta(a, np.maximum(_CONCENTRATION - a, 1e-9))
+        return Users(context, mean, reward)
+
+    def _from_table(self, first: int, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+        """Means and rewards of the next rounds."""
+        if self.resample:
+            row = row_of(self._luck.take(shape[0]), len(self._rewards))  # (n, R)
+        else:
+            row = np.minimum(first + rows(shape[0]), len(self._rewards) - 1)[:, None]
+        self._odd, reward = self._beyond[row], np.broadcast_to(self._rewards[row], shape)
+        return (np.broadcast_to(self._means, shape) if self.resample else reward), reward
+
+    def _mean(self, t: Ints) -> Floats:
+        """Means of rounds t (n,), in order: (n, R, K) or what broadcasts to it."""
+        means, T = self._means, self.horizon
+        if self.adversary == "switching":
+            swapped = means.copy()
+            best, worst = means.argmax(), means.argmin()
+            swapped[[best, worst]] = means[[worst, best]]
+            return np.where((t >= _CHANGE * T)[:, None], swapped, means)[:, None]
+        if self.adversary is not None:
+            phase = np.floor(np.log1p(t * (_PHASES - 1) / _FIRST_PHASE) / np.log(_PHASES))
+            high = (phase % 2 == 1)[:, None]
+            return np.where(high, means + (1 - means.max()), means - means.min())[:, None]
+        if self.drift == "piecewise":
+            piece = np.minimum(t * _PIECES // T, _PIECES - 1)
+            return self._pieces[:, piece].swapaxes(0, 1)
+        if self.drift == "walk":
+            steps = _STEP / T**0.5 * self._steps.take(len(t))
+            path = np.add.accumulate(np.concatenate([self._path[None], steps]))
+            self._path = path[-1]
+            return 1 - np.abs(path[:-1] % 2 - 1)  # reflected at 0 and 1
+        return means
+
+    def step(self, action: npt.NDArray[Any]) -> Step:
+        """Serve the current users with arm `action` (R,)."""
+        if self.table is not None:
+            self._served += 1
+            self._outside += self._odd[self._next]
+        step = super().step(action)
+        if not self.spec.in_hindsight:
+            return step
+        return Step(step.reward, step.expected, self._zero, -step.expected)
+
+    def clipped(self) -> Floats:
+        """The share of the rounds (R,) whose row of a table was not within [0, 1]."""
+        return self._outside / max(1, self._served)
+
+    def hindsight(self) -> float | Floats:
+        """The total of the best fixed arm, where regret is against it."""
+        return self._totals.max(axis=1) if self.spec.in_hindsight else 0.0
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether rounds can be drawn together, see `several`."""
+        return self.blocks and self.law == "bernoulli" and not self.delay + self.spec.in_hindsight
+
+    def several(self, replica: int, counts: Ints) -> tuple[Floats, float]:
+        """What so many plays of each arm (K,) bring in one replica: totals (K,), and regret."""
+        self._totals[replica] += counts.sum() * self._means
+        totals = self._coins[replica].binomial(counts, self._means).astype(np.float64)
+        return totals, float(counts @ (self._means.max() - self._means))
+
+
+def means_of(means: Any) -> Floats:
+    """Means of arms by name, or as they are; raises `InputError` unless all are in [0, 1]."""
+    if isinstance(means, str):
+        one_of("means", means, MEANS)
+        means = MEANS[means]
+    try:
+        found = reals(means)
+    except ValueError:
+        found = np.empty(0)
+    fits = found.ndim == 1 and 2 <= len(found) <= MOST_ACTIONS
+    if not fits or not ((found >= 0) & (found <= 1)).all():
+        raise InputError(
+            f"Expected means={means!r} to be numbers in [0, 1] of at least 2 arms, or one of "
+            f"{', '.join(MEANS)}."
+        )
+    return found
+
+
+def rewards_of(table: Any) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """A table of rewards (T, K), clipped to [0, 1], NaN as 0, and in which rows that was done."""
+    named = f"table={str(table)!r}" if isinstance(table, str | PathLike) else "table"
+    try:
+        found = reals(_read(Path(table)) if isinstance(table, str | PathLike) else table)
+    except (OSError, ValueError) as error:
+        raise InputError(f"Expected {named} to be rows of numbers: {error}") from None
+    if found.ndim != 2 or len(found) == 0 or found.shape[1] < 2:
+        raise InputError(
+            f"Expected {named} of shape {found.shape} to be (T, K), T >= 1 rounds and K >= 2 arms."
+        )
+    beyond = ~((found >= 0) & (found <= 1))  # NaN is neither
+    return np.clip(np.where(np.isnan(found), 0.0, found), 0.0, 1.0), beyond.any(axis=1)
+
+
+def _read(path: Path) -> Any:
+    """A CSV file, whose first line may be names, or a parquet file."""
+    import pandas as pd  # not before: slow to import
+
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path).to_numpy(dtype=np.float64)
+    with path.open() as file:
+        first = file.readline().split(",")
+    try:
+        _ = [float(cell or "nan") for cell in map(str.strip, first)]
+        header = None
+    except ValueError:
+        header = 0
+    return pd.read_csv(path, header=header).to_numpy(dtype=np.float64)
