@@ -6,7 +6,12 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import Features, ScoringConfig
-from dpbandit.agents.contextual.fade_residuals import FadingArms, FadingPrices, FadingSlates
+from dpbandit.agents.contextual.fade_residuals import (
+    FadingArms,
+    FadingPrices,
+    FadingSlates,
+    middle_is_told,
+)
 from dpbandit.agents.contextual.fade_rewards import (
     FadingDemand,
     FadingMoments,
@@ -30,7 +35,6 @@ from dpbandit.base.inputs import (
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.ledger import check_honest
 from dpbandit.privacy.mechanism import ADDED_UP
-from dpbandit.specs.links import LINKS
 from dpbandit.specs.prior import Prior
 from dpbandit.specs.protocols import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
 
@@ -187,8 +191,9 @@ class FADE:
     """of "moments" """
     debias: bool = True
     """of "moments" with more than two arms"""
-    centring: Literal["none", "private"] = "none"
-    """of signs, against the middle of the public range, or a centre learned on 4 % of the budget"""
+    centring: Literal["auto", "none", "private"] = "auto"
+    """what rewards are compared with, the middle of the public range or a level that is learned;
+    auto is the middle where the link says that it is the reward at x . theta = 0"""
     shift: float | None = None
     """ridge, in units of the noise's spectral norm; if None, 1, logistic (demand) 0.5"""
     prior: Prior | str | None = None
@@ -216,20 +221,18 @@ class FADE:
         one_of("response", self.response, get_args(Response))
         one_of("shrinkage", self.shrinkage, SHRINKAGES)
         one_of("features", self.features, get_args(Features))
-        one_of("centring", self.centring, ("none", "private"))
+        one_of("centring", self.centring, ("auto", "none", "private"))
         if self.first_batch is not None:
             whole("first_batch", self.first_batch, 1)
         inside("growth", self.growth, 0, 100, ends=True)
         inside("fade", self.fade, 0, 0.999, ends=True)
         one_of("trust", self.trust, ADDED_UP)
         check_honest(self.honest, self.trust)
-        for name, only in (("fade", 0), ("centring", "none")):
-            value = getattr(self, name)
-            if self.trust == "aggregated" and value != only:
-                raise InputError(
-                    f"Expected {name}={value!r} to be {only!r} with trust='aggregated': nobody "
-                    "keeps exact sums there."
-                )
+        if self.trust == "aggregated" and self.fade != 0:
+            raise InputError(
+                f"Expected fade={self.fade!r} to be 0 with trust='aggregated': nobody keeps exact "
+                "sums there."
+            )
         flag("debias", self.debias)
         flag("anytime", self.anytime)
         if self.anytime and self.growth < _LEAST_GROWTH:
@@ -257,13 +260,25 @@ class FADE:
                     f"Expected {name}={value!r} only with model={' or '.join(models)}: here it is "
                     f"{model}."
                 )
+        if model != "arms" and self._centred(model, spec):
+            return PrivatelyCentred(replace(self, centring="none", model=model), spec, streams)
+        return self._learner(model, spec).make(spec, streams)
+
+    def _centred(self, model: Learner, spec: ContextualSpec) -> bool:
+        """Whether the level of rewards is learned."""
         if self.centring == "private":
             if self.response == "logistic":
                 raise InputError(
                     "Expected centring='private' for signs of rewards, not for a logistic response."
                 )
-            return PrivatelyCentred(replace(self, centring="none", model=model), spec, streams)
-        return self._learner(model, spec).make(spec, streams)
+            if self.trust == "aggregated" and model != "arms":
+                raise InputError(
+                    "Expected centring='private' to be 'none' with trust='aggregated': nobody "
+                    "keeps exact sums there."
+                )
+            return True
+        learned = ("arms",) if self.trust == "aggregated" else ("arms", "moments")
+        return self.centring == "auto" and model in learned and not middle_is_told(spec)
 
     def _model(self, spec: ContextualSpec) -> Learner:
         if self.model != "auto":
@@ -273,11 +288,9 @@ class FADE:
         if spec.shared:
             few = self.coding == "residuals" and spec.dim <= _MOST_FEATURES
             return "slates" if few else "regression"
-        few = self._few_features(spec)
         if self.coding == "residuals" and spec.n_actions * spec.dim <= _MOST_COORDINATES:
-            # signs find medians: of a law without a link they are not the means
-            return "regression" if few and spec.link not in LINKS else "arms"
-        return "regression" if few else "moments"
+            return "arms"
+        return "regression" if self._few_features(spec) else "moments"
 
     def _few_features(self, spec: ContextualSpec) -> bool:
         """Whether a Gram matrix pays: a tenth of the run shows eigenvalues above its noise.
@@ -297,7 +310,11 @@ class FADE:
             )
         releases = self._releases()
         if model == "arms":
-            return FadingArms(releases=releases, prior=cast(Prior | None, self.prior))
+            return FadingArms(
+                releases=releases,
+                prior=cast(Prior | None, self.prior),
+                level=self._centred(model, spec),
+            )
         if model == "slates":
             return FadingSlates(releases=releases, prior=cast(Prior | None, self.prior))
         if model == "prices":

@@ -17,7 +17,13 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.fading import FadingSum
 from dpbandit.testing.joint_dp import check_joint_dp
-from tests.agents.contextual.fade_variants import VARIANTS, contextual, every_variant, sums_of
+from tests.agents.contextual.fade_variants import (
+    LEVELS,
+    VARIANTS,
+    contextual,
+    every_variant,
+    sums_of,
+)
 from tests.each import each
 
 
@@ -55,7 +61,9 @@ def test_noise_in_units_of_what_a_user_moves(variant):
         ResidualPricing: sqrt(4 + 4.5 * (0.5 if variant == "interactions" else 0.35) ** 2),
     }
     seen = sqrt(sum(config.fade ** (2 * k) for k in range(len(sums._ends))))
-    share = 0.96 if config.centring == "private" else 1.0
+    if variant in LEVELS:
+        sensitivity[ResidualArms] = 2 * sqrt(1 + 0.15**2 + 0.2**2)
+    share = 0.96 if inner is not agent else 1.0
     stddev = sensitivity[type(inner)] * seen / (mu_of(1.0, 1e-5) * sqrt(share))
     assert len(sums._ends) >= 2
     assert sums.sensitivity == pytest.approx(sensitivity[type(inner)], rel=1e-12)
