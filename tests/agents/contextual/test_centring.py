@@ -40,11 +40,11 @@ def final(problem, config):
 
 
 def test_rewards_off_the_middle_are_learned_by_default():
-    """Paired over 10 replicas. With a middle below all rewards every sign is +: "none" is within 5
-    standard errors of uniform play; by default at most 40 % of that is lost, by 6 standard errors
+    """Paired over 10 replicas. With a middle below all rewards every sign is +: "public" is
+    within 5 standard errors of uniform play; by default at most 40 % of that is lost, by 6 standard errors
     (false alarm 1e-4); where the middle is told right nothing changes, and a level that is learned
     all the same costs under 20 %."""
-    blind = final(GenerousRange, FADE(delta=1e-4, centring="none"))
+    blind = final(GenerousRange, FADE(delta=1e-4, centring="public"))
     learned = final(GenerousRange, FADE(delta=1e-4))["FADE"]
     gap = blind["FADE"] - blind["Uniform"]
     assert abs(gap.mean()) < 5 * gap.std(ddof=1) / sqrt(10)
@@ -52,7 +52,7 @@ def test_rewards_off_the_middle_are_learned_by_default():
     assert gain.mean() > 6 * gain.std(ddof=1) / sqrt(10)
     plain = final("GLMBandit", FADE(delta=1e-4))["FADE"]
     np.testing.assert_array_equal(
-        plain, final("GLMBandit", FADE(delta=1e-4, centring="none"))["FADE"]
+        plain, final("GLMBandit", FADE(delta=1e-4, centring="public"))["FADE"]
     )
     careful = final("GLMBandit", FADE(delta=1e-4, centring="private"))["FADE"]
     assert careful.mean() < 1.2 * plain.mean()
