@@ -140,7 +140,8 @@ class FADE:
         units of r x for regression, because `|xx' - yy'|^2 / 2 + |rx - sy|^2 <= 4` for `|x|`,
         `|y|`, `|r|`, `|s| <= 1`, so the Gram matrix at half the weight costs nothing on top;
         sqrt(5) times 0.75 in the logistic model; for residuals 2 sqrt(1 + 0.15^2), with a level
-        2 sqrt(1 + 0.15^2 + 0.2^2), of slates sqrt(4 (1 + 0.1^2) + 2 (0.5 0.55)^2) and of sales sqrt(4 + 4.5 0.35^2), with interactions
+        2 sqrt(1 + 0.15^2 + 0.2^2), of slates sqrt(4 (1 + 0.1^2) + 2 (0.5 0.55)^2) and of sales
+        sqrt(4 + 4.5 0.35^2), with interactions
         sqrt(4 + 4.5 0.5^2), at every released reference point). A user of batch b appears in
         release k >= b with weight fade^(k - b), all that with fresh Gaussian noise (`FadingSum`),
         and actions of others are functions of releases, of their own contexts and of public coins.
