@@ -6,7 +6,12 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import Features, ScoringConfig
-from dpbandit.agents.contextual.fade_residuals import FadingArms, FadingPrices, FadingSlates
+from dpbandit.agents.contextual.fade_residuals import (
+    FadingArms,
+    FadingPrices,
+    FadingSlates,
+    middle_is_told,
+)
 from dpbandit.agents.contextual.fade_rewards import (
     FadingDemand,
     FadingMoments,
@@ -31,7 +36,6 @@ from dpbandit.base import (
 from dpbandit.privacy.ledger import check_honest
 from dpbandit.privacy.mechanism import ADDED_UP
 from dpbandit.specs import (
-    LINKS,
     BanditSpec,
     ContextualSpec,
     PriceListSpec,
@@ -57,6 +61,8 @@ _MOST_COORDINATES = 1000
 """K d of "arms", whose posterior has a matrix of its square."""
 _MOST_FEATURES = 50
 """d of "slates", whose fits take time in proportion to its square."""
+_VERY = 10
+"""How much fewer features than few: regressions of them have a bonus, and do not lock in."""
 _LEAST_GROWTH = 0.01
 """Of batches without a horizon, so that their ends can be written down."""
 
@@ -75,8 +81,9 @@ class FADE:
     What v is follows the problem ("auto")::
 
         model        for                                    v
-        arms         arms with parameters of their own      sign(r - prediction) x / |x|, and
-                                                            whether the residual is large
+        arms         arms with parameters of their own      sign(r - prediction) x / |x|, whether
+                                                            the residual is large, and perhaps on
+                                                            which side of the level it lies
         slates       a shared parameter, slates of rows     the score of y - p, p the predicted
                                                             chance of a reward (above the middle of
                                                             its range), and the slate's moments
@@ -103,9 +110,15 @@ class FADE:
     are sparse. It is also the model of more than 1,000 coordinates K d, for which "arms" would hold
     a matrix of their square. "regression" is a ridge regression, in which the Gram matrix comes
     free (see below). It is played instead of "slates" where features are more than 50, and instead
-    of "arms", too, where features are few and the link is neither identity, logistic nor probit:
-    signs find medians, and of skewed rewards, as of dollars or of rare clicks, those are not the
-    means.
+    of "arms", too, where the link is "other" and features are a tenth of few: its bonus keeps it
+    from locking in.
+
+    Rewards are compared with the middle of their public range where the link says that it is the
+    reward at x . theta = 0 (identity: a range symmetric about 0; logistic and probit: [0, 1]). Else
+    "arms" learns their level with them, in three short batches before the first and from then on
+    (`ResidualLaw`), and "moments" a centre (`PrivatelyCentred`). Where the link is "other" and
+    features are not few the middle stays: yes or no, coded as signs, says more than against a level
+    near 0.
 
     Privacy needs no horizon: over endlessly many releases a user's weights have norm 1 / sqrt(1 -
     fade^2), 1.4003 at 0.7, of which 20 releases fall short by less than a millionth. With `anytime`
@@ -115,8 +128,8 @@ class FADE:
     Code:
         Each model has a learner that builds its player on `FadingReleases` (fading_releases.py).
         Of residuals (fade_residuals.py) `FadingArms` builds `ResidualArms` (residual_arms.py),
-        which imagines users by `SelectedMoments` (moments.py), learns the size of residuals by
-        `ResidualSpread` (residual_spread.py) and shrinks by `ScaleMixture` (scale_mixture.py);
+        which imagines users by `SelectedMoments` (moments.py), learns the law of residuals by
+        `ResidualLaw` (residual_arms.py) and shrinks by `ScaleMixture` (scale_mixture.py);
         `FadingSlates` builds `ResidualSlates` (residual_slates.py), which imagines slates by
         `ImaginedSlates` (imagined_slates.py), and `FadingPrices` builds `ResidualPricing`
         (residual_pricing.py), which imagines customers by `ImaginedCustomers`
@@ -132,8 +145,9 @@ class FADE:
         exactly mu-GDP: v moves by at most its `sensitivity` whatever is fed (2 for moments; 2 in
         units of r x for regression, because `|xx' - yy'|^2 / 2 + |rx - sy|^2 <= 4` for `|x|`,
         `|y|`, `|r|`, `|s| <= 1`, so the Gram matrix at half the weight costs nothing on top;
-        sqrt(5) times 0.75 in the logistic model; for residuals 2 sqrt(1 + 0.15^2), of slates
-        sqrt(4 (1 + 0.1^2) + 2 (0.5 0.55)^2) and of sales sqrt(4 + 4.5 0.35^2), with interactions
+        sqrt(5) times 0.75 in the logistic model; for residuals 2 sqrt(1 + 0.15^2), with a level
+        2 sqrt(1 + 0.15^2 + 0.2^2), of slates sqrt(4 (1 + 0.1^2) + 2 (0.5 0.55)^2) and of sales
+        sqrt(4 + 4.5 0.35^2), with interactions
         sqrt(4 + 4.5 0.5^2), at every released reference point). A user of batch b appears in
         release k >= b with weight fade^(k - b), all that with fresh Gaussian noise (`FadingSum`),
         and actions of others are functions of releases, of their own contexts and of public coins.
@@ -148,8 +162,8 @@ class FADE:
     normalised contexts use the whole budget for every user, without a clip to be tuned.
 
     **Limits.** "arms" and "moments" take contexts for symmetric about 0 and roughly isotropic:
-    "arms" learns more slowly where they are not, "moments" something else. Signs need rewards on
-    both sides of the middle of the public range at first (else choose `centring="private"`).
+    "arms" learns more slowly where they are not, "moments" something else. Signs against
+    the public middle need rewards on both sides of it (else choose `centring="private"`).
     Predictions of "moments" and "slates" order arms and are not in units of the reward; nor are
     those of signs in regressions. Greedy play has no worst-case regret bound: a few runs of
     "prices" keep to a price that does not sell for thousands of rounds, and a few of "slates" take
@@ -193,8 +207,9 @@ class FADE:
     """of "moments" """
     debias: bool = True
     """of "moments" with more than two arms"""
-    centring: Literal["none", "private"] = "none"
-    """of signs, against the middle of the public range, or a centre learned on 4 % of the budget"""
+    centring: Literal["auto", "public", "private"] = "auto"
+    """what rewards are compared with, the middle of the public range or a level that is learned;
+    auto is the middle where the link says that it is the reward at x . theta = 0"""
     shift: float | None = None
     """ridge, in units of the noise's spectral norm; if None, 1, logistic (demand) 0.5"""
     prior: Prior | str | None = None
@@ -222,20 +237,18 @@ class FADE:
         one_of("response", self.response, get_args(Response))
         one_of("shrinkage", self.shrinkage, SHRINKAGES)
         one_of("features", self.features, get_args(Features))
-        one_of("centring", self.centring, ("none", "private"))
+        one_of("centring", self.centring, ("auto", "public", "private"))
         if self.first_batch is not None:
             whole("first_batch", self.first_batch, 1)
         inside("growth", self.growth, 0, 100, ends=True)
         inside("fade", self.fade, 0, 0.999, ends=True)
         one_of("trust", self.trust, ADDED_UP)
         check_honest(self.honest, self.trust)
-        for name, only in (("fade", 0), ("centring", "none")):
-            value = getattr(self, name)
-            if self.trust == "aggregated" and value != only:
-                raise InputError(
-                    f"Expected {name}={value!r} to be {only!r} with trust='aggregated': nobody "
-                    "keeps exact sums there."
-                )
+        if self.trust == "aggregated" and self.fade != 0:
+            raise InputError(
+                f"Expected fade={self.fade!r} to be 0 with trust='aggregated': nobody keeps exact "
+                "sums there."
+            )
         flag("debias", self.debias)
         flag("anytime", self.anytime)
         if self.anytime and self.growth < _LEAST_GROWTH:
@@ -263,13 +276,28 @@ class FADE:
                     f"Expected {name}={value!r} only with model={' or '.join(models)}: here it is "
                     f"{model}."
                 )
+        if model != "arms" and self._centred(model, spec):
+            return PrivatelyCentred(replace(self, centring="public", model=model), spec, streams)
+        return self._learner(model, spec).make(spec, streams)
+
+    def _centred(self, model: Learner, spec: ContextualSpec) -> bool:
+        """Whether the level of rewards is learned."""
         if self.centring == "private":
             if self.response == "logistic":
                 raise InputError(
                     "Expected centring='private' for signs of rewards, not for a logistic response."
                 )
-            return PrivatelyCentred(replace(self, centring="none", model=model), spec, streams)
-        return self._learner(model, spec).make(spec, streams)
+            if self.trust == "aggregated" and model != "arms":
+                raise InputError(
+                    "Expected centring='private' to be 'auto' with trust='aggregated': nobody "
+                    "keeps exact sums there."
+                )
+            return True
+        if self.centring == "public" or middle_is_told(spec):
+            return False
+        if model == "arms":
+            return spec.link != "other" or self._few_features(spec)
+        return model == "moments" and self.trust == "central"
 
     def _model(self, spec: ContextualSpec) -> Learner:
         if self.model != "auto":
@@ -279,13 +307,12 @@ class FADE:
         if spec.shared:
             few = self.coding == "residuals" and spec.dim <= _MOST_FEATURES
             return "slates" if few else "regression"
-        few = self._few_features(spec)
         if self.coding == "residuals" and spec.n_actions * spec.dim <= _MOST_COORDINATES:
-            # signs find medians: of a law without a link they are not the means
-            return "regression" if few and spec.link not in LINKS else "arms"
-        return "regression" if few else "moments"
+            very_few = spec.link == "other" and self._few_features(spec, times=_VERY)
+            return "regression" if very_few else "arms"
+        return "regression" if self._few_features(spec) else "moments"
 
-    def _few_features(self, spec: ContextualSpec) -> bool:
+    def _few_features(self, spec: ContextualSpec, times: float = 1.0) -> bool:
         """Whether a Gram matrix pays: a tenth of the run shows eigenvalues above its noise.
 
         Budget alone does not choose it: with fewer than d^2 users of an arm chance hides as much as
@@ -293,7 +320,7 @@ class FADE:
         """
         eigenvalue = spec.horizon / (10 * spec.n_actions * spec.dim)
         noise = 2 * sqrt(2 * spec.dim) / self._releases().mu
-        return eigenvalue > max(noise, spec.dim)
+        return eigenvalue > times * max(noise, spec.dim)
 
     def _learner(self, model: Learner, spec: ContextualSpec) -> ScoringConfig:
         if model in ("prices", "demand") and not isinstance(spec, PriceListSpec):
@@ -303,7 +330,11 @@ class FADE:
             )
         releases = self._releases()
         if model == "arms":
-            return FadingArms(releases=releases, prior=cast(Prior | None, self.prior))
+            return FadingArms(
+                releases=releases,
+                prior=cast(Prior | None, self.prior),
+                level=self._centred(model, spec),
+            )
         if model == "slates":
             return FadingSlates(releases=releases, prior=cast(Prior | None, self.prior))
         if model == "prices":

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from math import sqrt
 
+import numpy as np
+
 from dpbandit.agents.contextual.demand import Features, demand_spec
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.agents.contextual.public_prior import prior_of
@@ -13,6 +15,8 @@ from dpbandit.base import InputError, Streams
 from dpbandit.privacy.residuals import SaleResiduals, SignedResiduals, SlateResiduals
 from dpbandit.specs import LINKS, ContextualSpec, PriceListSpec, Prior
 
+_LEVEL = 0.2
+"""What of a user tells the level of rewards, beside a vector of length 1."""
 _LEAST_WIDTH = 0.5
 """Of the draws of a model of demand, as a share of the posterior's: a draw costs as much as the
 posterior is wide, and under noise it is wide for long."""
@@ -20,12 +24,25 @@ _CROSSED_WIDTH = 0.2
 """The same with interactions, of which the posterior has twice the dimensions."""
 
 
+def middle_is_told(spec: ContextualSpec) -> bool:
+    """Whether the link says that rewards at x . theta = 0 lie in the middle of their range."""
+    if spec.link not in LINKS:
+        return False
+    middle = (spec.reward_low + spec.reward_high) / 2
+    return abs(float(LINKS[spec.link].mean(np.zeros(1))[0]) - middle) < 1e-6 * spec.half_range
+
+
 @dataclass(frozen=True, kw_only=True)
 class FadingArms:
-    """Arms with parameters of their own: sums of signs of residuals."""
+    """Arms with parameters of their own: sums of scores of residuals.
+
+    With `level` rewards are compared with a level that is learned, else with the middle of their
+    range.
+    """
 
     releases: FadingReleases
     prior: Prior | None = None
+    level: bool = False
 
     def make(self, spec: ContextualSpec, streams: Streams) -> ResidualArms:
         """A `ResidualArms`; raises `InputError` where arms share a parameter."""
@@ -38,9 +55,11 @@ class FadingArms:
             reward_low=spec.reward_low,
             reward_high=spec.reward_high,
             common=0.25 if K == 2 else 0.5,
+            level_weight=_LEVEL if self.level else 0.0,
         )
         first = self.releases.first(spec, 4.5 * sqrt(spec.dim) * K / 2)
-        sums = self.releases.sums(statistic, spec, streams, first)
+        looks = self.releases.looks(spec) if self.level else ()
+        sums = self.releases.sums(statistic, spec, streams, first, looks)
         meaning = f"a parameter of {spec.dim} features for each of {K} arms"
         prior = prior_of(self.prior, len(streams), K * spec.dim, meaning=meaning)
         return ResidualArms(spec, sums, statistic, streams, self.releases.ledger(sums), prior)

@@ -10,6 +10,8 @@ from dpbandit.privacy.aggregated import AggregatedSum
 from dpbandit.privacy.fading import growing_batches
 from dpbandit.specs import BanditSpec
 
+_LOOKS, _LOOK, _SHORTEST_LOOK = 3, 15, 10
+
 
 @dataclass(frozen=True, kw_only=True)
 class FadingReleases:
@@ -41,18 +43,33 @@ class FadingReleases:
         return max(1, min(ceil(max(least, 2 * units / self.mu)), spec.horizon // 10))
 
     def sums(
-        self, statistic: Statistic, spec: BanditSpec, streams: Streams, first: int
+        self,
+        statistic: Statistic,
+        spec: BanditSpec,
+        streams: Streams,
+        first: int,
+        looks: tuple[int, ...] = (),
     ) -> FadingSum:
         """The mechanism, with a first batch of that length."""
         target: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
-        batches: dict[str, Any] = {"ends": self.ends(spec, first), "horizon": spec.horizon}
+        batches: dict[str, Any] = {"ends": self.ends(spec, first, looks), "horizon": spec.horizon}
         if self.trust == "aggregated":
             return AggregatedSum(statistic, streams, honest=self.honest, **batches, **target)
         return certified_fading_sum(statistic, streams, fade=self.fade, **batches, **target)
 
-    def ends(self, spec: BanditSpec, first: int) -> tuple[int, ...]:
-        """The last round of each batch."""
-        return growing_batches(spec.horizon, first=first, growth=self.growth)
+    def ends(self, spec: BanditSpec, first: int, looks: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """The last round of each batch, `looks` before all others."""
+        start = looks[-1] if looks else 0
+        later = growing_batches(max(1, spec.horizon - start), first=first, growth=self.growth)
+        return (*looks, *(start + end for end in later))
+
+    def looks(self, spec: BanditSpec) -> tuple[int, ...]:
+        """Ends of three short batches before the first, in which the level of rewards is learned.
+
+        In each of them noise is a tenth of the range or less, but T / 50 is the longest.
+        """
+        length = max(1, min(ceil(max(_SHORTEST_LOOK, _LOOK / self.mu)), spec.horizon // 50))
+        return tuple(length * (k + 1) for k in range(_LOOKS))
 
     def ledger(self, sums: FadingSum) -> Ledger:
         """What the sums cost."""

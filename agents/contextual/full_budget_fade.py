@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from math import inf
 
-from dpbandit.agents.contextual.fade_residuals import FadingArms, FadingPrices, FadingSlates
+from dpbandit.agents.contextual.fade_residuals import (
+    FadingArms,
+    FadingPrices,
+    FadingSlates,
+    middle_is_told,
+)
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.base import Streams, gaussian_target
 from dpbandit.privacy import FadingSum, GaussianSpend, Ledger, Statistic
@@ -29,10 +34,9 @@ class FullBudgetFADE:
     Code:
         The learners are those of `FADE`, `FadingArms`, `FadingSlates` and `FadingPrices`
         (fade_residuals.py), on sums that do not fade. They are played by `ResidualArms`
-        (residual_arms.py) with `SelectedMoments` (moments.py), `ResidualSpread`
-        (residual_spread.py) and `ScaleMixture` (scale_mixture.py), by `ResidualSlates`
-        (residual_slates.py) and by `ResidualPricing` (residual_pricing.py), with `NoPrior`
-        (public_prior.py).
+        (residual_arms.py) with `SelectedMoments` (moments.py) and `ScaleMixture`
+        (scale_mixture.py), by `ResidualSlates` (residual_slates.py) and by `ResidualPricing`
+        (residual_pricing.py), with `NoPrior` (public_prior.py).
 
     Guarantee:
         None: m releases together are sqrt(m) mu-GDP, and the ledger says infinity, so that nobody
@@ -65,8 +69,9 @@ class FullBudgetFADE:
         )
         if isinstance(spec, PriceListSpec):
             return FadingPrices(releases=releases).make(spec, streams)
-        learner = FadingSlates if spec.shared else FadingArms
-        return learner(releases=releases).make(spec, streams)
+        if spec.shared:
+            return FadingSlates(releases=releases).make(spec, streams)
+        return FadingArms(releases=releases, level=not middle_is_told(spec)).make(spec, streams)
 
 
 class _WholeBudget(FadingReleases):
@@ -74,12 +79,17 @@ class _WholeBudget(FadingReleases):
         return max(1, round(_SHORTER * super().first(spec, units, least)))
 
     def sums(
-        self, statistic: Statistic, spec: BanditSpec, streams: Streams, first: int
+        self,
+        statistic: Statistic,
+        spec: BanditSpec,
+        streams: Streams,
+        first: int,
+        looks: tuple[int, ...] = (),
     ) -> FadingSum:
         return FadingSum(
             statistic,
             streams,
-            ends=self.ends(spec, first),
+            ends=self.ends(spec, first, looks),
             horizon=spec.horizon,
             fade=self.fade,
             noise_multiplier=1 / self.mu,

@@ -1,17 +1,17 @@
-"""Arms with parameters of their own, learned from released sums of signs of residuals."""
+"""Arms with parameters of their own, learned from released sums of scores of residuals."""
 
 from math import pi, sqrt
 
 import numpy as np
+from scipy.special import ndtr
 
 from dpbandit.agents.contextual.moments import SelectedMoments, uniform_moments
 from dpbandit.agents.contextual.public_prior import NoPrior
-from dpbandit.agents.contextual.residual_spread import ResidualSpread
 from dpbandit.agents.contextual.scale_mixture import ScaleMixture
 from dpbandit.base import Floats, Ints, Streams, clip_norm, pick, rows
 from dpbandit.privacy import FadingSum, Ledger
 from dpbandit.privacy.residuals import SignedResiduals, unit
-from dpbandit.specs import ContextualSpec, Prior, posterior
+from dpbandit.specs import LINKS, ContextualSpec, Prior, posterior
 
 _FLOOR = 0.8
 """Least squared weight of a coordinate, where the mean is 1."""
@@ -19,21 +19,46 @@ _LEAST_NOISE = 1.0
 """Releases are taken to be at least as noisy as one user: she may be an exception."""
 _LEAST_VARIANCE = 1e-12
 """Of a parameter, in units of half the range of rewards, squared."""
+_MOST_NEEDED = 1e12
+"""Of what is to be told of a coordinate; nothing is in a batch that asks for the level alone."""
 _GOLDEN = 0.6180339887498949
 
 
-class ResidualArms:
-    """Plays argmax_a x . theta_a, theta from sums of sign(r - theta_a . u) v, `u = x / |x|`::
+_SIGNS, _MEANS = 0.5, 2.0
+"""Residuals beyond so many standard deviations count alike: nearly signs, or nearly means, where
+rewards have no link and may be skewed."""
+_SPREADS = np.geomspace(1 / 500, 1.0, 80)
+"""Standard deviations of residuals, as shares of half the range of rewards."""
+_LIKELY, _DOUBT = 1 / 60, 3.0
+"""Below that share a standard deviation is e^-3 times as likely, at first."""
+_CHANGES = np.array([0.1, 0.15, 0.2, 0.3, 0.15, 0.07, 0.03])
+"""Residuals change between releases, and shrink more often than not: weights of -3 .. 3 places."""
+_FIRST_SPREAD = 0.2
+_LEVELS = np.linspace(-4, 4, 33)
+"""Levels that are looked at, in standard deviations of what is known."""
+_WANDER = 0.1
+"""How far the level moves between releases, in standard deviations of residuals."""
+_REACH = 2.0
+"""How far one looks for the level, in standard deviations of what is known."""
 
-        each round       sign of the residual times the weighted direction, in the code of its arm,
-                         and whether the residual is large (`SignedResiduals`)
-        after release k  kappa = sqrt(2 / pi) / sd, the slope of the sign in the mean residual, sd
-                         from the released counts (`ResidualSpread`);
+
+class ResidualArms:
+    """Plays argmax_a x . theta_a, theta from sums of scores of r - theta_a . u, `u = x / |x|`::
+
+        each round       score of the residual times the weighted direction, in the code of its arm,
+                         whether the residual is large, and perhaps where residuals lie
+                         (`SignedResiduals`)
+        after release k  kappa, the slope of the score in the mean residual, from the released
+                         counts (`ResidualLaw`);
                          H_a = n kappa E[v u' 1(a)], of imagined users (`SelectedMoments`);
                          A = fade A + H,  c = fade c + H theta:  release k = A truth - c + noise,
                          which is added to the likelihood of the truth;
                          theta = its mean under a fitted prior (`ScaleMixture`)
                          weights of coordinates that the next batch can still tell apart (`_focus`)
+
+    Rewards are compared with the middle of their public range where the statistic has no level,
+    and the score is the sign. Else their level is learned, too: a batch sums directions once it is
+    known better than residuals are spread, and before asks for the level alone.
 
     The first batch, and ties, are played uniformly at random. A residual is compared with the theta
     in force when it arrives, so with delayed rewards H is of the older policies that were played.
@@ -60,8 +85,14 @@ class ResidualArms:
         self._round, self._ends = 0, np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, K, d))
         self._weights: Floats = np.ones((R, K, d))
-        self._spread = ResidualSpread(R, spec.half_range)
+        self._law = ResidualLaw(
+            R,
+            spec.half_range,
+            told=not statistic.level_weight,
+            soft=_SIGNS if spec.link in LINKS else _MEANS,
+        )
         self._counts: Floats = np.zeros(R)
+        self._levels: Floats = np.zeros(R)
         self._design, self._offset = np.zeros((R, K, d, d)), np.zeros((R, K, d))
         self._b, self._precision = np.zeros((R, K, d)), np.zeros((R, K, d, K, d))
         self._posterior = ScaleMixture(R, K * d)
@@ -84,7 +115,7 @@ class ResidualArms:
     def scores(self, context: Floats) -> Floats:
         """Predicted rewards, (R, K)."""
         middle = (self._spec.reward_low + self._spec.reward_high) / 2
-        return middle + self._above_middle(context)
+        return middle + self._law.level[:, None] + self._above_middle(context)
 
     def _above_middle(self, context: Floats) -> Floats:
         """Which is larger must not depend on where the range lies, not by rounding either."""
@@ -93,13 +124,13 @@ class ResidualArms:
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism; fit when it releases."""
         self._round += 1
-        reference = pick(self._theta, action), pick(self._weights, action), self._spread.estimate
-        release = self._sums(*reference, context, action, feedback)
+        reference = pick(self._theta, action), pick(self._weights, action)
+        release = self._sums(*reference, *self._law.reference, context, action, feedback)
         if release is None:
             return
-        signs, counts = self._statistic.unpack(release)
+        signs, counts, levels = self._statistic.unpack(release)
         moments, n = self._of_the_batch()
-        kappa = sqrt(2 / pi) / self._learn_spread(counts, n)
+        kappa = self._learn_law(counts, levels, n)
         self._add(signs, (n * kappa)[:, None, None, None] * moments)
         self._prior.widen(*self._likelihood())
         variance = self._fit()
@@ -147,13 +178,20 @@ class ResidualArms:
         self._moments, self._forgotten = self._moments[keep:], self._forgotten + keep
         return moments, n
 
-    def _learn_spread(self, counts: Floats, n: int) -> Floats:
+    def _learn_law(self, counts: Floats, levels: Floats | None, n: int) -> Floats:
+        """The slope of scores in the mean residual, in the batch of n rounds that ends now."""
         fade = self._sums.fade if len(self._ends) > 1 else 0.0
-        fresh = (counts - fade * self._counts) / n
-        noise = self._sums.stddev / self._statistic.spread_weight / n
+        noise = self._sums.stddev * sqrt(1 + fade**2) / n
+        large = (counts - fade * self._counts) / n
         self._counts = counts
-        self._spread.update(fresh, noise**2 * (1 + fade**2) + 1 / n)
-        return self._spread.estimate
+        if levels is None:
+            return self._law.update(large, noise / self._statistic.spread_weight, n)
+        weight = self._statistic.weight_of_level(self._law.share)
+        fresh = (levels - fade * self._levels) / n / weight
+        self._levels = levels
+        return self._law.update(
+            large, noise / self._statistic.spread_weight, n, fresh, noise / weight
+        )
 
     def _add(self, signs: Floats, moments: Floats) -> None:
         """One release of signs (R, K, d), with n kappa E[u u' 1(a)] of its fresh batch."""
@@ -176,7 +214,7 @@ def _focus(variance: Floats, slope: Floats, stddev: float) -> Floats:
     it, so that variance v is worth max(0, level - stddev^2 / (slope^2 v)) of it.
     """
     with np.errstate(divide="ignore"):  # what is certain needs infinitely much
-        needed = stddev**2 / slope**2 / variance
+        needed = np.minimum(stddev**2 / slope**2 / variance, _MOST_NEEDED)
     low = needed.min(axis=-1, keepdims=True)
     high = low + needed.shape[-1]
     for _ in range(50):
@@ -184,3 +222,100 @@ def _focus(variance: Floats, slope: Floats, stddev: float) -> Floats:
         over = np.maximum(level - needed, 0.0).mean(axis=-1, keepdims=True) > 1
         high, low = np.where(over, level, high), np.where(over, low, level)
     return np.sqrt((1 - _FLOOR) * np.maximum(low - needed, 0.0) + _FLOOR)
+
+
+class ResidualLaw:
+    """Level and standard deviation of normal residuals from what batches release; (R,) numbers.
+
+    With m the level less the one in force and s the standard deviation::
+
+        E [ +1 if |e| > threshold else -1 ] = 1 - 2 P(|e| <= threshold),      e ~ N(m, s^2)
+        E clip(e / reach, -1, 1)              in closed form, too
+
+    s has a posterior on a grid, whose geometric mean, `estimate`, is the next threshold; m has one
+    that is taken to be normal, of mean 0 once the level is moved there. With `told` the level is
+    the middle of the range, and m = 0.
+    """
+
+    def __init__(
+        self, replicas: int, half_range: float, *, told: bool = True, soft: float = 0.0
+    ) -> None:
+        self._half, self._told, self._soft = half_range, told, soft
+        self._grid = half_range * _SPREADS
+        self._log: Floats = np.tile(np.where(_SPREADS > _LIKELY, 0.0, -_DOUBT), (replicas, 1))
+        self.estimate: Floats = np.full(replicas, half_range * _FIRST_SPREAD)
+        self.level: Floats = np.zeros(replicas)
+        self._variance: Floats = np.full(replicas, 0.0 if told else half_range**2 / 3)
+
+    @property
+    def reference(self) -> tuple[Floats, ...]:
+        """What residuals of the next batch are compared with, see `SignedResiduals`."""
+        if self._told:
+            return (self.estimate,)
+        return self.estimate, self.level, self._soft * self.estimate, self._reach, self.share
+
+    @property
+    def share(self) -> Floats:
+        """1 where directions are summed, 0 where the level is not known well enough for that."""
+        return 1.0 * (self._variance <= self.estimate**2)
+
+    @property
+    def _reach(self) -> Floats:
+        return np.clip(_REACH * np.sqrt(self._variance), self.estimate, self._half)
+
+    def update(
+        self,
+        large: Floats,
+        noise: float,
+        n: int,
+        fresh: Floats | None = None,
+        level_noise: Floats | float = 0.0,
+    ) -> Floats:
+        """Means over a batch of n rounds and their noise -> the slope of its scores, (R,).
+
+        `large` is of +-1, `fresh` of what tells the level.
+        """
+        nodes = np.zeros(1) if fresh is None else _LEVELS
+        at = np.sqrt(self._variance)[:, None] * nodes  # (R, L)
+        m, s = at[..., None], self._grid
+        threshold = self.estimate[:, None, None]
+        misfit = (large[:, None, None] - 1 + 2 * _within(m, s, threshold)) ** 2
+        log = self._log[:, None] - 0.5 * misfit / (noise**2 + 1 / n) - 0.5 * nodes[:, None] ** 2
+        if fresh is not None:
+            reach = self._reach[:, None, None]
+            doubt = np.reshape(level_noise, (-1, 1, 1)) ** 2 + np.minimum(1, (s / reach) ** 2) / n
+            misfit = (fresh[:, None, None] - _clipped(m, s, reach)) ** 2
+            log = log - 0.5 * misfit / doubt - 0.5 * np.log(doubt)
+        chance = np.exp(log - log.max(axis=(1, 2), keepdims=True))
+        chance /= chance.sum(axis=(1, 2), keepdims=True)
+        if fresh is not None:
+            width = (self._soft * self.estimate)[:, None, None]
+            mean_slope = np.sum(chance * _within(m, s, width) / width, axis=(1, 2))
+            slope = self.share * mean_slope
+        spread = chance.sum(axis=1)
+        self.estimate = np.exp(np.vecdot(spread, np.log(self._grid)))
+        size, most = len(_SPREADS), len(_CHANGES) // 2
+        padded = np.pad(spread, ((0, 0), (most, most)), mode="edge")
+        changed = [w * padded[:, 2 * most - i :][:, :size] for i, w in enumerate(_CHANGES)]
+        self._log = np.log(sum(changed) + 1e-12)
+        if fresh is None:
+            return np.asarray(sqrt(2 / pi) / self.estimate)
+        levels = chance.sum(axis=2)
+        moved = np.vecdot(levels, at)
+        self.level = np.clip(self.level + moved, -self._half, self._half)
+        self._variance = np.vecdot(levels, (at - moved[:, None]) ** 2)
+        self._variance = self._variance + (_WANDER * self.estimate) ** 2
+        return slope
+
+
+def _within(m: Floats, s: Floats, w: Floats) -> Floats:
+    """P(|e| < w) of e ~ N(m, s^2)."""
+    return np.asarray(ndtr((w - m) / s) - ndtr((-w - m) / s))
+
+
+def _clipped(m: Floats, s: Floats, w: Floats) -> Floats:
+    """E clip(e / w, -1, 1) of e ~ N(m, s^2)."""
+    a, b = (-w - m) / s, (w - m) / s
+    density = (np.exp(-0.5 * a * a) - np.exp(-0.5 * b * b)) / sqrt(2 * pi)
+    inside = (m * (ndtr(b) - ndtr(a)) + s * density) / w
+    return np.asarray(ndtr(-b) - ndtr(a) + inside)

@@ -115,6 +115,8 @@ def print_results(results: Results) -> None:
     console.print(proofs)
     for number, notion in enumerate(notions, start=1):
         console.print(f"({number}) {notion}", highlight=False)
+    for sentence in results.warnings:
+        console.print(sentence, style="bold", highlight=False)
     console.print(HONESTY, style="dim", highlight=False)
 
 

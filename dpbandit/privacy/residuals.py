@@ -11,6 +11,7 @@ from dpbandit.base import (
     AnyArray,
     Floats,
     InputError,
+    at_least,
     clip_norm,
     clip_range,
     inside,
@@ -103,11 +104,17 @@ class SignedResiduals:
     where the unit vectors q_a have products q_a . q_b = G_ab, `gram`: what all arms have in common
     is damped by `common`, since no comparison of arms depends on it.
 
+    With a `level_weight` c_l > 0 the reference point goes on with a level, two widths w and w_l and
+    a share h in [0, 1], (R,) each, before x. Then e is less by the level, and a round adds::
+
+        h clip(e / w, -1, 1) q_a (x) v                       in place of the first line
+        sqrt(1 + c_l^2 - h^2) clip(e / w_l, -1, 1)           one number, 0 if x is no number
+
     Guarantee:
         Rewards are clipped to their range (no numbers become `reward_low`), x = 0 and x that is no
-        number add nothing to the first part, and a round's two parts have norm at most sqrt(1 +
-        c^2) at every reference point, finite or not. So replacing one user moves the sum by at most
-        `sensitivity` = 2 sqrt(1 + c^2).
+        number add nothing to the first part, and a round's parts have norm at most sqrt(1 + c^2 +
+        c_l^2) at every reference point, finite or not. So replacing one user moves the sum by at
+        most `sensitivity` = 2 sqrt(1 + c^2 + c_l^2).
     """
 
     n_actions: int
@@ -118,6 +125,8 @@ class SignedResiduals:
     """g, in (0, 1]"""
     spread_weight: float = 0.15
     """c"""
+    level_weight: float = 0.0
+    """c_l, 0 where the level is the public middle"""
     units: ClassVar[float] = 1.0
     gram: Floats = field(init=False, repr=False, compare=False)
     """G = (I - J + g^2 J) / its diagonal, J = 1/K everywhere; (K, K)"""
@@ -126,6 +135,7 @@ class SignedResiduals:
 
     def __post_init__(self) -> None:
         positive("spread_weight", self.spread_weight)
+        at_least("level_weight", self.level_weight, 0)
         inside("common", self.common, 1e-3, 1, ends=True)
         K = self.n_actions
         gram = np.eye(K) - (1 - self.common**2) / K
@@ -135,46 +145,70 @@ class SignedResiduals:
 
     @property
     def shape(self) -> tuple[int]:
-        """(K d + 1,)."""
-        return (self.n_actions * self.dim + 1,)
+        """(K d + 1,), with a level (K d + 2,)."""
+        return (self.n_actions * self.dim + 1 + (self.level_weight > 0),)
 
     @property
     def sensitivity(self) -> float:
-        """2 sqrt(1 + c^2)."""
-        return 2 * sqrt(1 + self.spread_weight**2)
+        """2 sqrt(1 + c^2 + c_l^2)."""
+        return 2 * sqrt(1 + self.spread_weight**2 + self.level_weight**2)
 
     @property
     def moved(self) -> float:
         """The same, as nobody adds 0."""
         return self.sensitivity
 
+    def weight_of_level(self, share: Floats) -> Floats:
+        """sqrt(1 + c_l^2 - h^2), (...)."""
+        return np.sqrt(1 + self.level_weight**2 - share**2)
+
     def total(self, *batch: AnyArray) -> Floats:
-        """(n, R, d), (n, R, d), (n, R), (n, R, d), (n, R), (n, R) -> `(R, *shape)`."""
-        theta, weights, threshold, context, action, reward = batch
+        """(n, R, d), (n, R, d), (n, R), ..., (n, R, d), (n, R), (n, R) -> `(R, *shape)`."""
+        theta, weights, threshold, *law, context, action, reward = batch
         u = unit(context)
         middle = (self.reward_low + self.reward_high) / 2
         with np.errstate(over="ignore", invalid="ignore"):
             v = unit(weights * u)
             residual = clip_range(reward, self.reward_low, self.reward_high) - middle
             residual = residual - np.vecdot(theta, u)
+            if law:
+                residual = residual - law[0]
             large = np.abs(residual) > threshold  # (n, R)
-        sign = np.where(np.isfinite(residual), np.sign(residual), 0.0)
-        played = (action[..., None] == rows(self.n_actions)) * sign[..., None]  # (n, R, K)
+        score = np.where(np.isfinite(residual), np.sign(residual), 0.0)
+        if law:
+            _, width, reach, share = law
+            share = np.clip(np.nan_to_num(share), 0, 1)
+            score = share * _bounded(residual, width)
+        played = (action[..., None] == rows(self.n_actions)) * score[..., None]  # (n, R, K)
         # contiguous, so that the same BLAS routine sums whatever R is
         by_arm = np.ascontiguousarray(played.transpose(1, 2, 0), dtype=np.float64)
         blocks = by_arm @ np.ascontiguousarray(v.transpose(1, 0, 2))  # (R, K, d)
         coded = (self.codes.T @ blocks).reshape(len(blocks), -1)
         somebody = np.isfinite(context).all(axis=-1)  # (n, R)
         often = self.spread_weight * (somebody * (2.0 * large - 1)).sum(axis=0)
-        return np.concatenate([coded, often[:, None]], axis=1)
+        parts = [coded, often[:, None]]
+        if law:
+            told = self.weight_of_level(share) * somebody * _bounded(residual, reach)
+            parts.append(told.sum(axis=0)[:, None])
+        return np.concatenate(parts, axis=1)
 
-    def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:
-        """Sums `(R, *shape)` -> those of sign(e) v of each arm (R, K, d), and of +-1 (R,).
+    def unpack(self, vectors: Floats) -> tuple[Floats, Floats, Floats | None]:
+        """Sums `(R, *shape)` -> those of scores of each arm (R, K, d), of +-1, of the level, (R,).
 
+        The last as it was weighted, None where no level is learned.
         White noise of variance s^2 becomes noise of covariance s^2 G^-1 between the arms.
         """
-        coded = vectors[:, :-1].reshape(-1, self.n_actions, self.dim)
-        return np.linalg.inv(self.codes).T @ coded, vectors[:, -1] / self.spread_weight
+        n = self.n_actions * self.dim
+        coded = vectors[:, :n].reshape(-1, self.n_actions, self.dim)
+        level = vectors[:, n + 1] if self.level_weight else None
+        return np.linalg.inv(self.codes).T @ coded, vectors[:, n] / self.spread_weight, level
+
+
+def _bounded(residual: Floats, width: Floats) -> Floats:
+    """clip(residual / width, -1, 1); 0 for no numbers."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        score = np.clip(residual / width, -1, 1)
+    return np.where(np.isfinite(score), score, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

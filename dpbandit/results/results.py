@@ -120,6 +120,11 @@ _CHOICES = {
     "delta": lambda run: run.certificate.claimed_delta,
 }
 """What `Results.where` chooses by."""
+_TRIAL = 1000
+"""Of fewer rounds nobody is warned that an agent learned little."""
+_NOTHING, _WORSE, _LITTLE = 0.9, 1.5, 0.2
+"""Regret that is warned of: of uniform play's; of the best fixed action's, and then of uniform
+play's, too, so that it is no trifle."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -247,6 +252,19 @@ class Results:
             )
         return found
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence for each run that learned little by half of its horizon: what was seen, what
+        to set.
+
+        It learned nothing if it lost more than 0.9 of what uniform play lost until then, and little
+        if it lost more than 1.5 times as much as the best fixed action. Of runs of 1,000 rounds or
+        more, beside runs of uniform play and of the best fixed action on the same users.
+        """
+        return tuple(
+            sentence for run in self.runs if (sentence := _shortfall(run, self.runs)) is not None
+        )
+
     def to_pandas(self) -> "pd.DataFrame":
         """`frame`, by the name that other libraries have for it."""
         return self.frame()
@@ -346,6 +364,7 @@ class Results:
             "env_kwargs": dict(self.env_kwargs),
             "seed": self.seed,
             "agents": self.records(),
+            "warnings": list(self.warnings),
             "certificates": {
                 run.name if names[run.name] == 1 else run.key: run.certificate.as_dict()
                 for run in self.runs
@@ -366,6 +385,36 @@ class Results:
                 "with where(problem=..., horizon=...)."
             )
         return self.runs[0]
+
+
+def _shortfall(run: AgentRun, runs: Sequence[AgentRun]) -> str | None:
+    """What `run` lost by half of its horizon, if that is much beside baselines among `runs`."""
+    lost = {
+        other.config["agent"]: _lost(other)
+        for other in runs
+        if other.setup == run.setup and other.config["agent"] in ("Uniform", "BestFixed")
+    }
+    if run.setup.horizon < _TRIAL or "Uniform" not in lost or run.config["agent"] in lost:
+        return None
+    here, uniform, fixed = _lost(run), lost["Uniform"], lost.get("BestFixed", 0.0)
+    seen = f"{run.name} on {run.setup.problem}: by half of {run.setup.horizon:,} rounds it lost "
+    if here > _NOTHING * uniform > 0:
+        return seen + (
+            f"{here:.3g}, and uniform play {uniform:.3g}: it learned nothing yet. Set a larger "
+            "epsilon or horizon, reward bounds closer to what rewards are, or another agent."
+        )
+    if here > _WORSE * fixed > 0 and here > _LITTLE * uniform:
+        return seen + (
+            f"{here:.3g}, and the best fixed action {fixed:.3g}: its model may not fit. Set "
+            "another model or agent, or a larger epsilon or horizon."
+        )
+    return None
+
+
+def _lost(run: AgentRun) -> float:
+    """Mean regret by half of the horizon."""
+    half = int(np.searchsorted(run.marks, run.setup.horizon / 2))
+    return float(run.regret[half].mean())
 
 
 def _drawn(

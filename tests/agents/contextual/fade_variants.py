@@ -7,7 +7,8 @@ import pytest
 from dpbandit.agents import FADE
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 
-DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=200, reward_low=-0.5)
+DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=200, reward_low=-1.0)
+HIGHER = replace(DISJOINT, reward_low=-0.5)
 PAIR = replace(DISJOINT, n_actions=2)
 SHARED = ContextualSpec(n_actions=3, dim=2, horizon=200, shared=True)
 PRICES = PriceListSpec(
@@ -18,6 +19,9 @@ VARIANTS = {
     "arms": (FADE(), DISJOINT),
     "arms of two": (FADE(), PAIR),
     "arms, delayed": (FADE(), replace(DISJOINT, delay=20)),
+    "level": (FADE(), HIGHER),
+    "level, delayed": (FADE(), replace(HIGHER, delay=20, link="poisson")),
+    "level of moments": (FADE(model="moments"), HIGHER),
     "moments": (FADE(model="moments"), DISJOINT),
     "moments of two": (FADE(model="moments"), PAIR),
     "moments without debias": (FADE(model="moments", debias=False), DISJOINT),
@@ -37,11 +41,15 @@ VARIANTS = {
     "centred regression": (FADE(model="regression", centring="private"), SHARED),
     "centred slates": (FADE(centring="private"), SHARED),
 }
+LEVELS = ("level", "level, delayed", "centred arms")
+"""Arms whose level is learned with them."""
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
 def contextual(**fields):
-    return ContextualSpec(**{"n_actions": 2, "dim": 50, "horizon": 10_000, **fields})
+    return ContextualSpec(
+        **{"n_actions": 2, "dim": 50, "horizon": 10_000, "reward_low": -1.0, **fields}
+    )
 
 
 def sums_of(agent):

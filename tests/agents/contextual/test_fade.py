@@ -8,6 +8,7 @@ import pytest
 
 from dpbandit import certify, play
 from dpbandit.agents import FADE
+from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.agents.contextual.fading_regression import LogisticPlayer, RegressionPlayer
 from dpbandit.agents.contextual.moments import MomentPlayer
@@ -49,14 +50,14 @@ from tests.each import each
         (REWARDS, contextual(shared=True), RegressionPlayer),
         (
             FADE(model="regression", response="logistic"),
-            contextual(shared=True),
+            contextual(shared=True, reward_low=0.0),
             LogisticPlayer,
         ),
         (FADE(), OJPricing(horizon=100).spec, ResidualPricing),
         (REWARDS, OJPricing(horizon=100).spec, DemandPricing),
         (FADE(model="regression"), contextual(), RegressionPlayer),
         (FADE(model="moments"), contextual(dim=3), MomentPlayer),
-        (FADE(model="moments"), OJPricing(horizon=100).spec, MomentPlayer),
+        (FADE(model="moments", centring="public"), OJPricing(horizon=100).spec, MomentPlayer),
     ],
 )
 def test_choice_of_the_model(config, spec, player):
@@ -82,16 +83,35 @@ def test_no_budget_alone_chooses_the_gram_matrix():
         assert type(agent) is player
 
 
-def test_signs_are_for_rewards_whose_median_is_their_mean():
-    """Golden: without a link a Gram matrix is chosen where it pays: T > 120 sqrt(6) / mu."""
-    for link, horizon, player in (
-        ("other", 1097, RegressionPlayer),
-        ("poisson", 1097, RegressionPlayer),
-        ("other", 1096, ResidualArms),
-        ("probit", 1097, ResidualArms),
-    ):
-        spec = contextual(dim=3, horizon=horizon, link=link)
+@each(
+    ("fields", "learned"),
+    [
+        ({}, False),
+        ({"reward_low": 0.0}, True),
+        ({"reward_low": 0.0, "link": "logistic"}, False),
+        ({"link": "probit"}, True),
+        ({"reward_low": 0.0, "reward_high": 10.0, "link": "poisson"}, True),
+    ],
+)
+def test_the_level_is_learned_where_the_link_does_not_tell_it(fields, learned):
+    """Golden: link(0) is 0, 1/2 or unknown; the middle of the range is it or is not."""
+    spec = contextual(dim=3, **fields)
+    assert bool(FADE().make(spec, Streams([0]))._statistic.level_weight) == learned
+    assert FADE(centring="private").make(spec, Streams([0]))._statistic.level_weight == 0.2
+    assert FADE(centring="public").make(spec, Streams([0]))._statistic.level_weight == 0
+    moments = FADE(model="moments").make(spec, Streams([0]))
+    assert isinstance(moments, PrivatelyCentred) == learned
+
+
+def test_clicks_of_very_few_features_are_regressed_and_of_many_compared_with_the_middle():
+    """Golden: at d = 3, K = 2, mu = 0.26805 few begins at T = 1096.6, a tenth of it at 10,966; at
+    d = 50 features are not few."""
+    for horizon, player in ((10_966, ResidualArms), (10_967, RegressionPlayer)):
+        spec = contextual(dim=3, horizon=horizon, link="other")
         assert type(FADE().make(spec, Streams([0]))) is player
+    for dim, horizon, weight in ((3, 1097, 0.2), (3, 1096, 0.0), (50, 10_000, 0.0)):
+        spec = contextual(dim=dim, horizon=horizon, link="other")
+        assert FADE().make(spec, Streams([0]))._statistic.level_weight == weight
 
 
 @pytest.mark.parametrize("variant", ["arms", "demand", "demand of rewards", "centred regression"])

@@ -8,6 +8,7 @@ import pytest
 
 from dpbandit import certify
 from dpbandit.agents import FADE
+from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.fading_regression import LogisticPlayer, RegressionPlayer
 from dpbandit.agents.contextual.moments import MomentPlayer
 from dpbandit.agents.contextual.residual_arms import ResidualArms
@@ -17,7 +18,13 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.fading import FadingSum
 from dpbandit.testing.checks import check_joint_dp
-from tests.agents.contextual.fade_variants import VARIANTS, contextual, every_variant, sums_of
+from tests.agents.contextual.fade_variants import (
+    LEVELS,
+    VARIANTS,
+    contextual,
+    every_variant,
+    sums_of,
+)
 from tests.each import each
 
 
@@ -55,7 +62,9 @@ def test_noise_in_units_of_what_a_user_moves(variant):
         ResidualPricing: sqrt(4 + 4.5 * (0.5 if variant == "interactions" else 0.35) ** 2),
     }
     seen = sqrt(sum(config.fade ** (2 * k) for k in range(len(sums._ends))))
-    share = 0.96 if config.centring == "private" else 1.0
+    if variant in LEVELS:
+        sensitivity[ResidualArms] = 2 * sqrt(1 + 0.15**2 + 0.2**2)
+    share = 0.96 if type(agent) is PrivatelyCentred else 1.0
     stddev = sensitivity[type(inner)] * seen / (mu_of(1.0, 1e-5) * sqrt(share))
     assert len(sums._ends) >= 2
     assert sums.sensitivity == pytest.approx(sensitivity[type(inner)], rel=1e-12)
@@ -134,7 +143,7 @@ def test_no_two_adversaries_are_further_apart_than_the_sensitivity(variant, size
     monkeypatch.setattr(FadingSum, "__call__", watched)
     with np.errstate(all="ignore"):
         agent.update(*users)
-    assert len(seen) == (2 if config.centring == "private" else 1)
+    assert len(seen) == (2 if type(agent) is PrivatelyCentred else 1)
     for sensitivity, query in seen:
         query = query.reshape(600, -1)
         assert np.isfinite(query).all()

@@ -114,7 +114,13 @@ def test_the_certificate_is_the_larger_curve_and_restrictions_go_on():
 
 @pytest.mark.parametrize(
     "inner",
-    [LinUCB(), Uniform(), FADE(epsilon=inf), FADE(centring="private"), DPHDBChoices()],
+    [
+        LinUCB(),
+        Uniform(),
+        FADE(epsilon=inf),
+        FADE(model="moments", centring="private"),
+        DPHDBChoices(),
+    ],
     ids=lambda inner: type(inner).__name__,
 )
 def test_agents_without_one_finite_mu_are_refused(inner):

@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from dpbandit.agents import FADE
-from dpbandit.agents.contextual.residual_arms import _FLOOR, _focus
-from dpbandit.agents.contextual.residual_spread import ResidualSpread
+from dpbandit.agents.contextual.residual_arms import _FLOOR, ResidualLaw, _clipped, _focus
 from dpbandit.agents.contextual.scale_mixture import _SCALES, ScaleMixture
 from dpbandit.base.random_streams import Streams
 from dpbandit.specs.protocols import ContextualSpec
@@ -60,7 +59,12 @@ def test_counts_of_the_first_release_hold_no_earlier_ones(monkeypatch):
     """Golden: fresh counts are a release minus 0.7 times the one before, which the first has not:
     variance s^2 / (c n)^2 + 1 / n, then (1 + 0.49) s^2 / (c n)^2 + 1 / n; c = 0.15, n = 10."""
     told = []
-    monkeypatch.setattr(ResidualSpread, "update", lambda _, mean, variance: told.append(variance))
+
+    def update(_, mean, noise, n):
+        told.append(noise**2 + 1 / n)
+        return np.ones(1)
+
+    monkeypatch.setattr(ResidualLaw, "update", update)
     agent = FADE(first_batch=10, growth=0.0).make(SPEC, Streams([0]))
     for _ in range(20):
         agent.update(np.ones((1, 4)), np.array([0]), np.array([0.5]))
@@ -72,10 +76,39 @@ def test_spread_is_learned_from_counts():
     """Oracle: exact shares of large residuals at each threshold; from a first guess of 0.2 to
     within 8 %, a grid step, of what they come from."""
     sds = np.array([0.01, 0.05, 0.3])
-    spread = ResidualSpread(3, 1.0)
+    law = ResidualLaw(3, 1.0)
     for _ in range(30):
-        spread.update(2 * 2 * norm.sf(spread.estimate / sds) - 1, 1e-3)
-    np.testing.assert_allclose(spread.estimate, sds, rtol=0.08)
+        law.update(2 * 2 * norm.sf(law.estimate / sds) - 1, 0.0, 1000)
+    np.testing.assert_allclose(law.estimate, sds, rtol=0.08)
+
+
+@pytest.mark.parametrize("level", [-0.97, 0.0, 0.4])
+def test_the_level_of_rewards_is_found_from_far_away(level):
+    """Oracle: exact expectations of what is released of normal rewards, spread by 1 to 30 % of half
+    the range; after three looks directions are summed, and in the end the level is off by less than
+    a fifth of the spread. Were the reach too short, or what was learned forgotten, it would not."""
+    sds = np.array([0.01, 0.05, 0.3])
+    law = ResidualLaw(3, 1.0, told=False, soft=0.5)
+    assert not law.share.any()
+    for _ in range(30):
+        threshold, at, _, reach, share = law.reference
+        m = level - at
+        large = 1 - 2 * (norm.cdf((threshold - m) / sds) - norm.cdf((-threshold - m) / sds))
+        slope = law.update(large, 0.02, 1000, _clipped(m, sds, reach), 0.01)
+        assert (slope[share == 0] == 0).all()
+    assert law.share.all()
+    assert (np.abs(law.level - level) < 0.2 * sds).all()
+    h = 1e-6  # the slope is a derivative
+    up, down = (_clipped(level - law.level + e, sds, law.reference[2]) for e in (h, -h))
+    slope = law.update(large, 0.02, 1000, _clipped(level - at, sds, reach), 0.01)
+    np.testing.assert_allclose(slope, (up - down) / (2 * h), rtol=0.15)
+
+
+def test_closed_form_of_clipped_normals():
+    """Oracle: the mean over 10^5 quantiles."""
+    z = norm.ppf((np.arange(100_000) + 0.5) / 100_000)
+    for m, s, w in ((0.0, 1.0, 0.5), (0.3, 0.2, 0.1), (-2.0, 0.5, 3.0)):
+        assert _clipped(m, s, w) == pytest.approx(np.clip((m + s * z) / w, -1, 1).mean(), abs=1e-5)
 
 
 def test_weights_go_where_something_is_left_to_learn():

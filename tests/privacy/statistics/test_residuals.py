@@ -11,6 +11,7 @@ from dpbandit.privacy.residuals import SaleResiduals, SignedResiduals, SlateResi
 from tests.each import each
 
 SIGNS = SignedResiduals(n_actions=3, dim=3, reward_low=-0.5)
+LEVELS = SignedResiduals(n_actions=3, dim=3, reward_low=-0.5, level_weight=0.2)
 SALES = SaleResiduals(dim=3, features=2)
 SLATES = SlateResiduals(dim=3)
 POINTS = [0.0, 1.0, -7.0, 40.0, 1e3, 1e155, 1e300, inf, -inf, nan]
@@ -51,6 +52,10 @@ def test_no_two_users_are_further_apart_at_any_reference_point(size):
     for threshold in (0.2, size):
         users = theta, weights, np.full(900, threshold), phi, arm, y
         assert furthest(queries(SIGNS, *users)) <= SIGNS.sensitivity * (1 + 1e-9)
+        for place in ((0.1, 0.2, 0.3, 1.0), (0.1, 0.2, 0.3, 0.0), (size, size, size, size)):
+            law = np.tile(place, (900, 1)).T
+            users = theta, weights, np.full(900, threshold), *law, phi, arm, y
+            assert furthest(queries(LEVELS, *users)) <= LEVELS.sensitivity * (1 + 1e-9)
     slates, y = anybody(rng, 900 * 4, 3)
     slates = slates.reshape(900, 4, 3)
     slates[:90, 1:] = slates[:90, :1]  # rows that are all the same
@@ -102,6 +107,23 @@ def test_the_bound_of_slates_is_attained():
     assert SLATES.sensitivity == pytest.approx(sqrt(4 * 1.01 + 2 * 0.275**2), rel=1e-15)
 
 
+def test_what_tells_the_level():
+    """Golden: middle 0.25, level 0.25, rewards 0.6 and 1 at theta = 0: residuals 0.1 and 0.5 over
+    widths 0.2 and 0.4, h = 0.8, so weights 0.8 and sqrt(1.04 - 0.64); the bound is attained."""
+    x, theta, ones = np.tile([0.6, 0.8, 0.0], (2, 1)), np.zeros((2, 3)), np.ones((2, 3))
+    law = np.tile([0.25, 0.2, 0.4, 0.8], (2, 1)).T
+    users = theta, ones, np.full(2, 0.2), *law, x, np.zeros(2, np.int64), np.array([0.6, 1.0])
+    scores, large, level = LEVELS.unpack(queries(LEVELS, *users))
+    np.testing.assert_allclose(scores[:, 0], [0.4 * x[0], 0.8 * x[1]], atol=1e-12)
+    np.testing.assert_allclose(large, [-1, 1])
+    np.testing.assert_allclose(level, np.sqrt(0.4) * np.array([0.25, 1.0]))
+    users = *users[:-1], np.array([1.0, -0.5])
+    a, b = queries(LEVELS, *users)
+    # both large: only a small residual differs in that, too
+    apart = sqrt(LEVELS.sensitivity**2 - 4 * 0.15**2)
+    assert np.linalg.norm(a - b) == pytest.approx(apart, rel=1e-12)
+
+
 @pytest.mark.parametrize("rows", [1, 2, 5])
 def test_sums_of_slates(rows):
     """Oracle: a plain loop over users, each at a reference point of her own; also a slate of one
@@ -143,7 +165,8 @@ def test_sums_of_signs():
             often[i] += 1 if abs(e) > threshold[t, i] else -1
     total = SIGNS.total(theta, weights, threshold, x, arm, r)
     np.testing.assert_allclose(total[:, :-1], expected.reshape(R, 9), atol=1e-14)
-    by_arm, counts = SIGNS.unpack(total)
+    by_arm, counts, nothing = SIGNS.unpack(total)
+    assert nothing is None
     np.testing.assert_allclose(counts, often, atol=1e-12)
     np.testing.assert_allclose(SIGNS.codes.T @ by_arm, expected, atol=1e-14)
     np.testing.assert_allclose(SIGNS.codes @ SIGNS.codes.T, SIGNS.gram, atol=1e-15)
