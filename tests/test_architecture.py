@@ -139,8 +139,11 @@ def test_the_law_has_teeth(tmp_path):
     """Broken modules: a stranger, the root, a floor below, in every way Python can import it."""
     broken = tmp_path / "broken.py"
     for line, target in (
-        ("from dpbandit.envs.convex.online_losses import ConvexPricing", "envs.convex.pricing"),
-        ("from dpbandit.envs.convex import pricing", "envs.convex.pricing"),
+        (
+            "from dpbandit.envs.convex.online_losses import ConvexPricing",
+            "envs.convex.online_losses",
+        ),
+        ("from dpbandit.envs.convex import online_losses", "envs.convex.online_losses"),
         ("import dpbandit.cli", "cli"),
         ("def f():\n    import dpbandit", ""),
         ("from dpbandit import compare", ""),

@@ -10,7 +10,7 @@ import gymnasium as gym
 from dpbandit.agents import AGENTS, Guard, PerPerson, Priced
 from dpbandit.agents.contextual.demand import PRICED
 from dpbandit.base import InputError, imported, one_of, parse_settings, unsaid, with_floats
-from dpbandit.running.given import environment_label
+from dpbandit.running.environments import environment_label
 from dpbandit.specs import AgentConfig
 
 
