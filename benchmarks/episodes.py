@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.base import Draws, Streams
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs import AgentConfig, AssortmentSpec, ContextualSpec, ListSpec, Problem, Spec
 from tests.harness import fitting
 

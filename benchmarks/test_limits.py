@@ -17,7 +17,7 @@ from dpbandit.agents import DPFTRL, DPUCB, Hedge, LinUCB
 from dpbandit.offline import Logged, evaluate
 from dpbandit.results.runs import log_marks
 from dpbandit.running.compare import replicas_at_once
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs import ContextualSpec
 from dpbandit.studies import Sweep, run_sweep

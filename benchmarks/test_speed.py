@@ -26,7 +26,7 @@ from dpbandit.experiments import CASES
 from dpbandit.privacy import BLT, ClippedVectors, Tree
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.results.runs import log_marks
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 
 T = 10_000

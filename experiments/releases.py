@@ -11,7 +11,7 @@ from dpbandit.base import Floats, InputError, Ints, Seed, Streams, whole
 from dpbandit.envs.streams.streaming_regression import StreamProblem
 from dpbandit.results.runs import AgentRun
 from dpbandit.running.compare import as_run
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import Log, play
 from dpbandit.specs import Agent, AgentConfig, Hindsight, Spec
 from dpbandit.studies import Configuration

@@ -52,7 +52,7 @@ from dpbandit.envs import (
 )
 from dpbandit.envs.convex.problems import Corners
 from dpbandit.envs.streams.populations import HalfNormals
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.studies import Sweep, plan, run_sweep
 from tests.each import asserting, each

@@ -11,7 +11,7 @@ from dpbandit.agents import LinUCB
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.results.runs import log_marks
 from dpbandit.running.compare import replicas_at_once
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs import ContextualSpec
 

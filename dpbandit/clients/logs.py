@@ -31,7 +31,8 @@ from dpbandit.base import (
 )
 from dpbandit.offline.columns import Bounds, answers, column, features, numbers, table_of
 from dpbandit.offline.logs import Logged, LoggedLists, LoggedPrices, one_kind
-from dpbandit.running.given import AnyAgent, ProblemMaker, agent_given, problem_maker
+from dpbandit.running.environments import ProblemMaker, problem_maker
+from dpbandit.running.given import AnyAgent, agent_given
 from dpbandit.specs import (
     MOST_OUTSIDE,
     BanditSpec,

@@ -48,7 +48,8 @@ from dpbandit.commands.options import (
 )
 from dpbandit.results.results import FILES, FORMATS, plot_certificate
 from dpbandit.running.compare import certify as make_certificate, compare as run_comparison
-from dpbandit.running.given import environment_id, environment_label, spec_given
+from dpbandit.running.environments import environment_id, environment_label
+from dpbandit.running.given import spec_given
 from dpbandit.running.settings import AROUND, agent_id, agent_kind, around, listed, parse_agent
 from dpbandit.specs import AgentConfig, PriceListSpec, Spec
 

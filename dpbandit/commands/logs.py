@@ -17,7 +17,7 @@ from dpbandit.offline import Logged, evaluate as evaluated, release
 from dpbandit.offline.columns import file_digest, numbers, table_of
 from dpbandit.offline.evaluation import INTERVALS
 from dpbandit.results.results import FORMATS
-from dpbandit.running.given import ENDING, write_environment
+from dpbandit.running.environments import ENDING, write_environment
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}
 _MODELLED = {"dm", "dr", "clipped-dr", "sndr", "switch-dr", "dros"}

@@ -31,6 +31,7 @@ from dpbandit.privacy.ledger import JOINT_DP, NO_DATA, not_covered
 from dpbandit.privacy.mechanism import checked_ledger
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, Setup, describe, log_marks
+from dpbandit.running.environments import as_words
 from dpbandit.running.given import (
     AnyAgent,
     AnyAgents,
@@ -38,7 +39,6 @@ from dpbandit.running.given import (
     Given,
     agent_given,
     agents_given,
-    as_words,
     problem_given,
     spec_given,
 )

@@ -1,241 +1,26 @@
 """Agents and problems in whatever form people have them at hand."""
 
-import json
-import os
-import re
-import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from functools import partial
-from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium as gym
-from gymnasium.envs.registration import load_env_creator
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from dpbandit.base import (
     InputError,
-    imported,
-    one_of,
-    read_text,
     shown,
-    shown_path,
-    with_floats,
-    write_atomically,
 )
-from dpbandit.envs.adapters import make_problem
+from dpbandit.running.environments import (
+    ProblemMaker,
+    arguments_of,
+    environment_id,
+    is_file,
+    problem_label,
+    problem_maker,
+)
 from dpbandit.specs import AgentConfig, Problem, Spec, check_config, checked_problem
-
-ENDING = ".toml"
-_KEYS = ("id", "arguments")
-
-
-class EnvironmentFile(NamedTuple):
-    """What such a file says."""
-
-    id: str
-    arguments: dict[str, Any]
-    """paths among them, under `frame` and `path`, as seen from here"""
-
-
-def is_file(environment: str) -> bool:
-    """Whether an environment is named by a file."""
-    return environment.endswith(ENDING)
-
-
-def read_environment(path: str) -> EnvironmentFile:
-    """The environment in a file: `id`, and a table `arguments`.
-
-    Paths of tables are relative to the file, whoever reads it from wherever.
-
-    Raises:
-        InputError: no such file, no TOML, another key.
-    """
-    try:
-        told = tomllib.loads(read_text(path))
-    except InputError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"Expected {shown_path(path)} to be TOML: {error}.") from None
-    if unknown := [key for key in told if key not in _KEYS]:
-        raise InputError(
-            f"Expected {shown_path(path)} to hold id and [arguments] of an environment, got "
-            f"{unknown[0]!r}"
-            + (": a sweep is run by `dpbandit sweep`." if "agents" in told else ".")
-        )
-    name, arguments = told.get("id"), told.get("arguments", {})
-    if not isinstance(name, str) or is_file(name) or not isinstance(arguments, Mapping):
-        raise InputError(
-            f"Expected {shown_path(path)} to hold id, of an environment, and a table [arguments], "
-            f"got {shown(told)}."
-        )
-    found = dict(arguments)
-    for key in ("frame", "path"):
-        if isinstance(found.get(key), str):
-            found[key] = os.path.join(os.path.dirname(path), found[key])
-    return EnvironmentFile(name, found)
-
-
-def write_environment(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Such a file; what is None is left out, and the path `frame` is made relative to it."""
-    told = {key: value for key, value in arguments.items() if value is not None}
-    if isinstance(told.get("frame"), str | os.PathLike):
-        told["frame"] = os.path.relpath(told["frame"], path.parent)
-    lines = [f"id = {_toml(name)}", "", "[arguments]"]
-    lines += [f"{_key(k)} = {_toml(v)}" for k, v in told.items() if not isinstance(v, Mapping)]
-    for key, table in told.items():
-        if isinstance(table, Mapping):
-            lines += ["", f"[arguments.{_key(key)}]"]
-            lines += [f"{_key(k)} = {_toml(v)}" for k, v in table.items()]
-    text = "\n".join(lines) + "\n"
-    return write_atomically(path, lambda partial: partial.write_text(text, encoding="utf-8"))
-
-
-def _key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key)
-
-
-def _toml(value: Any) -> str:
-    """Numbers, words, truth and lists are written as in JSON."""
-    return json.dumps(value, ensure_ascii=False)
-
-
-ProblemMaker: TypeAlias = Callable[..., Problem]
-"""A class, or a function, of keyword arguments."""
-
-
-def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
-    """What makes the problem behind an id, or of a class; "dpbandit/" and "-v0" may be left out.
-
-    A file that ends in .toml holds an id, and arguments.
-
-    Raises:
-        InputError: an unknown id, a module that cannot be imported, an environment of somebody
-            else, what can make nothing.
-    """
-    if not isinstance(env, str):
-        if not callable(env):
-            table = hasattr(env, "columns")
-            raise InputError(
-                f"Expected env={shown(env)} to be an id (see `dpbandit envs`) or a class."
-                + (" Of a table of prices PricingFromLog makes one." if table else "")
-            )
-        return partial(make_problem, problem=env)
-    if is_file(env):
-        told = read_environment(env)
-        return partial(problem_maker(told.id), **told.arguments)
-    known = environment_id(env)
-    name = known.rpartition(":")[2]
-    if name not in gym.registry:  # MODULE:CLASS
-        return partial(make_problem, problem=known)
-    return partial(make_problem, **gym.registry[name].kwargs)
-
-
-def arguments_of(make: ProblemMaker, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments for what `problem_maker` made, those that it has itself among them.
-
-    As settings of agents, 1 and 1.0 are the same.
-    """
-    own = dict(make.keywords) if isinstance(make, partial) else {"problem": make}
-    problem = own.pop("problem")
-    every = {**own, **given}
-    return with_floats(load_env_creator(problem) if isinstance(problem, str) else problem, every)
-
-
-def environment_id(env: str) -> str:
-    """The whole id: "OJPricing" is "dpbandit/OJPricing-v0".
-
-    MODULE:ID imports MODULE first, MODULE:CLASS is a class of problems there; of a file it is the
-    id in it.
-
-    Raises:
-        InputError: as `problem_maker`.
-    """
-    if is_file(env):
-        return environment_id(read_environment(env).id)
-    module, colon, name = env.rpartition(":")
-    own = imported(module, f"environment {env!r}") if module or colon else None
-    ids = [i for i, entry in gym.registry.items() if "problem" in entry.kwargs]
-    if name in gym.registry and name not in ids:
-        raise InputError(
-            f"Environment {name!r} reports no regret: wrap it in dpbandit.clients.FromGymnasium, "
-            "which asks how it is measured."
-        )
-    candidates = (name, f"dpbandit/{name}", f"dpbandit/{name}-v0")
-    found = next((candidate for candidate in candidates if candidate in ids), name)
-    if found not in ids and own is not None:
-        one_of(f"environment of {module}", name, _classes(own) or ["(none)"])
-        return env
-    if found not in ids:
-        _refuse_agent(name)
-    one_of("environment", found, ids, short=environment_label, see="dpbandit envs")
-    return f"{module}{colon}{found}"
-
-
-def _classes(module: Any) -> list[str]:
-    """Of problems, that this module defines."""
-    return [
-        name
-        for name, thing in vars(module).items()
-        if isinstance(thing, type) and thing.__module__ == module.__name__ and "step" in dir(thing)
-    ]
-
-
-def _refuse_agent(name: str) -> None:
-    from dpbandit.agents import AGENTS  # not before: 60 files
-
-    if name in AGENTS:
-        raise InputError(
-            f"Expected an environment, got the agent {name!r}: compare and play are told the "
-            "environment first, certify and audit the agent."
-        )
-
-
-def environment_label(environment: str) -> str:
-    """An id without ornament; a file by its name.
-
-    >>> environment_label("dpbandit/OJPricing-v0"), environment_label("here/shop.toml")
-    ('OJPricing', 'shop')
-    """
-    if is_file(environment):
-        return Path(environment).stem
-    return environment.removeprefix("dpbandit/").removesuffix("-v0")
-
-
-def problem_label(environment: str, env_kwargs: Mapping[str, Any]) -> str:
-    """What to call a problem: its id without ornament, and its arguments but for the horizon.
-
-    Tables, and what a file says itself, are left out.
-
-    >>> problem_label("dpbandit/GLMBandit-v0", {"dim": 5, "horizon": 10})
-    'GLMBandit dim=5'
-    """
-    own = read_environment(environment).arguments if is_file(environment) else {}
-    given = [
-        f"{key}={value}"
-        for key, value in env_kwargs.items()
-        if key != "horizon" and not (is_table(value) or (key in own and own[key] == value))
-    ]
-    return " ".join([environment_label(environment), *given])
-
-
-def is_table(value: Any) -> bool:
-    """Whether an argument is an array, a frame or a mapping of columns: too long for a line."""
-    return hasattr(value, "shape") or isinstance(value, Mapping)
-
-
-def as_words(value: Any) -> Any:
-    """An argument as results keep it: of arrays and frames their size and a hash."""
-    if isinstance(value, Mapping):
-        return {key: as_words(item) for key, item in value.items()}
-    if hasattr(value, "shape"):
-        from joblib import hash as digest  # not before: slow to import
-
-        return f"{type(value).__name__} {tuple(value.shape)} {digest(value)}"
-    return value
-
 
 AnyAgent: TypeAlias = str | AgentConfig
 """An id, which may have settings, or a config."""

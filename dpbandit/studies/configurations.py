@@ -31,7 +31,7 @@ from dpbandit.base import (
 from dpbandit.privacy import Certificate
 from dpbandit.results.runs import AgentRun, Setup, describe, log_marks, run_key
 from dpbandit.running.compare import as_run, certify, play_any, with_baselines
-from dpbandit.running.given import arguments_of, environment_id, problem_label, problem_maker
+from dpbandit.running.environments import arguments_of, environment_id, problem_label, problem_maker
 from dpbandit.running.settings import agent_config, agent_id, agent_kind, around, meant
 from dpbandit.specs import AgentConfig, Problem, made_agent
 

@@ -50,7 +50,7 @@ from dpbandit.results.store import (
     write_runs,
 )
 from dpbandit.running.compare import consecutive, replicas_at_once
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs import AgentConfig
 from dpbandit.studies.configurations import Audit, Configuration, Study, Sweep, plan
 

@@ -14,7 +14,7 @@ from dpbandit.experiments.questions import draw_frontier
 from dpbandit.results.plots import final, legend_at_the_foot, legend_beside, panels
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, Setup, standard_error
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

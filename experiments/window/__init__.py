@@ -36,7 +36,7 @@ from dpbandit.domains import Domain, Flows, Simplex
 from dpbandit.experiments.questions import Lines, Panels, measured
 from dpbandit.results.runs import AgentRun, protected
 from dpbandit.running.compare import as_run
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs import Agent, AgentConfig, Spec
 from dpbandit.studies import Configuration, Study, setup_of

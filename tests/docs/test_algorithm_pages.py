@@ -19,7 +19,7 @@ from dpbandit.agents.catalogue import entries
 from dpbandit.base.fields import parse_settings
 from dpbandit.cli import app
 from dpbandit.running.compare import certify
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.settings import agent_id, parse_agent
 from tests.docs.markdown import ROOT
 from tests.each import each

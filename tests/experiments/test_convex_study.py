@@ -11,7 +11,7 @@ from dpbandit.agents import FTAL, BanditFTAL, GarberKretzu, PrivateBandit
 from dpbandit.experiments.convex import Sizes, __main__ as command, figures, questions
 from dpbandit.experiments.questions import answers
 from dpbandit.results.runs import slope
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from tests.drawings import points
 from tests.experiments.runs import quick

@@ -242,7 +242,7 @@ def test_switches_by_brute_force():
     """Oracle: actions recorded round by round."""
     from dpbandit.agents import EpsilonGreedy
     from dpbandit.results.runs import log_marks
-    from dpbandit.running.given import problem_maker
+    from dpbandit.running.environments import problem_maker
     from dpbandit.running.loop import play
 
     problem, actions = problem_maker("GLMBandit")(horizon=50), []

@@ -33,7 +33,7 @@ from dpbandit.agents.convex.descent import VERIFIED
 from dpbandit.domains import Ball
 from dpbandit.losses import Ridge, Squared
 from dpbandit.results.runs import log_marks
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.choice import AssortmentSpec
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec

@@ -15,7 +15,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.experiments import CASES
 from dpbandit.privacy.curves import mu_of
 from dpbandit.results.runs import log_marks
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 from tests.each import each

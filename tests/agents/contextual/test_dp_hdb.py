@@ -17,7 +17,7 @@ from dpbandit.experiments import CASES
 from dpbandit.privacy.gradients import RecursiveGradients, recursive_points
 from dpbandit.privacy.vertices import best_vertices
 from dpbandit.results.runs import log_marks
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.models import LINKS
 from dpbandit.specs.protocols import ContextualSpec

@@ -16,7 +16,7 @@ from dpbandit.privacy.calibrated import NO_NOISE, exact_prefix_sum
 from dpbandit.privacy.curves import epsilon_of
 from dpbandit.privacy.moments import Moments, SecondMoments
 from dpbandit.results.runs import log_marks
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 from tests.each import asserting, each

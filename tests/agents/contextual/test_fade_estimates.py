@@ -12,7 +12,7 @@ from dpbandit.agents import FADE
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.results.runs import log_marks
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec
 from tests.agents.contextual.fade_variants import PRICES, REWARDS, SHARED, sums_of

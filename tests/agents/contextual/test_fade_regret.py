@@ -10,7 +10,7 @@ from scipy.stats import nct
 from dpbandit.agents import DPUCB, FADE, BatchMoment
 from dpbandit.experiments import CASES
 from dpbandit.results.runs import log_marks
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from tests.agents.contextual.fade_variants import REWARDS
 

@@ -8,7 +8,7 @@ import pytest
 from dpbandit import InputError, certify
 from dpbandit.agents import FLIPHAT, Uniform
 from dpbandit.base.random_streams import Streams
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 from tests.each import each

@@ -11,7 +11,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.curves import mu_of
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec
 

@@ -6,7 +6,7 @@ import pytest
 from dpbandit.agents import Greedy, LinUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.results.runs import log_marks
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec
 

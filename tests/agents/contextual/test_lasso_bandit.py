@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from dpbandit.agents import Greedy, LassoBandit
 from dpbandit.agents.contextual.sparse import Lasso, forced_arm, lasso
 from dpbandit.base.random_streams import Streams
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec
 

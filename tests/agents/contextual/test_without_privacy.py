@@ -10,7 +10,7 @@ from dpbandit.agents import GLMUCB, Greedy, LassoBandit, LogisticTS, Uniform
 from dpbandit.agents.contextual.demand import Priced
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 from tests.each import each

@@ -35,7 +35,7 @@ from dpbandit.envs.contextual.problems import row_of
 from dpbandit.envs.convex.online_losses import ConvexPricing, OnlineConvex
 from dpbandit.envs.convex.problems import Corners
 from dpbandit.losses import Quadratic
-from dpbandit.running.given import problem_maker
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.stock import BidPrices, best_price, fluid_bound
 from dpbandit.testing import check_problem
