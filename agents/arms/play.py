@@ -33,7 +33,7 @@ class ArmAgent(Agent[Spec]):
 
     def begin(self) -> None:
         """Count the arms; raises `InputError` where the problem has none."""
-        spec = self.spec
+        spec: Any = self.spec
         if isinstance(spec, ContextualSpec):
             self.K = spec.n_actions
         elif _has_vertices(spec):
@@ -65,10 +65,12 @@ class ArmAgent(Agent[Spec]):
         raise NotImplementedError
 
 
-def _has_vertices(spec: Any) -> bool:
-    known = isinstance(spec, ConvexSpec) and spec.feedback == "value"
-    return known and (
-        isinstance(spec.loss, Linear | Experts) and isinstance(spec.loss.domain, Simplex)
+def _has_vertices(spec: Spec) -> bool:
+    return (
+        isinstance(spec, ConvexSpec)
+        and spec.feedback == "value"
+        and isinstance(spec.loss, Linear | Experts)
+        and isinstance(spec.loss.domain, Simplex)
     )
 
 

@@ -194,9 +194,9 @@ def play(
         books = Books(type(config).__name__, getattr(player, "ledger", None), roll)
         together, t = still(problem, player, streams), 0
         for mark, until in enumerate(marks.tolist()):
-            long = together is not None and until - done >= SHORT and done >= FIRST_ROUNDS
+            long = until - done >= SHORT and done >= FIRST_ROUNDS
             while t < until:
-                if together and long and (n := together.rounds(until - t)) > 0:
+                if together and long and before is not None and (n := together.rounds(until - t)):
                     t += n
                     brought = together.play(n, before, mark=t == until)
                     total_regret += brought.regret

@@ -36,7 +36,7 @@ class Still:
 
     def rounds(self, most: int) -> int:
         """How many can be played together, at most `most`."""
-        return int(min(most, (self._player.left - self._waiting).min()))
+        return int(max(0, min(most, (self._player.left - self._waiting).min())))
 
     def play(self, rounds: int, before: npt.NDArray[Any], *, mark: bool) -> Brought:
         """Play so many; what a replica brings is drawn at a mark and where its batch ends.
