@@ -85,12 +85,12 @@ class DPSE(ReleasedArms):
 
     def due(self) -> Bools:
         """All of S where each has R rounds."""
-        full = (~self.active | (self.pending >= self.need[:, None])).all(axis=1)
+        full: Bools = np.asarray((~self.active | (self.pending >= self.need[:, None])).all(axis=1))
         return self.active & full[:, None] if full.any() else self.nothing
 
     def take(self, release: Floats, count: Floats, due: Bools) -> None:
         """Take steps 3 and 4, and begin another epoch."""
-        here = due.any(axis=1)
+        here: Bools = np.asarray(due.any(axis=1))
         R, (one, two) = np.where(here, self.need, 1.0), self.logs()
         width = 2 * np.sqrt(one / (2 * R)) + 2 * two / (R * self.epsilon)
         m = np.where(due, release / np.maximum(count, 1), -inf)
@@ -224,7 +224,7 @@ class TreeUCB(ArmAgent):
         self.n[rows(self.R), arm] += 1
         release = self.sums(arm, reward)
         if release is not None:
-            self.s = release
+            self.s[:] = release
 
 
 class PrivateTsallis(OneArmBatches):
@@ -272,7 +272,7 @@ class PrivateTsallis(OneArmBatches):
 
     def take(self, release: Floats, count: Floats, due: Bools) -> None:
         """Take step 2, and step 1 of the next batch."""
-        here = due.any(axis=1)
+        here: Bools = np.asarray(due.any(axis=1))
         loss = np.where(due, 1 - release / np.maximum(count, 1), 0.0)
         self.lost = self.lost + loss / self.w
         self.batch = self.batch + here

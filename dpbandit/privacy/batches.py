@@ -165,7 +165,7 @@ class CountedSums(Mechanism):
         due = datum[2]
         if not due.any():
             return None
-        noise = self._noise(due.any(axis=1))
+        noise = self._noise(np.asarray(due.any(axis=1)))
         release = np.where(due, self._pending + noise, 0.0)
         self._pending[due] = 0.0
         return release

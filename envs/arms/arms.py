@@ -271,7 +271,7 @@ def rewards_of(table: Any) -> tuple[Floats, npt.NDArray[np.bool_]]:
             f"Expected {named} of shape {found.shape} to be (T, K), T >= 1 rounds and K >= 2 arms."
         )
     beyond = ~((found >= 0) & (found <= 1))  # NaN is neither
-    return np.clip(np.where(np.isnan(found), 0.0, found), 0.0, 1.0), beyond.any(axis=1)
+    return np.clip(np.where(np.isnan(found), 0.0, found), 0.0, 1.0), np.asarray(beyond.any(axis=1))
 
 
 def _read(path: Path) -> Any:
