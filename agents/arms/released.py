@@ -16,7 +16,7 @@ from dpbandit.agents.arms.play import (
     kl_upper,
 )
 from dpbandit.base import Draws, Floats, Ints, rows
-from dpbandit.privacy import mu_of
+from dpbandit.privacy.batches import gaussian_mu
 
 
 class AllocationTS(ReleasedArms):
@@ -61,7 +61,7 @@ class AllocationTS(ReleasedArms):
     epsilon: Epsilon = 1.0
     """target, > 0; inf is Thompson sampling in batches"""
     delta: Delta = 0.0
-    """target, in [0, 1); 0 is Laplace noise, else it is Gaussian"""
+    """target, in [0, 1); noise is Gaussian where delta lets it be less than Laplace's"""
     growth: Positive = 0.15
     """the next batch, as a share of all rounds so far; likewise a release of an arm"""
     first: Positive = 8.0
@@ -80,7 +80,7 @@ class AllocationTS(ReleasedArms):
         self.luck, self.coins = self.streams.uniforms("arms"), self.streams.generators("draws")
         self.turn_of: Ints = np.zeros((self.R, self.K), dtype=np.int64)
         self.p: Floats = np.full((self.R, self.K), 1 / self.K)
-        self.mu = mu_of(self.epsilon, self.delta)
+        self.mu = gaussian_mu(self.epsilon, self.delta)
 
     def choose(self) -> Ints:
         """The next in turn, later one drawn from p."""
@@ -121,10 +121,10 @@ class AllocationTS(ReleasedArms):
         """d, drawn for one replica, (draws, K)."""
         g, nn, e = self.coins[r], self.n[r] + 2, self.e[r]
         variance, shape = 0.25 / nn, (self.draws, self.K)
-        if self.delta > 0:
+        if self.mu > 0:
             variance = variance + e / (self.mu * nn) ** 2
         d = (self.s[r] + 1) / nn + np.sqrt(variance) * g.standard_normal(shape)
-        if self.delta == 0 and self.epsilon < inf:
+        if self.mu == 0 and self.epsilon < inf:
             noise = g.standard_gamma(e, shape) - g.standard_gamma(e, shape)
             d = d + noise / (self.epsilon * nn)
         return d

@@ -99,14 +99,24 @@ class BatchSum(Mechanism):
         return self._exact + noise
 
 
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """mu of Gaussian noise that meets the target, where it is smaller than Laplace noise; else 0.
+
+    >>> gaussian_mu(1.0, 1e-5), round(gaussian_mu(0.5, 0.3), 3)
+    (0.0, 1.155)
+    """
+    mu = mu_of(epsilon, delta) if epsilon < inf else 0.0
+    return mu if sqrt(2) * mu > epsilon else 0.0
+
+
 class CountedSums(Mechanism):
     """Sums of K cells, each released with fresh noise, and emptied, when counts say so::
 
         call(value (R,), cell (R,), due (R, K) bool) -> (R, K), 0 where nothing is due
 
     A call returns None where nothing is due in any replica. Values lie in [low, high] and are
-    summed as shares of that range, (value - low) / (high - low). Noise is Laplace(1 / epsilon), or
-    with delta > 0 Gaussian of standard deviation 1 / mu.
+    summed as shares of that range, (value - low) / (high - low). Noise is Laplace(1 / epsilon), or,
+    where delta lets that be less, Gaussian of standard deviation 1 / mu.
 
     A simulator that plays one policy for many rounds may hand over what all of them brought
     together: the shares' totals (R, K), in place of a value, and their counts (R, K).
@@ -146,8 +156,7 @@ class CountedSums(Mechanism):
         epsilon *= 1 - 1e-12  # with rounding, see `ledger.ROUNDING`, it is still within the target
         self.spend: Spend = LaplaceSpend(epsilon, note="Laplace sums released by counts")
         law: Laplace | Gaussian = Laplace(1 / epsilon)
-        if delta > 0:
-            mu = mu_of(epsilon, delta)  # which leaves room for it
+        if (mu := gaussian_mu(epsilon, delta)) > 0:  # which leaves room for it
             self.spend = GaussianSpend(mu, "Gaussian sums released by counts")
             law = Gaussian(1 / mu)
         self._noise = Paced(law.sampler(streams, "noise of sums", (cells,)))
