@@ -15,7 +15,7 @@ from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import Log, play
 from dpbandit.specs import Agent, AgentConfig, Hindsight, Spec
 from dpbandit.studies import Configuration
-from dpbandit.studies.plan import certificate_of
+from dpbandit.studies.sweeps import certificate_of
 
 TEST_USERS = 10_000
 

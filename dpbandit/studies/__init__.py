@@ -1,7 +1,7 @@
 """Sweeps: hundreds of configurations, thousands of replicas, that survive an interruption."""
 
-from dpbandit.studies.plan import Configuration, Study, Sweep, plan, setup_of
 from dpbandit.studies.run import BACKENDS, Swept, play_all, run_sweep
+from dpbandit.studies.sweeps import Configuration, Study, Sweep, plan, setup_of
 
 __all__ = [
     "BACKENDS",

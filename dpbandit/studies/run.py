@@ -52,7 +52,7 @@ from dpbandit.results.store import (
 from dpbandit.running.compare import consecutive, replicas_at_once
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs import AgentConfig
-from dpbandit.studies.plan import Audit, Configuration, Study, Sweep, plan
+from dpbandit.studies.sweeps import Audit, Configuration, Study, Sweep, plan
 
 BACKENDS = ("loky", "dask", "threading")
 HTTP = {"dashboard_address": "127.0.0.1:0"}

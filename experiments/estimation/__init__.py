@@ -30,7 +30,7 @@ from dpbandit.running.compare import as_run
 from dpbandit.running.loop import play
 from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, Study, setup_of
-from dpbandit.studies.plan import certificate_of
+from dpbandit.studies.sweeps import certificate_of
 
 _ERROR = "error after {}"
 _HALVINGS = 6

@@ -24,7 +24,7 @@ from dpbandit.base import privacy_target, whole
 from dpbandit.experiments.questions import Lines, Panels
 from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, setup_of
-from dpbandit.studies.plan import LastRound
+from dpbandit.studies.sweeps import LastRound
 
 Family: TypeAlias = Callable[[float, float], AgentConfig]
 """(epsilon, delta) -> the agent that promises it"""

@@ -26,7 +26,7 @@ from dpbandit.results.plots import line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, Study, setup_of
-from dpbandit.studies.plan import LastRound
+from dpbandit.studies.sweeps import LastRound
 
 Axis: TypeAlias = Literal["T", "d", "epsilon"]
 READINGS = {

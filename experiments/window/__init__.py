@@ -40,7 +40,7 @@ from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs import Agent, AgentConfig, Spec
 from dpbandit.studies import Configuration, Study, setup_of
-from dpbandit.studies.plan import LastRound, certificate_of
+from dpbandit.studies.sweeps import LastRound, certificate_of
 
 BALL, SIMPLEX = "cocop-ball", "cocol-simplex"
 """Cases of `window_cases`"""

@@ -24,7 +24,7 @@ from dpbandit.domains import (
 )
 from dpbandit.envs import ConvexBandit, OnlineConvex
 from dpbandit.studies import Sweep
-from dpbandit.studies.plan import plan
+from dpbandit.studies.sweeps import plan
 from tests.each import each
 
 _CROSSING = (("s", "0.0"), ("s", "0.1"), ("0.0", "t"), ("0.1", "t"))

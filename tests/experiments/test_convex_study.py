@@ -84,7 +84,7 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkey
     slopes = pd.read_csv(folder / "slopes.csv")
     panels = ("p-lin", "p-quad", "partition matroid", "flows")
     assert slopes.groupby("panel").size().to_dict() == dict.fromkeys(panels, 6)
-    monkeypatch.setattr("dpbandit.studies.plan.play_any", None)  # would not be callable
+    monkeypatch.setattr("dpbandit.studies.sweeps.play_any", None)  # would not be callable
     monkeypatch.setattr(command, "figures", lambda *_: images.values())
     assert set(quick(command, TINY, folder, 3).splitlines()) <= set(printed.splitlines())
     pd.testing.assert_frame_equal(pd.read_csv(folder / "summary.csv"), table)

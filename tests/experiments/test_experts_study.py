@@ -13,7 +13,7 @@ from dpbandit.experiments.experts import Sizes, __main__ as command, questions, 
 from dpbandit.experiments.experts.figure import figures, verdict, verdicts
 from dpbandit.experiments.questions import answers, measured
 from dpbandit.studies import Study, setup_of
-from dpbandit.studies.plan import LastRound
+from dpbandit.studies.sweeps import LastRound
 from tests.drawings import points
 from tests.experiments.runs import quick
 
@@ -51,7 +51,7 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkey
     assert set(slopes["axis"]) == {"T", "ln d", "epsilon"}
     for words in ("switches on halving", "nobody private is below", "Regret against epsilon"):
         assert words in printed
-    monkeypatch.setattr("dpbandit.studies.plan.play_any", None)  # would not be callable
+    monkeypatch.setattr("dpbandit.studies.sweeps.play_any", None)  # would not be callable
     monkeypatch.setattr(command, "figures", lambda *_: images.values())
     assert set(quick(command, TINY, folder, 3).splitlines()) <= set(printed.splitlines())
     pd.testing.assert_frame_equal(pd.read_csv(folder / "summary.csv"), table)

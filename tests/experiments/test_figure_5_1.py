@@ -87,7 +87,7 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(tmp_path, monke
     assert (table.loc[["dp-ucb-paper", "dp-hdb-paper"], "certified_epsilon"] < 0.5).all()
     assert table.loc["linucb", "certified_epsilon"] == inf
     image.unlink()
-    monkeypatch.setattr("dpbandit.studies.plan.play_any", None)  # would not be callable
+    monkeypatch.setattr("dpbandit.studies.sweeps.play_any", None)  # would not be callable
     again = run_command(command.main, *words)
     assert again.exit_code == 0
     assert done.output.endswith(again.output)

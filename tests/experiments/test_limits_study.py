@@ -25,7 +25,7 @@ def test_the_command_writes_everything_and_the_second_does_no_work(tmp_path, mon
     assert (found["bound"] < found["FADE"]).all()
     for name in ("limits.png", "shapes.png"):
         assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
-    monkeypatch.setattr("dpbandit.studies.plan.play_any", None)  # would not be callable
+    monkeypatch.setattr("dpbandit.studies.sweeps.play_any", None)  # would not be callable
     assert run_command(command.main, *words).exit_code == 0
 
 

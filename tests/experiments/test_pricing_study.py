@@ -138,7 +138,7 @@ def test_the_command(tmp_path, monkeypatch):
         "money",
         *(f"{what}-{problem}" for what in ("regret", "lost") for problem in on),
     }
-    monkeypatch.setattr("dpbandit.studies.plan.play_any", None)  # would not be callable
+    monkeypatch.setattr("dpbandit.studies.sweeps.play_any", None)  # would not be callable
     with pytest.warns(UserWarning, match="Left out"):
         again = run_command(command.main, *words).output.splitlines()
     assert again == [line for line in done.output.splitlines() if " replicas: " not in line]

@@ -78,7 +78,7 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkey
     assert len(pd.read_csv(folder / "costs.csv")) == 2 * 4
     assert len(pd.read_csv(folder / "table-1.csv")) == 5 + 7 + 4
     monkeypatch.setenv("COLUMNS", "220")
-    for place in ("studies.plan.play_any", "experiments.window.play"):
+    for place in ("studies.sweeps.play_any", "experiments.window.play"):
         monkeypatch.setattr(f"dpbandit.{place}", None)  # would not be callable
     monkeypatch.setattr(command, "figures", lambda *_: images.values())
     assert set(quick(command, TINY, folder, 2).splitlines()) <= set(printed.splitlines())

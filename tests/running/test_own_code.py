@@ -13,7 +13,7 @@ from dpbandit.base.fields import described
 from dpbandit.envs.contextual.problems import Users
 from dpbandit.running.given import agents_given, problem_given
 from dpbandit.studies import Sweep
-from dpbandit.studies.plan import plan
+from dpbandit.studies.sweeps import plan
 from tests.each import each
 from tests.running.own import Mine, NoDataclass, Running, Shop, ShopOfPath, agent, shop
 

@@ -8,7 +8,7 @@ from dpbandit.agents import AGENTS, DPHDB, DPUCB, DPHDBChoices, Guard, Priced, S
 from dpbandit.base.inputs import InputError
 from dpbandit.running.settings import parse_agent
 from dpbandit.studies import Sweep
-from dpbandit.studies.plan import plan
+from dpbandit.studies.sweeps import plan
 from tests.each import each
 
 

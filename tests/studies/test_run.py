@@ -20,8 +20,8 @@ from dpbandit import InputError, Results, compare
 from dpbandit.agents import LinUCB, ShariffSheffetUCB
 from dpbandit.results.store import planned, read_runs
 from dpbandit.studies import Study, Sweep, plan, run as running, run_sweep
-from dpbandit.studies.plan import LastRound
 from dpbandit.studies.run import HTTP
+from dpbandit.studies.sweeps import LastRound
 from tests.studies.studies import TINY, many, same
 
 ROOT = Path(__file__).parents[2]
