@@ -104,8 +104,8 @@ def test_the_level_is_learned_where_the_link_does_not_tell_it(fields, learned):
 
 
 def test_clicks_of_very_few_features_are_regressed_and_of_many_compared_with_the_middle():
-    """Golden: at d = 3, K = 2, mu = 0.26805 few begins at T = 1096.58, a tenth of it at 10,965.8; at
-    d = 50 features are not few."""
+    """Golden: at d = 3, K = 2, mu = 0.26805 few begins at T = 1096.58, a tenth of it at
+    10,965.8; at d = 50 features are not few."""
     for horizon, player in ((10_965, ResidualArms), (10_966, RegressionPlayer)):
         spec = contextual(dim=3, horizon=horizon, link="other")
         assert type(FADE().make(spec, Streams([0]))) is player
