@@ -304,7 +304,7 @@ class LocalLinUCB(RegressionPlayer, Private[ContextualSpec]):
     """A ridge regression on sums of messages, each a noisy (x x', s x) of one user.
 
     After Zheng, Cai, Huang, Li and Wang, "Locally differentially private (contextual) bandits
-    learning", NeurIPS 2020, whose text was not at hand::
+    learning", NeurIPS 2020, of whose text only the introduction was at hand, and two programs::
 
         send             (x x' / sqrt(2), s x) + N(0, (2 / mu)^2 I), s the sign of the reward about
                          the middle of its range
@@ -321,7 +321,8 @@ class LocalLinUCB(RegressionPlayer, Private[ContextualSpec]):
 
     Differs from the paper:
         Reconstructed. Exact Gaussian noise for both parts together, signs of rewards, greedy as set
-        here, and a new model at the end of growing batches only.
+        here, and a new model at the end of growing batches only. The programs fit in every round,
+        and are optimistic with a width that grows like T^(1/4).
 
     >>> from dpbandit import certify
     >>> certify(LocalLinUCB(epsilon=1.0), "GLMBandit", accountants=False).ledger.brief
@@ -374,7 +375,7 @@ class LocalSGD(Private[ContextualSpec], Devices):
     """Each device sends a private gradient of a logistic model, and the model takes a step.
 
     After Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
-    NeurIPS 2021, whose text was not at hand: their plan, greedy play on SGD with local gradients::
+    NeurIPS 2021, whose algorithm as printed is `LDPSGD`::
 
         in round t    play argmax_a x . theta_t, ties at random
                       g = (y - logistic(x . theta_t)) x, y the reward on a scale from 0 to 1
@@ -388,8 +389,9 @@ class LocalSGD(Private[ContextualSpec], Devices):
         devices choose and look at rewards themselves.
 
     Differs from the paper:
-        Reconstructed. Messages may be pure (PrivUnit), which costs an eighth of the variance of
-        Gaussian ones; steps and ball are those of our own experiments.
+        1. Messages of PrivUnit, whose cap is the best one, not half of the sphere; other laws.
+        2. One message about all arms' parameters, not one for each arm. No warm-up, no arm dropped.
+        3. Steps c / (t + 10 c) and the ball, of our own experiments. The model is logistic.
 
     **Limits.** Greedy, and the model of rewards is logistic, whatever they are.
 

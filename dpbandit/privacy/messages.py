@@ -22,6 +22,7 @@ from dpbandit.base import (
     norms,
     one_of,
     positive,
+    rows,
     shaped,
     whole,
 )
@@ -45,6 +46,7 @@ class LocalStatistic(Mechanism):
         streams: the random streams of the replicas.
         epsilon, delta: of each message; epsilon = inf adds no noise.
         uses: messages that will be sent.
+        stddev: of the noise, in units of the statistic, in place of what the target asks for.
     """
 
     trust = EVERYWHERE
@@ -52,10 +54,20 @@ class LocalStatistic(Mechanism):
     """nothing is kept for the next message"""
 
     def __init__(
-        self, statistic: Statistic, streams: Streams, *, epsilon: float, delta: float, uses: int
+        self,
+        statistic: Statistic,
+        streams: Streams,
+        *,
+        epsilon: float,
+        delta: float,
+        uses: int,
+        stddev: float | None = None,
     ) -> None:
         whole("uses", uses, 0)
         mu = inf if epsilon == inf else mu_of(epsilon, delta)
+        if stddev is not None:
+            positive("stddev", stddev)
+            mu = statistic.sensitivity / stddev
         self.spend = GaussianSpend(mu if uses else 0.0, "local Gaussian messages, one a user")
         self.sensitivity, self.uses = statistic.sensitivity, uses
         self.stddev = statistic.sensitivity / mu
@@ -317,20 +329,24 @@ class LocalDirections(Mechanism):
         L = coth(epsilon / 2) sqrt(pi) Gamma((D + 1) / 2) / Gamma(D / 2)
 
     Where g is 0, or no vector of numbers, that is a uniform point. With epsilon = inf the message
-    is g, and L is 1.
+    is g, and L is 1. With `blocks` she sends as many, about g to one that nobody else is told, and
+    about 0 to the others.
 
     Guarantee:
         Each message is locally epsilon-DP: its density over that of a uniform point is 1 +-
         `|g|` tanh(epsilon / 2), and (1 + tanh) / (1 - tanh) = e^epsilon, so no message is more
         than e^epsilon times as likely from one user as from another, whatever they have. That needs
-        no trusted server: it holds against whoever collects messages. A user sends one, so all
-        together cost epsilon, adaptively: what g is made of may depend on earlier messages.
+        no trusted server: it holds against whoever collects messages. Blocks cost nothing: of two
+        users with different ones two densities differ, one by at most 1 + tanh, the other by at
+        most 1 / (1 - tanh). A user sends once, so all together cost epsilon, adaptively: what g is
+        made of may depend on earlier messages.
 
     Args:
         streams: the random streams of the replicas.
         dim: D.
         epsilon: > 0, of each message.
         uses: messages that will be sent.
+        blocks: messages of a user, of which one is about her vector; None is one without a choice.
 
     >>> messages = LocalDirections(Streams([0]), dim=4, epsilon=1.0, uses=10)
     >>> round(messages.length, 1), round(messages.spend.pure, 9)
@@ -339,9 +355,13 @@ class LocalDirections(Mechanism):
 
     trust = EVERYWHERE
 
-    def __init__(self, streams: Streams, *, dim: int, epsilon: float, uses: int) -> None:
+    def __init__(
+        self, streams: Streams, *, dim: int, epsilon: float, uses: int, blocks: int | None = None
+    ) -> None:
         whole("dim", dim, 1)
         whole("uses", uses, 0)
+        if blocks is not None:
+            whole("blocks", blocks, 1)
         if epsilon != inf:
             positive("epsilon", epsilon)
         epsilon *= 1 - 1e-12  # for the rounding of norms
@@ -349,8 +369,10 @@ class LocalDirections(Mechanism):
         self.sensitivity, self.uses = 2.0, uses
         self._shape, self._pull = (len(streams), dim), tanh(epsilon / 2)
         self._exact = epsilon == inf
-        self._normals = streams.normals("directions", dim)
-        self._coins = streams.uniforms("sides")
+        each = () if blocks is None else (blocks,)
+        self._all = None if blocks is None else (len(streams), blocks, dim)
+        self._normals = streams.normals("directions", *each, dim)
+        self._coins = streams.uniforms("sides", *each)
 
     @property
     def length(self) -> float:
@@ -361,16 +383,21 @@ class LocalDirections(Mechanism):
         return sqrt(pi) * exp(lgamma((D + 1) / 2) - lgamma(D / 2)) / self._pull
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The clipped vector, (R, D)."""
-        (g,) = datum
+        """The clipped vector, (R, D), or (R, blocks, D) with zeros around it."""
+        g, *block = datum
         shaped("g", g, self._shape)
-        return clip_norm(g, 1.0)
+        g = clip_norm(g, 1.0)
+        if self._all is None:
+            return g
+        around = np.zeros(self._all)
+        around[rows(len(g)), block[0]] = g
+        return around
 
     def _release(self, *datum: AnyArray) -> Floats:
         g, u, coin = self.query(*datum), self._normals(), self._coins()
         if self._exact:
             return g
-        towards = np.where(coin < (1 + self._pull * norms(g)[:, 0]) / 2, 1.0, -1.0)
+        towards = np.where(coin < (1 + self._pull * norms(g)[..., 0]) / 2, 1.0, -1.0)
         side = np.where(np.vecdot(u, g) < 0, -towards, towards)
-        sent: Floats = side[:, None] * u / norms(u)
+        sent: Floats = side[..., None] * u / norms(u)
         return sent

@@ -142,8 +142,8 @@ def _(mechanism: BitSum, x: Any, action: Any, reward: Any) -> tuple[Any, ...]:
 
 @admitted.register(LocalVectors)
 @admitted.register(LocalDirections)
-def _(mechanism: Any, g: Any) -> tuple[Any, ...]:
-    return (clip_norm(g, 1.0),)
+def _(mechanism: Any, g: Any, *block: Any) -> tuple[Any, ...]:
+    return clip_norm(g, 1.0), *block
 
 
 @admitted.register

@@ -234,7 +234,7 @@ def plays(name, spec):
     return name in CONTEXTUAL and (name not in (("batch-moment",) if spec.shared else SHARING))
 
 
-AT_HOME = ("broadcast", "local-sgd", "local-linucb")
+AT_HOME = ("broadcast", "ldp-sgd", "ldp-ols", "local-sgd", "local-linucb")
 """Their users choose on their own devices, which a seller's price does not allow."""
 SHARING = ("private-glm", "private-glm-as-coded")
 """They play arms that share a parameter, and nothing else."""

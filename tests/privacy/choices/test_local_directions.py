@@ -49,6 +49,16 @@ def test_messages_are_unbiased():
     assert np.abs(0.8 * m.mean(axis=0) - g)[0] > 5 * error[0]
 
 
+def test_nobody_is_told_which_message_is_about_her_vector():
+    """Of three points the one of her block leans towards g, the others lean nowhere, within five
+    standard errors (false alarm 4e-6); a message in a wrong block would."""
+    g, n = np.array([0.6, 0.8]), 4000
+    messages = LocalDirections(Streams(range(n)), dim=2, epsilon=2.0, uses=1, blocks=3)
+    sent = messages(np.tile(g, (n, 1)), np.full(n, 1))
+    leaning = (sent @ g > 0).mean(axis=0)
+    np.testing.assert_allclose(leaning, [0.5, e**2 / (1 + e**2), 0.5], atol=5 * 0.5 / n**0.5)
+
+
 def test_what_is_no_vector_sends_a_uniform_point():
     """As 0 does: on neither side more often, of any direction."""
     for g in ([0.0, 0.0], [np.nan, 1.0], [np.inf, 0.0]):

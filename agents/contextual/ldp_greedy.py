@@ -1,0 +1,261 @@
+"""Greedy bandits of Han, Liang, Wang and Zhang (2021), to whom every user sends private messages.
+
+Two algorithms, for one parameter and for one of each arm, with two estimators.
+"""
+
+from math import inf, log, sqrt
+from typing import Literal, cast
+
+import numpy as np
+
+from dpbandit.agent import Count0, Inside01, Positive, Private, started
+from dpbandit.agents.contextual.devices import Devices
+from dpbandit.agents.contextual.epochs import Regression
+from dpbandit.base import Floats, Ints, clip_norm, clip_range, privacy_target
+from dpbandit.privacy import SecondMoments, ledger_of
+from dpbandit.privacy.messages import LocalDirections, LocalStatistic
+from dpbandit.specs import ContextualSpec, link_of
+
+
+class LDPGreedy(Devices):
+    """Plays the largest x . theta_a, theta from private messages of all users.
+
+    Rows are divided by their bound and clipped to length 1. Rewards are on a scale from -1 to 1, or
+    from 0 to 1 where the link is logistic or probit; so the paper's C_B = c_r = 1.
+    """
+
+    calibration: Literal["certified", "paper"] = "certified"
+    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    warm_up: Count0 | None = None
+    """s_0, rounds of each arm before all others, where arms have their own parameters; if None,
+    T / (10 K), as only its order is printed"""
+    gap: Positive | None = None
+    """h: an arm h / 2 below the best after the warm-up is dropped; if None, none is"""
+
+    def start(self) -> None:
+        """Know nothing."""
+        super().start()
+        spec = self.spec
+        each = spec.horizon // (10 * spec.n_actions) if self.warm_up is None else self.warm_up
+        self.turns = 0 if spec.shared else each * spec.n_actions
+        self.preliminary = self.theta
+        self.link = link_of(spec.link)
+        self.open()
+
+    def open(self) -> None:
+        """Let devices send; sets `ledger`."""
+        raise NotImplementedError
+
+    def message(self, x: Floats, block: Ints, y: Floats) -> Floats:
+        """What is sent of a round, (R, blocks, ...)."""
+        raise NotImplementedError
+
+    def fit(self, sent: Floats, blocks: Ints, count: int) -> None:
+        """Estimate `theta` of these blocks anew, each from its `count` messages."""
+        raise NotImplementedError
+
+    def act(self, context: Floats) -> Ints:
+        """Arms (R,): by turns at first, where each has its own parameter."""
+        if self.round < self.turns:
+            return np.full(self.R, self.round % self.spec.n_actions)
+        return super().act(context)
+
+    def scores(self, context: Floats) -> Floats:
+        """x . theta_a, (R, K), of arms that were not dropped."""
+        x = clip_norm(context, self.spec.context_norm) / self.spec.context_norm
+        scores = super().scores(x)
+        if self.gap is None or not self.turns:
+            return scores
+        first = np.vecdot(self.preliminary, x[:, None])
+        near = first > first.max(axis=1, keepdims=True) - self.gap / 2
+        return np.where(near, scores, -inf)
+
+    def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """A message, and what the server makes of it."""
+        spec = self.spec
+        row, block = self.own(context, action)
+        x = clip_norm(row, spec.context_norm) / spec.context_norm
+        low, high = spec.reward_low, spec.reward_high
+        y = (clip_range(feedback, low, high) - low) / (high - low)
+        sent = self.message(x, block, 2 * y - 1 if self.link.name == "identity" else y)
+        if self.round <= self.turns:  # whose turn it is, is public
+            turn, K = self.round - 1, spec.n_actions
+            self.fit(sent, np.array([turn % K]), turn // K + 1)
+            self.preliminary = self.theta.copy()
+        else:
+            later = self.round - self.turns
+            self.fit(sent, np.arange(self.blocks), later + self.turns // spec.n_actions)
+
+
+class LDPSGD(LDPGreedy):
+    """Greedy play on stochastic gradient descent, each user's gradient sent with local privacy.
+
+    Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
+    NeurIPS 2021, Algorithms 1 and 2 with (5) and (6), by the submitted manuscript::
+
+        theta = 0
+        in round t    play argmax_a x . theta_a
+                      g = (mu(x . theta_a) - y) x; send Psi(g), a point of the sphere of radius
+                      R L(epsilon), on g's side with odds e^epsilon to 1 if |g| = R
+                      theta <- theta - c / n Psi(g),     n the messages so far
+
+    where every arm has its own theta_a (Algorithm 2), arms take turns s_0 times each; later a
+    message goes to every arm, Psi(g) to the one that was played and Psi(0) to the others, so that
+    nobody sees which it was, and n are an arm's messages::
+
+        calibration      R                             epsilon of a message, with arms' own theta_a
+        "certified"      1 for logistic, else 2        epsilon
+        "paper"          2 c_r C_B = 2                 epsilon / 2
+
+    Guarantee:
+        Every user's messages are together locally epsilon-DP, with delta = 0 and against whoever
+        collects them (`LocalDirections`), "paper" with arms' own parameters epsilon / 2: points
+        sent to arms that were not played cost nothing. No server is trusted, as long as devices
+        choose and look at rewards themselves.
+
+    Differs from the paper:
+        1. Gradients longer than R are clipped: Psi is not defined for them, and nothing keeps theta
+           in a ball.
+        2. c = c' d / (kappa_l zeta p) has constants of the law of rows, which are taken for 1; zeta
+           is the least slope of the link on [-1, 1].
+        3. Psi(0), which has no side, is a uniform point. Ties are broken at random.
+
+    >>> from dpbandit import certify
+    >>> proof = certify(LDPSGD(epsilon=1.0, calibration="paper"), "GLMBandit", accountants=False)
+    >>> round(proof.ledger.pure, 9), proof.ledger.brief
+    (0.5, 'local')
+    """
+
+    id = "ldp-sgd"
+    plays = ContextualSpec
+    epsilon: float = 1.0
+    """target at delta 0, > 0; inf sends exact gradients"""
+    step: Positive | None = None
+    """c; if None d / zeta, K times as much where arms have their own parameters"""
+    messages = started(LocalDirections)
+
+    def check(self) -> None:
+        """Refuse what is no epsilon."""
+        privacy_target(self.epsilon, 0.0)
+
+    def open(self) -> None:
+        """Let devices send directions."""
+        paper, d = self.calibration == "paper", self.spec.dim
+        self.bound = 2.0 if paper or self.link.name == "identity" else 1.0
+        self.c = self.step or self.blocks * d / float(self.link.slope(np.array(1.0)))
+        self.messages = LocalDirections(
+            self.streams,
+            dim=d,
+            blocks=self.blocks,
+            epsilon=self.epsilon / (2 if paper and self.blocks > 1 else 1),
+            uses=self.spec.horizon,
+        )
+        spend = self.messages.spend
+        self.ledger = ledger_of(self.epsilon, spend, without="exact gradients", trust="local")
+
+    def message(self, x: Floats, block: Ints, y: Floats) -> Floats:
+        """Psi(g), (R, blocks, d)."""
+        theta = np.take_along_axis(self.theta, block[:, None, None], axis=1)[:, 0]
+        g = (self.link.mean(np.vecdot(x, theta)) - y)[:, None] * x
+        sent = cast(Floats, self.messages(g / self.bound, block))  # every call sends
+        return self.bound * self.messages.length * sent
+
+    def fit(self, sent: Floats, blocks: Ints, count: int) -> None:
+        """A step."""
+        self.theta[:, blocks] -= self.c / count * sent[:, blocks]
+
+
+class EvenMoments(SecondMoments):
+    """Second moments whose Gram matrices get noise of one size, on the diagonal and off it.
+
+    Off it that is more than in `SecondMoments`, and users are as far apart as there: those who are
+    furthest have one row, one Gram matrix, and opposite rewards (from moment weight sqrt(2) on).
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        even = np.full(len(self.units) - self.block_dim, self.context_bound**2)
+        object.__setattr__(self, "units", np.concatenate([even, self.units[len(even) :]]))
+
+
+class LDPOLS(Private[ContextualSpec], LDPGreedy):
+    """Greedy play on least squares, each user's Gram matrix and moment sent with local privacy.
+
+    Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
+    NeurIPS 2021, Algorithms 1 and 2 with (3) and (4), by the submitted manuscript::
+
+        send       M = x x' + W,  u = y x + xi, to every arm where they have their own parameters,
+                   with x = 0 for those that were not played (after s_0 rounds of each by turns)
+        estimate   theta = (sum M + s sqrt(t) (4 sqrt(d) + 2 ln(2 T / alpha)) I)^-1 sum u,
+                   s the noise of W, t the messages so far, T times K in Algorithm 2
+        play       argmax_a x . theta_a
+
+        calibration    noise of W                                of xi
+        "certified"    2 sqrt(2) / mu, off the diagonal 2 / mu   2 / mu    mu of the target
+        "paper"        2 sigma                                   sigma
+
+        sigma = 2 sqrt(2 ln(1.25 / delta)) / epsilon, with both halved in Algorithm 2
+
+    Guarantee:
+        Every user's messages are together locally mu-GDP, "certified" (epsilon, delta)-DP, "paper"
+        with mu = 2 / sigma: two users of one row and opposite rewards are furthest apart, so that
+        Gram matrices are free, and messages to arms that were not played (`SecondMoments`). No
+        server is trusted, as long as devices choose and look at rewards themselves.
+
+    Differs from the paper:
+        1. Rows and rewards are clipped, which the paper assumes to be bounded.
+        2. No eigenvalue of what is inverted is less than 1e-9. Ties are broken at random.
+        3. t is an arm's messages in Algorithm 2, too.
+
+    >>> from dpbandit import certify
+    >>> proof = certify(LDPOLS(epsilon=1.0, calibration="paper"), "GLMBandit", accountants=False)
+    >>> round(proof.ledger.mu, 4), round(proof.epsilon, 3)
+    (0.1003, 0.342)
+    """
+
+    id = "ldp-ols"
+    plays = ContextualSpec
+    alpha: Inside01 = 0.1
+    """the chance with which the shift may fail, in (0, 1); theirs in their program"""
+    messages = started(LocalStatistic)
+
+    def open(self) -> None:
+        """Let devices send moments."""
+        spec, paper = self.spec, self.calibration == "paper"
+        self.statistic = (EvenMoments if paper else SecondMoments)(
+            n_actions=spec.n_actions,
+            dim=spec.dim,
+            layout="shared" if spec.shared else "disjoint",
+            reward_low=-1.0,
+            moment_weight=2.0 if paper else sqrt(2),  # at which Gram matrices are free
+        )
+        halves = 2 if self.blocks > 1 else 1
+        sigma = 2 * sqrt(2 * log(1.25 * halves / self.delta)) * halves / self.epsilon
+        self.messages = LocalStatistic(
+            self.statistic,
+            self.streams,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            uses=spec.horizon,
+            stddev=2 * sigma if paper and sigma else None,
+        )
+        tail = log(2 * spec.horizon * self.blocks / self.alpha)
+        self.shift = self.messages.stddev * (4 * sqrt(spec.dim) + 2 * tail)
+        self.sums = np.zeros((self.R, *self.statistic.shape))
+        spend = self.messages.spend
+        self.ledger = ledger_of(self.epsilon, spend, without="exact rounds", trust="local")
+
+    def message(self, x: Floats, block: Ints, y: Floats) -> Floats:
+        """M and u of every arm, in a row."""
+        if self.spec.shared:
+            x, block = x[:, None], np.zeros_like(block)
+        return cast(Floats, self.messages(x, block, y))  # every call sends
+
+    def fit(self, sent: Floats, blocks: Ints, count: int) -> None:
+        """Least squares of all messages."""
+        self.sums[:, blocks] += sent[:, blocks]
+        gram, moment = self.statistic.unpack(self.sums[:, blocks])
+        ridge = self.shift * sqrt(count)
+        self.theta[:, blocks] = Regression.of(
+            gram, moment, ridge=ridge, least=1e-9, noise=self.messages.stddev
+        ).theta
