@@ -43,7 +43,7 @@ def test_rewards_off_the_middle_are_learned_by_default():
     """Paired over 10 replicas. With a middle below all rewards every sign is +: "public" is
     within 5 standard errors of uniform play; by default at most 40 % of that is lost, by 6 standard
     errors (false alarm 1e-4); where the middle is told right nothing changes, and a level that is
-    learned all the same costs under 60 % (30 % are seen; a centre on 4 % of the budget cost 2 %)."""
+    learned all the same costs under 60 % (30 % are seen; a centre on 4 % of mu^2 cost 2 %)."""
     blind = final(GenerousRange, FADE(delta=1e-4, centring="public"))
     learned = final(GenerousRange, FADE(delta=1e-4))["FADE"]
     gap = blind["FADE"] - blind["Uniform"]
