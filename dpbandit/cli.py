@@ -41,6 +41,13 @@ class _Lazy(TyperGroup):
 
     listing = False
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.loaded: dict[str, Any] = {}
+        self.commands = {
+            name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()
+        }
+
     def list_commands(self, ctx: Any) -> list[str]:
         """In the order of the table."""
         return [*COMMANDS]
@@ -50,10 +57,10 @@ class _Lazy(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         if self.listing:
-            return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
-        if cmd_name not in self.commands:
-            self.commands[cmd_name] = _loaded(cmd_name)
-        return self.commands[cmd_name]
+            return self.commands[cmd_name]
+        if cmd_name not in self.loaded:
+            self.loaded[cmd_name] = _loaded(cmd_name)
+        return self.loaded[cmd_name]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """As Typer does it, of names and lines."""

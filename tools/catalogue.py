@@ -29,8 +29,8 @@ HEAD = """# Catalogue
 
 All agents, by what they play, and all environments. **Bold** agents are where to start: the best
 certified one of their problem and a good one without privacy. `dpbandit agents --for OJPricing
---private` lists those that play a problem, `dpbandit agents ID` the settings of one, `dpbandit envs
-ID` the arguments of an environment.
+--private` lists those that play a problem, `dpbandit agents fade` the settings of one, `dpbandit
+envs OJPricing` the arguments of an environment.
 """
 DRAWER = """
 Reconstructed from an abstract or a sketch, as the text could not be had or leaves steps open; no

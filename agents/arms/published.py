@@ -189,7 +189,7 @@ class TreeUCB(ArmAgent):
     **Regret** has a price of privacy of order K log^2.5(T) / epsilon at least: before an arm can be
     told from another the noise of a tree, which never ends, has to be outweighed.
 
-    Differs from the papers:
+    Differs from the paper:
         1. One tree over all rounds, in place of one for each arm over its own: as many nodes for a
            user, noise that depends on t in place of n_a.
         2. w is a tail of the sum of e Laplace variables, proved on the page of `kl-ucb-sums`.
@@ -267,7 +267,7 @@ class PrivateTsallis(OneArmBatches):
 
     @property
     def left(self) -> Ints:
-        """Nothing: batches are too short to be played as one."""
+        """None, as batches are too short to be played as one."""
         return np.zeros(self.R, dtype=np.int64)
 
     def take(self, release: Floats, count: Floats, due: Bools) -> None:

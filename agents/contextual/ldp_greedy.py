@@ -30,7 +30,7 @@ class LDPGreedy(Devices):
     """s_0, rounds of each arm before all others, where arms have their own parameters; if None,
     T / (10 K), as only its order is printed"""
     gap: Positive | None = None
-    """h: an arm h / 2 below the best after the warm-up is dropped; if None, none is"""
+    """h; an arm h / 2 below the best after the warm-up is dropped; if None, none is"""
 
     def start(self) -> None:
         """Know nothing."""

@@ -254,8 +254,7 @@ class Results:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A sentence for each run that learned little by half of its horizon: what was seen, what
-        to set.
+        """A sentence for each run that learned little by half of its horizon, with what to set.
 
         It learned nothing if it lost more than 0.9 of what uniform play lost until then, and little
         if it lost more than 1.5 times as much as the best fixed action. Of runs of 1,000 rounds or

@@ -15,7 +15,7 @@ from dpbandit.base import Floats, Ints, Streams
 from dpbandit.specs import Agent, Problem
 
 SHORT = 50
-"""Fewer rounds from one mark to the next are played one by one: that takes less time."""
+"""Fewer rounds from one mark to the next are played one by one, which takes less time."""
 
 
 class Brought(NamedTuple):

@@ -20,6 +20,7 @@ from dpbandit.base import (
     one_of,
     reals,
     rows,
+    shown,
     whole,
 )
 from dpbandit.envs.contextual.problems import ContextualProblem, Users, row_of
@@ -253,7 +254,7 @@ def means_of(means: Any) -> Floats:
     fits = found.ndim == 1 and 2 <= len(found) <= MOST_ACTIONS
     if not fits or not ((found >= 0) & (found <= 1)).all():
         raise InputError(
-            f"Expected means={means!r} to be numbers in [0, 1] of at least 2 arms, or one of "
+            f"Expected means={shown(means)} to be numbers in [0, 1] of at least 2 arms, or one of "
             f"{', '.join(MEANS)}."
         )
     return found

@@ -27,7 +27,7 @@ from dpbandit.domains import Ball
 from dpbandit.losses import Linear
 from dpbandit.offline.private_values import TriangleSums
 from dpbandit.privacy.aggregated import BitSum, SignBits
-from dpbandit.privacy.batches import RestartingTrees
+from dpbandit.privacy.batches import CountedSums, RestartingTrees
 from dpbandit.privacy.choices import (
     EpochSelection,
     ExponentialMechanism,
@@ -127,6 +127,11 @@ def restarted(streams):
     return trees(NOTHING, np.tile([0, 1, 2], (R, 1)), YES)[:, :, None], None
 
 
+def counted(streams):
+    sums = CountedSums(streams, 3, low=0, high=1, epsilon=1.0, uses=1)
+    return sums(np.zeros(R), np.zeros(R, dtype=int), np.ones((R, 3), dtype=bool))[..., None], None
+
+
 def of_an_epoch(streams):
     pick = EpochSelection(N, streams, "pick", epsilon=1.0, draws=1, uses=1)
     return None, hits(pick(NOTHING, YES, np.zeros(R), NO))
@@ -197,6 +202,7 @@ QUIET = [
     (NoisyHardThresholding, lambda streams: thresholded(streams, GumbelPeeling(1.0, 1.0))),
     (NoisyHardThresholding, lambda streams: thresholded(streams, LaplacePeeling(1.0))),
     (RestartingTrees, restarted),
+    (CountedSums, counted),
     (NoisyDescent, noisily_descended),
     (Phase, lambda streams: descended(Phase(FLAT, streams, users=1, eta=0.7, mu=1.0))),
     (Snowball, lambda streams: descended(Snowball(FLAT, streams, users=1, mu=1.0))),

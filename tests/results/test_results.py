@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 from dpbandit import InputError, compare
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.base.files import plain, write_atomically, write_json
+from dpbandit.results.results import Results
 from dpbandit.results.runs import log_marks, standard_error
 
 AGENTS = {"LinUCB": LinUCB(), "DP-UCB": DPUCB(epsilon=2.0, delta=1e-3)}
@@ -117,6 +118,30 @@ def test_saved_files_say_the_same(results, tmp_path):
     assert set(document["certificates"]) == {run.name for run in results.runs}
     results.save(folder)  # over itself
     assert sorted(path.name for path in folder.iterdir()) == FILES
+
+
+def test_runs_that_learned_little_by_half_time_are_warned_of(tmp_path):
+    """Golden, by hand: a run that lost what uniform play did, one that lost 1.6 times what the best
+    fixed action did, one that did well; baselines are never warned of, nor are short trials."""
+    runs = compare("GLMBandit", "linucb", horizon=1000, replicas=2, progress=False).runs
+    mine, uniform, fixed = runs
+    half = np.searchsorted(mine.marks, 500)
+
+    def losing(run, most, **changes):
+        regret = np.zeros_like(run.regret)
+        regret[half:] = most
+        return replace(run, regret=regret, **changes)
+
+    def warned(most, **changes):
+        baselines = losing(uniform, 100.0, **changes), losing(fixed, 30.0, **changes)
+        return Results((losing(mine, most, **changes), *baselines)).warnings
+
+    assert [len(warned(most)) for most in (91.0, 48.0, 44.0)] == [1, 1, 0]
+    assert "it lost 91, and uniform play 100: it learned nothing yet" in warned(91.0)[0]
+    assert "it lost 48, and the best fixed action 30" in warned(48.0)[0]
+    assert warned(91.0, setup=replace(mine.setup, horizon=999)) == ()
+    Results((losing(mine, 91.0), losing(uniform, 100.0))).save(tmp_path)
+    assert len(json.loads((tmp_path / "results.json").read_text())["warnings"]) == 1
 
 
 @pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])

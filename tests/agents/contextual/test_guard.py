@@ -21,7 +21,7 @@ from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing.checks import EVERYBODY, check_joint_dp, check_sensitivity, two_worlds
 from tests.harness import DELAYED, DISJOINT, PRICES, SHARED
 
-INNER = FADE(coding="rewards", first_batch=3)
+INNER = FADE(coding="rewards", centring="public", first_batch=3)
 BUSY = Guard(INNER, rate=1.0)
 NET, OTHER = (1, 4, 16), (0, 6, 9)
 """Users of the coins of `BUSY` in 24 rounds: the net's, and not."""

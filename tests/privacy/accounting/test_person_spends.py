@@ -204,7 +204,7 @@ def test_visits_that_are_apart_cost_less():
         FADE(),
         DPUCB(),
         DPUCB(prefix_sums="tree"),
-        FADE(model="moments", centring="private"),
+        FADE(centring="private"),
     ):
         proof = certify(PerPerson(config), spec, accountants=False)
         assert proof.holds
