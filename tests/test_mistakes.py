@@ -324,7 +324,7 @@ LINES = {
     "envs OJ": "(did you mean OJPricing?)",
     "agents OJPricing": "an agent, got the environment 'OJPricing'",
     "agents --for fade": "an environment, got the agent 'fade'",
-    "agents fade --private": "either agent='fade' or --env and --private",
+    "agents fade --private": "either agent='fade' or --for and --private",
     "report nowhere": "path='nowhere' to hold results",
     "sweep": "Expected FILE and --out DIR",
     "sweep nowhere.toml --out x": "Cannot read nowhere.toml",

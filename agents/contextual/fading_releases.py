@@ -66,8 +66,8 @@ class FadingReleases:
     def looks(self, spec: BanditSpec) -> tuple[int, ...]:
         """Ends of three short batches before the first, in which the level of rewards is learned.
 
-        In each of them noise is a tenth of the range or less, but T / 50 is the longest, and a first
-        batch that was asked for.
+        In each of them noise is a tenth of the range or less, but T / 50 is the longest, and a
+        first batch that was asked for.
         """
         longest = min(spec.horizon // 50, self.first_batch or spec.horizon)
         length = max(1, min(ceil(max(_SHORTEST_LOOK, _LOOK / self.mu)), longest))
