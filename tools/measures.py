@@ -70,7 +70,7 @@ def measures() -> list[Measure]:
         Measure("make and a round: files of agents, most", of_agents, 10, 2),
         Measure("functions that the epsilon of DP-UCB passes", passed(), 22, 16),
         Measure("isinstance(spec, ...)", asked, 53, 5),
-        Measure("lines of tests", tests, 47_200, 32_000),
+        Measure("lines of tests", tests, 47_300, 32_000),
         Measure("megabytes of PNG", pictures, 3, 3),
     ]
 
