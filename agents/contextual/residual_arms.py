@@ -290,13 +290,12 @@ class ResidualLaw:
             doubt = np.reshape(level_noise, (-1, 1, 1)) ** 2 + np.minimum(1, (s / reach) ** 2) / n
             misfit = (fresh[:, None, None] - _clipped(m, s, reach)) ** 2
             log = log - 0.5 * misfit / doubt - 0.5 * np.log(doubt)
-        chance = np.exp(log - log.max(axis=(1, 2), keepdims=True))
-        chance /= chance.sum(axis=(1, 2), keepdims=True)
+        chance = np.exp(log - log.max(axis=(1, 2), keepdims=True))  # (R, L, S)
+        chance /= _total(chance)[:, None, None]
         if fresh is not None:
             width = (self._soft * self.estimate)[:, None, None]
-            mean_slope = np.sum(chance * _within(m, s, width) / width, axis=(1, 2))
-            slope = self.share * mean_slope
-        spread = chance.sum(axis=1)
+            slope = self.share * _total(chance * _within(m, s, width) / width)
+        spread = np.vecmat(np.ones(len(nodes)), chance)
         self.estimate = np.exp(np.vecdot(spread, np.log(self._grid)))
         size, most = len(_SPREADS), len(_CHANGES) // 2
         padded = np.pad(spread, ((0, 0), (most, most)), mode="edge")
@@ -304,12 +303,18 @@ class ResidualLaw:
         self._log = np.log(sum(changed) + 1e-12)
         if fresh is None:
             return np.asarray(sqrt(2 / pi) / self.estimate)
-        levels = chance.sum(axis=2)
+        levels = np.matvec(chance, np.ones(len(s)))
         moved = np.vecdot(levels, at)
         self.level = np.clip(self.level + moved, -self._half, self._half)
         self._variance = np.vecdot(levels, (at - moved[:, None]) ** 2)
         self._variance = self._variance + (_WANDER * self.estimate) ** 2
         return slope
+
+
+def _total(x: Floats) -> Floats:
+    """The sum of each replica's entries, in an order that does not depend on how many there are."""
+    flat = x.reshape(len(x), -1)
+    return np.vecdot(flat, np.ones(flat.shape[1]))
 
 
 def _within(m: Floats, s: Floats, w: Floats) -> Floats:

@@ -15,7 +15,7 @@ from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec
 
-ARMS = ContextualSpec(n_actions=3, dim=2, horizon=200)
+ARMS = ContextualSpec(n_actions=3, dim=2, horizon=200, reward_low=-1.0)
 SLATES = ContextualSpec(n_actions=3, dim=2, horizon=200, shared=True)
 PRICES = OJPricing(horizon=200).spec
 
