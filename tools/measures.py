@@ -58,12 +58,12 @@ def measures() -> list[Measure]:
     imports = sum(len(re.findall(r"^ *(?:from|import) ", each, re.M)) for each in text.values())
     pictures = sum(file.stat().st_size for file in tracked("*.png")) / 1e6
     return [
-        Measure("lines of source", sum(sizes), 69_200, 46_000),
-        Measure("files of source", len(source), 306, 230),
+        Measure("lines of source", sum(sizes), 69_300, 46_000),
+        Measure("files of source", len(source), 307, 230),
         Measure("median lines of a file", median(sizes), 220, 220),
         Measure("nine files of ten have at most", quantiles(sizes, n=10)[-1], 520, 480),
         Measure("lines of the longest file", max(sizes), 700, 700),
-        Measure("import statements", imports, 2_910, 2_300),
+        Measure("import statements", imports, 2_920, 2_300),
         Measure("make and a round: files, median", files, 12, 9),
         Measure("make and a round: lines, median", all_lines, 4_300, 2_000),
         Measure("make and a round: lines of functions, median", in_functions, 350, 230),
