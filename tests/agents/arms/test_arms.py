@@ -154,6 +154,7 @@ def test_episodes_double_and_epochs_eliminate():
 # Regret
 
 
+@pytest.mark.slow
 def test_regret_of_an_independent_program():
     """Reference (10 to 100 runs of the prototype, `two`, T = 20,000, epsilon 1), within 4 combined
     standard errors of 60 runs; UCB1 and uniform play are far off (asserted power)."""
