@@ -178,7 +178,7 @@ class SignedResiduals:
         parts = [coded, often[:, None]]
         if law:
             told = self.weight_of_level(share) * somebody * _bounded(residual, reach)
-            parts.append(told.sum(axis=0)[:, None])
+            parts.append(added_up(told[..., None]))
         return np.concatenate(parts, axis=1)
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats, Floats | None]:
