@@ -116,9 +116,9 @@ class FADE:
     Rewards are compared with the middle of their public range where the link says that it is the
     reward at x . theta = 0 (identity: a range symmetric about 0; logistic and probit: [0, 1]). Else
     "arms" learns their level with them, in three short batches before the first and from then on
-    (`ResidualLaw`), and "moments" a centre (`PrivatelyCentred`). Where the link is "other" and
-    features are not few the middle stays: yes or no, coded as signs, says more than against a level
-    near 0.
+    (`ResidualLaw`); the other models learn a centre with `centring="private"` only. Where the link
+    is "other" and features are not few the middle stays: yes or no, coded as signs, says more than
+    against a level near 0.
 
     Privacy needs no horizon: over endlessly many releases a user's weights have norm 1 / sqrt(1 -
     fade^2), 1.4003 at 0.7, of which 20 releases fall short by less than a millionth. With `anytime`
@@ -295,9 +295,7 @@ class FADE:
             return True
         if self.centring == "public" or middle_is_told(spec):
             return False
-        if model == "arms":
-            return spec.link != "other" or self._few_features(spec)
-        return model == "moments" and self.trust == "central"
+        return model == "arms" and (spec.link != "other" or self._few_features(spec))
 
     def _model(self, spec: ContextualSpec) -> Learner:
         if self.model != "auto":

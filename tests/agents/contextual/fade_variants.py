@@ -21,7 +21,6 @@ VARIANTS = {
     "arms, delayed": (FADE(), replace(DISJOINT, delay=20)),
     "level": (FADE(), HIGHER),
     "level, delayed": (FADE(), replace(HIGHER, delay=20, link="poisson")),
-    "level of moments": (FADE(model="moments"), HIGHER),
     "moments": (FADE(model="moments"), DISJOINT),
     "moments of two": (FADE(model="moments"), PAIR),
     "moments without debias": (FADE(model="moments", debias=False), DISJOINT),
