@@ -176,16 +176,22 @@ class Results:
             if file.is_file() and not file.name.startswith(".")
         }
         pieces: dict[str, list[AgentRun]] = {}
+        damaged: list[str] = []
         for file in sorted(files):
             try:
                 runs = read_runs(file)
             except (CorruptFileError, ForeignFileError) as mistake:
-                warnings.warn(f"Left out: {mistake}", stacklevel=2)
+                damaged.append(str(mistake))
                 continue
             for run in runs:
                 pieces.setdefault(run.key, []).append(run)
         if not pieces:
-            raise InputError(f"Expected path={text!r} to hold results of dpbandit, found none.")
+            why = f": {damaged[0].rstrip('.')}" if damaged else ""
+            raise InputError(
+                f"Expected path={text!r} to hold results of dpbandit, found none{why}."
+            )
+        for each in damaged:
+            warnings.warn(f"Left out: {each}", stacklevel=2)
         runs = [merged(parts) for parts in pieces.values()]
         plan = planned(places[0]) if len(places) == 1 else None
         if plan is not None:
