@@ -185,7 +185,7 @@ def test_programs_are_not_mixed(results, tmp_path):
 
 def test_nothing_to_load_is_one_sentence(tmp_path):
     pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "mine.parquet")
-    with pytest.raises(InputError, match="found none.*mine"):
+    with pytest.raises(InputError, match=r"found none.*mine"):
         Results.load(tmp_path)
     with pytest.raises(InputError, match="found none"):
         Results.load(tmp_path / "nowhere")
