@@ -116,9 +116,10 @@ class FADE:
     Rewards are compared with the middle of their public range where the link says that it is the
     reward at x . theta = 0 (identity: a range symmetric about 0; logistic and probit: [0, 1]). Else
     "arms" learns their level with them, in three short batches before the first and from then on
-    (`ResidualLaw`); the other models learn a centre with `centring="private"` only. Where the link
-    is "other" and features are not few the middle stays: yes or no, coded as signs, says more than
-    against a level near 0.
+    (`ResidualLaw`). `centring="private"` has other models learn a centre, and "arms" where the
+    link tells the middle: there that costs less than a level. Where the link is "other" and
+    features are not few the middle stays: yes or no, coded as signs, says more than against a
+    level near 0.
 
     Privacy needs no horizon: over endlessly many releases a user's weights have norm 1 / sqrt(1 -
     fade^2), 1.4003 at 0.7, of which 20 releases fall short by less than a millionth. With `anytime`
@@ -276,7 +277,7 @@ class FADE:
                     f"Expected {name}={value!r} only with model={' or '.join(models)}: here it is "
                     f"{model}."
                 )
-        if model != "arms" and self._centred(model, spec):
+        if self._centred(model, spec) and not self._learns_level(model, spec):
             return PrivatelyCentred(replace(self, centring="public", model=model), spec, streams)
         return self._learner(model, spec).make(spec, streams)
 
@@ -296,6 +297,11 @@ class FADE:
         if self.centring == "public" or middle_is_told(spec):
             return False
         return model == "arms" and (spec.link != "other" or self._few_features(spec))
+
+    def _learns_level(self, model: Learner, spec: ContextualSpec) -> bool:
+        """Whether arms learn it with them: where the middle is right a centre costs less."""
+        right = middle_is_told(spec) and self.trust == "central"
+        return model == "arms" and not right and self._centred(model, spec)
 
     def _model(self, spec: ContextualSpec) -> Learner:
         if self.model != "auto":
@@ -331,7 +337,7 @@ class FADE:
             return FadingArms(
                 releases=releases,
                 prior=cast(Prior | None, self.prior),
-                level=self._centred(model, spec),
+                level=self._learns_level(model, spec),
             )
         if model == "slates":
             return FadingSlates(releases=releases, prior=cast(Prior | None, self.prior))

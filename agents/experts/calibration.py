@@ -83,6 +83,7 @@ def chernoff(n_experts: int, c: float, draws: int) -> float:
     return exp(min(0.0, float(minimize_scalar(exponent, bounds=(0.0, 1e3), method="bounded").fun)))
 
 
+@cache
 def draws_needed(n_experts: int, c: float, failure: float) -> int:
     """The least K that the theorem shows to be exceeded with probability `failure` at most.
 

@@ -132,11 +132,7 @@ def separation(score: Score, a: Columns, b: Columns) -> float:
 
 def _learned(a: Columns, b: Columns, families: Sequence[str]) -> Score:
     mine = np.flatnonzero(np.isin(np.array(a.family), families))
-    tables = {
-        int(j): log_ratios(_taken(a, [j])[:, 0], _taken(b, [j])[:, 0])
-        for j in mine
-        if a.categorical[j]
-    }
+    tables = {int(j): log_ratios(a.values[:, j], b.values[:, j]) for j in mine if a.categorical[j]}
     one, two = (_numbers(columns, mine, tables) for columns in (a, b))
     gap = two.mean(axis=0) - one.mean(axis=0)
     spread = np.sqrt((one.var(axis=0) + two.var(axis=0)) / 2)
@@ -152,22 +148,11 @@ def _learned(a: Columns, b: Columns, families: Sequence[str]) -> Score:
 
 
 def _numbers(columns: Columns, chosen: Any, tables: dict[int, LogRatios]) -> Floats:
-    taken = _taken(columns, chosen)
-    values = np.nan_to_num(taken, posinf=1e300, neginf=-1e300).clip(-1e9, 1e9)
+    values = np.nan_to_num(columns.values[:, chosen], posinf=1e300, neginf=-1e300).clip(-1e9, 1e9)
     for place, j in enumerate(chosen):
         if int(j) in tables:
-            values[:, place] = tables[int(j)](taken[:, place])
+            values[:, place] = tables[int(j)](columns.values[:, j])
     return values
-
-
-def _taken(columns: Columns, chosen: Any) -> Floats:
-    """Some columns; zeros for releases that were not made, where counts say how many there are."""
-    values = columns.values
-    lacks = int(np.max(chosen, initial=-1)) + 1 - values.shape[1]
-    if lacks > 0:
-        values = np.pad(values, ((0, 0), (0, lacks)))
-    taken: Floats = values[:, chosen]
-    return taken
 
 
 _LARGE = 700.0

@@ -93,7 +93,7 @@ FOUND = [
 @pytest.mark.parametrize("found", FOUND)
 def test_what_was_found_stays_away(count, found):
     """A traceback, a warning or a minute's work each, before."""
-    kinds, _, told = count({"x": Line(found.split())}, limit=15.0)
+    kinds, _, told = count({"x": Line(found.split())}, limit=5.0)
     assert kinds == {}, told
 
 

@@ -21,6 +21,8 @@ from dpbandit.agents import (
     TsallisINF,
 )
 from dpbandit.agents.arms.play import kl_upper, tsallis_chances
+from dpbandit.auditing.audit import users_of
+from dpbandit.auditing.views import columns_of, public_ends
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball
@@ -253,6 +255,19 @@ def test_audits_with_power(config):
     spec = replace(SPEC, horizon=6)
     assert not audit(config, spec, runs=2000, failure=1e-3, progress=False).flagged
     assert audit(HalfTheLaplace(config=config), spec, runs=4000, progress=False).flagged
+
+
+def test_what_an_auditor_sees_of_a_run_does_not_depend_on_its_company():
+    """Where counts decide when sums are released, runs release at different times: a column that
+    moved with the releases of others would make scores of runs depend on each other."""
+    pair = next(iter(users_of(SPEC).handful(np.random.default_rng(7))))
+    seeds = [(5, run) for run in range(6)]
+    for config in (KLUCBSums(first=1.0), AdaPKLUCB()):
+        ends = public_ends(config, SPEC, pair, 0)
+        parts = [seeds, *([seed] for seed in seeds)]
+        seen = [columns_of(config, SPEC, pair, some, "released", ends)[0] for some in parts]
+        together, *alone = (columns.values for columns in seen)
+        np.testing.assert_array_equal(together, np.concatenate(alone))
 
 
 # Bad input

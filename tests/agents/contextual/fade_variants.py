@@ -40,7 +40,7 @@ VARIANTS = {
     "centred regression": (FADE(model="regression", centring="private"), SHARED),
     "centred slates": (FADE(centring="private"), SHARED),
 }
-LEVELS = ("level", "level, delayed", "centred arms")
+LEVELS = ("level", "level, delayed")
 """Arms whose level is learned with them."""
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 

@@ -10,6 +10,7 @@ from dpbandit import certify, play
 from dpbandit.agents import FADE
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import DemandPricing
+from dpbandit.agents.contextual.fade_residuals import middle_is_told
 from dpbandit.agents.contextual.fading_regression import LogisticPlayer, RegressionPlayer
 from dpbandit.agents.contextual.moments import MomentPlayer
 from dpbandit.agents.contextual.residual_arms import ResidualArms
@@ -97,7 +98,10 @@ def test_the_level_is_learned_where_the_link_does_not_tell_it(fields, learned):
     """Golden: link(0) is 0, 1/2 or unknown; the middle of the range is it or is not."""
     spec = contextual(dim=3, **fields)
     assert bool(FADE().make(spec, Streams([0]))._statistic.level_weight) == learned
-    assert FADE(centring="private").make(spec, Streams([0]))._statistic.level_weight == 0.2
+    asked = FADE(centring="private").make(spec, Streams([0]))
+    told = isinstance(asked, PrivatelyCentred)
+    assert told == middle_is_told(spec)
+    assert told or asked._statistic.level_weight == 0.2
     assert FADE(centring="public").make(spec, Streams([0]))._statistic.level_weight == 0
     for centring in ("auto", "private"):  # another mechanism, which nobody has unasked
         moments = FADE(model="moments", centring=centring).make(spec, Streams([0]))
