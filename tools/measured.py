@@ -106,7 +106,7 @@ def with_costs(rows: "pd.DataFrame") -> "pd.DataFrame":
     >>> rows |= {"mean": [100.0, 40.0, 20.0, 10.0], "certified_epsilon": [0.0, 1.0, inf, inf]}
     >>> rows |= {"claimed_epsilon": rows["certified_epsilon"]}
     >>> with_costs(pd.DataFrame(rows)).loc[1, ["times", "saved"]].to_list()
-    ['2.0', '75 %']
+    ['2', '75 %']
     """
     if not {"agent", "mean", "certified_epsilon"} <= {*rows}:
         return rows
@@ -134,7 +134,7 @@ def shown(row: "pd.Series[Any]", cell: str) -> str:
     >>> shown(pd.Series({"mean": 1234.56, "se": 12.3, "T": 20_000, "x": 0.01234}), "mean")
     '1,235 ± 12'
     >>> shown(pd.Series({"mean": 1234.56, "se": 12.3}), "mean / 20")
-    '61.73 ± 0.62'
+    '61.73 ± 0.61'
     >>> shown(pd.Series({"x": 0.01234}), "x")
     '0.0123'
     """

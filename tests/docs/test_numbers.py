@@ -12,12 +12,14 @@ is a cell of such a table of the page, or of a page that the paragraph links to,
 paragraph that says `<!-- not measured: why -->`. Words ("twice", "a fifth") are not caught.
 """
 
+import doctest
 import re
 
 import pandas as pd
 import pytest
 
 from tests.docs.markdown import ROOT, links, prose, text_of
+from tools import measured as tool
 from tools.measured import BLOCK, measure, pages, written
 
 NUMBER = r"(?<![\w.,^±-])-?(?:\d[\d,]*\d|\d)?(?:\.\d+)?(?<=\d)(?![\w^]|[.,]\d)"
@@ -161,3 +163,7 @@ def test_the_headline_is_measured_again(tmp_path):
     both = new.merge(old, on=["run", "agent", "replicas"], suffixes=("", "_stored"))
     assert len(both) == len(new)
     assert (abs(both["mean"] - both["mean_stored"]) <= both["se"]).all()
+
+
+def test_examples_of_the_tool_hold():
+    assert doctest.testmod(tool).failed == 0
