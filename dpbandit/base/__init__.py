@@ -21,6 +21,7 @@ from dpbandit.base.fields import (
     imported as imported,
     made as made,
     of_kind as of_kind,
+    parse_setting as parse_setting,
     parse_settings as parse_settings,
     section as section,
     takes as takes,
