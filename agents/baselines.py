@@ -6,7 +6,7 @@ import numpy as np
 
 from dpbandit.base import AnyArray, Floats, Ints, Streams
 from dpbandit.privacy import no_data, no_privacy
-from dpbandit.specs import AgentConfig, ContextualSpec, Hindsight, Spec
+from dpbandit.specs import AgentConfig, Hindsight, Spec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +53,8 @@ class UniformAgent(_Alike):
     def __init__(self, spec: Spec, streams: Streams) -> None:
         self.ledger = no_data()
         self._draw = spec.uniform(streams)
-        if isinstance(spec, ContextualSpec):
-            self.chances = np.full((len(streams), spec.n_actions), 1 / spec.n_actions)
+        if spec.n_arms is not None:
+            self.chances = np.full((len(streams), spec.n_arms), 1 / spec.n_arms)
 
     def act(self, context: Floats) -> AnyArray:
         """A fresh random action for each replica, (R, ...)."""
@@ -96,8 +96,8 @@ class FixedAgent(_Alike):
     def __init__(self, spec: Spec, action: AnyArray) -> None:
         self.ledger = no_privacy("an action chosen with all data in hand")
         self._action = action
-        if isinstance(spec, ContextualSpec):
-            self.chances = np.eye(spec.n_actions)[action]
+        if spec.n_arms is not None:
+            self.chances = np.eye(spec.n_arms)[action]
 
     def act(self, context: Floats) -> AnyArray:
         """The fixed action, (R,) or (R, N)."""

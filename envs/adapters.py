@@ -31,15 +31,7 @@ from dpbandit.base import (
     unsaid,
     whole,
 )
-from dpbandit.specs import (
-    NOBODY,
-    ConvexSpec,
-    ExpertsSpec,
-    Problem,
-    ReturningSpec,
-    begin,
-    checked_problem,
-)
+from dpbandit.specs import Problem, begin, checked_problem
 
 MODES = ("ansi", "rgb_array")
 _LAST = 40
@@ -180,22 +172,6 @@ def make_problem(
     return cast(Problem, made)
 
 
-def observation_space(spec: Any) -> gym.Space[Any]:
-    """Contexts, or the last datum or losses: every coordinate within its bound, float64."""
-    if isinstance(spec, ReturningSpec):
-        high = np.full(spec.context_shape, spec.visit.context_bound)
-        low = -high
-        low[0], high[0] = NOBODY, spec.people - 1
-        return gym.spaces.Box(low, high, dtype=np.float64)
-    if isinstance(spec, ExpertsSpec):
-        return gym.spaces.Box(0.0, 1.0, spec.context_shape, np.float64)
-    if isinstance(spec, ConvexSpec):
-        bound = spec.loss.datum_bound if spec.feedback == "datum" else 1.0
-    else:
-        bound = spec.context_bound
-    return gym.spaces.Box(-bound, bound, spec.context_shape, np.float64)
-
-
 class _Adapter:
     """What both adapters share. Public facts of the problem (`prices`, ...) read through."""
 
@@ -275,7 +251,7 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
         self.problem = make_problem(problem, **arguments)
         self.render_mode = render_mode
         self._will_render(render_mode, 1)
-        self.observation_space = observation_space(self.problem.spec)
+        self.observation_space = self.problem.spec.observation_space()
         self.action_space = self.problem.spec.action_space()
 
     def reset(
@@ -329,7 +305,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
         self.problem = make_problem(problem, **arguments)
         self.num_envs, self.render_mode = num_envs, render_mode
         self._will_render(render_mode, num_envs)
-        self.single_observation_space = observation_space(self.problem.spec)
+        self.single_observation_space = self.problem.spec.observation_space()
         self.single_action_space = self.problem.spec.action_space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)

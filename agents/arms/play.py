@@ -18,7 +18,7 @@ from dpbandit.losses import Linear
 from dpbandit.losses.decisions import Experts
 from dpbandit.privacy import ledger_of, no_privacy
 from dpbandit.privacy.batches import CountedSums
-from dpbandit.specs import ContextualSpec, ConvexSpec, Spec
+from dpbandit.specs import Spec
 
 Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]
 Delta: TypeAlias = Annotated[float, lambda name, value: privacy_target(1.0, value)]
@@ -34,8 +34,8 @@ class ArmAgent(Agent[Spec]):
     def begin(self) -> None:
         """Count the arms; raises `InputError` where the problem has none."""
         spec: Any = self.spec
-        if isinstance(spec, ContextualSpec):
-            self.K = spec.n_actions
+        if spec.n_arms is not None:
+            self.K = spec.n_arms
         elif _has_vertices(spec):
             self.K, self.vertices = spec.loss.domain.dim, True
         else:
@@ -65,12 +65,11 @@ class ArmAgent(Agent[Spec]):
         raise NotImplementedError
 
 
-def _has_vertices(spec: Spec) -> bool:
+def _has_vertices(spec: Any) -> bool:
     return (
-        isinstance(spec, ConvexSpec)
+        isinstance(spec.domain, Simplex)
         and spec.feedback == "value"
         and isinstance(spec.loss, Linear | Experts)
-        and isinstance(spec.loss.domain, Simplex)
     )
 
 

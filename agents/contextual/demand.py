@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
 import numpy as np
 
 from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, clip_range, one_of, whole
-from dpbandit.specs import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent
+from dpbandit.specs import ContextualSpec, PriceListSpec, ScoringAgent
 
 PRICED = "priced:"
 """What stands before the id of an agent that prices through a model of demand."""
@@ -208,9 +208,9 @@ class Priced:
         """The claim of `agent`, 0 if it makes none."""
         return getattr(self.agent, "delta", 0.0)
 
-    def make(self, spec: BanditSpec, streams: Streams) -> DemandPricing:
+    def make(self, spec: Any, streams: Streams) -> DemandPricing:
         """A running agent; raises `InputError` where actions are not prices on a list."""
-        if not isinstance(spec, PriceListSpec):
+        if not spec.priced:
             name = type(self.agent).__name__
             raise InputError(
                 f"Priced({name}) plays a list of prices (dpbandit/OJPricing-v0), got a "

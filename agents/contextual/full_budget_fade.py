@@ -12,7 +12,7 @@ from dpbandit.agents.contextual.fade_residuals import (
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.base import Streams, gaussian_target
 from dpbandit.privacy import FadingSum, GaussianSpend, Ledger, Statistic
-from dpbandit.specs import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, ScoringAgent, fits
 
 _SHORTER = 0.3
 """First batch over that of FADE, whose single releases are noisier and fewer."""
@@ -67,7 +67,7 @@ class FullBudgetFADE:
             growth=0.1,
             fade=1.0,
         )
-        if isinstance(spec, PriceListSpec):
+        if spec.priced:
             return FadingPrices(releases=releases).make(spec, streams)
         if spec.shared:
             return FadingSlates(releases=releases).make(spec, streams)

@@ -15,6 +15,8 @@ costs about the same and overshoots where the link is flat; a maximum likelihood
 must keep them, and moves the estimate by a fraction of its standard deviation.
 """
 
+from typing import cast
+
 import numpy as np
 
 from dpbandit.agent import Arms, Least0, Positive, started
@@ -43,14 +45,14 @@ class OnlineGLM(OnlineRidge):
     ) -> None:
         super().__init__(spec, replicas, regularization=regularization)
         # of a list of prices nothing is said but that a sale is yes or no
-        otherwise = "logistic" if isinstance(spec, PriceListSpec) else "identity"
+        otherwise = "logistic" if spec.priced else "identity"
         self.link: Link = link_of(link or spec.link, otherwise=otherwise)
         self._spec, self._plain = spec, self.link.name == "identity"
         low, span = spec.reward_low, np.full(spec.n_actions, spec.reward_high - spec.reward_low)
         if self._plain:
             low, span = 0.0, np.ones(spec.n_actions)
-        elif isinstance(spec, PriceListSpec):
-            low, span = 0.0, spec.margins
+        elif spec.priced:
+            low, span = 0.0, cast(PriceListSpec, spec).margins
         self._low, self._span = low, span
         self.spread = 2 * spec.half_range if self._plain else 1.0
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial, singledispatch
 from math import inf
 from pathlib import Path
@@ -348,7 +348,7 @@ def audit(
     config = agent_given(config)
     if not isinstance(spec, Spec):
         rounds = _SHORT if horizon is None else horizon
-        spec = _with_few(spec_given(spec, horizon=rounds, env_kwargs=env_kwargs))
+        spec = spec_given(spec, horizon=rounds, env_kwargs=env_kwargs).with_few_people()
     else:
         spec = spec_given(spec, horizon=horizon, env_kwargs=env_kwargs)
     start, name = time.perf_counter(), type(config).__name__
@@ -402,13 +402,6 @@ def audit(
         seconds=time.perf_counter() - start,
         claim=claim,
     )
-
-
-def _with_few(spec: Spec) -> Spec:
-    """As many people as can come, and one: what is kept of others would be nothing but zeros."""
-    if not isinstance(spec, ReturningSpec):
-        return spec
-    return replace(spec, people=min(spec.people, spec.horizon + 1))
 
 
 def audit_views(

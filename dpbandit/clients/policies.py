@@ -132,7 +132,7 @@ class ForeignAgent:
         if len({id(learner) for learner in learners}) < len(seeds):
             raise InputError("Expected a new object from every call of policy, got one twice.")
         self._config, self._round = config, 0
-        self._length = spec.length if isinstance(spec, ListSpec) else None
+        self._length = getattr(spec, "length", None)
 
     def act(self, context: Floats) -> AnyArray:
         """Arms (R,), or lists (R, m)."""

@@ -51,7 +51,7 @@ from dpbandit.running.compare import certify as make_certificate, compare as run
 from dpbandit.running.environments import environment_id, environment_label
 from dpbandit.running.given import spec_given
 from dpbandit.running.settings import AROUND, agent_id, agent_kind, around, listed, parse_agent
-from dpbandit.specs import AgentConfig, PriceListSpec, Spec
+from dpbandit.specs import AgentConfig, Spec
 
 _SECTIONS = ("Action space", "Observation space", "Rewards", "Arguments")
 
@@ -287,7 +287,7 @@ def _usual(spec: Spec) -> list[str]:
     fitting = [one for one in entries() if one.mark == START and _plays(AGENTS[one.id], spec)]
     told = spec.context_shape[-1:] != (1,)  # something of a user
     some = [one.id for one in fitting if (one.plays == alike) != told] or [o.id for o in fitting]
-    priced = isinstance(spec, PriceListSpec)
+    priced = spec.priced
     return ["priced:glm-ucb" if priced and name == "linucb" else name for name in some]
 
 

@@ -17,7 +17,6 @@ from dpbandit.specs import (
     ContextualSpec,
     Hindsight,
     Outside,
-    PriceListSpec,
     check_config,
     made_agent,
 )
@@ -231,7 +230,7 @@ def replay(
                 "Expected lowest= to be given with the log for discarded='blank': the least "
                 "propensity, read off the log, is somebody's data and thins everybody's rounds."
             )
-        if isinstance(logged.spec, PriceListSpec):
+        if logged.spec.priced:
             raise InputError(
                 "Expected arms that are not prices for discarded='blank': to a model of demand a "
                 "context of 0 is a user like any other."

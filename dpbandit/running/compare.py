@@ -45,12 +45,8 @@ from dpbandit.running.given import (
 from dpbandit.running.loop import Log, Mark, check_callback, play
 from dpbandit.specs import (
     AgentConfig,
-    ContextualSpec,
-    ConvexSpec,
-    ExpertsSpec,
     Hindsight,
     Problem,
-    ReturningSpec,
     Spec,
     made_agent,
 )
@@ -61,11 +57,7 @@ _CHUNK_BYTES = 1 << 20
 
 def replicas_at_once(spec: Spec) -> int:
     """Replicas whose matrices fit the cache together. Changes speed, never values."""
-    spec = spec.visit if isinstance(spec, ReturningSpec) else spec
-    if isinstance(spec, ExpertsSpec):  # no matrices
-        return max(1, _CHUNK_BYTES // (8 * spec.n_actions))
-    arms = spec.n_actions if isinstance(spec, ContextualSpec) and not spec.shared else 1
-    return max(1, _CHUNK_BYTES // (8 * arms * spec.context_shape[-1] ** 2))
+    return max(1, _CHUNK_BYTES // (8 * spec.matrix_entries))
 
 
 def consecutive(replicas: Sequence[int], size: int) -> list[tuple[int, int]]:
@@ -93,7 +85,7 @@ def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, A
 
     configs = dict(agents)
     baselines: dict[str, AgentConfig] = {"Uniform": Uniform(), "BestFixed": BestFixed()}
-    if isinstance(spec, ConvexSpec):
+    if spec.domain is not None:
         baselines["Centre"] = Centre()
     for name, baseline in baselines.items():
         if baseline in configs.values():

@@ -20,7 +20,6 @@ from dpbandit.specs import (
     AgentConfig,
     Bounds,
     Clips,
-    ConvexSpec,
     Hindsight,
     Problem,
     Spec,
@@ -240,7 +239,7 @@ def play(
 
 def _warn_late(config: AgentConfig, spec: Spec) -> None:
     """Say so; not in trials of few rounds, nor of learners that look at a stream once."""
-    if spec.horizon < _TRIAL or isinstance(spec, ConvexSpec):
+    if spec.horizon < _TRIAL or spec.domain is not None:
         return
     warnings.warn(
         f"{type(config).__name__} released nothing in the first half of {spec.horizon} rounds and "

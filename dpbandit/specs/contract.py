@@ -16,7 +16,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import inf, prod
 from types import FunctionType, GeneratorType, MethodType, ModuleType
@@ -38,12 +38,15 @@ from dpbandit.base import (
 )
 from dpbandit.privacy.ledger import Ledger, Trust
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
-from dpbandit.specs.lists import ReturningSpec
-from dpbandit.specs.protocols import Agent, AgentConfig, BanditSpec, Problem, Spec, Step
-
-_ROUNDING = 1e-6
-"""Beyond a bound by less, relatively, is on it: contexts of norm 1 may come as float32."""
+from dpbandit.specs.protocols import (
+    ROUNDING,
+    Agent,
+    AgentConfig,
+    BanditSpec,
+    Problem,
+    Spec,
+    Step,
+)
 
 
 @dataclass(frozen=True)
@@ -149,9 +152,9 @@ class Watch:
         spec = self._spec
         with np.errstate(over="ignore", invalid="ignore"):
             length = norms(context, spec.context_order).reshape(*reward.shape, -1).max(axis=2)
-        beyond = np.logical_not(length <= spec.context_bound * (1 + _ROUNDING))  # also NaNs
+        beyond = np.logical_not(length <= spec.context_bound * (1 + ROUNDING))  # also NaNs
         self._contexts.add(beyond, length)
-        room = _ROUNDING * spec.reward_bound
+        room = ROUNDING * spec.reward_bound
         low, high = spec.reward_low - room, spec.reward_high + room
         outside = np.logical_not((low <= reward) & (reward <= high))
         self._rewards.add(outside, reward)
@@ -167,7 +170,7 @@ def scaled(
     Raises `InputError` where more than a share `most_outside` of rows had to be, and warns of
     fewer; with None neither.
     """
-    room = _ROUNDING * (high - low)
+    room = ROUNDING * (high - low)
     out = np.logical_or(x < low - room, x > high + room)
     onto = 2 * ((x.clip(low, high) - low) / (high - low)) - 1
     if most_outside is None:
@@ -212,23 +215,6 @@ class Clips(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Bound:
-    """What one kind of array is held against, `(R, *shape)` in a round."""
-
-    array: Callable[[Floats, Step], Any]
-    """out of a round's context and step"""
-    shape: tuple[int, ...]
-    size: Callable[[Floats], Floats]
-    """`(n, R, *shape)` -> (n, R), by which it is judged"""
-    low: float
-    high: float
-    sentence: str
-    """what is expected; the size that was found comes next"""
-    told: bool = True
-    """after the delay; contexts are shown at once"""
-
-
 class Bounds:
     """Counts each replica's rounds with a context, a datum or a reward beyond its bound.
 
@@ -237,7 +223,7 @@ class Bounds:
     """
 
     def __init__(self, spec: Spec, replicas: int, rounds: int) -> None:
-        self._bounds, self._delay, self._most = bounds_of(spec), spec.delay, spec.most_outside
+        self._bounds, self._delay, self._most = spec.bounds(), spec.delay, spec.most_outside
         largest = replicas * max(prod(bound.shape) for bound in self._bounds)
         room = min(_ROUNDS, max(1, _VALUES // largest))
         self._kept = [np.empty((room, replicas, *bound.shape)) for bound in self._bounds]
@@ -292,80 +278,6 @@ class Bounds:
                     "problem's spec, scale or clip its data, or allow more to be clipped."
                 )
         self._either += np.sum(either, axis=0)
-
-
-def bounds_of(spec: Spec) -> list[Bound]:
-    """Of rewards, and of contexts or else of data."""
-    low, high = spec.reward_low, spec.reward_high
-    slack = _ROUNDING * (high - low)
-    found = [
-        Bound(
-            lambda context, step: step.reward,
-            (),
-            lambda rewards: rewards,
-            low - slack,
-            high + slack,
-            f"Expected rewards in [{low:g}, {high:g}], got",
-        )
-    ]
-    if isinstance(spec, BanditSpec):
-        found.append(_contexts(spec))
-    elif isinstance(spec, ReturningSpec):
-        visit = _contexts(spec.visit)
-        shown = replace(visit, array=lambda context, step: spec.shown(context))
-        found.append(shown)
-    elif isinstance(spec, ExpertsSpec):
-        found.append(_losses(spec))
-    elif isinstance(spec, ConvexSpec) and spec.feedback == "datum":
-        found.append(_data(spec))
-    return found
-
-
-def _contexts(spec: BanditSpec) -> Bound:
-    bound, order = spec.context_bound, spec.context_order
-
-    def longest(contexts: Floats) -> Floats:
-        lengths = norms(contexts, order)
-        return lengths.reshape(*lengths.shape[:2], -1).max(axis=-1)
-
-    return Bound(
-        lambda context, step: context,
-        spec.context_shape,
-        longest,
-        0.0,
-        bound * (1 + _ROUNDING),
-        f"Expected contexts of l_{order:g} norm at most context_bound={bound:g}, got",
-        told=False,
-    )
-
-
-def _losses(spec: ExpertsSpec) -> Bound:
-    return Bound(
-        lambda context, step: step.datum,
-        (spec.n_actions,),
-        lambda losses: np.maximum(losses.max(axis=-1) - 1, -losses.min(axis=-1)),
-        -inf,
-        _ROUNDING,
-        "Expected losses in [0, 1], got one beyond by",
-    )
-
-
-def _data(spec: ConvexSpec) -> Bound:
-    loss = spec.loss
-
-    def moved(data: Floats) -> Floats:
-        flat = data.reshape(-1, *loss.datum_shape)
-        away = np.abs(loss.admissible(flat) - flat)
-        return away.reshape(*data.shape[:2], -1).max(axis=-1)
-
-    return Bound(
-        lambda context, step: step.datum,
-        loss.datum_shape,
-        moved,
-        0.0,
-        _ROUNDING * loss.datum_bound,
-        f"Expected data that are admissible for {loss}, got one off by",
-    )
 
 
 def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:

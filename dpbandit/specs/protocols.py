@@ -10,7 +10,7 @@ One round::
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -26,6 +26,7 @@ from dpbandit.base import (
     Ints,
     Streams,
     inside,
+    norms,
     positive,
     reals,
     rows,
@@ -33,6 +34,7 @@ from dpbandit.base import (
     shown,
     whole,
 )
+from dpbandit.domains import Domain
 from dpbandit.privacy.ledger import JOINT_DP, Ledger
 
 
@@ -106,6 +108,55 @@ MOST_OUTSIDE = 0.01
 """The share of what users show and give that may lie outside its bounds if nothing else is said."""
 
 
+ROUNDING = 1e-6
+"""Beyond a bound by less, relatively, is on it: contexts of norm 1 may come as float32."""
+
+
+class Step(NamedTuple):
+    """What one round brought, each (R,)."""
+
+    reward: Floats
+    """what the agent is told, that of `spec.delay` rounds ago"""
+    expected: Floats
+    """mean reward of the action just taken"""
+    oracle: Floats
+    """mean reward of the best action for this context; 0 where there is only hindsight"""
+    regret: Floats
+    """oracle - expected"""
+    datum: Floats | None = None
+    """with full information, what the agent is told in place of the reward, `(R, *datum_shape)`"""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What one kind of array is held against, `(R, *shape)` in a round."""
+
+    array: Callable[[Floats, Step], Any]
+    """out of a round's context and step"""
+    shape: tuple[int, ...]
+    size: Callable[[Floats], Floats]
+    """`(n, R, *shape)` -> (n, R), by which it is judged"""
+    low: float
+    high: float
+    sentence: str
+    """what is expected; the size that was found comes next"""
+    told: bool = True
+    """after the delay; contexts are shown at once"""
+
+
+def _contexts(context: Floats, step: Step) -> Floats:
+    return context
+
+
+def _rewards(context: Floats, step: Step) -> Floats:
+    return step.reward
+
+
+def datum_of(context: Floats, step: Step) -> Any:
+    """What was told of a round in place of its reward."""
+    return step.datum
+
+
 @dataclass(frozen=True, kw_only=True)
 class Spec:
     """The public facts that every problem has; everything private is a user's round."""
@@ -121,6 +172,10 @@ class Spec:
     reward_unit: str = "reward"
     """what a reward of 1 is, for axes"""
     kind: ClassVar[str] = "any problem"
+    priced: ClassVar[bool] = False
+    """whether actions are places on a list of prices whose margins are known"""
+    returning: ClassVar[bool] = False
+    """whether a person may come several times, as `visits` says"""
     scope: ClassVar[str] = JOINT_DP
     """what privacy means here, in words; a user's own action may fit her own context"""
     in_hindsight: ClassVar[bool] = False
@@ -140,6 +195,21 @@ class Spec:
         raise NotImplementedError
 
     @property
+    def n_arms(self) -> int | None:
+        """K, of finitely many arms of which only the one that is chosen answers; else None."""
+        return None
+
+    @property
+    def domain(self) -> Domain | None:
+        """The convex set whose points are actions; None where they are none."""
+        return None
+
+    @property
+    def matrix_entries(self) -> int:
+        """Numbers in the matrices that a learner may keep for one replica."""
+        return self.context_shape[-1] ** 2
+
+    @property
     def reward_bound(self) -> float:
         """The largest `|reward|`."""
         return max(abs(self.reward_low), abs(self.reward_high))
@@ -153,6 +223,11 @@ class Spec:
     def told_as(self) -> str | None:
         """The name under which `info` shows what is told in place of a reward, if it does."""
         return None
+
+    @property
+    def full_information(self) -> bool:
+        """Whether a user's whole datum is told, and shown as the next context."""
+        return self.datum_shape is not None and self.told_as is None
 
     @property
     def carries(self) -> bool:
@@ -187,6 +262,21 @@ class Spec:
     def action_space(self) -> gym.Space[Any]:
         """Of one replica, for Gymnasium."""
         raise NotImplementedError
+
+    def observation_space(self) -> gym.Space[Any]:
+        """What one replica is shown: every coordinate within its bound, float64."""
+        raise NotImplementedError
+
+    def bounds(self) -> list[Bound]:
+        """What rewards, and contexts or else data, are held against."""
+        low, high = self.reward_low, self.reward_high
+        slack = ROUNDING * (high - low)
+        sentence = f"Expected rewards in [{low:g}, {high:g}], got"
+        return [Bound(_rewards, (), lambda sizes: sizes, low - slack, high + slack, sentence)]
+
+    def with_few_people(self) -> Self:
+        """The same, with as many people who return as can come, and one more."""
+        return self
 
     def repaired(self, action: Any) -> Any:
         """The nearest action (R, ...), of samples of `action_space` that are none."""
@@ -247,6 +337,25 @@ class BanditSpec(Spec):
         growth = self.dim**0.5 if self.context_order == 1 else 1.0
         return growth * self.reward_bound / self.context_bound
 
+    def observation_space(self) -> gym.Space[Any]:
+        """Contexts."""
+        bound = self.context_bound
+        return gym.spaces.Box(-bound, bound, self.context_shape, np.float64)
+
+    def bounds(self) -> list[Bound]:
+        """Of rewards, and of the longest row of a context."""
+        bound, order = self.context_bound, self.context_order
+
+        def longest(contexts: Floats) -> Floats:
+            lengths = norms(contexts, order)
+            return lengths.reshape(*lengths.shape[:2], -1).max(axis=-1)
+
+        sentence = f"Expected contexts of l_{order:g} norm at most context_bound={bound:g}, got"
+        most = bound * (1 + ROUNDING)
+        shape = self.context_shape
+        contexts = Bound(_contexts, shape, longest, 0.0, most, sentence, told=False)
+        return [*super().bounds(), contexts]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ContextualSpec(BanditSpec):
@@ -267,6 +376,16 @@ class ContextualSpec(BanditSpec):
     def context_shape(self) -> tuple[int, ...]:
         """The shape of one replica's context."""
         return (self.n_actions, self.dim) if self.shared else (self.dim,)
+
+    @property
+    def n_arms(self) -> int:
+        """K."""
+        return self.n_actions
+
+    @property
+    def matrix_entries(self) -> int:
+        """A d x d matrix for each arm, or one that they share."""
+        return (1 if self.shared else self.n_actions) * self.dim**2
 
     @property
     def default_action(self) -> int:
@@ -299,6 +418,7 @@ class PriceListSpec(ContextualSpec):
     """
 
     kind: ClassVar[str] = "a list of prices"
+    priced: ClassVar[bool] = True
     prices: tuple[float, ...]
     """dollars, one for each arm"""
     unit_cost: float = 0.0
@@ -366,21 +486,6 @@ class PriceSpec(BanditSpec):
     def action_space(self) -> gym.Space[Any]:
         """The prices."""
         return gym.spaces.Box(self.low, self.high, (), np.float64)
-
-
-class Step(NamedTuple):
-    """What one round brought, each (R,)."""
-
-    reward: Floats
-    """what the agent is told, that of `spec.delay` rounds ago"""
-    expected: Floats
-    """mean reward of the action just taken"""
-    oracle: Floats
-    """mean reward of the best action for this context; 0 where there is only hindsight"""
-    regret: Floats
-    """oracle - expected"""
-    datum: Floats | None = None
-    """with full information, what the agent is told in place of the reward, `(R, *datum_shape)`"""
 
 
 class Problem(Protocol):
