@@ -83,9 +83,6 @@ class Arms(ContextualProblem):
     Starting state:
         The first user.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `means`: one in [0, 1] for each of two arms or more, or a name of the table above.
         * `law`: bernoulli, beta (a mean m is Beta(10 m, 10 (1 - m))), or table.
@@ -100,9 +97,6 @@ class Arms(ContextualProblem):
         * `horizon`: rounds. `delay`: rounds until a reward is seen; 0 is handed out before.
         * `blocks`: whether rounds of one policy may be drawn together, where the law is bernoulli
           and nothing changes; the law of all results is the same.
-
-    Version history:
-        * v0: first release.
     """
 
     means: str | Sequence[float] = "two"

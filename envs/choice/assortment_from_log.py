@@ -305,9 +305,6 @@ class AssortmentFromLog(ChoiceProblem):
     Starting state:
         The first customer.
 
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `frame`: a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet
           file. Required.
@@ -325,9 +322,6 @@ class AssortmentFromLog(ChoiceProblem):
         * `sha256`: of the file at the path `frame`, which is refused if it is another.
         * `horizon`: rounds. `delay`: rounds until a choice is seen; before there are any, product 0
           and a reward of 0 are handed out.
-
-    Version history:
-        * v0: first release.
     """
 
     frame: Any = None

@@ -80,18 +80,12 @@ class CameraAssortment(ChoiceProblem):
     Starting state:
         The first customer.
 
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `at_most`: cameras that can be shown at a time, 1 to 8.
         * `contexts`: how answers are shown: posterior, answers or score. `tasks`: how many of them
           there are, 1 to 5.
         * `horizon`: rounds. `delay`: rounds until a choice is seen; before there are any, camera 0
           and a reward of 0 are handed out.
-
-    Version history:
-        * v0: first release.
     """
 
     at_most: int = 3

@@ -113,15 +113,9 @@ class ApplePricing(Resampled):
     Starting state:
         The first family.
 
-    Episode end:
-        Truncation after `horizon` families; never terminates.
-
     Arguments:
         * `unit_cost`: dollars a pound, below 0.59. An assumption: the survey has no costs.
         * `horizon`: rounds. `delay`: rounds until an answer is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     _random = ("families", "answers")

@@ -236,9 +236,6 @@ class CameraPricing(_CameraSales):
     Starting state:
         The first customer.
 
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `attributes`: the camera: names from canon, sony, nikon, panasonic; pixels, zoom, video,
           swivel, wifi.
@@ -248,9 +245,6 @@ class CameraPricing(_CameraSales):
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
         * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`; the logit of a
           pattern's chance to buy is what moves.
-
-    Version history:
-        * v0: first release.
     """
 
     attributes: Sequence[str] = ("sony", "zoom", "video", "wifi")
@@ -307,18 +301,12 @@ class CameraOffer(_CameraSales):
     Starting state:
         The first customer.
 
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `contexts`: how answers are shown: posterior, answers or score. `tasks`: how many of them
           there are, 1 to 5.
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
         * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`; the logit of a
           pattern's chance to buy is what moves.
-
-    Version history:
-        * v0: first release.
     """
 
     def __post_init__(self) -> None:

@@ -37,9 +37,6 @@ class ClassificationBandit(ContextualProblem):
     Starting state:
         The first example.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `data`: `"digits"` (needs scikit-learn), used where no features are given.
         * `pool`: of digits: the side of the squares of pixels that are averaged, 1, 2 or 4; the 64,
@@ -51,9 +48,6 @@ class ClassificationBandit(ContextualProblem):
         * `most_outside`: the share of rows that may lie outside it and be clipped; more is refused.
           `env.unwrapped.outside` tells how many did.
         * `horizon`: rounds. `delay`: rounds until a reward is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     data: Literal["digits"] = "digits"

@@ -62,9 +62,6 @@ class GLMBandit(ContextualProblem):
     Starting state:
         A new parameter and the first user's context.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `n_actions`, `dim`, `horizon`: arms, features, rounds.
         * `contexts`: `"sphere"` Gaussian direction scaled to norm 1; `"ball"` the same times
@@ -82,9 +79,6 @@ class GLMBandit(ContextualProblem):
           `"walk"` moves them by a Gaussian step of relative size `drift_rate` and rescales, every
           round.
         * `delay`: rounds until a reward is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     n_actions: int = 5
@@ -334,15 +328,9 @@ class TwoPhase(_Kinds):
     Starting state:
         Two new coins, and the first user.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `horizon`: rounds. `change`: the share of them after which the second kind comes.
         * `delay`: rounds until a reward is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     change: float = 0.25
@@ -386,15 +374,9 @@ class Minority(_Kinds):
     Starting state:
         Two new coins, and the first user.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `horizon`: rounds. `share`: the probability of context e2.
         * `delay`: rounds until a reward is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     share: float = 0.02
@@ -436,15 +418,9 @@ class TwoArms(_Kinds):
     Starting state:
         A new coin.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `horizon`: rounds. `gap`: what the worse arm loses in a round.
         * `delay`: rounds until a reward is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     gap: float = 0.2

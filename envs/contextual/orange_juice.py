@@ -105,18 +105,12 @@ class OJPricing(TidalChoices):
     Starting state:
         The first customer.
 
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
         * `season`, `drift`, `shock`: what is added to everybody's utility of a purchase as time
           goes on: (amplitude, period), amplitude sin(2 pi t / period) in round t; (step, range), a
           reflected random walk; (round, size), from that round on. The oracle knows them, and is
           exact. `clock`: contexts show where the season stands, (x, sin, cos) / sqrt(2).
-
-    Version history:
-        * v0: first release.
     """
 
     horizon: int = 20_000
@@ -167,15 +161,9 @@ class OJContinuousPricing:
     Starting state:
         The first customer.
 
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
         * `season`, `drift`, `shock`: as in `dpbandit/OJPricing-v0`.
-
-    Version history:
-        * v0: first release.
     """
 
     horizon: int = 20_000
@@ -276,16 +264,10 @@ class ReferencePricing(ResampledChoices):
     Starting state:
         The first customer, the list price as reference.
 
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `reference`: "list" or "paid". `list_price`: dollars.
         * `weight`: of a dollar below the reference, in the logit. `memory`: above, in [0, 1).
         * `horizon`: rounds.
-
-    Version history:
-        * v0: first release.
     """
 
     reference: Literal["list", "paid"] = "list"
@@ -377,15 +359,12 @@ class StockPricing(ResampledChoices):
         The first customer, and a full shelf.
 
     Episode end:
-        Truncation after `horizon` customers, sold out or not; never terminates.
+        Truncation after `horizon` customers, sold out or not.
 
     Arguments:
         * `horizon`: rounds. `stock`: cartons.
         * `oversold`: what becomes of a sale beyond the stock: "refuse" (it is lost), or "order" (it
           is made, and the carton costs `order_cost` dollars more).
-
-    Version history:
-        * v0: first release.
     """
 
     horizon: int = 10_000

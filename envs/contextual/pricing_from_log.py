@@ -287,9 +287,6 @@ class PricingFromLog(TidalChoices):
     Starting state:
         The first customer.
 
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `frame`: a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet
           file. Required.
@@ -309,9 +306,6 @@ class PricingFromLog(TidalChoices):
         * `sha256`: of the file at the path `frame`, which is refused if it is another.
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
         * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`.
-
-    Version history:
-        * v0: first release.
     """
 
     frame: Any = None

@@ -210,9 +210,6 @@ class RecommendationFromLog(ResampledChoices):
     Starting state:
         The first person.
 
-    Episode end:
-        Truncation after `horizon` people; never terminates.
-
     Arguments:
         * `frame`: a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet
           file. Required.
@@ -226,9 +223,6 @@ class RecommendationFromLog(ResampledChoices):
         * `clusters`: a column, such as the day, for errors.
         * `sha256`: of the file at the path `frame`, which is refused if it is another.
         * `horizon`: rounds. `delay`: rounds until a click is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     _random = ("people", "clicks")

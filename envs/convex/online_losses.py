@@ -225,9 +225,6 @@ class ConvexBandit(ConvexProblem):
     Starting state:
         The first round; random directions are drawn anew.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `loss`: a word of the table, or a `dpbandit.losses.Loss`, which brings its domain. For the
           absolute, hinge, logistic, ramp and moving kink losses the best fixed point is found
@@ -269,9 +266,6 @@ class ConvexBandit(ConvexProblem):
           `"cocol-simplex"` quadratic on the simplex of R^10, c one of its first three corners,
           chances 0.5, 0.3 and 0.2.
         * `horizon`: rounds. `delay`: rounds until a loss is told; 0 before.
-
-    Version history:
-        * v0: first release.
     """
 
     loss: str | Loss = "linear"
@@ -382,14 +376,8 @@ class OnlineConvex(ConvexBandit):
     Starting state:
         As in `dpbandit/ConvexBandit-v0`.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         As in `dpbandit/ConvexBandit-v0`.
-
-    Version history:
-        * v0: first release.
     """
 
     feedback: ClassVar[Feedback] = "datum"
@@ -429,9 +417,6 @@ class ConvexPricing(ConvexProblem):
     Starting state:
         The first customer.
 
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `goods`, from 1 to 12. `low`, `high`: the range of every price. `unit_cost`: below `low`.
         * `demand`: units of the first good at price 0 for the mean customer; that of the last is
@@ -446,9 +431,6 @@ class ConvexPricing(ConvexProblem):
           but what agents are told (`spec.retention`): `wdp-cocop` and `wdp-cocol` with window=None
           take it, and refuse a shorter window; all others protect for ever, or not at all.
         * `horizon`: rounds. `delay`: rounds until a profit (or a) is told; 0 before.
-
-    Version history:
-        * v0: first release.
     """
 
     goods: int = 3

@@ -256,9 +256,6 @@ class ListRecommendation(ListProblem):
     Starting state:
         A new catalogue (unless shared), a new theta and the first user.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `n_items`, `length`, `horizon`: N, m, rounds.
         * `taste`, `common`: places of u, and how many of them all users share (by default half);
@@ -271,9 +268,6 @@ class ListRecommendation(ListProblem):
         * `churn`: every so many rounds a random place of the catalogue gets a new item, a public
           event; 0 is never. `drift`: everybody's theta turns by `drift` quarters of a circle.
         * `catalogue`: `"own"`, one for each replica, or `"shared"`, the same for all.
-
-    Version history:
-        * v0: first release.
     """
 
     n_items: int = 1000
@@ -419,9 +413,6 @@ class ReturningLists(ListRecommendation):
     Starting state:
         A new catalogue (unless shared), new people, and the first slot.
 
-    Episode end:
-        Truncation after `horizon` slots; never terminates.
-
     Arguments:
         Those of `ListRecommendation`, and
         * `people`, `visits`: N, and the cap k on how often one of them comes.
@@ -430,9 +421,6 @@ class ReturningLists(ListRecommendation):
 
     What privacy protects here is a person, in all that she shows, says and does, and in when she
     comes (`Visits`). Agents for lists play it behind `per-person:`.
-
-    Version history:
-        * v0: first release.
     """
 
     people: int = 500

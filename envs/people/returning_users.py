@@ -41,9 +41,6 @@ class ReturningUsers:
     Starting state:
         New tastes and the first slot.
 
-    Episode end:
-        Truncation after `horizon` slots; never terminates.
-
     Arguments:
         * `people`, `visits`: N, and the cap k on how often one of them comes.
         * `n_actions`, `dim`, `horizon`: arms, features, slots.
@@ -58,9 +55,6 @@ class ReturningUsers:
     What privacy protects here is a person, in all that she shows, says and does, and in when she
     comes (`Visits`). `spec.visits` has the cap; "poisson" arrivals may break it, and whoever
     promises something drops what is beyond.
-
-    Version history:
-        * v0: first release.
     """
 
     people: int = 500

@@ -254,9 +254,6 @@ class StreamingRegression(StreamProblem):
     Starting state:
         The first user; a random theta_0 is drawn anew.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `family`: `"linear"`, `"logistic"` or `"quantile"` (of `level`, in (0, 1)); by default
           linear, for real data logistic.
@@ -276,9 +273,6 @@ class StreamingRegression(StreamProblem):
           `envs/data/README.md`). `"digits"`: `digit` against the rest from 64 pixels (1,797 images;
           needs scikit-learn, which has them).
         * `horizon`: rounds. `delay`: rounds until a datum is told; zeros before.
-
-    Version history:
-        * v0: first release.
     """
 
     family: Family | None = None
