@@ -107,7 +107,8 @@ def agents(
     group = ""
     for one in entries():
         kind = AGENTS[one.id]
-        if (private and "epsilon" not in _names(kind)) or not (spec is None or _plays(kind, spec)):
+        public = "epsilon" not in {field.name for field in fields(kind)}
+        if (private and public) or not (spec is None or _plays(kind, spec)):
             continue
         if group != one.plays:
             group = one.plays
@@ -158,10 +159,6 @@ def _lines(every: tuple[Described, ...]) -> Iterator[Any]:
         yield Text.assemble("  ", (f"{one.name}={default}", "bold"), (values, "dim"))
         if one.text:
             yield Padding(Text(one.text), (0, 0, 0, 6), expand=False)
-
-
-def _names(kind: Any) -> list[str]:
-    return [one.name for one in described(kind)]
 
 
 def _plays(kind: Any, spec: Spec) -> bool:
