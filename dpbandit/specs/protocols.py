@@ -1,4 +1,4 @@
-"""What environments, agents and the loop expect of each other.
+"""Contracts between environments, agents and the loop.
 
 One round::
 
@@ -108,7 +108,7 @@ MOST_OUTSIDE = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """The public facts that every problem has; everything private is a user's round."""
+    """Public facts of a problem; a user's round is all that is private."""
 
     horizon: int
     """rounds T"""
@@ -200,7 +200,7 @@ class Spec:
 
 @dataclass(frozen=True, kw_only=True)
 class BanditSpec(Spec):
-    """The public facts of a contextual bandit, whose arms or prices are chosen user by user.
+    """Public facts of a contextual bandit.
 
     A round's datum is the user's context and what she would answer to every action. Contexts
     have l_order norm at most `context_bound`, rewards lie in [reward_low, reward_high].
@@ -335,7 +335,7 @@ class PriceListSpec(ContextualSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class PriceSpec(BanditSpec):
-    """One number to choose from [low, high], a price in dollars. Context (R, d)."""
+    """Public facts of a problem whose action is a price in [low, high]. Context (R, d)."""
 
     low: float
     high: float
@@ -369,7 +369,7 @@ class PriceSpec(BanditSpec):
 
 
 class Step(NamedTuple):
-    """What one round brought, each (R,)."""
+    """Outcome of one round, each (R,)."""
 
     reward: Floats
     """what the agent is told, that of `spec.delay` rounds ago"""
@@ -384,7 +384,7 @@ class Step(NamedTuple):
 
 
 class Problem(Protocol):
-    """The dynamics of an environment, written once, for R replicas at a time."""
+    """Dynamics of an environment, for R replicas at a time."""
 
     @property
     def spec(self) -> Any:
@@ -396,7 +396,7 @@ class Problem(Protocol):
         ...
 
     def context(self) -> Floats:
-        """The current users' contexts, `(R, *context_shape)`."""
+        """Contexts of the current users, `(R, *context_shape)`."""
         ...
 
     def step(self, action: AnyArray) -> Step:
@@ -417,11 +417,11 @@ class Problem(Protocol):
 
 
 class Agent(Protocol):
-    """A running agent, made for one spec and R replicas."""
+    """Interface of a running agent, made for one spec and R replicas."""
 
     @property
     def ledger(self) -> Ledger:
-        """What it promises, complete before round 1."""
+        """Ledger of privacy costs, complete before round 1."""
         ...
 
     def act(self, context: Floats) -> AnyArray:
@@ -429,7 +429,7 @@ class Agent(Protocol):
         ...
 
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
-        """Learn from a whole triple, through mechanisms if the agent is private."""
+        """Learn from a round, through mechanisms if the agent is private."""
         ...
 
 
@@ -442,7 +442,7 @@ class ScoringAgent(Agent, Protocol):
 
 
 class AgentConfig(Protocol):
-    """The public class of an agent: a frozen, keyword-only dataclass that makes running ones."""
+    """Interface of a config: a frozen, keyword-only dataclass that makes running agents."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
