@@ -11,7 +11,7 @@ from dpbandit.specs import AgentConfig, Hindsight, Spec
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform:
-    """Uniformly random actions.
+    """Play uniformly random actions.
 
     Arms, experts, prices, or uniform points of a convex domain.
 
@@ -63,7 +63,7 @@ class UniformAgent(_Alike):
 
 @dataclass(frozen=True, kw_only=True)
 class BestFixed(Hindsight):
-    """The best single action in hindsight, played from the first round on.
+    """Play the best single action in hindsight from the first round on; an oracle.
 
     An oracle: it is told which one action has the largest expected total over the users it is
     about to meet. Learning agents that do not beat it have learned nothing from contexts.

@@ -21,7 +21,7 @@ from dpbandit.privacy.moments import ArmRewards
 
 
 class DPSE(ReleasedArms):
-    """Successive elimination in epochs of halving gaps, one Laplace release an arm and epoch.
+    """Successive elimination in epochs, with one Laplace release for each arm and epoch.
 
     Sajed and Sheffet, "An optimal private stochastic-MAB algorithm based on an optimal private
     stopping rule", ICML 2019, Algorithm 2; its constants are reconstructed from recollection::
@@ -101,7 +101,7 @@ class DPSE(ReleasedArms):
 
 
 class AdaPKLUCB(OneArmBatches):
-    """kl-UCB in episodes that double for each arm; what an episode brought is forgotten afterwards.
+    """kl-UCB in doubling episodes; each arm's index uses its last episode alone.
 
     Azize and Basu, "When privacy meets partial information: a refined analysis of differentially
     private bandits", NeurIPS 2022, Algorithm 1 with the index of AdaP-KLUCB::
@@ -150,7 +150,7 @@ class AdaPKLUCB(OneArmBatches):
 
 
 class AdaPUCB(AdaPKLUCB):
-    """UCB in episodes that double for each arm; what an episode brought is forgotten afterwards.
+    """UCB in doubling episodes; each arm's index uses its last episode alone.
 
     Azize and Basu, NeurIPS 2022, Algorithm 1 with the index of AdaP-UCB: all as in `adap-klucb`,
     but::
@@ -170,7 +170,7 @@ class AdaPUCB(AdaPKLUCB):
 
 
 class TreeUCB(ArmAgent):
-    """UCB1 on sums of every arm's rewards that a binary tree releases after every round.
+    """UCB1 on sums of each arm's rewards, which a binary tree releases after every round.
 
     After Mishra and Thakurta, "(Nearly) optimal differentially private stochastic multi-arm
     bandits", UAI 2015, and Tossou and Dimitrakakis, "Algorithms for differentially private
@@ -228,7 +228,7 @@ class TreeUCB(ArmAgent):
 
 
 class PrivateTsallis(OneArmBatches):
-    """Tsallis-INF on batches of 1 / epsilon rounds, whose losses are released: for adversaries.
+    """Tsallis-INF on noisy losses of batches of 1 / epsilon rounds, for adversarial losses.
 
     Asi, Raman and Talwar, "Faster rates for private adversarial bandits", ICML 2025, whose
     reduction plays any bandit algorithm on noisy losses of batches; reconstructed from the abstract

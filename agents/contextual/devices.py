@@ -142,7 +142,7 @@ class Devices(Arms):
 
 
 class Broadcast(Private[ContextualSpec], Devices):
-    """A model is broadcast; devices choose, look at the reward, and send one private message.
+    """Devices choose by a broadcast model and send one private message about their reward.
 
     A design of this project. Rounds are cut into batches, each a tenth longer than the one before::
 
@@ -301,7 +301,7 @@ class Broadcast(Private[ContextualSpec], Devices):
 
 
 class LocalLinUCB(RegressionPlayer, Private[ContextualSpec]):
-    """A ridge regression on sums of messages, each a noisy (x x', s x) of one user.
+    """Ridge regression on sums of locally private messages, each a user's noisy (x x', s x).
 
     After Zheng, Cai, Huang, Li and Wang, "Locally differentially private (contextual) bandits
     learning", NeurIPS 2020, of whose text only the introduction was at hand, and two programs::
@@ -372,7 +372,7 @@ class LocalLinUCB(RegressionPlayer, Private[ContextualSpec]):
 
 
 class LocalSGD(Private[ContextualSpec], Devices):
-    """Each device sends a private gradient of a logistic model, and the model takes a step.
+    """Greedy play on a logistic model; each device sends one locally private gradient.
 
     After Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
     NeurIPS 2021, whose algorithm as printed is `LDPSGD`::

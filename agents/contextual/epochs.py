@@ -299,7 +299,7 @@ class OneRegression(Epochs):
 
 
 class AdaCOFUL(OneRegression):
-    """LinUCB on episodes, after each of which one noisy moment is released.
+    """LinUCB in episodes, each of which ends with the release of one noisy moment.
 
     RECONSTRUCTED from the abstract of Azize and Basu, "Interactive and concentrated differential
     privacy for bandits", arXiv 2309.00557; details may differ::
@@ -346,7 +346,7 @@ class AdaCOFUL(OneRegression):
 
 
 class AdaPrivateTS(OneRegression):
-    """Thompson sampling from a posterior that is as wide as reward noise and privacy noise make it.
+    """Thompson sampling whose posterior counts both reward noise and privacy noise.
 
     RECONSTRUCTED from the abstract of Riyazat and Ukwatta, AdaPrivate-TS, PMLR 318:723-734, arXiv
     2606.21757 (2026); details may differ::
@@ -403,7 +403,7 @@ class AdaPrivateTS(OneRegression):
 
 
 class BatchedElimination(Epochs):
-    """Elimination with one release an epoch, at a fraction of widths that are proved.
+    """Eliminate arms in epochs with one release each, by a fraction of the proved widths.
 
     A design of this project, from parts that are well known. In epoch m = 0, 1, ..., M, of first,
     2 first, 4 first, ... rounds::

@@ -313,7 +313,7 @@ class SummedUCB(Optimist, Summed):
 
 
 class LinUCB(Optimist, Exact):
-    """Play argmax x . theta_a + 2 sigma alpha sqrt(x' V_a^-1 x), ridge regressions for the arms.
+    """Optimism: play argmax x . theta_a + 2 sigma alpha sqrt(x' V_a^-1 x), by ridge regression.
 
     Li, Chu, Langford and Schapire, "A contextual-bandit approach to personalized news article
     recommendation", WWW 2010, Algorithm 1 (disjoint arms); with an environment whose arms share
@@ -351,7 +351,7 @@ class LinUCB(Optimist, Exact):
 
 
 class LinTS(Exact):
-    """Play the arm that is best under a parameter drawn from N(V^-1 u, v^2 V^-1).
+    """Thompson sampling: play the best arm for a parameter drawn from N(V^-1 u, v^2 V^-1).
 
     Agrawal and Goyal, "Thompson sampling for contextual bandits with linear payoffs", ICML 2013,
     Algorithm 1. For disjoint arms the sampled rewards of different arms are independent normals,
@@ -386,7 +386,7 @@ class LinTS(Exact):
 
 
 class Greedy(Exact):
-    """Play the arm with the largest predicted reward of ridge regressions.
+    """Play the arm with the largest reward predicted by ridge regression.
 
     Bastani, Bayati and Khosravi, "Mostly exploration-free algorithms for contextual bandits",
     Management Science 2021: where contexts are diverse enough, users explore by themselves. Where
@@ -418,7 +418,7 @@ class Greedy(Exact):
 
 
 class EpsilonGreedy(Exact):
-    """The arm with the largest predicted reward, or with probability `exploration` a random one.
+    """Play the arm of largest predicted reward; with probability `exploration` a random one.
 
     Sutton and Barto, "Reinforcement learning", 2nd ed. 2018, section 2.4, with ridge regressions in
     place of means.
@@ -444,7 +444,7 @@ class EpsilonGreedy(Exact):
 
 
 class ShariffSheffetUCB(SummedUCB):
-    """LinUCB on noisy running sums from a tree, with the noise of the paper: see `DPUCB`.
+    """LinUCB on noisy running sums from a tree, with the noise of Shariff and Sheffet.
 
     Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018. Fields
     left None follow the calibration::
@@ -504,7 +504,7 @@ class ShariffSheffetUCB(SummedUCB):
 
 
 class DPUCB(PrintedElsewhere, SummedUCB):
-    """LinUCB on Gram matrices and moments that are released as noisy running sums.
+    """LinUCB that learns only from noisy running sums of Gram matrices and rewarded contexts.
 
     After Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018,
     whose algorithm as printed is `ShariffSheffetUCB`, which `calibration="paper"` makes::
@@ -607,7 +607,7 @@ class DPUCB(PrintedElsewhere, SummedUCB):
 
 
 class DPMoments(Summed):
-    """DP-UCB without its Gram matrices: the whole budget goes to the moments.
+    """DP-UCB without Gram matrices: the whole budget goes to sums of reward times context.
 
     A design of this project, for noise that drowns a regression (see `DPUCB`)::
 

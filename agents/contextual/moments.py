@@ -114,7 +114,7 @@ class MomentPlayer:
 
 
 class BatchMoment(MomentPlayer, Private[ContextualSpec]):
-    """Play greedily on sums of `sign(reward) x / |x|`, each user released in one batch only.
+    """Greedy play on sums of `sign(reward) x / |x|`; each user is in the release of one batch.
 
     A design of this project, for arms with their own parameters and
     contexts that are symmetric about 0 and roughly isotropic::

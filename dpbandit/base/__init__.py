@@ -1,4 +1,4 @@
-"""What everything stands on: arrays, bad input, random streams, files, fields, progress."""
+"""Shared helpers: arrays, input errors, random streams, files, settings, progress bars."""
 
 from dpbandit.base.arrays import (
     AnyArray as AnyArray,

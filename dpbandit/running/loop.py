@@ -1,4 +1,4 @@
-"""The loop: an agent meets its users round by round, and what happens is logged at marks."""
+"""Play an agent round by round, and log the results at marks."""
 
 import time
 import warnings
@@ -35,12 +35,12 @@ _ROUNDING = 1e-6
 
 
 def check_context(spec: Spec, context: Any, replicas: int, t: int) -> None:
-    """Raise `InputError` unless it is finite numbers of the spec's shape."""
+    """Raise `InputError` unless a context has finite numbers in the spec's shape."""
     finite_array(f"contexts in round {t}", context, (replicas, *spec.context_shape))
 
 
 def check_action(spec: Spec, agent: Agent, action: Any, replicas: int) -> None:
-    """Raise `InputError`, which names the agent's class, unless it may be played."""
+    """Raise `InputError`, which names the agent's class, unless the action is allowed."""
     try:
         spec.validate(action, replicas)
     except InputError as mistake:
@@ -49,7 +49,7 @@ def check_action(spec: Spec, agent: Agent, action: Any, replicas: int) -> None:
 
 
 def check_step(spec: Spec, step: Any, replicas: int) -> None:
-    """Raise `InputError` unless it is a `Step` of finite numbers that fit each other.
+    """Raise `InputError` unless a step is a `Step` of finite numbers that fit each other.
 
     It has a datum where one is told.
     """
@@ -80,7 +80,7 @@ def _check_means(spec: Spec, *means: Floats) -> None:
 
 
 def check_hindsight(spec: Spec, lacks: Any, replicas: int) -> None:
-    """Raise `InputError` unless it is one finite number, or one for each replica.
+    """Raise `InputError` unless hindsight is one finite number, or one for each replica.
 
     Where every context has a best action of its own, regret lacks nothing.
     """
@@ -94,7 +94,7 @@ def check_hindsight(spec: Spec, lacks: Any, replicas: int) -> None:
 
 
 def check_best_fixed(action: Any, replicas: int) -> None:
-    """Raise `InputError` unless it is an array with an action for each replica."""
+    """Raise `InputError` unless the best fixed action is an array with one for each replica."""
     if not isinstance(action, np.ndarray) or action.shape[:1] != (replicas,):
         raise InputError(
             f"Expected best_fixed to be an array of {replicas} actions, got {shown(action)}."
@@ -102,7 +102,7 @@ def check_best_fixed(action: Any, replicas: int) -> None:
 
 
 def check_untouched(context: Floats, shown: Floats) -> None:
-    """Raise `InputError` unless the context is still what was `shown`: an agent learns from it."""
+    """Raise `InputError` if the agent has written into the context that it was `shown`."""
     if not np.array_equal(context, shown):
         raise InputError(
             "Expected act and step to leave the array of contexts alone, it was overwritten: hand "
@@ -116,7 +116,7 @@ _TRIAL = 100
 
 @dataclass(frozen=True)
 class Log:
-    """Cumulative regret, reward and switches of action, (marks, R), and the seconds they took."""
+    """Log of a run: cumulative regret, reward and switches of action, (marks, R), and seconds."""
 
     regret: Floats
     reward: Floats
@@ -130,7 +130,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Mark:
-    """What a callback is told at a mark: totals so far, each (R,), copies."""
+    """Totals so far at a mark, each (R,), that a callback receives; copies."""
 
     agent: str
     """its name in a comparison"""
@@ -153,23 +153,24 @@ def play(
     advance: Callable[[int], None] = lambda rounds: None,
     on_mark: Callable[[Mark], None] | None = None,
 ) -> Log:
-    """One agent, one replica for each seed, from the first round to the last mark.
+    """Play one agent, with one replica for each seed, up to the last mark.
 
     Args:
-        env: a problem, which is played as it is, or what else `compare` takes.
+        env: a problem, which is played as it is, or an environment in any form that `compare`
+            takes.
         agent: a config, or an id with settings.
-        seeds: one for each replica.
-        horizon: rounds of an environment that is made; its own by default, or 10,000.
+        seeds: one seed for each replica.
+        horizon: number of rounds of an environment that is made; by default its own, or 10,000.
         env_kwargs: further arguments of an environment that is made.
-        marks: rounds that are logged, increasing; by default those of `compare`, up to the last.
-        advance: is called with the rounds done since it was called last, at every mark.
-        on_mark: is called with a `Mark`, at every mark.
+        marks: increasing rounds that are logged; by default those of `compare`.
+        advance: function that is called at every mark with the number of rounds since the last.
+        on_mark: function that is called with a `Mark` at every mark.
 
     Raises:
-        InputError: no environment, no agent, no seeds, no marks; what an agent or a problem hands
-            over in the first rounds has not the form that the spec says, or later is no number;
-            more than the spec's `most_outside` of the rounds break its bounds; the agent calls a
-            mechanism that its ledger does not name.
+        InputError: no environment, no agent, no seeds or no marks; an agent or a problem that
+            returns something of another form than the spec says in the first rounds, or no
+            number later; more than the spec's `most_outside` of the rounds beyond its bounds; an
+            agent that calls a mechanism which its ledger does not name.
 
     >>> play("GLMBandit", "fade:epsilon=2", range(3), horizon=40).regret.shape
     (40, 3)
@@ -250,7 +251,7 @@ def _warn_late(config: AgentConfig, spec: Spec) -> None:
 
 
 def check_callback(on_mark: Any) -> None:
-    """Raise `InputError` unless it is a function, or None."""
+    """Raise `InputError` unless the callback is a function, or None."""
     if on_mark is not None and not callable(on_mark):
         raise InputError(f"Expected on_mark={shown(on_mark)} to be a function of a Mark.")
 

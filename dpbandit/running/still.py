@@ -1,4 +1,4 @@
-"""Rounds of one policy, drawn together: where play stands still, and what users do, too.
+"""Draw many rounds of an unchanging policy at once.
 
 Arms of the rounds of a batch are independent draws from one policy, so how often each was played is
 multinomial, and what it brought in all is for the problem to draw. Results have the law that play
@@ -19,7 +19,7 @@ SHORT = 50
 
 
 class Brought(NamedTuple):
-    """Of some rounds, each (R,): regret, rewards, and switches of action."""
+    """Totals of some rounds, each (R,): regret, rewards, and switches of action."""
 
     regret: Floats
     reward: Floats
@@ -27,7 +27,7 @@ class Brought(NamedTuple):
 
 
 class Still:
-    """Plays an agent that says for how many rounds (`left`) each replica draws from `chances`."""
+    """Plays an agent that knows for how many rounds (`left`) it draws arms from `chances`."""
 
     def __init__(self, problem: Any, player: Any, streams: Streams) -> None:
         self._problem, self._player = problem, player
@@ -35,11 +35,11 @@ class Still:
         self._waiting = np.zeros(len(streams), dtype=np.int64)
 
     def rounds(self, most: int) -> int:
-        """How many can be played together, at most `most`."""
+        """Number of rounds that can be played at once, at most `most`."""
         return int(max(0, min(most, (self._player.left - self._waiting).min())))
 
     def play(self, rounds: int, before: npt.NDArray[Any], *, mark: bool) -> Brought:
-        """Play so many; what a replica brings is drawn at a mark and where its batch ends.
+        """Play that many rounds; rewards are drawn at marks and at the ends of batches.
 
         `before` (R,) holds its last action, and does afterwards.
         """
@@ -61,13 +61,13 @@ class Still:
 
 
 def still(problem: Problem, player: Agent, streams: Streams) -> Still | None:
-    """What plays them together, if both allow it."""
+    """Return a `Still`, if agent and problem allow it, else None."""
     allowed = getattr(problem, "stands_still", False) and hasattr(player, "learn_block")
     return Still(problem, player, streams) if allowed else None
 
 
 def switches(counts: Ints, before: int, g: np.random.Generator) -> tuple[int, int]:
-    """How often the action changes in a random order of so many plays (K,), and the last one.
+    """Count changes of action in a random order of so many plays (K,); also the last action.
 
     Only the places of the arms that are not played most are drawn.
 

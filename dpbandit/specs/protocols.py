@@ -1,4 +1,4 @@
-"""What environments, agents and the loop expect of each other.
+"""Contracts between environments, agents and the loop.
 
 One round::
 
@@ -113,7 +113,7 @@ ROUNDING = 1e-6
 
 
 class Step(NamedTuple):
-    """What one round brought, each (R,)."""
+    """Outcome of one round, each (R,)."""
 
     reward: Floats
     """what the agent is told, that of `spec.delay` rounds ago"""
@@ -159,7 +159,7 @@ def datum_of(context: Floats, step: Step) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """The public facts that every problem has; everything private is a user's round."""
+    """Public facts of a problem; a user's round is all that is private."""
 
     horizon: int
     """rounds T"""
@@ -290,7 +290,7 @@ class Spec:
 
 @dataclass(frozen=True, kw_only=True)
 class BanditSpec(Spec):
-    """The public facts of a contextual bandit, whose arms or prices are chosen user by user.
+    """Public facts of a contextual bandit.
 
     A round's datum is the user's context and what she would answer to every action. Contexts
     have l_order norm at most `context_bound`, rewards lie in [reward_low, reward_high].
@@ -455,7 +455,7 @@ class PriceListSpec(ContextualSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class PriceSpec(BanditSpec):
-    """One number to choose from [low, high], a price in dollars. Context (R, d)."""
+    """Public facts of a problem whose action is a price in [low, high]. Context (R, d)."""
 
     low: float
     high: float
@@ -489,7 +489,7 @@ class PriceSpec(BanditSpec):
 
 
 class Problem(Protocol):
-    """The dynamics of an environment, written once, for R replicas at a time."""
+    """Dynamics of an environment, for R replicas at a time."""
 
     @property
     def spec(self) -> Any:
@@ -501,7 +501,7 @@ class Problem(Protocol):
         ...
 
     def context(self) -> Floats:
-        """The current users' contexts, `(R, *context_shape)`."""
+        """Contexts of the current users, `(R, *context_shape)`."""
         ...
 
     def step(self, action: AnyArray) -> Step:
@@ -522,11 +522,11 @@ class Problem(Protocol):
 
 
 class Agent(Protocol):
-    """A running agent, made for one spec and R replicas."""
+    """Interface of a running agent, made for one spec and R replicas."""
 
     @property
     def ledger(self) -> Ledger:
-        """What it promises, complete before round 1."""
+        """Ledger of privacy costs, complete before round 1."""
         ...
 
     def act(self, context: Floats) -> AnyArray:
@@ -534,7 +534,7 @@ class Agent(Protocol):
         ...
 
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
-        """Learn from a whole triple, through mechanisms if the agent is private."""
+        """Learn from a round, through mechanisms if the agent is private."""
         ...
 
 
@@ -547,7 +547,7 @@ class ScoringAgent(Agent, Protocol):
 
 
 class AgentConfig(Protocol):
-    """The public class of an agent: a frozen, keyword-only dataclass that makes running ones."""
+    """Interface of a config: a frozen, keyword-only dataclass that makes running agents."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
