@@ -132,7 +132,7 @@ class Devices(Arms):
 
     def scores(self, context: Floats) -> Floats:
         """x . theta_a, (R, K), on a scale of its own that all arms share."""
-        return predictions(context, self.theta)
+        return predictions(context, self.theta, shared=context.ndim == 3)
 
     def own(self, context: Floats, action: Ints) -> tuple[Floats, Ints]:
         """The row (R, d) of the arm that was played, and its block (R,)."""
