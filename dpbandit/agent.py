@@ -45,6 +45,7 @@ from dpbandit.base import (
     inside,
     one_of,
     positive,
+    rounds_in,
     share,
     whole,
 )
@@ -212,22 +213,30 @@ class PrintedElsewhere:
 
 
 class Arms(Agent[ContextualSpec]):
-    """Play the arm with the largest score, after `turns_first` rounds by turns."""
+    """Play the arm with the largest score, after `turns_first` rounds by turns.
+
+    Where `standing` is more than 1, arrays of that many rounds, (n, R, ...), may come at once.
+    """
 
     plays = ContextualSpec
     round = 0
     turns_first = 0.0
 
+    @property
+    def standing(self) -> int:
+        """For how many rounds from now on play is by the same policy, at least."""
+        return 1
+
     def act(self, context: Floats) -> Ints:
         """Arms (R,); ties go to the lowest."""
         if self.round < self.turns_first:
             return np.full(self.R, self.round % self.spec.n_actions)
-        best: Ints = self.scores(context).argmax(axis=1)
+        best: Ints = self.scores(context).argmax(axis=-1)
         return best
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Count the round and learn from it."""
-        self.round += 1
+        self.round += rounds_in(action.shape)
         self.learn(context, action, feedback)
 
     def scores(self, context: Floats) -> Floats:

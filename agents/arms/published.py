@@ -28,7 +28,8 @@ class DPSE(ReleasedArms):
 
         S all arms, beta = 1 / T;  in epoch i = 1, 2, .. while `|S|` > 1, with D = 2^-i
           1. R = ceil(max(32 ln(8 A) / D^2, 8 ln(4 A) / (epsilon D))) + 1,  A = `|S|` i^2 / beta
-          2. play every arm of S for R rounds; m_a = (their sum + Laplace(1 / epsilon)) / R
+          2. play every arm of S for R rounds, one arm after another in a random order;
+             m_a = (their sum + Laplace(1 / epsilon)) / R
           3. h = sqrt(ln(8 A) / (2 R)),  c = ln(4 A) / (R epsilon)
           4. drop the arms of m_a < max m - 2 h - 2 c
         then the arm that is left, for ever
@@ -54,6 +55,7 @@ class DPSE(ReleasedArms):
         """Begin the first epoch with all arms."""
         self.active: Bools = np.ones((self.R, self.K), dtype=np.bool_)
         self.epoch: Ints = np.ones(self.R, dtype=np.int64)
+        self.order: Floats = 1 + self.streams.uniforms("order", self.K)()
         self.need: Floats = self.rounds()
 
     def logs(self) -> tuple[Floats, Floats]:
@@ -68,8 +70,9 @@ class DPSE(ReleasedArms):
         return np.where(self.active.sum(axis=1) > 1, R, inf)
 
     def choose(self) -> Ints:
-        """The first arm of S that has fewer than R rounds."""
-        arms: Ints = (self.active & (self.pending < self.need[:, None])).argmax(axis=1)
+        """An arm of S that has fewer than R rounds, the same one until it has them."""
+        lacks = self.active & (self.pending < self.need[:, None])
+        arms: Ints = np.where(lacks, self.order, 0.0).argmax(axis=1)
         return arms
 
     @property

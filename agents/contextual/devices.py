@@ -77,6 +77,7 @@ class LocalSums:
     """
 
     fade = 0.0
+    quiet = 1
 
     def __init__(
         self,
@@ -100,6 +101,10 @@ class LocalSums:
     def noise(self, batch: int) -> float:
         """That of as many messages."""
         return float(np.diff([0, *self._ends])[batch]) * self._variance
+
+    def fed(self, lead: tuple[int, ...], *datum: npt.NDArray[Any]) -> Floats | None:
+        """The call for one round, whose `lead` is (R,)."""
+        return self(*datum)
 
     def __call__(self, *datum: npt.NDArray[Any]) -> Floats | None:
         """One message of each replica's user; their sum at the end of a batch, else None."""
@@ -132,7 +137,7 @@ class Devices(Arms):
 
     def scores(self, context: Floats) -> Floats:
         """x . theta_a, (R, K), on a scale of its own that all arms share."""
-        return predictions(context, self.theta)
+        return predictions(context, self.theta, shared=context.ndim == 3)
 
     def own(self, context: Floats, action: Ints) -> tuple[Floats, Ints]:
         """The row (R, d) of the arm that was played, and its block (R,)."""

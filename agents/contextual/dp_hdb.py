@@ -256,7 +256,7 @@ class FrankWolfeBandit(Arms):
 
     def means(self, theta: Floats, context: Floats) -> Floats:
         """zeta(x . theta_a), (R, K)."""
-        return self.mean(predictions(context, theta))
+        return self.mean(predictions(context, theta, shared=context.ndim == 3))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism, then move every arm that is due towards its vertex."""

@@ -45,7 +45,7 @@ class Regression(NamedTuple):
 
     def means(self, context: Floats) -> Floats:
         """x . theta_a, (R, K)."""
-        return predictions(context, self.theta)
+        return predictions(context, self.theta, shared=context.ndim == 3)
 
     def widths(self, context: Floats, power: float = 0.5) -> Floats:
         """`|A_a^-power x|`, at 1/2 the norm of x in A_a^-1: (R, K)."""

@@ -59,7 +59,7 @@ class Ridge:
 
     def means(self, context: Floats) -> Floats:
         """Predicted rewards, (R, K)."""
-        return predictions(context, self.theta)
+        return predictions(context, self.theta, shared=self._shared)
 
     def variances(self, context: Floats) -> Floats:
         """x' V^-1 x of every arm, (R, K); 0 where noise made it negative."""
@@ -72,7 +72,8 @@ class Ridge:
         if self._shared:
             return context @ self.inverse[:, 0]
         R, K, d, _ = self.inverse.shape  # one tall product a replica beats K small ones
-        return np.matvec(self.inverse.reshape(R, K * d, d), context).reshape(R, K, d)
+        tall = np.matvec(self.inverse.reshape(R, K * d, d), context)
+        return tall.reshape(*context.shape[:-1], K, d)
 
     def refit(self, gram: Floats, moment: Floats, shift: Floats | float) -> None:
         """Start over from sums: gram (R, B, D, D) and moment (R, B, D), V = gram + shift I.
@@ -203,9 +204,14 @@ class Summed(Private[ContextualSpec], Arms):
         self.sums, self.ledger = sums, ledger_of(self.epsilon, sums.spend)
         self.turns_first = 0.0 if self.spec.shared else inf
 
+    @property
+    def standing(self) -> int:
+        """Until the next release, once turns are over."""
+        return 1 if self.round < self.turns_first else self.sums.quiet
+
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism; refit when it releases."""
-        release = self.sums(context, action, feedback)
+        release = self.sums.fed(action.shape, context, action, feedback)
         if release is not None:
             self.turns_first = 0.0
             self.refit(release)
@@ -658,7 +664,7 @@ class DPMoments(Summed):
         expectation, with one factor for all arms that are played equally often: the order of the
         scores means something, their size does not.
         """
-        return predictions(context, self.u)
+        return predictions(context, self.u, shared=self.spec.shared)
 
     def refit(self, release: Floats) -> None:
         """Take the release."""

@@ -168,7 +168,7 @@ class FLIPHAT(Private[ContextualSpec], Arms):
 
     def scores(self, context: Floats) -> Floats:
         """Estimated mean rewards, (R, K)."""
-        return predictions(context, self.beta)
+        return predictions(context, self.beta, shared=context.ndim == 3)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism; take over the estimate at the end of an episode."""
@@ -298,7 +298,7 @@ class Lasso:
 
     def means(self, context: Floats) -> Floats:
         """Predicted rewards, (R, K)."""
-        return predictions(context, self.theta)
+        return predictions(context, self.theta, shared=context.ndim == 3)
 
     def add(self, context: Floats, action: Ints, reward: Floats) -> None:
         """One more row, seen from the next fit on."""

@@ -9,7 +9,9 @@ from dpbandit.base.arrays import (
     clip_range as clip_range,
     norms as norms,
     pick as pick,
+    picks as picks,
     predictions as predictions,
+    rounds_in as rounds_in,
     rows as rows,
 )
 from dpbandit.base.fields import (

@@ -14,7 +14,7 @@ from dpbandit.base import AnyArray, Floats, InputError, Ints, Seed, Streams, sho
 from dpbandit.privacy.mechanism import Books, enrolled
 from dpbandit.results.runs import checked_marks, log_marks
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_at_hand
-from dpbandit.running.still import SHORT, still
+from dpbandit.running.still import SHORT, block, still
 from dpbandit.specs import (
     Agent,
     AgentConfig,
@@ -152,6 +152,7 @@ def play(
     marks: Ints | None = None,
     advance: Callable[[int], None] = lambda rounds: None,
     on_mark: Callable[[Mark], None] | None = None,
+    blocks: bool = True,
 ) -> Log:
     """Play one agent, with one replica for each seed, up to the last mark.
 
@@ -165,6 +166,8 @@ def play(
         marks: increasing rounds that are logged; by default those of `compare`.
         advance: function that is called at every mark with the number of rounds since the last.
         on_mark: function that is called with a `Mark` at every mark.
+        blocks: play rounds of one policy together, where agent and problem allow it, which takes
+            less time; see `dpbandit.running.still` for what stays the same.
 
     Raises:
         InputError: no environment, no agent, no seeds or no marks; an agent or a problem that
@@ -192,10 +195,18 @@ def play(
     with enrolled() as roll:
         player = made_agent(config, spec, streams.child("agent"))
         books = Books(type(config).__name__, getattr(player, "ledger", None), roll)
-        together, t = still(problem, player, streams), 0
+        together = still(problem, player, streams) if blocks else None
+        at_once = block(problem, player, bounds) if blocks else None
+        t, half = 0, spec.horizon // 2
+        totals = total_regret, total_reward, total_switches
         for mark, until in enumerate(marks.tolist()):
             long = until - done >= SHORT and done >= FIRST_ROUNDS
             while t < until:
+                if at_once and before is not None and t >= FIRST_ROUNDS:
+                    most = until - t if t >= half else min(until, half - 1) - t
+                    if n := at_once.play(most, *totals, before):
+                        t += n
+                        continue
                 if together and long and before is not None and (n := together.rounds(until - t)):
                     t += n
                     brought = together.play(n, before, mark=t == until)
@@ -215,7 +226,7 @@ def play(
                         continue
                     context, action = waiting.popleft()
                 player.update(context, action, step.reward if step.datum is None else step.datum)
-                if t == spec.horizon // 2 and roll.calls and not roll.released:
+                if t == half and roll.calls and not roll.released:
                     _warn_late(config, spec)
             if not np.isfinite(total_regret).all():
                 raise InputError(

@@ -245,6 +245,12 @@ class Bounds:
             self._judge_kept()
             self._due = min(2 * self._due, self._room)
 
+    def see_several(self, context: Floats, step: Step) -> None:
+        """Several more rounds, all arrays (n, R, ...)."""
+        if self._held:
+            self._judge_kept()
+        self._judge([bound.array(context, step) for bound in self._bounds])
+
     def share(self) -> Floats:
         """Of the rounds of each replica those with anything beyond, (R,); asked after the last."""
         if self._held:
