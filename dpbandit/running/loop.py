@@ -204,7 +204,7 @@ def play(
             while t < until:
                 if at_once and before is not None and t >= FIRST_ROUNDS:
                     most = until - t if t >= half else min(until, half - 1) - t
-                    if n := at_once.play(most, *totals, before):
+                    if n := at_once.play(t, most, *totals, before):
                         t += n
                         continue
                 if together and long and before is not None and (n := together.rounds(until - t)):

@@ -102,9 +102,9 @@ class Block:
         self._problem, self._player, self._bounds = problem, player, bounds
 
     def play(
-        self, most: int, regret: Floats, reward: Floats, switches: Ints, before: AnyArray
+        self, t: int, most: int, regret: Floats, reward: Floats, switches: Ints, before: AnyArray
     ) -> int:
-        """Play as many rounds as stand still, at most `most`; returns how many.
+        """Play as many rounds after round t as stand still, at most `most`; returns how many.
 
         The totals (R,) and the last action `before` are brought up to date in place.
         """
@@ -114,8 +114,12 @@ class Block:
         context = self._problem.contexts_ahead(most)
         action = self._player.act(context)
         step = self._problem.steps(action)
-        if not np.isfinite(step.reward).all():
-            raise InputError(f"Expected finite rewards, got {step.reward}.")
+        finite = np.isfinite(step.reward).all(axis=1)
+        if not finite.all():
+            i = int(finite.argmin())
+            raise InputError(
+                f"In round {t + i + 1}: Expected finite rewards, got {step.reward[i]}."
+            )
         self._bounds.see_several(context, step)
         for total, brought in ((regret, step.regret), (reward, step.reward)):
             total[...] = np.add.accumulate(np.concatenate([total[None], brought]))[-1]

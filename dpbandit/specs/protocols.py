@@ -77,8 +77,8 @@ def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> AnyArray:
     return values
 
 
-def uniform_arms(streams: Streams, n_actions: int) -> Callable[[], Ints]:
-    """Draws arms (R,) in [0, K), fresh ones at every call."""
+def uniform_arms(streams: Streams, n_actions: int) -> Callable[..., Ints]:
+    """Draws arms (R,) in [0, K), fresh ones at every call; of several rounds if told (n, R)."""
     return partial(_arms, streams.uniforms("exploration"), n_actions)  # which copies and pickles
 
 
@@ -87,8 +87,8 @@ def uniform_prices(streams: Streams, low: float, high: float) -> Callable[[], Fl
     return partial(_prices, streams.uniforms("exploration"), low, high)
 
 
-def _arms(luck: Draws, n_actions: int) -> Ints:
-    return (luck() * n_actions).astype(np.int64)
+def _arms(luck: Draws, n_actions: int, lead: tuple[int, ...] = (1,)) -> Ints:
+    return (luck.over(lead) * n_actions).astype(np.int64)
 
 
 def _prices(luck: Draws, low: float, high: float) -> Floats:
