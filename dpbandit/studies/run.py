@@ -34,6 +34,7 @@ from dpbandit.base.arrays import one_thread
 from dpbandit.results.runs import AgentRun, describe, merged, run_key
 from dpbandit.results.store import (
     FORMAT,
+    PACKED,
     CorruptFileError,
     Damaged,
     ForeignFileError,
@@ -42,7 +43,9 @@ from dpbandit.results.store import (
     block_file,
     block_files,
     check_places,
+    is_pack,
     key_of,
+    pack,
     plan_file,
     planned,
     read_audit,
@@ -228,21 +231,26 @@ def survey(folder: Path, keys: Collection[str], *, progress: bool) -> Found:
 
 
 def _look_at(file: Path, keys: Collection[str], found: Found) -> None:
-    key = key_of(file)
-    if key not in keys:
+    key, several = key_of(file), is_pack(file)
+    if not several and key not in keys:
         found.foreign.append(file)
         return
     try:
         runs = read_runs(file)
     except (CorruptFileError, ForeignFileError):
         runs = []
-    if [run.key for run in runs] != [key]:
+    if not runs or not (several or [run.key for run in runs] == [key]):
         found.corrupt.append(moved_aside(file))
         return
-    check_program(runs[0], file)
+    ours = [run for run in runs if run.key in keys]
+    if not ours:
+        found.foreign.append(file)
+        return
     found.files.append(file)
-    found.met(cpu_of(runs[0].provenance))
-    found.replicas.setdefault(key, set()).update(runs[0].replicas.tolist())
+    for run in ours:
+        check_program(run, file)
+        found.met(cpu_of(run.provenance))
+        found.replicas.setdefault(run.key, set()).update(run.replicas.tolist())
 
 
 def check_program(run: AgentRun, source: Path | str) -> None:
@@ -384,7 +392,7 @@ def run_sweep(
     resume: bool = False,
     progress: bool = True,
 ) -> Swept:
-    """Run every configuration of a sweep, one file for each block of replicas.
+    """Run every configuration of a sweep, one file for each block of replicas or a thousand.
 
     A replica depends on its configuration, the seed and its number only: numbers are the same, bit
     for bit, for every backend, number of jobs, block size and order. Blocks are computed by workers
@@ -434,7 +442,7 @@ def run_sweep(
     missing = sum(last - first for _, first, last in tasks)
     rounds = sum(one.setup.horizon * (last - first) for one, first, last in tasks)
     rounds += sum(2 * how.runs * how.horizon for _, _, how in audits)
-    written = 0
+    written = blocks = 0
     with Progress(rounds, shown=progress) as bar, workers(backend, jobs, scheduler) as run:
         with closing(run(_play, tasks)) as played:
             for done in played:
@@ -442,6 +450,9 @@ def run_sweep(
                 found.check_folder(folder)
                 found.met(cpu_of(done.provenance))
                 found.files.append(write_block(folder, done))
+                blocks += 1
+                if blocks % PACKED == 0:
+                    found.files = pack(found.files)
                 written += len(done.replicas)
                 bar.working_on(done.name, rate=len(done.replicas))
                 bar.advance(done.setup.horizon)
