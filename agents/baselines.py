@@ -1,4 +1,4 @@
-"""The baselines of every table: play at random, and the best fixed action in hindsight."""
+"""Baselines of every comparison: uniform play, and the best fixed action in hindsight."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

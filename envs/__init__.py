@@ -1,4 +1,4 @@
-"""Environments: a family of problems in each folder, and the two Gymnasium adapters they share."""
+"""Environments: one folder for each family of problems, and Gymnasium adapters."""
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any

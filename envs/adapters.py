@@ -1,4 +1,4 @@
-"""From a batched `Problem` to Gymnasium: one lone environment, one vector environment.
+"""Gymnasium adapters of a `Problem`: a single environment and a vector environment.
 
 Both are thin: dynamics and regret live in the problem. Replica i of the vector environment equals
 a lone environment seeded with seed + i, which is what `SyncVectorEnv` promises too. What `render`
@@ -39,7 +39,7 @@ _LAST = 40
 
 
 class Pictures:
-    """One replica's course, as text or as one picture.
+    """Renders one replica's episode, as text or as a picture.
 
     Args:
         mode: "ansi" or "rgb_array".
@@ -58,19 +58,19 @@ class Pictures:
         self.clear()
 
     def clear(self) -> None:
-        """A new episode begins."""
+        """Start a new episode."""
         self._total: list[float] = [0.0]
         self._last: deque[Any] = deque(maxlen=_LAST)
         self._clicks: deque[Any] = deque(maxlen=_LAST)
 
     def see(self, action: Any, reward: float, regret: float, clicks: Floats | None = None) -> None:
-        """One round, with the clicks on each position of a list."""
+        """Take in one round, with the clicks on each position of a list."""
         self._total.append(self._total[-1] + (reward if self._what == "reward" else regret))
         self._last.append(np.array(action))
         self._clicks.append(clicks)
 
     def draw(self) -> str | npt.NDArray[np.uint8]:
-        """The text, or the picture (360, 480, 3)."""
+        """Return the text, or the picture (360, 480, 3)."""
         return self._text() if self._mode == "ansi" else self._picture()
 
     def _text(self) -> str:
@@ -236,7 +236,7 @@ class _Adapter:
 
 
 class BanditEnv(_Adapter, gym.Env[Floats, Any]):
-    """A lone environment: `gym.make("dpbandit/...")`.
+    """A single Gymnasium environment: `gym.make("dpbandit/...")`.
 
     `info` holds `expected_reward`, `oracle_reward` and `regret` of the step just taken, for
     evaluation; an agent must not read it, but for `choice`, which is what was bought of an

@@ -90,7 +90,7 @@ class TsallisINF(ExactArms):
     id = "tsallis-inf"
 
     def start(self) -> None:
-        """Begin where all are alike."""
+        """Start with all arms or experts alike."""
         super().start()
         self.luck = self.streams.uniforms("arms")
         self.w: Floats = np.full((self.R, self.K), 1 / self.K)

@@ -1,5 +1,4 @@
-"""What agents of arms share: how an arm is played, upper bounds, and batches whose sums are
-released.
+"""Base classes of agents without contexts: play, upper confidence bounds, released batches.
 
 They play arms of contextual problems, whose contexts they ignore, and linear losses on a simplex,
 of which they play the vertices.
@@ -77,7 +76,7 @@ class ExactArms(ArmAgent):
     """Keeps exact counts n (R, K) and sums s (R, K) of shares: no privacy."""
 
     def start(self) -> None:
-        """Begin with nothing."""
+        """Start without data."""
         self.begin()
         self.ledger = no_privacy("exact sums of rewards")
         self.n, self.s = np.zeros((self.R, self.K)), np.zeros((self.R, self.K))
@@ -109,7 +108,7 @@ class ReleasedArms(ArmAgent):
     delta = 0.0
 
     def start(self) -> None:
-        """Begin with nothing pending."""
+        """Start with nothing pending."""
         self.begin()
         self.sums = CountedSums(
             self.streams,

@@ -1,4 +1,4 @@
-"""Private bandits of other people: elimination, doubling episodes, trees, and Tsallis-INF."""
+"""Published private bandits: elimination, doubling episodes, trees, and Tsallis-INF."""
 
 from math import ceil, inf, log, sqrt
 
@@ -259,7 +259,7 @@ class PrivateTsallis(OneArmBatches):
     luck = started(Draws)
 
     def reset(self) -> None:
-        """Begin where all are alike."""
+        """Start with all arms or experts alike."""
         super().reset()
         self.tau = max(1, ceil(1 / self.epsilon))
         self.length = np.full(self.R, float(self.tau))

@@ -1,4 +1,4 @@
-"""Private bandits that add up what batches release: Thompson sampling, and upper bounds by kl."""
+"""Private Thompson sampling and kl-UCB that add up the releases of batches."""
 
 from math import ceil, inf, log
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Sets of products for a multinomial logit, not private: MNL-UCB, MNL-TS and MNL-Bandit.
+"""Agents for sets of products without privacy: MNL-UCB, MNL-TS and MNL-Bandit.
 
 What an offer is stands first, for private agents, too (private_mnl.py).
 """
@@ -114,7 +114,7 @@ class LikelihoodFits(Assortments):
     """ridge, > 0"""
 
     def start(self) -> None:
-        """Fit nothing yet."""
+        """Start without a fit."""
         self.ledger = no_privacy("exact choices")
         self.explore()
         spec, D, kept = self.spec, self.spec.row_dim, min(_KEPT, self.spec.horizon)
@@ -251,7 +251,7 @@ class MNLTS(LikelihoodFits):
     id = "mnl-ts"
 
     def start(self) -> None:
-        """Draw, too."""
+        """Start without a fit, and open the stream of draws."""
         super().start()
         self.normals = self.streams.normals("posterior", self.spec.row_dim)
 
@@ -306,7 +306,7 @@ class MNLBandit(Assortments):
             )
 
     def start(self) -> None:
-        """Believe that v is 1."""
+        """Start with all v = 1."""
         self.ledger = no_privacy(NOT_PRIVATE)
         items = self.spec.n_products * self.spec.levels
         self.purchases, self.epochs = np.zeros((2, self.R, items))

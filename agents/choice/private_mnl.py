@@ -1,4 +1,4 @@
-"""Sets of products for a multinomial logit, from releases: FADE for assortments, and counts."""
+"""Private agents for sets of products: FADE for assortments, and counts."""
 
 from math import sqrt
 from typing import Annotated

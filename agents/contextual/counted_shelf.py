@@ -1,4 +1,4 @@
-"""The counted shelf: a stock that is known by a private count, and opened by quota.
+"""The counted shelf: sell a limited stock that only a private counter knows.
 
 Demand is told, or learned by FADE from releases.
 """

@@ -1,4 +1,4 @@
-"""Pricing through a demand model: prices share what is learned about customers.
+"""Pricing with a demand model, so that all prices learn from every customer.
 
 To an agent of finitely many arms, twelve prices are twelve unrelated arms. But the reward of a
 price list is margin x sale, the margin is public, and P(sale | context, price) changes smoothly

@@ -1,4 +1,4 @@
-"""Agents on users' devices: what a device sends, and what a server sees of it.
+"""Agents whose users' devices send private messages to a server.
 
 A `Broadcast` is one agent under four models of trust; the others need no server that is trusted.
 """
@@ -122,7 +122,7 @@ class Devices(Arms):
     """Play argmax_a x . theta_a; ties, as at first, uniformly at random."""
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         spec = self.spec
         self.blocks = 1 if spec.shared else spec.n_actions
         self.luck = self.streams.uniforms("ties", spec.n_actions)
@@ -346,7 +346,7 @@ class LocalLinUCB(RegressionPlayer, Private[ContextualSpec]):
     """by how much each batch is longer than the one before"""
 
     def start(self) -> None:
-        """Let devices send."""
+        """Make the mechanism for the devices' messages."""
         spec, T = self.spec, self.spec.horizon
         statistic = SecondMoments(
             n_actions=spec.n_actions,
@@ -419,7 +419,7 @@ class LocalSGD(Private[ContextualSpec], Devices):
     messages = started(LocalVectors)
 
     def start(self) -> None:
-        """Let devices send."""
+        """Make the mechanism for the devices' messages."""
         super().start()
         D = self.blocks * self.spec.dim
         self.c = self.step or 4.0 * D

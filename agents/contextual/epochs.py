@@ -85,7 +85,7 @@ class Epochs(Private[ContextualSpec], Arms):
 
     @property
     def mu(self) -> float:
-        """Of each release, and so of all."""
+        """The mu of each release, which is that of all together."""
         return inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
 
     @property
@@ -218,7 +218,7 @@ class OneRegression(Epochs):
         return ()
 
     def start(self) -> None:
-        """Know nothing; raises `InputError` where arms do not share a parameter, if printed."""
+        """Start without data; as printed, raises `InputError` unless arms share a parameter."""
         self.regression: Regression | None = None
         self.gram: Floats | float = 0.0
         self.moment: Floats | float = 0.0
@@ -385,7 +385,7 @@ class AdaPrivateTS(OneRegression):
     """v, the width of the posterior in half ranges of the reward"""
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         blocks = 1 if self.spec.shared else self.spec.n_actions
         self.normals = self.streams.normals("posterior", blocks, self.spec.dim)
         super().start()
@@ -458,7 +458,7 @@ class BatchedElimination(Epochs):
     """probability with which the best arm may be eliminated (utility only, never privacy)"""
 
     def start(self) -> None:
-        """Know nothing, and how wide a release will make intervals."""
+        """Start without data, and compute how wide a release will make intervals."""
         super().start()
         spec, M = self.spec, max(len(self.ends()), 1)
         K, T, d = spec.n_actions, spec.horizon, spec.dim
@@ -489,7 +489,7 @@ class BatchedElimination(Epochs):
         return drawn
 
     def survivors(self, context: Floats) -> npt.NDArray[np.bool_]:
-        """Who is not refuted, (R, K)."""
+        """Arms that are not eliminated, (R, K)."""
         alive = np.ones((len(context), self.spec.n_actions), bool)
         for epoch in self.epochs:
             means = epoch.means(context)

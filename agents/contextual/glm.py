@@ -140,7 +140,7 @@ class GLMUCB(Arms):
     glm = started(OnlineGLM)
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         self.ledger = no_privacy("exact generalised linear regressions")
         self.glm = OnlineGLM(self.spec, self.R, link=self.link, regularization=self.regularization)
 
@@ -195,7 +195,7 @@ class LogisticTS(Arms):
     glm = started(OnlineGLM)
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         self.ledger = no_privacy("exact logistic regressions")
         size = self.spec.dim if self.spec.shared else self.spec.n_actions
         self.normals = self.streams.normals("exploration", size)

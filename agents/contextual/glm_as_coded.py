@@ -1,4 +1,4 @@
-"""The authors' program for private generalised linear bandits, in two revisions, for the record.
+"""The authors' program for private generalised linear bandits, in two revisions.
 
 `PrivateGLMAsCoded` comes first, then its two trees, and its DP-SGD: how it descends, for how long,
 and with what noise by its own accountants. A gradient is clipped to c = 0.2 and the mean of a batch

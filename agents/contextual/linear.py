@@ -157,7 +157,7 @@ class Exact(Arms):
     ridge = started(OnlineRidge)
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         self.ledger = no_privacy("exact ridge regressions")
         self.ridge = OnlineRidge(self.spec, self.R, regularization=self.regularization)
 
@@ -287,7 +287,7 @@ class SummedUCB(Optimist, Summed):
         self._radius = self._radius_at(self.regularization, 0.0, 0.0)
 
     def moments(self) -> SecondMoments:
-        """What is summed."""
+        """The statistic that is summed."""
         raise NotImplementedError
 
     def noisy_sums(self) -> tuple[PrefixSum, Spectrum]:
@@ -379,7 +379,7 @@ class LinTS(Exact):
     """R, the sub-Gaussian parameter of rewards; if None, half their range"""
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         super().start()
         noise = self.spec.half_range if self.reward_noise is None else self.reward_noise
         self.v = 2 * self.scale * noise
@@ -418,7 +418,7 @@ class Greedy(Exact):
     """rounds each disjoint arm is played before being greedy"""
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         super().start()
         self.turns_first = 0 if self.spec.shared else self.turns * self.spec.n_actions
 
@@ -438,7 +438,7 @@ class EpsilonGreedy(Exact):
     """probability of a random arm, in [0, 1]"""
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         super().start()
         self.luck = self.streams.uniforms("exploration", 2)
 
@@ -654,7 +654,7 @@ class DPMoments(Summed):
         self.u: Floats = np.zeros((self.R, groups, self.spec.dim))
 
     def moments(self) -> Moments:
-        """What is summed."""
+        """The statistic that is summed."""
         return Moments(**self.rounds(self.arms), moment_clip=self.moment_clip)
 
     def scores(self, context: Floats) -> Floats:

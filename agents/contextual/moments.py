@@ -1,4 +1,4 @@
-"""Greedy play on released moments of signed directions, and what greedy play does to them.
+"""Greedy play on released moments of signed directions, corrected for selection.
 
 `MomentPlayer` sees the releases of a `FadingSum` of signed directions and nothing else; FADE plays
 by it, too.

@@ -1,4 +1,4 @@
-"""Prices for every customer by three papers of which only the abstracts were read."""
+"""Personalised pricing, reconstructed from the abstracts of three papers."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -193,7 +193,7 @@ class LDPETC(Agent[PriceListSpec]):
     """whether a price costs every customer the same utility; see `demand_rows`"""
 
     def check(self) -> None:
-        """Refuse what is no epsilon."""
+        """Refuse an `epsilon` that is not a positive number."""
         privacy_target(self.epsilon, 0.0)
 
     def start(self) -> None:

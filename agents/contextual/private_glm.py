@@ -1,4 +1,4 @@
-"""PrivateGLM: generalised linear models of all users, refitted a few times."""
+"""PrivateGLM: a private generalised linear model that is refitted a few times."""
 
 from math import ceil, inf, log2, sqrt
 

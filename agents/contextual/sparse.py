@@ -226,7 +226,7 @@ class LassoBandit(Arms):
     """rounds from one fit to the next; if None, when t has grown by 5 %"""
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         self.ledger = no_privacy("exact lasso regressions")
         self.range = self.spec.reward_high - self.spec.reward_low
         self.from_forced, self.from_all = Lasso(self.spec, self.R), Lasso(self.spec, self.R)

@@ -1,4 +1,4 @@
-"""Descent by gradients, without privacy and with a price on every point; quadratic leaders.
+"""Gradient descent with and without privacy, and leaders of squared losses.
 
 Zinkevich's descent, and the two algorithms of Jain, Kothari and Thakurta (2012) that came before
 sums on trees.
@@ -89,7 +89,7 @@ class OGD(Points):
     """H; if None, the loss's own, where 0 means the first row of the table"""
 
     def begin(self) -> None:
-        """Have made no step."""
+        """Start without steps."""
         self.ledger, self.rounds = no_privacy("exact gradients"), 0
         self.H = self.curvature or self.loss.curvature
 

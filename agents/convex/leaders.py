@@ -1,4 +1,4 @@
-"""Follow the approximate leader: the least point of simple surrogates of all losses so far.
+"""Follow the approximate leader: minimise simple surrogates of all losses so far.
 
 Behind round s stands the surrogate `<g_s, w> + (H/2) |w - a_s|^2` with an anchor a_s. Whatever the
 slopes g_s are, t surrogates together are least on C at::
@@ -189,7 +189,7 @@ class GradientLeader(Gradients):
     leader = started(Leader)
 
     def prepare(self) -> None:
-        """Lead from the centre."""
+        """Start from the centre of the domain."""
         self.leader = self.first_leader()
 
     def first_leader(self) -> Leader:
@@ -197,7 +197,7 @@ class GradientLeader(Gradients):
         raise NotImplementedError
 
     def follow(self, taken: Floats, total: Floats) -> None:
-        """Go where the leader goes."""
+        """Move to the leader."""
         self.leader.follow(taken, total)
         self.point = self.leader.point
 
@@ -216,7 +216,7 @@ class PrivateGradients(Gradients):
     """how noises make up that of a sum"""
 
     def check(self) -> None:
-        """Choose delta by the noise, which may need one."""
+        """Check that delta fits the noise, which may need delta > 0."""
         object.__setattr__(self, "noise", law_named(self.noise))
         noise_target(self)
 
@@ -265,7 +265,7 @@ class Centre(Agent[ConvexSpec]):
     plays = ConvexSpec
 
     def start(self) -> None:
-        """Sit down."""
+        """Store the centre."""
         self.ledger = no_data()
         self.point = np.tile(self.spec.loss.domain.centre, (self.R, 1))
 
@@ -469,7 +469,7 @@ class LinearFTRL(PrivateLeader):
     process = cast(Factorisation, Padded())
 
     def fit(self) -> None:
-        """Refuse losses with curves."""
+        """Refuse losses that are not linear."""
         if self.loss.smoothness != 0:
             name = type(self.loss).__name__
             raise InputError(f"LinearFTRL plays linear losses, got {name}: choose pftal instead.")

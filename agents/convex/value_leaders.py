@@ -1,4 +1,4 @@
-"""Leaders that are told values alone: one-point gradient estimates in place of gradients.
+"""Follow-the-leader agents that are told only values, by one-point gradient estimates.
 
 With u_t uniform on the unit sphere of V, the span of Q::
 
@@ -118,7 +118,7 @@ class ValueLeader(Points):
         return self.planned(spec.loss, spec.horizon, noise or self.noise_of_sums())
 
     def begin(self) -> None:
-        """Lead from the centre of the shrunken domain."""
+        """Start from the centre of the shrunken domain."""
         plan = self.plan(self.spec)
         noise = self.printed_noise(plan)
         exploration = Exploration(self.domain, plan.beta)

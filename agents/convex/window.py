@@ -1,4 +1,4 @@
-"""Players of gradient sums that protect the last users only, and one without privacy before them.
+"""Agents with window privacy, which protects recent users only, and one without privacy.
 
 `Expiring` is what the two algorithms of Lou and Cheung share: sums on a window tree.
 """
@@ -91,8 +91,8 @@ class OnlineConditionalGradient(Gradients):
     """H of strongly convex losses, in place of the loss's own"""
 
     def prepare(self) -> None:
-        """Have no quadratic part yet: `(kappa_t / 2) |x - anchor_t|^2`, kappa_t = H t around the
-        mean of the points, or kappa around the first one."""
+        """Start without a quadratic part: `(kappa_t / 2) |x - anchor_t|^2`, kappa_t = H t around
+        the mean of the points, or kappa around the first one."""
         loss = self.loss
         self.H = self.curvature or loss.curvature
         if not loss.curvature:

@@ -1,4 +1,4 @@
-"""Followers of experts by exponential weights of what each has lost, and of the leader.
+"""Agents that follow experts by exponential weights, or follow the leader.
 
 What several share comes first: how an expert is drawn, and `Follower`, the base of all that follow
 experts.
@@ -76,7 +76,7 @@ class Follower(Agent[ExpertsSpec]):
     resting = False
 
     def alone(self) -> bool:
-        """Rest, and look at nobody's data, if there is one expert only."""
+        """Set up `expert` and `ledger`; returns True if the only expert needs no data."""
         self.expert: Ints = np.zeros(self.R, dtype=np.int64)
         self.resting, self.ledger = self.spec.n_actions == 1, no_data()
         return self.resting
@@ -262,7 +262,7 @@ class ExponentialLeader(Follower):
         return max(sqrt(2 * zcdp_rho_of(self.epsilon, self.delta) / draws), pure)
 
     def start(self) -> None:
-        """Begin with anybody."""
+        """Start with a uniformly random expert."""
         losses, self.left = CumulativeLosses(self.spec.n_actions), self.spec.horizon - 1
         cost = 2 * self.rate(self.left) or 1.0  # without draws any will do
         self.draws = ExponentialMechanism(
@@ -314,7 +314,7 @@ class FollowTheLeader(Follower):
     """L* >= 0, public; losses up to that are as good as none; with lazy"""
 
     def start(self) -> None:
-        """Begin where all are alike."""
+        """Start with all arms or experts alike."""
         self.ledger = no_privacy("exact sums of losses")
         self.level = self.best_loss if self.lazy else 0.0
         self.luck = self.streams.uniforms("experts")
@@ -413,7 +413,7 @@ class ShrinkingDartboard(Follower):
         return steepest(d, T, best_loss=self.best_loss, **target)
 
     def start(self) -> None:
-        """Begin with anybody."""
+        """Start with a uniformly random expert."""
         plan, rounds = self.plan(self.spec), self.spec.horizon - 1
         self.bits = RedrawBit(
             self.streams, "bits", rate=plan.rate, probability=plan.probability, uses=rounds

@@ -1,4 +1,4 @@
-"""Sparse vector experts: stay with one expert until a noisy test says that she lost too much.
+"""Sparse-vector experts: keep one expert until a noisy test says that it lost too much.
 
 `Segments` has the steps that all share; the agents below say by which numbers they are taken.
 """
@@ -91,7 +91,7 @@ class Segments(Follower):
         self.epoch = self.epoch + ends
 
     def uniform(self) -> Ints:
-        """Anybody, (R,)."""
+        """A uniformly random expert for each replica, (R,)."""
         return (self.luck() * self.spec.n_actions).astype(np.int64)
 
 

@@ -129,7 +129,7 @@ class BinaryTreeExperts(Follower):
     trees, picks = started(RestartingTrees), started(RemainingTopK)
 
     def check(self) -> None:
-        """Choose delta by the noise, which may need one."""
+        """Check that delta fits the noise, which may need delta > 0."""
         noise_target(self)
 
     def plan(self, spec: ExpertsSpec) -> TreePlan:

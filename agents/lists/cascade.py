@@ -1,4 +1,4 @@
-"""Lists in a cascade without contexts: bounds for each item, from exact counts or noisy ones."""
+"""Cascading bandits without contexts, from exact or noisy counts of each item."""
 
 from math import inf, log
 from typing import Literal, TypeAlias
@@ -76,7 +76,7 @@ class ItemCounts(Lists):
         return 0.0
 
     def start(self) -> None:
-        """Count nothing yet."""
+        """Start without counts."""
         super().start()
         if not isinstance(self.spec.clicks, Cascade):
             raise InputError(

@@ -1,4 +1,4 @@
-"""Lists from a regression of clicks, not private: LinUCB, Thompson sampling and epsilon-greedy.
+"""Agents for lists without privacy: LinUCB, Thompson sampling and epsilon-greedy.
 
 What an agent of lists is stands first, and how scores become a list, for all of them.
 """
@@ -113,7 +113,7 @@ class ClickRegression(Lists):
     regularization = 1.0
 
     def start(self) -> None:
-        """Fit nothing yet."""
+        """Start without a fit."""
         super().start()
         self.ledger = no_privacy("an exact regression of clicks")
         R, d, ridge = self.R, self.spec.features, self.regularization
@@ -204,7 +204,7 @@ class RankedLinTS(ClickRegression):
     """of the regression"""
 
     def start(self) -> None:
-        """Draw, too."""
+        """Start without a fit, and open the stream of draws."""
         super().start()
         self.luck = self.streams.normals("posterior", self.spec.features)
 
@@ -231,7 +231,7 @@ class RankedEpsilonGreedy(ClickRegression):
     """of the regression"""
 
     def start(self) -> None:
-        """Toss a coin for every user."""
+        """Start without a fit, and open the stream of coins."""
         super().start()
         self.coin, self.random = self.streams.uniforms("coin"), self.spec.uniform(self.streams)
 

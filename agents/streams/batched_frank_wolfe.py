@@ -1,4 +1,4 @@
-"""Frank-Wolfe on batches of users: a step a batch, where a sum says more than its noise."""
+"""Frank-Wolfe on batches of users, with one step per batch."""
 
 from itertools import pairwise
 from math import exp, inf, isqrt, lgamma, log, pi, sqrt

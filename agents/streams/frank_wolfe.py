@@ -1,4 +1,4 @@
-"""Online Frank-Wolfe on a stream: a step a round towards a vertex, every point released.
+"""Online Frank-Wolfe on a stream, with one step per round; every point is released.
 
 An agent sees nothing of the data but what a mechanism releases, noisy gradient sums or chosen
 vertices; without noise all of them are the same.
@@ -121,7 +121,7 @@ class Walk(Points):
     c = STEP
 
     def begin(self) -> None:
-        """Stand at the start."""
+        """Start at the first point."""
         self.set_out()
 
     def set_out(self) -> None:
@@ -319,7 +319,7 @@ class DPTOFW(FrankWolfe):
     """(paper) run at any epsilon; the certificate tells what that is worth"""
 
     def check(self) -> None:
-        """Refuse what does not go together."""
+        """Refuse settings that do not fit each other."""
         gaussian_target(self.epsilon, self.delta)
         shaped, process, clip = self.means
         if shaped and process != "tree":
@@ -470,7 +470,7 @@ class DPPOFW(FrankWolfe):
     """(paper) run at epsilon > 5 too; the certificate tells what that is worth"""
 
     def check(self) -> None:
-        """Refuse what does not go together."""
+        """Refuse settings that do not fit each other."""
         if self.means[2] == "lipschitz" and self.clip_bound is not None:
             raise InputError(
                 f"Expected no clip_bound={self.clip_bound!r}: 'lipschitz' has its own."

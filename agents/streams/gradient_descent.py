@@ -1,4 +1,4 @@
-"""One pass of gradient descent over blocks of users, and exact minimisers to compare with.
+"""One pass of private gradient descent over blocks of users, and exact minimisers.
 
 Private descent has private iterates: they live in a `Block`, a mechanism, with the data, and what
 leaves it is a point, noise included. Blocks are disjoint, each begins where the last one ended.
@@ -366,11 +366,11 @@ class LeastSquares(Points):
     refits = 0
 
     def flat(self) -> bool:
-        """No: it minimises whatever there is."""
+        """Never; it minimises any loss."""
         return False
 
     def begin(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         self.ledger = no_privacy("exact minimisers")
         self.account = self.loss.comparator(self.R)
         self.data, self.due = 0, 1

@@ -1,4 +1,4 @@
-"""Descent on users drawn at random from a block, again and again, with noise in every step."""
+"""Noisy descent on users that are sampled from a block again and again."""
 
 from math import inf, log, sqrt
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias

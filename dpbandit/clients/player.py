@@ -357,10 +357,10 @@ class Player:
             if terminated or truncated:
                 observation, info = env.reset()
 
-    The copy is for environments that write the next observation into the array they handed out:
-    without it the agent would be told that this reward was the next user's.
+    The copy is for environments that write the next observation into the same array: without it the
+    agent would learn this reward with the next user's observation.
 
-    A new episode does not start a new agent: it goes on learning until `horizon` users are told.
+    A new episode does not start a new agent: it goes on learning for `horizon` users.
 
     Args:
         config: an agent for finitely many arms, such as `LinUCB()` or "dp-ucb:epsilon=1".
@@ -378,13 +378,13 @@ class Player:
     Guarantee:
         That of the certificate, for replacing one user: one `act` and one `update`. It covers this
         loop only, and only if horizon, bounds and `config` are public, not read off the data.
-        Contexts and rewards are clipped to the bounds, and what is not finite is replaced by a
-        constant, before the agent is told; `Player` itself keeps nothing but `outside`, counts that
-        no certificate covers, nor whether they ended the loop (with most_outside=1 they never do).
-        Observations or rewards that depend on earlier users' data (not merely on earlier actions)
-        carry them to later users past every mechanism; contexts="none" helps against the first,
-        nothing here against the second. Whoever sees this user's reward, or the generator's seed,
-        is not covered.
+        Contexts and rewards are clipped to the bounds, and numbers that are not finite are replaced
+        by a constant, before the agent sees them. `Player` itself keeps only the counts `outside`;
+        no certificate covers them, nor the fact that they ended the loop (with most_outside=1 they
+        never do). Observations or rewards that depend on earlier users' data, not only on earlier
+        actions, pass them on to later users around every mechanism; contexts="none" prevents the
+        first, nothing here prevents the second. There is no protection against somebody who sees
+        this user's reward, or the seed.
 
     Raises:
         InputError: actions that are not finitely many, bounds that are missing or out of range, an

@@ -347,16 +347,16 @@ def write_report(
     """Write index.html, its figures (PNG, SVG, PDF) and tables (CSV, LaTeX) from `folder`.
 
     Args:
-        folder: of a sweep, or of `Results.save`.
-        out: folder of the report; `folder`/report if left out.
-        baseline: the agent that all others are compared with, on the same users; without
-            Uniform, the usual one, there is a report without differences.
+        folder: folder of a sweep, or of `Results.save`.
+        out: folder for the report; by default `folder`/report.
+        baseline: name of the agent that all others are compared with, on the same users. If the
+            default "Uniform" did not run, the report has no differences.
 
-    An unfinished sweep has a report of what is there, which says on top how much that is.
+    The report of an unfinished sweep says at the top how much of it is there.
 
     Raises:
-        InputError: no results there, no agent called `baseline`, a damaged file, or one that cannot
-            be written.
+        InputError: no results in `folder`, no agent called `baseline`, a damaged file, or a file
+            that cannot be written.
     """
     folder = Path(folder)
     target = Path(out) if out is not None else folder / "report"

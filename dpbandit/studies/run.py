@@ -394,21 +394,21 @@ def run_sweep(
 ) -> Swept:
     """Run every configuration of a sweep, one file for each block of replicas or a thousand.
 
-    A replica depends on its configuration, the seed and its number only: numbers are the same, bit
-    for bit, for every backend, number of jobs, block size and order. Blocks are computed by workers
-    and written here, each to a temporary name and renamed: whenever the process is killed, what is
-    lost is the blocks in flight.
+    A replica depends on its configuration, the seed and its number only, so the numbers are the
+    same, bit for bit, for every backend, number of jobs, block size and order. Workers compute
+    blocks; this process writes each under a temporary name and renames it. If it is killed, only
+    the blocks in progress are lost.
 
     Args:
-        sweep: see `Sweep.read`; or a study, whose configurations come from Python.
-        out: folder of the results; `Results.load` reads it.
+        sweep: a sweep, see `Sweep.read`, or a study with configurations made in Python.
+        out: folder for the results; `Results.load` reads it.
         backend: "loky" (processes), "threading", or "dask" (a cluster).
-        jobs: workers, 1 to 1024; on a remote cluster those it has.
-        scheduler: address of a Dask scheduler; with none "dask" starts a cluster on this machine.
-        block: replicas of a task >= 1; by default what fits the cache, 25 at most.
-        resume: go on in a folder that has blocks; those that are there are verified and kept.
-        progress: show a bar once it takes longer than two seconds; without a terminal, print a line
-            for each block.
+        jobs: number of workers, 1 to 1024; a remote cluster uses all that it has.
+        scheduler: address of a Dask scheduler; without one, "dask" starts a cluster here.
+        block: number of replicas in a task, >= 1; by default as many as fit the cache, at most 25.
+        resume: continue in a folder that holds blocks; they are verified and kept.
+        progress: show a progress bar after two seconds; without a terminal, print a line for each
+            block.
 
     Raises:
         InputError: a number out of range, whatever `plan` refuses, a folder with blocks but not

@@ -277,19 +277,19 @@ def check_agent(
 ) -> tuple[str, ...]:
     r"""Raise `AssertionError` unless the agent keeps what its ledger promises on such problems::
 
-        certificate   the noise buys what is claimed, unless it is a paper's calibration
+        certificate   the noise gives the claimed epsilon, unless it is a paper's calibration
         replicas      six equal a lone one, a run of two and a run of three, difference 0.0
         actions       are allowed by the spec, and contexts left as they are
         copies        pickles and deep copies go on as the original
         ledger        names every mechanism that is called
-        sensitivity   a user as extreme as can be moves no mechanism's input by more than it says
-        billboard     with all releases held fixed, nothing else depends on her data
+        sensitivity   the most extreme users move no mechanism's input by more than it says
+        billboard     with all releases held fixed, nothing else depends on a user's data
         admission     no later step of a mechanism reads a datum that was not clipped
-        noise         is added to what was fed, as large as was paid for, in every row its own
+        noise         is added to the data, as large as the ledger says, and anew in every row
 
-    The last five are for agents whose ledger promises something, claimed or not. They are no proof,
-    but what forgets a clip, a factor or a release rarely passes. Noise of sums is measured; a
-    mechanism of another kind needs a test of its own, which those of dpbandit have.
+    The last five are for agents whose ledger promises something. They are no proof, but an agent
+    that forgets a clip, a factor or a release rarely passes. The noise of sums is measured; other
+    kinds of mechanisms need a test of their own, and those of dpbandit have one.
 
     Args:
         config: the agent's config.

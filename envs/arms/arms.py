@@ -1,4 +1,4 @@
-"""Arms without contexts: the laws of their rewards, and who changes them."""
+"""Bandits without contexts, with constant or changing reward distributions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

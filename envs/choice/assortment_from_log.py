@@ -1,4 +1,4 @@
-"""A shop of one's own with several products: choices are fitted once to a log, then frozen."""
+"""A shop with several products: choices are fitted once to a log, then frozen."""
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which cameras to show to people whose answers to a short questionnaire are known."""
+"""Assortments of cameras for customers who answered a short questionnaire."""
 
 from dataclasses import dataclass
 from functools import lru_cache

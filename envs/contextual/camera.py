@@ -1,4 +1,4 @@
-"""Selling cameras to people of whom the answers to a short questionnaire are known.
+"""Pricing cameras for customers who answered a short questionnaire.
 
 There are 4,096 frozen people. Whoever answers m tasks, each with one of four cameras or none, shows
 one of 5^m patterns of answers. Patterns are finitely many and so are people, so whatever is

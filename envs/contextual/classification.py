@@ -1,4 +1,4 @@
-"""Classification as a bandit: name the class of an example, and hear only right or wrong."""
+"""Classification as a bandit: name a class, and learn only whether it is right."""
 
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""A shop of one's own: a demand model fitted once to a log of offers, then frozen.
+"""A shop from a log of offers: a demand model is fitted once, then frozen.
 
 The model is a logit of sales on features and price: its fit, what is refused, and what is said.
 """

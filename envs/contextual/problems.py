@@ -1,4 +1,4 @@
-"""What all contextual problems share: a table of users drawn ahead, gathered by the actions.
+"""Base classes of contextual problems: users are drawn ahead in tables.
 
 A round's user is her context and her potential rewards for every arm. Nothing about her depends
 on what was played, so whole blocks of users are drawn at once, every agent with the same seed

@@ -1,4 +1,4 @@
-"""Recommendation: of fresh slates, logistic clicks; and from real ratings, low-rank tastes.
+"""Recommendation with logistic clicks on fresh slates, and from real ratings.
 
 Recommendation from real ratings: low-rank tastes fitted once to a file of your own.
 

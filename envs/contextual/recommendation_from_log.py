@@ -1,4 +1,4 @@
-"""Clicks of one's own: a model fitted once to a log of what was shown, then frozen.
+"""Recommendation from a log: a model of clicks is fitted once, then frozen.
 
 The model is a logit of clicks on items and features: its fit, what is refused, and what is said.
 """

@@ -1,4 +1,4 @@
-"""Online convex optimisation, told values or losses; prices of several goods.
+"""Online convex optimisation with bandit or full feedback, and prices of several goods.
 
 Scenarios are adversaries by name: which course the losses take, and how much of it is noise.
 """
