@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import floor, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import numpy as np
 import pandas as pd
 import typer
+from rich.console import Console
 from rich.table import Table
 
-from dpbandit.base import Floats, InputError, whole
+from dpbandit.base import Floats, InputError, check_writable, whole, write_csv
 from dpbandit.results.plots import (
     Front,
     Overlay,
@@ -48,8 +50,9 @@ def sized(sizes: Mapping[str, Any], replicas: int | None) -> dict[str, Any]:
     return chosen
 
 
-def chosen(plan: Any, replicas: int | None) -> Any:
-    """The plan, with as many replicas as asked for."""
+def chosen(plan: Any, replicas: int | None, out: Path) -> Any:
+    """The plan, with as many replicas as asked for, if `out` can be written into."""
+    check_writable(out / "summary.csv")
     return plan if replicas is None else replace(plan, replicas=replicas)
 
 
@@ -74,6 +77,17 @@ def start(main: Callable[..., None]) -> None:
     except InputError as mistake:
         print(f"dpbandit: {mistake}", file=sys.stderr)
         sys.exit(2)
+
+
+def tell(
+    tables: Iterable[Table], figures: Iterable[Path], frames: Mapping[str, pd.DataFrame], out: Path
+) -> None:
+    """Print the tables, and write figures and frames, these as CSV, into the folder `out`."""
+    for table in tables:
+        Console().print(table)
+    written = (write_csv(out / f"{name}.csv", frame) for name, frame in frames.items())
+    for path in chain(figures, written):
+        print(f"Written to {path}.")
 
 
 Lines: TypeAlias = Mapping[str, Sequence[Configuration]]
