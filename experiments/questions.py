@@ -1,12 +1,13 @@
 """What studies share: options of their commands, questions as lines of runs, panels, tables."""
 
+import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import chain
-from math import floor, log10
+from math import floor, log, log2, log10, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -88,6 +89,51 @@ def tell(
     written = (write_csv(out / f"{name}.csv", frame) for name, frame in frames.items())
     for path in chain(figures, written):
         print(f"Written to {path}.")
+
+
+def formula(text: str, **known: Any) -> float:
+    """What a formula of a table says, in numbers that are known and sqrt, log, log2 and max.
+
+    >>> formula("sqrt(d) / epsilon", d=4, epsilon=0.5)
+    4.0
+    """
+    return float(eval(text, {"__builtins__": {}, **_FUNCTIONS}, known))
+
+
+_FUNCTIONS = {"sqrt": sqrt, "log": log, "log2": log2, "max": max}
+
+
+def rows_and_sizes(
+    text: str, last: int, sizes: Mapping[str, Callable[[str], Any]], hint: str
+) -> tuple[set[int], dict[str, Any]]:
+    """Rows of a table and sizes, "1-3,5,T=4096"; no row named, or "all", is all rows.
+
+    Raises:
+        InputError: anything else.
+
+    >>> rows_and_sizes("4-5,T=1024", 7, {"T": int}, "the horizon (T=4096)")
+    ({4, 5}, {'T': 1024})
+    """
+    wrong = InputError(
+        f"Expected rows to be numbers from 1 to {last} (1-3,5) and {hint}, got {text!r}."
+    )
+    numbers, told = set[int](), dict[str, Any]()
+    for term in (part.strip() for part in text.split(",")):
+        key, equals, value = term.partition("=")
+        span = re.fullmatch(r"([0-9]{1,3})(?:-([0-9]{1,3}))?", term)
+        try:
+            if equals and key not in told:
+                told[key] = sizes[key](value)
+            elif span and (chosen := range(int(span[1]), int(span[2] or span[1]) + 1)):
+                numbers |= set(chosen)
+            elif term != "all":
+                raise wrong
+        except (KeyError, ValueError):
+            raise wrong from None
+    every = set(range(1, last + 1))
+    if not numbers <= every:
+        raise wrong
+    return numbers or every, told
 
 
 Lines: TypeAlias = Mapping[str, Sequence[Configuration]]
