@@ -1,4 +1,4 @@
-"""dpbandit: what does joint differential privacy cost a bandit, in regret?
+"""Simulate contextual bandits, and measure what joint differential privacy costs in regret.
 
 Importing registers the environments `dpbandit/...` with Gymnasium.
 """
@@ -61,7 +61,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> _Any:
-    """Names that take time to import, when they are asked for."""
+    """Import names that take time only when they are used."""
     if name in ("agents", "testing"):
         return _import_module(f"dpbandit.{name}")
     if name in _HOMES:
@@ -71,7 +71,7 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    """What can be asked for."""
+    """Public names, those that are not imported yet among them."""
     return sorted({*globals(), *__all__, "agents", "testing"})
 
 

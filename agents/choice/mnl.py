@@ -186,7 +186,7 @@ def derivatives_of(
 
 
 class MNLUCB(LikelihoodFits):
-    """Offer the best set of a multinomial logit with optimistic utilities.
+    """Offer the best set under a multinomial logit with optimistic utilities.
 
     After Oh and Iyengar, "Multinomial logit contextual bandits: provable optimality and
     practicality", AAAI 2021::
@@ -222,7 +222,7 @@ class MNLUCB(LikelihoodFits):
 
 
 class MNLTS(LikelihoodFits):
-    """Offer the best set of a multinomial logit whose parameter is drawn anew for every user.
+    """Offer the best set under a multinomial logit whose parameter is drawn for every user.
 
     After Oh and Iyengar, "Thompson sampling for multinomial logit contextual bandits", NeurIPS
     2019::
@@ -262,7 +262,7 @@ class MNLTS(LikelihoodFits):
 
 
 class MNLBandit(Assortments):
-    """Offer an optimistic set until somebody buys nothing; then another.
+    """Offer an optimistic set until a user buys nothing, then choose a new one.
 
     Agrawal, Avadhanula, Goyal and Zeevi, "MNL-Bandit: a dynamic learning approach to assortment
     selection", Operations Research 2019, Algorithm 1, for products of v_j <= 1 and no contexts

@@ -57,7 +57,7 @@ def demand_spec(spec: PriceListSpec, features: Features = "additive") -> Context
 
 
 def demand_rows(spec: PriceListSpec, context: Floats, features: Features = "additive") -> Floats:
-    """Features of a customer at every price: contexts (R, d) -> rows (R, K, m) of norm <= 1.
+    """Features of a customer at every price: contexts (..., d) -> rows (..., K, m) of norm <= 1.
 
     With x the context over its public bound (clipped to it first) and p~ in [-1, 1] the price::
 
@@ -72,11 +72,11 @@ def demand_rows(spec: PriceListSpec, context: Floats, features: Features = "addi
     [[[0.42, 0.57, -0.71], [0.42, 0.57, 0.71]]]
     """
     one_of("features", features, _FEATURES)
-    x = clip_norm(context, spec.context_norm)[:, None] / spec.context_norm  # (R, 1, d)
+    x = clip_norm(context, spec.context_norm)[..., None, :] / spec.context_norm  # (R, 1, d)
     price = _scaled(np.array(spec.prices))[:, None]  # (K, 1)
     extra = price if features == "additive" else price * x
     d = spec.dim
-    rows = np.empty((len(x), spec.n_actions, d + extra.shape[-1]))
+    rows = np.empty((*x.shape[:-2], spec.n_actions, d + extra.shape[-1]))
     rows[..., :d], rows[..., d:] = x, extra
     rows[~np.isfinite(context).all(axis=-1)] = 0.0
     return rows / sqrt(2)

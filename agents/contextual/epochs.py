@@ -45,7 +45,7 @@ class Regression(NamedTuple):
 
     def means(self, context: Floats) -> Floats:
         """x . theta_a, (R, K)."""
-        return predictions(context, self.theta)
+        return predictions(context, self.theta, shared=context.ndim == 3)
 
     def widths(self, context: Floats, power: float = 0.5) -> Floats:
         """`|A_a^-power x|`, at 1/2 the norm of x in A_a^-1: (R, K)."""
@@ -299,7 +299,7 @@ class OneRegression(Epochs):
 
 
 class AdaCOFUL(OneRegression):
-    """LinUCB on episodes, after each of which one noisy moment is released.
+    """LinUCB in episodes, each of which ends with the release of one noisy moment.
 
     RECONSTRUCTED from the abstract of Azize and Basu, "Interactive and concentrated differential
     privacy for bandits", arXiv 2309.00557; details may differ::
@@ -346,7 +346,7 @@ class AdaCOFUL(OneRegression):
 
 
 class AdaPrivateTS(OneRegression):
-    """Thompson sampling from a posterior that is as wide as reward noise and privacy noise make it.
+    """Thompson sampling whose posterior counts both reward noise and privacy noise.
 
     RECONSTRUCTED from the abstract of Riyazat and Ukwatta, AdaPrivate-TS, PMLR 318:723-734, arXiv
     2606.21757 (2026); details may differ::
@@ -401,7 +401,7 @@ class AdaPrivateTS(OneRegression):
 
 
 class BatchedElimination(Epochs):
-    """Elimination with one release an epoch, at a fraction of widths that are proved.
+    """Eliminate arms in epochs with one release each, by a fraction of the proved widths.
 
     A design of this project, from parts that are well known. In epoch m = 0, 1, ..., M, of first,
     2 first, 4 first, ... rounds::

@@ -21,7 +21,7 @@ _NOT_PRIVATE = "none: a baseline, each release of which spends the whole budget"
 
 @dataclass(frozen=True, kw_only=True)
 class FullBudgetFADE:
-    """FADE that spends its whole budget on every release, not private: what the best could do.
+    """FADE that spends the whole budget on each release; not private, shows what is achievable.
 
     Release k is the sum of ALL users so far, with the noise that this release alone would need for
     (release_epsilon, release_delta), and the players use all releases. Of noisy sums that keep the

@@ -97,7 +97,7 @@ def _implicit_residual(link: Link, y: Floats, mean: Floats, variance: Floats) ->
 
 
 class GLMUCB(Arms):
-    """Play argmax zeta(x . theta_a + alpha sqrt(x' H_a^-1 x)), zeta the link.
+    """Optimism: play argmax zeta(x . theta_a + alpha sqrt(x' H_a^-1 x)), zeta the link.
 
     Li, Lu and Zhou, "Provably optimal algorithms for generalized linear contextual bandits", ICML
     2017 (UCB-GLM)::
@@ -155,7 +155,7 @@ class GLMUCB(Arms):
 
 
 class LogisticTS(Arms):
-    """Play the arm that is best under a parameter drawn from N(theta, scale^2 H^-1).
+    """Thompson sampling: play the best arm for a parameter drawn from N(theta, scale^2 H^-1).
 
     Chapelle and Li, "An empirical evaluation of Thompson sampling", NeurIPS 2011, Algorithm 3::
 

@@ -39,7 +39,7 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
 class PrivateGLMAsCoded(Private[ContextualSpec], Arms):
-    """Optimism on a generalised linear model that DP-SGD fits a few times, for the record.
+    """Optimistic play on a generalised linear model fitted by DP-SGD, as its authors coded it.
 
     The program of Sarmasarkar, "Shuffle and joint differential privacy for generalized linear
     contextual bandits", arXiv 2602.00417 (2026), in its two revisions; the printed tables belong to

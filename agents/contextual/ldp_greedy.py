@@ -88,7 +88,7 @@ class LDPGreedy(Devices):
 
 
 class LDPSGD(LDPGreedy):
-    """Greedy play on stochastic gradient descent, each user's gradient sent with local privacy.
+    """Greedy play on stochastic gradient descent; each user sends a locally private gradient.
 
     Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
     NeurIPS 2021, Algorithms 1 and 2 with (5) and (6), by the submitted manuscript::
@@ -179,7 +179,7 @@ class EvenMoments(SecondMoments):
 
 
 class LDPOLS(Private[ContextualSpec], LDPGreedy):
-    """Greedy play on least squares, each user's Gram matrix and moment sent with local privacy.
+    """Greedy play on least squares; each user sends a locally private Gram matrix and moment.
 
     Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
     NeurIPS 2021, Algorithms 1 and 2 with (3) and (4), by the submitted manuscript::

@@ -23,7 +23,7 @@ _LEAST_EIGENVALUE = 0.3
 
 
 class PrivateGLM(Private[ContextualSpec], Arms):
-    """Greedy play on a generalised linear model that is fitted to all users when A has doubled.
+    """Greedy play on a generalised linear model, refitted when its Gram matrix has doubled.
 
     After Sarmasarkar, "Shuffle and joint differential privacy for generalized linear contextual
     bandits", arXiv 2602.00417 (2026), with the noise that exact accounting asks for; the authors'

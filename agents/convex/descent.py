@@ -52,7 +52,7 @@ CONDITION = "every loss is as curved and as smooth as its family says, gradients
 
 
 class OGD(Points):
-    """Projected gradient steps, told every round's datum.
+    """Online gradient descent with projections.
 
     Zinkevich, "Online convex programming and generalized infinitesimal gradient ascent", ICML
     2003; the steps for strongly convex losses are those of Hazan, Agarwal and Kale, Machine
@@ -164,7 +164,7 @@ class NoisyDescent(Mechanism):
 
 
 class POCP(Points):
-    """Gradient steps that release every point with noise of its own: a baseline of regret sqrt T.
+    """Gradient descent that adds fresh noise to every released point; regret of order sqrt T.
 
     After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, private
     online convex programming with gradient steps ("POCG" in later work)::
@@ -236,7 +236,7 @@ class POCP(Points):
 
 
 class PQFTL(Points):
-    """Minimise all squared losses so far, known by noisy tree sums of a a' and b a.
+    """Minimise all squared losses so far, from noisy tree sums of a a' and b a.
 
     After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, the
     quadratic follow-the-leader with logarithmic regret, for losses 1/2 (<a, y> - b)^2 + H/2

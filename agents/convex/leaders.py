@@ -244,7 +244,7 @@ class PrivateLeader(GradientLeader, PrivateGradients):
 
 
 class Centre(Agent[ConvexSpec]):
-    """The domain's centre, every round.
+    """Play the centre of the domain in every round.
 
     Where losses are curved it beats uniformly random points by far: Jensen's inequality.
 
@@ -278,7 +278,7 @@ class Centre(Agent[ConvexSpec]):
 
 
 class FTAL(GradientLeader):
-    """PFTAL without the noise, told every round's datum.
+    """PFTAL without noise.
 
     Hazan, Agarwal and Kale, "Logarithmic regret algorithms for online convex optimization",
     Machine Learning 2007, for strongly convex losses: the leader of quadratic lower bounds::
@@ -429,7 +429,7 @@ class PFTAL(PrivateLeader):
 
 
 class LinearFTRL(PrivateLeader):
-    """Follow the regularised leader on noisy sums of linear losses, all with equally much noise.
+    """Follow the regularised leader on sums of linear losses that all get the same noise.
 
     Agarwal and Singh, "The price of differential privacy for online learning", ICML 2017, with
     the Euclidean regulariser::
@@ -478,7 +478,7 @@ class LinearFTRL(PrivateLeader):
 
 
 class DPFTRL(PrivateLeader):
-    """Follow the regularised leader of a tree's gradient sums.
+    """Follow the regularised leader on gradient sums that a noisy tree releases.
 
     Kairouz, McMahan, Song, Thakkar, Thakurta and Xu, "Practical and private (deep) learning without
     sampling or shuffling", ICML 2021; tuned as in Asi, Feldman, Koren and Talwar, "Near-optimal
@@ -573,7 +573,7 @@ class DPFTRL(PrivateLeader):
 
 
 class NoisyOCO(PrivateLeader):
-    """A mirror map of noisy gradient sums, told every round's datum.
+    """Dual averaging: apply a mirror map to noisy sums of gradients.
 
     Ene, Nguyen and Vladu, "Projection-free bandit optimization with privacy guarantees", AAAI
     2021, Algorithm 2, with gradients of the datum told and a tree as its noisy map::

@@ -291,7 +291,7 @@ class Noise:
 
 
 class FKM(Points):
-    """Projected gradient descent on one-point estimates, the classic of bandit convex optimisation.
+    """Projected gradient descent on one-point estimates, by Flaxman, Kalai and McMahan.
 
     Flaxman, Kalai and McMahan, "Online convex optimization in the bandit setting: gradient descent
     without a gradient", SODA 2005. With C = `max |f|`, R and r the outer and inner radius::

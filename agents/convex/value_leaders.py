@@ -177,7 +177,7 @@ class ValueLeader(Points):
 
 
 class BanditFTAL(ValueLeader):
-    """BanditPFTAL without the noise.
+    """BanditPFTAL without noise.
 
     Smith and Thakurta, "(Nearly) optimal algorithms for private online learning in
     full-information and bandit settings", NIPS 2013, Section 3.1, on the one-point estimates of

@@ -135,7 +135,7 @@ class PointsAsExperts(Points):
 
 
 class NetExperts(PointsAsExperts):
-    """Private online convex optimisation on a line or a disc, where some point loses little.
+    """Sparse-vector experts on a grid of a line or a disc, where some point loses little.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, section 4: experts are the points of a net::
@@ -280,7 +280,7 @@ class BallDraws(Mechanism):
 
 
 class BallExperts(PointsAsExperts):
-    """Private online convex optimisation on a ball of which some point loses little.
+    """Sparse-vector experts on all points of a ball, of which some point loses little.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023: Algorithm 1 with the uniform law of a ball as its base

@@ -128,7 +128,7 @@ class ExponentialWeights(Follower):
 
 
 class Hedge(ExponentialWeights):
-    """Follow a random expert, exponentially more often a better one.
+    """Follow expert i with probability proportional to exp(-rate x its total loss).
 
     Freund and Schapire, "A decision-theoretic generalization of on-line learning and an application
     to boosting", JCSS 1997, with the losses' range and the horizon known::
@@ -164,7 +164,7 @@ class Hedge(ExponentialWeights):
 
 
 class NoisyFTRL(ExponentialWeights):
-    """Hedge on noisy sums: the leader regularised by entropy, told everybody's losses.
+    """Hedge on noisy sums of losses: follow the leader regularised by entropy.
 
     After Agarwal and Singh, "The price of differential privacy for online learning", ICML 2017,
     with their entropic regulariser and Gaussian noise of a binary tree::
@@ -215,7 +215,7 @@ class NoisyFTRL(ExponentialWeights):
 
 
 class ExponentialLeader(Follower):
-    """Hedge with a rate so small that all its draws together are private.
+    """Hedge with a learning rate so small that all its draws together are private.
 
     McSherry and Talwar, "Mechanism design via differential privacy", FOCS 2007, once a round::
 
@@ -279,7 +279,7 @@ class ExponentialLeader(Follower):
 
 
 class FollowTheLeader(Follower):
-    """Follow an expert with the least total loss; of several any, with equal probability.
+    """Follow an expert with the least total loss; break ties uniformly at random.
 
     Step by step::
 
@@ -361,7 +361,7 @@ class DartboardPlan:
 
 
 class ShrinkingDartboard(Follower):
-    """Lazy Hedge: the expert is redrawn so rarely that few draws depend on a user.
+    """Lazy Hedge: it redraws its expert so rarely that few draws depend on any one user.
 
     The algorithm of Geulen, Voecking and Winkler, "Regret minimization for online buffering
     problems using the weighted majority algorithm", COLT 2010, made private as Asi, Feldman, Koren

@@ -114,7 +114,7 @@ class PlannedSegments(Segments):
 
 
 class SparseVectorExperts(Segments):
-    """Keep a good expert until the sparse vector technique says that it has lost too much.
+    """Follow one expert until a sparse-vector test says that it has lost too much.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, Algorithm 1::
@@ -193,7 +193,7 @@ class SparseVectorExperts(Segments):
 
 
 class AdaptiveSparseVectorExperts(Segments):
-    """Sparse vector experts that double their guess of the best loss when it proves too small.
+    """Sparse-vector experts that double their guess of the best loss when it proves too small.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, Algorithm 2, with another test. Certified::

@@ -119,7 +119,7 @@ class ItemCounts(Lists):
 
 
 class CascadeUCB(ItemCounts):
-    """Show the m items with the largest upper bounds on their attraction.
+    """Show the m items with the largest upper confidence bounds on their attraction.
 
     Kveton, Szepesvari, Wen and Ashkan, "Cascading bandits: learning to rank in the cascade model",
     ICML 2015, Algorithm 1: CascadeKL-UCB, with `bound="ucb1"` CascadeUCB1.
@@ -151,7 +151,7 @@ class CascadeUCB(ItemCounts):
 
 
 class PrivateCascade(ItemCounts):
-    """Cascading bandits on noisy counts of looks and clicks, for few items and many rounds.
+    """Cascading bandit on noisy counts of looks and clicks, for few items and many rounds.
 
     After the idea of Wang, Dong, Wang, Li and Shao, "Cascading bandit under differential privacy",
     ICASSP 2022 (arXiv 2105.11126), whose algorithms' text could not be had: reconstructed.

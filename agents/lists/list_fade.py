@@ -317,7 +317,7 @@ class ListFADE(Lists):
 
 
 class ListExperts(Lists):
-    """Follow ranking policies, drawn uniformly from those that may still be the best.
+    """Follow a ranking policy drawn uniformly from those that may still be the best.
 
     Policy j is a public direction w_j: it shows a user with tastes u the m items with the largest
     v_i . (u * w_j), the largest where most look::

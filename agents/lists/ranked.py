@@ -138,7 +138,7 @@ class ClickRegression(Lists):
 
 
 class RankedLinUCB(ClickRegression):
-    """Show the m items with the largest phi . theta + alpha `|phi|` in the norm of V^-1.
+    """Show the m items with the largest upper bounds phi . theta + alpha sqrt(phi' V^-1 phi).
 
     Zong, Ni, Sung, Ke, Wen and Kveton, "Cascading bandits for large-scale recommendation problems",
     UAI 2016, CascadeLinUCB, where users follow a cascade; for the other click models the same
@@ -215,7 +215,7 @@ class RankedLinTS(ClickRegression):
 
 
 class RankedEpsilonGreedy(ClickRegression):
-    """The list with the best predicted clicks, or with probability `exploration` a random one.
+    """Show the list of best predicted clicks; with probability `exploration` a random one.
 
     Sutton and Barto, "Reinforcement learning", 2nd ed. 2018, section 2.4, on a regression of
     clicks.

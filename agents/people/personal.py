@@ -85,7 +85,7 @@ class Personal(Agent[ReturningSpec]):
 
 
 class MemoryAlone(Personal):
-    """Serve every person by her own exact memory and a public prior: epsilon = 0.
+    """Serve each person from her own visits and a public prior alone: epsilon 0.
 
     The baseline between random play and anything that is released: Bayes' rule for rewards
     x . theta + noise N(0, 1), theta ~ N(0, (1 + tastes^2) I/d), on her own visits; clicks are
@@ -113,7 +113,7 @@ class MemoryAlone(Personal):
 
 
 class MixedEffects(Personal):
-    """Bayes' rule for people who differ: what `PersonalFADE` would be with exact sums of everybody.
+    """Bayesian model of people who differ: `PersonalFADE` with exact sums in place of private ones.
 
     At the ends of batches that grow by a tenth, over all visits so far::
 
@@ -284,7 +284,7 @@ def expected_counts(
 
 
 class PersonalFADE(Personal):
-    """Learn the population from private sums, and each person from her own exact visits.
+    """Learn the population from private sums, and each person exactly from her own visits.
 
     A design of this project. Batches of a public clock, of n, 2 n, 4 n, ... slots::
 

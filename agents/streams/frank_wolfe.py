@@ -187,7 +187,7 @@ class FrankWolfe(Walk):
 
 
 class RecursiveFrankWolfe(FrankWolfe):
-    """DP-TOFW and DP-POFW without the noise.
+    """DP-TOFW and DP-POFW without noise.
 
     Xie, Shen, Zhang, Wang and Qian, "Efficient projection-free online methods with stochastic
     recursive gradient", AAAI 2020, ORGFW with rho_t = eta_t = 1 / (t+1)::
@@ -230,7 +230,7 @@ class RecursiveFrankWolfe(FrankWolfe):
 
 
 class DPTOFW(FrankWolfe):
-    """Tree-based online Frank-Wolfe, every point released.
+    """Online Frank-Wolfe on noisy tree sums of gradients; every point is released.
 
     Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
     algorithms in l_p-geometry and high dimensional contextual bandits" (2022), Algorithm 1::
@@ -401,7 +401,7 @@ class DPTOFW(FrankWolfe):
 
 
 class DPPOFW(FrankWolfe):
-    """Online Frank-Wolfe that releases noisily chosen vertices, for sparse points.
+    """Online Frank-Wolfe towards noisily chosen vertices, for sparse points.
 
     Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
     algorithms in l_p-geometry and high dimensional contextual bandits" (2022), Algorithm 2::

@@ -1,4 +1,4 @@
-"""Anybody's Gymnasium bandit in `compare`: R copies of it behind a `Problem`."""
+"""Use third-party Gymnasium bandits in `compare`: R copies behind one `Problem`."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -34,7 +34,7 @@ _FLAT = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
 class Bridge:
-    """Observations to contexts and arms to actions, with the public facts as a `spec`.
+    """Converts observations to contexts and arms to actions; holds the public facts as `spec`.
 
     ==============================  ====================================  ==========================
     observations                    context                               `context_bound`

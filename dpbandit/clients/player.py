@@ -1,4 +1,4 @@
-"""An agent for a plain `for` loop over anybody's Gymnasium bandit, and its state in a file.
+"""Run an agent in your own loop over a Gymnasium bandit, and save its state to a file.
 
 Running agents as plain values and arrays, and back: no pickle, and no code comes from a file.
 
@@ -442,7 +442,7 @@ class Player:
         self._saved: str | None = None
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Hand over to a file, to go on with `load`; this player serves nobody any more.
+        """Save the player to a file for `load`; afterwards this player refuses to act.
 
         Two players that go on from one state would add the same noise to different users' data,
         which no certificate covers. The file holds exact sums of users' data and the noise to
@@ -456,7 +456,7 @@ class Player:
     def load(
         cls, path: str | PathLike[str], config: AnyAgent, env: gym.Env[Any, Any], **arguments: Any
     ) -> Self:
-        """The player that was saved, bit for bit; arguments as for a new one, but for the seed.
+        """Load a saved player, bit for bit; arguments as for a new one, except for the seed.
 
         A state goes on once: what has been loaded is remembered in a folder of this user
         (`$XDG_STATE_HOME/dpbandit/loaded`), and refused from then on, copies of the file, too.
@@ -482,17 +482,17 @@ class Player:
 
     @property
     def certificate(self) -> Certificate:
-        """What the noise buys, beside what `config` claims; known before the first user."""
+        """Certificate of the agent, with the epsilon of its noise beside its claim."""
         return certify(self.config, self.spec, accountants=False)
 
     @property
     def outside(self) -> Outside:
-        """How many contexts and rewards of the users told so far lay outside the bounds."""
+        """Number of contexts and rewards so far that lay outside the bounds."""
         return self._watch.outside
 
     @property
     def learned(self) -> Prior:
-        """What has been released of the parameters so far, to be the prior of another study.
+        """Prior for another study, made of what has been released so far.
 
         Raises `InputError` for an agent that takes none.
         """
@@ -504,7 +504,7 @@ class Player:
         return prior
 
     def act(self, observation: Any) -> int:
-        """The action for this user. Remembers nothing of her."""
+        """Choose the action for this user; keeps nothing of her."""
         self._check_not_saved()
         context = self._bridge.context(observation)[None]
         with enrolled(self._roll):
@@ -512,7 +512,7 @@ class Player:
         return self._bridge.action(arm[0])
 
     def update(self, observation: Any, action: Any, reward: float) -> None:
-        """Learn from one user: what she showed, what was played and what she gave."""
+        """Learn from one user: her observation, the action and her reward."""
         self._check_not_saved()
         if self._left == 0:
             raise InputError(

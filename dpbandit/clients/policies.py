@@ -1,4 +1,4 @@
-"""Scalar policies in `compare`, those of mabwiser and river among them: they are handed in.
+"""Use scalar policies in `compare`, such as those of mabwiser and river.
 
 river: its policies in `compare`, and logs as histories for its `bandit.evaluate_offline`.
 

@@ -1,4 +1,4 @@
-"""What a frozen policy would have earned on the users of a log, with intervals that hold."""
+"""Estimate what a frozen policy would have earned on the users of a log, with intervals."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -507,7 +507,7 @@ def evaluate(
     law: Law | None = None,
     seed: int = 0,
 ) -> "pd.DataFrame":
-    """Estimates of a policy's mean reward from what another policy logged.
+    """Estimate a policy's mean reward from the log of another policy.
 
     Args:
         policy: frozen, made without these rows: an object with `probabilities(contexts)`,

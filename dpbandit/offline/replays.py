@@ -1,4 +1,4 @@
-"""Offline evaluation: an agent plays on the rounds of a random log that happen to agree with it."""
+"""Replay a random log: an agent plays the rounds whose logged action it would have chosen."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ COVERS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Replay:
-    """What an agent would have earned, by one or more passes through a log."""
+    """Result of `replay`: what an agent would have earned, from passes through a log."""
 
     mean: float
     """reward a round, over all rounds kept in all passes"""
@@ -73,7 +73,7 @@ class Replay:
 
 
 class Replays(dict[str, Replay]):
-    """What several agents would have earned on one log, by name; shown as a table."""
+    """Results of `replay` for several agents on one log, by name; shown as a table."""
 
     def table(self) -> Any:
         """A DataFrame with a row for each agent.
@@ -146,7 +146,7 @@ def replay(
     discarded: Discarded = "skip",
     seed: int = 0,
 ) -> Replay | Replays:
-    """Run an agent on logged random rounds and keep those in which it chooses what was logged.
+    """Run an agent on a random log, keeping the rounds in which it chooses the logged action.
 
     Li, Chu, Langford and Wang, "Unbiased offline evaluation of contextual-bandit-based news article
     recommendation algorithms", WSDM 2011, for finite logs::

@@ -1,4 +1,4 @@
-"""One agent's run: where it took place, at which rounds, what it found and promises; its names."""
+"""The run of one agent: its problem, logged rounds, numbers and certificate."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

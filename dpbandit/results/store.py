@@ -1,4 +1,4 @@
-"""Runs as parquet files, and the folder of a sweep with its plan and its audits.
+"""Store runs in parquet files, and sweeps in folders with a plan and audits.
 
 Columns are those of `Results.frame`; the metadata under "dpbandit" is JSON: for every run its
 problem, config, certificate, seconds and provenance, and one hash over all numbers and facts.

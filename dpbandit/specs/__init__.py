@@ -1,4 +1,4 @@
-"""What environments, agents and the loop expect of each other, and what is public."""
+"""Contracts between environments, agents and the loop, and the public facts of problems."""
 
 from dpbandit.specs.choice import (
     MOST_PRODUCTS as MOST_PRODUCTS,

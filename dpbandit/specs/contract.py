@@ -240,6 +240,12 @@ class Bounds:
             self._judge_kept()
             self._due = min(2 * self._due, self._room)
 
+    def see_several(self, context: Floats, step: Step) -> None:
+        """Several more rounds, all arrays (n, R, ...)."""
+        if self._held:
+            self._judge_kept()
+        self._judge([bound.array(context, step) for bound in self._bounds])
+
     def share(self) -> Floats:
         """Of the rounds of each replica those with anything beyond, (R,); asked after the last."""
         if self._held:
@@ -276,7 +282,7 @@ class Bounds:
 
 
 class Problem(Protocol):
-    """The dynamics of an environment, written once, for R replicas at a time."""
+    """Dynamics of an environment, for R replicas at a time."""
 
     @property
     def spec(self) -> Any:
@@ -288,7 +294,7 @@ class Problem(Protocol):
         ...
 
     def context(self) -> Floats:
-        """The current users' contexts, `(R, *context_shape)`."""
+        """Contexts of the current users, `(R, *context_shape)`."""
         ...
 
     def step(self, action: AnyArray) -> Step:
@@ -309,11 +315,11 @@ class Problem(Protocol):
 
 
 class Agent(Protocol):
-    """A running agent, made for one spec and R replicas."""
+    """Interface of a running agent, made for one spec and R replicas."""
 
     @property
     def ledger(self) -> Ledger:
-        """What it promises, complete before round 1."""
+        """Ledger of privacy costs, complete before round 1."""
         ...
 
     def act(self, context: Floats) -> AnyArray:
@@ -321,7 +327,7 @@ class Agent(Protocol):
         ...
 
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
-        """Learn from a whole triple, through mechanisms if the agent is private."""
+        """Learn from a round, through mechanisms if the agent is private."""
         ...
 
 
@@ -334,7 +340,7 @@ class ScoringAgent(Agent, Protocol):
 
 
 class AgentConfig(Protocol):
-    """The public class of an agent: a frozen, keyword-only dataclass that makes running ones."""
+    """Interface of a config: a frozen, keyword-only dataclass that makes running agents."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 

@@ -152,7 +152,7 @@ class StreamSpec(ConvexSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertsSpec(Spec):
-    """Follow one of d experts each round; then every expert's loss in [0, 1] is told.
+    """Public facts of prediction with expert advice; every expert's loss in [0, 1] is told.
 
     The action is an expert (R,), the reward minus her loss. A round's datum is its whole loss
     vector (R, d), which the agent is told in place of the reward; the context is the loss vector

@@ -69,8 +69,8 @@ def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> AnyArray:
     return values
 
 
-def uniform_arms(streams: Streams, n_actions: int) -> Callable[[], Ints]:
-    """Draws arms (R,) in [0, K), fresh ones at every call."""
+def uniform_arms(streams: Streams, n_actions: int) -> Callable[..., Ints]:
+    """Draws arms (R,) in [0, K), fresh ones at every call; of several rounds if told (n, R)."""
     return partial(_arms, streams.uniforms("exploration"), n_actions)  # which copies and pickles
 
 
@@ -79,8 +79,8 @@ def uniform_prices(streams: Streams, low: float, high: float) -> Callable[[], Fl
     return partial(_prices, streams.uniforms("exploration"), low, high)
 
 
-def _arms(luck: Draws, n_actions: int) -> Ints:
-    return (luck() * n_actions).astype(np.int64)
+def _arms(luck: Draws, n_actions: int, lead: tuple[int, ...] = (1,)) -> Ints:
+    return (luck.over(lead) * n_actions).astype(np.int64)
 
 
 def _prices(luck: Draws, low: float, high: float) -> Floats:
@@ -105,7 +105,7 @@ ROUNDING = 1e-6
 
 
 class Step(NamedTuple):
-    """What one round brought, each (R,)."""
+    """Outcome of one round, each (R,)."""
 
     reward: Floats
     """what the agent is told, that of `spec.delay` rounds ago"""
@@ -151,7 +151,7 @@ def datum_of(context: Floats, step: Step) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """The public facts that every problem has; everything private is a user's round."""
+    """Public facts of a problem; a user's round is all that is private."""
 
     horizon: int
     """rounds T"""
@@ -282,7 +282,7 @@ class Spec:
 
 @dataclass(frozen=True, kw_only=True)
 class BanditSpec(Spec):
-    """The public facts of a contextual bandit, whose arms or prices are chosen user by user.
+    """Public facts of a contextual bandit.
 
     A round's datum is the user's context and what she would answer to every action. Contexts
     have l_order norm at most `context_bound`, rewards lie in [reward_low, reward_high].
@@ -447,7 +447,7 @@ class PriceListSpec(ContextualSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class PriceSpec(BanditSpec):
-    """One number to choose from [low, high], a price in dollars. Context (R, d)."""
+    """Public facts of a problem whose action is a price in [low, high]. Context (R, d)."""
 
     low: float
     high: float

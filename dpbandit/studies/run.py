@@ -1,4 +1,4 @@
-"""Run a sweep: on this machine or on a cluster, and go on after an interruption."""
+"""Run a sweep on this machine or on a cluster, and resume it after an interruption."""
 
 import asyncio
 import logging
@@ -167,7 +167,7 @@ async def _knock(distributed: Any, scheduler: str) -> None:
 
 @dataclass
 class Found:
-    """What of a sweep lies in its folder."""
+    """Files of a sweep that its folder already holds."""
 
     replicas: dict[str, set[int]] = field(default_factory=dict)
     """key of a configuration -> numbers of the replicas that are done"""
@@ -213,7 +213,7 @@ class Found:
 
 
 def survey(folder: Path, keys: Collection[str], *, progress: bool) -> Found:
-    """Read and verify every block of these configurations below `folder`. Nothing is deleted.
+    """Read and verify every block of these configurations in `folder`; deletes nothing.
 
     Raises:
         InputError: a block of this sweep was made by another program, whose numbers may differ.
@@ -362,7 +362,7 @@ _MOST_AT_ONCE = 25
 
 
 class Swept(NamedTuple):
-    """What `run_sweep` did."""
+    """Summary of what `run_sweep` did."""
 
     folder: Path
     configurations: int
@@ -461,7 +461,7 @@ def run_sweep(
 
 
 def play_all(one: Configuration, replicas: int, *, progress: bool = True) -> AgentRun:
-    """All replicas of a configuration, here and now, block after block; nothing is kept."""
+    """Play all replicas of a configuration in this process, without writing files."""
     whole("replicas", replicas, 1, MOST_REPLICAS)
     size, parts = replicas_at_once(one.problem().spec), []
     with Progress(one.setup.horizon * replicas, shown=progress) as bar:

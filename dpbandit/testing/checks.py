@@ -1,4 +1,4 @@
-"""Whether an agent, or a problem, keeps what it promises, in one line.
+"""Check whether an agent or a problem keeps its contract.
 
 Joint DP, executed: sensitivity at the mechanism, and billboard replay.
 

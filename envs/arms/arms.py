@@ -51,7 +51,7 @@ class ChangingArmsSpec(ContextualSpec):
 
 @dataclass(kw_only=True, eq=False)
 class Arms(ContextualProblem):
-    """K arms, and nothing to tell users apart: the bandit of textbooks.
+    """A K-armed bandit without contexts, as in textbooks.
 
     Description:
         A user brings a reward in [0, 1] for every arm; the agent, which sees nothing of her, plays

@@ -279,7 +279,7 @@ class _Fitted:
 
 @dataclass(eq=False, repr=False)
 class AssortmentFromLog(ChoiceProblem):
-    """Offer sets of your products at prices, to visitors of a log of choices that is fitted once.
+    """Offer sets of your products at prices; choices are fitted once to your log and frozen.
 
     Description:
         One row of the log is one visit, also when nothing was bought: the price of every product

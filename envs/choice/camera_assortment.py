@@ -44,7 +44,7 @@ class Misfit(NamedTuple):
 
 @dataclass(kw_only=True, eq=False)
 class CameraAssortment(ChoiceProblem):
-    """Show up to 3 of 8 cameras to people whose answers to four questions are known.
+    """Show up to 3 of 8 cameras to customers whose answers to four questions are known.
 
     Description:
         The people and the questionnaire of `dpbandit/CameraPricing-v0`. A customer is a pattern of

@@ -85,7 +85,7 @@ def _whole_pounds(pounds: Floats, most: int) -> Floats:
 
 @dataclass(kw_only=True, eq=False)
 class ApplePricing(Resampled):
-    """Choose how much more ecolabelled apples cost than regular ones, family by family.
+    """Choose the premium of ecolabelled apples over regular ones, family by family.
 
     Description:
         660 American families were asked on the telephone, in 1997 and 1998, how many pounds of

@@ -206,7 +206,7 @@ class _CameraSales(TidalChoices):
 
 @dataclass(kw_only=True, eq=False)
 class CameraPricing(_CameraSales):
-    """Choose one of 9 prices for a camera, for people whose answers to four questions are known.
+    """Choose one of 9 prices for a camera; the customer's answers to four questions are known.
 
     Description:
         4,096 frozen people drawn from a mixed logit of 332 real ones, who chose among digital
@@ -273,7 +273,7 @@ class CameraPricing(_CameraSales):
 
 @dataclass(kw_only=True, eq=False)
 class CameraOffer(_CameraSales):
-    """Offer one of three cameras at one of five prices to people whose answers are known.
+    """Offer one of three cameras at one of five prices to customers whose answers are known.
 
     Description:
         The people and the questionnaire of `dpbandit/CameraPricing-v0`; what is offered is a Canon

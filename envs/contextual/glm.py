@@ -33,7 +33,7 @@ _LONGEST_TAIL = 8.0
 
 @dataclass(kw_only=True, eq=False)
 class GLMBandit(ContextualProblem):
-    """A generalised linear contextual bandit with K arms.
+    """A contextual bandit with K arms and generalised linear rewards.
 
     Description:
         Each round a fresh user with context X arrives; arm a has mean reward link(X . theta_a), or
@@ -307,7 +307,7 @@ class _Kinds(ContextualProblem):
 
 @dataclass(kw_only=True, eq=False)
 class TwoPhase(_Kinds):
-    """Two arms and two kinds of users, the second of which arrives when exploration is over.
+    """Two arms and two kinds of users; the second kind arrives after exploration is over.
 
     Description:
         Until round `change` T every user has context e1 and rewards an arm with probability 0.7 and
@@ -354,7 +354,7 @@ class TwoPhase(_Kinds):
 
 @dataclass(kw_only=True, eq=False)
 class Minority(_Kinds):
-    """Two arms and two kinds of users, one of whom is rare.
+    """Two arms and two kinds of users, one of which is rare.
 
     Description:
         Users are independent. Most have context e1 and reward an arm with probability 0.7 and the
@@ -398,7 +398,7 @@ class Minority(_Kinds):
 
 @dataclass(kw_only=True, eq=False)
 class TwoArms(_Kinds):
-    """Two arms, and nothing to tell users apart.
+    """A two-armed bandit without contexts.
 
     Description:
         Every user has the context 1; one arm is rewarded with probability 0.8, the other with 0.8 -

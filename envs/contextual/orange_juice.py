@@ -81,7 +81,7 @@ def _scaled(x: Floats) -> Floats:
 
 @dataclass(kw_only=True, eq=False)
 class OJPricing(TidalChoices):
-    """Choose one of 12 prices for a carton of Minute Maid, customer by customer.
+    """Choose one of 12 prices for a carton of orange juice, customer by customer.
 
     Description:
         Customers are rows of the orange-juice data (1,070 purchases of Minute Maid or Citrus Hill,
@@ -138,7 +138,7 @@ class OJPricing(TidalChoices):
 
 @dataclass(kw_only=True, eq=False)
 class OJContinuousPricing:
-    """Choose any price for a carton of Minute Maid, customer by customer.
+    """Choose any price in a range for a carton of orange juice, customer by customer.
 
     Description:
         The customers and the frozen demand of `dpbandit/OJPricing-v0`, with the price a real
@@ -234,7 +234,7 @@ class OJContinuousPricing:
 
 @dataclass(kw_only=True, eq=False)
 class ReferencePricing(ResampledChoices):
-    """Choose prices for customers of orange juice who compare them with a reference price.
+    """Price orange juice for customers who compare each price with a reference price.
 
     Description:
         The customers and the frozen demand of `dpbandit/OJPricing-v0`; a price p adds
@@ -324,7 +324,7 @@ class ReferencePricing(ResampledChoices):
 
 @dataclass(kw_only=True, eq=False)
 class StockPricing(ResampledChoices):
-    """Price a limited stock of orange juice, customer by customer, or close.
+    """Sell a limited stock of orange juice: choose a price for each customer, or close.
 
     Description:
         The customers and the frozen demand of `dpbandit/OJPricing-v0`, and `stock` cartons for all

@@ -262,7 +262,7 @@ _MARGIN = 0.05
 
 @dataclass(eq=False, repr=False)
 class PricingFromLog(TidalChoices):
-    """Choose prices for customers of a log of your own, whose demand is fitted once and frozen.
+    """Choose prices for customers from your log; their demand is fitted once and frozen.
 
     Description:
         One row of the log is one offer to one customer, also when nothing was sold. A logit of

@@ -185,7 +185,7 @@ def _names(items: Sequence[str | float], known: Sequence[str]) -> Iterator[str]:
 
 @dataclass(eq=False, repr=False)
 class RecommendationFromLog(ResampledChoices):
-    """Choose items for people of a log of your own, whose clicks are fitted once and frozen.
+    """Choose items for people from your log; their clicks are fitted once and frozen.
 
     Description:
         One row of the log is one item shown to one person, also when she did not click. A logit of

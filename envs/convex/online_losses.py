@@ -187,7 +187,7 @@ INSTANCES: dict[str, dict[str, Any]] = {
 
 @dataclass(kw_only=True, eq=False)
 class ConvexBandit(ConvexProblem):
-    """Bandit convex optimisation: choose a point, be told its loss and nothing else.
+    """Bandit convex optimisation: choose a point and learn nothing but its loss.
 
     Description:
         Each round a user brings a datum z and the agent, which does not know it, a point x of a
@@ -357,7 +357,7 @@ class ConvexBandit(ConvexProblem):
 
 @dataclass(kw_only=True, eq=False)
 class OnlineConvex(ConvexBandit):
-    """Online convex optimisation with full information: choose a point, be told the loss function.
+    """Online convex optimisation with full information: choose a point, learn the loss function.
 
     Description:
         `dpbandit/ConvexBandit-v0`, but at the end of a round the agent is told the user's datum z,

@@ -347,7 +347,7 @@ _MANY = 16
 
 @dataclass(kw_only=True, eq=False)
 class Experts(ExpertsProblem):
-    """Follow one of d experts each round; then every expert's loss in [0, 1] is told.
+    """Follow one of d experts each round, then learn the losses of all, in [0, 1].
 
     Description:
         Each round a user brings a loss for every expert. The agent, which does not know them,

@@ -225,7 +225,7 @@ _MOST_COINS = 10
 
 @dataclass(kw_only=True, eq=False)
 class ListRecommendation(ListProblem):
-    """Show every user an ordered list of m items out of N; she clicks as a click model says.
+    """Show each user an ordered list of m of N items; a click model says what she clicks.
 
     Description:
         The catalogue is public: vectors v_i uniform on the unit sphere of R^taste. A user has
@@ -390,7 +390,7 @@ _FAR = 2.0
 
 @dataclass(kw_only=True, eq=False)
 class ReturningLists(ListRecommendation):
-    """Show ordered lists of items to people who come back, and click as a click model says.
+    """Show ordered lists to people who come back; a click model says what they click.
 
     Description:
         `ListRecommendation`, in which a user is one of N people, as in `ReturningUsers`. Person i

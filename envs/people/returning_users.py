@@ -18,7 +18,7 @@ _VALUES_AHEAD = 1 << 17
 
 @dataclass(kw_only=True, eq=False)
 class ReturningUsers:
-    """People with persistent tastes, who come back to a contextual bandit.
+    """A contextual bandit whose users come back, with tastes that persist.
 
     Description:
         Person i has the parameter theta_i = theta_0 + tastes * N(0, I/d), with one theta_0 of norm

@@ -208,7 +208,7 @@ Family = Literal["linear", "logistic", "quantile"]
 
 @dataclass(kw_only=True, eq=False)
 class StreamingRegression(StreamProblem):
-    """Learn a regression from a stream of independent users, releasing every iterate.
+    """Learn a regression from a stream of independent users and release every iterate.
 
     Description:
         Each round the agent plays a parameter theta in the l_p ball of `radius`; then a user's

@@ -1,7 +1,6 @@
 """Sweeps: the same numbers however they are run, and nothing lost when they are stopped."""
 
 import json
-import os
 import random
 import signal
 import socket
@@ -297,28 +296,6 @@ def test_memory_does_not_grow_with_the_sweep(tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.5 * peaks[1]
-
-
-def test_workers_end_with_a_parent_that_is_killed(tmp_path):
-    """They hold its standard output open: that ends when the last of them does."""
-    sweep = tmp_path / "sweep.toml"
-    sweep.write_text(
-        'horizons = [30000]\n[[environments]]\nid = "OJPricing"\n[[agents]]\nid = "dp-ucb"\n'
-    )
-    command = [sys.executable, "-m", "dpbandit", "sweep", str(sweep), "--out", str(tmp_path)]
-    how = {"cwd": ROOT, "stdout": subprocess.PIPE, "start_new_session": True}
-    process = subprocess.Popen([*command, "--jobs", "2"], **how)
-    try:
-        patience = time.monotonic() + 60
-        while not list(tmp_path.glob("blocks/*.parquet")):
-            assert time.monotonic() < patience
-            time.sleep(0.02)
-        process.kill()
-        process.communicate(timeout=20)
-        assert process.returncode == -signal.SIGKILL
-    finally:
-        with suppress(ProcessLookupError):  # nobody is left
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")
