@@ -39,38 +39,14 @@ __all__ = [
     "play",
 ]
 
-ENVIRONMENTS = {
-    "dpbandit/ApplePricing-v0": "dpbandit.envs:ApplePricing",
-    "dpbandit/Arms-v0": "dpbandit.envs:Arms",
-    "dpbandit/AssortmentBandit-v0": "dpbandit.envs:AssortmentBandit",
-    "dpbandit/AssortmentFromLog-v0": "dpbandit.envs:AssortmentFromLog",
-    "dpbandit/CameraAssortment-v0": "dpbandit.envs:CameraAssortment",
-    "dpbandit/CameraOffer-v0": "dpbandit.envs:CameraOffer",
-    "dpbandit/CameraPricing-v0": "dpbandit.envs:CameraPricing",
-    "dpbandit/ClassificationBandit-v0": "dpbandit.envs:ClassificationBandit",
-    "dpbandit/ConvexBandit-v0": "dpbandit.envs:ConvexBandit",
-    "dpbandit/ConvexPricing-v0": "dpbandit.envs:ConvexPricing",
-    "dpbandit/Experts-v0": "dpbandit.envs:Experts",
-    "dpbandit/GLMBandit-v0": "dpbandit.envs:GLMBandit",
-    "dpbandit/ListRecommendation-v0": "dpbandit.envs:ListRecommendation",
-    "dpbandit/Minority-v0": "dpbandit.envs:Minority",
-    "dpbandit/OJPricing-v0": "dpbandit.envs:OJPricing",
-    "dpbandit/OJContinuousPricing-v0": "dpbandit.envs:OJContinuousPricing",
-    "dpbandit/OnlineConvex-v0": "dpbandit.envs:OnlineConvex",
-    "dpbandit/PricingFromLog-v0": "dpbandit.envs:PricingFromLog",
-    "dpbandit/RatingsBandit-v0": "dpbandit.envs:RatingsBandit",
-    "dpbandit/RatingsLists-v0": "dpbandit.envs:RatingsLists",
-    "dpbandit/Recommendation-v0": "dpbandit.envs:Recommendation",
-    "dpbandit/RecommendationFromLog-v0": "dpbandit.envs:RecommendationFromLog",
-    "dpbandit/ReferencePricing-v0": "dpbandit.envs:ReferencePricing",
-    "dpbandit/ReturningLists-v0": "dpbandit.envs:ReturningLists",
-    "dpbandit/ReturningUsers-v0": "dpbandit.envs:ReturningUsers",
-    "dpbandit/StockPricing-v0": "dpbandit.envs:StockPricing",
-    "dpbandit/StreamingRegression-v0": "dpbandit.envs:StreamingRegression",
-    "dpbandit/TwoArms-v0": "dpbandit.envs:TwoArms",
-    "dpbandit/TwoPhase-v0": "dpbandit.envs:TwoPhase",
-}
-
+_ENVIRONMENTS = """
+    ApplePricing Arms AssortmentBandit AssortmentFromLog CameraAssortment CameraOffer
+    CameraPricing ClassificationBandit ConvexBandit ConvexPricing Experts GLMBandit
+    ListRecommendation Minority OJPricing OJContinuousPricing OnlineConvex PricingFromLog
+    RatingsBandit RatingsLists Recommendation RecommendationFromLog ReferencePricing
+    ReturningLists ReturningUsers StockPricing StreamingRegression TwoArms TwoPhase
+"""
+ENVIRONMENTS = {f"dpbandit/{name}-v0": f"dpbandit.envs:{name}" for name in _ENVIRONMENTS.split()}
 
 _HOMES = {
     "AuditReport": "auditing",

@@ -481,9 +481,7 @@ class DPHDB(PrintedElsewhere, FrankWolfeBandit):
         2. The rest as in `DPHDBChoices`, with the exact bound of a gradient.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.protocols import ContextualSpec
-    >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=1000, context_order=inf)
-    >>> round(certify(DPHDB(epsilon=1.0), spec).epsilon, 6)
+    >>> round(certify(DPHDB(epsilon=1.0), "GLMBandit").epsilon, 6)
     1.0
     """
 

@@ -374,9 +374,7 @@ class AdaPrivateTS(OneRegression):
         4. contexts and rewards are clipped.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.protocols import ContextualSpec
-    >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True)
-    >>> round(certify(AdaPrivateTS(epsilon=4.0), spec).epsilon, 6)
+    >>> round(certify(AdaPrivateTS(epsilon=4.0), "Recommendation").epsilon, 6)
     4.0
     """
 
@@ -443,9 +441,7 @@ class BatchedElimination(Epochs):
     every width.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.protocols import ContextualSpec
-    >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True)
-    >>> round(certify(BatchedElimination(epsilon=4.0), spec).epsilon, 6)
+    >>> round(certify(BatchedElimination(epsilon=4.0), "Recommendation").epsilon, 6)
     4.0
     """
 

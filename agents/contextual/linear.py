@@ -542,9 +542,7 @@ class DPUCB(PrintedElsewhere, SummedUCB):
         7. Noise in the trace of a lone block is smaller for nothing (`PreciseTrace`).
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.protocols import ContextualSpec
-    >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
-    >>> round(certify(DPUCB(epsilon=1.0, delta=1e-5), spec).epsilon, 6)
+    >>> round(certify(DPUCB(epsilon=1.0, delta=1e-5), "GLMBandit").epsilon, 6)
     1.0
     """
 
@@ -628,9 +626,7 @@ class DPMoments(Summed):
         bound, and a bias where contexts are far from isotropic or arms are played unequally often.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.protocols import ContextualSpec
-    >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
-    >>> round(certify(DPMoments(epsilon=1.0, delta=1e-5), spec).epsilon, 6)
+    >>> round(certify(DPMoments(epsilon=1.0, delta=1e-5), "GLMBandit").epsilon, 6)
     1.0
     """
 

@@ -193,11 +193,7 @@ class POCP(Points):
         2. Regularisation.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.convex import ConvexSpec
-    >>> from dpbandit.domains import Ball
-    >>> from dpbandit.losses import Quadratic
-    >>> spec = ConvexSpec(loss=Quadratic(Ball(5)), feedback="datum", horizon=1024)
-    >>> proof = certify(POCP(epsilon=1.0), spec)
+    >>> proof = certify(POCP(epsilon=1.0), "OnlineConvex", env_kwargs={"loss": "quadratic"})
     >>> round(proof.epsilon, 6), proof.ledger.brief
     (1.0, 'conditional')
     """
@@ -265,10 +261,7 @@ class PQFTL(Points):
         3. C about its centre, any answers' bound.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.convex import ConvexSpec
-    >>> from dpbandit.domains import Ball
-    >>> spec = ConvexSpec(loss=Ridge(Ball(5)), feedback="datum", horizon=1024)
-    >>> round(certify(PQFTL(epsilon=1.0), spec).epsilon, 6)
+    >>> round(certify(PQFTL(epsilon=1.0), "OnlineConvex", env_kwargs={"loss": "ridge"}).epsilon, 6)
     1.0
     """
 

@@ -455,11 +455,8 @@ class LinearFTRL(PrivateLeader):
         Regulariser and eta are Euclidean, and noise is calibrated to replacing a datum, 2 L.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.convex import ConvexSpec
-    >>> from dpbandit.domains import Ball
-    >>> from dpbandit.losses import Linear
-    >>> spec = ConvexSpec(loss=Linear(Ball(5)), feedback="datum", horizon=1000)
-    >>> round(certify(LinearFTRL(epsilon=1.0), spec).epsilon, 6)
+    >>> proof = certify(LinearFTRL(epsilon=1.0), "OnlineConvex", env_kwargs={"loss": "linear"})
+    >>> round(proof.epsilon, 6)
     1.0
     """
 
@@ -606,11 +603,8 @@ class NoisyOCO(PrivateLeader):
         3. It lives in the affine hull of the domain; the softmax sees no other part of it anyway.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.convex import ConvexSpec
-    >>> from dpbandit.domains import Ball
-    >>> from dpbandit.losses import Linear
-    >>> spec = ConvexSpec(loss=Linear(Ball(5)), feedback="datum", horizon=1000)
-    >>> round(certify(NoisyOCO(epsilon=1.0), spec).epsilon, 6)
+    >>> proof = certify(NoisyOCO(epsilon=1.0), "OnlineConvex", env_kwargs={"loss": "linear"})
+    >>> round(proof.epsilon, 6)
     1.0
     """
 

@@ -258,11 +258,7 @@ class BanditPFTAL(ValueLeader):
         5. `tuned`, Laplace, Gaussian and local noise, and the regularised form are additions.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.convex import ConvexSpec
-    >>> from dpbandit.domains import Ball
-    >>> from dpbandit.losses import Linear
-    >>> spec = ConvexSpec(loss=Linear(Ball(5)), horizon=1024)
-    >>> round(certify(BanditPFTAL(epsilon=1.0), spec).epsilon, 6)
+    >>> round(certify(BanditPFTAL(epsilon=1.0), "ConvexBandit").epsilon, 6)
     1.0
     """
 

@@ -1,16 +1,9 @@
-"""Contracts between environments, agents and the loop.
-
-One round::
-
-    context --> agent.act(context) --> action --> problem.step(action) --> reward, regret
-                reads, writes nothing             agent.update(context, action, feedback)
-                                                  clip -> mechanism -> released state
-"""
+"""The public facts of a problem, and of contextual bandits: arms, and prices."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -31,11 +24,10 @@ from dpbandit.base import (
     reals,
     rows,
     shaped,
-    shown,
     whole,
 )
 from dpbandit.domains import Domain
-from dpbandit.privacy.ledger import JOINT_DP, Ledger
+from dpbandit.privacy.ledger import JOINT_DP
 
 
 def prices_in_range(action: Any, replicas: int, low: float, high: float) -> Floats:
@@ -486,104 +478,6 @@ class PriceSpec(BanditSpec):
     def action_space(self) -> gym.Space[Any]:
         """The prices."""
         return gym.spaces.Box(self.low, self.high, (), np.float64)
-
-
-class Problem(Protocol):
-    """Dynamics of an environment, for R replicas at a time."""
-
-    @property
-    def spec(self) -> Any:
-        """The public facts, a `Spec`."""
-        ...
-
-    def reset(self, streams: Streams) -> None:
-        """Start an episode, one replica for each stream."""
-        ...
-
-    def context(self) -> Floats:
-        """Contexts of the current users, `(R, *context_shape)`."""
-        ...
-
-    def step(self, action: AnyArray) -> Step:
-        """Serve the current users with `action` (R,) and move on to the next."""
-        ...
-
-    def best_fixed(self) -> AnyArray:
-        """The one action (R, ...) with the largest expected total over the rounds so far."""
-        ...
-
-    def hindsight(self) -> Floats | float:
-        """What the sum of `Step.regret` so far lacks, (R,).
-
-        That is the total reward of the best fixed action where regret is measured against it, and
-        0 where every context has a best action of its own.
-        """
-        ...
-
-
-class Agent(Protocol):
-    """Interface of a running agent, made for one spec and R replicas."""
-
-    @property
-    def ledger(self) -> Ledger:
-        """Ledger of privacy costs, complete before round 1."""
-        ...
-
-    def act(self, context: Floats) -> AnyArray:
-        """Actions (R,). Reads the context and remembers nothing of it."""
-        ...
-
-    def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
-        """Learn from a round, through mechanisms if the agent is private."""
-        ...
-
-
-class ScoringAgent(Agent, Protocol):
-    """An agent that plays the arm with the largest score."""
-
-    def scores(self, context: Floats) -> Floats:
-        """What it thinks of each arm, in units of the reward: (R, K). Remembers nothing."""
-        ...
-
-
-class AgentConfig(Protocol):
-    """Interface of a config: a frozen, keyword-only dataclass that makes running agents."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    def make(self, spec: Any, streams: Streams) -> Agent:
-        """An agent for `spec`; raises `InputError` where it does not fit."""
-        ...
-
-
-def is_running(agent: object) -> bool:
-    """Whether it was made for a problem and promises something."""
-    return hasattr(agent, "act") and hasattr(agent, "ledger")
-
-
-def check_config(config: object) -> None:
-    """Raise `InputError` unless `config` is one: neither its class, nor its name, nor an agent."""
-    name = type(config).__name__
-    if isinstance(config, type) or not callable(getattr(config, "make", None)):
-        right = "LinUCB(alpha=0.5), with make(spec, streams)"
-        if isinstance(config, type) and is_dataclass(config) and hasattr(config, "make"):
-            right = f"{config.__name__}()"
-        elif hasattr(config, "act"):
-            right += ", which returns it"
-        raise InputError(f"Expected agent {shown(config)} to be a config, such as {right}.")
-    if not is_dataclass(config):
-        raise InputError(
-            f"Expected {name}, which has make, to be a dataclass: write "
-            f"@dataclass(frozen=True, kw_only=True) above class {name}."
-        )
-
-
-class Hindsight:
-    """Mark of a config that may ask what was best in hindsight: an oracle, not an agent."""
-
-    def with_answer(self, action: AnyArray) -> AgentConfig:
-        """The config that plays `action` (R,) all along."""
-        raise NotImplementedError
 
 
 SpecT = TypeVar("SpecT", bound=Spec)

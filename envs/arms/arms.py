@@ -80,9 +80,6 @@ class Arms(ContextualProblem):
     Rewards:
         In [0, 1]; 1 or 0 where the law is bernoulli.
 
-    Starting state:
-        The first user.
-
     Arguments:
         * `means`: one in [0, 1] for each of two arms or more, or a name of the table above.
         * `law`: bernoulli, beta (a mean m is Beta(10 m, 10 (1 - m))), or table.

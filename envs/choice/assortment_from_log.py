@@ -302,9 +302,6 @@ class AssortmentFromLog(ChoiceProblem):
         In the `unit` of prices: price - unit cost of what she buys, else 0. `info["choice"]` is
         what, N for none.
 
-    Starting state:
-        The first customer.
-
     Arguments:
         * `frame`: a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet
           file. Required.

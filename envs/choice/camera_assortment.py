@@ -77,9 +77,6 @@ class CameraAssortment(ChoiceProblem):
         `info["choice"]` says which, 8 for none. Margins are prices less assumed unit costs of 0.40
         and 0.10 for each feature.
 
-    Starting state:
-        The first customer.
-
     Arguments:
         * `at_most`: cameras that can be shown at a time, 1 to 8.
         * `contexts`: how answers are shown: posterior, answers or score. `tasks`: how many of them

@@ -110,9 +110,6 @@ class ApplePricing(Resampled):
         Dollars: (price - unit cost) times whole pounds of ecolabelled apples, at most 5; in
         [0, 5 (1.59 - unit cost)].
 
-    Starting state:
-        The first family.
-
     Arguments:
         * `unit_cost`: dollars a pound, below 0.59. An assumption: the survey has no costs.
         * `horizon`: rounds. `delay`: rounds until an answer is seen; 0 is handed out before.

@@ -233,9 +233,6 @@ class CameraPricing(_CameraSales):
     Rewards:
         Hundreds of dollars: (price - unit cost) if the customer buys, else 0; in [0, 2.29].
 
-    Starting state:
-        The first customer.
-
     Arguments:
         * `attributes`: the camera: names from canon, sony, nikon, panasonic; pixels, zoom, video,
           swivel, wifi.
@@ -297,9 +294,6 @@ class CameraOffer(_CameraSales):
 
     Rewards:
         Hundreds of dollars: (price - unit cost) if the customer buys, else 0; in [0, 2.29].
-
-    Starting state:
-        The first customer.
 
     Arguments:
         * `contexts`: how answers are shown: posterior, answers or score. `tasks`: how many of them

@@ -34,9 +34,6 @@ class ClassificationBandit(ContextualProblem):
         1 for the right class, else 0. The oracle is always right; the best fixed action is the most
         frequent class.
 
-    Starting state:
-        The first example.
-
     Arguments:
         * `data`: `"digits"` (needs scikit-learn), used where no features are given.
         * `pool`: of digits: the side of the squares of pixels that are averaged, 1, 2 or 4; the 64,

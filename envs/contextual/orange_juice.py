@@ -102,9 +102,6 @@ class OJPricing(TidalChoices):
     Rewards:
         Dollars: (price - unit cost 0.80) if the customer buys, else 0; in [0, 1.49].
 
-    Starting state:
-        The first customer.
-
     Arguments:
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
         * `season`, `drift`, `shock`: what is added to everybody's utility of a purchase as time
@@ -157,9 +154,6 @@ class OJContinuousPricing:
         Dollars: (price - unit cost 0.80) if the customer buys, else 0; in [0, 1.49]. The oracle
         price is exact: cost + (1 + W(exp(utility - slope cost - 1))) / slope with Lambert's W,
         clipped to the range. The best fixed price is searched over whole cents.
-
-    Starting state:
-        The first customer.
 
     Arguments:
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.

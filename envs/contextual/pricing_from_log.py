@@ -284,9 +284,6 @@ class PricingFromLog(TidalChoices):
     Rewards:
         In the `unit` of prices: (price - unit cost) if the customer buys, else 0.
 
-    Starting state:
-        The first customer.
-
     Arguments:
         * `frame`: a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet
           file. Required.

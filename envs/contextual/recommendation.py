@@ -381,9 +381,6 @@ class RatingsBandit(ContextualProblem):
     Rewards:
         1 if the user likes the item, else 0.
 
-    Starting state:
-        The first user.
-
     Arguments:
         * `path`: the file: `ratings.csv` (userId,movieId,rating,timestamp), `u.data` (tabs) or
           `ratings.dat` (`::`). Required.

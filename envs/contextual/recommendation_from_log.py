@@ -207,9 +207,6 @@ class RecommendationFromLog(ResampledChoices):
     Rewards:
         1 for a click, else 0.
 
-    Starting state:
-        The first person.
-
     Arguments:
         * `frame`: a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet
           file. Required.

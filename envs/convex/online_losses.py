@@ -414,9 +414,6 @@ class ConvexPricing(ConvexProblem):
     Rewards:
         Dollars of profit, <p - unit cost, q>, which is minus the loss.
 
-    Starting state:
-        The first customer.
-
     Arguments:
         * `goods`, from 1 to 12. `low`, `high`: the range of every price. `unit_cost`: below `low`.
         * `demand`: units of the first good at price 0 for the mean customer; that of the last is

@@ -36,9 +36,6 @@ class RatingsLists(ListProblem):
     Rewards:
         As in `ListRecommendation`, with the clicks in `info["clicks"]`.
 
-    Starting state:
-        The first user.
-
     Arguments:
         * `path`: the file, required. `low`, `high`: the public scale of ratings. `rank`, `ridge`:
           features of a taste, penalty of an item's. All as for `RatingsBandit`.

@@ -9,12 +9,11 @@ bound is false). What the printed formula itself, with every constant 1, does be
 is fitted alike.
 """
 
-import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from math import inf, log, sqrt
+from math import inf, log
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -26,14 +25,13 @@ from rich.table import Table
 from dpbandit.agents import AGENTS
 from dpbandit.base import (
     Floats,
-    InputError,
     parse_settings,
     plain,
     whole,
     write_atomically,
     write_csv,
 )
-from dpbandit.experiments.questions import measured
+from dpbandit.experiments.questions import formula, measured, rows_and_sizes
 from dpbandit.experiments.releases import ReleaseConfiguration
 from dpbandit.experiments.reproduce import Asked, Reproduced
 from dpbandit.results.plots import line, panels
@@ -108,8 +106,7 @@ class Rate(BaseModel):
 
     def value_at(self, at: Point) -> float:
         """The bound there."""
-        known = {**at._asdict(), "sqrt": sqrt, "log": log, "kappa": min(_KAPPA, 2 * log(at.d))}
-        return float(eval(self.value, {"__builtins__": {}}, known))
+        return formula(self.value, **at._asdict(), kappa=min(_KAPPA, 2 * log(at.d)))
 
     @property
     def excess(self) -> bool:
@@ -229,27 +226,11 @@ def selected(rates: tuple[Rate, ...], text: str, T: int) -> Selection:
     Raises:
         InputError: anything else.
     """
-    numbers: set[int] = set()
-    for term in (part.strip() for part in text.split(",")):
-        longest = re.fullmatch(r"T=([0-9]{1,9})", term)
-        range_of = re.fullmatch(r"([0-9]{1,3})(?:-([0-9]{1,3}))?", term)
-        if longest:
-            T = int(longest[1])
-        elif range_of:
-            numbers |= set(range(int(range_of[1]), int(range_of[2] or range_of[1]) + 1)) or {0}
-        elif term != "all":
-            raise _mistake(text, len(rates))
-    if not numbers <= {rate.number for rate in rates}:
-        raise _mistake(text, len(rates))
+    hint = "the longest horizon (T=4096)"
+    numbers, sizes = rows_and_sizes(text, len(rates), {"T": int}, hint)
+    T = sizes.get("T", T)
     whole("T", T, _LEAST)
-    return Selection(tuple(r for r in rates if not numbers or r.number in numbers), T)
-
-
-def _mistake(text: str, last: int) -> InputError:
-    return InputError(
-        f"Expected rows to be numbers from 1 to {last} (1-3,5) and the longest horizon (T=4096), "
-        f"got {text!r}."
-    )
+    return Selection(tuple(rate for rate in rates if rate.number in numbers), T)
 
 
 def measure(
