@@ -1,4 +1,4 @@
-"""Private bandits of other people: elimination, doubling episodes, trees, and Tsallis-INF."""
+"""Published private bandits: elimination, doubling episodes, trees, and Tsallis-INF."""
 
 from math import ceil, inf, log, sqrt
 
@@ -21,14 +21,15 @@ from dpbandit.privacy.moments import ArmRewards
 
 
 class DPSE(ReleasedArms):
-    """Successive elimination in epochs of halving gaps, one Laplace release an arm and epoch.
+    """Successive elimination in epochs, with one Laplace release for each arm and epoch.
 
     Sajed and Sheffet, "An optimal private stochastic-MAB algorithm based on an optimal private
     stopping rule", ICML 2019, Algorithm 2; its constants are reconstructed from recollection::
 
         S all arms, beta = 1 / T;  in epoch i = 1, 2, .. while `|S|` > 1, with D = 2^-i
           1. R = ceil(max(32 ln(8 A) / D^2, 8 ln(4 A) / (epsilon D))) + 1,  A = `|S|` i^2 / beta
-          2. play every arm of S for R rounds; m_a = (their sum + Laplace(1 / epsilon)) / R
+          2. play every arm of S for R rounds, one arm after another in a random order;
+             m_a = (their sum + Laplace(1 / epsilon)) / R
           3. h = sqrt(ln(8 A) / (2 R)),  c = ln(4 A) / (R epsilon)
           4. drop the arms of m_a < max m - 2 h - 2 c
         then the arm that is left, for ever
@@ -54,6 +55,7 @@ class DPSE(ReleasedArms):
         """Begin the first epoch with all arms."""
         self.active: Bools = np.ones((self.R, self.K), dtype=np.bool_)
         self.epoch: Ints = np.ones(self.R, dtype=np.int64)
+        self.order: Floats = 1 + self.streams.uniforms("order", self.K)()
         self.need: Floats = self.rounds()
 
     def logs(self) -> tuple[Floats, Floats]:
@@ -68,8 +70,9 @@ class DPSE(ReleasedArms):
         return np.where(self.active.sum(axis=1) > 1, R, inf)
 
     def choose(self) -> Ints:
-        """The first arm of S that has fewer than R rounds."""
-        arms: Ints = (self.active & (self.pending < self.need[:, None])).argmax(axis=1)
+        """An arm of S that has fewer than R rounds, the same one until it has them."""
+        lacks = self.active & (self.pending < self.need[:, None])
+        arms: Ints = np.where(lacks, self.order, 0.0).argmax(axis=1)
         return arms
 
     @property
@@ -101,7 +104,7 @@ class DPSE(ReleasedArms):
 
 
 class AdaPKLUCB(OneArmBatches):
-    """kl-UCB in episodes that double for each arm; what an episode brought is forgotten afterwards.
+    """kl-UCB in doubling episodes; each arm's index uses its last episode alone.
 
     Azize and Basu, "When privacy meets partial information: a refined analysis of differentially
     private bandits", NeurIPS 2022, Algorithm 1 with the index of AdaP-KLUCB::
@@ -150,7 +153,7 @@ class AdaPKLUCB(OneArmBatches):
 
 
 class AdaPUCB(AdaPKLUCB):
-    """UCB in episodes that double for each arm; what an episode brought is forgotten afterwards.
+    """UCB in doubling episodes; each arm's index uses its last episode alone.
 
     Azize and Basu, NeurIPS 2022, Algorithm 1 with the index of AdaP-UCB: all as in `adap-klucb`,
     but::
@@ -170,7 +173,7 @@ class AdaPUCB(AdaPKLUCB):
 
 
 class TreeUCB(ArmAgent):
-    """UCB1 on sums of every arm's rewards that a binary tree releases after every round.
+    """UCB1 on sums of each arm's rewards, which a binary tree releases after every round.
 
     After Mishra and Thakurta, "(Nearly) optimal differentially private stochastic multi-arm
     bandits", UAI 2015, and Tossou and Dimitrakakis, "Algorithms for differentially private
@@ -228,7 +231,7 @@ class TreeUCB(ArmAgent):
 
 
 class PrivateTsallis(OneArmBatches):
-    """Tsallis-INF on batches of 1 / epsilon rounds, whose losses are released: for adversaries.
+    """Tsallis-INF on noisy losses of batches of 1 / epsilon rounds, for adversarial losses.
 
     Asi, Raman and Talwar, "Faster rates for private adversarial bandits", ICML 2025, whose
     reduction plays any bandit algorithm on noisy losses of batches; reconstructed from the abstract
@@ -256,7 +259,7 @@ class PrivateTsallis(OneArmBatches):
     luck = started(Draws)
 
     def reset(self) -> None:
-        """Begin where all are alike."""
+        """Start with all arms or experts alike."""
         super().reset()
         self.tau = max(1, ceil(1 / self.epsilon))
         self.length = np.full(self.R, float(self.tau))

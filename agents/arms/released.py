@@ -1,4 +1,4 @@
-"""Private bandits that add up what batches release: Thompson sampling, and upper bounds by kl."""
+"""Private Thompson sampling and kl-UCB that add up the releases of batches."""
 
 from math import ceil, inf, log
 from typing import Literal
@@ -20,7 +20,7 @@ from dpbandit.privacy.batches import gaussian_mu
 
 
 class AllocationTS(ReleasedArms):
-    """Thompson sampling in batches, whose every round draws an arm anew.
+    """Thompson sampling in batches; every round of a batch draws its arm anew.
 
     Ours. An arm's releases are added up: nothing is forgotten, a release costs one noise, and with
     batches of geometric size there are O(log T) of them::
@@ -131,7 +131,7 @@ class AllocationTS(ReleasedArms):
 
 
 class KLUCBSums(OneArmBatches):
-    """kl-UCB on noisy sums of batches that are added up.
+    """kl-UCB on running totals of noisy batch sums.
 
     Ours; the index is that of Garivier and Cappe, "The KL-UCB algorithm", COLT 2011::
 

@@ -1,4 +1,4 @@
-"""Sets of products for a multinomial logit, not private: MNL-UCB, MNL-TS and MNL-Bandit.
+"""Agents for sets of products without privacy: MNL-UCB, MNL-TS and MNL-Bandit.
 
 What an offer is stands first, for private agents, too (private_mnl.py).
 """
@@ -113,7 +113,7 @@ class LikelihoodFits(Assortments):
     """ridge, > 0"""
 
     def start(self) -> None:
-        """Fit nothing yet."""
+        """Start without a fit."""
         self.ledger = no_privacy("exact choices")
         self.explore()
         S, D, kept = self.spec.at_most, self.spec.row_dim, min(_KEPT, self.spec.horizon)
@@ -176,7 +176,7 @@ def derivatives_of(theta: Floats, offers: Offer) -> tuple[Floats, Floats]:
 
 
 class MNLUCB(LikelihoodFits):
-    """Offer the best set of a multinomial logit with optimistic utilities.
+    """Offer the best set under a multinomial logit with optimistic utilities.
 
     After Oh and Iyengar, "Multinomial logit contextual bandits: provable optimality and
     practicality", AAAI 2021::
@@ -212,7 +212,7 @@ class MNLUCB(LikelihoodFits):
 
 
 class MNLTS(LikelihoodFits):
-    """Offer the best set of a multinomial logit whose parameter is drawn anew for every user.
+    """Offer the best set under a multinomial logit whose parameter is drawn for every user.
 
     After Oh and Iyengar, "Thompson sampling for multinomial logit contextual bandits", NeurIPS
     2019::
@@ -241,7 +241,7 @@ class MNLTS(LikelihoodFits):
     id = "mnl-ts"
 
     def start(self) -> None:
-        """Draw, too."""
+        """Start without a fit, and open the stream of draws."""
         super().start()
         self.normals = self.streams.normals("posterior", self.spec.row_dim)
 
@@ -252,7 +252,7 @@ class MNLTS(LikelihoodFits):
 
 
 class MNLBandit(Assortments):
-    """Offer an optimistic set until somebody buys nothing; then another.
+    """Offer an optimistic set until a user buys nothing, then choose a new one.
 
     Agrawal, Avadhanula, Goyal and Zeevi, "MNL-Bandit: a dynamic learning approach to assortment
     selection", Operations Research 2019, Algorithm 1, for products of v_j <= 1 and no contexts
@@ -296,7 +296,7 @@ class MNLBandit(Assortments):
             )
 
     def start(self) -> None:
-        """Believe that v is 1."""
+        """Start with all v = 1."""
         self.ledger = no_privacy(NOT_PRIVATE)
         items = self.spec.n_products * self.spec.levels
         self.purchases, self.epochs = np.zeros((2, self.R, items))

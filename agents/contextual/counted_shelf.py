@@ -1,4 +1,4 @@
-"""The counted shelf: a stock that is known by a private count, and opened by quota.
+"""The counted shelf: sell a limited stock that only a private counter knows.
 
 Demand is told, or learned by FADE from releases.
 """
@@ -34,7 +34,7 @@ _EVERY = 3
 
 
 class CountedShelf(Private[StockSpec]):
-    """Sell a stock at its bid price, and know what is left by a private count alone.
+    """Sell a limited stock at bid prices; a private count says how much is left.
 
     1. Sales are counted in batches of `batch` rounds; the counts' running sum is released with the
        correlated noise N_k of the square root of prefix sums (`SquareRoot`), of stddev sd_k.

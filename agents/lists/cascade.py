@@ -1,4 +1,4 @@
-"""Lists in a cascade without contexts: bounds for each item, from exact counts or noisy ones."""
+"""Cascading bandits without contexts, from exact or noisy counts of each item."""
 
 from math import inf, log
 from typing import Literal, TypeAlias
@@ -92,7 +92,7 @@ class ItemCounts(Lists):
         return 0.0
 
     def start(self) -> None:
-        """Count nothing yet."""
+        """Start without counts."""
         super().start()
         if not isinstance(self.spec.clicks, Cascade):
             raise InputError(
@@ -154,7 +154,7 @@ class ItemCounts(Lists):
 
 
 class CascadeUCB(ItemCounts):
-    """Show the m items with the largest upper bounds on their attraction.
+    """Show the m items with the largest upper confidence bounds on their attraction.
 
     Kveton, Szepesvari, Wen and Ashkan, "Cascading bandits: learning to rank in the cascade model",
     ICML 2015, Algorithm 1: CascadeKL-UCB, with `bound="ucb1"` CascadeUCB1.
@@ -186,7 +186,7 @@ class CascadeUCB(ItemCounts):
 
 
 class PrivateCascade(ItemCounts):
-    """Cascading bandits on noisy counts of looks and clicks, for few items and many rounds.
+    """Cascading bandit on noisy counts of looks and clicks, for few items and many rounds.
 
     After the idea of Wang, Dong, Wang, Li and Shao, "Cascading bandit under differential privacy",
     ICASSP 2022 (arXiv 2105.11126), whose algorithms' text could not be had: reconstructed.

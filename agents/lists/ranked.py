@@ -1,4 +1,4 @@
-"""Lists from a regression of clicks, not private: LinUCB, Thompson sampling and epsilon-greedy.
+"""Agents for lists without privacy: LinUCB, Thompson sampling and epsilon-greedy.
 
 What an agent of lists is stands first, and how scores become a list, for all of them.
 """
@@ -115,7 +115,7 @@ class ClickRegression(Lists):
     regularization = 1.0
 
     def start(self) -> None:
-        """Fit nothing yet."""
+        """Start without a fit."""
         super().start()
         self.ledger = no_privacy("an exact regression of clicks")
         R, d, ridge = self.R, self.spec.features, self.regularization
@@ -140,7 +140,7 @@ class ClickRegression(Lists):
 
 
 class RankedLinUCB(ClickRegression):
-    """Show the m items with the largest phi . theta + alpha `|phi|` in the norm of V^-1.
+    """Show the m items with the largest upper bounds phi . theta + alpha sqrt(phi' V^-1 phi).
 
     Zong, Ni, Sung, Ke, Wen and Kveton, "Cascading bandits for large-scale recommendation problems",
     UAI 2016, CascadeLinUCB, where users follow a cascade; for the other click models the same
@@ -206,7 +206,7 @@ class RankedLinTS(ClickRegression):
     """of the regression"""
 
     def start(self) -> None:
-        """Draw, too."""
+        """Start without a fit, and open the stream of draws."""
         super().start()
         self.luck = self.streams.normals("posterior", self.spec.features)
 
@@ -217,7 +217,7 @@ class RankedLinTS(ClickRegression):
 
 
 class RankedEpsilonGreedy(ClickRegression):
-    """The list with the best predicted clicks, or with probability `exploration` a random one.
+    """Show the list of best predicted clicks; with probability `exploration` a random one.
 
     Sutton and Barto, "Reinforcement learning", 2nd ed. 2018, section 2.4, on a regression of
     clicks.
@@ -233,7 +233,7 @@ class RankedEpsilonGreedy(ClickRegression):
     """of the regression"""
 
     def start(self) -> None:
-        """Toss a coin for every user."""
+        """Start without a fit, and open the stream of coins."""
         super().start()
         self.coin, self.random = self.streams.uniforms("coin"), self.spec.uniform(self.streams)
 

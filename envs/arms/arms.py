@@ -1,4 +1,4 @@
-"""Arms without contexts: the laws of their rewards, and who changes them."""
+"""Bandits without contexts, with constant or changing reward distributions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class ChangingArmsSpec(ContextualSpec):
 
 @dataclass(kw_only=True, eq=False)
 class Arms(ContextualProblem):
-    """K arms, and nothing to tell users apart: the bandit of textbooks.
+    """A K-armed bandit without contexts, as in textbooks.
 
     Description:
         A user brings a reward in [0, 1] for every arm; the agent, which sees nothing of her, plays
@@ -80,12 +80,6 @@ class Arms(ContextualProblem):
     Rewards:
         In [0, 1]; 1 or 0 where the law is bernoulli.
 
-    Starting state:
-        The first user.
-
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `means`: one in [0, 1] for each of two arms or more, or a name of the table above.
         * `law`: bernoulli, beta (a mean m is Beta(10 m, 10 (1 - m))), or table.
@@ -100,9 +94,6 @@ class Arms(ContextualProblem):
         * `horizon`: rounds. `delay`: rounds until a reward is seen; 0 is handed out before.
         * `blocks`: whether rounds of one policy may be drawn together, where the law is bernoulli
           and nothing changes; the law of all results is the same.
-
-    Version history:
-        * v0: first release.
     """
 
     means: str | Sequence[float] = "two"
