@@ -206,9 +206,9 @@ class LearnedDemand:
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Learn from who was asked a price; who was not says what was predicted of her."""
         shut = action == self._spec.closed
-        predicted = self._learner.scores(context)[:, 0]
-        said = np.where(shut, predicted, feedback)
-        self._learner.update(context, np.where(shut, 0, action), said)
+        if shut.any():
+            feedback = np.where(shut, self._learner.scores(context)[:, 0], feedback)
+        self._learner.update(context, np.where(shut, 0, action), feedback)
 
 
 def safety_margin(multiplier: float, releases: int, beta: float) -> float:

@@ -367,13 +367,15 @@ def lasso(
 
 def _sweep(gram: Floats, moment: Floats, threshold: Floats, theta: Floats) -> Floats:
     """One pass over the coordinates."""
-    theta, size = theta.copy(), np.diagonal(gram, axis1=1, axis2=2)
-    gap = moment - np.matvec(gram, theta)  # X'(y - X theta), kept up to date
+    gap = np.ascontiguousarray((moment - np.matvec(gram, theta)).T)  # X'(y - X theta), kept up
+    theta, bound = np.ascontiguousarray(theta.T), np.ascontiguousarray(threshold.T)
+    columns = np.ascontiguousarray(gram.transpose(1, 2, 0))  # regressions last, side by side
+    size = np.ascontiguousarray(np.diagonal(gram, axis1=1, axis2=2).T)
     inverse = np.divide(1.0, size, out=np.zeros_like(theta), where=size > 0)
-    for j in range(theta.shape[1]):
-        pull = gap[:, j] + size[:, j] * theta[:, j]
-        soft = pull - np.clip(pull, -threshold[:, j], threshold[:, j])
-        step = soft * inverse[:, j] - theta[:, j]
-        theta[:, j] += step
-        gap -= gram[:, j] * step[:, None]
-    return theta
+    for j in range(len(theta)):
+        pull = gap[j] + size[j] * theta[j]
+        soft = pull - np.minimum(np.maximum(pull, -bound[j]), bound[j])
+        step = soft * inverse[j] - theta[j]
+        theta[j] += step
+        gap -= columns[j] * step
+    return theta.T.copy()

@@ -63,14 +63,16 @@ def best_lists(scores: Floats, model: ClickModel) -> Ints:
     Of equal scores the lowest items; what is looked at most gets the best of the list.
     """
     m = model.length
-    chosen = np.argpartition(-scores, m - 1, axis=1)[:, :m]
-    least = np.take_along_axis(scores, chosen, axis=1).min(axis=1, keepdims=True)
-    tied = (scores >= least).sum(axis=1) > m
-    chosen = np.sort(chosen, axis=1)
+    least = np.partition(scores, -m, axis=1)[:, -m, None]
+    found = scores >= least
+    tied = np.count_nonzero(found, axis=1) > m
+    if tied.any():
+        last, better = scores[tied] == least[tied], scores[tied] > least[tied]
+        left = m - np.count_nonzero(better, axis=1, keepdims=True)
+        found[tied] = better | (last & (np.cumsum(last, axis=1) <= left))
+    chosen = (np.flatnonzero(found) % scores.shape[1]).reshape(-1, m)
     order = np.argsort(-np.take_along_axis(scores, chosen, axis=1), axis=1, kind="stable")
     best = np.take_along_axis(chosen, order, axis=1)
-    if tied.any():  # where partial sorting takes any of them
-        best[tied] = np.argsort(-scores[tied], axis=1, kind="stable")[:, :m]
     return placed(best, model)
 
 
