@@ -295,7 +295,7 @@ class FADE:
             return True
         if self.centring == "public" or middle_is_told(spec):
             return False
-        return model == "arms" and (spec.link != "other" or self._few_features(spec))
+        return model == "arms" and (spec.link != "other" or self.few_features(spec))
 
     def _learns_level(self, model: Learner, spec: ContextualSpec) -> bool:
         """Whether arms learn it with them: where the middle is right a centre costs less."""
@@ -311,11 +311,11 @@ class FADE:
             few = self.coding == "residuals" and spec.dim <= _MOST_FEATURES
             return "slates" if few else "regression"
         if self.coding == "residuals" and spec.n_actions * spec.dim <= _MOST_COORDINATES:
-            very_few = spec.link == "other" and self._few_features(spec, times=_VERY)
+            very_few = spec.link == "other" and self.few_features(spec, times=_VERY)
             return "regression" if very_few else "arms"
-        return "regression" if self._few_features(spec) else "moments"
+        return "regression" if self.few_features(spec) else "moments"
 
-    def _few_features(self, spec: ContextualSpec, times: float = 1.0) -> bool:
+    def few_features(self, spec: ContextualSpec, times: float = 1.0) -> bool:
         """Whether a Gram matrix pays: a tenth of the run shows eigenvalues above its noise.
 
         Budget alone does not choose it: with fewer than d^2 users of an arm chance hides as much as

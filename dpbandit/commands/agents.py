@@ -50,6 +50,7 @@ from dpbandit.results.results import FILES, FORMATS, plot_certificate
 from dpbandit.running.compare import certify as make_certificate, compare as run_comparison
 from dpbandit.running.environments import environment_id, environment_label
 from dpbandit.running.given import spec_given
+from dpbandit.running.recommend import recommend
 from dpbandit.running.settings import AROUND, agent_id, agent_kind, around, listed, parse_agent
 from dpbandit.specs import AgentConfig, Spec
 
@@ -96,11 +97,20 @@ def agents(
     private: Annotated[
         bool, typer.Option("--private", help="Only agents with a privacy target.")
     ] = False,
+    best: Annotated[
+        bool, typer.Option("--best", help="Only the private agent to start with, with --for.")
+    ] = False,
+    epsilon: Epsilon = 1.0,
 ) -> None:
     """List the agents by what they play, with their privacy, or show the settings of one.
 
-    Example: `dpbandit agents --for OJPricing --private` and `dpbandit agents fade`
+    Example: `dpbandit agents --for OJPricing --best` and `dpbandit agents fade`
     """
+    if best:
+        if env is None or agent is not None:
+            raise InputError("Expected --best with --for ENV, and without the id of an agent.")
+        say(recommend(env, epsilon))
+        return
     if agent is not None:
         if env is not None or private:
             raise InputError(f"Expected either agent={agent!r} or --for and --private, got both.")
