@@ -18,6 +18,9 @@ from dpbandit.specs import (
     StreamSpec,
 )
 
+_USERS = 20
+"""Of an arm, times d^2: with fewer, and no link, its d parameters stay unknown for too long."""
+
 
 def recommend(
     env: Spec | AnyProblem,
@@ -28,10 +31,10 @@ def recommend(
 ) -> str:
     """Return the private agent to start with, in the form that `compare` takes.
 
-    It looks at public facts alone: the kind of problem, its sizes, its horizon and the budget. What
+    It looks at public facts alone: the kind of problem, its sizes and its horizon. What
     it says was measured: `experiments/answer` has a row for most kinds. Arms without contexts go to
-    `allocation-ts`, and so do arms of which an agent is told no link and has too few users for the
-    parameters of each: that forgoes what contexts tell, and finds the best arm. Where none of our
+    `allocation-ts`, and so do arms of which an agent is told no link and has fewer than 20 d^2
+    users each: that forgoes what contexts tell, and finds the best arm. Where none of our
     private agents plays it says uniform play.
 
     Args:
@@ -41,14 +44,14 @@ def recommend(
         env_kwargs: further arguments of an environment.
 
     >>> recommend("OJPricing"), recommend("GLMBandit", 0.5), recommend("Arms")
-    ('fade:epsilon=1', 'fade:epsilon=0.5', 'allocation-ts:epsilon=1')
+    ('fade:features=curve:epsilon=1', 'fade:epsilon=0.5', 'allocation-ts:epsilon=1')
     """
     positive("epsilon", epsilon)
-    agent = _start(spec_given(env, horizon=horizon, env_kwargs=env_kwargs), epsilon)
+    agent = _start(spec_given(env, horizon=horizon, env_kwargs=env_kwargs))
     return agent if agent == "uniform" else f"{agent}:epsilon={epsilon:g}"
 
 
-def _start(spec: Spec, epsilon: float) -> str:
+def _start(spec: Spec) -> str:
     if isinstance(spec, ReturningSpec):
         visit = spec.visit
         return "per-person:list-fade" if isinstance(visit, ListSpec) else "personal-fade"
@@ -57,7 +60,7 @@ def _start(spec: Spec, epsilon: float) -> str:
             return agent
     if isinstance(spec, ConvexSpec):
         return "pftal" if spec.feedback == "datum" else "private-bandit"
-    return _of_arms(spec, epsilon) if isinstance(spec, ContextualSpec) else "uniform"
+    return _of_arms(spec) if isinstance(spec, ContextualSpec) else "uniform"
 
 
 _OF_A_KIND: dict[type[Spec], str] = {
@@ -66,15 +69,13 @@ _OF_A_KIND: dict[type[Spec], str] = {
     ExpertsSpec: "noisy-ftrl",
     StreamSpec: "localised-tofw",
     StockSpec: "counted-shelf",
-    PriceListSpec: "fade",
+    PriceListSpec: "fade:features=curve",
 }
 """The first kind that fits."""
 
 
-def _of_arms(spec: ContextualSpec, epsilon: float) -> str:
-    from dpbandit.agents import FADE  # not before: 60 files
-
-    if spec.context_shape[-1] == 1:
-        return "allocation-ts"
-    told = spec.shared or spec.link != "other"
-    return "fade" if told or FADE(epsilon=epsilon).few_features(spec) else "allocation-ts"
+def _of_arms(spec: ContextualSpec) -> str:
+    d = spec.context_shape[-1]
+    unlinked = spec.link == "other" and not spec.shared
+    few = spec.horizon < _USERS * spec.n_actions * d**2
+    return "allocation-ts" if d == 1 or (unlinked and few) else "fade"
