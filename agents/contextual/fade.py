@@ -162,9 +162,10 @@ class FADE:
         With a curve the first customers are counted with Laplace noise of the whole epsilon, and
         not summed. Batch ends, weights, fits and shrinkage see public numbers and releases only. A
         `prior` has to be public, too: not made of the data of these users, or else released under a
-        budget that adds to this one. With trust="aggregated" and fade=0 that is said of all that the server
-        sees, noisy sums of batches (`AggregatedSum`): releases are broadcast, a user's own device
-        plays, compares her answer with the prediction and sends v with its share of the noise.
+        budget that adds to this one. With trust="aggregated" and fade=0 that is said of all that
+        the server sees, noisy sums of batches (`AggregatedSum`): releases are broadcast, a user's
+        own device plays, compares her answer with the prediction and sends v with its share of the
+        noise.
 
     **Why it wins.** One release a user (`BatchMoment`) wastes the early users later on, and prefix
     sums pay for every later release early on; fading sums lie between. Signs of rewards over
