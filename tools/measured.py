@@ -156,7 +156,7 @@ def shown(row: "pd.Series[Any]", cell: str) -> str:
         return "0"
     errors = ("se",) if name in ("mean", "value") else (f"{name}_se", f"{name} se")
     error = next((row[each] for each in errors if each in row), 0.0) / over
-    if not 0 < error < inf:
+    if not 1e-12 * abs(value / over) < error < inf:  # less is rounding
         return _number(value / over if divisor else value)
     stored = max(len(f"{x:.9g}".partition(".")[2]) for x in (value / over, error))
     digits = min(max(0, 1 - floor(log10(error))), stored)

@@ -3,8 +3,10 @@
 import ast
 import inspect
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
 from importlib import import_module
 from inspect import signature
 from itertools import pairwise
@@ -27,6 +29,7 @@ _PLAIN: dict[Any, Callable[[Any], bool]] = {
 }
 
 T = TypeVar("T")
+_hints = cache(get_type_hints)
 
 
 def made(kind: type[T], values: Any) -> T:
@@ -40,7 +43,7 @@ def made(kind: type[T], values: Any) -> T:
     """
     if not isinstance(values, Mapping):
         raise ValueError(f"{kind.__name__} is no object")
-    hints, found = get_type_hints(kind), {}
+    hints, found = _hints(kind), {}
     for field in fields(kind):  # type: ignore[arg-type]
         if field.init and field.name in values:
             found[field.name] = as_declared(hints[field.name], values[field.name], field.name)
@@ -317,15 +320,27 @@ def _values(hint: Any) -> str:
 
 
 def _texts(kind: type) -> dict[str, str]:
-    """Docstrings of fields, which Python itself forgets: read in the source of its classes."""
+    """Docstrings of fields, which Python itself forgets."""
+    parts = reversed(kind.__mro__)
+    return {name: text for part in parts for name, text in _own_texts(part).items()}
+
+
+@cache
+def _own_texts(part: type) -> dict[str, str]:
+    """Those in the source of one class."""
     found: dict[str, str] = {}
-    for part in reversed(kind.__mro__):
-        try:
-            (tree,) = ast.parse(dedent(inspect.getsource(part))).body
-        except (OSError, TypeError, SyntaxError, ValueError):  # made without a file
-            continue
-        for field, below in pairwise(getattr(tree, "body", [])):
-            text = getattr(below.value, "value", None) if isinstance(below, ast.Expr) else None
-            if isinstance(field, ast.AnnAssign) and isinstance(text, str):
-                found[ast.unparse(field.target)] = " ".join(text.split())
+    for field, below in pairwise(_classes(part.__module__).get(part.__qualname__, [])):
+        text = getattr(below.value, "value", None) if isinstance(below, ast.Expr) else None
+        if isinstance(field, ast.AnnAssign) and isinstance(text, str):
+            found[ast.unparse(field.target)] = " ".join(text.split())
     return found
+
+
+@cache
+def _classes(module: str) -> dict[str, list[ast.stmt]]:
+    """The bodies of a module's classes, by name; none without a file."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (OSError, TypeError, KeyError):
+        return {}
+    return {one.name: one.body for one in tree.body if isinstance(one, ast.ClassDef)}

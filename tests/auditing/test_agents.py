@@ -71,7 +71,6 @@ def test_shariff_and_sheffet_s_wishart_noise_is_over_noise():
 
 
 @cache
-@cache
 def private_variants():
     """Each on one spec it fits, in turns, so that variants of an agent meet all kinds. Without
     Wishart noise, whose tables take long, promises to persons (test_people.py), and those that

@@ -21,27 +21,35 @@ from tests.studies.studies import many
 
 ROOT = Path(__file__).parents[2]
 ORPHAN = """
-import os, signal, time
+import os, sys, time
 from dpbandit.studies.run import workers
 
 class Last:
     def __reduce__(self):
-        return (exec, ("import os, time; parent = os.getppid(); os.kill(parent, 9)\\n"
-                       "while os.getppid() == parent: time.sleep(0.01)",))
+        return (exec, ("import os, time; parent = os.getppid()\\n"
+                       f"while not os.path.exists({sys.argv[1]!r}): time.sleep(0.01)\\n"
+                       "os.kill(parent, 9)\\nwhile os.getppid() == parent: time.sleep(0.01)",))
+
+def task(path):
+    if path:
+        open(path, "w").close()
+    time.sleep(600)
 
 with workers("loky", 2, None) as run:
-    list(run(lambda _: time.sleep(60), [(Last(),), (Last(),)]))
+    list(run(task, [(sys.argv[1],), (Last(),)]))
 """
 
 
-def test_a_worker_whose_first_task_begins_after_the_driver_died_ends():
-    """It kills the driver as it unpickles its first task: its standard output, which it shares with
-    the driver, is closed within seconds, not after the minute that the task takes."""
+def test_workers_end_with_a_driver_that_is_killed(tmp_path):
+    """One is at work; the other kills the driver as it unpickles its first task, which begins after
+    that: their standard output, which they share with the driver, is closed long before the ten
+    minutes that a task takes."""
     how = {"cwd": ROOT, "stdout": subprocess.PIPE, "start_new_session": True}
-    process = subprocess.Popen([sys.executable, "-c", ORPHAN], **how)
+    process = subprocess.Popen([sys.executable, "-c", ORPHAN, tmp_path / "begun"], **how)
     try:
-        process.communicate(timeout=40)
+        process.communicate(timeout=100)
         assert process.returncode == -signal.SIGKILL
+        assert (tmp_path / "begun").exists()
     finally:
         with suppress(ProcessLookupError):  # nobody is left
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,7 +1,6 @@
 """Sweeps: the same numbers however they are run, and nothing lost when they are stopped."""
 
 import json
-import os
 import random
 import signal
 import socket
@@ -18,6 +17,7 @@ import pytest
 
 from dpbandit import InputError, Results, compare
 from dpbandit.agents import LinUCB, ShariffSheffetUCB
+from dpbandit.results import store
 from dpbandit.results.store import planned, read_runs
 from dpbandit.studies import Study, Sweep, plan, run as running, run_sweep
 from dpbandit.studies.configurations import LastRound
@@ -176,6 +176,40 @@ def test_corrupt_and_foreign_files_are_told_and_kept(whole, tmp_path):
         assert same(whole, tmp_path)
 
 
+def test_small_blocks_are_packed_and_none_is_lost(whole, tmp_path, monkeypatch):
+    """60 blocks in packs of 7, killed once between a pack and the end of its blocks; a pack that is
+    damaged is moved aside and played again, one of another sweep stays."""
+    for module in (running, store):
+        monkeypatch.setattr(module, "PACKED", 7)
+    how = {"progress": False, "backend": "threading", "block": 3}
+    kept = []
+    unlink = Path.unlink
+
+    def killed(path, **more):
+        if path.suffix == ".parquet" and path.name[0] != "." and not kept:
+            kept.append(path)
+            raise KeyboardInterrupt
+        unlink(path, **more)
+
+    monkeypatch.setattr(Path, "unlink", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(Sweep.of(TINY), tmp_path, **how)
+    assert kept[0].exists()
+    done = run_sweep(Sweep.of(TINY), tmp_path, **how, resume=True)
+    assert 7 * 2 <= done.kept <= 7 * 3
+    packs = sorted((tmp_path / "blocks").glob("pack-*.parquet"))
+    assert len(packs) >= 8
+    assert same(tmp_path, whole)
+    packs[0].write_bytes(packs[0].read_bytes()[:-9])
+    done = run_sweep(Sweep.of(TINY), tmp_path, **how, resume=True)
+    assert done.found.corrupt == [packs[0].with_name(f"{packs[0].name}.corrupt")]
+    few = {**TINY, "agents": TINY["agents"][:1]}
+    assert run_sweep(Sweep.of(few), tmp_path, **how, resume=True).run == 0
+    assert all(pack.exists() for pack in packs[1:])
+    assert run_sweep(Sweep.of(TINY), tmp_path, **how, resume=True).run == 0
+    assert same(tmp_path, whole)
+
+
 def _forge(path, run):
     """The file with other numbers but the old metadata."""
     import pyarrow as pa
@@ -297,28 +331,6 @@ def test_memory_does_not_grow_with_the_sweep(tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.5 * peaks[1]
-
-
-def test_workers_end_with_a_parent_that_is_killed(tmp_path):
-    """They hold its standard output open: that ends when the last of them does."""
-    sweep = tmp_path / "sweep.toml"
-    sweep.write_text(
-        'horizons = [30000]\n[[environments]]\nid = "OJPricing"\n[[agents]]\nid = "dp-ucb"\n'
-    )
-    command = [sys.executable, "-m", "dpbandit", "sweep", str(sweep), "--out", str(tmp_path)]
-    how = {"cwd": ROOT, "stdout": subprocess.PIPE, "start_new_session": True}
-    process = subprocess.Popen([*command, "--jobs", "2"], **how)
-    try:
-        patience = time.monotonic() + 60
-        while not list(tmp_path.glob("blocks/*.parquet")):
-            assert time.monotonic() < patience
-            time.sleep(0.02)
-        process.kill()
-        process.communicate(timeout=20)
-        assert process.returncode == -signal.SIGKILL
-    finally:
-        with suppress(ProcessLookupError):  # nobody is left
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")

@@ -312,8 +312,8 @@ def test_every_loss_meets_every_domain(loss, domain):
             ConvexBandit(loss=loss, domain=domain)
         return
     problem = ConvexBandit(loss=loss, domain=domain, horizon=8)
-    point = uniform(problem)(0)
-    _, regret = played(problem, lambda t: point, 8)
+    point = uniform(problem, R=2)(0)
+    _, regret = played(problem, lambda t: point, 8, R=2)
     assert (regret >= -1e-4).all()  # of a point that stays, whatever the seed
 
 
