@@ -1,17 +1,18 @@
-"""The baselines of every table: play at random, and the best fixed action in hindsight."""
+"""Baselines of every comparison: uniform play, and the best fixed action in hindsight."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpbandit.base import AnyArray, Floats, Ints, Streams
 from dpbandit.privacy import no_data, no_privacy
-from dpbandit.specs import AgentConfig, ContextualSpec, Hindsight, Spec
+from dpbandit.specs import AgentConfig, Hindsight, Spec
 
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform:
-    """Uniformly random actions.
+    """Play uniformly random actions.
 
     Arms, experts, prices, or uniform points of a convex domain.
 
@@ -32,13 +33,22 @@ class Uniform:
 class _Alike:
     """Plays by the same `chances` (R, K) in all rounds, and learns nothing."""
 
+    standing = int(np.iinfo(np.int64).max)
+    """rounds that may be played together, without end"""
     chances: Floats
     """of arms"""
 
+    def __init__(self, spec: Spec) -> None:
+        self._axes = len(spec.context_shape)
+
     @property
     def left(self) -> Ints:
-        """Rounds that may be drawn together, without end."""
-        return np.full(len(self.chances), np.iinfo(np.int64).max)
+        """The same of each replica."""
+        return np.full(len(self.chances), self.standing)
+
+    def lead(self, context: Floats) -> tuple[int, ...]:
+        """(R,), or (n, R) of several rounds."""
+        return context.shape[: context.ndim - self._axes]
 
     def learn_block(self, totals: Floats, counts: Floats, rounds: int) -> None:
         """Nothing."""
@@ -51,19 +61,21 @@ class UniformAgent(_Alike):
     """See `Uniform`."""
 
     def __init__(self, spec: Spec, streams: Streams) -> None:
+        super().__init__(spec)
         self.ledger = no_data()
-        self._draw = spec.uniform(streams)
-        if isinstance(spec, ContextualSpec):
-            self.chances = np.full((len(streams), spec.n_actions), 1 / spec.n_actions)
+        self._draw: Callable[..., AnyArray] = spec.uniform(streams)
+        if spec.n_arms is not None:
+            self.chances = np.full((len(streams), spec.n_arms), 1 / spec.n_arms)
 
     def act(self, context: Floats) -> AnyArray:
-        """A fresh random action for each replica, (R, ...)."""
-        return self._draw()
+        """A fresh random action for each replica, (R, ...), or arms of several rounds, (n, R)."""
+        lead = self.lead(context)
+        return self._draw() if len(lead) == 1 else self._draw(lead)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BestFixed(Hindsight):
-    """The best single action in hindsight, played from the first round on.
+    """Play the best single action in hindsight from the first round on; an oracle.
 
     An oracle: it is told which one action has the largest expected total over the users it is
     about to meet. Learning agents that do not beat it have learned nothing from contexts.
@@ -94,14 +106,16 @@ class FixedAgent(_Alike):
     """Plays the same action every round."""
 
     def __init__(self, spec: Spec, action: AnyArray) -> None:
+        super().__init__(spec)
         self.ledger = no_privacy("an action chosen with all data in hand")
         self._action = action
-        if isinstance(spec, ContextualSpec):
-            self.chances = np.eye(spec.n_actions)[action]
+        if spec.n_arms is not None:
+            self.chances = np.eye(spec.n_arms)[action]
 
     def act(self, context: Floats) -> AnyArray:
-        """The fixed action, (R,) or (R, N)."""
-        return self._action
+        """The fixed action, (R,) or (R, N), or of several rounds, (n, R)."""
+        lead = self.lead(context)
+        return self._action if len(lead) == 1 else np.broadcast_to(self._action, lead)
 
 
 def _hashable(action: float | list[float]) -> float | tuple[float, ...]:

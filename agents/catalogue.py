@@ -1,4 +1,4 @@
-"""What agents there are, from a table: listings and completion need not import them."""
+"""List of all agents from a table, so that listings need not import them."""
 
 import csv
 from collections.abc import Mapping

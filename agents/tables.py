@@ -1,4 +1,4 @@
-"""Configs as a notebook shows them: every setting, its value, and what it is."""
+"""Show configs in notebooks as tables of settings."""
 
 from collections.abc import Iterable
 from typing import Any

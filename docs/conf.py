@@ -35,7 +35,7 @@ napoleon_numpy_docstring = False
 napoleon_custom_sections = [
     *("Guarantee", "Differs from the paper", "Differs from the program", "Code"),
     *("Description", "Action space", "Observation space", "Rewards", "Starting state"),
-    *("Episode end", "Arguments", "Version history"),
+    *("Episode end", "Arguments"),
 ]
 default_role = "code"
 python_maximum_signature_line_length = 80

@@ -1,4 +1,4 @@
-"""dpbandit: what does joint differential privacy cost a bandit, in regret?
+"""Simulate contextual bandits, and measure what joint differential privacy costs in regret.
 
 Importing registers the environments `dpbandit/...` with Gymnasium.
 """
@@ -39,38 +39,14 @@ __all__ = [
     "play",
 ]
 
-ENVIRONMENTS = {
-    "dpbandit/ApplePricing-v0": "dpbandit.envs:ApplePricing",
-    "dpbandit/Arms-v0": "dpbandit.envs:Arms",
-    "dpbandit/AssortmentBandit-v0": "dpbandit.envs:AssortmentBandit",
-    "dpbandit/AssortmentFromLog-v0": "dpbandit.envs:AssortmentFromLog",
-    "dpbandit/CameraAssortment-v0": "dpbandit.envs:CameraAssortment",
-    "dpbandit/CameraOffer-v0": "dpbandit.envs:CameraOffer",
-    "dpbandit/CameraPricing-v0": "dpbandit.envs:CameraPricing",
-    "dpbandit/ClassificationBandit-v0": "dpbandit.envs:ClassificationBandit",
-    "dpbandit/ConvexBandit-v0": "dpbandit.envs:ConvexBandit",
-    "dpbandit/ConvexPricing-v0": "dpbandit.envs:ConvexPricing",
-    "dpbandit/Experts-v0": "dpbandit.envs:Experts",
-    "dpbandit/GLMBandit-v0": "dpbandit.envs:GLMBandit",
-    "dpbandit/ListRecommendation-v0": "dpbandit.envs:ListRecommendation",
-    "dpbandit/Minority-v0": "dpbandit.envs:Minority",
-    "dpbandit/OJPricing-v0": "dpbandit.envs:OJPricing",
-    "dpbandit/OJContinuousPricing-v0": "dpbandit.envs:OJContinuousPricing",
-    "dpbandit/OnlineConvex-v0": "dpbandit.envs:OnlineConvex",
-    "dpbandit/PricingFromLog-v0": "dpbandit.envs:PricingFromLog",
-    "dpbandit/RatingsBandit-v0": "dpbandit.envs:RatingsBandit",
-    "dpbandit/RatingsLists-v0": "dpbandit.envs:RatingsLists",
-    "dpbandit/Recommendation-v0": "dpbandit.envs:Recommendation",
-    "dpbandit/RecommendationFromLog-v0": "dpbandit.envs:RecommendationFromLog",
-    "dpbandit/ReferencePricing-v0": "dpbandit.envs:ReferencePricing",
-    "dpbandit/ReturningLists-v0": "dpbandit.envs:ReturningLists",
-    "dpbandit/ReturningUsers-v0": "dpbandit.envs:ReturningUsers",
-    "dpbandit/StockPricing-v0": "dpbandit.envs:StockPricing",
-    "dpbandit/StreamingRegression-v0": "dpbandit.envs:StreamingRegression",
-    "dpbandit/TwoArms-v0": "dpbandit.envs:TwoArms",
-    "dpbandit/TwoPhase-v0": "dpbandit.envs:TwoPhase",
-}
-
+_ENVIRONMENTS = """
+    ApplePricing Arms AssortmentBandit AssortmentFromLog CameraAssortment CameraOffer
+    CameraPricing ClassificationBandit ConvexBandit ConvexPricing Experts GLMBandit
+    ListRecommendation Minority OJPricing OJContinuousPricing OnlineConvex PricingFromLog
+    RatingsBandit RatingsLists Recommendation RecommendationFromLog ReferencePricing
+    ReturningLists ReturningUsers StockPricing StreamingRegression TwoArms TwoPhase
+"""
+ENVIRONMENTS = {f"dpbandit/{name}-v0": f"dpbandit.envs:{name}" for name in _ENVIRONMENTS.split()}
 
 _HOMES = {
     "AuditReport": "auditing",
@@ -85,7 +61,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> _Any:
-    """Names that take time to import, when they are asked for."""
+    """Import names that take time only when they are used."""
     if name in ("agents", "testing"):
         return _import_module(f"dpbandit.{name}")
     if name in _HOMES:
@@ -95,7 +71,7 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    """What can be asked for."""
+    """Public names, those that are not imported yet among them."""
     return sorted({*globals(), *__all__, "agents", "testing"})
 
 

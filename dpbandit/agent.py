@@ -1,4 +1,4 @@
-"""The base of algorithms: settings and steps in one class. A running agent is a started copy.
+"""Base classes of agents: settings and steps in one class; a running agent is a started copy.
 
 An algorithm is read top to bottom in one class::
 
@@ -45,6 +45,7 @@ from dpbandit.base import (
     inside,
     one_of,
     positive,
+    rounds_in,
     share,
     whole,
 )
@@ -74,7 +75,7 @@ Inner: TypeAlias = Annotated[AgentConfig, lambda name, value: check_config(value
 
 
 def started(kind: type[T]) -> T:
-    """Declare what `start` sets, `ridge = started(Ridge)`; without annotation it is no setting."""
+    """Declare an attribute that `start` sets, `ridge = started(Ridge)`; it is not a setting."""
     return cast(T, None)
 
 
@@ -82,7 +83,7 @@ def started(kind: type[T]) -> T:
     eq_default=False, kw_only_default=True, frozen_default=True, field_specifiers=(field,)
 )
 class Agent(Generic[SpecT]):
-    """An algorithm: annotated attributes are its settings, `start` and the rest its steps.
+    """Base class of algorithms: annotated attributes are settings, methods are the steps.
 
     A subclass is a keyword-only dataclass without a decorator. Every setting is checked against its
     type when a description is made; `check` says what several settings mean together.
@@ -132,11 +133,11 @@ class Agent(Generic[SpecT]):
         self._checked = True
 
     def check(self) -> None:
-        """Check what several settings say together; raises `InputError`."""
+        """Check that settings fit each other; raises `InputError`."""
 
     @final
     def make(self, spec: Spec, streams: Streams) -> Self:
-        """A running agent; raises `InputError` where the problem is of another kind."""
+        """Make a running agent; raises `InputError` if the problem is of another kind."""
         player = object.__new__(type(self))
         settings = {one.name: getattr(self, one.name) for one in fields(cast(Any, self))}
         fitting = fits(self, spec, self.plays)
@@ -145,11 +146,11 @@ class Agent(Generic[SpecT]):
         return player
 
     def start(self) -> None:
-        """Build mechanisms and `ledger`, before the first round."""
+        """Build mechanisms and `ledger` before the first round."""
         raise NotImplementedError
 
     def act(self, context: Floats) -> AnyArray:
-        """Actions (R, ...). Reads the context and remembers nothing of it."""
+        """Choose actions (R, ...); reads the context and keeps nothing of it."""
         raise NotImplementedError
 
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
@@ -158,7 +159,7 @@ class Agent(Generic[SpecT]):
 
 
 class Private(Agent[SpecT]):
-    """Meets a target with Gaussian noise."""
+    """Base class of agents that meet a target (epsilon, delta) with Gaussian noise."""
 
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
@@ -171,7 +172,7 @@ class Private(Agent[SpecT]):
 
 
 class Around(Agent[SpecT]):
-    """Plays by another agent, its `agent`, whose claim is its own."""
+    """Base class of agents that wrap another, `agent`, and make its claim their own."""
 
     agent = cast(AgentConfig, None)
 
@@ -187,7 +188,7 @@ class Around(Agent[SpecT]):
 
 
 class PrintedElsewhere:
-    """Base of agents that go on from a paper; `calibration="paper"` makes the paper's algorithm.
+    """Base class of variants of a paper; `calibration="paper"` makes the paper's own algorithm.
 
     >>> from dpbandit.agents import DPUCB
     >>> type(DPUCB(epsilon=0.5, calibration="paper")).__name__
@@ -212,35 +213,43 @@ class PrintedElsewhere:
 
 
 class Arms(Agent[ContextualSpec]):
-    """Play the arm with the largest score, after `turns_first` rounds by turns."""
+    """Play the arm with the largest score, after `turns_first` rounds by turns.
+
+    Where `standing` is more than 1, arrays of that many rounds, (n, R, ...), may come at once.
+    """
 
     plays = ContextualSpec
     round = 0
     turns_first = 0.0
 
+    @property
+    def standing(self) -> int:
+        """For how many rounds from now on play is by the same policy, at least."""
+        return 1
+
     def act(self, context: Floats) -> Ints:
         """Arms (R,); ties go to the lowest."""
         if self.round < self.turns_first:
             return np.full(self.R, self.round % self.spec.n_actions)
-        best: Ints = self.scores(context).argmax(axis=1)
+        best: Ints = self.scores(context).argmax(axis=-1)
         return best
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Count the round and learn from it."""
-        self.round += 1
+        self.round += rounds_in(action.shape)
         self.learn(context, action, feedback)
 
     def scores(self, context: Floats) -> Floats:
-        """What each arm is worth, (R, K). Remembers nothing."""
+        """Score each arm, (R, K); keeps nothing."""
         raise NotImplementedError
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Take in one round."""
+        """Learn from one round."""
         raise NotImplementedError
 
 
 class Points(Agent[ConvexSpec]):
-    """Play points of a convex domain, told every round's datum or its value.
+    """Base class of agents that play points of a convex domain.
 
     Where every point is as good as any it rests at the centre, and looks at nobody's data.
     """
@@ -263,10 +272,10 @@ class Points(Agent[ConvexSpec]):
             self.begin()
 
     def fit(self) -> None:
-        """Refuse losses and domains that it does not play."""
+        """Refuse losses and domains that the algorithm cannot play."""
 
     def flat(self) -> bool:
-        """Whether every point is as good as any."""
+        """Whether all points have the same loss."""
         return self.loss.lipschitz == 0
 
     def begin(self) -> None:
@@ -279,12 +288,12 @@ class Points(Agent[ConvexSpec]):
 
     @final
     def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Learn from a round, unless there is nothing to learn."""
+        """Learn from one round, if there is anything to learn."""
         if not self.resting:
             self.learn(context, action, feedback)
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Take in one round."""
+        """Learn from one round."""
         raise NotImplementedError
 
 

@@ -14,20 +14,23 @@ from dpbandit.commands.usage import Once, UsageError, sentence
 from dpbandit.version import VERSION
 
 COMMANDS = {
-    "envs": ("agents", "The environments, their ids and what they are; of one its arguments."),
-    "agents": ("agents", "The agents by what they play, with their privacy; of one its settings."),
-    "fit": ("logs", "Make an environment of a table of yours, and say what its fit cannot know."),
-    "evaluate": ("logs", "Estimate what a frozen policy would have earned on a log of arms."),
-    "compare": ("agents", "Compare agents by cumulative regret, with certificates and a plot."),
-    "certify": ("agents", "What an agent's noise really buys, beside what it claims."),
-    "audit": ("agents", "Try to refute a certificate: a lower bound on epsilon, measured."),
-    "reproduce": ("studies", "A published table, or a reference case, beside what we measure."),
-    "sweep": ("studies", "Run a study from a TOML file; what was killed goes on with --resume."),
-    "report": ("studies", "A sweep as one page with figures and tables."),
-    "lab": ("studies", "Teaching labs: what there is, and one of them as a notebook."),
+    "envs": ("agents", "List the environments, or show the arguments and units of one."),
+    "agents": ("agents", "List the agents and their privacy, or show the settings of one."),
+    "fit": ("logs", "Make an environment from your own table of offers, clicks or choices."),
+    "evaluate": ("logs", "Estimate from a log what another policy would have earned."),
+    "compare": ("agents", "Compare agents by cumulative regret, with a certificate for each."),
+    "certify": ("agents", "Compute the epsilon that an agent's noise gives, beside its claim."),
+    "audit": ("agents", "Try to refute an agent's certificate by running it many times."),
+    "reproduce": (
+        "studies",
+        "Run a reference case or a published table again, beside its numbers.",
+    ),
+    "sweep": ("studies", "Run every agent on every environment of a TOML file; can be resumed."),
+    "report": ("studies", "Write the results of a sweep as one HTML page with figures."),
+    "lab": ("studies", "List the teaching labs, or write one as a notebook."),
 }
-"""Of each command its module in `dpbandit.commands`, which is imported when it is asked for, and
-what `dpbandit --help` says of it."""
+"""For each command its module in `dpbandit.commands`, imported when the command is used, and its
+line in `dpbandit --help`."""
 
 _INTERRUPTED = 130
 """Exit code of a program that SIGINT ended, 128 + 2."""
@@ -90,7 +93,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(
     name="dpbandit",
-    help="What does joint differential privacy cost a bandit, in regret?",
+    help="Compare bandit agents with and without differential privacy, and certify their privacy.",
     cls=_Lazy,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -108,10 +111,13 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Version.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """What does joint differential privacy cost a bandit, in regret?"""
+    """Compare bandit agents with and without differential privacy, and certify their privacy."""
 
 
 def main() -> None:

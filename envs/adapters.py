@@ -1,4 +1,4 @@
-"""From a batched `Problem` to Gymnasium: one lone environment, one vector environment.
+"""Gymnasium adapters of a `Problem`: a single environment and a vector environment.
 
 Both are thin: dynamics and regret live in the problem. Replica i of the vector environment equals
 a lone environment seeded with seed + i, which is what `SyncVectorEnv` promises too. What `render`
@@ -31,15 +31,7 @@ from dpbandit.base import (
     unsaid,
     whole,
 )
-from dpbandit.specs import (
-    NOBODY,
-    ConvexSpec,
-    ExpertsSpec,
-    Problem,
-    ReturningSpec,
-    begin,
-    checked_problem,
-)
+from dpbandit.specs import Problem, begin, checked_problem
 
 MODES = ("ansi", "rgb_array")
 _LAST = 40
@@ -47,7 +39,7 @@ _LAST = 40
 
 
 class Pictures:
-    """One replica's course, as text or as one picture.
+    """Renders one replica's episode, as text or as a picture.
 
     Args:
         mode: "ansi" or "rgb_array".
@@ -66,19 +58,19 @@ class Pictures:
         self.clear()
 
     def clear(self) -> None:
-        """A new episode begins."""
+        """Start a new episode."""
         self._total: list[float] = [0.0]
         self._last: deque[Any] = deque(maxlen=_LAST)
         self._clicks: deque[Any] = deque(maxlen=_LAST)
 
     def see(self, action: Any, reward: float, regret: float, clicks: Floats | None = None) -> None:
-        """One round, with the clicks on each position of a list."""
+        """Take in one round, with the clicks on each position of a list."""
         self._total.append(self._total[-1] + (reward if self._what == "reward" else regret))
         self._last.append(np.array(action))
         self._clicks.append(clicks)
 
     def draw(self) -> str | npt.NDArray[np.uint8]:
-        """The text, or the picture (360, 480, 3)."""
+        """Return the text, or the picture (360, 480, 3)."""
         return self._text() if self._mode == "ansi" else self._picture()
 
     def _text(self) -> str:
@@ -180,22 +172,6 @@ def make_problem(
     return cast(Problem, made)
 
 
-def observation_space(spec: Any) -> gym.Space[Any]:
-    """Contexts, or the last datum or losses: every coordinate within its bound, float64."""
-    if isinstance(spec, ReturningSpec):
-        high = np.full(spec.context_shape, spec.visit.context_bound)
-        low = -high
-        low[0], high[0] = NOBODY, spec.people - 1
-        return gym.spaces.Box(low, high, dtype=np.float64)
-    if isinstance(spec, ExpertsSpec):
-        return gym.spaces.Box(0.0, 1.0, spec.context_shape, np.float64)
-    if isinstance(spec, ConvexSpec):
-        bound = spec.loss.datum_bound if spec.feedback == "datum" else 1.0
-    else:
-        bound = spec.context_bound
-    return gym.spaces.Box(-bound, bound, spec.context_shape, np.float64)
-
-
 class _Adapter:
     """What both adapters share. Public facts of the problem (`prices`, ...) read through."""
 
@@ -260,7 +236,7 @@ class _Adapter:
 
 
 class BanditEnv(_Adapter, gym.Env[Floats, Any]):
-    """A lone environment: `gym.make("dpbandit/...")`.
+    """A single Gymnasium environment: `gym.make("dpbandit/...")`.
 
     `info` holds `expected_reward`, `oracle_reward` and `regret` of the step just taken, for
     evaluation; an agent must not read it, but for `choice`, which is what was bought of an
@@ -275,7 +251,7 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
         self.problem = make_problem(problem, **arguments)
         self.render_mode = render_mode
         self._will_render(render_mode, 1)
-        self.observation_space = observation_space(self.problem.spec)
+        self.observation_space = self.problem.spec.observation_space()
         self.action_space = self.problem.spec.action_space()
 
     def reset(
@@ -329,7 +305,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
         self.problem = make_problem(problem, **arguments)
         self.num_envs, self.render_mode = num_envs, render_mode
         self._will_render(render_mode, num_envs)
-        self.single_observation_space = observation_space(self.problem.spec)
+        self.single_observation_space = self.problem.spec.observation_space()
         self.single_action_space = self.problem.spec.action_space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)

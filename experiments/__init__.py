@@ -1,7 +1,6 @@
 """Experiments: named reference cases, and one folder for each question studied."""
 
-from dpbandit.experiments.case import Case, Reference
-from dpbandit.experiments.cases import CASES
+from dpbandit.experiments.cases import CASES, Case, Reference
 from dpbandit.experiments.reproduce import reproduce
 
 __all__ = ["CASES", "Case", "Reference", "reproduce"]

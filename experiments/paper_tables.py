@@ -38,7 +38,7 @@ def _theorem_4_2() -> Reproduce:
 
 def _rates(name: str) -> Callable[[], Reproduce]:
     def load() -> Reproduce:
-        from dpbandit.experiments.rates.tables import reproduce
+        from dpbandit.experiments.rates import reproduce
 
         return partial(reproduce, name)
 

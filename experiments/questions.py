@@ -1,20 +1,23 @@
 """What studies share: options of their commands, questions as lines of runs, panels, tables."""
 
+import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from math import floor, log10
+from itertools import chain
+from math import floor, log, log2, log10, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 import typer
+from rich.console import Console
 from rich.table import Table
 
-from dpbandit.base import Floats, InputError, whole
+from dpbandit.base import Floats, InputError, check_writable, whole, write_csv
 from dpbandit.results.plots import (
     Front,
     Overlay,
@@ -48,8 +51,9 @@ def sized(sizes: Mapping[str, Any], replicas: int | None) -> dict[str, Any]:
     return chosen
 
 
-def chosen(plan: Any, replicas: int | None) -> Any:
-    """The plan, with as many replicas as asked for."""
+def chosen(plan: Any, replicas: int | None, out: Path) -> Any:
+    """The plan, with as many replicas as asked for, if `out` can be written into."""
+    check_writable(out / "summary.csv")
     return plan if replicas is None else replace(plan, replicas=replicas)
 
 
@@ -74,6 +78,62 @@ def start(main: Callable[..., None]) -> None:
     except InputError as mistake:
         print(f"dpbandit: {mistake}", file=sys.stderr)
         sys.exit(2)
+
+
+def tell(
+    tables: Iterable[Table], figures: Iterable[Path], frames: Mapping[str, pd.DataFrame], out: Path
+) -> None:
+    """Print the tables, and write figures and frames, these as CSV, into the folder `out`."""
+    for table in tables:
+        Console().print(table)
+    written = (write_csv(out / f"{name}.csv", frame) for name, frame in frames.items())
+    for path in chain(figures, written):
+        print(f"Written to {path}.")
+
+
+def formula(text: str, **known: Any) -> float:
+    """What a formula of a table says, in numbers that are known and sqrt, log, log2 and max.
+
+    >>> formula("sqrt(d) / epsilon", d=4, epsilon=0.5)
+    4.0
+    """
+    return float(eval(text, {"__builtins__": {}, **_FUNCTIONS}, known))
+
+
+_FUNCTIONS = {"sqrt": sqrt, "log": log, "log2": log2, "max": max}
+
+
+def rows_and_sizes(
+    text: str, last: int, sizes: Mapping[str, Callable[[str], Any]], hint: str
+) -> tuple[set[int], dict[str, Any]]:
+    """Rows of a table and sizes, "1-3,5,T=4096"; no row named, or "all", is all rows.
+
+    Raises:
+        InputError: anything else.
+
+    >>> rows_and_sizes("4-5,T=1024", 7, {"T": int}, "the horizon (T=4096)")
+    ({4, 5}, {'T': 1024})
+    """
+    wrong = InputError(
+        f"Expected rows to be numbers from 1 to {last} (1-3,5) and {hint}, got {text!r}."
+    )
+    numbers, told = set[int](), dict[str, Any]()
+    for term in (part.strip() for part in text.split(",")):
+        key, equals, value = term.partition("=")
+        span = re.fullmatch(r"([0-9]{1,3})(?:-([0-9]{1,3}))?", term)
+        try:
+            if equals and key not in told:
+                told[key] = sizes[key](value)
+            elif span and (chosen := range(int(span[1]), int(span[2] or span[1]) + 1)):
+                numbers |= set(chosen)
+            elif term != "all":
+                raise wrong
+        except (KeyError, ValueError):
+            raise wrong from None
+    every = set(range(1, last + 1))
+    if not numbers <= every:
+        raise wrong
+    return numbers or every, told
 
 
 Lines: TypeAlias = Mapping[str, Sequence[Configuration]]

@@ -13,8 +13,7 @@ from gymnasium.envs.registration import load_env_creator
 
 from dpbandit.agents import AGENTS
 from dpbandit.base import MOST_ACTIONS, MOST_ROUNDS, InputError, check_writable, one_of, whole
-from dpbandit.experiments.case import Case, Reference
-from dpbandit.experiments.cases import CASES
+from dpbandit.experiments.cases import CASES, Case, Reference
 from dpbandit.experiments.releases import ReleaseConfiguration
 from dpbandit.results.runs import describe, standard_error
 from dpbandit.specs import AgentConfig
@@ -85,7 +84,7 @@ def reproduce(
         "notion": run.certificate.notion,
         "reference": None if reference is None else {"mean": reference.mean, "se": reference.se},
         "z": z,
-        "least": None if case.least is None else case.least(run.certificate, env_kwargs),
+        "least": case.least(run.certificate, env_kwargs),
     }
 
 

@@ -11,6 +11,7 @@ The class and its first line are written here, as is `docs/catalogue.md`. Listin
 import csv
 import sys
 from collections.abc import Iterable
+from inspect import getsourcefile
 from io import StringIO
 from pathlib import Path
 
@@ -27,14 +28,16 @@ from dpbandit.base import first_line  # noqa: E402
 TABLE, PAGE = ROOT / "agents" / "catalogue.csv", ROOT / "docs" / "catalogue.md"
 HEAD = """# Catalogue
 
-All agents, by what they play, and all environments. **Bold** agents are where to start: the best
-certified one of their problem and a good one without privacy. `dpbandit agents --for OJPricing
---private` lists those that play a problem, `dpbandit agents fade` the settings of one, `dpbandit
+All agents, grouped by what they play, and all environments. Start with the **bold** agents: the
+best certified one for its kind of problem, and a good one without privacy. *Is told* says what the
+agent learns after each round. The column *code* leads to the class, whose docstring has the steps
+and the guarantee. On the command line, `dpbandit agents --for OJPricing --private` lists the
+private agents that fit a problem, `dpbandit agents fade` shows the settings of one, and `dpbandit
 envs OJPricing` the arguments of an environment.
 """
 DRAWER = """
-Reconstructed from an abstract or a sketch, as the text could not be had or leaves steps open; no
-table of ours takes them for the published algorithm:
+Reconstructed from an abstract or a sketch, because the full text was not available or leaves steps
+open; our tables never present them as the published algorithm:
 """
 WORLDS = """
 ## Environments
@@ -73,12 +76,14 @@ def page() -> str:
 
 
 def _rows(some: Iterable[Entry]) -> str:
-    lines = ["\n| id | what it does | is told | privacy |\n|---|---|---|---|\n"]
+    lines = ["\n| id | what it does | is told | privacy | code |\n|---|---|---|---|---|\n"]
     for one in some:
         link = f"[`{one.id}`](algorithms/{one.page}.md)"
         name = f"**{link}**" if one.mark == START else link
         line = one.line.replace("|", r"\|")
-        lines.append(f"| {name} | {line} | {one.told} | {one.privacy} |\n")
+        file = Path(getsourcefile(AGENTS[one.id]) or "").resolve().relative_to(ROOT)
+        code = f"[{file.stem}](../{file.as_posix()})"
+        lines.append(f"| {name} | {line} | {one.told} | {one.privacy} | {code} |\n")
     return "".join(lines)
 
 

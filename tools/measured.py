@@ -8,9 +8,12 @@ A store, `experiments/QUESTION/numbers.csv`, begins with the commands that make 
 
     # one: dpbandit compare GLMBandit --set dim=10 --agents fade,broadcast --horizon 10000
     # bound: limits.csv of python -m dpbandit.experiments.limits
+    # p1: dpbandit reproduce contextual/p1 --agent dp-moments
+    # theirs: not run: an independent program
 
 and holds the rows of `summary.csv`, or of the file that is named, with that name in the column
-`run`. To publish a number write such a line, run it as above, and put into the page a comment,
+`run`. `reproduce` makes one row, beside its reference; rows that are not run are written by hand.
+To publish a number write such a line, run it as above, and put into the page a comment,
 
     numbers: numbers.csv by agent where run == "one"
     epsilon 1 = mean where claimed_epsilon == 1
@@ -19,13 +22,15 @@ and holds the rows of `summary.csv`, or of the file that is named, with that nam
 
 before a line `<!-- end of numbers -->`: a row for each agent, a column for each line, whose cells
 are `mean ± se`, `value ± se`, or `x ± x_se` where there is such a column, to two digits of the
-error; a divisor (`mean / 20`) divides both. Queries are those of `pandas.DataFrame.query`.
+error, if the store has them; a divisor (`mean / 20`) divides both. Queries are those of
+`pandas.DataFrame.query`.
 
 In prose a number that looks measured has to stand in such a table, of its page or of a page that
 its paragraph links to; `<!-- not measured: why -->` in a paragraph, or before a table, says that it
 is none. `tests/docs/test_numbers.py` fails where pages and stores differ.
 """
 
+import json
 import re
 import shlex
 import subprocess
@@ -42,9 +47,11 @@ sys.path.insert(0, str(ROOT))
 
 from dpbandit.agents import AGENTS  # noqa: E402
 
-FOLDERS = ("docs/howto", "docs/concepts", "experiments")
+FOLDERS = ("docs/howto", "docs/concepts", "docs/algorithms", "experiments")
 KEPT = ("agent", "horizon", "replicas", "mean", "se", "claimed_epsilon", "certified_epsilon")
 """Columns of a summary; other files are kept as they are, but for times."""
+OTHERS = "not run: "
+"""Stands where numbers that are not ours have no command."""
 BLOCK = re.compile(
     r"<!-- numbers: (?P<file>\S+) by (?P<by>.+?)(?: where (?P<where>.+?))?\n(?P<columns>.*?)-->\n"
     r"(?P<table>.*?)<!-- end of numbers -->",
@@ -57,7 +64,8 @@ _SHOWN = re.compile(r"see ([\w./]+\.md)\s*")
 def pages() -> list[Path]:
     """Those whose numbers are looked after; a page of docs/ that only shows another is that one."""
     found = [page for folder in FOLDERS for page in sorted((ROOT / folder).rglob("*.md"))]
-    return [ROOT / "README.md", *(page for page in found if not _SHOWN.fullmatch(page.read_text()))]
+    found = [ROOT / "README.md", ROOT / "docs" / "errata.md", *found]
+    return [page for page in found if not _SHOWN.fullmatch(page.read_text())]
 
 
 def written(page: Path, text: str) -> str:
@@ -135,6 +143,8 @@ def shown(row: "pd.Series[Any]", cell: str) -> str:
     '1,235 ± 12'
     >>> shown(pd.Series({"mean": 1234.56, "se": 12.3}), "mean / 20")
     '61.73 ± 0.61'
+    >>> shown(pd.Series({"mean": 4746.0, "se": 3.0}), "mean")
+    '4,746 ± 3'
     >>> shown(pd.Series({"x": 0.01234}), "x")
     '0.0123'
     """
@@ -146,9 +156,10 @@ def shown(row: "pd.Series[Any]", cell: str) -> str:
         return "0"
     errors = ("se",) if name in ("mean", "value") else (f"{name}_se", f"{name} se")
     error = next((row[each] for each in errors if each in row), 0.0) / over
-    if not 0 < error < inf:
+    if not 1e-12 * abs(value / over) < error < inf:  # less is rounding
         return _number(value / over if divisor else value)
-    digits = max(0, 1 - floor(log10(error)))
+    stored = max(len(f"{x:.9g}".partition(".")[2]) for x in (value / over, error))
+    digits = min(max(0, 1 - floor(log10(error))), stored)
     return f"{value / over:,.{digits}f} ± {error:,.{digits}f}"
 
 
@@ -163,21 +174,25 @@ def _number(value: float) -> str:
 def measure(store: Path, names: str = "") -> None:
     """Run the commands that a store begins with, each once, and write their rows into it."""
     everything = list(_COMMAND.finditer(store.read_text()))
-    asked = names.split(",") if names else [one["run"] for one in everything]
-    commands = [one for one in everything if one["run"] in asked]
+    ours = [one for one in everything if not one["command"].startswith(OTHERS)]
+    asked = names.split(",") if names else [one["run"] for one in ours]
+    commands = [one for one in ours if one["run"] in asked]
     tables = []
-    if names:
+    if len(commands) < len(everything):
         before = pd.read_csv(store, comment="#")
         tables.append(before[~before["run"].isin(asked)])
     with TemporaryDirectory() as out:
-        folders = {one["command"]: f"{out}/{number}" for number, one in enumerate(commands)}
+        folders = {one["command"]: Path(out, str(n)) for n, one in enumerate(commands)}
         for command, folder in folders.items():
-            words = [*shlex.split(command), "--out", folder]
-            subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+            to = ["--json" if "--agent" in command.split() else "--out", str(folder)]
+            subprocess.run([*shlex.split(command), *to], check=True, stdout=subprocess.DEVNULL)
         for one in commands:
-            found = pd.read_csv(Path(folders[one["command"]], one["file"] or "summary.csv"))
-            if not one["file"]:
-                found = found[[*KEPT]]
+            folder = folders[one["command"]]
+            if folder.is_file():
+                found = _row(one["command"], json.loads(folder.read_text()))
+            else:
+                found = pd.read_csv(folder / (one["file"] or "summary.csv"))
+                found = found if one["file"] else found[[*KEPT]]
             tables.append(found.drop(columns="seconds", errors="ignore").assign(run=one["run"]))
     rows = pd.concat(tables, ignore_index=True)
     places = {one["run"]: place for place, one in enumerate(everything)}
@@ -185,6 +200,24 @@ def measure(store: Path, names: str = "") -> None:
     head = "".join(f"{one[0]}\n" for one in everything)
     rows = rows[["run", *rows.columns.drop("run")]]
     store.write_text(head + rows.to_csv(index=False, float_format="%.6g"))
+
+
+def _row(command: str, record: dict[str, Any]) -> "pd.DataFrame":
+    """What `dpbandit reproduce CASE --agent ID` says, with the settings of the agent that it has.
+
+    >>> record = {"agent": "hedge", "config": {"rate": 1.0}, "mean": 7.4, "se": 0.1}
+    >>> record |= {"certified_epsilon": inf, "reference": {"mean": 7.5, "se": 0.03}}
+    >>> made = _row("dpbandit reproduce c --agent hedge --set d=256 --set rate=1", record)
+    >>> made[["agent", "mean", "reference", "reference_se"]].to_numpy().tolist()
+    [['hedge:rate=1', 7.4, 7.5, 0.03]]
+    """
+    told = re.findall(r"--(?:set |(calibration|noise) )(\S+)", command)
+    words = [f"{key}={value}" if key else value for key, value in told]
+    own = [word for word in words if word.partition("=")[0] in record["config"]]
+    row = {name: record.get(name) for name in KEPT} | {"agent": ":".join([record["agent"], *own])}
+    row["claimed_epsilon"] = record["config"].get("epsilon", record["certified_epsilon"])
+    theirs = record["reference"] or {"mean": None, "se": None}
+    return pd.DataFrame([{**row, "reference": theirs["mean"], "reference_se": theirs["se"]}])
 
 
 def main() -> None:

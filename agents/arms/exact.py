@@ -1,5 +1,6 @@
 """Bandits without privacy: UCB1, kl-UCB, Thompson sampling, Tsallis-INF, and Exp3."""
 
+from collections import deque
 from math import log
 
 import numpy as np
@@ -9,7 +10,7 @@ from dpbandit.base import Floats, Ints, rows
 
 
 class UCB1(ExactArms):
-    """The arm with the largest mean plus sqrt(2 ln(t) / n_a).
+    """Play the arm with the largest mean plus sqrt(2 ln(t) / n_a).
 
     Auer, Cesa-Bianchi and Fischer, "Finite-time analysis of the multiarmed bandit problem", Machine
     Learning 2002, Figure 1.
@@ -32,7 +33,7 @@ class UCB1(ExactArms):
 
 
 class KLUCB(ExactArms):
-    """The arm with the largest upper bound by the divergence of coins.
+    """Play the arm with the largest upper confidence bound by the Bernoulli divergence.
 
     Garivier and Cappe, "The KL-UCB algorithm for bounded stochastic bandits and beyond", COLT 2011,
     with c = 0: U_a = the largest q with n_a kl(s_a / n_a, q) <= ln t.
@@ -50,7 +51,7 @@ class KLUCB(ExactArms):
 
 
 class Thompson(ExactArms):
-    """The arm that is best in a draw from Beta(s_a + 1, n_a - s_a + 1).
+    """Play the arm with the largest draw from Beta(s_a + 1, n_a - s_a + 1).
 
     Thompson, Biometrika 1933; a reward between 0 and 1 counts as 1 with its own probability, as in
     Agrawal and Goyal, "Analysis of Thompson sampling for the multi-armed bandit problem", COLT
@@ -78,7 +79,7 @@ class Thompson(ExactArms):
 
 
 class TsallisINF(ExactArms):
-    """An arm from the point of the simplex that regularised losses make: for both worlds.
+    """Regularise losses by the Tsallis entropy; for stochastic and adversarial losses.
 
     Zimmert and Seldin, "Tsallis-INF: an optimal algorithm for stochastic and adversarial bandits",
     JMLR 2021, Algorithm 1 with power 1/2, rates 2 / sqrt(t) and importance weighting.
@@ -90,19 +91,21 @@ class TsallisINF(ExactArms):
     id = "tsallis-inf"
 
     def start(self) -> None:
-        """Begin where all are alike."""
+        """Start with all arms or experts alike."""
         super().start()
         self.luck = self.streams.uniforms("arms")
         self.w: Floats = np.full((self.R, self.K), 1 / self.K)
+        self.played = deque([self.w], maxlen=1 + self.spec.delay)  # first that of the next answer
 
     def choose(self) -> Ints:
         """An arm from w."""
+        self.played.append(self.w)
         return drawn(self.w, self.luck())
 
     def learn(self, arm: Ints, reward: Floats) -> None:
-        """Weigh the loss by the chance of its arm; `s` holds these."""
+        """Weigh the loss by the chance that its arm had; `s` holds these."""
         here = rows(self.R), arm
-        self.s[here] += (1 - self.share(reward)) / self.w[here]
+        self.s[here] += (1 - self.share(reward)) / self.played[0][here]
         self.w = self.weigh(self.t + 1)
 
     def weigh(self, t: int) -> Floats:
@@ -111,7 +114,7 @@ class TsallisINF(ExactArms):
 
 
 class Exp3(TsallisINF):
-    """An arm with probability proportional to exp(-rate x estimated loss), for adversaries.
+    """Play arms with probability proportional to exp(-rate x estimated loss), for adversaries.
 
     Auer, Cesa-Bianchi, Freund and Schapire, "The nonstochastic multiarmed bandit problem", SIAM
     Journal on Computing 2002, in the form without mixing, with losses and the rates

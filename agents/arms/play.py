@@ -1,5 +1,4 @@
-"""What agents of arms share: how an arm is played, upper bounds, and batches whose sums are
-released.
+"""Base classes of agents without contexts: play, upper confidence bounds, released batches.
 
 They play arms of contextual problems, whose contexts they ignore, and linear losses on a simplex,
 of which they play the vertices.
@@ -18,7 +17,7 @@ from dpbandit.losses import Linear
 from dpbandit.losses.decisions import Experts
 from dpbandit.privacy import ledger_of, no_privacy
 from dpbandit.privacy.batches import CountedSums
-from dpbandit.specs import ContextualSpec, ConvexSpec, Spec
+from dpbandit.specs import Spec
 
 Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]
 Delta: TypeAlias = Annotated[float, lambda name, value: privacy_target(1.0, value)]
@@ -34,8 +33,8 @@ class ArmAgent(Agent[Spec]):
     def begin(self) -> None:
         """Count the arms; raises `InputError` where the problem has none."""
         spec: Any = self.spec
-        if isinstance(spec, ContextualSpec):
-            self.K = spec.n_actions
+        if spec.n_arms is not None:
+            self.K = spec.n_arms
         elif _has_vertices(spec):
             self.K, self.vertices = spec.loss.domain.dim, True
         else:
@@ -65,12 +64,11 @@ class ArmAgent(Agent[Spec]):
         raise NotImplementedError
 
 
-def _has_vertices(spec: Spec) -> bool:
+def _has_vertices(spec: Any) -> bool:
     return (
-        isinstance(spec, ConvexSpec)
+        isinstance(spec.domain, Simplex)
         and spec.feedback == "value"
         and isinstance(spec.loss, Linear | Experts)
-        and isinstance(spec.loss.domain, Simplex)
     )
 
 
@@ -78,7 +76,7 @@ class ExactArms(ArmAgent):
     """Keeps exact counts n (R, K) and sums s (R, K) of shares: no privacy."""
 
     def start(self) -> None:
-        """Begin with nothing."""
+        """Start without data."""
         self.begin()
         self.ledger = no_privacy("exact sums of rewards")
         self.n, self.s = np.zeros((self.R, self.K)), np.zeros((self.R, self.K))
@@ -110,7 +108,7 @@ class ReleasedArms(ArmAgent):
     delta = 0.0
 
     def start(self) -> None:
-        """Begin with nothing pending."""
+        """Start with nothing pending."""
         self.begin()
         self.sums = CountedSums(
             self.streams,
@@ -194,7 +192,7 @@ class OneArmBatches(ReleasedArms):
     def due(self) -> Bools:
         """The arm of the batch where it is full."""
         full = self.pending[rows(self.R), self.arm] >= self.length
-        if not full.any():
+        if not np.count_nonzero(full):
             return self.nothing
         due = self.nothing.copy()
         due[full, self.arm[full]] = True
@@ -247,7 +245,11 @@ def tsallis_chances(losses: Floats, rate: Floats) -> Floats:
 
 def drawn(chances: Floats, luck: Floats) -> Ints:
     """Arm a with probability chances_a, (R, K) and uniforms (R,) -> (R,)."""
-    heights = chances.cumsum(axis=1)
+    return at_height(chances.cumsum(axis=1), luck)
+
+
+def at_height(heights: Floats, luck: Floats) -> Ints:
+    """The same of chances that are added up already."""
     aim = np.minimum(luck * heights[:, -1], np.nextafter(heights[:, -1], 0.0))
     arms: Ints = (heights > aim[:, None]).argmax(axis=1)
     return arms

@@ -1,6 +1,6 @@
-"""Private bandits of other people: elimination, doubling episodes, trees, and Tsallis-INF."""
+"""Published private bandits: elimination, doubling episodes, trees, and Tsallis-INF."""
 
-from math import ceil, inf, log, sqrt
+from math import ceil, inf, log
 
 import numpy as np
 
@@ -15,20 +15,22 @@ from dpbandit.agents.arms.play import (
     kl_upper,
     tsallis_chances,
 )
-from dpbandit.base import Draws, Floats, Ints, rows
+from dpbandit.base import Floats, Ints, rows
+from dpbandit.base.random_streams import Paced
 from dpbandit.privacy import PrefixSum, Target, Tree, certified_sum, ledger_of
 from dpbandit.privacy.moments import ArmRewards
 
 
 class DPSE(ReleasedArms):
-    """Successive elimination in epochs of halving gaps, one Laplace release an arm and epoch.
+    """Successive elimination in epochs, with one Laplace release for each arm and epoch.
 
     Sajed and Sheffet, "An optimal private stochastic-MAB algorithm based on an optimal private
     stopping rule", ICML 2019, Algorithm 2; its constants are reconstructed from recollection::
 
         S all arms, beta = 1 / T;  in epoch i = 1, 2, .. while `|S|` > 1, with D = 2^-i
           1. R = ceil(max(32 ln(8 A) / D^2, 8 ln(4 A) / (epsilon D))) + 1,  A = `|S|` i^2 / beta
-          2. play every arm of S for R rounds; m_a = (their sum + Laplace(1 / epsilon)) / R
+          2. play every arm of S for R rounds, one arm after another in a random order;
+             m_a = (their sum + Laplace(1 / epsilon)) / R
           3. h = sqrt(ln(8 A) / (2 R)),  c = ln(4 A) / (R epsilon)
           4. drop the arms of m_a < max m - 2 h - 2 c
         then the arm that is left, for ever
@@ -54,6 +56,7 @@ class DPSE(ReleasedArms):
         """Begin the first epoch with all arms."""
         self.active: Bools = np.ones((self.R, self.K), dtype=np.bool_)
         self.epoch: Ints = np.ones(self.R, dtype=np.int64)
+        self.order: Floats = 1 + self.streams.uniforms("order", self.K)()
         self.need: Floats = self.rounds()
 
     def logs(self) -> tuple[Floats, Floats]:
@@ -68,8 +71,9 @@ class DPSE(ReleasedArms):
         return np.where(self.active.sum(axis=1) > 1, R, inf)
 
     def choose(self) -> Ints:
-        """The first arm of S that has fewer than R rounds."""
-        arms: Ints = (self.active & (self.pending < self.need[:, None])).argmax(axis=1)
+        """An arm of S that has fewer than R rounds, the same one until it has them."""
+        lacks = self.active & (self.pending < self.need[:, None])
+        arms: Ints = np.where(lacks, self.order, 0.0).argmax(axis=1)
         return arms
 
     @property
@@ -101,7 +105,7 @@ class DPSE(ReleasedArms):
 
 
 class AdaPKLUCB(OneArmBatches):
-    """kl-UCB in episodes that double for each arm; what an episode brought is forgotten afterwards.
+    """kl-UCB in doubling episodes; each arm's index uses its last episode alone.
 
     Azize and Basu, "When privacy meets partial information: a refined analysis of differentially
     private bandits", NeurIPS 2022, Algorithm 1 with the index of AdaP-KLUCB::
@@ -150,7 +154,7 @@ class AdaPKLUCB(OneArmBatches):
 
 
 class AdaPUCB(AdaPKLUCB):
-    """UCB in episodes that double for each arm; what an episode brought is forgotten afterwards.
+    """UCB in doubling episodes; each arm's index uses its last episode alone.
 
     Azize and Basu, NeurIPS 2022, Algorithm 1 with the index of AdaP-UCB: all as in `adap-klucb`,
     but::
@@ -170,7 +174,7 @@ class AdaPUCB(AdaPKLUCB):
 
 
 class TreeUCB(ArmAgent):
-    """UCB1 on sums of every arm's rewards that a binary tree releases after every round.
+    """UCB1 on sums of each arm's rewards, which a binary tree releases after every round.
 
     After Mishra and Thakurta, "(Nearly) optimal differentially private stochastic multi-arm
     bandits", UAI 2015, and Tossou and Dimitrakakis, "Algorithms for differentially private
@@ -179,20 +183,21 @@ class TreeUCB(ArmAgent):
         every arm for one round, then in round t + 1
           1. play argmax_a  s_a / n_a + sqrt(2 ln(t) / n_a) + w / n_a
           2. s <- noisy sums (K,) of the rewards of each arm in t + 1 rounds
-        with h = bit_length(T - 1) nodes of Laplace(b), b = h / epsilon, of which a sum has e:
-          w = b max(sqrt(16 e ln t), 8 ln t)
+        with h = bit_length(T - 1), the nodes of a user, b = h / epsilon, the noise of each:
+          w = 8 b ln t
 
     Guarantee:
         epsilon-DP of all actions, for replacing one user's whole row of rewards: her reward of the
         arm that was played is in at most h nodes, in one coordinate.
 
-    **Regret** has a price of privacy of order K log^2.5(T) / epsilon at least: before an arm can be
-    told from another the noise of a tree, which never ends, has to be outweighed.
+    **Regret** has a price of privacy of order K log^2(T) / epsilon: before an arm can be told from
+    another the noise of a tree, which never ends, has to be outweighed.
 
     Differs from the paper:
         1. One tree over all rounds, in place of one for each arm over its own: as many nodes for a
            user, noise that depends on t in place of n_a.
-        2. w is a tail of the sum of e Laplace variables, proved on the page of `kl-ucb-sums`.
+        2. w is the tail that is proved on the page of `kl-ucb-sums`, for the e <= log2(t) + 1
+           noises of a sum, fewer than 4 ln t where t >= 2.
     """
 
     id = "tree-ucb"
@@ -214,8 +219,7 @@ class TreeUCB(ArmAgent):
     def choose(self) -> Ints:
         """The arm of the largest index, unplayed ones first."""
         lg, n = log(max(self.t, 2)), np.maximum(self.n, 1)
-        w = self.scale * max(sqrt(16 * self.t.bit_count() * lg), 8 * lg)
-        index = (self.s + w) / n + np.sqrt(2 * lg / n)
+        index = (self.s + 8 * self.scale * lg) / n + np.sqrt(2 * lg / n)
         arms: Ints = np.where(self.n == 0, inf, index).argmax(axis=1)
         return arms
 
@@ -228,7 +232,7 @@ class TreeUCB(ArmAgent):
 
 
 class PrivateTsallis(OneArmBatches):
-    """Tsallis-INF on batches of 1 / epsilon rounds, whose losses are released: for adversaries.
+    """Tsallis-INF on noisy losses of batches of 1 / epsilon rounds, for adversarial losses.
 
     Asi, Raman and Talwar, "Faster rates for private adversarial bandits", ICML 2025, whose
     reduction plays any bandit algorithm on noisy losses of batches; reconstructed from the abstract
@@ -242,8 +246,9 @@ class PrivateTsallis(OneArmBatches):
         epsilon-DP of all actions, for replacing one user's whole row of rewards: she is in one
         batch, and batches end by count (`CountedSums`).
 
-    **Regret** is O(sqrt(K T / epsilon)) in the mean for every oblivious adversary, and of order
-    log(T) / epsilon times sum_a 1 / D_a where gaps are constant.
+    **Regret** of the paper's conversion is O(sqrt(K T / epsilon)) in the mean for every oblivious
+    adversary, epsilon <= 1. There is no proof for this one: that of Tsallis-INF is for losses in
+    [0, 1], and noise takes them out.
 
     Differs from the paper:
         1. Reconstructed, see above: neither rates nor constants are the paper's.
@@ -253,17 +258,17 @@ class PrivateTsallis(OneArmBatches):
     id = "private-tsallis"
     epsilon: Epsilon = 1.0
     """target, > 0; inf is Tsallis-INF"""
-    luck = started(Draws)
+    luck = started(Paced)
 
     def reset(self) -> None:
-        """Begin where all are alike."""
+        """Start with all arms or experts alike."""
         super().reset()
         self.tau = max(1, ceil(1 / self.epsilon))
         self.length = np.full(self.R, float(self.tau))
         self.lost, self.batch = np.zeros((self.R, self.K)), np.ones(self.R)
-        self.luck = self.streams.uniforms("arms")
+        self.luck = Paced(self.streams.uniforms("arms"))
         self.w: Floats = np.full((self.R, self.K), 1 / self.K)
-        self.arm = drawn(self.w, self.luck())
+        self.arm = drawn(self.w, self.luck(np.ones(self.R, dtype=np.bool_)))
 
     @property
     def left(self) -> Ints:
@@ -278,4 +283,4 @@ class PrivateTsallis(OneArmBatches):
         self.batch = self.batch + here
         fresh = tsallis_chances(self.lost, 2 / np.sqrt(self.batch)[:, None])
         self.w = np.where(here[:, None], fresh, self.w)
-        self.arm = np.where(here, drawn(self.w, self.luck()), self.arm)
+        self.arm = np.where(here, drawn(self.w, self.luck(here)), self.arm)

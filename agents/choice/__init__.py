@@ -1,1 +1,1 @@
-"""Agents that offer sets of products, and the estimators and players that only they use."""
+"""Agents that offer sets of products, and their helpers."""

@@ -1,4 +1,4 @@
-"""Sets of products for a multinomial logit, not private: MNL-UCB, MNL-TS and MNL-Bandit.
+"""Agents for sets of products without privacy: MNL-UCB, MNL-TS and MNL-Bandit.
 
 What an offer is stands first, for private agents, too (private_mnl.py).
 """
@@ -8,7 +8,6 @@ from math import ceil, inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbandit.agent import Agent, Count, Least0, Positive
 from dpbandit.base import Bools, Floats, InputError, Ints, norms, rows, shown
@@ -114,13 +113,12 @@ class LikelihoodFits(Assortments):
     """ridge, > 0"""
 
     def start(self) -> None:
-        """Fit nothing yet."""
+        """Start without a fit."""
         self.ledger = no_privacy("exact choices")
         self.explore()
-        spec, D, kept = self.spec, self.spec.row_dim, min(_KEPT, self.spec.horizon)
-        self.contexts = np.zeros((self.R, kept, *spec.context_shape))
-        self.sets = np.zeros((self.R, kept, spec.n_products), np.int64)
-        self.choices = np.zeros((self.R, kept))
+        S, D, kept = self.spec.at_most, self.spec.row_dim, min(_KEPT, self.spec.horizon)
+        shape = self.R, kept, S
+        self.offers = Offer(np.zeros((*shape, D)), np.zeros(shape, bool), np.zeros(shape[:2], int))
         self.seen, self.round, self.due = 0, 0, self.first_batch
         self.G: Floats = np.tile(self.regularization * np.eye(D), (self.R, 1, 1))
         self.m: Floats = np.zeros((self.R, D))
@@ -130,8 +128,11 @@ class LikelihoodFits(Assortments):
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Keep the round, refit where it is due, fold where no place is left."""
-        k, full = self.seen, self.choices.shape[1]
-        self.contexts[:, k], self.sets[:, k], self.choices[:, k] = context, action, feedback
+        k, full = self.seen, self.offers.bought.shape[1]
+        for kept, new in zip(
+            self.offers, offer_of(self.spec, context, action, feedback), strict=True
+        ):
+            kept[:, k] = new
         self.seen, self.round = k + 1, self.round + 1
         if self.round < self.due and self.seen < full:
             return
@@ -154,39 +155,28 @@ class LikelihoodFits(Assortments):
         score, H = self.m - np.matvec(self.G, self.theta), self.G.copy()
         many = max(1, _AT_ONCE // (self.spec.at_most * self.spec.row_dim))
         for first in range(0, self.seen, many):
-            part = slice(first, min(first + many, self.seen))
-            for r in range(self.R):
-                gradient, information = derivatives_of(
-                    self.spec,
-                    self.theta[r],
-                    self.contexts[r, part],
-                    self.sets[r, part],
-                    self.choices[r, part],
-                )
-                score[r] += gradient
-                H[r] += information
+            last = min(first + many, self.seen)
+            some = Offer(*(kept[:, first:last] for kept in self.offers))
+            gradient, information = derivatives_of(self.theta, some)
+            score += gradient
+            H += information
         return score, H
 
 
-def derivatives_of(
-    spec: AssortmentSpec,
-    theta: Floats,
-    context: Floats,
-    action: Ints,
-    choice: npt.NDArray[np.floating],
-) -> tuple[Floats, Floats]:
-    """Of n users of one replica, summed: (D,) and (D, D)."""
-    x, there, bought = offer_of(spec, context, action, choice)  # (n, S, D), (n, S), (n,)
-    p = chances(weights(x @ theta), there)
+def derivatives_of(theta: Floats, offers: Offer) -> tuple[Floats, Floats]:
+    """Of n users of each replica, summed: (R, D) and (R, D, D)."""
+    x, there, bought = offers  # (R, n, S, D), (R, n, S), (R, n)
+    p = chances(weights(np.matvec(x, theta[:, None])), there)
     xbar = np.vecmat(p, x)
-    hers = 1.0 * (bought[:, None] == np.arange(spec.at_most))
-    flat = x.reshape(-1, x.shape[-1])
-    information = flat.T @ (flat * p.reshape(-1, 1)) - xbar.T @ xbar
-    return (np.vecmat(hers, x) - xbar).sum(axis=0), information
+    hers = 1.0 * (bought[..., None] == np.arange(there.shape[-1]))
+    flat = x.reshape(len(x), -1, x.shape[-1])
+    information = flat.swapaxes(1, 2) @ (flat * p.reshape(len(p), -1, 1))
+    information -= xbar.swapaxes(1, 2) @ xbar
+    return (np.vecmat(hers, x) - xbar).sum(axis=1), information
 
 
 class MNLUCB(LikelihoodFits):
-    """Offer the best set of a multinomial logit with optimistic utilities.
+    """Offer the best set under a multinomial logit with optimistic utilities.
 
     After Oh and Iyengar, "Multinomial logit contextual bandits: provable optimality and
     practicality", AAAI 2021::
@@ -222,7 +212,7 @@ class MNLUCB(LikelihoodFits):
 
 
 class MNLTS(LikelihoodFits):
-    """Offer the best set of a multinomial logit whose parameter is drawn anew for every user.
+    """Offer the best set under a multinomial logit whose parameter is drawn for every user.
 
     After Oh and Iyengar, "Thompson sampling for multinomial logit contextual bandits", NeurIPS
     2019::
@@ -251,7 +241,7 @@ class MNLTS(LikelihoodFits):
     id = "mnl-ts"
 
     def start(self) -> None:
-        """Draw, too."""
+        """Start without a fit, and open the stream of draws."""
         super().start()
         self.normals = self.streams.normals("posterior", self.spec.row_dim)
 
@@ -262,7 +252,7 @@ class MNLTS(LikelihoodFits):
 
 
 class MNLBandit(Assortments):
-    """Offer an optimistic set until somebody buys nothing; then another.
+    """Offer an optimistic set until a user buys nothing, then choose a new one.
 
     Agrawal, Avadhanula, Goyal and Zeevi, "MNL-Bandit: a dynamic learning approach to assortment
     selection", Operations Research 2019, Algorithm 1, for products of v_j <= 1 and no contexts
@@ -306,7 +296,7 @@ class MNLBandit(Assortments):
             )
 
     def start(self) -> None:
-        """Believe that v is 1."""
+        """Start with all v = 1."""
         self.ledger = no_privacy(NOT_PRIVATE)
         items = self.spec.n_products * self.spec.levels
         self.purchases, self.epochs = np.zeros((2, self.R, items))

@@ -1,4 +1,4 @@
-"""Sets of products for a multinomial logit, from releases: FADE for assortments, and counts."""
+"""Private agents for sets of products: FADE for assortments, and counts."""
 
 from math import sqrt
 from typing import Annotated
@@ -54,7 +54,7 @@ class Released(Assortments):
 
 
 class FadeMNL(Released):
-    """Offer the best set of a multinomial logit that is fitted to fading sums.
+    """Offer the best set under a multinomial logit that is fitted to private fading sums.
 
     A design of this project. Rounds are cut into batches, each a tenth longer than the one before;
     the first is random sets. At the parameter theta played in a batch every user adds to a fading
@@ -145,7 +145,7 @@ class FadeMNL(Released):
 
 
 class MNLCounts(Released):
-    """Offer the best set for optimistic weights v, from counts that are released batch by batch.
+    """Offer the best set for optimistic weights v, from noisy counts released after each batch.
 
     What takes the place of the epochs of `MNLBandit`, which are not private. A design of this
     project, for problems whose users have no contexts (which it does not look at)::

@@ -1,1 +1,1 @@
-"""Agents that play arms, and the estimators and players that only they use."""
+"""Agents that play arms for users with contexts, and their helpers."""

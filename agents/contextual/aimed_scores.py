@@ -1,4 +1,4 @@
-"""Which way scores point, so that a user's bounded length speaks about every feature."""
+"""Choose the directions of clipped scores, so that every feature is learned about."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Private centring: rewards are compared with a centre learned on a small part of the budget.
+"""Centre rewards by a private mean that costs a small part of the budget.
 
 The sign of r - centre says most when the centre lies in the middle of the rewards, and nothing when
 all rewards lie on one side of it. The middle of the public range is such a centre only if the range

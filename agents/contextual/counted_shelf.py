@@ -1,4 +1,4 @@
-"""The counted shelf: a stock that is known by a private count, and opened by quota.
+"""The counted shelf: sell a limited stock that only a private counter knows.
 
 Demand is told, or learned by FADE from releases.
 """
@@ -34,7 +34,7 @@ _EVERY = 3
 
 
 class CountedShelf(Private[StockSpec]):
-    """Sell a stock at its bid price, and know what is left by a private count alone.
+    """Sell a limited stock at bid prices; a private count says how much is left.
 
     1. Sales are counted in batches of `batch` rounds; the counts' running sum is released with the
        correlated noise N_k of the square root of prefix sums (`SquareRoot`), of stddev sd_k.
@@ -206,9 +206,9 @@ class LearnedDemand:
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Learn from who was asked a price; who was not says what was predicted of her."""
         shut = action == self._spec.closed
-        predicted = self._learner.scores(context)[:, 0]
-        said = np.where(shut, predicted, feedback)
-        self._learner.update(context, np.where(shut, 0, action), said)
+        if shut.any():
+            feedback = np.where(shut, self._learner.scores(context)[:, 0], feedback)
+        self._learner.update(context, np.where(shut, 0, action), feedback)
 
 
 def safety_margin(multiplier: float, releases: int, beta: float) -> float:

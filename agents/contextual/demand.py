@@ -1,4 +1,4 @@
-"""Pricing through a demand model: prices share what is learned about customers.
+"""Pricing with a demand model, so that all prices learn from every customer.
 
 To an agent of finitely many arms, twelve prices are twelve unrelated arms. But the reward of a
 price list is margin x sale, the margin is public, and P(sale | context, price) changes smoothly
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
 import numpy as np
 
 from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, clip_range, one_of, whole
-from dpbandit.specs import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent
+from dpbandit.specs import ContextualSpec, PriceListSpec, ScoringAgent
 
 PRICED = "priced:"
 """What stands before the id of an agent that prices through a model of demand."""
@@ -57,7 +57,7 @@ def demand_spec(spec: PriceListSpec, features: Features = "additive") -> Context
 
 
 def demand_rows(spec: PriceListSpec, context: Floats, features: Features = "additive") -> Floats:
-    """Features of a customer at every price: contexts (R, d) -> rows (R, K, m) of norm <= 1.
+    """Features of a customer at every price: contexts (..., d) -> rows (..., K, m) of norm <= 1.
 
     With x the context over its public bound (clipped to it first) and p~ in [-1, 1] the price::
 
@@ -72,11 +72,11 @@ def demand_rows(spec: PriceListSpec, context: Floats, features: Features = "addi
     [[[0.42, 0.57, -0.71], [0.42, 0.57, 0.71]]]
     """
     one_of("features", features, _FEATURES)
-    x = clip_norm(context, spec.context_norm)[:, None] / spec.context_norm  # (R, 1, d)
+    x = clip_norm(context, spec.context_norm)[..., None, :] / spec.context_norm  # (R, 1, d)
     price = _scaled(np.array(spec.prices))[:, None]  # (K, 1)
     extra = price if features == "additive" else price * x
     d = spec.dim
-    rows = np.empty((len(x), spec.n_actions, d + extra.shape[-1]))
+    rows = np.empty((*x.shape[:-2], spec.n_actions, d + extra.shape[-1]))
     rows[..., :d], rows[..., d:] = x, extra
     rows[~np.isfinite(context).all(axis=-1)] = 0.0
     return rows / sqrt(2)
@@ -208,9 +208,9 @@ class Priced:
         """The claim of `agent`, 0 if it makes none."""
         return getattr(self.agent, "delta", 0.0)
 
-    def make(self, spec: BanditSpec, streams: Streams) -> DemandPricing:
+    def make(self, spec: Any, streams: Streams) -> DemandPricing:
         """A running agent; raises `InputError` where actions are not prices on a list."""
-        if not isinstance(spec, PriceListSpec):
+        if not spec.priced:
             name = type(self.agent).__name__
             raise InputError(
                 f"Priced({name}) plays a list of prices (dpbandit/OJPricing-v0), got a "

@@ -1,4 +1,4 @@
-"""Agents on users' devices: what a device sends, and what a server sees of it.
+"""Agents whose users' devices send private messages to a server.
 
 A `Broadcast` is one agent under four models of trust; the others need no server that is trusted.
 """
@@ -77,6 +77,7 @@ class LocalSums:
     """
 
     fade = 0.0
+    quiet = 1
 
     def __init__(
         self,
@@ -101,6 +102,10 @@ class LocalSums:
         """That of as many messages."""
         return float(np.diff([0, *self._ends])[batch]) * self._variance
 
+    def fed(self, lead: tuple[int, ...], *datum: npt.NDArray[Any]) -> Floats | None:
+        """The call for one round, whose `lead` is (R,)."""
+        return self(*datum)
+
     def __call__(self, *datum: npt.NDArray[Any]) -> Floats | None:
         """One message of each replica's user; their sum at the end of a batch, else None."""
         if self._released == len(self._ends):
@@ -117,7 +122,7 @@ class Devices(Arms):
     """Play argmax_a x . theta_a; ties, as at first, uniformly at random."""
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         spec = self.spec
         self.blocks = 1 if spec.shared else spec.n_actions
         self.luck = self.streams.uniforms("ties", spec.n_actions)
@@ -132,7 +137,7 @@ class Devices(Arms):
 
     def scores(self, context: Floats) -> Floats:
         """x . theta_a, (R, K), on a scale of its own that all arms share."""
-        return predictions(context, self.theta)
+        return predictions(context, self.theta, shared=context.ndim == 3)
 
     def own(self, context: Floats, action: Ints) -> tuple[Floats, Ints]:
         """The row (R, d) of the arm that was played, and its block (R,)."""
@@ -142,7 +147,7 @@ class Devices(Arms):
 
 
 class Broadcast(Private[ContextualSpec], Devices):
-    """A model is broadcast; devices choose, look at the reward, and send one private message.
+    """Devices choose by a broadcast model and send one private message about their reward.
 
     A design of this project. Rounds are cut into batches, each a tenth longer than the one before::
 
@@ -301,7 +306,7 @@ class Broadcast(Private[ContextualSpec], Devices):
 
 
 class LocalLinUCB(RegressionPlayer, Private[ContextualSpec]):
-    """A ridge regression on sums of messages, each a noisy (x x', s x) of one user.
+    """Ridge regression on sums of locally private messages, each a user's noisy (x x', s x).
 
     After Zheng, Cai, Huang, Li and Wang, "Locally differentially private (contextual) bandits
     learning", NeurIPS 2020, of whose text only the introduction was at hand, and two programs::
@@ -341,7 +346,7 @@ class LocalLinUCB(RegressionPlayer, Private[ContextualSpec]):
     """by how much each batch is longer than the one before"""
 
     def start(self) -> None:
-        """Let devices send."""
+        """Make the mechanism for the devices' messages."""
         spec, T = self.spec, self.spec.horizon
         statistic = SecondMoments(
             n_actions=spec.n_actions,
@@ -372,7 +377,7 @@ class LocalLinUCB(RegressionPlayer, Private[ContextualSpec]):
 
 
 class LocalSGD(Private[ContextualSpec], Devices):
-    """Each device sends a private gradient of a logistic model, and the model takes a step.
+    """Greedy play on a logistic model; each device sends one locally private gradient.
 
     After Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
     NeurIPS 2021, whose algorithm as printed is `LDPSGD`::
@@ -414,7 +419,7 @@ class LocalSGD(Private[ContextualSpec], Devices):
     messages = started(LocalVectors)
 
     def start(self) -> None:
-        """Let devices send."""
+        """Make the mechanism for the devices' messages."""
         super().start()
         D = self.blocks * self.spec.dim
         self.c = self.step or 4.0 * D

@@ -256,7 +256,7 @@ class FrankWolfeBandit(Arms):
 
     def means(self, theta: Floats, context: Floats) -> Floats:
         """zeta(x . theta_a), (R, K)."""
-        return self.mean(predictions(context, theta))
+        return self.mean(predictions(context, theta, shared=context.ndim == 3))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism, then move every arm that is due towards its vertex."""
@@ -278,7 +278,7 @@ class FrankWolfeBandit(Arms):
 
 
 class OnlineFrankWolfe(FrankWolfeBandit):
-    """DP-HDB without the noise, for sparse parameters in many dimensions.
+    """DP-HDB without noise, for sparse parameters in many dimensions.
 
     Algorithm 3 of Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization:
     optimal algorithms in l_p-geometry and high dimensional contextual bandits" (2022), at epsilon
@@ -317,7 +317,7 @@ class OnlineFrankWolfe(FrankWolfeBandit):
 
 
 class DPHDBChoices(FrankWolfeBandit):
-    """High-dimensional bandit: every arm moves towards a noisily chosen vertex in every round.
+    """DP-HDB as in its paper: every arm steps towards a noisily chosen vertex each round.
 
     Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
     algorithms in l_p-geometry and high dimensional contextual bandits" (2022), Algorithms 2 and 3::
@@ -452,7 +452,7 @@ class DPHDBChoices(FrankWolfeBandit):
 
 
 class DPHDB(PrintedElsewhere, FrankWolfeBandit):
-    """High-dimensional bandit: a private Frank-Wolfe step of every arm in every round.
+    """Greedy play for sparse parameters: every arm takes a private Frank-Wolfe step each round.
 
     After Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
     algorithms in l_p-geometry and high dimensional contextual bandits" (2022), Algorithms 2 and 3,
@@ -481,9 +481,7 @@ class DPHDB(PrintedElsewhere, FrankWolfeBandit):
         2. The rest as in `DPHDBChoices`, with the exact bound of a gradient.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.protocols import ContextualSpec
-    >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=1000, context_order=inf)
-    >>> round(certify(DPHDB(epsilon=1.0), spec).epsilon, 6)
+    >>> round(certify(DPHDB(epsilon=1.0), "GLMBandit").epsilon, 6)
     1.0
     """
 

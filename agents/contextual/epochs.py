@@ -45,7 +45,7 @@ class Regression(NamedTuple):
 
     def means(self, context: Floats) -> Floats:
         """x . theta_a, (R, K)."""
-        return predictions(context, self.theta)
+        return predictions(context, self.theta, shared=context.ndim == 3)
 
     def widths(self, context: Floats, power: float = 0.5) -> Floats:
         """`|A_a^-power x|`, at 1/2 the norm of x in A_a^-1: (R, K)."""
@@ -85,7 +85,7 @@ class Epochs(Private[ContextualSpec], Arms):
 
     @property
     def mu(self) -> float:
-        """Of each release, and so of all."""
+        """The mu of each release, which is that of all together."""
         return inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
 
     @property
@@ -218,7 +218,7 @@ class OneRegression(Epochs):
         return ()
 
     def start(self) -> None:
-        """Know nothing; raises `InputError` where arms do not share a parameter, if printed."""
+        """Start without data; as printed, raises `InputError` unless arms share a parameter."""
         self.regression: Regression | None = None
         self.gram: Floats | float = 0.0
         self.moment: Floats | float = 0.0
@@ -299,7 +299,7 @@ class OneRegression(Epochs):
 
 
 class AdaCOFUL(OneRegression):
-    """LinUCB on episodes, after each of which one noisy moment is released.
+    """LinUCB in episodes, each of which ends with the release of one noisy moment.
 
     RECONSTRUCTED from the abstract of Azize and Basu, "Interactive and concentrated differential
     privacy for bandits", arXiv 2309.00557; details may differ::
@@ -346,7 +346,7 @@ class AdaCOFUL(OneRegression):
 
 
 class AdaPrivateTS(OneRegression):
-    """Thompson sampling from a posterior that is as wide as reward noise and privacy noise make it.
+    """Thompson sampling whose posterior counts both reward noise and privacy noise.
 
     RECONSTRUCTED from the abstract of Riyazat and Ukwatta, AdaPrivate-TS, PMLR 318:723-734, arXiv
     2606.21757 (2026); details may differ::
@@ -374,9 +374,7 @@ class AdaPrivateTS(OneRegression):
         4. contexts and rewards are clipped.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.protocols import ContextualSpec
-    >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True)
-    >>> round(certify(AdaPrivateTS(epsilon=4.0), spec).epsilon, 6)
+    >>> round(certify(AdaPrivateTS(epsilon=4.0), "Recommendation").epsilon, 6)
     4.0
     """
 
@@ -385,7 +383,7 @@ class AdaPrivateTS(OneRegression):
     """v, the width of the posterior in half ranges of the reward"""
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         blocks = 1 if self.spec.shared else self.spec.n_actions
         self.normals = self.streams.normals("posterior", blocks, self.spec.dim)
         super().start()
@@ -403,7 +401,7 @@ class AdaPrivateTS(OneRegression):
 
 
 class BatchedElimination(Epochs):
-    """Elimination with one release an epoch, at a fraction of widths that are proved.
+    """Eliminate arms in epochs with one release each, by a fraction of the proved widths.
 
     A design of this project, from parts that are well known. In epoch m = 0, 1, ..., M, of first,
     2 first, 4 first, ... rounds::
@@ -443,9 +441,7 @@ class BatchedElimination(Epochs):
     every width.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.protocols import ContextualSpec
-    >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True)
-    >>> round(certify(BatchedElimination(epsilon=4.0), spec).epsilon, 6)
+    >>> round(certify(BatchedElimination(epsilon=4.0), "Recommendation").epsilon, 6)
     4.0
     """
 
@@ -458,7 +454,7 @@ class BatchedElimination(Epochs):
     """probability with which the best arm may be eliminated (utility only, never privacy)"""
 
     def start(self) -> None:
-        """Know nothing, and how wide a release will make intervals."""
+        """Start without data, and compute how wide a release will make intervals."""
         super().start()
         spec, M = self.spec, max(len(self.ends()), 1)
         K, T, d = spec.n_actions, spec.horizon, spec.dim
@@ -489,7 +485,7 @@ class BatchedElimination(Epochs):
         return drawn
 
     def survivors(self, context: Floats) -> npt.NDArray[np.bool_]:
-        """Who is not refuted, (R, K)."""
+        """Arms that are not eliminated, (R, K)."""
         alive = np.ones((len(context), self.spec.n_actions), bool)
         for epoch in self.epochs:
             means = epoch.means(context)

@@ -38,7 +38,6 @@ from dpbandit.privacy.mechanism import ADDED_UP
 from dpbandit.specs import (
     BanditSpec,
     ContextualSpec,
-    PriceListSpec,
     Prior,
     ScoringAgent,
     fits,
@@ -306,7 +305,7 @@ class FADE:
     def _model(self, spec: ContextualSpec) -> Learner:
         if self.model != "auto":
             return self.model
-        if isinstance(spec, PriceListSpec):
+        if spec.priced:
             return "prices" if self.coding == "residuals" else "demand"
         if spec.shared:
             few = self.coding == "residuals" and spec.dim <= _MOST_FEATURES
@@ -327,7 +326,7 @@ class FADE:
         return eigenvalue > times * max(noise, spec.dim)
 
     def _learner(self, model: Learner, spec: ContextualSpec) -> ScoringConfig:
-        if model in ("prices", "demand") and not isinstance(spec, PriceListSpec):
+        if model in ("prices", "demand") and not spec.priced:
             raise InputError(
                 f"FADE with model={model!r} plays a list of prices (dpbandit/OJPricing-v0), got a "
                 f"{type(spec).__name__}: use model='auto'."

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from dpbandit.agents.contextual.released_scores import BALL, LONGEST_STEP
-from dpbandit.base import Floats, Ints, Streams, clip_norm, norms, pick
+from dpbandit.base import Floats, Ints, Streams, clip_norm, norms, picks, rounds_in
 from dpbandit.privacy import Ledger, SecondMoments
 from dpbandit.specs import ContextualSpec
 
@@ -29,8 +29,13 @@ class Summing(Protocol):
         """Of the noise of the latest sum."""
         ...
 
-    def __call__(self, *datum: npt.NDArray[Any]) -> Floats | None:
-        """Raw rounds -> the sum at the end of a batch, else None."""
+    @property
+    def quiet(self) -> int:
+        """Rounds until the batch ends."""
+        ...
+
+    def fed(self, lead: tuple[int, ...], *data: npt.NDArray[Any]) -> Floats | None:
+        """Raw rounds, one or several -> the sum at the end of a batch, else None."""
         ...
 
 
@@ -75,12 +80,17 @@ class RegressionPlayer:
         self._theta: Floats = np.zeros((R, G, D))
         self._width: Floats = np.zeros((R, G, D, D))  # bonus s A^-1
 
+    @property
+    def standing(self) -> int:
+        """For how many rounds from now on play is by the same policy: they may come at once."""
+        return self._sums.quiet
+
     def act(self, context: Floats) -> Ints:
-        """Arms (R,); at random before the first release and where all scores are equal."""
+        """Arms (R,), or (n, R); at random before the first release and where scores are equal."""
         score = self.scores(context)
-        random = (self._luck() * self._spec.n_actions).astype(np.int64)
-        tied = score.max(axis=1) == score.min(axis=1)
-        return np.where(tied, random, score.argmax(axis=1))
+        random = (self._luck.over(score.shape[:-1]) * self._spec.n_actions).astype(np.int64)
+        tied = score.max(axis=-1) == score.min(axis=-1)
+        return np.where(tied, random, score.argmax(axis=-1))
 
     def scores(self, context: Floats) -> Floats:
         """Hoped-for rewards, (R, K); with signs on a scale of their own, in the same order."""
@@ -89,8 +99,8 @@ class RegressionPlayer:
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism; fit when it releases."""
-        self._round += 1
-        release = self._sums(*self._row(context, action, feedback))
+        self._round += rounds_in(action.shape)
+        release = self._sums.fed(action.shape, *self._row(context, action, feedback))
         if release is None:
             return
         count, self._end = self._round - self._end, self._round
@@ -123,7 +133,7 @@ class RegressionPlayer:
             predictor, wide = np.matvec(context, self._theta[:, 0]), context @ self._width[:, 0]
         else:
             predictor = np.matvec(self._theta, context)
-            wide = np.matvec(self._width, context[:, None])
+            wide = np.matvec(self._width, context[..., None, :])
         return predictor + norms(wide)[..., 0]
 
     def _row(self, context: Floats, action: Ints, reward: Floats) -> tuple[Floats, Ints, Floats]:
@@ -172,12 +182,12 @@ class LogisticPlayer(RegressionPlayer):
         return np.asarray(expit(self._predictors(context)))
 
     def _row(self, context: Floats, action: Ints, reward: Floats) -> tuple[Floats, Ints, Floats]:
-        x = pick(context, action)
+        x = picks(context, action)
         z = np.vecdot(x, self._theta[:, 0])
         p = expit(z)
         h = np.maximum(4 * p * (1 - p), 1e-8)
         root = np.sqrt(h)
-        return context * root[:, None, None], action, (reward - p + h * z / 4) / root
+        return context * root[..., None, None], action, (reward - p + h * z / 4) / root
 
     def _forget(self) -> None:
         self._gram *= self._forgetting

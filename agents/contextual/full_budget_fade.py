@@ -12,7 +12,7 @@ from dpbandit.agents.contextual.fade_residuals import (
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.base import Streams, gaussian_target
 from dpbandit.privacy import FadingSum, GaussianSpend, Ledger, Statistic
-from dpbandit.specs import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, ScoringAgent, fits
 
 _SHORTER = 0.3
 """First batch over that of FADE, whose single releases are noisier and fewer."""
@@ -21,7 +21,7 @@ _NOT_PRIVATE = "none: a baseline, each release of which spends the whole budget"
 
 @dataclass(frozen=True, kw_only=True)
 class FullBudgetFADE:
-    """FADE that spends its whole budget on every release, not private: what the best could do.
+    """FADE that spends the whole budget on each release; not private, shows what is achievable.
 
     Release k is the sum of ALL users so far, with the noise that this release alone would need for
     (release_epsilon, release_delta), and the players use all releases. Of noisy sums that keep the
@@ -67,7 +67,7 @@ class FullBudgetFADE:
             growth=0.1,
             fade=1.0,
         )
-        if isinstance(spec, PriceListSpec):
+        if spec.priced:
             return FadingPrices(releases=releases).make(spec, streams)
         if spec.shared:
             return FadingSlates(releases=releases).make(spec, streams)

@@ -15,6 +15,8 @@ costs about the same and overshoots where the link is flat; a maximum likelihood
 must keep them, and moves the estimate by a fraction of its standard deviation.
 """
 
+from typing import cast
+
 import numpy as np
 
 from dpbandit.agent import Arms, Least0, Positive, started
@@ -43,14 +45,14 @@ class OnlineGLM(OnlineRidge):
     ) -> None:
         super().__init__(spec, replicas, regularization=regularization)
         # of a list of prices nothing is said but that a sale is yes or no
-        otherwise = "logistic" if isinstance(spec, PriceListSpec) else "identity"
+        otherwise = "logistic" if spec.priced else "identity"
         self.link: Link = link_of(link or spec.link, otherwise=otherwise)
         self._spec, self._plain = spec, self.link.name == "identity"
         low, span = spec.reward_low, np.full(spec.n_actions, spec.reward_high - spec.reward_low)
         if self._plain:
             low, span = 0.0, np.ones(spec.n_actions)
-        elif isinstance(spec, PriceListSpec):
-            low, span = 0.0, spec.margins
+        elif spec.priced:
+            low, span = 0.0, cast(PriceListSpec, spec).margins
         self._low, self._span = low, span
         self.spread = 2 * spec.half_range if self._plain else 1.0
 
@@ -95,7 +97,7 @@ def _implicit_residual(link: Link, y: Floats, mean: Floats, variance: Floats) ->
 
 
 class GLMUCB(Arms):
-    """Play argmax zeta(x . theta_a + alpha sqrt(x' H_a^-1 x)), zeta the link.
+    """Optimism: play argmax zeta(x . theta_a + alpha sqrt(x' H_a^-1 x)), zeta the link.
 
     Li, Lu and Zhou, "Provably optimal algorithms for generalized linear contextual bandits", ICML
     2017 (UCB-GLM)::
@@ -138,7 +140,7 @@ class GLMUCB(Arms):
     glm = started(OnlineGLM)
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         self.ledger = no_privacy("exact generalised linear regressions")
         self.glm = OnlineGLM(self.spec, self.R, link=self.link, regularization=self.regularization)
 
@@ -153,7 +155,7 @@ class GLMUCB(Arms):
 
 
 class LogisticTS(Arms):
-    """Play the arm that is best under a parameter drawn from N(theta, scale^2 H^-1).
+    """Thompson sampling: play the best arm for a parameter drawn from N(theta, scale^2 H^-1).
 
     Chapelle and Li, "An empirical evaluation of Thompson sampling", NeurIPS 2011, Algorithm 3::
 
@@ -193,7 +195,7 @@ class LogisticTS(Arms):
     glm = started(OnlineGLM)
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         self.ledger = no_privacy("exact logistic regressions")
         size = self.spec.dim if self.spec.shared else self.spec.n_actions
         self.normals = self.streams.normals("exploration", size)

@@ -1,4 +1,4 @@
-"""The authors' program for private generalised linear bandits, in two revisions, for the record.
+"""The authors' program for private generalised linear bandits, in two revisions.
 
 `PrivateGLMAsCoded` comes first, then its two trees, and its DP-SGD: how it descends, for how long,
 and with what noise by its own accountants. A gradient is clipped to c = 0.2 and the mean of a batch
@@ -39,7 +39,7 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
 class PrivateGLMAsCoded(Private[ContextualSpec], Arms):
-    """Optimism on a generalised linear model that DP-SGD fits a few times, for the record.
+    """Optimistic play on a generalised linear model fitted by DP-SGD, as its authors coded it.
 
     The program of Sarmasarkar, "Shuffle and joint differential privacy for generalized linear
     contextual bandits", arXiv 2602.00417 (2026), in its two revisions; the printed tables belong to

@@ -1,4 +1,4 @@
-"""Guard: a safety net round any private agent, with a proved bound on its regret.
+"""Guard: a net of uniform explorers around any private agent, with a proved bound on regret.
 
 Public coins say who explores, and for whom; a plan what follows from them and from the sizes of a
 problem; a net what its explorers say.
@@ -226,7 +226,7 @@ class SafetyNet:
 
 
 class Guard(Around[ContextualSpec]):
-    """Any private agent of arms, and a net of uniform explorers that vetoes what is surely worse.
+    """Wraps a private agent with a net of uniform explorers that vetoes arms surely worse.
 
     A design of this project. With public coins of probability p_t = min(1, c t^(-1/3)), c = `rate`,
     drawn before the data::

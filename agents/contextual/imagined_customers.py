@@ -1,4 +1,4 @@
-"""Imagined customers: what releases say of the law of contexts, so that nobody is looked at."""
+"""Simulated customers, drawn from the released law of contexts."""
 
 import numpy as np
 

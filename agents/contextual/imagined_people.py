@@ -1,4 +1,4 @@
-"""Imagined people: whom a greedy policy serves with what, so that nobody has to be looked at."""
+"""Simulated people: the moments of the contexts that a greedy policy serves."""
 
 import numpy as np
 

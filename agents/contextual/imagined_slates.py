@@ -1,4 +1,4 @@
-"""Imagined slates: what releases say of the law of rows, so that nobody is looked at."""
+"""Simulated slates, drawn from the released law of rows."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Greedy bandits of Han, Liang, Wang and Zhang (2021), to whom every user sends private messages.
+"""Locally private greedy bandits of Han, Liang, Wang and Zhang (2021).
 
 Two algorithms, for one parameter and for one of each arm, with two estimators.
 """
@@ -33,7 +33,7 @@ class LDPGreedy(Devices):
     """h; an arm h / 2 below the best after the warm-up is dropped; if None, none is"""
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         super().start()
         spec = self.spec
         each = spec.horizon // (10 * spec.n_actions) if self.warm_up is None else self.warm_up
@@ -43,7 +43,7 @@ class LDPGreedy(Devices):
         self.open()
 
     def open(self) -> None:
-        """Let devices send; sets `ledger`."""
+        """Make the mechanism for messages, and `ledger`."""
         raise NotImplementedError
 
     def message(self, x: Floats, block: Ints, y: Floats) -> Floats:
@@ -88,7 +88,7 @@ class LDPGreedy(Devices):
 
 
 class LDPSGD(LDPGreedy):
-    """Greedy play on stochastic gradient descent, each user's gradient sent with local privacy.
+    """Greedy play on stochastic gradient descent; each user sends a locally private gradient.
 
     Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
     NeurIPS 2021, Algorithms 1 and 2 with (5) and (6), by the submitted manuscript::
@@ -135,11 +135,11 @@ class LDPSGD(LDPGreedy):
     messages = started(LocalDirections)
 
     def check(self) -> None:
-        """Refuse what is no epsilon."""
+        """Refuse an `epsilon` that is not a positive number."""
         privacy_target(self.epsilon, 0.0)
 
     def open(self) -> None:
-        """Let devices send directions."""
+        """Make the mechanism for directions."""
         paper, d = self.calibration == "paper", self.spec.dim
         self.bound = 2.0 if paper or self.link.name == "identity" else 1.0
         self.c = self.step or self.blocks * d / float(self.link.slope(np.array(1.0)))
@@ -179,7 +179,7 @@ class EvenMoments(SecondMoments):
 
 
 class LDPOLS(Private[ContextualSpec], LDPGreedy):
-    """Greedy play on least squares, each user's Gram matrix and moment sent with local privacy.
+    """Greedy play on least squares; each user sends a locally private Gram matrix and moment.
 
     Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
     NeurIPS 2021, Algorithms 1 and 2 with (3) and (4), by the submitted manuscript::
@@ -220,7 +220,7 @@ class LDPOLS(Private[ContextualSpec], LDPGreedy):
     messages = started(LocalStatistic)
 
     def open(self) -> None:
-        """Let devices send moments."""
+        """Make the mechanism for moments."""
         spec, paper = self.spec, self.calibration == "paper"
         self.statistic = (EvenMoments if paper else SecondMoments)(
             n_actions=spec.n_actions,

@@ -59,7 +59,7 @@ class Ridge:
 
     def means(self, context: Floats) -> Floats:
         """Predicted rewards, (R, K)."""
-        return predictions(context, self.theta)
+        return predictions(context, self.theta, shared=self._shared)
 
     def variances(self, context: Floats) -> Floats:
         """x' V^-1 x of every arm, (R, K); 0 where noise made it negative."""
@@ -72,7 +72,8 @@ class Ridge:
         if self._shared:
             return context @ self.inverse[:, 0]
         R, K, d, _ = self.inverse.shape  # one tall product a replica beats K small ones
-        return np.matvec(self.inverse.reshape(R, K * d, d), context).reshape(R, K, d)
+        tall = np.matvec(self.inverse.reshape(R, K * d, d), context)
+        return tall.reshape(*context.shape[:-1], K, d)
 
     def refit(self, gram: Floats, moment: Floats, shift: Floats | float) -> None:
         """Start over from sums: gram (R, B, D, D) and moment (R, B, D), V = gram + shift I.
@@ -156,7 +157,7 @@ class Exact(Arms):
     ridge = started(OnlineRidge)
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         self.ledger = no_privacy("exact ridge regressions")
         self.ridge = OnlineRidge(self.spec, self.R, regularization=self.regularization)
 
@@ -203,9 +204,14 @@ class Summed(Private[ContextualSpec], Arms):
         self.sums, self.ledger = sums, ledger_of(self.epsilon, sums.spend)
         self.turns_first = 0.0 if self.spec.shared else inf
 
+    @property
+    def standing(self) -> int:
+        """Until the next release, once turns are over."""
+        return 1 if self.round < self.turns_first else self.sums.quiet
+
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism; refit when it releases."""
-        release = self.sums(context, action, feedback)
+        release = self.sums.fed(action.shape, context, action, feedback)
         if release is not None:
             self.turns_first = 0.0
             self.refit(release)
@@ -281,7 +287,7 @@ class SummedUCB(Optimist, Summed):
         self._radius = self._radius_at(self.regularization, 0.0, 0.0)
 
     def moments(self) -> SecondMoments:
-        """What is summed."""
+        """The statistic that is summed."""
         raise NotImplementedError
 
     def noisy_sums(self) -> tuple[PrefixSum, Spectrum]:
@@ -313,7 +319,7 @@ class SummedUCB(Optimist, Summed):
 
 
 class LinUCB(Optimist, Exact):
-    """Play argmax x . theta_a + 2 sigma alpha sqrt(x' V_a^-1 x), ridge regressions for the arms.
+    """Optimism: play argmax x . theta_a + 2 sigma alpha sqrt(x' V_a^-1 x), by ridge regression.
 
     Li, Chu, Langford and Schapire, "A contextual-bandit approach to personalized news article
     recommendation", WWW 2010, Algorithm 1 (disjoint arms); with an environment whose arms share
@@ -351,7 +357,7 @@ class LinUCB(Optimist, Exact):
 
 
 class LinTS(Exact):
-    """Play the arm that is best under a parameter drawn from N(V^-1 u, v^2 V^-1).
+    """Thompson sampling: play the best arm for a parameter drawn from N(V^-1 u, v^2 V^-1).
 
     Agrawal and Goyal, "Thompson sampling for contextual bandits with linear payoffs", ICML 2013,
     Algorithm 1. For disjoint arms the sampled rewards of different arms are independent normals,
@@ -373,7 +379,7 @@ class LinTS(Exact):
     """R, the sub-Gaussian parameter of rewards; if None, half their range"""
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         super().start()
         noise = self.spec.half_range if self.reward_noise is None else self.reward_noise
         self.v = 2 * self.scale * noise
@@ -386,7 +392,7 @@ class LinTS(Exact):
 
 
 class Greedy(Exact):
-    """Play the arm with the largest predicted reward of ridge regressions.
+    """Play the arm with the largest reward predicted by ridge regression.
 
     Bastani, Bayati and Khosravi, "Mostly exploration-free algorithms for contextual bandits",
     Management Science 2021: where contexts are diverse enough, users explore by themselves. Where
@@ -412,13 +418,13 @@ class Greedy(Exact):
     """rounds each disjoint arm is played before being greedy"""
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         super().start()
         self.turns_first = 0 if self.spec.shared else self.turns * self.spec.n_actions
 
 
 class EpsilonGreedy(Exact):
-    """The arm with the largest predicted reward, or with probability `exploration` a random one.
+    """Play the arm of largest predicted reward; with probability `exploration` a random one.
 
     Sutton and Barto, "Reinforcement learning", 2nd ed. 2018, section 2.4, with ridge regressions in
     place of means.
@@ -432,7 +438,7 @@ class EpsilonGreedy(Exact):
     """probability of a random arm, in [0, 1]"""
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         super().start()
         self.luck = self.streams.uniforms("exploration", 2)
 
@@ -444,7 +450,7 @@ class EpsilonGreedy(Exact):
 
 
 class ShariffSheffetUCB(SummedUCB):
-    """LinUCB on noisy running sums from a tree, with the noise of the paper: see `DPUCB`.
+    """LinUCB on noisy running sums from a tree, with the noise of Shariff and Sheffet.
 
     Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018. Fields
     left None follow the calibration::
@@ -504,7 +510,7 @@ class ShariffSheffetUCB(SummedUCB):
 
 
 class DPUCB(PrintedElsewhere, SummedUCB):
-    """LinUCB on Gram matrices and moments that are released as noisy running sums.
+    """LinUCB that learns only from noisy running sums of Gram matrices and rewarded contexts.
 
     After Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018,
     whose algorithm as printed is `ShariffSheffetUCB`, which `calibration="paper"` makes::
@@ -536,9 +542,7 @@ class DPUCB(PrintedElsewhere, SummedUCB):
         7. Noise in the trace of a lone block is smaller for nothing (`PreciseTrace`).
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.protocols import ContextualSpec
-    >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
-    >>> round(certify(DPUCB(epsilon=1.0, delta=1e-5), spec).epsilon, 6)
+    >>> round(certify(DPUCB(epsilon=1.0, delta=1e-5), "GLMBandit").epsilon, 6)
     1.0
     """
 
@@ -607,7 +611,7 @@ class DPUCB(PrintedElsewhere, SummedUCB):
 
 
 class DPMoments(Summed):
-    """DP-UCB without its Gram matrices: the whole budget goes to the moments.
+    """DP-UCB without Gram matrices: the whole budget goes to sums of reward times context.
 
     A design of this project, for noise that drowns a regression (see `DPUCB`)::
 
@@ -622,9 +626,7 @@ class DPMoments(Summed):
         bound, and a bias where contexts are far from isotropic or arms are played unequally often.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.protocols import ContextualSpec
-    >>> spec = ContextualSpec(n_actions=2, dim=5, horizon=10_000)
-    >>> round(certify(DPMoments(epsilon=1.0, delta=1e-5), spec).epsilon, 6)
+    >>> round(certify(DPMoments(epsilon=1.0, delta=1e-5), "GLMBandit").epsilon, 6)
     1.0
     """
 
@@ -648,7 +650,7 @@ class DPMoments(Summed):
         self.u: Floats = np.zeros((self.R, groups, self.spec.dim))
 
     def moments(self) -> Moments:
-        """What is summed."""
+        """The statistic that is summed."""
         return Moments(**self.rounds(self.arms), moment_clip=self.moment_clip)
 
     def scores(self, context: Floats) -> Floats:
@@ -658,7 +660,7 @@ class DPMoments(Summed):
         expectation, with one factor for all arms that are played equally often: the order of the
         scores means something, their size does not.
         """
-        return predictions(context, self.u)
+        return predictions(context, self.u, shared=self.spec.shared)
 
     def refit(self, release: Floats) -> None:
         """Take the release."""

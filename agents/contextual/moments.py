@@ -1,4 +1,4 @@
-"""Greedy play on released moments of signed directions, and what greedy play does to them.
+"""Greedy play on released moments of signed directions, corrected for selection.
 
 `MomentPlayer` sees the releases of a `FadingSum` of signed directions and nothing else; FADE plays
 by it, too.
@@ -12,7 +12,7 @@ import numpy as np
 
 from dpbandit.agent import Count, Private
 from dpbandit.agents.contextual.shrinkage import SHRINKAGES
-from dpbandit.base import Floats, InputError, Ints, Streams, inside, rows
+from dpbandit.base import Floats, InputError, Ints, Streams, inside, rounds_in, rows
 from dpbandit.privacy import FadingSum, Ledger, SignedDirections, certified_fading_sum, ledger_of
 from dpbandit.privacy.residuals import Layout
 from dpbandit.specs import ContextualSpec
@@ -63,13 +63,17 @@ class MomentPlayer:
         self._arms = K
         self._theta: Floats = np.zeros((R, K, d))
 
+    @property
+    def standing(self) -> int:
+        """For how many rounds from now on play is by the same policy: they may come at once."""
+        return self._sums.quiet
+
     def act(self, context: Floats) -> Ints:
-        """Arms (R,); at random before the first release and where all scores are equal."""
+        """Arms (R,), or (n, R); at random before the first release and where scores are equal."""
         score = self.scores(context)
-        greedy = score.argmax(axis=1)
-        random = (self._luck() * self._arms).astype(np.int64)
-        tied = score.max(axis=1) == score.min(axis=1)
-        return np.where(tied, random, greedy)
+        random = (self._luck.over(score.shape[:-1]) * self._arms).astype(np.int64)
+        tied = score.max(axis=-1) == score.min(axis=-1)
+        return np.where(tied, random, score.argmax(axis=-1))
 
     def scores(self, context: Floats) -> Floats:
         """x . theta_a, (R, K), on a scale of its own that all arms share."""
@@ -77,8 +81,8 @@ class MomentPlayer:
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism; look again when it releases."""
-        self._round += 1
-        release = self._sums(context, action, feedback)
+        self._round += rounds_in(action.shape)
+        release = self._sums.fed(action.shape, context, action, feedback)
         if release is None:
             return
         count, self._end = self._round - self._end, self._round
@@ -114,7 +118,7 @@ class MomentPlayer:
 
 
 class BatchMoment(MomentPlayer, Private[ContextualSpec]):
-    """Play greedily on sums of `sign(reward) x / |x|`, each user released in one batch only.
+    """Greedy play on sums of `sign(reward) x / |x|`; each user is in the release of one batch.
 
     A design of this project, for arms with their own parameters and
     contexts that are symmetric about 0 and roughly isotropic::

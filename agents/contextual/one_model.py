@@ -1,4 +1,4 @@
-"""One generalised linear model for all arms, in units: rows of norm 1, rewards in [0, 1]."""
+"""One generalised linear model for all arms, with rows of norm 1 and rewards in [0, 1]."""
 
 import numpy as np
 

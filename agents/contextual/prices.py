@@ -1,4 +1,4 @@
-"""Prices for every customer by three papers of which only the abstracts were read."""
+"""Personalised pricing, reconstructed from the abstracts of three papers."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -38,7 +38,7 @@ _BATCHES = 64
 
 
 class JDPGLMUCB(Private[PriceListSpec]):
-    """Ask the price that may earn most by a logistic model of demand, fitted batch by batch.
+    """Optimistic pricing on a logistic model of demand that is refitted after each batch.
 
     After Chen, Simchi-Levi and Wang, "Privacy-preserving dynamic personalized pricing with demand
     learning", Management Science 68 (arXiv 2009.12920), who hide a user from all later prices;
@@ -141,7 +141,7 @@ class OptimisticPlayer(LogisticPlayer):
 
 
 class LDPETC(Agent[PriceListSpec]):
-    """Explore with random prices, then commit; users send one locally private gradient each.
+    """Explore with random prices, then commit; each user sends one locally private gradient.
 
     After Zhao, Jiang and Yu, "Contextual dynamic pricing: algorithms, optimality, and local
     differential privacy constraints", arXiv 2406.02424, stochastic gradient descent and
@@ -193,7 +193,7 @@ class LDPETC(Agent[PriceListSpec]):
     """whether a price costs every customer the same utility; see `demand_rows`"""
 
     def check(self) -> None:
-        """Refuse what is no epsilon."""
+        """Refuse an `epsilon` that is not a positive number."""
         privacy_target(self.epsilon, 0.0)
 
     def start(self) -> None:
@@ -253,7 +253,7 @@ def _different(name: str, value: Any) -> None:
 
 
 class PriceCells(Private[PriceListSpec]):
-    """Learn the best price of every cell of customers by elimination, whatever demand is.
+    """Learn the best price for each cell of customers by elimination, without a demand model.
 
     After Chen, Miao and Wang, "Differential privacy in personalized pricing with nonparametric
     demand models", Operations Research (arXiv 2109.04615), central privacy; reconstructed from the

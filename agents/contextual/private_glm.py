@@ -1,4 +1,4 @@
-"""PrivateGLM: generalised linear models of all users, refitted a few times."""
+"""PrivateGLM: a private generalised linear model that is refitted a few times."""
 
 from math import ceil, inf, log2, sqrt
 
@@ -23,7 +23,7 @@ _LEAST_EIGENVALUE = 0.3
 
 
 class PrivateGLM(Private[ContextualSpec], Arms):
-    """Greedy play on a generalised linear model that is fitted to all users when A has doubled.
+    """Greedy play on a generalised linear model, refitted when its Gram matrix has doubled.
 
     After Sarmasarkar, "Shuffle and joint differential privacy for generalized linear contextual
     bandits", arXiv 2602.00417 (2026), with the noise that exact accounting asks for; the authors'
@@ -61,9 +61,7 @@ class PrivateGLM(Private[ContextualSpec], Arms):
     fading sum: `FADE`, which fits a linear model though it is wrong here, loses less.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.protocols import ContextualSpec
-    >>> spec = ContextualSpec(n_actions=20, dim=3, horizon=5000, shared=True, link="probit")
-    >>> round(certify(PrivateGLM(epsilon=4.0), spec).epsilon, 6)
+    >>> round(certify(PrivateGLM(epsilon=4.0), "Recommendation").epsilon, 6)
     4.0
     """
 

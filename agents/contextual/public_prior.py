@@ -1,4 +1,4 @@
-"""Warm starts: a public prior inside a running agent, as wide as releases show it has to be."""
+"""Warm starts from a public prior that is widened if the releases contradict it."""
 
 from copy import copy
 

@@ -1,4 +1,4 @@
-"""Generalised linear models that are fitted to all users so far, again and again."""
+"""Mechanisms that refit generalised linear models to all users so far."""
 
 from abc import abstractmethod
 from typing import Any

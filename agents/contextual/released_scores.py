@@ -1,4 +1,4 @@
-"""Bayes' rule for a logistic model of which only faded, noisy sums of scores were released."""
+"""Posterior of a logistic model, given noisy fading sums of scores."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -8,7 +8,7 @@ from scipy.special import ndtr
 from dpbandit.agents.contextual.moments import SelectedMoments, uniform_moments
 from dpbandit.agents.contextual.public_prior import NoPrior
 from dpbandit.agents.contextual.scale_mixture import ScaleMixture
-from dpbandit.base import Floats, Ints, Streams, clip_norm, pick, rows
+from dpbandit.base import Floats, Ints, Streams, clip_norm, pick, rounds_in, rows
 from dpbandit.privacy import FadingSum, Ledger
 from dpbandit.privacy.residuals import SignedResiduals, unit
 from dpbandit.specs import LINKS, ContextualSpec, Prior, posterior
@@ -103,14 +103,20 @@ class ResidualArms:
             self._fit()
             self._moments = [self._selected(self._theta)]
 
+    @property
+    def standing(self) -> int:
+        """For how many rounds from now on play is by the same policy: they may come at once."""
+        return self._sums.quiet
+
     def act(self, context: Floats) -> Ints:
-        """Arms (R,); ties at random."""
-        score, luck = self._above_middle(context), self._luck()
-        best = score >= score.max(axis=1, keepdims=True)
-        order = (luck[:, None] + _GOLDEN * rows(self._spec.n_actions)) % 1
+        """Arms (R,), or of several rounds (n, R); ties at random."""
+        luck = self._luck.over(context.shape[:-1])
         if not (len(self._ends) or self._prior.informed):
             return (luck * self._spec.n_actions).astype(np.int64)
-        return np.where(best, 1 + order, 0.0).argmax(axis=1)
+        score = self._above_middle(context)
+        best = score >= score.max(axis=-1, keepdims=True)
+        order = (luck[..., None] + _GOLDEN * rows(self._spec.n_actions)) % 1
+        return np.where(best, 1 + order, 0.0).argmax(axis=-1)
 
     def scores(self, context: Floats) -> Floats:
         """Predicted rewards, (R, K)."""
@@ -123,9 +129,10 @@ class ResidualArms:
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism; fit when it releases."""
-        self._round += 1
         reference = pick(self._theta, action), pick(self._weights, action)
-        release = self._sums(*reference, *self._law.reference, context, action, feedback)
+        law = tuple(np.broadcast_to(number, action.shape) for number in self._law.reference)
+        self._round += rounds_in(action.shape)
+        release = self._sums.fed(action.shape, *reference, *law, context, action, feedback)
         if release is None:
             return
         signs, counts, levels = self._statistic.unpack(release)

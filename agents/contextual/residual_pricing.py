@@ -16,7 +16,7 @@ from dpbandit.agents.contextual.released_scores import (
     faded,
     with_latest,
 )
-from dpbandit.base import Floats, Ints, Streams, clip_norm, clip_range, pick, rows
+from dpbandit.base import Floats, Ints, Streams, clip_norm, clip_range, picks, rounds_in, rows
 from dpbandit.privacy import FadingSum, Ledger
 from dpbandit.privacy.residuals import SaleResiduals, score_lengths
 from dpbandit.specs import PriceListSpec, Prior, posterior
@@ -95,10 +95,16 @@ class ResidualPricing:
             self._theta = self._admissible(np.linalg.solve(self._precision, weighted)[..., 0])
             self._draw()
 
+    @property
+    def standing(self) -> int:
+        """For how many rounds from now on play is by the same policy: they may come at once."""
+        return self._sums.quiet
+
     def act(self, context: Floats) -> Ints:
-        """Prices (R,), as places on the list; at random before the first release."""
-        random = (self._luck() * self._spec.n_actions).astype(np.int64)
-        return self.scores(context).argmax(axis=1) if self._policies.shape[1] else random
+        """Prices (R,), or (n, R), as places on the list; at random before the first release."""
+        luck = self._luck.over(context.shape[:-1])
+        random = (luck * self._spec.n_actions).astype(np.int64)
+        return self.scores(context).argmax(axis=-1) if self._policies.shape[1] else random
 
     def scores(self, context: Floats) -> Floats:
         """Margin x P(sale), in dollars, (R, K)."""
@@ -107,12 +113,14 @@ class ResidualPricing:
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism; fit when it releases."""
-        self._round += 1
+        self._round += rounds_in(action.shape)
         dollars = clip_range(feedback, 0.0, float(self._margins.max()))  # overflow; NaN
         sold = dollars / self._margins[action]  # clipped to 1 by the statistic
-        phi = pick(self._rows(context), action)
+        phi = picks(self._rows(context), action)
         aimed = () if self._aimed is None else (self._aimed.along(phi),)
-        release = self._sums(self._theta, phi, sold, *aimed)
+        release = self._sums.fed(
+            action.shape, np.broadcast_to(self._theta, phi.shape), phi, sold, *aimed
+        )
         if release is None:
             return
         if self._aimed is not None:

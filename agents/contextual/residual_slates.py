@@ -12,7 +12,7 @@ from dpbandit.agents.contextual.released_scores import (
     faded,
     with_latest,
 )
-from dpbandit.base import Floats, Ints, Streams, clip_norm
+from dpbandit.base import Floats, Ints, Streams, clip_norm, rounds_in
 from dpbandit.privacy import FadingSum, Ledger
 from dpbandit.privacy.residuals import SlateResiduals
 from dpbandit.specs import ContextualSpec, Prior, posterior
@@ -79,10 +79,15 @@ class ResidualSlates:
             weighted = np.asarray(self._prior.weighted_mean)[..., None]
             self._theta = _in_ball(np.linalg.solve(self._precision, weighted)[..., 0])
 
+    @property
+    def standing(self) -> int:
+        """For how many rounds from now on play is by the same policy: they may come at once."""
+        return self._sums.quiet
+
     def act(self, context: Floats) -> Ints:
-        """Arms (R,); at random before the first release."""
-        random = (self._luck() * self._spec.n_actions).astype(np.int64)
-        return self.scores(context).argmax(axis=1) if self._informed else random
+        """Arms (R,), or of several rounds (n, R); at random before the first release."""
+        random = (self._luck.over(context.shape[:-2]) * self._spec.n_actions).astype(np.int64)
+        return self.scores(context).argmax(axis=-1) if self._informed else random
 
     @property
     def _informed(self) -> bool:
@@ -94,12 +99,14 @@ class ResidualSlates:
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism; fit when it releases."""
-        self._round += 1
+        self._round += rounds_in(action.shape)
         low, high = self._spec.reward_low, self._spec.reward_high
         y: Floats = (np.asarray(feedback, np.float64) - low) / (high - low)
         if self._signs:
             y = 1.0 * (y > 0.5)
-        release = self._sums(self._theta, self._trust, context, action, y)
+        theta = np.broadcast_to(self._theta, (*action.shape, self._theta.shape[1]))
+        trust = np.broadcast_to(self._trust, action.shape)
+        release = self._sums.fed(action.shape, theta, trust, context, action, y)
         if release is None:
             return
         self._ends = np.append(self._ends, self._round)

@@ -1,4 +1,4 @@
-"""Empirical Bayes for correlated noise: shrinkage of a parameter of which a likelihood is known."""
+"""Empirical Bayes shrinkage of a parameter with correlated noise."""
 
 import numpy as np
 

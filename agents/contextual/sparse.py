@@ -26,7 +26,7 @@ _GROWTH = 0.05
 
 
 class FLIPHAT(Private[ContextualSpec], Arms):
-    """Greedy play on sparse estimates, each from the episode before and from nothing else.
+    """Greedy play on sparse estimates; each is learned from the previous episode alone.
 
     Chakraborty, Roy and Basu, "FLIPHAT: joint differential privacy for high dimensional sparse
     linear bandits", arXiv 2405.14038, 2024: ForgetfuL Iterative Private HArd Thresholding::
@@ -168,7 +168,7 @@ class FLIPHAT(Private[ContextualSpec], Arms):
 
     def scores(self, context: Floats) -> Floats:
         """Estimated mean rewards, (R, K)."""
-        return predictions(context, self.beta)
+        return predictions(context, self.beta, shared=context.ndim == 3)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism; take over the estimate at the end of an episode."""
@@ -178,7 +178,7 @@ class FLIPHAT(Private[ContextualSpec], Arms):
 
 
 class LassoBandit(Arms):
-    """Greedy on lasso estimates, with forced samples of every arm in a doubling pattern.
+    """Greedy play on lasso estimates, with forced samples of every arm on a doubling schedule.
 
     Bastani and Bayati, "Online decision making with high-dimensional covariates", Operations
     Research 2020 (Lasso Bandit). In its letters, for t = 1, 2, ...::
@@ -226,7 +226,7 @@ class LassoBandit(Arms):
     """rounds from one fit to the next; if None, when t has grown by 5 %"""
 
     def start(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         self.ledger = no_privacy("exact lasso regressions")
         self.range = self.spec.reward_high - self.spec.reward_low
         self.from_forced, self.from_all = Lasso(self.spec, self.R), Lasso(self.spec, self.R)
@@ -298,7 +298,7 @@ class Lasso:
 
     def means(self, context: Floats) -> Floats:
         """Predicted rewards, (R, K)."""
-        return predictions(context, self.theta)
+        return predictions(context, self.theta, shared=context.ndim == 3)
 
     def add(self, context: Floats, action: Ints, reward: Floats) -> None:
         """One more row, seen from the next fit on."""
@@ -367,13 +367,15 @@ def lasso(
 
 def _sweep(gram: Floats, moment: Floats, threshold: Floats, theta: Floats) -> Floats:
     """One pass over the coordinates."""
-    theta, size = theta.copy(), np.diagonal(gram, axis1=1, axis2=2)
-    gap = moment - np.matvec(gram, theta)  # X'(y - X theta), kept up to date
+    gap = np.ascontiguousarray((moment - np.matvec(gram, theta)).T)  # X'(y - X theta), kept up
+    theta, bound = np.ascontiguousarray(theta.T), np.ascontiguousarray(threshold.T)
+    columns = np.ascontiguousarray(gram.transpose(1, 2, 0))  # regressions last, side by side
+    size = np.ascontiguousarray(np.diagonal(gram, axis1=1, axis2=2).T)
     inverse = np.divide(1.0, size, out=np.zeros_like(theta), where=size > 0)
-    for j in range(theta.shape[1]):
-        pull = gap[:, j] + size[:, j] * theta[:, j]
-        soft = pull - np.clip(pull, -threshold[:, j], threshold[:, j])
-        step = soft * inverse[:, j] - theta[:, j]
-        theta[:, j] += step
-        gap -= gram[:, j] * step[:, None]
-    return theta
+    for j in range(len(theta)):
+        pull = gap[j] + size[j] * theta[j]
+        soft = pull - np.minimum(np.maximum(pull, -bound[j]), bound[j])
+        step = soft * inverse[j] - theta[j]
+        theta[j] += step
+        gap -= columns[j] * step
+    return theta.T.copy()

@@ -1,1 +1,1 @@
-"""Agents that play points of a convex domain, and the players that only they use."""
+"""Agents that play points of a convex domain, and their helpers."""

@@ -1,4 +1,4 @@
-"""Descent by gradients, without privacy and with a price on every point; quadratic leaders.
+"""Gradient descent with and without privacy, and leaders of squared losses.
 
 Zinkevich's descent, and the two algorithms of Jain, Kothari and Thakurta (2012) that came before
 sums on trees.
@@ -52,7 +52,7 @@ CONDITION = "every loss is as curved and as smooth as its family says, gradients
 
 
 class OGD(Points):
-    """Projected gradient steps, told every round's datum.
+    """Online gradient descent with projections.
 
     Zinkevich, "Online convex programming and generalized infinitesimal gradient ascent", ICML
     2003; the steps for strongly convex losses are those of Hazan, Agarwal and Kale, Machine
@@ -89,7 +89,7 @@ class OGD(Points):
     """H; if None, the loss's own, where 0 means the first row of the table"""
 
     def begin(self) -> None:
-        """Have made no step."""
+        """Start without steps."""
         self.ledger, self.rounds = no_privacy("exact gradients"), 0
         self.H = self.curvature or self.loss.curvature
 
@@ -164,7 +164,7 @@ class NoisyDescent(Mechanism):
 
 
 class POCP(Points):
-    """Gradient steps that release every point with noise of its own: a baseline of regret sqrt T.
+    """Gradient descent that adds fresh noise to every released point; regret of order sqrt T.
 
     After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, private
     online convex programming with gradient steps ("POCG" in later work)::
@@ -193,11 +193,7 @@ class POCP(Points):
         2. Regularisation.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.convex import ConvexSpec
-    >>> from dpbandit.domains import Ball
-    >>> from dpbandit.losses import Quadratic
-    >>> spec = ConvexSpec(loss=Quadratic(Ball(5)), feedback="datum", horizon=1024)
-    >>> proof = certify(POCP(epsilon=1.0), spec)
+    >>> proof = certify(POCP(epsilon=1.0), "OnlineConvex", env_kwargs={"loss": "quadratic"})
     >>> round(proof.epsilon, 6), proof.ledger.brief
     (1.0, 'conditional')
     """
@@ -240,7 +236,7 @@ class POCP(Points):
 
 
 class PQFTL(Points):
-    """Minimise all squared losses so far, known by noisy tree sums of a a' and b a.
+    """Minimise all squared losses so far, from noisy tree sums of a a' and b a.
 
     After Jain, Kothari and Thakurta, "Differentially private online learning", COLT 2012, the
     quadratic follow-the-leader with logarithmic regret, for losses 1/2 (<a, y> - b)^2 + H/2
@@ -265,10 +261,7 @@ class PQFTL(Points):
         3. C about its centre, any answers' bound.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.convex import ConvexSpec
-    >>> from dpbandit.domains import Ball
-    >>> spec = ConvexSpec(loss=Ridge(Ball(5)), feedback="datum", horizon=1024)
-    >>> round(certify(PQFTL(epsilon=1.0), spec).epsilon, 6)
+    >>> round(certify(PQFTL(epsilon=1.0), "OnlineConvex", env_kwargs={"loss": "ridge"}).epsilon, 6)
     1.0
     """
 

@@ -1,4 +1,4 @@
-"""Follow the approximate leader: the least point of simple surrogates of all losses so far.
+"""Follow the approximate leader: minimise simple surrogates of all losses so far.
 
 Behind round s stands the surrogate `<g_s, w> + (H/2) |w - a_s|^2` with an anchor a_s. Whatever the
 slopes g_s are, t surrogates together are least on C at::
@@ -189,7 +189,7 @@ class GradientLeader(Gradients):
     leader = started(Leader)
 
     def prepare(self) -> None:
-        """Lead from the centre."""
+        """Start from the centre of the domain."""
         self.leader = self.first_leader()
 
     def first_leader(self) -> Leader:
@@ -197,7 +197,7 @@ class GradientLeader(Gradients):
         raise NotImplementedError
 
     def follow(self, taken: Floats, total: Floats) -> None:
-        """Go where the leader goes."""
+        """Move to the leader."""
         self.leader.follow(taken, total)
         self.point = self.leader.point
 
@@ -216,7 +216,7 @@ class PrivateGradients(Gradients):
     """how noises make up that of a sum"""
 
     def check(self) -> None:
-        """Choose delta by the noise, which may need one."""
+        """Check that delta fits the noise, which may need delta > 0."""
         object.__setattr__(self, "noise", law_named(self.noise))
         noise_target(self)
 
@@ -244,7 +244,7 @@ class PrivateLeader(GradientLeader, PrivateGradients):
 
 
 class Centre(Agent[ConvexSpec]):
-    """The domain's centre, every round.
+    """Play the centre of the domain in every round.
 
     Where losses are curved it beats uniformly random points by far: Jensen's inequality.
 
@@ -265,7 +265,7 @@ class Centre(Agent[ConvexSpec]):
     plays = ConvexSpec
 
     def start(self) -> None:
-        """Sit down."""
+        """Store the centre."""
         self.ledger = no_data()
         self.point = np.tile(self.spec.loss.domain.centre, (self.R, 1))
 
@@ -278,7 +278,7 @@ class Centre(Agent[ConvexSpec]):
 
 
 class FTAL(GradientLeader):
-    """PFTAL without the noise, told every round's datum.
+    """PFTAL without noise.
 
     Hazan, Agarwal and Kale, "Logarithmic regret algorithms for online convex optimization",
     Machine Learning 2007, for strongly convex losses: the leader of quadratic lower bounds::
@@ -429,7 +429,7 @@ class PFTAL(PrivateLeader):
 
 
 class LinearFTRL(PrivateLeader):
-    """Follow the regularised leader on noisy sums of linear losses, all with equally much noise.
+    """Follow the regularised leader on sums of linear losses that all get the same noise.
 
     Agarwal and Singh, "The price of differential privacy for online learning", ICML 2017, with
     the Euclidean regulariser::
@@ -455,11 +455,8 @@ class LinearFTRL(PrivateLeader):
         Regulariser and eta are Euclidean, and noise is calibrated to replacing a datum, 2 L.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.convex import ConvexSpec
-    >>> from dpbandit.domains import Ball
-    >>> from dpbandit.losses import Linear
-    >>> spec = ConvexSpec(loss=Linear(Ball(5)), feedback="datum", horizon=1000)
-    >>> round(certify(LinearFTRL(epsilon=1.0), spec).epsilon, 6)
+    >>> proof = certify(LinearFTRL(epsilon=1.0), "OnlineConvex", env_kwargs={"loss": "linear"})
+    >>> round(proof.epsilon, 6)
     1.0
     """
 
@@ -469,7 +466,7 @@ class LinearFTRL(PrivateLeader):
     process = cast(Factorisation, Padded())
 
     def fit(self) -> None:
-        """Refuse losses with curves."""
+        """Refuse losses that are not linear."""
         if self.loss.smoothness != 0:
             name = type(self.loss).__name__
             raise InputError(f"LinearFTRL plays linear losses, got {name}: choose pftal instead.")
@@ -481,7 +478,7 @@ class LinearFTRL(PrivateLeader):
 
 
 class DPFTRL(PrivateLeader):
-    """Follow the regularised leader of a tree's gradient sums.
+    """Follow the regularised leader on gradient sums that a noisy tree releases.
 
     Kairouz, McMahan, Song, Thakkar, Thakurta and Xu, "Practical and private (deep) learning without
     sampling or shuffling", ICML 2021; tuned as in Asi, Feldman, Koren and Talwar, "Near-optimal
@@ -576,7 +573,7 @@ class DPFTRL(PrivateLeader):
 
 
 class NoisyOCO(PrivateLeader):
-    """A mirror map of noisy gradient sums, told every round's datum.
+    """Dual averaging: apply a mirror map to noisy sums of gradients.
 
     Ene, Nguyen and Vladu, "Projection-free bandit optimization with privacy guarantees", AAAI
     2021, Algorithm 2, with gradients of the datum told and a tree as its noisy map::
@@ -606,11 +603,8 @@ class NoisyOCO(PrivateLeader):
         3. It lives in the affine hull of the domain; the softmax sees no other part of it anyway.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.convex import ConvexSpec
-    >>> from dpbandit.domains import Ball
-    >>> from dpbandit.losses import Linear
-    >>> spec = ConvexSpec(loss=Linear(Ball(5)), feedback="datum", horizon=1000)
-    >>> round(certify(NoisyOCO(epsilon=1.0), spec).epsilon, 6)
+    >>> proof = certify(NoisyOCO(epsilon=1.0), "OnlineConvex", env_kwargs={"loss": "linear"})
+    >>> round(proof.epsilon, 6)
     1.0
     """
 

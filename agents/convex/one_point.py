@@ -213,7 +213,7 @@ class Noise:
 
     @property
     def private(self) -> bool:
-        """Whether any noise is added."""
+        """Whether noise is added."""
         return self.law != "none" and self.epsilon < inf
 
     def multiplier(self, vectors: Statistic, leaves: int) -> float:
@@ -291,7 +291,7 @@ class Noise:
 
 
 class FKM(Points):
-    """Projected gradient descent on one-point estimates, the classic of bandit convex optimisation.
+    """Projected gradient descent on one-point estimates, by Flaxman, Kalai and McMahan.
 
     Flaxman, Kalai and McMahan, "Online convex optimization in the bandit setting: gradient descent
     without a gradient", SODA 2005. With C = `max |f|`, R and r the outer and inner radius::
@@ -333,7 +333,7 @@ class FKM(Points):
         range_of(self.loss)
 
     def begin(self) -> None:
-        """Stand at the centre."""
+        """Start at the centre."""
         loss, T = self.loss, self.spec.horizon
         self.ledger = no_privacy("every value moves the next point")
         self.pace = self.nu or self.domain.outer_radius / (largest(*range_of(loss), 0.0) * sqrt(T))

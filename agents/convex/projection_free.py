@@ -347,7 +347,7 @@ class ProjectionFree(Agent[ConvexSpec]):
 
 
 class GarberKretzu(ProjectionFree):
-    """Batches of one-point gradients and one Frank-Wolfe projection a batch, exact sums.
+    """Exact sums of one-point gradients, with one Frank-Wolfe projection per batch.
 
     After Garber and Kretzu, "Improved regret bounds for projection-free bandit convex
     optimization", AISTATS 2020, in the form that PrivateBandit makes private: its three steps
@@ -373,7 +373,7 @@ class GarberKretzu(ProjectionFree):
 
 
 class PrivateBandit(ProjectionFree):
-    """One-point gradients in batches, summed by a noisy tree, one Frank-Wolfe projection a batch.
+    """Noisy tree sums of one-point gradients, with one Frank-Wolfe projection per batch.
 
     Ene, Nguyen and Vladu, "Projection-free bandit optimization with privacy guarantees", AAAI
     2021, Algorithm 1. With k the dimension of the affine hull, C' the domain shrunk

@@ -1,4 +1,4 @@
-"""Leaders that are told values alone: one-point gradient estimates in place of gradients.
+"""Follow-the-leader agents that are told only values, by one-point gradient estimates.
 
 With u_t uniform on the unit sphere of V, the span of Q::
 
@@ -118,7 +118,7 @@ class ValueLeader(Points):
         return self.planned(spec.loss, spec.horizon, noise or self.noise_of_sums())
 
     def begin(self) -> None:
-        """Lead from the centre of the shrunken domain."""
+        """Start from the centre of the shrunken domain."""
         plan = self.plan(self.spec)
         noise = self.printed_noise(plan)
         exploration = Exploration(self.domain, plan.beta)
@@ -177,7 +177,7 @@ class ValueLeader(Points):
 
 
 class BanditFTAL(ValueLeader):
-    """BanditPFTAL without the noise.
+    """BanditPFTAL without noise.
 
     Smith and Thakurta, "(Nearly) optimal algorithms for private online learning in
     full-information and bandit settings", NIPS 2013, Section 3.1, on the one-point estimates of
@@ -258,11 +258,7 @@ class BanditPFTAL(ValueLeader):
         5. `tuned`, Laplace, Gaussian and local noise, and the regularised form are additions.
 
     >>> from dpbandit import certify
-    >>> from dpbandit.specs.convex import ConvexSpec
-    >>> from dpbandit.domains import Ball
-    >>> from dpbandit.losses import Linear
-    >>> spec = ConvexSpec(loss=Linear(Ball(5)), horizon=1024)
-    >>> round(certify(BanditPFTAL(epsilon=1.0), spec).epsilon, 6)
+    >>> round(certify(BanditPFTAL(epsilon=1.0), "ConvexBandit").epsilon, 6)
     1.0
     """
 

@@ -1,4 +1,4 @@
-"""Players of gradient sums that protect the last users only, and one without privacy before them.
+"""Agents with window privacy, which protects recent users only, and one without privacy.
 
 `Expiring` is what the two algorithms of Lou and Cheung share: sums on a window tree.
 """
@@ -55,7 +55,7 @@ def least_along(towards: Floats, gradient: Floats, kappa: float) -> Floats:
 
 
 class OnlineConditionalGradient(Gradients):
-    """One Frank-Wolfe step a round: the counterpart of WDP-COCOL without privacy.
+    """One Frank-Wolfe step per round: the counterpart of WDP-COCOL without privacy.
 
     Hazan and Kale, "Projection-free online learning", ICML 2012, online Frank-Wolfe; with the line
     search of Wan and Zhang, "Projection-free online learning over strongly convex sets", AAAI
@@ -91,8 +91,8 @@ class OnlineConditionalGradient(Gradients):
     """H of strongly convex losses, in place of the loss's own"""
 
     def prepare(self) -> None:
-        """Have no quadratic part yet: `(kappa_t / 2) |x - anchor_t|^2`, kappa_t = H t around the
-        mean of the points, or kappa around the first one."""
+        """Start without a quadratic part: `(kappa_t / 2) |x - anchor_t|^2`, kappa_t = H t around
+        the mean of the points, or kappa around the first one."""
         loss = self.loss
         self.H = self.curvature or loss.curvature
         if not loss.curvature:
@@ -195,7 +195,7 @@ class Expiring(PrivateGradients):
 
 
 class WDPCOCOP(GradientLeader, Expiring):
-    """PFTAL whose users' privacy expires: less noise, and none that grows with the horizon.
+    """PFTAL that protects only a window of recent users; its noise does not grow with T.
 
     Lou and Cheung, "Projection-free online empirical risk minimization with privacy-preserving and
     privacy expiration", WI-IAT 2020, Algorithm 1::
@@ -314,7 +314,7 @@ Steps = Printed | Certified
 
 
 class WDPCOCOL(Expiring):
-    """Step towards the leader of noisy gradient sums by a local linear oracle; privacy expires.
+    """Follow noisy gradient sums by a local linear oracle; protect a window of recent users.
 
     Lou and Cheung, "Projection-free online empirical risk minimization with privacy-preserving and
     privacy expiration", WI-IAT 2020, Algorithm 2. With kappa_t = H (t + C0) and::

@@ -1,1 +1,1 @@
-"""Agents that follow experts, and the players and samplers that only they use."""
+"""Agents that follow experts, and their helpers."""

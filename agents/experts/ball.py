@@ -1,4 +1,4 @@
-"""Points as experts: sparse vector experts that are the points of a net, or all points of a ball.
+"""Sparse-vector experts whose experts are the points of a grid or of a ball.
 
 Losses in units of their range have a Lipschitz constant L, so a point within r of the best one
 loses at most L r T more. A finer look has more experts to try, a coarser one a worse best: r is
@@ -135,7 +135,7 @@ class PointsAsExperts(Points):
 
 
 class NetExperts(PointsAsExperts):
-    """Private online convex optimisation on a line or a disc, where some point loses little.
+    """Sparse-vector experts on a grid of a line or a disc, where some point loses little.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, section 4: experts are the points of a net::
@@ -176,7 +176,7 @@ class NetExperts(PointsAsExperts):
     player = started(PlannedSegments)
 
     def fit(self) -> None:
-        """Refuse all but lines and discs."""
+        """Refuse domains other than lines and discs."""
         if not isinstance(self.domain, Ball) or self.domain.dim > 2:
             raise InputError(
                 f"NetExperts plays balls of dimension 1 or 2, got {self.domain}: choose another "
@@ -280,7 +280,7 @@ class BallDraws(Mechanism):
 
 
 class BallExperts(PointsAsExperts):
-    """Private online convex optimisation on a ball of which some point loses little.
+    """Sparse-vector experts on all points of a ball, of which some point loses little.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023: Algorithm 1 with the uniform law of a ball as its base
@@ -369,7 +369,7 @@ class BallExperts(PointsAsExperts):
         return self.worst(spec, reach), self.planned(spec, reach, self.count(spec, reach))
 
     def begin(self) -> None:
-        """Begin anywhere."""
+        """Start from a uniformly random point."""
         best, plan = self.plan(self.spec)
         self.losses = UnitLosses(self.loss)
         self.left: Ints = np.full(self.R, plan.draws)

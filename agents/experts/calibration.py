@@ -1,4 +1,4 @@
-"""How many experts a lazy player tries before she has a good one, and how much noise that allows.
+"""Calibrate sparse-vector experts: number of draws, learning rate and noise.
 
 All losses are oblivious. A draw prop. to w_x = exp(-eta max(S(x), L*) / 2) is kept until its own
 loss has grown by c/eta more than L*. The potential phi = sum of w_x falls from d w to no less than

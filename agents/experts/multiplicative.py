@@ -1,4 +1,4 @@
-"""Followers of experts by exponential weights of what each has lost, and of the leader.
+"""Agents that follow experts by exponential weights, or follow the leader.
 
 What several share comes first: how an expert is drawn, and `Follower`, the base of all that follow
 experts.
@@ -76,7 +76,7 @@ class Follower(Agent[ExpertsSpec]):
     resting = False
 
     def alone(self) -> bool:
-        """Rest, and look at nobody's data, if there is one expert only."""
+        """Set up `expert` and `ledger`; returns True if the only expert needs no data."""
         self.expert: Ints = np.zeros(self.R, dtype=np.int64)
         self.resting, self.ledger = self.spec.n_actions == 1, no_data()
         return self.resting
@@ -128,7 +128,7 @@ class ExponentialWeights(Follower):
 
 
 class Hedge(ExponentialWeights):
-    """Follow a random expert, exponentially more often a better one.
+    """Follow expert i with probability proportional to exp(-rate x its total loss).
 
     Freund and Schapire, "A decision-theoretic generalization of on-line learning and an application
     to boosting", JCSS 1997, with the losses' range and the horizon known::
@@ -164,7 +164,7 @@ class Hedge(ExponentialWeights):
 
 
 class NoisyFTRL(ExponentialWeights):
-    """Hedge on noisy sums: the leader regularised by entropy, told everybody's losses.
+    """Hedge on noisy sums of losses: follow the leader regularised by entropy.
 
     After Agarwal and Singh, "The price of differential privacy for online learning", ICML 2017,
     with their entropic regulariser and Gaussian noise of a binary tree::
@@ -215,7 +215,7 @@ class NoisyFTRL(ExponentialWeights):
 
 
 class ExponentialLeader(Follower):
-    """Hedge with a rate so small that all its draws together are private.
+    """Hedge with a learning rate so small that all its draws together are private.
 
     McSherry and Talwar, "Mechanism design via differential privacy", FOCS 2007, once a round::
 
@@ -262,7 +262,7 @@ class ExponentialLeader(Follower):
         return max(sqrt(2 * zcdp_rho_of(self.epsilon, self.delta) / draws), pure)
 
     def start(self) -> None:
-        """Begin with anybody."""
+        """Start with a uniformly random expert."""
         losses, self.left = CumulativeLosses(self.spec.n_actions), self.spec.horizon - 1
         cost = 2 * self.rate(self.left) or 1.0  # without draws any will do
         self.draws = ExponentialMechanism(
@@ -279,7 +279,7 @@ class ExponentialLeader(Follower):
 
 
 class FollowTheLeader(Follower):
-    """Follow an expert with the least total loss; of several any, with equal probability.
+    """Follow an expert with the least total loss; break ties uniformly at random.
 
     Step by step::
 
@@ -314,7 +314,7 @@ class FollowTheLeader(Follower):
     """L* >= 0, public; losses up to that are as good as none; with lazy"""
 
     def start(self) -> None:
-        """Begin where all are alike."""
+        """Start with all arms or experts alike."""
         self.ledger = no_privacy("exact sums of losses")
         self.level = self.best_loss if self.lazy else 0.0
         self.luck = self.streams.uniforms("experts")
@@ -361,7 +361,7 @@ class DartboardPlan:
 
 
 class ShrinkingDartboard(Follower):
-    """Lazy Hedge: the expert is redrawn so rarely that few draws depend on a user.
+    """Lazy Hedge: it redraws its expert so rarely that few draws depend on any one user.
 
     The algorithm of Geulen, Voecking and Winkler, "Regret minimization for online buffering
     problems using the weighted majority algorithm", COLT 2010, made private as Asi, Feldman, Koren
@@ -413,7 +413,7 @@ class ShrinkingDartboard(Follower):
         return steepest(d, T, best_loss=self.best_loss, **target)
 
     def start(self) -> None:
-        """Begin with anybody."""
+        """Start with a uniformly random expert."""
         plan, rounds = self.plan(self.spec), self.spec.horizon - 1
         self.bits = RedrawBit(
             self.streams, "bits", rate=plan.rate, probability=plan.probability, uses=rounds

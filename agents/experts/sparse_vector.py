@@ -1,4 +1,4 @@
-"""Sparse vector experts: stay with one expert until a noisy test says that she lost too much.
+"""Sparse-vector experts: keep one expert until a noisy test says that it lost too much.
 
 `Segments` has the steps that all share; the agents below say by which numbers they are taken.
 """
@@ -91,7 +91,7 @@ class Segments(Follower):
         self.epoch = self.epoch + ends
 
     def uniform(self) -> Ints:
-        """Anybody, (R,)."""
+        """A uniformly random expert for each replica, (R,)."""
         return (self.luck() * self.spec.n_actions).astype(np.int64)
 
 
@@ -114,7 +114,7 @@ class PlannedSegments(Segments):
 
 
 class SparseVectorExperts(Segments):
-    """Keep a good expert until the sparse vector technique says that it has lost too much.
+    """Follow one expert until a sparse-vector test says that it has lost too much.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, Algorithm 1::
@@ -193,7 +193,7 @@ class SparseVectorExperts(Segments):
 
 
 class AdaptiveSparseVectorExperts(Segments):
-    """Sparse vector experts that double their guess of the best loss when it proves too small.
+    """Sparse-vector experts that double their guess of the best loss when it proves too small.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, Algorithm 2, with another test. Certified::

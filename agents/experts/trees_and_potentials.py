@@ -64,7 +64,7 @@ class TreePlan(NamedTuple):
 
 
 class BinaryTreeExperts(Follower):
-    """Follow the leader of noisy counters within a set of B experts, then within the next set.
+    """Follow the noisy leader of a set of B experts; when the set fails, take the next.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, Algorithm 4, reconstructed from a sketch::
@@ -129,7 +129,7 @@ class BinaryTreeExperts(Follower):
     trees, picks = started(RestartingTrees), started(RemainingTopK)
 
     def check(self) -> None:
-        """Choose delta by the noise, which may need one."""
+        """Check that delta fits the noise, which may need delta > 0."""
         noise_target(self)
 
     def plan(self, spec: ExpertsSpec) -> TreePlan:
@@ -316,7 +316,7 @@ def log_potential(total: Floats, eta: float) -> Floats:
 
 
 class PotentialExperts(Follower):
-    """DO NOT USE: draws a new expert only when the potential of all of them has fallen.
+    """DO NOT USE: redraws the expert only when the potential of all experts has fallen.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, Algorithm 5 (appendix C)::

@@ -1,4 +1,4 @@
-"""Lists from fading sums: FADE for lists, and which of several ranking policies to follow."""
+"""Private agents for lists: FADE for lists, and elimination of ranking policies."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -239,7 +239,7 @@ class ListFADE(Lists):
         self.faded, self.points, self.total = np.zeros((R, d)), np.zeros((R, d)), 0.0
 
     def added(self) -> ListStatistic:
-        """What a user adds."""
+        """What one user adds to the sum."""
         model, taste, weight = self.spec.clicks, self.spec.dim, self.gram_weight
         if self.positions == "learned":
             return WeightedClicks(model=model, taste=taste, gram_weight=weight)
@@ -317,7 +317,7 @@ class ListFADE(Lists):
 
 
 class ListExperts(Lists):
-    """Follow ranking policies, drawn uniformly from those that may still be the best.
+    """Follow a ranking policy drawn uniformly from those that may still be the best.
 
     Policy j is a public direction w_j: it shows a user with tastes u the m items with the largest
     v_i . (u * w_j), the largest where most look::

@@ -1,4 +1,4 @@
-"""Lists from a regression of clicks, not private: LinUCB, Thompson sampling and epsilon-greedy.
+"""Agents for lists without privacy: LinUCB, Thompson sampling and epsilon-greedy.
 
 What an agent of lists is stands first, and how scores become a list, for all of them.
 """
@@ -63,14 +63,16 @@ def best_lists(scores: Floats, model: ClickModel) -> Ints:
     Of equal scores the lowest items; what is looked at most gets the best of the list.
     """
     m = model.length
-    chosen = np.argpartition(-scores, m - 1, axis=1)[:, :m]
-    least = np.take_along_axis(scores, chosen, axis=1).min(axis=1, keepdims=True)
-    tied = (scores >= least).sum(axis=1) > m
-    chosen = np.sort(chosen, axis=1)
+    least = np.partition(scores, -m, axis=1)[:, -m, None]
+    found = scores >= least
+    tied = np.count_nonzero(found, axis=1) > m
+    if tied.any():
+        last, better = scores[tied] == least[tied], scores[tied] > least[tied]
+        left = m - np.count_nonzero(better, axis=1, keepdims=True)
+        found[tied] = better | (last & (np.cumsum(last, axis=1) <= left))
+    chosen = (np.flatnonzero(found) % scores.shape[1]).reshape(-1, m)
     order = np.argsort(-np.take_along_axis(scores, chosen, axis=1), axis=1, kind="stable")
     best = np.take_along_axis(chosen, order, axis=1)
-    if tied.any():  # where partial sorting takes any of them
-        best[tied] = np.argsort(-scores[tied], axis=1, kind="stable")[:, :m]
     return placed(best, model)
 
 
@@ -113,7 +115,7 @@ class ClickRegression(Lists):
     regularization = 1.0
 
     def start(self) -> None:
-        """Fit nothing yet."""
+        """Start without a fit."""
         super().start()
         self.ledger = no_privacy("an exact regression of clicks")
         R, d, ridge = self.R, self.spec.features, self.regularization
@@ -138,7 +140,7 @@ class ClickRegression(Lists):
 
 
 class RankedLinUCB(ClickRegression):
-    """Show the m items with the largest phi . theta + alpha `|phi|` in the norm of V^-1.
+    """Show the m items with the largest upper bounds phi . theta + alpha sqrt(phi' V^-1 phi).
 
     Zong, Ni, Sung, Ke, Wen and Kveton, "Cascading bandits for large-scale recommendation problems",
     UAI 2016, CascadeLinUCB, where users follow a cascade; for the other click models the same
@@ -204,7 +206,7 @@ class RankedLinTS(ClickRegression):
     """of the regression"""
 
     def start(self) -> None:
-        """Draw, too."""
+        """Start without a fit, and open the stream of draws."""
         super().start()
         self.luck = self.streams.normals("posterior", self.spec.features)
 
@@ -215,7 +217,7 @@ class RankedLinTS(ClickRegression):
 
 
 class RankedEpsilonGreedy(ClickRegression):
-    """The list with the best predicted clicks, or with probability `exploration` a random one.
+    """Show the list of best predicted clicks; with probability `exploration` a random one.
 
     Sutton and Barto, "Reinforcement learning", 2nd ed. 2018, section 2.4, on a regression of
     clicks.
@@ -231,7 +233,7 @@ class RankedEpsilonGreedy(ClickRegression):
     """of the regression"""
 
     def start(self) -> None:
-        """Toss a coin for every user."""
+        """Start without a fit, and open the stream of coins."""
         super().start()
         self.coin, self.random = self.streams.uniforms("coin"), self.spec.uniform(self.streams)
 

@@ -22,7 +22,7 @@ _CLOSE = 1e-8
 
 
 class PerPerson(Around[ReturningSpec]):
-    """An agent made for single rounds, with a budget so small that a person's rounds together keep.
+    """Wraps an agent for single rounds, with a budget that covers all rounds of a person.
 
     A visit is told to `agent` if the person has been told fewer than n = min(k, `told`) times
     before, and not within the last b slots; else, and in an empty slot, a public null round is told
@@ -61,12 +61,12 @@ class PerPerson(Around[ReturningSpec]):
     """rounds of a person that `agent` is told at most; None is as many as she may come"""
 
     def check(self) -> None:
-        """Refuse an agent that is per person."""
+        """Refuse an agent that already protects persons."""
         if isinstance(self.agent, PerPerson):
             raise InputError("Expected an agent for single rounds, got one that is per person.")
 
     def start(self) -> None:
-        """Make the agent, with an epsilon for a round, and a turnstile before it."""
+        """Make the agent with a budget per round, and the turnstile that counts visits."""
         promised = self.spec.visits
         visits = replace(promised, cap=min(promised.cap, self.told or promised.cap))
         inner = one_round(self.agent, replace(self.spec, visits=visits))
@@ -93,7 +93,7 @@ class PerPerson(Around[ReturningSpec]):
         return arms
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Tell the agent, or tell it that nobody was here."""
+        """Pass the visit to the agent, or an empty one if it does not count."""
         told = self.turnstile.admits(self.spec.person(context))
         self.inner.update(
             _where(told, self.spec.shown(context), nan),

@@ -1,4 +1,4 @@
-"""People who return to rows of features: a person's own memory, and what is known of all of them.
+"""Agents for people who return: a person's own memory and a model of the population.
 
 `Personal` plays and remembers; `Population` is a posterior of what people have in common.
 """
@@ -35,7 +35,7 @@ class Personal(Agent[ReturningSpec]):
     memories = started(PersonalMemory)
 
     def sit_down(self) -> None:
-        """Know nobody, and of the population that it is N(0, I/d)."""
+        """Start without data, with N(0, I/d) for the population."""
         visit, R = self.spec.arms, self.R
         d = visit.dim
         self.origin = float(link_of(visit.link).mean(np.zeros(())))  # what a row of zeros earns
@@ -85,7 +85,7 @@ class Personal(Agent[ReturningSpec]):
 
 
 class MemoryAlone(Personal):
-    """Serve every person by her own exact memory and a public prior: epsilon = 0.
+    """Serve each person from her own visits and a public prior alone: epsilon 0.
 
     The baseline between random play and anything that is released: Bayes' rule for rewards
     x . theta + noise N(0, 1), theta ~ N(0, (1 + tastes^2) I/d), on her own visits; clicks are
@@ -107,13 +107,13 @@ class MemoryAlone(Personal):
     """standard deviation that rewards are believed to have, > 0"""
 
     def start(self) -> None:
-        """Know nobody."""
+        """Start without data."""
         self.ledger = Ledger((), OWN_DATA)
         self.sit_down()
 
 
 class MixedEffects(Personal):
-    """Bayes' rule for people who differ: what `PersonalFADE` would be with exact sums of everybody.
+    """Bayesian model of people who differ: `PersonalFADE` with exact sums in place of private ones.
 
     At the ends of batches that grow by a tenth, over all visits so far::
 
@@ -140,7 +140,7 @@ class MixedEffects(Personal):
     """each batch is 1 + growth times as long as the one before"""
 
     def start(self) -> None:
-        """Know nobody, and the population's prior."""
+        """Start without data, with the population's prior."""
         T, d, R, self.memory = self.spec.horizon, self.spec.arms.dim, self.R, not self.pooled
         self.ledger = no_privacy("exact sums of everybody")
         self.sit_down()
@@ -284,7 +284,7 @@ def expected_counts(
 
 
 class PersonalFADE(Personal):
-    """Learn the population from private sums, and each person from her own exact visits.
+    """Learn the population from private sums, and each person exactly from her own visits.
 
     A design of this project. Batches of a public clock, of n, 2 n, 4 n, ... slots::
 

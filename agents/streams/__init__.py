@@ -1,1 +1,1 @@
-"""Agents that learn from a stream of independent users, and what only they use."""
+"""Agents that learn from a stream of independent users, and their helpers."""

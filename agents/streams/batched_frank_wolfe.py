@@ -1,4 +1,4 @@
-"""Frank-Wolfe on batches of users: a step a batch, where a sum says more than its noise."""
+"""Frank-Wolfe on batches of users, with one step per batch."""
 
 from itertools import pairwise
 from math import exp, inf, isqrt, lgamma, log, pi, sqrt
@@ -48,7 +48,7 @@ _NOTHING = 1e-12
 
 
 class LocalisedTOFW(Walk):
-    """Tree-based online Frank-Wolfe, run again from where it ended, in a smaller set.
+    """Tree-based online Frank-Wolfe in phases, each in a smaller set around the last point.
 
     `DPTOFW` (Han, Liang, Liang, Wang, Yao and Zhang 2022, Algorithm 1) with the localisation of
     Feldman, Koren and Talwar, "Private stochastic convex optimization: optimal rates in linear

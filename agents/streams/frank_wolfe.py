@@ -1,4 +1,4 @@
-"""Online Frank-Wolfe on a stream: a step a round towards a vertex, every point released.
+"""Online Frank-Wolfe on a stream, with one step per round; every point is released.
 
 An agent sees nothing of the data but what a mechanism releases, noisy gradient sums or chosen
 vertices; without noise all of them are the same.
@@ -121,7 +121,7 @@ class Walk(Points):
     c = STEP
 
     def begin(self) -> None:
-        """Stand at the start."""
+        """Start at the first point."""
         self.set_out()
 
     def set_out(self) -> None:
@@ -187,7 +187,7 @@ class FrankWolfe(Walk):
 
 
 class RecursiveFrankWolfe(FrankWolfe):
-    """DP-TOFW and DP-POFW without the noise.
+    """DP-TOFW and DP-POFW without noise.
 
     Xie, Shen, Zhang, Wang and Qian, "Efficient projection-free online methods with stochastic
     recursive gradient", AAAI 2020, ORGFW with rho_t = eta_t = 1 / (t+1)::
@@ -230,7 +230,7 @@ class RecursiveFrankWolfe(FrankWolfe):
 
 
 class DPTOFW(FrankWolfe):
-    """Tree-based online Frank-Wolfe, every point released.
+    """Online Frank-Wolfe on noisy tree sums of gradients; every point is released.
 
     Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
     algorithms in l_p-geometry and high dimensional contextual bandits" (2022), Algorithm 1::
@@ -319,7 +319,7 @@ class DPTOFW(FrankWolfe):
     """(paper) run at any epsilon; the certificate tells what that is worth"""
 
     def check(self) -> None:
-        """Refuse what does not go together."""
+        """Refuse settings that do not fit each other."""
         gaussian_target(self.epsilon, self.delta)
         shaped, process, clip = self.means
         if shaped and process != "tree":
@@ -401,7 +401,7 @@ class DPTOFW(FrankWolfe):
 
 
 class DPPOFW(FrankWolfe):
-    """Online Frank-Wolfe that releases noisily chosen vertices, for sparse points.
+    """Online Frank-Wolfe towards noisily chosen vertices, for sparse points.
 
     Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
     algorithms in l_p-geometry and high dimensional contextual bandits" (2022), Algorithm 2::
@@ -470,7 +470,7 @@ class DPPOFW(FrankWolfe):
     """(paper) run at epsilon > 5 too; the certificate tells what that is worth"""
 
     def check(self) -> None:
-        """Refuse what does not go together."""
+        """Refuse settings that do not fit each other."""
         if self.means[2] == "lipschitz" and self.clip_bound is not None:
             raise InputError(
                 f"Expected no clip_bound={self.clip_bound!r}: 'lipschitz' has its own."

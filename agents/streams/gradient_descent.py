@@ -1,4 +1,4 @@
-"""One pass of gradient descent over blocks of users, and exact minimisers to compare with.
+"""One pass of private gradient descent over blocks of users, and exact minimisers.
 
 Private descent has private iterates: they live in a `Block`, a mechanism, with the data, and what
 leaves it is a point, noise included. Blocks are disjoint, each begins where the last one ended.
@@ -138,7 +138,7 @@ class Contracting(Blocks):
 
 
 class PhasedSGD(Contracting):
-    """Phases of halved length and quartered steps, each from where the one before ended.
+    """SGD in phases; each starts where the last ended, half as long, with a quarter of the step.
 
     Feldman, Koren and Talwar, "Private stochastic convex optimization: optimal rates in linear
     time", STOC 2020, Algorithm 2 (Phased-SGD)::
@@ -219,7 +219,7 @@ class Phase(Block):
 
 
 class SnowballSGD(Contracting):
-    """One pass of projected descent; noise of later steps hides the users of earlier ones.
+    """One pass of projected SGD; the noise of later steps hides the users of earlier ones.
 
     Feldman, Koren and Talwar, "Private stochastic convex optimization: optimal rates in linear
     time", STOC 2020, Algorithm 1 (Snowball-SGD), on blocks of n users::
@@ -334,7 +334,7 @@ def growing_steps(users: int) -> tuple[int, ...]:
 
 
 class LeastSquares(Points):
-    """The constrained minimiser of the mean loss, found anew at growing times.
+    """Constrained minimiser of the mean loss so far, computed again at growing intervals.
 
     Step by step::
 
@@ -366,11 +366,11 @@ class LeastSquares(Points):
     refits = 0
 
     def flat(self) -> bool:
-        """No: it minimises whatever there is."""
+        """Never; it minimises any loss."""
         return False
 
     def begin(self) -> None:
-        """Know nothing."""
+        """Start without data."""
         self.ledger = no_privacy("exact minimisers")
         self.account = self.loss.comparator(self.R)
         self.data, self.due = 0, 1

@@ -1,4 +1,4 @@
-"""Descent on users drawn at random from a block, again and again, with noise in every step."""
+"""Noisy descent on users that are sampled from a block again and again."""
 
 from math import inf, log, sqrt
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
@@ -90,7 +90,7 @@ class Sampled(Block):
 
 
 class NoisySGD(Blocks):
-    """Noisy stochastic gradient descent, in many passes over each block of users.
+    """Noisy stochastic gradient descent, with many passes over each block of users.
 
     Bassily, Feldman, Guzman and Talwar, "Stability of stochastic gradient descent on nonsmooth
     convex losses", NeurIPS 2020, Algorithm 2, on blocks of n users::

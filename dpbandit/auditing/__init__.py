@@ -1,4 +1,4 @@
-"""Empirical audits: what an adversary can prove about epsilon by looking."""
+"""Audit certificates empirically: what an adversary can prove about epsilon from runs."""
 
 from dpbandit.auditing.audit import AuditReport, audit, audit_views
 from dpbandit.auditing.bounds import exact_audit

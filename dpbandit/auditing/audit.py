@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial, singledispatch
 from math import inf
 from pathlib import Path
@@ -147,13 +147,13 @@ _SLACK = 1e-6
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AuditReport:
-    """What `runs` runs of each of two neighbouring worlds prove about an agent.
+    """Report of an audit: what `runs` runs on each of two neighbouring data sets prove.
 
-    `eps_lower` bounds epsilon at `delta` from below; `mu_lower` bounds GDP, where that is claimed.
+    `eps_lower` is a lower bound of epsilon at `delta`; `mu_lower` is one of mu, if GDP is claimed.
     `eps_lower_gdp` is the epsilon of Gaussian noise with that mu; other noise may have less.
-    (`fpr`, `tpr`) is a point that any attack-proof curve must stay above with the stated
-    confidence; `above_curve`: the certificate's does not. All statements together are wrong with
-    probability at most `failure`.
+    (`fpr`, `tpr`) is a point of the adversary's test: with the stated confidence the agent's true
+    curve passes at or above it. `above_curve` says that the certificate's curve stays below it.
+    All statements together are wrong with probability at most `failure`.
     """
 
     agent: str
@@ -188,7 +188,7 @@ class AuditReport:
 
     @property
     def verdict(self) -> str:
-        """Certificate and claim in a few words; what is worst comes first.
+        """Verdict in a few words, the worst finding first.
 
         Over-noised: the certificate is below half of the claim. That the certificate exceeds the
         claim is known from accounting; that the claim is broken, from runs.
@@ -306,28 +306,30 @@ def audit(
     jobs: int = 1,
     progress: bool = True,
 ) -> AuditReport:
-    """Try to refute the certificate of `config` on `spec`.
+    """Try to refute the certificate of `config` on `spec` by running it many times.
 
-    A pilot on seeds of its own chooses the pair of neighbouring streams, so choosing is free. A
-    quarter of the runs (at most 5,000) trains the scores, the rest of the first half chooses score,
-    threshold and direction, the other half is looked at once. Runs of both worlds share seeds, and
-    no seed is in two parts. The differing user's own action is in neither view.
+    It plays the agent on two neighbouring streams of users, which differ in one user, and tests how
+    well an adversary can tell the runs apart. A pilot with seeds of its own chooses the pair of
+    streams. A quarter of the runs (at most 5,000) trains the scores, the rest of the first half
+    chooses score, threshold and direction, and the other half is used once, for the result. Runs on
+    both streams share seeds, and no seed is in two parts. The adversary never sees the differing
+    user's own action.
 
     Args:
-        config: an agent, or its id with settings; one without privacy can be audited, but has
-            nothing to refute.
-        spec: the public facts of a problem, or an environment in any form that `compare` takes. A
-            small one will do: horizons of 20 to 60 show what longer ones would.
-        horizon: rounds of an environment that is no spec; 40 by default. Of people who return it
-            has one more, who are as many as can come.
-        env_kwargs: further arguments of it.
-        runs: of each world, >= 400.
-        view: "released" (white box) or "actions" (black box).
-        seed: everything depends on it alone, not on `jobs`.
-        failure: probability with which anything in the report may be wrong; divide it by the
-            number of audits that are read together.
-        jobs: processes.
-        progress: show a bar once it takes longer than two seconds.
+        config: an agent's config, or its id with settings. An agent without privacy can be audited,
+            but has no certificate to refute.
+        spec: the public facts of a problem, or an environment in any form that `compare` takes.
+            Small problems suffice: horizons of 20 to 60 show as much as longer ones.
+        horizon: number of rounds of an environment that is not a spec; 40 by default. If people
+            return, at most `horizon` + 1 of them take part.
+        env_kwargs: further arguments of the environment.
+        runs: number of runs on each stream, >= 400.
+        view: what the adversary sees, "released" (white box) or "actions" (black box).
+        seed: random seed; the result depends on it alone, not on `jobs`.
+        failure: probability that anything in the report is wrong, at most; divide it by the number
+            of audits that are read together.
+        jobs: number of processes.
+        progress: show a progress bar after two seconds.
 
     Raises:
         InputError: a number out of range, an agent that does not fit the spec, or one whose privacy
@@ -348,7 +350,7 @@ def audit(
     config = agent_given(config)
     if not isinstance(spec, Spec):
         rounds = _SHORT if horizon is None else horizon
-        spec = _with_few(spec_given(spec, horizon=rounds, env_kwargs=env_kwargs))
+        spec = spec_given(spec, horizon=rounds, env_kwargs=env_kwargs).with_few_people()
     else:
         spec = spec_given(spec, horizon=horizon, env_kwargs=env_kwargs)
     start, name = time.perf_counter(), type(config).__name__
@@ -404,13 +406,6 @@ def audit(
     )
 
 
-def _with_few(spec: Spec) -> Spec:
-    """As many people as can come, and one: what is kept of others would be nothing but zeros."""
-    if not isinstance(spec, ReturningSpec):
-        return spec
-    return replace(spec, people=min(spec.people, spec.horizon + 1))
-
-
 def audit_views(
     sample: Sampler,
     claim: Claim,
@@ -423,7 +418,7 @@ def audit_views(
     advance: Callable[[int], None] = lambda runs: None,
     scores: Mapping[str, Scorer] | None = None,
 ) -> Finding:
-    """The audit of anything that can be sampled in two worlds, such as a bare mechanism.
+    """Audit anything that can be sampled on two neighbouring data sets, such as a mechanism.
 
     Args:
         sample: see `Sampler`; with `jobs` > 1 it has to be picklable.

@@ -249,7 +249,7 @@ class ExactFinding:
 
 
 def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:
-    """Hold two laws against a claim.
+    """Compare two exact output distributions with a claim.
 
     By Neyman and Pearson (1933) the best attacks say B for the releases of largest q / p, one more
     for each corner; the reverse attacks say A for all others. A claim's curve is concave, so it

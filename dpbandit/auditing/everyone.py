@@ -119,7 +119,7 @@ def audit_all(
     jobs: int = 1,
     progress: bool = True,
 ) -> dict[str, AuditReport]:
-    """Audit every private agent among `configs` at a small size, on the first of `SMALL` it fits.
+    """Audit every private agent of `configs`, on the first small problem of `SMALL` that it fits.
 
     `failure` is for all reports together: each gets an equal share. Left out are agents without
     privacy or that never look at data, which have nothing to refute; agents that fit none of

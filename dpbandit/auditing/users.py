@@ -19,7 +19,6 @@ from dpbandit.specs import (
     NOBODY,
     BanditSpec,
     ChoiceSpec,
-    ContextualSpec,
     ConvexSpec,
     ExpertsSpec,
     ListSpec,
@@ -284,8 +283,8 @@ class ContextUsers:
         spec = self._spec
         low, high = spec.reward_low, spec.reward_high
         found: dict[str, Answer] = {"high": Always(np.array(high)), "low": Always(np.array(low))}
-        if isinstance(spec, ContextualSpec):
-            odd = np.arange(spec.n_actions) % 2 == 1
+        if spec.n_arms is not None:
+            odd = np.arange(spec.n_arms) % 2 == 1
             found["high and low by turns of the arms"] = ByArm(np.where(odd, low, high))
             found["low and high by turns of the arms"] = ByArm(np.where(odd, high, low))
         return found
@@ -300,9 +299,8 @@ class ContextUsers:
 
     def _ordinary_answer(self, rng: np.random.Generator) -> Answer:
         spec = self._spec
-        if isinstance(spec, ContextualSpec):
-            return ByArm(rng.uniform(spec.reward_low, spec.reward_high, spec.n_actions))
-        return Always(rng.uniform(spec.reward_low, spec.reward_high, ()))
+        said = rng.uniform(spec.reward_low, spec.reward_high, spec.n_arms or ())
+        return Always(said) if spec.n_arms is None else ByArm(said)
 
 
 def _directions(dim: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -544,8 +542,8 @@ class People:
     def __init__(self, spec: ReturningSpec) -> None:
         if spec.people < 2:
             raise InputError("Expected people=1 to be 2 or more: others see what a person changes.")
-        lists = isinstance(spec.visit, ListSpec)
-        self._spec, self._visit = spec, (Readers if lists else ContextUsers)(spec.visit)
+        visitors = ContextUsers if spec.visit.n_arms else Readers
+        self._spec, self._visit = spec, visitors(spec.visit)
         self._silence = Always(np.zeros(spec.datum_shape or ()))
         self._her = spec.people - 1
 

@@ -56,8 +56,9 @@ from dpbandit.auditing.users import Pair, World, answers_of, contexts_of
 from dpbandit.auditing.witness import Left, Part, Witness
 from dpbandit.base import Bools, Floats, InputError, Ints, Seed, Source, Streams, positive
 from dpbandit.privacy import Ledger, Mechanism
+from dpbandit.privacy.ledger import ALL_ACTIONS
 from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled, witnessed
-from dpbandit.specs import AgentConfig, ConvexSpec, ExpertsSpec, Spec, made_agent, reached
+from dpbandit.specs import AgentConfig, Spec, made_agent, reached
 
 _MOST = 64
 """Columns that are weighted together."""
@@ -254,7 +255,7 @@ _END_RUNS = 64
 
 def all_see_actions(spec: Spec) -> bool:
     """Whether all actions are released, the differing user's own with them."""
-    return isinstance(spec, ConvexSpec | ExpertsSpec)
+    return spec.scope == ALL_ACTIONS
 
 
 def public_ends(config: AgentConfig, spec: Spec, pair: Pair, seed: int) -> Ends:
@@ -304,8 +305,8 @@ def columns_of(
         parts += witness.others
         parts += [Part("ratios", False, r.round(_DECIMALS)) for r in witness.ratios()]
         parts += _weighed(witness, None if public else ends)
-    if isinstance(spec, ExpertsSpec) and own is not None:
-        parts = [_beside(own, spec.n_actions, part) for part in parts]
+    if own is not None and spec.domain is None:
+        parts = [_beside(own, spec.context_shape[0], part) for part in parts]
     parts = parts or [Part("nothing", False, np.zeros((runs, 1)))]
     values = np.concatenate([part.values for part in parts], axis=1)
     widths = [part.values.shape[1] for part in parts]
@@ -362,8 +363,8 @@ def _of_action(spec: Spec, action: Any, own: Any) -> list[Part]:
     """A choice, a number, or a point; of a point also the part along the differing user's own."""
     seen = np.asarray(action, dtype=float).reshape(len(action), -1).round(_DECIMALS)
     found = [Part("actions", spec.action_space().dtype != np.float64, seen)]
-    if own is not None and isinstance(spec, ConvexSpec):
-        centre = spec.loss.domain.centre
+    if own is not None and spec.domain is not None:
+        centre = spec.domain.centre
         found.append(_weight("turned", np.vecdot(seen - centre, own - centre)))
     return found
 

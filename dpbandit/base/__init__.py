@@ -1,4 +1,4 @@
-"""What everything stands on: arrays, bad input, random streams, files, fields, progress."""
+"""Shared helpers: arrays, input errors, random streams, files, settings, progress bars."""
 
 from dpbandit.base.arrays import (
     AnyArray as AnyArray,
@@ -9,7 +9,9 @@ from dpbandit.base.arrays import (
     clip_range as clip_range,
     norms as norms,
     pick as pick,
+    picks as picks,
     predictions as predictions,
+    rounds_in as rounds_in,
     rows as rows,
 )
 from dpbandit.base.fields import (
@@ -21,6 +23,7 @@ from dpbandit.base.fields import (
     imported as imported,
     made as made,
     of_kind as of_kind,
+    parse_setting as parse_setting,
     parse_settings as parse_settings,
     section as section,
     takes as takes,

@@ -25,17 +25,33 @@ def rows(count: int) -> Ints:
 
 
 def pick(values: Floats, action: Ints) -> Floats:
-    """The chosen arm's entry of each replica: (R, K, ...) and (R,) -> (R, ...)."""
-    chosen: Floats = values[rows(len(action)), action]
+    """The chosen arm's entry of each replica: (R, K, ...) and (R,) -> (R, ...).
+
+    For several rounds of one policy (n, R) -> (n, R, ...).
+    """
+    chosen: Floats = values[rows(len(values)), action]
     return chosen
 
 
-def predictions(context: Floats, theta: Floats) -> Floats:
-    """x . theta_a of every arm, (R, K).
+def picks(values: Floats, action: Ints) -> Floats:
+    """The same where values are of every round, too: (n, R, K, d) and (n, R) -> (n, R, d)."""
+    if action.ndim == 1:
+        return pick(values, action)
+    chosen: Floats = np.take_along_axis(values, action[..., None, None], axis=2)[:, :, 0]
+    return chosen
+
+
+def rounds_in(lead: tuple[int, ...]) -> int:
+    """1 of arrays (R, ...), whose `lead` is (R,), or n of those of several rounds, (n, R)."""
+    return 1 if len(lead) == 1 else lead[0]
+
+
+def predictions(context: Floats, theta: Floats, *, shared: bool) -> Floats:
+    """x . theta_a of every arm, (R, K), or of several rounds (n, R, K).
 
     Contexts (R, K, d) of arms that share theta (R, 1, d), or (R, d) for theta (R, K, d).
     """
-    return np.matvec(context, theta[:, 0]) if context.ndim == 3 else np.matvec(theta, context)
+    return np.matvec(context, theta[:, 0]) if shared else np.matvec(theta, context)
 
 
 def norms(x: Floats, order: float = 2) -> Floats:

@@ -29,6 +29,7 @@ _PLAIN: dict[Any, Callable[[Any], bool]] = {
 }
 
 T = TypeVar("T")
+_hints = cache(get_type_hints)
 
 
 def made(kind: type[T], values: Any) -> T:
@@ -42,7 +43,7 @@ def made(kind: type[T], values: Any) -> T:
     """
     if not isinstance(values, Mapping):
         raise ValueError(f"{kind.__name__} is no object")
-    hints, found = get_type_hints(kind), {}
+    hints, found = _hints(kind), {}
     for field in fields(kind):  # type: ignore[arg-type]
         if field.init and field.name in values:
             found[field.name] = as_declared(hints[field.name], values[field.name], field.name)

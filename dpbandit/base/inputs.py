@@ -29,7 +29,7 @@ _MOST = 1e50
 
 
 class InputError(ValueError):
-    """A user's mistake, told in one sentence. The command line prints it and exits with 2."""
+    """A user's mistake, in one sentence; the command line prints it and exits with code 2."""
 
 
 def whole(name: str, value: Any, low: int, high: float = inf) -> None:

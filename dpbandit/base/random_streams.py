@@ -131,12 +131,29 @@ class Source(ABC):
 
     def __call__(self) -> Floats:
         """The next round's numbers, `(R, *shape)`."""
-        if self._next == len(self._block):  # twice as many each time: short runs draw few in vain
-            count = min(self.ahead, 2 * len(self._block) or FIRST)
-            self._block, self._next = self.take(count), 0
+        self._refill()
         self._next += 1
         values: Floats = self._block[self._next - 1]
         return values
+
+    def several(self, count: int) -> Floats:
+        """What as many calls would return, `(count, R, *shape)`."""
+        parts = []
+        while count:
+            self._refill()
+            parts.append(self._block[self._next : self._next + count])
+            self._next += len(parts[-1])
+            count -= len(parts[-1])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def over(self, lead: tuple[int, ...]) -> Floats:
+        """Numbers for a round, `lead` (R,), or for n rounds, (n, R): `(*lead, *shape)`."""
+        return self() if len(lead) == 1 else self.several(lead[0])
+
+    def _refill(self) -> None:
+        if self._next == len(self._block):  # twice as many each time: short runs draw few in vain
+            count = min(self.ahead, 2 * len(self._block) or FIRST)
+            self._block, self._next = self.take(count), 0
 
     @abstractmethod
     def take(self, count: int) -> Floats:

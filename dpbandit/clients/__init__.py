@@ -1,4 +1,4 @@
-"""Other people's code: Gymnasium bandits, scalar policies, logs, and loops that are not ours."""
+"""Work with other libraries: Gymnasium bandits, scalar policies, logs, and your own loop."""
 
 from dpbandit.clients.from_gymnasium import Bridge, FromGymnasium
 from dpbandit.clients.logs import read_lists, read_log, read_open_bandit, read_prices, record

@@ -1,4 +1,4 @@
-"""Anybody's Gymnasium bandit in `compare`: R copies of it behind a `Problem`."""
+"""Use third-party Gymnasium bandits in `compare`: R copies behind one `Problem`."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -34,7 +34,7 @@ _FLAT = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
 class Bridge:
-    """Observations to contexts and arms to actions, with the public facts as a `spec`.
+    """Converts observations to contexts and arms to actions; holds the public facts as `spec`.
 
     ==============================  ====================================  ==========================
     observations                    context                               `context_bound`
@@ -205,13 +205,13 @@ class FromGymnasium:
                                reward_range=(-6, 6), contexts="none")
         compare(bandit, {"LinUCB": LinUCB()}, horizon=1000, env_kwargs={"k": 5})
 
-    Every replica has a copy of its own, reset with a seed that depends on (seed, replica) only, so
-    that all agents start from the same state. From there on the environment decides: agents meet
-    the same users only if what it draws does not depend on what is played. An episode that ends
-    before `horizon` is followed by the next one, `reset()` without a seed. With an id, a limit of
-    steps is set to `horizon`, so that only the environment itself ends episodes.
+    Every replica has its own copy of the environment, reset with a seed that depends on (seed,
+    replica) only, so all agents start from the same state. Agents meet the same users only if the
+    environment's draws do not depend on the actions. If an episode ends before `horizon`, the next
+    one starts, by `reset()` without a seed. With an id, the limit of steps is set to `horizon`, so
+    that only the environment itself ends episodes.
 
-    Regret has to be said how, by one of two arguments, because no environment's reward tells it:
+    One of two arguments has to say what regret is, because rewards do not tell it:
 
     ========  ======================================  ========================================
     argument  what it gives                           regret of a round
@@ -221,18 +221,17 @@ class FromGymnasium:
     `regret`  the regret itself                       as it is
     ========  ======================================  ========================================
 
-    `oracle` is a function of the (wrapped) environment, asked before the user is served, or
-    `"info:KEY"`, to be found in the info that came with her reward; `regret` is `"info:KEY"`, too.
-    The best fixed arm, a baseline in every comparison, is exact where means are known. Elsewhere
-    it is an estimate: the arm whose rewards averaged best while the first agent played. Where
-    actions change what later users are like, regret is against the best arm of the moment, given
-    what was played, and says nothing of the best plan.
+    `oracle` is a function of the (wrapped) environment, called before the user is served, or
+    `"info:KEY"`, read from the info that comes with her reward; `regret` is `"info:KEY"`, too.
+    The best fixed arm, a baseline in every comparison, is exact if means are known. Otherwise it is
+    an estimate: the arm with the best average reward while the first agent played. If actions
+    change later users, regret is measured against the best arm of the moment, given the actions so
+    far, and says nothing of the best plan.
 
     Guarantee:
-        As for `Player`: an agent's certificate holds only where nothing that the environment hands
-        out for one user, observation or reward, depends on earlier users' data. What depends on
-        earlier actions alone is covered. contexts="none" helps against observations, not against
-        rewards.
+        As for `Player`: an agent's certificate holds only if no observation and no reward of one
+        user depends on earlier users' data. They may depend on earlier actions. contexts="none"
+        removes observations as a leak, not rewards.
 
     Args:
         env: an id, "module:id" to have the module imported first, or a function that makes a new

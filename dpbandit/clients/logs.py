@@ -1,4 +1,4 @@
-"""Logs from a table of the user's, and logs of the simulator.
+"""Read logs from a user's table, and record logs of the simulator.
 
 Logs in the format of the Open Bandit Dataset.
 
@@ -112,7 +112,7 @@ def read_log(
     adaptive: bool = False,
     most_outside: float = MOST_OUTSIDE,
 ) -> Logged:
-    """Named columns of a table as `Logged`; `print` it for how many rows lay outside the bounds.
+    """Read named columns of a table as `Logged`; print it to see how many rows exceed the bounds.
 
     Args:
         table: one row for each round: a DataFrame, a mapping from names to columns, or the path of
@@ -241,7 +241,7 @@ POSITIONS = (1, 2, 3)
 
 
 def read_open_bandit(table: Any, *, n_items: int) -> Logged:
-    """Columns `item_id`, `position`, `click` and `propensity_score` as `Logged`.
+    """Read a log of the Open Bandit Dataset as `Logged`.
 
     The context is the position, one-hot; the file's features of users are hashes without public
     levels and are left out.
@@ -280,7 +280,7 @@ def read_lists(
     adaptive: bool = False,
     most_outside: float = MOST_OUTSIDE,
 ) -> LoggedLists:
-    """Named columns of a table as `LoggedLists`.
+    """Read named columns of a table as `LoggedLists`.
 
     Args:
         table: one row for each list: a DataFrame, a mapping from names to columns, or the path of
@@ -328,7 +328,7 @@ def read_prices(
     adaptive: bool = False,
     most_outside: float = MOST_OUTSIDE,
 ) -> LoggedPrices:
-    """Named columns of a table as `LoggedPrices`, for prices drawn from a density.
+    """Read named columns of a table as `LoggedPrices`, for prices drawn from a density.
 
     Prices from a short list are arms: `read_log(prices=...)`.
 
@@ -384,7 +384,7 @@ def record(
     seed: int = 0,
     env_kwargs: Mapping[str, Any] | None = None,
 ) -> Logged | LoggedPrices | LoggedLists:
-    """A log of uniform play on an environment without delay, or of an agent that explores.
+    """Record a log of uniform play on an environment, or of an agent that explores.
 
     With an agent, every arm is drawn with probability `explore` / K besides the agent's own, which
     has 1 - `explore` more; it learns from what was played. The log is then `adaptive`, and holds

@@ -1,4 +1,4 @@
-"""An agent for a plain `for` loop over anybody's Gymnasium bandit, and its state in a file.
+"""Run an agent in your own loop over a Gymnasium bandit, and save its state to a file.
 
 Running agents as plain values and arrays, and back: no pickle, and no code comes from a file.
 
@@ -357,10 +357,10 @@ class Player:
             if terminated or truncated:
                 observation, info = env.reset()
 
-    The copy is for environments that write the next observation into the array they handed out:
-    without it the agent would be told that this reward was the next user's.
+    The copy is for environments that write the next observation into the same array: without it the
+    agent would learn this reward with the next user's observation.
 
-    A new episode does not start a new agent: it goes on learning until `horizon` users are told.
+    A new episode does not start a new agent: it goes on learning for `horizon` users.
 
     Args:
         config: an agent for finitely many arms, such as `LinUCB()` or "dp-ucb:epsilon=1".
@@ -378,13 +378,13 @@ class Player:
     Guarantee:
         That of the certificate, for replacing one user: one `act` and one `update`. It covers this
         loop only, and only if horizon, bounds and `config` are public, not read off the data.
-        Contexts and rewards are clipped to the bounds, and what is not finite is replaced by a
-        constant, before the agent is told; `Player` itself keeps nothing but `outside`, counts that
-        no certificate covers, nor whether they ended the loop (with most_outside=1 they never do).
-        Observations or rewards that depend on earlier users' data (not merely on earlier actions)
-        carry them to later users past every mechanism; contexts="none" helps against the first,
-        nothing here against the second. Whoever sees this user's reward, or the generator's seed,
-        is not covered.
+        Contexts and rewards are clipped to the bounds, and numbers that are not finite are replaced
+        by a constant, before the agent sees them. `Player` itself keeps only the counts `outside`;
+        no certificate covers them, nor the fact that they ended the loop (with most_outside=1 they
+        never do). Observations or rewards that depend on earlier users' data, not only on earlier
+        actions, pass them on to later users around every mechanism; contexts="none" prevents the
+        first, nothing here prevents the second. There is no protection against somebody who sees
+        this user's reward, or the seed.
 
     Raises:
         InputError: actions that are not finitely many, bounds that are missing or out of range, an
@@ -442,7 +442,7 @@ class Player:
         self._saved: str | None = None
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Hand over to a file, to go on with `load`; this player serves nobody any more.
+        """Save the player to a file for `load`; afterwards this player refuses to act.
 
         Two players that go on from one state would add the same noise to different users' data,
         which no certificate covers. The file holds exact sums of users' data and the noise to
@@ -456,7 +456,7 @@ class Player:
     def load(
         cls, path: str | PathLike[str], config: AnyAgent, env: gym.Env[Any, Any], **arguments: Any
     ) -> Self:
-        """The player that was saved, bit for bit; arguments as for a new one, but for the seed.
+        """Load a saved player, bit for bit; arguments as for a new one, except for the seed.
 
         A state goes on once: what has been loaded is remembered in a folder of this user
         (`$XDG_STATE_HOME/dpbandit/loaded`), and refused from then on, copies of the file, too.
@@ -482,17 +482,17 @@ class Player:
 
     @property
     def certificate(self) -> Certificate:
-        """What the noise buys, beside what `config` claims; known before the first user."""
+        """Certificate of the agent, with the epsilon of its noise beside its claim."""
         return certify(self.config, self.spec, accountants=False)
 
     @property
     def outside(self) -> Outside:
-        """How many contexts and rewards of the users told so far lay outside the bounds."""
+        """Number of contexts and rewards so far that lay outside the bounds."""
         return self._watch.outside
 
     @property
     def learned(self) -> Prior:
-        """What has been released of the parameters so far, to be the prior of another study.
+        """Prior for another study, made of what has been released so far.
 
         Raises `InputError` for an agent that takes none.
         """
@@ -504,7 +504,7 @@ class Player:
         return prior
 
     def act(self, observation: Any) -> int:
-        """The action for this user. Remembers nothing of her."""
+        """Choose the action for this user; keeps nothing of her."""
         self._check_not_saved()
         context = self._bridge.context(observation)[None]
         with enrolled(self._roll):
@@ -512,7 +512,7 @@ class Player:
         return self._bridge.action(arm[0])
 
     def update(self, observation: Any, action: Any, reward: float) -> None:
-        """Learn from one user: what she showed, what was played and what she gave."""
+        """Learn from one user: her observation, the action and her reward."""
         self._check_not_saved()
         if self._left == 0:
             raise InputError(

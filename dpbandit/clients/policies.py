@@ -1,4 +1,4 @@
-"""Scalar policies in `compare`, those of mabwiser and river among them: they are handed in.
+"""Use scalar policies in `compare`, such as those of mabwiser and river.
 
 river: its policies in `compare`, and logs as histories for its `bandit.evaluate_offline`.
 
@@ -132,7 +132,7 @@ class ForeignAgent:
         if len({id(learner) for learner in learners}) < len(seeds):
             raise InputError("Expected a new object from every call of policy, got one twice.")
         self._config, self._round = config, 0
-        self._length = spec.length if isinstance(spec, ListSpec) else None
+        self._length = getattr(spec, "length", None)
 
     def act(self, context: Floats) -> AnyArray:
         """Arms (R,), or lists (R, m)."""

@@ -1,1 +1,1 @@
-"""The commands of `dpbandit`."""
+"""Commands of the program `dpbandit`."""

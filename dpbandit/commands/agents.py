@@ -51,7 +51,7 @@ from dpbandit.running.compare import certify as make_certificate, compare as run
 from dpbandit.running.environments import environment_id, environment_label
 from dpbandit.running.given import spec_given
 from dpbandit.running.settings import AROUND, agent_id, agent_kind, around, listed, parse_agent
-from dpbandit.specs import AgentConfig, PriceListSpec, Spec
+from dpbandit.specs import AgentConfig, Spec
 
 _SECTIONS = ("Action space", "Observation space", "Rewards", "Arguments")
 
@@ -59,10 +59,12 @@ _SECTIONS = ("Action space", "Observation space", "Rewards", "Arguments")
 def envs(
     env: Annotated[
         str | None,
-        typer.Argument(help="Show its arguments and units.", autocompletion=complete_env),
+        typer.Argument(
+            help="Show this environment's arguments and units.", autocompletion=complete_env
+        ),
     ] = None,
 ) -> None:
-    """The environments, their ids and what they are; of one its arguments, rewards and units.
+    """List the environments, or show the arguments, rewards and units of one.
 
     Example: `dpbandit envs GLMBandit`
     """
@@ -75,13 +77,15 @@ def envs(
             what = first_line(load_env_creator(entry.kwargs["problem"]))
             table.add_row(environment_label(name), what)
     screen().print(table)
-    screen().print("`dpbandit envs ID` shows the arguments of one.", style="dim", highlight=False)
+    screen().print(
+        "`dpbandit envs ID` shows the arguments of an environment.", style="dim", highlight=False
+    )
 
 
 def agents(
     agent: Annotated[
         str | None,
-        typer.Argument(help="Show its settings.", autocompletion=complete_agents),
+        typer.Argument(help="Show this agent's settings.", autocompletion=complete_agents),
     ] = None,
     env: Annotated[
         str | None,
@@ -93,7 +97,7 @@ def agents(
         bool, typer.Option("--private", help="Only agents with a privacy target.")
     ] = False,
 ) -> None:
-    """The agents by what they play, what is private, and where to start; of one its settings.
+    """List the agents by what they play, with their privacy, or show the settings of one.
 
     Example: `dpbandit agents --for OJPricing --private` and `dpbandit agents fade`
     """
@@ -125,7 +129,7 @@ def agents(
             table.add_row(f"{word}ID", "", first_line(kind))
     console = screen()
     console.print(table)
-    console.print("* start here. `dpbandit agents ID` shows the settings.", style="dim")
+    console.print("* start here. `dpbandit agents ID` shows the settings of an agent.", style="dim")
 
 
 def _show_environment(known: str) -> None:
@@ -183,9 +187,11 @@ def certify(
     delta: Delta = 1e-5,
     settings: Settings = None,
     json: JsonFile = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the curve delta(epsilon) here.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the curve delta(epsilon) to this file.")
+    ] = None,
 ) -> None:
-    """What an agent's noise really buys, by every accountant, beside what it claims.
+    """Compute the epsilon that an agent's noise gives, by every accountant, beside its claim.
 
     Example: `dpbandit certify shariff-sheffet-ucb:calibration=paper --env dpbandit/OJPricing-v0
     --epsilon 1 --plot curve.png`
@@ -216,7 +222,7 @@ def compare(
         list[str] | None,
         typer.Option(
             help="Agent ids with settings, ID[:KEY=VALUE...], separated by commas; MODULE:CLASS is "
-            "a config of your own.",
+            "an agent of your own.",
             autocompletion=complete_agents,
         ),
     ] = None,
@@ -225,21 +231,22 @@ def compare(
     epsilon: Epsilon = 1.0,
     delta: Delta = 1e-5,
     seed: Seed = 0,
-    jobs: Annotated[int, typer.Option(help="Processes that share the replicas.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Number of processes that share the replicas.")] = 1,
     settings: Settings = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for frame, summary, results and regret.png.")
+        Path | None, typer.Option(help="Folder for the tables, results.json and regret.png.")
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the results that are there.")
+        bool, typer.Option("--overwrite", help="Replace the results that --out already holds.")
     ] = False,
     json: JsonFile = None,
 ) -> None:
     """Compare agents by cumulative regret, with a certificate for each and a plot.
 
-    Uniform play and the best fixed action are always in the table; without `--agents` those play
-    where one starts, private ones and one without privacy. `--set` sets an argument of
-    the environment. Results that are in `--out` already stay there, unless `--overwrite`.
+    Uniform play and the best fixed action are always in the table. Without `--agents` it takes the
+    agents that the catalogue recommends for this kind of problem, private and not. `--set` sets an
+    argument of the environment. A folder `--out` that already holds results is refused, unless
+    `--overwrite` is given.
 
     Example: `dpbandit compare dpbandit/OJPricing-v0 --agents linucb,dp-ucb:alpha=2 --epsilon 1
     --out out`
@@ -279,12 +286,12 @@ def compare(
 
 
 def _usual(spec: Spec) -> list[str]:
-    """Agents to start with that play this problem; of prices one without privacy knows demand."""
+    """Recommended agents that play this problem; on prices the public one has a demand model."""
     alike = "Arms without contexts"
     fitting = [one for one in entries() if one.mark == START and _plays(AGENTS[one.id], spec)]
     told = spec.context_shape[-1:] != (1,)  # something of a user
     some = [one.id for one in fitting if (one.plays == alike) != told] or [o.id for o in fitting]
-    priced = isinstance(spec, PriceListSpec)
+    priced = spec.priced
     return ["priced:glm-ucb" if priced and name == "linucb" else name for name in some]
 
 
@@ -308,30 +315,43 @@ def audit(
     context: typer.Context,
     agent: Annotated[
         str | None,
-        typer.Argument(help="ID[:KEY=VALUE...], or --all.", autocompletion=complete_agents),
+        typer.Argument(
+            help="ID[:KEY=VALUE...], see `dpbandit agents`; or use --all.",
+            autocompletion=complete_agents,
+        ),
     ] = None,
     env: Env = "dpbandit/GLMBandit-v0",
     everyone: Annotated[
         bool,
-        typer.Option("--all", help="Every private agent, also as printed, on a small problem."),
+        typer.Option(
+            "--all", help="Audit every private agent, also as printed, on a small problem."
+        ),
     ] = False,
     horizon: Horizon = 40,
     epsilon: Epsilon = 1.0,
     delta: Delta = 1e-5,
-    runs: Annotated[int, typer.Option(help="Runs of each of two worlds, >= 400.")] = 20_000,
+    runs: Annotated[
+        int, typer.Option(help="Runs on each of two neighbouring data sets, >= 400.")
+    ] = 20_000,
     view: Annotated[
-        str, typer.Option(help="released (white box) or actions (of everybody else).")
+        str,
+        typer.Option(help="What the adversary sees: released (white box) or actions (of others)."),
     ] = "released",
     failure: Annotated[
-        float, typer.Option(help="Probability that anything shown may be wrong.")
+        float, typer.Option(help="Probability that the report is wrong, at most.")
     ] = 0.05,
     seed: Seed = 0,
-    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Number of processes.")] = 1,
     settings: Settings = None,
-    out: Annotated[Path | None, typer.Option(help="Write the report here, as JSON.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the trade-off curves here.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the report to this JSON file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the trade-off curves to this file.")
+    ] = None,
 ) -> None:
-    """Try to refute a certificate: a lower bound on epsilon, measured.
+    """Try to refute an agent's certificate by running it many times.
+
+    Runs the agent on two data sets that differ in one user, and reports the largest epsilon that
+    the difference between the runs proves: a lower bound, beside the certified epsilon.
 
     Example: `dpbandit audit dp-ucb --env dpbandit/OJPricing-v0 --epsilon 1 --runs 20000
     --out report.json --plot tradeoff.png`

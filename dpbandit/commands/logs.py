@@ -1,4 +1,4 @@
-"""`dpbandit evaluate` and `fit`: what a policy would have earned on a log; a problem from one."""
+"""`dpbandit evaluate` and `dpbandit fit`: policies and environments from a log."""
 
 import json
 from pathlib import Path
@@ -27,37 +27,41 @@ def evaluate(
     table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")],
     policy: Annotated[
         str,
-        typer.Option(help="uniform, always=ARM, or COLUMN,COLUMN,...: its probabilities of arms."),
+        typer.Option(
+            help="The policy: uniform, always=ARM, or COLUMN,... with its probability of each arm."
+        ),
     ],
-    action: Annotated[str, typer.Option(help="Column of the arm that was played.")] = "action",
-    reward: Annotated[str, typer.Option(help="Column of what it brought.")] = "reward",
+    action: Annotated[str, typer.Option(help="Column with the arm that was played.")] = "action",
+    reward: Annotated[str, typer.Option(help="Column with the reward.")] = "reward",
     propensity: Annotated[
-        str | None, typer.Option(help="Column of the arm's probability; else all equally likely.")
+        str | None, typer.Option(help="Column with the arm's probability; default: uniform.")
     ] = None,
     feature: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=LOW:HIGH or NAME=LEVEL,LEVEL,...; public bounds, as often as needed."
+            help="A feature and its public bounds, NAME=LOW:HIGH or NAME=LEVEL,...; repeatable."
         ),
     ] = None,
     arms: Annotated[
-        str | None, typer.Option(help="ARM,ARM,... in order; else all that occur, sorted.")
+        str | None,
+        typer.Option(help="All arms in order, ARM,...; default: those in the log, sorted."),
     ] = None,
-    reward_range: Annotated[str, typer.Option(help="LOW:HIGH, public.")] = "0:1",
+    reward_range: Annotated[str, typer.Option(help="Public range of rewards, LOW:HIGH.")] = "0:1",
     probabilities: Annotated[
-        str | None, typer.Option(help="COLUMN,...: the logging probability of each arm.")
+        str | None,
+        typer.Option(help="Columns with the logging probability of each arm, COLUMN,..."),
     ] = None,
     lowest: Annotated[
         float | None, typer.Option(help="Public lower bound on every arm's probability.")
     ] = None,
     adaptive: Annotated[
-        bool, typer.Option("--adaptive", help="Rows in order; a learner logged them.")
+        bool, typer.Option("--adaptive", help="A learning policy wrote the log; rows are in order.")
     ] = False,
     estimators: Annotated[
-        str | None, typer.Option(help="Which, between commas; else ips,snips,dr.")
+        str | None, typer.Option(help="Estimators, separated by commas; default ips,snips,dr.")
     ] = None,
     intervals: Annotated[
-        str | None, typer.Option(help=f"One of {', '.join(INTERVALS)}; else auto.")
+        str | None, typer.Option(help=f"One of {', '.join(INTERVALS)}; default auto.")
     ] = None,
     epsilon: Annotated[
         float | None,
@@ -66,36 +70,41 @@ def evaluate(
     clip: Annotated[
         str | None,
         typer.Option(
-            help="The largest weight: of clipped-ips, clipped-dr and switch-dr; with --epsilon "
-            "public, or private."
+            help="The largest weight, for clipped-ips, clipped-dr and switch-dr; with --epsilon a "
+            "public number, or the word private."
         ),
     ] = None,
-    shrinkage: Annotated[float | None, typer.Option(help="Of dros.")] = None,
+    shrinkage: Annotated[
+        float | None, typer.Option(help="Shrinkage of the estimator dros.")
+    ] = None,
     w_max: Annotated[
         float | None,
-        typer.Option(help="Public bound on weights, of betting-cv and empirical-bernstein."),
+        typer.Option(help="Public bound on weights, for betting-cv and empirical-bernstein."),
     ] = None,
     q: Annotated[
         str | None,
         typer.Option(
-            help="COLUMN,...: each arm's reward by a model that has not seen these rows, for dr "
-            "and dm."
+            help="Columns with each arm's reward predicted by a model that was not fitted to these "
+            "rows, COLUMN,..., for dr and dm."
         ),
     ] = None,
     sort: Annotated[
         list[str] | None,
-        typer.Option(help="ARM=SORT for every arm: what it is like, for mips."),
+        typer.Option(help="ARM=SORT for every arm, for mips: arms of one sort are alike."),
     ] = None,
     support: Annotated[
-        str | None, typer.Option(help="drop: leave out choices that were impossible.")
+        str | None, typer.Option(help="drop: leave out choices that the log could not contain.")
     ] = None,
-    level: Annotated[float | None, typer.Option(help="Of the intervals; else 0.95.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the table here, .csv.")] = None,
+    level: Annotated[
+        float | None, typer.Option(help="Level of the intervals; default 0.95.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the table to this .csv file.")] = None,
 ) -> None:
-    """Estimate what a frozen policy would have earned on a log of arms, with intervals.
+    """Estimate from a log what another policy would have earned, with intervals.
 
-    Estimates are exact statistics of the log, which no certificate covers; with --epsilon one
-    number is released with pure differential privacy for a row of the log, and its certificate.
+    The policy must not learn while it plays. The estimates are exact statistics of the log, which
+    no certificate covers; with --epsilon it releases one number instead, with pure differential
+    privacy for a row of the log, and the number's certificate.
 
     Example: `dpbandit evaluate log.csv --policy always=b --propensity chance --feature age=18:90`
     """
@@ -269,66 +278,75 @@ id = {id}
 def fit(
     context: typer.Context,
     table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")],
-    price: Annotated[str, typer.Option(help="Column of the price that was asked.")] = "price",
-    sold: Annotated[str, typer.Option(help="Column of 1 for a sale, else 0.")] = "sold",
+    price: Annotated[str, typer.Option(help="Column with the price that was asked.")] = "price",
+    sold: Annotated[str, typer.Option(help="Column with 1 for a sale, else 0.")] = "sold",
     feature: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=LOW:HIGH or NAME=LEVEL,LEVEL,...; public bounds, as often as needed."
+            help="A feature and its public bounds, NAME=LOW:HIGH or NAME=LEVEL,...; repeatable."
         ),
     ] = None,
     items: Annotated[
-        str | None, typer.Option(help="ITEM,ITEM,...: fit clicks on these, in place of sales.")
+        str | None, typer.Option(help="ITEM,ITEM,...: fit clicks on these items instead of sales.")
     ] = None,
-    item: Annotated[str, typer.Option(help="With --items: column of what was shown.")] = "item",
+    item: Annotated[
+        str, typer.Option(help="With --items: column with the item that was shown.")
+    ] = "item",
     click: Annotated[
-        str, typer.Option(help="With --items: column of 1 for a click, else 0.")
+        str, typer.Option(help="With --items: column with 1 for a click, else 0.")
     ] = "click",
     product: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=COLUMN of its price, empty where it was not shown: fit choices among these."
+            help="NAME=COLUMN: fit choices among products; the column has its price, empty where "
+            "the product was not offered. Repeatable."
         ),
     ] = None,
     bought: Annotated[
-        str, typer.Option(help="With --product: column of what was taken, or none.")
+        str, typer.Option(help="With --product: column with the product that was bought, or none.")
     ] = "bought",
     at_most: Annotated[
-        int | None, typer.Option(help="With --product: so many can be offered at a time.")
+        int | None, typer.Option(help="With --product: how many can be offered at a time.")
     ] = None,
     price_range: Annotated[
-        str | None, typer.Option(help="LOW:HIGH, public; every price lies inside.")
+        str | None, typer.Option(help="Public range that contains every price, LOW:HIGH.")
     ] = None,
-    unit_cost: Annotated[float | None, typer.Option(help="What a sale costs you.")] = None,
-    unit: Annotated[str, typer.Option(help="What prices are in, for labels.")] = "dollars",
+    unit_cost: Annotated[float | None, typer.Option(help="What one sale costs you.")] = None,
+    unit: Annotated[str, typer.Option(help="Unit of prices, for labels.")] = "dollars",
     prices: Annotated[
-        str | None, typer.Option(help="PRICE,PRICE,... to choose from; nine of the range.")
+        str | None,
+        typer.Option(help="Prices to choose from, PRICE,...; default: nine across the range."),
     ] = None,
     clusters: Annotated[
-        str | None, typer.Option(help="Column of what shares a price, for errors.")
+        str | None,
+        typer.Option(help="Column with groups of rows that share a price, for standard errors."),
     ] = None,
     interactions: Annotated[
-        bool, typer.Option(help="A price slope for each feature, or one for all.")
+        bool, typer.Option(help="Let the price slope depend on each feature, or not.")
     ] = True,
-    ridge: Annotated[float, typer.Option(help="Penalty of all but the constant.")] = 1e-6,
+    ridge: Annotated[
+        float, typer.Option(help="Ridge penalty on all coefficients but the constant.")
+    ] = 1e-6,
     monotone: Annotated[
-        str | None, typer.Option(help="clip: demand falls with the price for everybody.")
+        str | None, typer.Option(help="clip: make demand fall with the price for everybody.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="File to write, for ENV, --env and sweeps.")] = Path(
-        "shop.toml"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="File to write; commands and sweeps take it as an environment.")
+    ] = Path("shop.toml"),
     sweep: Annotated[
-        Path | None, typer.Option(help="Also write a sweep of agents and epsilons here.")
+        Path | None, typer.Option(help="Also write a sweep of agents and epsilons to this file.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the calibration here.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the calibration of the fit to this file.")
+    ] = None,
 ) -> None:
-    """Fit sales to a log of prices, clicks to one of items, or choices to one of products, and
-    write an environment.
+    """Make an environment from your own table of offers, clicks or choices.
 
-    The file stands wherever the id of an environment does.
+    Fits a model of sales to prices, of clicks to items, or of choices to products, and writes a
+    file that every command takes in place of an environment's id.
 
-    Bounds are public and are told, never read off the log. What is printed is a function of the
-    log, which no certificate covers.
+    You state the bounds of features and prices; they are public and never read from the log. The
+    printed diagnostics are functions of the log, which no certificate covers.
 
     Example: `dpbandit fit prices.csv --feature age=18:90 --feature shop=A,B,C --price-range 1:3
     --unit-cost 0.8 --out shop.toml`

@@ -196,14 +196,20 @@ def complete_agents(incomplete: str) -> list[str]:
     return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
 
 
-Env = Annotated[str, typer.Option(help="Environment id.", autocompletion=complete_env)]
-Epsilon = Annotated[float, typer.Option(help="Privacy target of every private agent, > 0.")]
-Delta = Annotated[float, typer.Option(help="Privacy target of every private agent, in [0, 1).")]
-Horizon = Annotated[int, typer.Option(help="Rounds, >= 1.")]
-Replicas = Annotated[int, typer.Option(help="Independent repetitions, >= 1.")]
-Seed = Annotated[int, typer.Option(help="Replica r depends on (seed, r) only.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the numbers here.")]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, as often as needed.")]
+Env = Annotated[
+    str,
+    typer.Option(help="Environment id, see `dpbandit envs`.", autocompletion=complete_env),
+]
+Epsilon = Annotated[float, typer.Option(help="Target epsilon of every private agent, > 0.")]
+Delta = Annotated[float, typer.Option(help="Target delta of every private agent, in [0, 1).")]
+Horizon = Annotated[int, typer.Option(help="Number of rounds, >= 1.")]
+Replicas = Annotated[int, typer.Option(help="Number of independent repetitions, >= 1.")]
+Seed = Annotated[int, typer.Option(help="Random seed; replica r depends on (seed, r) only.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Set an argument, KEY=VALUE; repeatable."),
+]
 
 
 def given(context: typer.Context, names: Sequence[str]) -> bool:

@@ -39,28 +39,33 @@ _SOME = 3
 
 
 def sweep(
-    file: Annotated[Path | None, typer.Argument(help="TOML file, see the example.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(help="TOML file that says what to run, see the example.")
+    ] = None,
     out: Annotated[  # text: as a path '' would be the current folder
-        str | None, typer.Option(help="Folder of the results.", metavar="<path>")
+        str | None, typer.Option(help="Folder for the results.", metavar="<path>")
     ] = None,
     backend: Annotated[
         str, typer.Option(help="loky (processes), threading or dask (a cluster).")
     ] = "loky",
-    jobs: Annotated[int, typer.Option(help="Workers, 1 to 1024.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Number of workers, 1 to 1024.")] = 1,
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")
     ] = None,
     block: Annotated[
-        int | None, typer.Option(help="Replicas of a task. Changes speed, never values.")
+        int | None, typer.Option(help="Replicas in one task; changes the speed, not the numbers.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on: keep what is there.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep the results in --out and run what is missing.")
+    ] = False,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of sweep files.")
     ] = False,
 ) -> None:
     """Run every agent on every environment, for every epsilon, delta and horizon.
 
-    Numbers do not depend on the backend, the jobs or an interruption; `dpbandit report` draws them.
+    The numbers do not depend on the backend, on `--jobs`, or on interruptions; after one, run the
+    same command with `--resume`. `dpbandit report` draws the results.
 
     Example: `dpbandit sweep experiments/sweeps/prices.toml --out out --jobs 2`
     """
@@ -99,12 +104,14 @@ def _say_some(what: str, files: Sequence[Path]) -> None:
 
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a sweep, or of `compare --out`.")],
-    out: Annotated[Path | None, typer.Option(help="Folder of the report; DIR/report.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the report; default FOLDER/report.")
+    ] = None,
     baseline: Annotated[
         str, typer.Option(help="The agent that all others are compared with.")
     ] = "Uniform",
 ) -> None:
-    """One HTML page that needs nothing else, and every figure as PNG and SVG.
+    """Write the results of a sweep as one self-contained HTML page, and its figures as PNG and SVG.
 
     Example: `dpbandit report out`
     """
@@ -140,33 +147,40 @@ def reproduce(
     case: Annotated[str | None, typer.Argument(help="Name of a case, see --list.")] = None,
     more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
     agent: Annotated[
-        str | None, typer.Option(help="Agent id.", autocompletion=complete_agents)
+        str | None, typer.Option(help="Agent id of a case.", autocompletion=complete_agents)
     ] = None,
-    list_cases: Annotated[bool, typer.Option("--list", help="Show the cases.")] = False,
+    list_cases: Annotated[bool, typer.Option("--list", help="List the cases and tables.")] = False,
     settings: Settings = None,
-    calibration: Annotated[Calibration | None, typer.Option(help="Which constants.")] = None,
-    noise: Annotated[str | None, typer.Option(help="Which noise, where the agent has it.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Privacy target, > 0.")] = None,
-    delta: Annotated[float | None, typer.Option(help="Privacy target, in [0, 1).")] = None,
+    calibration: Annotated[
+        Calibration | None, typer.Option(help="Which constants the agent takes.")
+    ] = None,
+    noise: Annotated[
+        str | None, typer.Option(help="Which noise, if the agent has that setting.")
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Target epsilon, > 0.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Target delta, in [0, 1).")] = None,
     horizon: Horizon = 10_000,
     replicas: Replicas = 50,
     seed: Seed = 0,
-    reading: Annotated[str, typer.Option(help="Tables: one of their readings, or all.")] = ALL,
-    rows: Annotated[str, typer.Option(help="Tables: some of the rows, see --list.")] = ALL,
+    reading: Annotated[
+        str, typer.Option(help="Tables: one of the readings in --list, or all.")
+    ] = ALL,
+    rows: Annotated[str, typer.Option(help="Tables: which rows, see --list.")] = ALL,
     theta: Annotated[
-        str | None, typer.Option(help="sgd/: theta* with equal entries, or as stated.")
+        str | None, typer.Option(help="Tables of sgd/: which theta*, see --list.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Tables: folder for results, taken up again.")
+        Path | None, typer.Option(help="Tables: folder for results; a second run continues there.")
     ] = None,
     json: JsonFile = None,
 ) -> None:
-    """Run one agent on a reference case, at the printed size or any other, or redo a table.
+    """Run a reference case or a published table again, beside its numbers.
 
-    `--set` sets an argument of the agent or of the problem (`env.KEY=VALUE`: of the problem). Named
-    options that the agent does not have are left out, and it says so. Tables run their own agents
-    on their own rows: they take `--reading`, `--rows`, `--out` and, where theta* is open, `--theta`
-    in place of all that; figures come with the whole table and `--out`.
+    A case runs one agent, at the printed size or any other. `--set` sets an argument of the agent
+    or of the problem (`env.KEY=VALUE`: of the problem only). Options that the agent does not have
+    are ignored with a message. A table runs its own agents on its own rows: it takes `--reading`,
+    `--rows`, `--out` and, where the paper leaves theta* open, `--theta`, but no option of an agent.
+    With `--out` and all rows it also draws the figures.
 
     Example: `dpbandit reproduce contextual/p1 --agent linucb --set alpha=theory`
 
@@ -246,14 +260,12 @@ def _redo(
         write_json(json, made.records)
 
 
-app = typer.Typer(
-    add_completion=False, help="Teaching labs: what there is, and one of them as a notebook."
-)
+app = typer.Typer(add_completion=False, help="List the teaching labs, or write one as a notebook.")
 
 
 @app.command("list", cls=Once)
 def show() -> None:
-    """The labs: number, title, minutes, and what one can do afterwards.
+    """List the labs: number, title, minutes, and what you can do afterwards.
 
     Example: `dpbandit lab list`
     """
@@ -265,20 +277,20 @@ def show() -> None:
 
 @app.command("open", cls=Once)
 def start(
-    number: Annotated[int, typer.Argument(help="See `dpbandit lab list`.")],
+    number: Annotated[int, typer.Argument(help="Number of the lab, see `dpbandit lab list`.")],
     out: Annotated[Path, typer.Option(help="Folder for the notebook.")] = Path("."),
-    solutions: Annotated[bool, typer.Option(help="Folded below the exercises, or none.")] = True,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the notebook that is there.")
-    ] = False,
-    browser: Annotated[bool, typer.Option(help="Let JupyterLab open one.")] = True,
-    jupyter: Annotated[
-        bool, typer.Option(help="Start JupyterLab, or write the file alone.")
+    solutions: Annotated[
+        bool, typer.Option(help="Include solutions, folded below the exercises.")
     ] = True,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a notebook that is already there.")
+    ] = False,
+    browser: Annotated[bool, typer.Option(help="Let JupyterLab open a browser.")] = True,
+    jupyter: Annotated[bool, typer.Option(help="Start JupyterLab after writing the file.")] = True,
 ) -> None:
     """Write lab NUMBER as a notebook and open it in JupyterLab.
 
-    A notebook that is there already, with your work in it, is opened as it is.
+    If the notebook already exists, with your work in it, it is opened unchanged.
 
     Example: `dpbandit lab open 1 --out labs`
     """

@@ -20,20 +20,13 @@ from dpbandit.domains.domain import (
 
 
 @dataclass(frozen=True)
-class Ball(Domain):
-    """`{x: |x|_2 <= radius}` in R^dim; D = 2 radius, R = r = radius.
-
-    >>> import numpy as np
-    >>> Ball(2).lowest(np.array([[3.0, 4.0]]))
-    array([[-0.6, -0.8]])
-    """
+class Centred(Domain):
+    """A set in R^dim that has -x for every x: its centre is the origin, D = 2 R."""
 
     dim: int
-    radius: float = 1.0
 
     def __post_init__(self) -> None:
         whole("dim", self.dim, 1, MOST_DIM)
-        positive("radius", self.radius)
 
     @property
     def centre(self) -> Floats:
@@ -42,8 +35,24 @@ class Ball(Domain):
 
     @property
     def diameter(self) -> float:
-        """2 radius."""
-        return 2 * self.radius
+        """2 R."""
+        return 2 * self.outer_radius
+
+
+@dataclass(frozen=True)
+class Ball(Centred):
+    """`{x: |x|_2 <= radius}` in R^dim; D = 2 radius, R = r = radius.
+
+    >>> import numpy as np
+    >>> Ball(2).lowest(np.array([[3.0, 4.0]]))
+    array([[-0.6, -0.8]])
+    """
+
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("radius", self.radius)
 
     @property
     def outer_radius(self) -> float:
@@ -84,7 +93,7 @@ class Ball(Domain):
 
 
 @dataclass(frozen=True)
-class Box(Domain):
+class Box(Centred):
     """[-half_width, half_width]^dim; D = 2 R, R = half_width sqrt(dim), r = half_width.
 
     >>> import numpy as np
@@ -92,22 +101,11 @@ class Box(Domain):
     array([[-0.5,  0.5]])
     """
 
-    dim: int
     half_width: float = 1.0
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, 1, MOST_DIM)
+        super().__post_init__()
         positive("half_width", self.half_width)
-
-    @property
-    def centre(self) -> Floats:
-        """The origin."""
-        return np.zeros(self.dim)
-
-    @property
-    def diameter(self) -> float:
-        """2 half_width sqrt(dim)."""
-        return 2 * self.outer_radius
 
     @property
     def outer_radius(self) -> float:
@@ -206,7 +204,7 @@ class Simplex(Domain):
 
 
 @dataclass(frozen=True)
-class L1Ball(Domain):
+class L1Ball(Centred):
     """`{x: |x|_1 <= radius}` in R^dim; D = 2 radius, R = radius, r = radius / sqrt(dim).
 
     >>> import numpy as np
@@ -214,22 +212,11 @@ class L1Ball(Domain):
     array([[0., 2., 0.]])
     """
 
-    dim: int
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, 1, MOST_DIM)
+        super().__post_init__()
         positive("radius", self.radius)
-
-    @property
-    def centre(self) -> Floats:
-        """The origin."""
-        return np.zeros(self.dim)
-
-    @property
-    def diameter(self) -> float:
-        """2 radius, between opposite corners."""
-        return 2 * self.radius
 
     @property
     def outer_radius(self) -> float:
@@ -283,7 +270,7 @@ _STEPS = 100
 
 
 @dataclass(frozen=True)
-class LpBall(Domain):
+class LpBall(Centred):
     """`{x: |x|_p <= radius}` in R^dim; D = 2 R. `Ball`, `L1Ball` and `Box` at p = 2, 1, infinity.
 
     R = radius max(1, dim^(1/2 - 1/p)), r = radius min(1, dim^(1/2 - 1/p)): a unit vector and a
@@ -296,12 +283,11 @@ class LpBall(Domain):
     array([[0.489, 0.959]])
     """
 
-    dim: int
     p: float
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, 1, MOST_DIM)
+        super().__post_init__()
         inside("p", self.p, 1, inf, ends=True)
         positive("radius", self.radius)
 
@@ -313,16 +299,6 @@ class LpBall(Domain):
         if self.p == 2:
             return Ball(self.dim, self.radius)
         return Box(self.dim, self.radius) if self.p >= _FLAT else None
-
-    @property
-    def centre(self) -> Floats:
-        """The origin."""
-        return np.zeros(self.dim)
-
-    @property
-    def diameter(self) -> float:
-        """2 R."""
-        return 2 * self.outer_radius
 
     @property
     def outer_radius(self) -> float:

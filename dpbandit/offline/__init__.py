@@ -1,4 +1,4 @@
-"""Offline evaluation: logs of a known random policy, replay on them, and what others would earn."""
+"""Evaluate policies offline, on logs of a known random policy."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ __all__ = sorted(_FACE)  # names that come when they are asked for
 
 
 def __getattr__(name: str) -> Any:
-    """Each name when it is asked for: environments from logs need two of these modules alone."""
+    """Import each name when it is used: environments from logs need only two of these modules."""
     if name in _FACE:
         return getattr(import_module(f"{__name__}.{_FACE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

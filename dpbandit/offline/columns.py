@@ -1,4 +1,4 @@
-"""Named columns of a user's table, as numbers, words, or features with public bounds."""
+"""Read named columns of a user's table as numbers, words, or features with public bounds."""
 
 import os
 import zlib

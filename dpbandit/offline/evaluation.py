@@ -1,4 +1,4 @@
-"""What a frozen policy would have earned on the users of a log, with intervals that hold."""
+"""Estimate what a frozen policy would have earned on the users of a log, with intervals."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -507,39 +507,39 @@ def evaluate(
     law: Law | None = None,
     seed: int = 0,
 ) -> "pd.DataFrame":
-    """Estimates of a policy's mean reward from what another policy logged.
+    """Estimate a policy's mean reward from the log of another policy.
 
     Args:
-        policy: frozen, made without these rows: an object with `probabilities(contexts)`,
-            `prices(contexts)` or `lists(contexts)`, such as a snapshot of an agent, or what these
-            return. Probabilities are (n, K), prices (n,) or draws of them (draws, n), lists (n, m)
-            or (draws, n, m), or a `ListLaw`. Draws have to be fresh for every row.
+        policy: a policy that does not learn and was made without these rows. Either an object with
+            `probabilities(contexts)`, `prices(contexts)` or `lists(contexts)`, such as a snapshot
+            of an agent, or what these methods return: probabilities (n, K), prices (n,) or draws of
+            prices (draws, n), lists (n, m) or (draws, n, m), or a `ListLaw`. Draws have to be fresh
+            for every row.
         log: rows with known propensities, densities or probabilities of lists.
-        estimators: of `ARMS`, `PRICES` or `LISTS`. None: ips, snips and dr, for lists ips and
-            interaction-ips.
+        estimators: names from `ARMS`, `PRICES` or `LISTS`; by default ips, snips and dr, and for
+            lists ips and interaction-ips.
         intervals: "t", "bootstrap" (1,000 resamples), "empirical-bernstein", "betting",
             "betting-cv", "sequence" (holds at every n at once), "weighted" or "weighted-minvar"
             (adaptive logs, for dr, whose estimate is then the weighted one). "auto": t if the log
             is not adaptive, the mean weight is within 4 standard errors of 1 and the effective
             sample size is at least 100; else betting, with a control variate where `w_max` is at
             most n / 30.
-        level: of the intervals.
-        q: a model of the reward, with `q_is_honest`, that it has not seen these rows: a function
-            of contexts or an array, (n, K) for arms; a function of contexts and prices; (n, m, N)
-            for lists. None: ridge regressions, cross-fitted, or fitted on earlier rows where the
-            log is adaptive.
-        q_is_honest: see `q`.
-        folds: of cross-fitting.
-        clip: the largest weight, of clipped-ips, clipped-dr and switch-dr.
-        shrinkage: of dros.
+        level: confidence level of the intervals.
+        q: a model of the reward: a function of contexts or an array, (n, K) for arms; a function of
+            contexts and prices; (n, m, N) for lists. By default ridge regressions, cross-fitted, or
+            fitted on earlier rows if the log is adaptive.
+        q_is_honest: promises that `q` was not fitted to these rows; required with `q`.
+        folds: number of folds of cross-fitting.
+        clip: the largest weight, for clipped-ips, clipped-dr and switch-dr.
+        shrinkage: shrinkage of dros.
         features, feature_law: for mips, the feature (n,) of each logged arm, a whole number, and
             (K, E), P(feature | arm).
         bandwidth, kernel: for prices, dollars, and "gaussian" or "epanechnikov".
-        support: "refuse" or "drop" choices that the log's `probabilities` say were impossible.
-        w_max: a public bound on weights, not read off the log.
+        support: "refuse" or "drop" choices that were impossible by the log's `probabilities`.
+        w_max: a public bound on weights, not computed from the log.
         law: for "weighted", the logging policy of row i at earlier contexts, a function of i and
             (s, d) that gives (s, K), or a `TypeLaw`.
-        seed: of folds and resamples.
+        seed: random seed of folds and resamples.
 
     Returns:
         One row for each estimator: estimator, estimate, low, high, interval (what it is), se (to
@@ -547,9 +547,9 @@ def evaluate(
         refused (the interval that was asked for and does not hold, with the reason) and note.
 
     Raises:
-        InputError: a learner, arrays of other shapes, probabilities that do not sum to 1, rewards
-            outside the spec's bounds, an argument that an estimator or interval needs and that is
-            missing, or choices that were impossible.
+        InputError: a learning policy, arrays of other shapes, probabilities that do not sum to 1,
+            rewards outside the spec's bounds, a missing argument that an estimator or interval
+            needs, or choices that were impossible.
 
     >>> import numpy as np
     >>> from dpbandit.specs.protocols import ContextualSpec

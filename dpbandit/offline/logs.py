@@ -1,4 +1,4 @@
-"""What a known random policy did and what came of it: the data of offline evaluation."""
+"""Logs of a known random policy: the data of offline evaluation."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -103,7 +103,7 @@ _RARE = 18.0
 
 @dataclass(kw_only=True, eq=False)
 class Logged:
-    """n rounds with finitely many arms, each arm chosen at random with a known probability.
+    """A log of n rounds, whose arms were chosen at random with known probabilities.
 
     Contexts beyond the bound of the spec are clipped to it; rewards stay as they came, and private
     agents clip what they learn from.
@@ -268,7 +268,7 @@ def _kind(entry: Any) -> str:
 
 @dataclass(kw_only=True, eq=False)
 class LoggedLists:
-    """n rounds with an ordered list of m different items each, drawn with a known probability.
+    """A log of n rounds with an ordered list of m different items, drawn with known probability.
 
     Raises `InputError` where shapes do not fit, an item is named twice, a click is neither 0 nor 1,
     a probability lies outside (0, 1], a prefix becomes likelier as it grows, or than its last item
@@ -353,7 +353,7 @@ def refuse_marginal(marginal: Floats, prefix: Floats, of: str) -> None:
 
 @dataclass(kw_only=True, eq=False)
 class LoggedPrices:
-    """n rounds with a price each, drawn from a known density.
+    """A log of n rounds with prices drawn from a known density.
 
     Contexts beyond the bound of the spec are clipped to it, as in `Logged`. Raises `InputError`
     where shapes do not fit, something is not finite, a price lies outside the spec's, a density is

@@ -1,4 +1,4 @@
-"""Frozen policies, which is what can be evaluated; learners are refused, but can be frozen."""
+"""Frozen policies, the only ones that can be evaluated; `snapshot` freezes a learner."""
 
 from copy import deepcopy
 from typing import Any, NamedTuple, cast
@@ -30,7 +30,7 @@ class ListLaw(NamedTuple):
 
 
 def list_law(policy: Any, log: LoggedLists) -> ListLaw:
-    """What a policy would have shown: a `ListLaw`, lists (n, m), or draws of them (draws, n, m)."""
+    """Ask a policy for its lists: a `ListLaw`, lists (n, m), or draws of them (draws, n, m)."""
     if isinstance(policy, ListLaw):
         return _checked(policy, log)
     lists = numbers_in("policy", policy)
@@ -84,7 +84,7 @@ def _chances(name: str, values: Any, shape: tuple[int, ...]) -> Floats:
 
 
 def asked(policy: Any, method: str, context: Floats) -> Any:
-    """What the policy's method says at the log's contexts; arrays are the answer themselves.
+    """Call the policy's method at the log's contexts; arrays are taken as the answer.
 
     Raises:
         InputError: it learns: what it would play depends on what it would have seen.
@@ -132,7 +132,7 @@ def price_policy(policy: Any, log: LoggedPrices) -> Floats:
 
 
 class Snapshot:
-    """A copy of a running agent that learns nothing more: a policy for `evaluate` and `release`.
+    """A frozen copy of a running agent: a policy for `evaluate` and `release`.
 
     Each row is asked afresh, so that an agent that draws (Thompson sampling, ties) draws anew for
     every row, independently of the log. With `draws` of them per row, `probabilities` are shares of

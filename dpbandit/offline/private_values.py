@@ -1,4 +1,4 @@
-"""One private number from a log: what a policy would have earned, with an interval and a proof."""
+"""Release from a log one private number: what a policy would have earned."""
 
 from dataclasses import dataclass
 from math import inf, sqrt
@@ -43,7 +43,7 @@ at 95 % is .955 for .941 where noise dominates."""
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateValue:
-    """What may be published of a policy's value: everything here is a function of releases."""
+    """A private estimate of a policy's value, with its interval; safe to publish."""
 
     value: float
     """self-normalised, in units of the reward"""
@@ -73,7 +73,7 @@ def release(
     clip: float | Literal["private"] | None = None,
     seed: int | None = None,
 ) -> PrivateValue:
-    """What a frozen policy would have earned a round, released with pure differential privacy.
+    """Release what a frozen policy would have earned per round, with pure differential privacy.
 
     With weights w = pi(a | x) / p, c = min(w, M), rewards r on [0, 1] by their public bounds::
 

@@ -1,4 +1,4 @@
-"""Offline evaluation: an agent plays on the rounds of a random log that happen to agree with it."""
+"""Replay a random log: an agent plays the rounds whose logged action it would have chosen."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,6 @@ from dpbandit.specs import (
     ContextualSpec,
     Hindsight,
     Outside,
-    PriceListSpec,
     check_config,
     made_agent,
 )
@@ -33,7 +32,7 @@ COVERS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Replay:
-    """What an agent would have earned, by one or more passes through a log."""
+    """Result of `replay`: what an agent would have earned, from passes through a log."""
 
     mean: float
     """reward a round, over all rounds kept in all passes"""
@@ -74,7 +73,7 @@ class Replay:
 
 
 class Replays(dict[str, Replay]):
-    """What several agents would have earned on one log, by name; shown as a table."""
+    """Results of `replay` for several agents on one log, by name; shown as a table."""
 
     def table(self) -> Any:
         """A DataFrame with a row for each agent.
@@ -147,7 +146,7 @@ def replay(
     discarded: Discarded = "skip",
     seed: int = 0,
 ) -> Replay | Replays:
-    """Run an agent on logged random rounds and keep those in which it chooses what was logged.
+    """Run an agent on a random log, keeping the rounds in which it chooses the logged action.
 
     Li, Chu, Langford and Wang, "Unbiased offline evaluation of contextual-bandit-based news article
     recommendation algorithms", WSDM 2011, for finite logs::
@@ -231,7 +230,7 @@ def replay(
                 "Expected lowest= to be given with the log for discarded='blank': the least "
                 "propensity, read off the log, is somebody's data and thins everybody's rounds."
             )
-        if isinstance(logged.spec, PriceListSpec):
+        if logged.spec.priced:
             raise InputError(
                 "Expected arms that are not prices for discarded='blank': to a model of demand a "
                 "context of 0 is a user like any other."

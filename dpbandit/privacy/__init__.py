@@ -1,4 +1,4 @@
-"""Privacy: data reaches the future through mechanisms alone, and ledgers say what that costs.
+"""Privacy mechanisms, through which all data passes, and ledgers that add up their cost.
 
 What the author of an agent needs is here; where it comes from is internal, and may move.
 """

@@ -122,20 +122,32 @@ class FadingSum(Mechanism):
         """The clipped statistic of one round in its units, `(R, *shape)`."""
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
+    @property
+    def quiet(self) -> int:
+        """To the end of the batch; all that are left, once nothing more is released."""
+        ends = self._ends[self._released :]
+        return (ends[0] if ends else self.uses) - self._used
+
     def _release(self, *datum: AnyArray) -> Floats | None:
+        return FadingSum._release_several(self, *(np.asarray(array)[None] for array in datum))
+
+    def _release_several(self, *data: AnyArray) -> Floats | None:
         if self._released == len(self._ends):
             return None
+        due = self._used == self._ends[self._released]
         if not self._pending:
             # float64 whatever the first user sent: her dtype must not round everybody else
-            self._pending = [np.empty((_BLOCK, *array.shape)) for array in datum]
-        for pending, array in zip(self._pending, datum, strict=True):
-            pending[self._held] = array
-        self._held += 1
-        due = self._used == self._ends[self._released]
-        if self._held < _BLOCK and not due:
-            return None
-        self._exact = self._exact + self._statistic.total(*(p[: self._held] for p in self._pending))
-        self._held = 0
+            self._pending = [np.empty((_BLOCK, *array.shape[1:])) for array in data]
+        rounds, start = len(data[0]), 0
+        while start < rounds:
+            end = min(start + _BLOCK - self._held, rounds)
+            held = self._held + end - start
+            for pending, array in zip(self._pending, data, strict=True):
+                pending[self._held : held] = array[start:end]
+            start, self._held = end, held
+            if held == _BLOCK or (due and end == rounds):
+                total = self._statistic.total(*(p[:held] for p in self._pending))
+                self._exact, self._held = self._exact + total, 0
         if not due:
             return None
         self._released += 1
@@ -248,6 +260,7 @@ class PersonSum(FadingSum):
     """
 
     trust = ADDED_UP
+    quiet = 1
 
     def __init__(
         self,

@@ -70,6 +70,31 @@ class Mechanism(ABC):
             witness(self, datum, release)
         return release
 
+    @property
+    def quiet(self) -> int:
+        """How many of the next calls, up to the first that may release, make a block at most."""
+        return 1
+
+    def fed(self, lead: tuple[int, ...], *data: AnyArray) -> Floats | None:
+        """One call with arrays (R, ...), if `lead` is (R,), or `several`, if it is (n, R)."""
+        return self(*data) if len(lead) == 1 else self.several(*data)
+
+    def several(self, *data: AnyArray) -> Floats | None:
+        """What that many calls return, at most `quiet`: the last one's. Arrays are (n, R, ...)."""
+        rounds = len(data[0])
+        if rounds == 1 or _witness.get() is not None:
+            for datum in zip(*data, strict=True):
+                release = self(*datum)
+            return release
+        if rounds > self.quiet or self._used + rounds > self.uses:
+            raise BudgetExceededError(
+                f"{self.spend.note}: {rounds} calls at once exceed what is left, or what is quiet."
+            )
+        self._used += rounds
+        roll = _roll.get()
+        take = self._release_several
+        return take(*data) if roll is None else roll.through(self, data, take, rounds)
+
     @abstractmethod
     def query(self, *datum: AnyArray) -> Floats:
         """What this round adds to the protected quantity, clipped: `(R, *shape)`."""
@@ -80,6 +105,10 @@ class Mechanism(ABC):
 
     @abstractmethod
     def _release(self, *datum: AnyArray) -> Floats | None: ...
+
+    def _release_several(self, *data: AnyArray) -> Floats | None:
+        """`_release` of all, where `quiet` is more than 1."""
+        raise NotImplementedError
 
 
 class Roll:
@@ -92,14 +121,21 @@ class Roll:
         """anything so far"""
         self._inside = False
 
-    def through(self, mechanism: Mechanism, datum: tuple[AnyArray, ...]) -> Floats | None:
-        """What `mechanism` releases for `datum`, with its call on the roll."""
+    def through(
+        self,
+        mechanism: Mechanism,
+        datum: tuple[AnyArray, ...],
+        take: Callable[..., Floats | None] | None = None,
+        calls: int = 1,
+    ) -> Floats | None:
+        """What `mechanism` releases for `datum`, with its call on the roll, or several at once."""
+        take = take or mechanism._release
         if self._inside:
-            return mechanism._release(*datum)
-        self.calls[mechanism] = self.calls.get(mechanism, 0) + 1
+            return take(*datum)
+        self.calls[mechanism] = self.calls.get(mechanism, 0) + calls
         self._inside = True
         try:
-            release = mechanism._release(*datum)
+            release = take(*datum)
         finally:
             self._inside = False
         self.released |= release is not None

@@ -93,15 +93,24 @@ class PrefixSum(Mechanism):
         """The clipped statistic of one round in its units, `(R, *shape)`."""
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
+    @property
+    def quiet(self) -> int:
+        """To the next release; all that are left, once there is none."""
+        batch, place = divmod(self._used, self._every)
+        return self._every - place if batch < self.leaves else self.uses - self._used
+
     def _release(self, *datum: AnyArray) -> Floats | None:
-        batch, place = divmod(self._used - 1, self._every)
+        return self._release_several(*(np.asarray(array)[None] for array in datum))
+
+    def _release_several(self, *data: AnyArray) -> Floats | None:
+        batch, last = divmod(self._used - 1, self._every)
         if batch >= self.leaves:
             return None
         if self._every == 1:
-            total = self._statistic.total(*(np.asarray(a, dtype=np.float64)[None] for a in datum))
+            total = self._statistic.total(*(np.asarray(a, dtype=np.float64) for a in data))
         else:
-            self._collect(place, datum)
-            if place < self._every - 1:
+            self._collect(last + 1 - len(data[0]), data)
+            if last < self._every - 1:
                 return None
             total = self._statistic.total(*self._pending)
         if total.shape[1:] != self._statistic.shape:  # else noise would be broadcast, not added
@@ -114,12 +123,12 @@ class PrefixSum(Mechanism):
             shaped("sum", self._exact, noise.shape)
         return self._exact + noise * self._statistic.units
 
-    def _collect(self, place: int, datum: tuple[AnyArray, ...]) -> None:
+    def _collect(self, place: int, data: tuple[AnyArray, ...]) -> None:
         if not self._pending:
             # float64 whatever the first user sent: her dtype must not round everybody else
-            self._pending = [np.empty((self._every, *a.shape)) for a in datum]
-        for pending, array in zip(self._pending, datum, strict=True):
-            pending[place] = array
+            self._pending = [np.empty((self._every, *a.shape[1:])) for a in data]
+        for pending, array in zip(self._pending, data, strict=True):
+            pending[place : place + len(array)] = array
 
 
 def leaves(horizon: int, refresh_every: int) -> int:

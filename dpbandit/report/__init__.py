@@ -1,4 +1,4 @@
-"""A sweep's results as one page that can be mailed, and as figures that can be printed."""
+"""Write the results of a sweep as one HTML page, figures and tables."""
 
 from dpbandit.report.page import Report, write_report
 

@@ -1,4 +1,4 @@
-"""A sweep as figures, and as one HTML page without scripts, links outside or files beside it."""
+"""Write a sweep as figures and one self-contained HTML page without scripts."""
 
 import json
 import os
@@ -52,7 +52,7 @@ _ROUNDING = 1e-9
 
 
 class Picture(NamedTuple):
-    """One figure and what it shows."""
+    """A figure and its caption."""
 
     name: str
     """of its file, without ending"""
@@ -65,7 +65,7 @@ class Picture(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What looks alike in every figure of a problem, whatever its epsilon and horizon."""
+    """Colours and dashes that an agent keeps in all figures of a problem."""
 
     name: str
     private: bool
@@ -85,7 +85,7 @@ Looks = dict[Look, int]
 
 
 class ProblemRuns(NamedTuple):
-    """The runs on one problem, all horizons and targets."""
+    """Runs on one problem, with all horizons and targets."""
 
     number: int
     name: str
@@ -330,7 +330,7 @@ _USUAL = "Uniform"
 
 
 class Report(NamedTuple):
-    """What `write_report` wrote."""
+    """Files that `write_report` wrote."""
 
     page: Path
     figures: list[Path]
@@ -347,16 +347,16 @@ def write_report(
     """Write index.html, its figures (PNG, SVG, PDF) and tables (CSV, LaTeX) from `folder`.
 
     Args:
-        folder: of a sweep, or of `Results.save`.
-        out: folder of the report; `folder`/report if left out.
-        baseline: the agent that all others are compared with, on the same users; without
-            Uniform, the usual one, there is a report without differences.
+        folder: folder of a sweep, or of `Results.save`.
+        out: folder for the report; by default `folder`/report.
+        baseline: name of the agent that all others are compared with, on the same users. If the
+            default "Uniform" did not run, the report has no differences.
 
-    An unfinished sweep has a report of what is there, which says on top how much that is.
+    The report of an unfinished sweep says at the top how much of it is there.
 
     Raises:
-        InputError: no results there, no agent called `baseline`, a damaged file, or one that cannot
-            be written.
+        InputError: no results in `folder`, no agent called `baseline`, a damaged file, or a file
+            that cannot be written.
     """
     folder = Path(folder)
     target = Path(out) if out is not None else folder / "report"

@@ -1,4 +1,4 @@
-"""What runs found: one agent's run, its store, comparisons and pictures."""
+"""Results of runs: tables, files, statistical comparisons and figures."""
 
 from dpbandit.results.results import Results
 

@@ -1,4 +1,4 @@
-"""Who is better, and how sure is that: paired differences, Holm's correction, bootstrap bands."""
+"""Compare runs statistically: paired differences, Holm's correction, bootstrap bands."""
 
 from collections.abc import Sequence
 from math import nan, sqrt

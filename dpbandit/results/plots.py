@@ -1,4 +1,4 @@
-"""Figures: lines and levels that differ, bands, axes with their legend; regret and frontiers."""
+"""Draw figures of regret, frontiers and certificates."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

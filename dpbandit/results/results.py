@@ -1,4 +1,4 @@
-"""What comparisons and sweeps found: tidy frames, summaries with certificates, plots, files."""
+"""Results of comparisons and sweeps as tables, plots and files."""
 
 import os
 import warnings
@@ -49,7 +49,7 @@ _HEAD = ("agent", "regret", "se", "claimed epsilon", "certified epsilon", "at de
 
 
 def runs_as_text(runs: Sequence[AgentRun]) -> str:
-    """A few lines for a console: one for each run, `_MOST` at most."""
+    """Describe runs in a few lines, one for each run, at most `_MOST`."""
     rows = [_HEAD, *_rows(runs)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
@@ -63,7 +63,7 @@ def runs_as_text(runs: Sequence[AgentRun]) -> str:
 
 
 def runs_as_html(runs: Sequence[AgentRun]) -> str:
-    """The same as a table."""
+    """Describe runs as an HTML table."""
     return html_table(_HEAD, _rows(runs), ". ".join([_title(runs), *_left_out(runs)]))
 
 
@@ -129,10 +129,10 @@ play's, too, so that it is no trifle."""
 
 @dataclass(frozen=True, repr=False)
 class Results:
-    """The outcome of `compare` (one problem), or of a sweep (many).
+    """Results of `compare` (on one problem) or of a sweep (on many).
 
-    A cell of a notebook shows regret and certificates side by side. `results["FADE"]` are the runs
-    of an agent, `len(results)` is the number of runs.
+    A notebook shows it as a table of regret and certificates. `results["FADE"]` selects the runs
+    of an agent; `len(results)` is the number of runs.
     """
 
     runs: tuple[AgentRun, ...]
@@ -156,7 +156,7 @@ class Results:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Results":
-        """The runs in a file, in the folder of a sweep or of `save`, or in files of a pattern.
+        """Load runs from a file, from the folder of a sweep or of `save`, or from a glob pattern.
 
         Blocks of replicas of the same run are put together. Files that are corrupt, or not from
         dpbandit, are left out with a warning, and in the folder of a sweep what the sweep, as it
@@ -206,7 +206,7 @@ class Results:
         return cls(tuple(sorted(runs, key=_place)))
 
     def where(self, **choice: Any) -> "Results":
-        """The runs with this problem, environment, horizon, seed, agent, epsilon or delta.
+        """Select runs by problem, environment, horizon, seed, agent, epsilon or delta.
 
         Raises:
             InputError: an unknown name, or no such run.
@@ -220,32 +220,32 @@ class Results:
 
     @property
     def environment(self) -> str:
-        """The environment's id, where all runs are on one problem."""
+        """Id of the environment, if all runs are on one problem."""
         return self._one().setup.environment
 
     @property
     def env_kwargs(self) -> Mapping[str, Any]:
-        """The environment's arguments, where all runs are on one problem."""
+        """Arguments of the environment, if all runs are on one problem."""
         return self._one().setup.env_kwargs
 
     @property
     def seed(self) -> int:
-        """The seed of the users, where all runs are on one problem."""
+        """Seed of the users, if all runs are on one problem."""
         return self._one().setup.seed
 
     @property
     def reward_unit(self) -> str:
-        """What a reward of 1 is, where all runs are on one problem."""
+        """Unit of rewards, such as dollars, if all runs are on one problem."""
         return self._one().setup.reward_unit
 
     @property
     def marks(self) -> Ints:
-        """Logged rounds, (marks,), where all runs are on one problem."""
+        """Logged rounds, (marks,), if all runs are on one problem."""
         return self._one().marks
 
     @property
     def certificates(self) -> dict[str, Certificate]:
-        """Name -> certificate, where every agent has one run.
+        """Certificates by agent's name, if every agent has one run.
 
         Raises:
             InputError: an agent has several: choose with `where`.
@@ -260,7 +260,7 @@ class Results:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A sentence for each run that learned little by half of its horizon, with what to set.
+        """Warnings, one sentence for each run that learned little by half of its horizon.
 
         It learned nothing if it lost more than 0.9 of what uniform play lost until then, and little
         if it lost more than 1.5 times as much as the best fixed action. Of runs of 1,000 rounds or
@@ -271,33 +271,33 @@ class Results:
         )
 
     def to_pandas(self) -> "pd.DataFrame":
-        """`frame`, by the name that other libraries have for it."""
+        """Return `frame()`, under the name that other libraries use."""
         return self.frame()
 
     def frame(self) -> "pd.DataFrame":
-        """One row for each run, logged round and replica.
+        """Return a table with one row for each run, logged round and replica.
 
         Columns: `problem`, `environment`, `horizon`, `seed`, `agent`, `epsilon` and `delta`
-        (claimed; infinity where nothing is, 0 where no data is used), `replica`, `round`, the
-        cumulative `regret`, `reward` and `switches` (rounds whose action was another than the one
-        before) up to and including that round, and `config`, a hash of all the numbers depend on.
+        (claimed; infinity without a claim, 0 if no data is used), `replica`, `round`, the
+        cumulative `regret`, `reward` and `switches` (rounds whose action differs from the previous
+        one) up to and including that round, and `config`, a hash of all that the numbers depend on.
         """
         return frame_of(self.runs)
 
     def summary(self) -> "pd.DataFrame":
-        """One row for each run: final regret, switches, seconds, claimed and certified privacy.
+        """Return one row for each run: final regret, switches, seconds and privacy.
 
         `mean`, `se` (standard error of the mean), `q05`, `q50`, `q95` of the regret and the mean
         number of `switches` are over replicas. `clipped` is the share of rounds in which a context,
-        datum or reward lay beyond the bounds of the problem's spec, to which agents clip (NaN where
-        an older file does not say): counted on raw data, not private, outside every certificate.
+        datum or reward lay beyond the bounds of the problem's spec, to which agents clip (NaN if
+        an older file does not say). It is counted on raw data, and no certificate covers it.
         """
         import pandas as pd
 
         return pd.DataFrame([_summary(run) for run in self.runs])
 
     def records(self) -> list[dict[str, Any]]:
-        """The summary as plain objects, each with its agent's `config`; infinity is "inf"."""
+        """Return the summary as plain objects with each agent's `config`; infinity is "inf"."""
         return [plain({**_summary(run), "config": run.config}) for run in self.runs]
 
     @overload
@@ -307,11 +307,11 @@ class Results:
     def plot(
         self, path: str | os.PathLike[str] | None = None, *, ax: "Axes | None" = None
     ) -> "Path | Axes":
-        """Regret curves with 95 % confidence bands, where all runs are on one problem.
+        """Plot regret curves with 95 % confidence bands, if all runs are on one problem.
 
         Args:
-            path: write them there, as PNG, SVG or PDF by its ending, and return it.
-            ax: without a path: draw there, by default on new axes, and return those.
+            path: file to write, as PNG, SVG or PDF by its ending; it is returned.
+            ax: without a path, the axes to draw on, by default new ones; they are returned.
 
         Raises:
             InputError: runs on several problems, another ending, or a path and axes at once.
@@ -334,9 +334,10 @@ class Results:
     def frontier(
         self, path: str | os.PathLike[str] | None = None, *, ax: "Axes | None" = None
     ) -> "Path | Axes":
-        """Regret in the end over the epsilon that is certified, where all runs are on one problem.
+        """Plot final regret over certified epsilon, if all runs are on one problem.
 
-        A line for each agent that claims an epsilon; all others are levels. Arguments as `plot`.
+        Agents that claim an epsilon are lines; the others are horizontal lines. Arguments as for
+        `plot`.
         """
         from dpbandit.results.plots import drawn, frontier, fronts_of
 
@@ -360,7 +361,7 @@ class Results:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write frame.parquet, summary.csv, results.json and regret.png into `folder`.
 
-        frame.parquet is the tidy frame with every fact inside: `Results.load` takes it back.
+        frame.parquet holds everything; `Results.load` reads it.
         """
         folder = Path(text_of("folder", folder))
         names = Counter(run.name for run in self.runs)
@@ -488,7 +489,7 @@ def _summary(run: AgentRun) -> dict[str, Any]:
 
 
 def plot_certificate(proof: Certificate, path: Path, *, title: str) -> Path:
-    """The certified curve delta(epsilon) beside the claim, as PNG, SVG or PDF."""
+    """Plot the certified curve delta(epsilon) beside the claim, as PNG, SVG or PDF."""
     one_of("suffix of the plot", path.suffix, FORMATS)
     if proof.claimed_delta == 0 or isinf(proof.claimed_epsilon):
         raise InputError("Expected an agent with a claim (epsilon, delta > 0) to plot a curve of.")

@@ -1,8 +1,9 @@
-"""One agent's run: where it took place, at which rounds, what it found and promises; its names."""
+"""The run of one agent: its problem, logged rounds, numbers and certificate."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from hashlib import sha256
 from math import inf, isinf, nan, sqrt
 from textwrap import fill
@@ -35,6 +36,11 @@ def log_marks(horizon: int) -> Ints:
     [1, 2, 3, 4, 5, 6]
     """
     whole("horizon", horizon, 1, MOST_ROUNDS)
+    return _log_marks(horizon).copy()
+
+
+@lru_cache
+def _log_marks(horizon: int) -> Ints:
     ratios = np.geomspace(1, horizon, _MARKS // 2)
     steps = np.linspace(1, horizon, _MARKS // 2)
     return np.unique(np.concatenate([ratios, steps, [horizon]]).round().astype(np.int64))

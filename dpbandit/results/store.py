@@ -1,4 +1,4 @@
-"""Runs as parquet files, and the folder of a sweep with its plan and its audits.
+"""Store runs in parquet files, and sweeps in folders with a plan and audits.
 
 Columns are those of `Results.frame`; the metadata under "dpbandit" is JSON: for every run its
 problem, config, certificate, seconds and provenance, and one hash over all numbers and facts.
@@ -6,17 +6,21 @@ problem, config, certificate, seconds and provenance, and one hash over all numb
 
 import json
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from zlib import compress, decompressobj, error as ZipError
 
 import numpy as np
 
 from dpbandit.base import (
     InputError,
+    Ints,
     as_declared,
     check_readable,
     check_writable,
@@ -27,7 +31,7 @@ from dpbandit.base import (
     whole,
     write_atomically,
 )
-from dpbandit.privacy.certificate import certificate_from_dict
+from dpbandit.privacy.certificate import Certificate, certificate_from_dict
 from dpbandit.results.runs import AgentRun, Setup, log_marks, run_key
 
 if TYPE_CHECKING:
@@ -37,6 +41,12 @@ if TYPE_CHECKING:
 _KEY = b"dpbandit"
 _FORMAT = 1
 _NUMBERS = ("replica", "round", "regret", "reward", "switches")
+PACKED = 1000
+"""Blocks in a pack"""
+_SMALL = 1 << 16
+"""Bytes of a block that is packed, and of facts as they are, at most"""
+_PACK = "pack"
+_NOT_WHOLE = (LookupError, TypeError, ValueError, AttributeError, ZipError)
 _LARGEST = 1e60
 """More than a billion rounds can bring at the largest range of rewards"""
 _WORDS = ("problem", "environment", "horizon", "seed", "agent", "epsilon", "delta", "config")
@@ -55,9 +65,16 @@ def write_runs(path: Path, runs: Sequence[AgentRun]) -> Path:
     import pyarrow as pa
     from pyarrow import parquet
 
-    table = pa.Table.from_pandas(frame_of(runs), preserve_index=False)
+    columns = {
+        name: pa.DictionaryArray.from_arrays(part.codes, part.names)
+        if isinstance(part, _Words)
+        else pa.array(part)
+        for name, part in _columns(runs).items()
+    }
+    table = pa.table(columns)
     facts = json.dumps([_facts(run) for run in runs], default=_plainly)
-    document = {"format": _FORMAT, "runs": facts, "hash": _hash(table, facts)}
+    told = {"runs": facts} if len(facts) < _SMALL else {"zipped": _zipped(facts)}
+    document = {"format": _FORMAT, **told, "hash": _hash(table, facts)}
     table = table.replace_schema_metadata({_KEY: json.dumps(document)})
     return write_atomically(path, lambda partial: parquet.write_table(table, partial))
 
@@ -75,7 +92,8 @@ def read_runs(path: Path) -> list[AgentRun]:
 
     check_readable(path)
     try:
-        table = parquet.read_table(path, partitioning=None)
+        with parquet.ParquetFile(path) as file:
+            table = file.read(use_threads=False)
     except PermissionError as error:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from None
     except (OSError, pa.ArrowException) as error:
@@ -86,19 +104,26 @@ def read_runs(path: Path) -> list[AgentRun]:
         document = parse_json((table.schema.metadata or {}).get(_KEY, b"{}"))
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
             raise ForeignFileError(f"Expected {path} to hold runs of dpbandit in format {_FORMAT}.")
-        if document["hash"] != _hash(table, document["runs"]):
+        facts = _unzipped(document["zipped"]) if "zipped" in document else document["runs"]
+        if document["hash"] != _hash(table, facts):
             raise CorruptFileError(
                 f"Expected {path} to hold the numbers that were written: they differ."
             )
-        runs = _runs(table, [made(_Facts, facts) for facts in parse_json(document["runs"])])
-        frame, told = frame_of(runs), table.to_pandas()
-        if not all(np.array_equal(told[name], frame[name]) for name in _WORDS):
+        runs = _runs(table, [_read_facts(each) for each in parse_json(facts)])
+        if not _names(table, runs):
             raise CorruptFileError(
                 f"Expected {path} to name what was run: its columns say otherwise."
             )
     except (ForeignFileError, CorruptFileError):
         raise
-    except (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ZipError,
+        pa.ArrowException,
+    ) as error:
         why = " ".join(str(error).split())[:200] or type(error).__name__
         raise CorruptFileError(f"Expected {path} to hold whole runs: {why.rstrip('.')}.") from None
     return runs
@@ -135,40 +160,111 @@ def _runs(table: "pa.Table", every: Sequence[_Facts]) -> list[AgentRun]:
     return runs
 
 
+class _Words(NamedTuple):
+    """A column of few words: a place in `names` for each row."""
+
+    codes: Ints
+    names: list[str]
+
+
 def frame_of(runs: Sequence[AgentRun]) -> "pd.DataFrame":
     """One row for each run, mark and replica; see `Results.frame` for the columns."""
     import pandas as pd
 
-    sizes = np.array([run.regret.size for run in runs], np.int64)
+    def column(part: Any) -> Any:
+        if not isinstance(part, _Words):
+            return part
+        return pd.Categorical.from_codes(part.codes, categories=pd.Index(part.names))
 
-    def words(values: list[str]) -> Any:
-        names = list(dict.fromkeys(values))
-        codes = np.repeat(np.array([names.index(value) for value in values], np.int64), sizes)
-        return pd.Categorical.from_codes(codes, categories=pd.Index(names))
+    return pd.DataFrame({name: column(part) for name, part in _columns(runs).items()})
 
-    def numbers(values: list[Any]) -> Any:
-        return np.repeat(np.array(values), sizes)
+
+def _columns(runs: Sequence[AgentRun]) -> dict[str, Any]:
+    """The columns of `frame_of`, as arrays and `_Words`."""
+    sizes = [run.regret.size for run in runs]
+
+    def repeated(values: list[Any]) -> Any:
+        if not values or not isinstance(values[0], str):
+            return np.repeat(np.array(values), sizes)
+        place = {name: code for code, name in enumerate(dict.fromkeys(values))}
+        codes = np.repeat(np.array([place[value] for value in values], np.int32), sizes)
+        return _Words(codes, list(place))
 
     def stacked(tables: list[Any], kind: type = np.int64) -> Any:
         return np.concatenate([np.empty(0, kind), *(table.ravel() for table in tables)])
 
-    return pd.DataFrame(
-        {
-            "problem": words([run.setup.problem for run in runs]),
-            "environment": words([run.setup.environment for run in runs]),
-            "horizon": numbers([run.setup.horizon for run in runs]),
-            "seed": numbers([run.setup.seed for run in runs]),
-            "agent": words([run.name for run in runs]),
-            "epsilon": numbers([run.certificate.claimed_epsilon for run in runs]),
-            "delta": numbers([run.certificate.claimed_delta for run in runs]),
-            "replica": stacked([np.tile(run.replicas, len(run.marks)) for run in runs]),
-            "round": stacked([np.repeat(run.marks, len(run.replicas)) for run in runs]),
-            "regret": stacked([run.regret for run in runs], np.float64),
-            "reward": stacked([run.reward for run in runs], np.float64),
-            "switches": stacked([run.switches for run in runs]),
-            "config": words([run.key for run in runs]),
-        }
-    )
+    said = {name: repeated([told[name] for told in map(_said, runs)]) for name in _WORDS}
+    return {
+        **{name: column for name, column in said.items() if name != "config"},
+        "replica": stacked([np.tile(run.replicas, len(run.marks)) for run in runs]),
+        "round": stacked([np.repeat(run.marks, len(run.replicas)) for run in runs]),
+        "regret": stacked([run.regret for run in runs], np.float64),
+        "reward": stacked([run.reward for run in runs], np.float64),
+        "switches": stacked([run.switches for run in runs]),
+        "config": said["config"],
+    }
+
+
+def _said(run: AgentRun) -> dict[str, Any]:
+    """What the columns `_WORDS` say of it in every row."""
+    return {
+        "problem": run.setup.problem,
+        "environment": run.setup.environment,
+        "horizon": run.setup.horizon,
+        "seed": run.setup.seed,
+        "agent": run.name,
+        "epsilon": run.certificate.claimed_epsilon,
+        "delta": run.certificate.claimed_delta,
+        "config": run.key,
+    }
+
+
+def _names(table: "pa.Table", runs: Sequence[AgentRun]) -> bool:
+    """Whether each run's rows say what was run."""
+    sizes = [run.regret.size for run in runs]
+    starts = np.cumsum([0, *sizes[:-1]])
+    said = [_said(run) for run in runs]
+    for name in _WORDS:
+        column = table[name].combine_chunks()
+        if isinstance(said[0][name], str):
+            words = column.dictionary_encode()
+            names, column = words.dictionary.to_pylist(), words.indices
+            at_start = [names[code] for code in column.to_numpy()[starts]]
+        else:
+            at_start = column.to_numpy()[starts].tolist()
+        values = column.to_numpy()
+        alike = (values == np.repeat(values[starts], sizes)).all()
+        if not alike or at_start != [told[name] for told in said]:
+            return False
+    return True
+
+
+def _zipped(text: str) -> str:
+    return b64encode(compress(text.encode())).decode()
+
+
+def _unzipped(text: str) -> str:
+    """At most what a pack may say, whatever a file claims to be."""
+    unpacking = decompressobj()
+    said = unpacking.decompress(b64decode(text, validate=True), PACKED * _SMALL)
+    if unpacking.unconsumed_tail:
+        raise ValueError("too much is said of runs")
+    return said.decode()
+
+
+def _read_facts(each: Any) -> "_Facts":
+    setup = _setup(json.dumps(each["setup"]))
+    return made(_Facts, {**each, "setup": setup})
+
+
+@lru_cache(PACKED)
+def _setup(text: str) -> Setup:
+    return made(Setup, json.loads(text))
+
+
+@lru_cache(PACKED)
+def _certificate(text: str) -> Certificate:
+    return certificate_from_dict(json.loads(text))
 
 
 def _facts(run: AgentRun) -> dict[str, Any]:
@@ -200,7 +296,7 @@ def _run(facts: _Facts, tables: Mapping[str, Any]) -> AgentRun:
         setup=facts.setup,
         name=facts.name,
         config=facts.config,
-        certificate=certificate_from_dict(dict(facts.certificate)),
+        certificate=_certificate(json.dumps(facts.certificate)),
         marks=marks,
         replicas=tables["replica"][0],
         regret=tables["regret"],
@@ -255,6 +351,25 @@ def block_file(folder: Path, key: str, first: int, last: int) -> Path:
     return folder / "blocks" / f"{key}-{first:06d}-{last:06d}.parquet"
 
 
+def pack(files: Sequence[Path]) -> list[Path]:
+    """Write every `PACKED` of these blocks that are small into one file and delete them.
+
+    Returns the files there are now. A process that is killed leaves blocks twice, never none.
+    """
+    blocks = [file for file in files if file.suffix == ".parquet" and not is_pack(file)]
+    single = [file for file in blocks if file.stat().st_size <= _SMALL]
+    packs: list[Path] = []
+    for first in range(0, len(single) - PACKED + 1, PACKED):
+        some = single[first : first + PACKED]
+        runs = [run for file in some for run in read_runs(file)]
+        name = sha256("".join(file.name for file in some).encode()).hexdigest()[:16]
+        packs.append(write_runs(some[0].with_name(f"{_PACK}-{name}.parquet"), runs))
+        for file in some:
+            file.unlink()
+    packed = set(single[: len(packs) * PACKED])
+    return [*(file for file in files if file not in packed), *packs]
+
+
 def audit_file(folder: Path, key: str) -> Path:
     """The audit with this key."""
     return folder / "audits" / f"{key}.json"
@@ -266,8 +381,13 @@ def block_files(folder: Path) -> list[Path]:
     return [file for file in files if not file.name.startswith(".")]
 
 
+def is_pack(file: Path) -> bool:
+    """Whether a file holds many blocks, of any configurations."""
+    return key_of(file) == _PACK
+
+
 def key_of(block: Path) -> str:
-    """The key in a block's name, or whatever stands in its place."""
+    """The key in a block's name, or whatever stands in its place, as in that of a pack."""
     return block.name.partition("-")[0]
 
 

@@ -1,1 +1,1 @@
-"""The loop, and comparisons of agents on the same users."""
+"""Play agents, and compare them on the same users."""

@@ -1,4 +1,4 @@
-"""Comparisons: agents on the same users, with certificates and baselines."""
+"""Compare agents on the same users, with certificates and baselines."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -45,12 +45,8 @@ from dpbandit.running.given import (
 from dpbandit.running.loop import Log, Mark, check_callback, play
 from dpbandit.specs import (
     AgentConfig,
-    ContextualSpec,
-    ConvexSpec,
-    ExpertsSpec,
     Hindsight,
     Problem,
-    ReturningSpec,
     Spec,
     made_agent,
 )
@@ -60,12 +56,8 @@ _CHUNK_BYTES = 1 << 20
 
 
 def replicas_at_once(spec: Spec) -> int:
-    """Replicas whose matrices fit the cache together. Changes speed, never values."""
-    spec = spec.visit if isinstance(spec, ReturningSpec) else spec
-    if isinstance(spec, ExpertsSpec):  # no matrices
-        return max(1, _CHUNK_BYTES // (8 * spec.n_actions))
-    arms = spec.n_actions if isinstance(spec, ContextualSpec) and not spec.shared else 1
-    return max(1, _CHUNK_BYTES // (8 * arms * spec.context_shape[-1] ** 2))
+    """Number of replicas whose matrices fit in the cache; changes the speed, not the numbers."""
+    return max(1, _CHUNK_BYTES // (8 * spec.matrix_entries))
 
 
 def consecutive(replicas: Sequence[int], size: int) -> list[tuple[int, int]]:
@@ -84,7 +76,7 @@ def consecutive(replicas: Sequence[int], size: int) -> list[tuple[int, int]]:
 
 
 def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, AgentConfig]:
-    """The agents, and uniform play and the best fixed action where they are missing.
+    """Add uniform play and the best fixed action to the agents, unless they are there.
 
     On a convex domain staying in the centre is one, too, and often better than uniform play.
     Raises `InputError` where another agent has the name of one of them.
@@ -93,7 +85,7 @@ def with_baselines(agents: Mapping[str, AgentConfig], spec: Spec) -> dict[str, A
 
     configs = dict(agents)
     baselines: dict[str, AgentConfig] = {"Uniform": Uniform(), "BestFixed": BestFixed()}
-    if isinstance(spec, ConvexSpec):
+    if spec.domain is not None:
         baselines["Centre"] = Centre()
     for name, baseline in baselines.items():
         if baseline in configs.values():
@@ -114,7 +106,7 @@ def play_any(
     marks: Ints,
     advance: Callable[[int], None] = lambda rounds: None,
 ) -> Log:
-    """As `play`; for a baseline that needs an answer somebody else meets the users first."""
+    """Play any agent; for an oracle, another agent meets the same users first."""
     if isinstance(config, Hindsight):
         from dpbandit.agents import Uniform
 
@@ -130,22 +122,22 @@ def certify(
     env_kwargs: Mapping[str, Any] | None = None,
     accountants: bool = True,
 ) -> Certificate:
-    """What the noise of `config` on `spec` really buys, beside what it claims.
+    """Compute the epsilon that the noise of `config` gives on `spec`, beside its claim.
 
-    The claim is the config's `epsilon` and `delta`, where it has them; the notion of privacy is the
-    problem's. Where the world itself tells users of others (`Spec.carries`), agents whose ledger
-    does not say that they stand between are not covered: epsilon is infinite. The ledger is
-    believed: that nothing is missing there is seen by playing.
+    The claim is the config's `epsilon` and `delta`, if it has them; the problem says what kind of
+    privacy it is. If the environment itself tells users about others (`Spec.carries`), epsilon is
+    infinite unless the agent's ledger says that the agent prevents that. The ledger is believed
+    here; `play` checks that it names every mechanism.
 
     Args:
-        config: an agent's config, or its id with settings, "fade:epsilon=2".
+        config: an agent's config, or its id with settings, such as "fade:epsilon=2".
         spec: the public facts of a problem, or an environment in any form that `compare` takes.
-        horizon: rounds of an environment; its own by default, or 10,000.
+        horizon: number of rounds of an environment; by default its own, or 10,000.
         env_kwargs: further arguments of an environment.
-        accountants: beside it what every accountant says, some of which are slow to import.
+        accountants: also report the epsilon of every other accountant; some are slow to import.
 
     Raises:
-        InputError: what is no config or environment, or an agent that does not fit.
+        InputError: something that is no config or environment, or an agent that does not fit it.
 
     >>> round(certify("fade", "OJPricing", accountants=False).epsilon, 3)
     1.0
@@ -175,28 +167,28 @@ def compare(
     progress: bool = True,
     on_mark: Callable[[Mark], None] | None = None,
 ) -> Results:
-    """Cumulative regret of every agent on the same users, with certificates.
+    """Compare agents by cumulative regret on the same users, with a certificate for each.
 
     Args:
-        env: a registered id such as "dpbandit/OJPricing-v0" (or "OJPricing"), a class (or function)
-            that makes a `Problem` from keyword arguments, `horizon` among them, a problem, or an
-            environment of `gym.make`.
-        agents: name -> config, a list of configs, or one; in place of a config, its id with
-            settings, such as "fade:epsilon=2". Uniform play and the best fixed action are added
-            where missing, on a convex domain its centre, too: "Uniform", "BestFixed" and "Centre"
-            are their names.
-        horizon: rounds T, 1 to 10^9; by default those of a problem, or 10,000.
-        replicas: independent repetitions, 1 to 100,000; replica r depends on (seed, r) only.
-        seed: from 0 to 2^32 - 1.
+        env: a registered id such as "dpbandit/OJPricing-v0" (or "OJPricing"), a problem, an
+            environment of `gym.make`, or a class or function that makes a `Problem` from keyword
+            arguments, `horizon` among them.
+        agents: a mapping from names to configs, a list of configs, or a single config. An id with
+            settings, such as "fade:epsilon=2", can stand for a config. "Uniform" play, the
+            "BestFixed" action and, on a convex domain, its "Centre" are added if missing.
+        horizon: number of rounds T, 1 to 10^9; by default the problem's own, or 10,000.
+        replicas: number of independent repetitions, 1 to 100,000; replica r depends on (seed, r)
+            only.
+        seed: random seed, 0 to 2^32 - 1.
         env_kwargs: further arguments of the environment.
-        jobs: processes, 1 to 1,024, which share the replicas; no number depends on how many.
-        on_mark: is called with a `Mark` at every mark of every agent, about 500 of each; with one
-            job only.
-        progress: show a bar once it takes longer than two seconds, with jobs one for each.
+        jobs: number of processes that share the replicas, 1 to 1,024; results do not depend on it.
+        on_mark: function that is called with a `Mark` at every mark of every agent, about 500
+            times each; with one job only.
+        progress: show a progress bar, one for each job, after two seconds.
 
     Raises:
-        InputError: an unknown id or argument, a number out of range, what is no config, an agent
-            that does not fit the environment, rewards that are not finite numbers.
+        InputError: an unknown id or argument, a number out of range, something that is no config,
+            an agent that does not fit the environment, rewards that are not finite numbers.
 
     >>> results = compare("GLMBandit", "linucb,fade:epsilon=2", horizon=50, replicas=2)
     >>> list(results.certificates)
@@ -313,7 +305,7 @@ def as_run(
     *,
     first: int = 0,
 ) -> AgentRun:
-    """Logs of consecutive replicas, from number `first` on, as a run.
+    """Join logs of consecutive replicas, from number `first` on, to one run.
 
     They are of `log_marks`, or of the last round alone.
     """

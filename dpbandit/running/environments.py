@@ -1,4 +1,4 @@
-"""Environments by name, or in a TOML file with their arguments: what makes their problems."""
+"""Find environments by id or in TOML files, and make their problems."""
 
 import json
 import os
@@ -30,7 +30,7 @@ _KEYS = ("id", "arguments")
 
 
 class EnvironmentFile(NamedTuple):
-    """What such a file says."""
+    """Contents of a TOML file that names an environment and its arguments."""
 
     id: str
     arguments: dict[str, Any]
@@ -38,12 +38,12 @@ class EnvironmentFile(NamedTuple):
 
 
 def is_file(environment: str) -> bool:
-    """Whether an environment is named by a file."""
+    """Whether `env` names a TOML file."""
     return environment.endswith(ENDING)
 
 
 def read_environment(path: str) -> EnvironmentFile:
-    """The environment in a file: `id`, and a table `arguments`.
+    """Read an environment file: `id`, and a table `arguments`.
 
     Paths of tables are relative to the file, whoever reads it from wherever.
 
@@ -76,7 +76,7 @@ def read_environment(path: str) -> EnvironmentFile:
 
 
 def write_environment(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Such a file; what is None is left out, and the path `frame` is made relative to it."""
+    """Write an environment file; leaves out None and makes the path `frame` relative to it."""
     told = {key: value for key, value in arguments.items() if value is not None}
     if isinstance(told.get("frame"), str | os.PathLike):
         told["frame"] = os.path.relpath(told["frame"], path.parent)
@@ -104,7 +104,7 @@ ProblemMaker: TypeAlias = Callable[..., Problem]
 
 
 def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
-    """What makes the problem behind an id, or of a class; "dpbandit/" and "-v0" may be left out.
+    """Find the function that makes a problem, by id or class; "dpbandit/" and "-v0" are optional.
 
     A file that ends in .toml holds an id, and arguments.
 
@@ -131,7 +131,7 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
 
 
 def arguments_of(make: ProblemMaker, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments for what `problem_maker` made, those that it has itself among them.
+    """Merge arguments with those that a problem maker already has.
 
     As settings of agents, 1 and 1.0 are the same.
     """
@@ -142,7 +142,7 @@ def arguments_of(make: ProblemMaker, given: Mapping[str, Any]) -> dict[str, Any]
 
 
 def environment_id(env: str) -> str:
-    """The whole id: "OJPricing" is "dpbandit/OJPricing-v0".
+    """Complete an id: "OJPricing" becomes "dpbandit/OJPricing-v0".
 
     MODULE:ID imports MODULE first, MODULE:CLASS is a class of problems there; of a file it is the
     id in it.
@@ -191,7 +191,7 @@ def _refuse_agent(name: str) -> None:
 
 
 def environment_label(environment: str) -> str:
-    """An id without ornament; a file by its name.
+    """Shorten an id for display: no "dpbandit/", no "-v0"; files by name.
 
     >>> environment_label("dpbandit/OJPricing-v0"), environment_label("here/shop.toml")
     ('OJPricing', 'shop')
@@ -202,7 +202,7 @@ def environment_label(environment: str) -> str:
 
 
 def problem_label(environment: str, env_kwargs: Mapping[str, Any]) -> str:
-    """What to call a problem: its id without ornament, and its arguments but for the horizon.
+    """Name a problem for display: its short id and its arguments, without the horizon.
 
     Tables, and what a file says itself, are left out.
 
@@ -219,12 +219,12 @@ def problem_label(environment: str, env_kwargs: Mapping[str, Any]) -> str:
 
 
 def is_table(value: Any) -> bool:
-    """Whether an argument is an array, a frame or a mapping of columns: too long for a line."""
+    """Whether an argument is an array, a data frame or a mapping of columns."""
     return hasattr(value, "shape") or isinstance(value, Mapping)
 
 
 def as_words(value: Any) -> Any:
-    """An argument as results keep it: of arrays and frames their size and a hash."""
+    """Describe an argument for results: size and hash of arrays and data frames."""
     if isinstance(value, Mapping):
         return {key: as_words(item) for key, item in value.items()}
     if hasattr(value, "shape"):

@@ -1,4 +1,4 @@
-"""Agents and problems in whatever form people have them at hand."""
+"""Convert what users pass as agents or environments."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -36,7 +36,7 @@ _HORIZON = 10_000
 
 
 class Given(NamedTuple):
-    """A problem that can be made anew."""
+    """A problem together with how to make it again."""
 
     name: str
     """its id, or what its class is called"""
@@ -50,7 +50,7 @@ class Given(NamedTuple):
 def problem_given(
     env: AnyProblem, *, horizon: int | None = None, env_kwargs: Mapping[str, Any] | None = None
 ) -> Given:
-    """How to make the problem that `env` names or is.
+    """Convert an id, class, problem or Gymnasium environment to a `Given`.
 
     Args:
         env: see `AnyProblem`; a problem, or an environment around one, is made anew with the
@@ -87,7 +87,7 @@ def problem_given(
 def problem_at_hand(
     env: AnyProblem, horizon: int | None = None, env_kwargs: Mapping[str, Any] | None = None
 ) -> Problem:
-    """A problem as it is, or one that is made, see `problem_given`."""
+    """Return a problem as it is, or make one, see `problem_given`."""
     ready: Any = env
     if isinstance(env, str | type | gym.Env | gym.vector.VectorEnv) or not hasattr(env, "step"):
         given = problem_given(env, horizon=horizon, env_kwargs=env_kwargs)
@@ -114,7 +114,7 @@ def spec_given(
     horizon: int | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
 ) -> Spec:
-    """The public facts: a spec as it is, or those of the problem that is named or given."""
+    """Return a spec as it is, or that of an environment in any form."""
     if isinstance(spec, Spec):
         if horizon is not None or env_kwargs:
             raise InputError("Expected horizon and env_kwargs with an environment, got a spec.")
@@ -125,7 +125,7 @@ def spec_given(
 
 
 def agent_given(agent: AnyAgent) -> AgentConfig:
-    """A config as it is, or the one that an id with settings stands for."""
+    """Return a config as it is, or make it from an id with settings."""
     if isinstance(agent, str):
         from dpbandit.running.settings import parse_agent  # not before: 60 files
 
@@ -135,7 +135,7 @@ def agent_given(agent: AnyAgent) -> AgentConfig:
 
 
 def agents_given(agents: AnyAgents) -> dict[str, AgentConfig]:
-    """Name -> config. Without a name an id is called as it is written, a config by its class.
+    """Convert agents to name -> config; ids name themselves, configs are named by class.
 
     Configs of one class are told apart by the settings that are not the defaults.
 

@@ -1,4 +1,4 @@
-"""The loop: an agent meets its users round by round, and what happens is logged at marks."""
+"""Play an agent round by round, and log the results at marks."""
 
 import time
 import warnings
@@ -14,13 +14,12 @@ from dpbandit.base import AnyArray, Floats, InputError, Ints, Seed, Streams, sho
 from dpbandit.privacy.mechanism import Books, enrolled
 from dpbandit.results.runs import checked_marks, log_marks
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_at_hand
-from dpbandit.running.still import SHORT, still
+from dpbandit.running.still import SHORT, block, still
 from dpbandit.specs import (
     Agent,
     AgentConfig,
     Bounds,
     Clips,
-    ConvexSpec,
     Hindsight,
     Problem,
     Spec,
@@ -36,12 +35,12 @@ _ROUNDING = 1e-6
 
 
 def check_context(spec: Spec, context: Any, replicas: int, t: int) -> None:
-    """Raise `InputError` unless it is finite numbers of the spec's shape."""
+    """Raise `InputError` unless a context has finite numbers in the spec's shape."""
     finite_array(f"contexts in round {t}", context, (replicas, *spec.context_shape))
 
 
 def check_action(spec: Spec, agent: Agent, action: Any, replicas: int) -> None:
-    """Raise `InputError`, which names the agent's class, unless it may be played."""
+    """Raise `InputError`, which names the agent's class, unless the action is allowed."""
     try:
         spec.validate(action, replicas)
     except InputError as mistake:
@@ -50,7 +49,7 @@ def check_action(spec: Spec, agent: Agent, action: Any, replicas: int) -> None:
 
 
 def check_step(spec: Spec, step: Any, replicas: int) -> None:
-    """Raise `InputError` unless it is a `Step` of finite numbers that fit each other.
+    """Raise `InputError` unless a step is a `Step` of finite numbers that fit each other.
 
     It has a datum where one is told.
     """
@@ -81,7 +80,7 @@ def _check_means(spec: Spec, *means: Floats) -> None:
 
 
 def check_hindsight(spec: Spec, lacks: Any, replicas: int) -> None:
-    """Raise `InputError` unless it is one finite number, or one for each replica.
+    """Raise `InputError` unless hindsight is one finite number, or one for each replica.
 
     Where every context has a best action of its own, regret lacks nothing.
     """
@@ -95,7 +94,7 @@ def check_hindsight(spec: Spec, lacks: Any, replicas: int) -> None:
 
 
 def check_best_fixed(action: Any, replicas: int) -> None:
-    """Raise `InputError` unless it is an array with an action for each replica."""
+    """Raise `InputError` unless the best fixed action is an array with one for each replica."""
     if not isinstance(action, np.ndarray) or action.shape[:1] != (replicas,):
         raise InputError(
             f"Expected best_fixed to be an array of {replicas} actions, got {shown(action)}."
@@ -103,7 +102,7 @@ def check_best_fixed(action: Any, replicas: int) -> None:
 
 
 def check_untouched(context: Floats, shown: Floats) -> None:
-    """Raise `InputError` unless the context is still what was `shown`: an agent learns from it."""
+    """Raise `InputError` if the agent has written into the context that it was `shown`."""
     if not np.array_equal(context, shown):
         raise InputError(
             "Expected act and step to leave the array of contexts alone, it was overwritten: hand "
@@ -117,7 +116,7 @@ _TRIAL = 100
 
 @dataclass(frozen=True)
 class Log:
-    """Cumulative regret, reward and switches of action, (marks, R), and the seconds they took."""
+    """Log of a run: cumulative regret, reward and switches of action, (marks, R), and seconds."""
 
     regret: Floats
     reward: Floats
@@ -131,7 +130,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Mark:
-    """What a callback is told at a mark: totals so far, each (R,), copies."""
+    """Totals so far at a mark, each (R,), that a callback receives; copies."""
 
     agent: str
     """its name in a comparison"""
@@ -153,24 +152,28 @@ def play(
     marks: Ints | None = None,
     advance: Callable[[int], None] = lambda rounds: None,
     on_mark: Callable[[Mark], None] | None = None,
+    blocks: bool = True,
 ) -> Log:
-    """One agent, one replica for each seed, from the first round to the last mark.
+    """Play one agent, with one replica for each seed, up to the last mark.
 
     Args:
-        env: a problem, which is played as it is, or what else `compare` takes.
+        env: a problem, which is played as it is, or an environment in any form that `compare`
+            takes.
         agent: a config, or an id with settings.
-        seeds: one for each replica.
-        horizon: rounds of an environment that is made; its own by default, or 10,000.
+        seeds: one seed for each replica.
+        horizon: number of rounds of an environment that is made; by default its own, or 10,000.
         env_kwargs: further arguments of an environment that is made.
-        marks: rounds that are logged, increasing; by default those of `compare`, up to the last.
-        advance: is called with the rounds done since it was called last, at every mark.
-        on_mark: is called with a `Mark`, at every mark.
+        marks: increasing rounds that are logged; by default those of `compare`.
+        advance: function that is called at every mark with the number of rounds since the last.
+        on_mark: function that is called with a `Mark` at every mark.
+        blocks: play rounds of one policy together, where agent and problem allow it, which takes
+            less time; see `dpbandit.running.still` for what stays the same.
 
     Raises:
-        InputError: no environment, no agent, no seeds, no marks; what an agent or a problem hands
-            over in the first rounds has not the form that the spec says, or later is no number;
-            more than the spec's `most_outside` of the rounds break its bounds; the agent calls a
-            mechanism that its ledger does not name.
+        InputError: no environment, no agent, no seeds or no marks; an agent or a problem that
+            returns something of another form than the spec says in the first rounds, or no
+            number later; more than the spec's `most_outside` of the rounds beyond its bounds; an
+            agent that calls a mechanism which its ledger does not name.
 
     >>> play("GLMBandit", "fade:epsilon=2", range(3), horizon=40).regret.shape
     (40, 3)
@@ -192,10 +195,18 @@ def play(
     with enrolled() as roll:
         player = made_agent(config, spec, streams.child("agent"))
         books = Books(type(config).__name__, getattr(player, "ledger", None), roll)
-        together, t = still(problem, player, streams), 0
+        together = still(problem, player, streams) if blocks else None
+        at_once = block(problem, player, bounds) if blocks else None
+        t, half = 0, spec.horizon // 2
+        totals = total_regret, total_reward, total_switches
         for mark, until in enumerate(marks.tolist()):
             long = until - done >= SHORT and done >= FIRST_ROUNDS
             while t < until:
+                if at_once and before is not None and t >= FIRST_ROUNDS:
+                    most = until - t if t >= half else min(until, half - 1) - t
+                    if n := at_once.play(t, most, *totals, before):
+                        t += n
+                        continue
                 if together and long and before is not None and (n := together.rounds(until - t)):
                     t += n
                     brought = together.play(n, before, mark=t == until)
@@ -215,7 +226,7 @@ def play(
                         continue
                     context, action = waiting.popleft()
                 player.update(context, action, step.reward if step.datum is None else step.datum)
-                if t == spec.horizon // 2 and roll.calls and not roll.released:
+                if t == half and roll.calls and not roll.released:
                     _warn_late(config, spec)
             if not np.isfinite(total_regret).all():
                 raise InputError(
@@ -240,7 +251,7 @@ def play(
 
 def _warn_late(config: AgentConfig, spec: Spec) -> None:
     """Say so; not in trials of few rounds, nor of learners that look at a stream once."""
-    if spec.horizon < _TRIAL or isinstance(spec, ConvexSpec):
+    if spec.horizon < _TRIAL or spec.domain is not None:
         return
     warnings.warn(
         f"{type(config).__name__} released nothing in the first half of {spec.horizon} rounds and "
@@ -251,7 +262,7 @@ def _warn_late(config: AgentConfig, spec: Spec) -> None:
 
 
 def check_callback(on_mark: Any) -> None:
-    """Raise `InputError` unless it is a function, or None."""
+    """Raise `InputError` unless the callback is a function, or None."""
     if on_mark is not None and not callable(on_mark):
         raise InputError(f"Expected on_mark={shown(on_mark)} to be a function of a Mark.")
 

@@ -1,4 +1,4 @@
-"""Agents as people write them: by their ids or classes, with settings."""
+"""Parse agents that users write as ids or classes with settings."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from dpbandit.specs import AgentConfig
 
 
 def agent_kind(agent: str) -> Any:
-    """The config class behind an id, or MODULE:CLASS, which imports MODULE.
+    """Find the config class of an id, or of MODULE:CLASS, which imports MODULE.
 
     Raises:
         InputError: MODULE cannot be imported, or has no such class of configs.
@@ -51,7 +51,7 @@ _WORDS = f"{', '.join([*AROUND][:-1])} and {[*AROUND][-1]}"
 
 
 def around(agent: str) -> tuple[str, str]:
-    """The words before an id, as they are, and the id.
+    """Split the words before an id, such as "priced:", from the id.
 
     >>> around("guarded:priced:dp-ucb"), around("fade")
     (('guarded:priced:', 'dp-ucb'), ('', 'fade'))
@@ -63,7 +63,7 @@ def around(agent: str) -> tuple[str, str]:
 
 
 def listed(text: str) -> list[str]:
-    """Agents between commas; those within brackets are a setting's.
+    """Split a list of agents at its commas, except for commas in brackets.
 
     >>> listed("linucb, price-cells:coordinates=[1,10]:depth=1,")
     ['linucb', 'price-cells:coordinates=[1,10]:depth=1']
@@ -73,7 +73,7 @@ def listed(text: str) -> list[str]:
 
 
 def parse_agent(text: str, **targets: float) -> AgentConfig:
-    """ID[:KEY=VALUE...] as a config, with words before it if wanted, see `agent_config`."""
+    """Make a config from ID[:KEY=VALUE...], with words such as "priced:" before it if wanted."""
     words, bare = around(text)
     name, *settings = bare.split(":")
     if settings and "=" not in settings[0] and _spelt(name) not in AGENTS:  # MODULE:CLASS
@@ -83,7 +83,7 @@ def parse_agent(text: str, **targets: float) -> AgentConfig:
 
 
 def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> AgentConfig:
-    """The config of the agent with this id; "DPUCB" and "dp_ucb" are dp-ucb.
+    """Make the config of the agent with this id; "DPUCB" and "dp_ucb" mean dp-ucb.
 
     MODULE:CLASS is a class of somebody's own, which is imported.
     Behind "priced:" it prices through a model of demand, with the settings of `Priced` as well;
@@ -115,7 +115,7 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
 
 
 def setting_names(agent: str) -> list[str]:
-    """What the agent with this id takes."""
+    """Names of the settings of the agent with this id."""
     words, bare = around(agent)
     own = [field.name for field in fields(agent_kind(bare)) if field.init]
     return own + [name for word in _of(words) for name in _own(word)]
@@ -131,7 +131,7 @@ def _own(word: str) -> list[str]:
 
 
 def meant(agent: str, settings: Mapping[str, Any]) -> str:
-    """The id of who plays: with calibration=paper that of the paper's algorithm.
+    """Id of the agent that plays: with calibration=paper that of the paper's algorithm.
 
     >>> meant("priced:DPUCB", {"calibration": "paper"}), meant("DPUCB", {})
     ('priced:shariff-sheffet-ucb', 'dp-ucb')
@@ -144,7 +144,7 @@ def meant(agent: str, settings: Mapping[str, Any]) -> str:
 
 
 def agent_id(agent: str) -> str:
-    """The id that `agent` is a spelling of; raises `InputError` where there is none."""
+    """Find the id that `agent` spells; raises `InputError` if there is none."""
     words, bare = around(agent)
     if around(bare)[0]:
         raise InputError(f"Expected {_WORDS} once, in this order, got {agent!r}.")

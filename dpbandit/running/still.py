@@ -1,9 +1,12 @@
-"""Rounds of one policy, drawn together: where play stands still, and what users do, too.
+"""Play many rounds of an unchanging policy at once, in one of two ways.
 
-Arms of the rounds of a batch are independent draws from one policy, so how often each was played is
-multinomial, and what it brought in all is for the problem to draw. Results have the law that play
-round by round has. A replica's numbers are drawn when its own batch ends, and at marks: they do
-not depend on the others.
+`Block`: agent and problem take arrays of many rounds, (n, R, ...), and results are those of play
+round by round, bit for bit.
+
+`Still`, where the problem stands still, too: arms of the rounds of a batch are independent draws
+from one policy, so how often each was played is multinomial, and what it brought in all is for the
+problem to draw. Results have the law that play round by round has. A replica's numbers are drawn
+when its own batch ends, and at marks: they do not depend on the others.
 """
 
 from typing import Any, NamedTuple
@@ -11,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base import Floats, Ints, Streams
-from dpbandit.specs import Agent, Problem
+from dpbandit.base import AnyArray, Floats, InputError, Ints, Streams
+from dpbandit.specs import Agent, Bounds, Problem
 
 SHORT = 50
 """Fewer rounds from one mark to the next are played one by one, which takes less time."""
 
 
 class Brought(NamedTuple):
-    """Of some rounds, each (R,): regret, rewards, and switches of action."""
+    """Totals of some rounds, each (R,): regret, rewards, and switches of action."""
 
     regret: Floats
     reward: Floats
@@ -27,7 +30,7 @@ class Brought(NamedTuple):
 
 
 class Still:
-    """Plays an agent that says for how many rounds (`left`) each replica draws from `chances`."""
+    """Plays an agent that knows for how many rounds (`left`) it draws arms from `chances`."""
 
     def __init__(self, problem: Any, player: Any, streams: Streams) -> None:
         self._problem, self._player = problem, player
@@ -35,11 +38,11 @@ class Still:
         self._waiting = np.zeros(len(streams), dtype=np.int64)
 
     def rounds(self, most: int) -> int:
-        """How many can be played together, at most `most`."""
+        """Number of rounds that can be played at once, at most `most`."""
         return int(max(0, min(most, (self._player.left - self._waiting).min())))
 
     def play(self, rounds: int, before: npt.NDArray[Any], *, mark: bool) -> Brought:
-        """Play so many; what a replica brings is drawn at a mark and where its batch ends.
+        """Play that many rounds; rewards are drawn at marks and at the ends of batches.
 
         `before` (R,) holds its last action, and does afterwards.
         """
@@ -61,13 +64,13 @@ class Still:
 
 
 def still(problem: Problem, player: Agent, streams: Streams) -> Still | None:
-    """What plays them together, if both allow it."""
+    """Return a `Still`, if agent and problem allow it, else None."""
     allowed = getattr(problem, "stands_still", False) and hasattr(player, "learn_block")
     return Still(problem, player, streams) if allowed else None
 
 
 def switches(counts: Ints, before: int, g: np.random.Generator) -> tuple[int, int]:
-    """How often the action changes in a random order of so many plays (K,), and the last one.
+    """Count changes of action in a random order of so many plays (K,); also the last action.
 
     Only the places of the arms that are not played most are drawn.
 
@@ -86,3 +89,51 @@ def switches(counts: Ints, before: int, g: np.random.Generator) -> tuple[int, in
     runs[::2][gaps] = most
     runs = runs[runs >= 0]
     return int(np.count_nonzero(np.diff(runs, prepend=before))), int(runs[-1])
+
+
+class Block:
+    """Plays an agent that says for how many rounds its policy stands (`standing`), all at once.
+
+    Regret, rewards and switches are those of play round by round, bit for bit: the same users, the
+    same draws, and sums in the same order.
+    """
+
+    def __init__(self, problem: Any, player: Any, bounds: Bounds) -> None:
+        self._problem, self._player, self._bounds = problem, player, bounds
+
+    def play(
+        self, t: int, most: int, regret: Floats, reward: Floats, switches: Ints, before: AnyArray
+    ) -> int:
+        """Play as many rounds after round t as stand still, at most `most`; returns how many.
+
+        The totals (R,) and the last action `before` are brought up to date in place.
+        """
+        most = min(most, self._player.standing)
+        if most < _WORTH:
+            return 0
+        context = self._problem.contexts_ahead(most)
+        action = self._player.act(context)
+        step = self._problem.steps(action)
+        finite = np.isfinite(step.reward).all(axis=1)
+        if not finite.all():
+            i = int(finite.argmin())
+            raise InputError(
+                f"In round {t + i + 1}: Expected finite rewards, got {step.reward[i]}."
+            )
+        self._bounds.see_several(context, step)
+        for total, brought in ((regret, step.regret), (reward, step.reward)):
+            total[...] = np.add.accumulate(np.concatenate([total[None], brought]))[-1]
+        switches += (np.concatenate([before[None], action[:-1]]) != action).sum(axis=0)
+        before[...] = action[-1]
+        self._player.update(context, action, step.reward)
+        return len(action)
+
+
+_WORTH = 4
+"""Fewer rounds are played one by one."""
+
+
+def block(problem: Any, player: Any, bounds: Bounds) -> Block | None:
+    """What plays several rounds at once, if both allow it."""
+    allowed = getattr(problem, "in_blocks", False) and hasattr(player, "standing")
+    return Block(problem, player, bounds) if allowed else None

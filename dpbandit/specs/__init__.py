@@ -1,4 +1,4 @@
-"""What environments, agents and the loop expect of each other, and what is public."""
+"""Contracts between environments, agents and the loop, and the public facts of problems."""
 
 from dpbandit.specs.choice import (
     MOST_PRODUCTS as MOST_PRODUCTS,
@@ -11,12 +11,19 @@ from dpbandit.specs.choice import (
 )
 from dpbandit.specs.contract import (
     CLIPPED as CLIPPED,
+    Agent as Agent,
+    AgentConfig as AgentConfig,
     Bounds as Bounds,
     Clips as Clips,
+    Hindsight as Hindsight,
     Outside as Outside,
+    Problem as Problem,
+    ScoringAgent as ScoringAgent,
     Watch as Watch,
     begin as begin,
+    check_config as check_config,
     checked_problem as checked_problem,
+    is_running as is_running,
     made_agent as made_agent,
     reached as reached,
     scaled as scaled,
@@ -47,21 +54,14 @@ from dpbandit.specs.models import (
 )
 from dpbandit.specs.protocols import (
     MOST_OUTSIDE as MOST_OUTSIDE,
-    Agent as Agent,
-    AgentConfig as AgentConfig,
     BanditSpec as BanditSpec,
     ContextualSpec as ContextualSpec,
-    Hindsight as Hindsight,
     PriceListSpec as PriceListSpec,
     PriceSpec as PriceSpec,
-    Problem as Problem,
-    ScoringAgent as ScoringAgent,
     Spec as Spec,
     Step as Step,
-    check_config as check_config,
     finite_array as finite_array,
     fits as fits,
-    is_running as is_running,
 )
 from dpbandit.specs.stock import (
     BidPrices as BidPrices,

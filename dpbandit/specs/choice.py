@@ -194,11 +194,15 @@ def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Fl
     (array([1, 1, 0]), array(0.6))
     """
 
+    every = np.broadcast_to(margins, weight.shape)
+
     def choose(z: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         gain = weight * (margins - z[..., None, None])
+        if gain.shape[-1] == 1:
+            return gain[..., 0], np.ones(gain.shape[:-1]), weight[..., 0], every[..., 0]
         level = gain.argmax(axis=-1)[..., None]
         v = np.take_along_axis(weight, level, axis=-1)[..., 0]
-        r = np.take_along_axis(np.broadcast_to(margins, weight.shape), level, axis=-1)[..., 0]
+        r = np.take_along_axis(every, level, axis=-1)[..., 0]
         return gain.max(axis=-1), level[..., 0] + 1.0, v, r
 
     best, margin = _dinkelbach(choose, weight.shape[:-1], at_most)
@@ -236,8 +240,9 @@ def _dinkelbach(
     z, best = np.zeros(shape[:-1]), np.zeros(shape)
     while True:
         gain, price, v, r = choose(z)
-        last = np.argsort(-gain, axis=-1, kind="stable")[..., at_most:]
-        np.put_along_axis(gain, last, 0.0, axis=-1)
+        if at_most < shape[-1]:
+            last = np.argsort(-gain, axis=-1, kind="stable")[..., at_most:]
+            np.put_along_axis(gain, last, 0.0, axis=-1)
         v = np.where(gain > 0, v, 0.0)
         margin = (v * r).sum(axis=-1) / (1 + v.sum(axis=-1))
         better = margin > z

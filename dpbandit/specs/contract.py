@@ -1,30 +1,32 @@
 """What the code and the data of others are held to: protocols, and the bounds of a spec.
 
-Data from outside against public bounds: what lies beyond is counted, said, and refused if much.
+One round::
 
-A bound is public or worth nothing, so none is ever read off the data. One that does not fit is no
-breach of privacy, since agents clip, but clipped data teach little: ages from 20 to 60 under a
-bound of 1 are all alike.
+    context --> agent.act(context) --> action --> problem.step(action) --> reward, regret
+                reads, writes nothing             agent.update(context, action, feedback)
+                                                  clip -> mechanism -> released state
 
-The bounds that a spec promises, and how often what its problem hands over lies beyond them.
-
-Agents clip what they learn from to these bounds, so what lies beyond is not what was learned. The
-count is a diagnostic of the simulator: made of raw data, not private, outside every certificate.
+Data from outside are held against public bounds: what lies beyond is counted, said, and refused if
+it is much. A bound is public or worth nothing, so none is ever read off the data. One that does not
+fit is no breach of privacy, since agents clip, but clipped data teach little: ages from 20 to 60
+under a bound of 1 are all alike. The count is a diagnostic of the simulator: made of raw data, not
+private, outside every certificate.
 """
 
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass
 from functools import partial
 from math import inf, prod
 from types import FunctionType, GeneratorType, MethodType, ModuleType
-from typing import Any, Protocol, get_args, runtime_checkable
+from typing import Any, ClassVar, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
 from dpbandit.base import (
+    AnyArray,
     Bools,
     Floats,
     InputError,
@@ -34,16 +36,12 @@ from dpbandit.base import (
     inside,
     norms,
     of_kind,
+    shown,
     takes,
 )
 from dpbandit.privacy.ledger import Ledger, Trust
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
-from dpbandit.specs.lists import ReturningSpec
-from dpbandit.specs.protocols import Agent, AgentConfig, BanditSpec, Problem, Spec, Step
-
-_ROUNDING = 1e-6
-"""Beyond a bound by less, relatively, is on it: contexts of norm 1 may come as float32."""
+from dpbandit.specs.protocols import ROUNDING, BanditSpec, Spec, Step
 
 
 @dataclass(frozen=True)
@@ -149,9 +147,9 @@ class Watch:
         spec = self._spec
         with np.errstate(over="ignore", invalid="ignore"):
             length = norms(context, spec.context_order).reshape(*reward.shape, -1).max(axis=2)
-        beyond = np.logical_not(length <= spec.context_bound * (1 + _ROUNDING))  # also NaNs
+        beyond = np.logical_not(length <= spec.context_bound * (1 + ROUNDING))  # also NaNs
         self._contexts.add(beyond, length)
-        room = _ROUNDING * spec.reward_bound
+        room = ROUNDING * spec.reward_bound
         low, high = spec.reward_low - room, spec.reward_high + room
         outside = np.logical_not((low <= reward) & (reward <= high))
         self._rewards.add(outside, reward)
@@ -167,7 +165,7 @@ def scaled(
     Raises `InputError` where more than a share `most_outside` of rows had to be, and warns of
     fewer; with None neither.
     """
-    room = _ROUNDING * (high - low)
+    room = ROUNDING * (high - low)
     out = np.logical_or(x < low - room, x > high + room)
     onto = 2 * ((x.clip(low, high) - low) / (high - low)) - 1
     if most_outside is None:
@@ -212,23 +210,6 @@ class Clips(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Bound:
-    """What one kind of array is held against, `(R, *shape)` in a round."""
-
-    array: Callable[[Floats, Step], Any]
-    """out of a round's context and step"""
-    shape: tuple[int, ...]
-    size: Callable[[Floats], Floats]
-    """`(n, R, *shape)` -> (n, R), by which it is judged"""
-    low: float
-    high: float
-    sentence: str
-    """what is expected; the size that was found comes next"""
-    told: bool = True
-    """after the delay; contexts are shown at once"""
-
-
 class Bounds:
     """Counts each replica's rounds with a context, a datum or a reward beyond its bound.
 
@@ -237,7 +218,7 @@ class Bounds:
     """
 
     def __init__(self, spec: Spec, replicas: int, rounds: int) -> None:
-        self._bounds, self._delay, self._most = bounds_of(spec), spec.delay, spec.most_outside
+        self._bounds, self._delay, self._most = spec.bounds(), spec.delay, spec.most_outside
         largest = replicas * max(prod(bound.shape) for bound in self._bounds)
         room = min(_ROUNDS, max(1, _VALUES // largest))
         self._kept = [np.empty((room, replicas, *bound.shape)) for bound in self._bounds]
@@ -258,6 +239,12 @@ class Bounds:
         if self._held == self._due:
             self._judge_kept()
             self._due = min(2 * self._due, self._room)
+
+    def see_several(self, context: Floats, step: Step) -> None:
+        """Several more rounds, all arrays (n, R, ...)."""
+        if self._held:
+            self._judge_kept()
+        self._judge([bound.array(context, step) for bound in self._bounds])
 
     def share(self) -> Floats:
         """Of the rounds of each replica those with anything beyond, (R,); asked after the last."""
@@ -294,78 +281,102 @@ class Bounds:
         self._either += np.sum(either, axis=0)
 
 
-def bounds_of(spec: Spec) -> list[Bound]:
-    """Of rewards, and of contexts or else of data."""
-    low, high = spec.reward_low, spec.reward_high
-    slack = _ROUNDING * (high - low)
-    found = [
-        Bound(
-            lambda context, step: step.reward,
-            (),
-            lambda rewards: rewards,
-            low - slack,
-            high + slack,
-            f"Expected rewards in [{low:g}, {high:g}], got",
+class Problem(Protocol):
+    """Dynamics of an environment, for R replicas at a time."""
+
+    @property
+    def spec(self) -> Any:
+        """The public facts, a `Spec`."""
+        ...
+
+    def reset(self, streams: Streams) -> None:
+        """Start an episode, one replica for each stream."""
+        ...
+
+    def context(self) -> Floats:
+        """Contexts of the current users, `(R, *context_shape)`."""
+        ...
+
+    def step(self, action: AnyArray) -> Step:
+        """Serve the current users with `action` (R,) and move on to the next."""
+        ...
+
+    def best_fixed(self) -> AnyArray:
+        """The one action (R, ...) with the largest expected total over the rounds so far."""
+        ...
+
+    def hindsight(self) -> Floats | float:
+        """What the sum of `Step.regret` so far lacks, (R,).
+
+        That is the total reward of the best fixed action where regret is measured against it, and
+        0 where every context has a best action of its own.
+        """
+        ...
+
+
+class Agent(Protocol):
+    """Interface of a running agent, made for one spec and R replicas."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """Ledger of privacy costs, complete before round 1."""
+        ...
+
+    def act(self, context: Floats) -> AnyArray:
+        """Actions (R,). Reads the context and remembers nothing of it."""
+        ...
+
+    def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
+        """Learn from a round, through mechanisms if the agent is private."""
+        ...
+
+
+class ScoringAgent(Agent, Protocol):
+    """An agent that plays the arm with the largest score."""
+
+    def scores(self, context: Floats) -> Floats:
+        """What it thinks of each arm, in units of the reward: (R, K). Remembers nothing."""
+        ...
+
+
+class AgentConfig(Protocol):
+    """Interface of a config: a frozen, keyword-only dataclass that makes running agents."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def make(self, spec: Any, streams: Streams) -> Agent:
+        """An agent for `spec`; raises `InputError` where it does not fit."""
+        ...
+
+
+def is_running(agent: object) -> bool:
+    """Whether it was made for a problem and promises something."""
+    return hasattr(agent, "act") and hasattr(agent, "ledger")
+
+
+def check_config(config: object) -> None:
+    """Raise `InputError` unless `config` is one: neither its class, nor its name, nor an agent."""
+    name = type(config).__name__
+    if isinstance(config, type) or not callable(getattr(config, "make", None)):
+        right = "LinUCB(alpha=0.5), with make(spec, streams)"
+        if isinstance(config, type) and is_dataclass(config) and hasattr(config, "make"):
+            right = f"{config.__name__}()"
+        elif hasattr(config, "act"):
+            right += ", which returns it"
+        raise InputError(f"Expected agent {shown(config)} to be a config, such as {right}.")
+    if not is_dataclass(config):
+        raise InputError(
+            f"Expected {name}, which has make, to be a dataclass: write "
+            f"@dataclass(frozen=True, kw_only=True) above class {name}."
         )
-    ]
-    if isinstance(spec, BanditSpec):
-        found.append(_contexts(spec))
-    elif isinstance(spec, ReturningSpec):
-        visit = _contexts(spec.visit)
-        shown = replace(visit, array=lambda context, step: spec.shown(context))
-        found.append(shown)
-    elif isinstance(spec, ExpertsSpec):
-        found.append(_losses(spec))
-    elif isinstance(spec, ConvexSpec) and spec.feedback == "datum":
-        found.append(_data(spec))
-    return found
 
 
-def _contexts(spec: BanditSpec) -> Bound:
-    bound, order = spec.context_bound, spec.context_order
+class Hindsight:
+    """Mark of a config that may ask what was best in hindsight: an oracle, not an agent."""
 
-    def longest(contexts: Floats) -> Floats:
-        lengths = norms(contexts, order)
-        return lengths.reshape(*lengths.shape[:2], -1).max(axis=-1)
-
-    return Bound(
-        lambda context, step: context,
-        spec.context_shape,
-        longest,
-        0.0,
-        bound * (1 + _ROUNDING),
-        f"Expected contexts of l_{order:g} norm at most context_bound={bound:g}, got",
-        told=False,
-    )
-
-
-def _losses(spec: ExpertsSpec) -> Bound:
-    return Bound(
-        lambda context, step: step.datum,
-        (spec.n_actions,),
-        lambda losses: np.maximum(losses.max(axis=-1) - 1, -losses.min(axis=-1)),
-        -inf,
-        _ROUNDING,
-        "Expected losses in [0, 1], got one beyond by",
-    )
-
-
-def _data(spec: ConvexSpec) -> Bound:
-    loss = spec.loss
-
-    def moved(data: Floats) -> Floats:
-        flat = data.reshape(-1, *loss.datum_shape)
-        away = np.abs(loss.admissible(flat) - flat)
-        return away.reshape(*data.shape[:2], -1).max(axis=-1)
-
-    return Bound(
-        lambda context, step: step.datum,
-        loss.datum_shape,
-        moved,
-        0.0,
-        _ROUNDING * loss.datum_bound,
-        f"Expected data that are admissible for {loss}, got one off by",
-    )
+    def with_answer(self, action: AnyArray) -> AgentConfig:
+        """The config that plays `action` (R,) all along."""
+        raise NotImplementedError
 
 
 def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:

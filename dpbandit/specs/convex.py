@@ -8,10 +8,19 @@ import gymnasium as gym
 import numpy as np
 
 from dpbandit.base import MOST_ACTIONS, Floats, InputError, Ints, Streams, one_of, reals, whole
-from dpbandit.domains import nearest
+from dpbandit.domains import Domain, nearest
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.ledger import ALL_ACTIONS
-from dpbandit.specs.protocols import Spec, arms_in_range, finite_array, fits, uniform_arms
+from dpbandit.specs.protocols import (
+    ROUNDING,
+    Bound,
+    Spec,
+    arms_in_range,
+    datum_of,
+    finite_array,
+    fits,
+    uniform_arms,
+)
 
 Feedback: TypeAlias = Literal["value", "datum"]
 
@@ -53,6 +62,11 @@ class ConvexSpec(Spec):
         return (1,) if self.datum_shape is None else self.datum_shape
 
     @property
+    def domain(self) -> Domain:
+        """Of the loss."""
+        return self.loss.domain
+
+    @property
     def datum_shape(self) -> tuple[int, ...] | None:
         """That of z, where it is told."""
         return self.loss.datum_shape if self.feedback == "datum" else None
@@ -74,6 +88,26 @@ class ConvexSpec(Spec):
         """The box around the domain."""
         axes, lowest = np.eye(self.loss.domain.dim), self.loss.domain.lowest
         return gym.spaces.Box(lowest(axes).diagonal(), lowest(-axes).diagonal(), dtype=np.float64)
+
+    def observation_space(self) -> gym.Space[Any]:
+        """The last datum, or a constant."""
+        bound = 1.0 if self.datum_shape is None else self.loss.datum_bound
+        return gym.spaces.Box(-bound, bound, self.context_shape, np.float64)
+
+    def bounds(self) -> list[Bound]:
+        """Of rewards, and of how far the loss has to move data that are told."""
+        loss = self.loss
+        if self.datum_shape is None:
+            return super().bounds()
+
+        def moved(data: Floats) -> Floats:
+            flat = data.reshape(-1, *loss.datum_shape)
+            away = np.abs(loss.admissible(flat) - flat)
+            return away.reshape(*data.shape[:2], -1).max(axis=-1)
+
+        sentence = f"Expected data that are admissible for {loss}, got one off by"
+        most = ROUNDING * loss.datum_bound
+        return [*super().bounds(), Bound(datum_of, loss.datum_shape, moved, 0.0, most, sentence)]
 
     def repaired(self, action: Any) -> Any:
         """Points of the box moved into the domain; the problem refuses what is none."""
@@ -118,7 +152,7 @@ class StreamSpec(ConvexSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertsSpec(Spec):
-    """Follow one of d experts each round; then every expert's loss in [0, 1] is told.
+    """Public facts of prediction with expert advice; every expert's loss in [0, 1] is told.
 
     The action is an expert (R,), the reward minus her loss. A round's datum is its whole loss
     vector (R, d), which the agent is told in place of the reward; the context is the loss vector
@@ -150,6 +184,11 @@ class ExpertsSpec(Spec):
         return (self.n_actions,)
 
     @property
+    def matrix_entries(self) -> int:
+        """A number for each expert."""
+        return self.n_actions
+
+    @property
     def default_action(self) -> int:
         """What is played where nothing else is known, the first expert."""
         return 0
@@ -165,3 +204,17 @@ class ExpertsSpec(Spec):
     def action_space(self) -> gym.Space[Any]:
         """The experts."""
         return gym.spaces.Discrete(self.n_actions)
+
+    def observation_space(self) -> gym.Space[Any]:
+        """The losses of the round before."""
+        return gym.spaces.Box(0.0, 1.0, self.context_shape, np.float64)
+
+    def bounds(self) -> list[Bound]:
+        """Of rewards, and of every expert's loss."""
+
+        def beyond(losses: Floats) -> Floats:
+            return np.maximum(losses.max(axis=-1) - 1, -losses.min(axis=-1))
+
+        sentence = "Expected losses in [0, 1], got one beyond by"
+        losses = Bound(datum_of, self.datum_shape, beyond, -np.inf, ROUNDING, sentence)
+        return [*super().bounds(), losses]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 import numpy as np
@@ -25,7 +25,7 @@ from dpbandit.base import (
 )
 from dpbandit.losses.click_models import ClickModel
 from dpbandit.privacy.ledger import Visits as Visits
-from dpbandit.specs.protocols import BanditSpec, ContextualSpec, Spec
+from dpbandit.specs.protocols import BanditSpec, Bound, ContextualSpec, Spec
 
 
 class Catalogue:
@@ -310,6 +310,7 @@ class ReturningSpec(Spec):
     """
 
     kind: ClassVar[str] = "people who return"
+    returning: ClassVar[bool] = True
     visit: ContextualSpec | ListSpec
     """what one visit is"""
     people: int
@@ -342,6 +343,11 @@ class ReturningSpec(Spec):
     def context_shape(self) -> tuple[int, ...]:
         """(1 + features,)."""
         return (1 + prod(self.visit.context_shape),)
+
+    @property
+    def matrix_entries(self) -> int:
+        """Those of a visit."""
+        return self.visit.matrix_entries
 
     @property
     def arms(self) -> ContextualSpec:
@@ -413,6 +419,22 @@ class ReturningSpec(Spec):
     def action_space(self) -> gym.Space[Any]:
         """The arms, or a list."""
         return self.visit.action_space()
+
+    def observation_space(self) -> gym.Space[Any]:
+        """A person's number, or nobody's, and what a visit shows."""
+        high = np.full(self.context_shape, self.visit.context_bound)
+        low = -high
+        low[0], high[0] = NOBODY, self.people - 1
+        return gym.spaces.Box(low, high, dtype=np.float64)
+
+    def bounds(self) -> list[Bound]:
+        """Those of a visit."""
+        rewards, contexts = self.visit.bounds()
+        return [rewards, replace(contexts, array=lambda context, step: self.shown(context))]
+
+    def with_few_people(self) -> Self:
+        """The same without those of whom nothing could be kept but zeros."""
+        return replace(self, people=min(self.people, self.horizon + 1))
 
     def repaired(self, action: Any) -> Any:
         """The nearest lists, of samples of `action_space` that are none."""

@@ -139,7 +139,7 @@ _MOST = 1e9
 
 @dataclass(frozen=True, repr=False)
 class Prior:
-    """A normal law of a parameter, public: N(mean, covariance).
+    """Public normal prior of a parameter, N(mean, covariance).
 
     What a private study has released is public, so `Player.learned` of one may be the prior of the
     next, at no cost. It must not be made of the data of users whom the certificate covers: whoever

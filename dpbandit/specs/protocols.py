@@ -1,16 +1,9 @@
-"""What environments, agents and the loop expect of each other.
-
-One round::
-
-    context --> agent.act(context) --> action --> problem.step(action) --> reward, regret
-                reads, writes nothing             agent.update(context, action, feedback)
-                                                  clip -> mechanism -> released state
-"""
+"""The public facts of a problem, and of contextual bandits: arms, and prices."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -26,14 +19,15 @@ from dpbandit.base import (
     Ints,
     Streams,
     inside,
+    norms,
     positive,
     reals,
     rows,
     shaped,
-    shown,
     whole,
 )
-from dpbandit.privacy.ledger import JOINT_DP, Ledger
+from dpbandit.domains import Domain
+from dpbandit.privacy.ledger import JOINT_DP
 
 
 def prices_in_range(action: Any, replicas: int, low: float, high: float) -> Floats:
@@ -75,8 +69,8 @@ def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> AnyArray:
     return values
 
 
-def uniform_arms(streams: Streams, n_actions: int) -> Callable[[], Ints]:
-    """Draws arms (R,) in [0, K), fresh ones at every call."""
+def uniform_arms(streams: Streams, n_actions: int) -> Callable[..., Ints]:
+    """Draws arms (R,) in [0, K), fresh ones at every call; of several rounds if told (n, R)."""
     return partial(_arms, streams.uniforms("exploration"), n_actions)  # which copies and pickles
 
 
@@ -85,8 +79,8 @@ def uniform_prices(streams: Streams, low: float, high: float) -> Callable[[], Fl
     return partial(_prices, streams.uniforms("exploration"), low, high)
 
 
-def _arms(luck: Draws, n_actions: int) -> Ints:
-    return (luck() * n_actions).astype(np.int64)
+def _arms(luck: Draws, n_actions: int, lead: tuple[int, ...] = (1,)) -> Ints:
+    return (luck.over(lead) * n_actions).astype(np.int64)
 
 
 def _prices(luck: Draws, low: float, high: float) -> Floats:
@@ -106,9 +100,58 @@ MOST_OUTSIDE = 0.01
 """The share of what users show and give that may lie outside its bounds if nothing else is said."""
 
 
+ROUNDING = 1e-6
+"""Beyond a bound by less, relatively, is on it: contexts of norm 1 may come as float32."""
+
+
+class Step(NamedTuple):
+    """Outcome of one round, each (R,)."""
+
+    reward: Floats
+    """what the agent is told, that of `spec.delay` rounds ago"""
+    expected: Floats
+    """mean reward of the action just taken"""
+    oracle: Floats
+    """mean reward of the best action for this context; 0 where there is only hindsight"""
+    regret: Floats
+    """oracle - expected"""
+    datum: Floats | None = None
+    """with full information, what the agent is told in place of the reward, `(R, *datum_shape)`"""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What one kind of array is held against, `(R, *shape)` in a round."""
+
+    array: Callable[[Floats, Step], Any]
+    """out of a round's context and step"""
+    shape: tuple[int, ...]
+    size: Callable[[Floats], Floats]
+    """`(n, R, *shape)` -> (n, R), by which it is judged"""
+    low: float
+    high: float
+    sentence: str
+    """what is expected; the size that was found comes next"""
+    told: bool = True
+    """after the delay; contexts are shown at once"""
+
+
+def _contexts(context: Floats, step: Step) -> Floats:
+    return context
+
+
+def _rewards(context: Floats, step: Step) -> Floats:
+    return step.reward
+
+
+def datum_of(context: Floats, step: Step) -> Any:
+    """What was told of a round in place of its reward."""
+    return step.datum
+
+
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """The public facts that every problem has; everything private is a user's round."""
+    """Public facts of a problem; a user's round is all that is private."""
 
     horizon: int
     """rounds T"""
@@ -121,6 +164,10 @@ class Spec:
     reward_unit: str = "reward"
     """what a reward of 1 is, for axes"""
     kind: ClassVar[str] = "any problem"
+    priced: ClassVar[bool] = False
+    """whether actions are places on a list of prices whose margins are known"""
+    returning: ClassVar[bool] = False
+    """whether a person may come several times, as `visits` says"""
     scope: ClassVar[str] = JOINT_DP
     """what privacy means here, in words; a user's own action may fit her own context"""
     in_hindsight: ClassVar[bool] = False
@@ -140,6 +187,21 @@ class Spec:
         raise NotImplementedError
 
     @property
+    def n_arms(self) -> int | None:
+        """K, of finitely many arms of which only the one that is chosen answers; else None."""
+        return None
+
+    @property
+    def domain(self) -> Domain | None:
+        """The convex set whose points are actions; None where they are none."""
+        return None
+
+    @property
+    def matrix_entries(self) -> int:
+        """Numbers in the matrices that a learner may keep for one replica."""
+        return self.context_shape[-1] ** 2
+
+    @property
     def reward_bound(self) -> float:
         """The largest `|reward|`."""
         return max(abs(self.reward_low), abs(self.reward_high))
@@ -153,6 +215,11 @@ class Spec:
     def told_as(self) -> str | None:
         """The name under which `info` shows what is told in place of a reward, if it does."""
         return None
+
+    @property
+    def full_information(self) -> bool:
+        """Whether a user's whole datum is told, and shown as the next context."""
+        return self.datum_shape is not None and self.told_as is None
 
     @property
     def carries(self) -> bool:
@@ -188,6 +255,21 @@ class Spec:
         """Of one replica, for Gymnasium."""
         raise NotImplementedError
 
+    def observation_space(self) -> gym.Space[Any]:
+        """What one replica is shown: every coordinate within its bound, float64."""
+        raise NotImplementedError
+
+    def bounds(self) -> list[Bound]:
+        """What rewards, and contexts or else data, are held against."""
+        low, high = self.reward_low, self.reward_high
+        slack = ROUNDING * (high - low)
+        sentence = f"Expected rewards in [{low:g}, {high:g}], got"
+        return [Bound(_rewards, (), lambda sizes: sizes, low - slack, high + slack, sentence)]
+
+    def with_few_people(self) -> Self:
+        """The same, with as many people who return as can come, and one more."""
+        return self
+
     def repaired(self, action: Any) -> Any:
         """The nearest action (R, ...), of samples of `action_space` that are none."""
         return action
@@ -200,7 +282,7 @@ class Spec:
 
 @dataclass(frozen=True, kw_only=True)
 class BanditSpec(Spec):
-    """The public facts of a contextual bandit, whose arms or prices are chosen user by user.
+    """Public facts of a contextual bandit.
 
     A round's datum is the user's context and what she would answer to every action. Contexts
     have l_order norm at most `context_bound`, rewards lie in [reward_low, reward_high].
@@ -247,6 +329,25 @@ class BanditSpec(Spec):
         growth = self.dim**0.5 if self.context_order == 1 else 1.0
         return growth * self.reward_bound / self.context_bound
 
+    def observation_space(self) -> gym.Space[Any]:
+        """Contexts."""
+        bound = self.context_bound
+        return gym.spaces.Box(-bound, bound, self.context_shape, np.float64)
+
+    def bounds(self) -> list[Bound]:
+        """Of rewards, and of the longest row of a context."""
+        bound, order = self.context_bound, self.context_order
+
+        def longest(contexts: Floats) -> Floats:
+            lengths = norms(contexts, order)
+            return lengths.reshape(*lengths.shape[:2], -1).max(axis=-1)
+
+        sentence = f"Expected contexts of l_{order:g} norm at most context_bound={bound:g}, got"
+        most = bound * (1 + ROUNDING)
+        shape = self.context_shape
+        contexts = Bound(_contexts, shape, longest, 0.0, most, sentence, told=False)
+        return [*super().bounds(), contexts]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ContextualSpec(BanditSpec):
@@ -267,6 +368,16 @@ class ContextualSpec(BanditSpec):
     def context_shape(self) -> tuple[int, ...]:
         """The shape of one replica's context."""
         return (self.n_actions, self.dim) if self.shared else (self.dim,)
+
+    @property
+    def n_arms(self) -> int:
+        """K."""
+        return self.n_actions
+
+    @property
+    def matrix_entries(self) -> int:
+        """A d x d matrix for each arm, or one that they share."""
+        return (1 if self.shared else self.n_actions) * self.dim**2
 
     @property
     def default_action(self) -> int:
@@ -299,6 +410,7 @@ class PriceListSpec(ContextualSpec):
     """
 
     kind: ClassVar[str] = "a list of prices"
+    priced: ClassVar[bool] = True
     prices: tuple[float, ...]
     """dollars, one for each arm"""
     unit_cost: float = 0.0
@@ -335,7 +447,7 @@ class PriceListSpec(ContextualSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class PriceSpec(BanditSpec):
-    """One number to choose from [low, high], a price in dollars. Context (R, d)."""
+    """Public facts of a problem whose action is a price in [low, high]. Context (R, d)."""
 
     low: float
     high: float
@@ -366,119 +478,6 @@ class PriceSpec(BanditSpec):
     def action_space(self) -> gym.Space[Any]:
         """The prices."""
         return gym.spaces.Box(self.low, self.high, (), np.float64)
-
-
-class Step(NamedTuple):
-    """What one round brought, each (R,)."""
-
-    reward: Floats
-    """what the agent is told, that of `spec.delay` rounds ago"""
-    expected: Floats
-    """mean reward of the action just taken"""
-    oracle: Floats
-    """mean reward of the best action for this context; 0 where there is only hindsight"""
-    regret: Floats
-    """oracle - expected"""
-    datum: Floats | None = None
-    """with full information, what the agent is told in place of the reward, `(R, *datum_shape)`"""
-
-
-class Problem(Protocol):
-    """The dynamics of an environment, written once, for R replicas at a time."""
-
-    @property
-    def spec(self) -> Any:
-        """The public facts, a `Spec`."""
-        ...
-
-    def reset(self, streams: Streams) -> None:
-        """Start an episode, one replica for each stream."""
-        ...
-
-    def context(self) -> Floats:
-        """The current users' contexts, `(R, *context_shape)`."""
-        ...
-
-    def step(self, action: AnyArray) -> Step:
-        """Serve the current users with `action` (R,) and move on to the next."""
-        ...
-
-    def best_fixed(self) -> AnyArray:
-        """The one action (R, ...) with the largest expected total over the rounds so far."""
-        ...
-
-    def hindsight(self) -> Floats | float:
-        """What the sum of `Step.regret` so far lacks, (R,).
-
-        That is the total reward of the best fixed action where regret is measured against it, and
-        0 where every context has a best action of its own.
-        """
-        ...
-
-
-class Agent(Protocol):
-    """A running agent, made for one spec and R replicas."""
-
-    @property
-    def ledger(self) -> Ledger:
-        """What it promises, complete before round 1."""
-        ...
-
-    def act(self, context: Floats) -> AnyArray:
-        """Actions (R,). Reads the context and remembers nothing of it."""
-        ...
-
-    def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
-        """Learn from a whole triple, through mechanisms if the agent is private."""
-        ...
-
-
-class ScoringAgent(Agent, Protocol):
-    """An agent that plays the arm with the largest score."""
-
-    def scores(self, context: Floats) -> Floats:
-        """What it thinks of each arm, in units of the reward: (R, K). Remembers nothing."""
-        ...
-
-
-class AgentConfig(Protocol):
-    """The public class of an agent: a frozen, keyword-only dataclass that makes running ones."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    def make(self, spec: Any, streams: Streams) -> Agent:
-        """An agent for `spec`; raises `InputError` where it does not fit."""
-        ...
-
-
-def is_running(agent: object) -> bool:
-    """Whether it was made for a problem and promises something."""
-    return hasattr(agent, "act") and hasattr(agent, "ledger")
-
-
-def check_config(config: object) -> None:
-    """Raise `InputError` unless `config` is one: neither its class, nor its name, nor an agent."""
-    name = type(config).__name__
-    if isinstance(config, type) or not callable(getattr(config, "make", None)):
-        right = "LinUCB(alpha=0.5), with make(spec, streams)"
-        if isinstance(config, type) and is_dataclass(config) and hasattr(config, "make"):
-            right = f"{config.__name__}()"
-        elif hasattr(config, "act"):
-            right += ", which returns it"
-        raise InputError(f"Expected agent {shown(config)} to be a config, such as {right}.")
-    if not is_dataclass(config):
-        raise InputError(
-            f"Expected {name}, which has make, to be a dataclass: write "
-            f"@dataclass(frozen=True, kw_only=True) above class {name}."
-        )
-
-
-class Hindsight:
-    """Mark of a config that may ask what was best in hindsight: an oracle, not an agent."""
-
-    def with_answer(self, action: AnyArray) -> AgentConfig:
-        """The config that plays `action` (R,) all along."""
-        raise NotImplementedError
 
 
 SpecT = TypeVar("SpecT", bound=Spec)

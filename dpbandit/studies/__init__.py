@@ -1,4 +1,4 @@
-"""Sweeps: hundreds of configurations, thousands of replicas, that survive an interruption."""
+"""Run sweeps: many agents on many problems, resumable after an interruption."""
 
 from dpbandit.studies.configurations import Configuration, Study, Sweep, plan, setup_of
 from dpbandit.studies.run import BACKENDS, Swept, play_all, run_sweep

@@ -1,4 +1,4 @@
-"""A sweep: its file in TOML, and a configuration for each agent, target, problem and horizon."""
+"""Read a sweep's TOML file, and list the configurations that it asks for."""
 
 import os
 import tomllib
@@ -102,7 +102,7 @@ class Sweep(_Strict):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Sweep":
-        """The sweep in a TOML file.
+        """Read a sweep from a TOML file.
 
         Raises:
             InputError: no such file, no TOML, an unknown key (the nearest is named), a wrong value.
@@ -121,7 +121,7 @@ class Sweep(_Strict):
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, source: str = "the sweep") -> "Sweep":
-        """The sweep with these values; raises `InputError` on the first mistake."""
+        """Make a sweep from these values; raises `InputError` on the first mistake."""
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
@@ -174,7 +174,7 @@ TARGETS = ("delta", "epsilon")
 
 @dataclass(frozen=True)
 class Configuration:
-    """One agent on one problem: what a run is a run of."""
+    """One agent on one problem, with all that its run depends on."""
 
     setup: Setup
     name: str
@@ -195,13 +195,13 @@ class Configuration:
         return log_marks(self.setup.horizon)
 
     def problem(self) -> Problem:
-        """A new problem, as it is before the first round."""
+        """Make a new problem, before its first round."""
         return problem_maker(self.setup.environment)(**self.setup.env_kwargs)
 
     def play(
         self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
     ) -> AgentRun:
-        """Replicas `first` to `last` - 1: depends on nothing but the configuration and them.
+        """Play replicas `first` to `last` - 1; the result depends on nothing else.
 
         `advance` is called with the rounds done since it was called last.
         """
@@ -213,7 +213,7 @@ class Configuration:
 
 
 class LastRound(Configuration):
-    """Its last round alone is logged: for problems that look long for the best in hindsight."""
+    """A configuration that logs only the last round, for problems with slow hindsight."""
 
     @property
     def marks(self) -> Ints:
@@ -303,7 +303,7 @@ Agents = Sequence[tuple[str, AgentConfig]]
 
 
 def plan(sweep: Sweep, *, progress: bool = False) -> Study:
-    """All configurations of a sweep, each once, baselines included.
+    """List all configurations of a sweep, each once, with baselines.
 
     Every agent is made once, so that one that does not fit is found before the first round. With
     `leave_out_unfit` it is left out there, and a warning says which ones are and why.

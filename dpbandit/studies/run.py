@@ -1,4 +1,4 @@
-"""Run a sweep: on this machine or on a cluster, and go on after an interruption."""
+"""Run a sweep on this machine or on a cluster, and resume it after an interruption."""
 
 import asyncio
 import logging
@@ -34,6 +34,7 @@ from dpbandit.base.arrays import one_thread
 from dpbandit.results.runs import AgentRun, describe, merged, run_key
 from dpbandit.results.store import (
     FORMAT,
+    PACKED,
     CorruptFileError,
     Damaged,
     ForeignFileError,
@@ -42,7 +43,9 @@ from dpbandit.results.store import (
     block_file,
     block_files,
     check_places,
+    is_pack,
     key_of,
+    pack,
     plan_file,
     planned,
     read_audit,
@@ -167,7 +170,7 @@ async def _knock(distributed: Any, scheduler: str) -> None:
 
 @dataclass
 class Found:
-    """What of a sweep lies in its folder."""
+    """Files of a sweep that its folder already holds."""
 
     replicas: dict[str, set[int]] = field(default_factory=dict)
     """key of a configuration -> numbers of the replicas that are done"""
@@ -213,7 +216,7 @@ class Found:
 
 
 def survey(folder: Path, keys: Collection[str], *, progress: bool) -> Found:
-    """Read and verify every block of these configurations below `folder`. Nothing is deleted.
+    """Read and verify every block of these configurations in `folder`; deletes nothing.
 
     Raises:
         InputError: a block of this sweep was made by another program, whose numbers may differ.
@@ -228,21 +231,26 @@ def survey(folder: Path, keys: Collection[str], *, progress: bool) -> Found:
 
 
 def _look_at(file: Path, keys: Collection[str], found: Found) -> None:
-    key = key_of(file)
-    if key not in keys:
+    key, several = key_of(file), is_pack(file)
+    if not several and key not in keys:
         found.foreign.append(file)
         return
     try:
         runs = read_runs(file)
     except (CorruptFileError, ForeignFileError):
         runs = []
-    if [run.key for run in runs] != [key]:
+    if not runs or not (several or [run.key for run in runs] == [key]):
         found.corrupt.append(moved_aside(file))
         return
-    check_program(runs[0], file)
+    ours = [run for run in runs if run.key in keys]
+    if not ours:
+        found.foreign.append(file)
+        return
     found.files.append(file)
-    found.met(cpu_of(runs[0].provenance))
-    found.replicas.setdefault(key, set()).update(runs[0].replicas.tolist())
+    for run in ours:
+        check_program(run, file)
+        found.met(cpu_of(run.provenance))
+        found.replicas.setdefault(run.key, set()).update(run.replicas.tolist())
 
 
 def check_program(run: AgentRun, source: Path | str) -> None:
@@ -362,7 +370,7 @@ _MOST_AT_ONCE = 25
 
 
 class Swept(NamedTuple):
-    """What `run_sweep` did."""
+    """Summary of what `run_sweep` did."""
 
     folder: Path
     configurations: int
@@ -384,23 +392,23 @@ def run_sweep(
     resume: bool = False,
     progress: bool = True,
 ) -> Swept:
-    """Run every configuration of a sweep, one file for each block of replicas.
+    """Run every configuration of a sweep, one file for each block of replicas or a thousand.
 
-    A replica depends on its configuration, the seed and its number only: numbers are the same, bit
-    for bit, for every backend, number of jobs, block size and order. Blocks are computed by workers
-    and written here, each to a temporary name and renamed: whenever the process is killed, what is
-    lost is the blocks in flight.
+    A replica depends on its configuration, the seed and its number only, so the numbers are the
+    same, bit for bit, for every backend, number of jobs, block size and order. Workers compute
+    blocks; this process writes each under a temporary name and renames it. If it is killed, only
+    the blocks in progress are lost.
 
     Args:
-        sweep: see `Sweep.read`; or a study, whose configurations come from Python.
-        out: folder of the results; `Results.load` reads it.
+        sweep: a sweep, see `Sweep.read`, or a study with configurations made in Python.
+        out: folder for the results; `Results.load` reads it.
         backend: "loky" (processes), "threading", or "dask" (a cluster).
-        jobs: workers, 1 to 1024; on a remote cluster those it has.
-        scheduler: address of a Dask scheduler; with none "dask" starts a cluster on this machine.
-        block: replicas of a task >= 1; by default what fits the cache, 25 at most.
-        resume: go on in a folder that has blocks; those that are there are verified and kept.
-        progress: show a bar once it takes longer than two seconds; without a terminal, print a line
-            for each block.
+        jobs: number of workers, 1 to 1024; a remote cluster uses all that it has.
+        scheduler: address of a Dask scheduler; without one, "dask" starts a cluster here.
+        block: number of replicas in a task, >= 1; by default as many as fit the cache, at most 25.
+        resume: continue in a folder that holds blocks; they are verified and kept.
+        progress: show a progress bar after two seconds; without a terminal, print a line for each
+            block.
 
     Raises:
         InputError: a number out of range, whatever `plan` refuses, a folder with blocks but not
@@ -434,7 +442,7 @@ def run_sweep(
     missing = sum(last - first for _, first, last in tasks)
     rounds = sum(one.setup.horizon * (last - first) for one, first, last in tasks)
     rounds += sum(2 * how.runs * how.horizon for _, _, how in audits)
-    written = 0
+    written = blocks = 0
     with Progress(rounds, shown=progress) as bar, workers(backend, jobs, scheduler) as run:
         with closing(run(_play, tasks)) as played:
             for done in played:
@@ -442,6 +450,9 @@ def run_sweep(
                 found.check_folder(folder)
                 found.met(cpu_of(done.provenance))
                 found.files.append(write_block(folder, done))
+                blocks += 1
+                if blocks % PACKED == 0:
+                    found.files = pack(found.files)
                 written += len(done.replicas)
                 bar.working_on(done.name, rate=len(done.replicas))
                 bar.advance(done.setup.horizon)
@@ -461,7 +472,7 @@ def run_sweep(
 
 
 def play_all(one: Configuration, replicas: int, *, progress: bool = True) -> AgentRun:
-    """All replicas of a configuration, here and now, block after block; nothing is kept."""
+    """Play all replicas of a configuration in this process, without writing files."""
     whole("replicas", replicas, 1, MOST_REPLICAS)
     size, parts = replicas_at_once(one.problem().spec), []
     with Progress(one.setup.horizon * replicas, shown=progress) as bar:

@@ -1,4 +1,4 @@
-"""Whether an agent, or a problem, of yours keeps what it promises: each in one line::
+"""Check whether your own agent or problem keeps its contract, in one line each::
 
     check_agent(MyAgent(epsilon=1.0), spec)
     check_problem(MyProblem())

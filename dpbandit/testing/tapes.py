@@ -15,8 +15,6 @@ from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled
 from dpbandit.specs import (
     NOBODY,
     AgentConfig,
-    ConvexSpec,
-    ExpertsSpec,
     ReturningSpec,
     Spec,
     made_agent,
@@ -81,7 +79,7 @@ class World(NamedTuple):
 
 
 @cache
-def extreme_users(spec: Spec, replicas: int, seed: int) -> World:
+def extreme_users(spec: Any, replicas: int, seed: int) -> World:
     """Honest users, at the bounds, tiny, far beyond them, and users that are no numbers."""
     rng = np.random.default_rng(seed)
     visit = getattr(spec, "visit", spec)
@@ -94,12 +92,12 @@ def extreme_users(spec: Spec, replicas: int, seed: int) -> World:
     each = (broken.sum(), *[1] * len(spec.context_shape))
     context[broken] = rng.choice([np.nan, np.inf, -1e300], size=each)
     reward[broken] = rng.choice([np.nan, np.inf, -np.inf], size=(broken.sum(), 1))
-    full = isinstance(spec, ExpertsSpec) or getattr(spec, "feedback", "") == "datum"
+    full = spec.full_information
     if full:
         context, reward = np.concatenate([np.zeros_like(context[:1]), context[:-1]]), context
-    elif isinstance(spec, ConvexSpec):
+    elif spec.domain is not None:
         context = np.zeros_like(context)
-    elif isinstance(spec, ReturningSpec):  # beyond the cap, empty slots, numbers of nobody
+    elif spec.returning:  # beyond the cap, empty slots, numbers of nobody
         person = rng.integers(-1, spec.people, size=(T, R)).astype(float)
         odd = rng.random((T, R)) < 0.05
         person[odd] = rng.choice([np.nan, 0.5, -1e300, spec.people], size=odd.sum())

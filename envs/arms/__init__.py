@@ -1,1 +1,1 @@
-"""Arms without contexts."""
+"""Bandits without contexts."""

@@ -1,4 +1,4 @@
-"""Arms without contexts: the laws of their rewards, and who changes them."""
+"""Bandits without contexts, with constant or changing reward distributions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class ChangingArmsSpec(ContextualSpec):
 
 @dataclass(kw_only=True, eq=False)
 class Arms(ContextualProblem):
-    """K arms, and nothing to tell users apart: the bandit of textbooks.
+    """A K-armed bandit without contexts, as in textbooks.
 
     Description:
         A user brings a reward in [0, 1] for every arm; the agent, which sees nothing of her, plays
@@ -80,12 +80,6 @@ class Arms(ContextualProblem):
     Rewards:
         In [0, 1]; 1 or 0 where the law is bernoulli.
 
-    Starting state:
-        The first user.
-
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `means`: one in [0, 1] for each of two arms or more, or a name of the table above.
         * `law`: bernoulli, beta (a mean m is Beta(10 m, 10 (1 - m))), or table.
@@ -100,9 +94,6 @@ class Arms(ContextualProblem):
         * `horizon`: rounds. `delay`: rounds until a reward is seen; 0 is handed out before.
         * `blocks`: whether rounds of one policy may be drawn together, where the law is bernoulli
           and nothing changes; the law of all results is the same.
-
-    Version history:
-        * v0: first release.
     """
 
     means: str | Sequence[float] = "two"
@@ -126,6 +117,8 @@ class Arms(ContextualProblem):
             one_of("adversary", self.adversary, ("switching", "stochastically-constrained"))
         if (self.table is not None) != (self.law == "table"):
             raise InputError("Expected law='table' and a table=, the rewards, both or neither.")
+        if self.resample and self.table is None:
+            raise InputError("Expected resample=True with a table=, whose rows are drawn.")
         changes = [word for word in (self.drift, self.adversary) if word is not None]
         if len(changes) + (self.table is not None) > 1:
             raise InputError(
@@ -244,7 +237,7 @@ class Arms(ContextualProblem):
 
 def means_of(means: Any) -> Floats:
     """Means of arms by name, or as they are; raises `InputError` unless all are in [0, 1]."""
-    if isinstance(means, str):
+    if isinstance(means, str) and not any(map(str.isdigit, means)):
         one_of("means", means, MEANS)
         means = MEANS[means]
     try:
@@ -254,8 +247,8 @@ def means_of(means: Any) -> Floats:
     fits = found.ndim == 1 and 2 <= len(found) <= MOST_ACTIONS
     if not fits or not ((found >= 0) & (found <= 1)).all():
         raise InputError(
-            f"Expected means={shown(means)} to be numbers in [0, 1] of at least 2 arms, or one of "
-            f"{', '.join(MEANS)}."
+            f"Expected means={shown(means)} to be numbers in [0, 1] of at least 2 arms, such "
+            f"as [0.6, 0.4], or one of {', '.join(MEANS)}."
         )
     return found
 
@@ -288,4 +281,8 @@ def _read(path: Path) -> Any:
         header = None
     except ValueError:
         header = 0
+        if not first[0].strip():
+            raise ValueError(
+                "its first column has no name: write it without an index, index=False."
+            ) from None
     return pd.read_csv(path, header=header).to_numpy(dtype=np.float64)

@@ -1,1 +1,1 @@
-"""Sets of products for users who buy one of them, or none."""
+"""Sets of products, of which each user buys one or none."""

@@ -1,4 +1,4 @@
-"""A shop of one's own with several products: choices are fitted once to a log, then frozen."""
+"""A shop with several products: choices are fitted once to a log, then frozen."""
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
@@ -279,7 +279,7 @@ class _Fitted:
 
 @dataclass(eq=False, repr=False)
 class AssortmentFromLog(ChoiceProblem):
-    """Offer sets of your products at prices, to visitors of a log of choices that is fitted once.
+    """Offer sets of your products at prices; choices are fitted once to your log and frozen.
 
     Description:
         One row of the log is one visit, also when nothing was bought: the price of every product
@@ -302,12 +302,6 @@ class AssortmentFromLog(ChoiceProblem):
         In the `unit` of prices: price - unit cost of what she buys, else 0. `info["choice"]` is
         what, N for none.
 
-    Starting state:
-        The first customer.
-
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `frame`: a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet
           file. Required.
@@ -325,9 +319,6 @@ class AssortmentFromLog(ChoiceProblem):
         * `sha256`: of the file at the path `frame`, which is refused if it is another.
         * `horizon`: rounds. `delay`: rounds until a choice is seen; before there are any, product 0
           and a reward of 0 are handed out.
-
-    Version history:
-        * v0: first release.
     """
 
     frame: Any = None

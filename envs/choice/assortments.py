@@ -389,9 +389,6 @@ class AssortmentBandit(ChoiceProblem):
     Starting state:
         A new parameter and the first user's rows.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `n_products`, `at_most`, `horizon`: N, S, rounds.
         * `contexts`: `"sphere"`, rows (u_j, 1) / sqrt(2) with u_j uniform on the unit sphere, and
@@ -410,9 +407,6 @@ class AssortmentBandit(ChoiceProblem):
           size), from that round on. The oracle knows.
         * `delay`: rounds until a choice is seen; before there are any, product 0 and a reward of 0
           are handed out.
-
-    Version history:
-        * v0: first release.
     """
 
     n_products: int = 10

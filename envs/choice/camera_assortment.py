@@ -1,4 +1,4 @@
-"""Which cameras to show to people whose answers to a short questionnaire are known."""
+"""Assortments of cameras for customers who answered a short questionnaire."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -44,7 +44,7 @@ class Misfit(NamedTuple):
 
 @dataclass(kw_only=True, eq=False)
 class CameraAssortment(ChoiceProblem):
-    """Show up to 3 of 8 cameras to people whose answers to four questions are known.
+    """Show up to 3 of 8 cameras to customers whose answers to four questions are known.
 
     Description:
         The people and the questionnaire of `dpbandit/CameraPricing-v0`. A customer is a pattern of
@@ -77,21 +77,12 @@ class CameraAssortment(ChoiceProblem):
         `info["choice"]` says which, 8 for none. Margins are prices less assumed unit costs of 0.40
         and 0.10 for each feature.
 
-    Starting state:
-        The first customer.
-
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `at_most`: cameras that can be shown at a time, 1 to 8.
         * `contexts`: how answers are shown: posterior, answers or score. `tasks`: how many of them
           there are, 1 to 5.
         * `horizon`: rounds. `delay`: rounds until a choice is seen; before there are any, camera 0
           and a reward of 0 are handed out.
-
-    Version history:
-        * v0: first release.
     """
 
     at_most: int = 3

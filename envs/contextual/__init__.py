@@ -1,1 +1,1 @@
-"""Contextual bandits: arms and prices for users who show a context."""
+"""Contextual bandits with arms or prices."""

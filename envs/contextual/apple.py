@@ -85,7 +85,7 @@ def _whole_pounds(pounds: Floats, most: int) -> Floats:
 
 @dataclass(kw_only=True, eq=False)
 class ApplePricing(Resampled):
-    """Choose how much more ecolabelled apples cost than regular ones, family by family.
+    """Choose the premium of ecolabelled apples over regular ones, family by family.
 
     Description:
         660 American families were asked on the telephone, in 1997 and 1998, how many pounds of
@@ -110,18 +110,9 @@ class ApplePricing(Resampled):
         Dollars: (price - unit cost) times whole pounds of ecolabelled apples, at most 5; in
         [0, 5 (1.59 - unit cost)].
 
-    Starting state:
-        The first family.
-
-    Episode end:
-        Truncation after `horizon` families; never terminates.
-
     Arguments:
         * `unit_cost`: dollars a pound, below 0.59. An assumption: the survey has no costs.
         * `horizon`: rounds. `delay`: rounds until an answer is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     _random = ("families", "answers")

@@ -1,4 +1,4 @@
-"""Selling cameras to people of whom the answers to a short questionnaire are known.
+"""Pricing cameras for customers who answered a short questionnaire.
 
 There are 4,096 frozen people. Whoever answers m tasks, each with one of four cameras or none, shows
 one of 5^m patterns of answers. Patterns are finitely many and so are people, so whatever is
@@ -206,7 +206,7 @@ class _CameraSales(TidalChoices):
 
 @dataclass(kw_only=True, eq=False)
 class CameraPricing(_CameraSales):
-    """Choose one of 9 prices for a camera, for people whose answers to four questions are known.
+    """Choose one of 9 prices for a camera; the customer's answers to four questions are known.
 
     Description:
         4,096 frozen people drawn from a mixed logit of 332 real ones, who chose among digital
@@ -233,12 +233,6 @@ class CameraPricing(_CameraSales):
     Rewards:
         Hundreds of dollars: (price - unit cost) if the customer buys, else 0; in [0, 2.29].
 
-    Starting state:
-        The first customer.
-
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `attributes`: the camera: names from canon, sony, nikon, panasonic; pixels, zoom, video,
           swivel, wifi.
@@ -248,9 +242,6 @@ class CameraPricing(_CameraSales):
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
         * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`; the logit of a
           pattern's chance to buy is what moves.
-
-    Version history:
-        * v0: first release.
     """
 
     attributes: Sequence[str] = ("sony", "zoom", "video", "wifi")
@@ -282,7 +273,7 @@ class CameraPricing(_CameraSales):
 
 @dataclass(kw_only=True, eq=False)
 class CameraOffer(_CameraSales):
-    """Offer one of three cameras at one of five prices to people whose answers are known.
+    """Offer one of three cameras at one of five prices to customers whose answers are known.
 
     Description:
         The people and the questionnaire of `dpbandit/CameraPricing-v0`; what is offered is a Canon
@@ -304,21 +295,12 @@ class CameraOffer(_CameraSales):
     Rewards:
         Hundreds of dollars: (price - unit cost) if the customer buys, else 0; in [0, 2.29].
 
-    Starting state:
-        The first customer.
-
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `contexts`: how answers are shown: posterior, answers or score. `tasks`: how many of them
           there are, 1 to 5.
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
         * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`; the logit of a
           pattern's chance to buy is what moves.
-
-    Version history:
-        * v0: first release.
     """
 
     def __post_init__(self) -> None:

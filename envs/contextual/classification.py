@@ -1,4 +1,4 @@
-"""Classification as a bandit: name the class of an example, and hear only right or wrong."""
+"""Classification as a bandit: name a class, and learn only whether it is right."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -34,12 +34,6 @@ class ClassificationBandit(ContextualProblem):
         1 for the right class, else 0. The oracle is always right; the best fixed action is the most
         frequent class.
 
-    Starting state:
-        The first example.
-
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `data`: `"digits"` (needs scikit-learn), used where no features are given.
         * `pool`: of digits: the side of the squares of pixels that are averaged, 1, 2 or 4; the 64,
@@ -51,9 +45,6 @@ class ClassificationBandit(ContextualProblem):
         * `most_outside`: the share of rows that may lie outside it and be clipped; more is refused.
           `env.unwrapped.outside` tells how many did.
         * `horizon`: rounds. `delay`: rounds until a reward is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     data: Literal["digits"] = "digits"

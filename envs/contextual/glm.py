@@ -33,7 +33,7 @@ _LONGEST_TAIL = 8.0
 
 @dataclass(kw_only=True, eq=False)
 class GLMBandit(ContextualProblem):
-    """A generalised linear contextual bandit with K arms.
+    """A contextual bandit with K arms and generalised linear rewards.
 
     Description:
         Each round a fresh user with context X arrives; arm a has mean reward link(X . theta_a), or
@@ -62,9 +62,6 @@ class GLMBandit(ContextualProblem):
     Starting state:
         A new parameter and the first user's context.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `n_actions`, `dim`, `horizon`: arms, features, rounds.
         * `contexts`: `"sphere"` Gaussian direction scaled to norm 1; `"ball"` the same times
@@ -82,9 +79,6 @@ class GLMBandit(ContextualProblem):
           `"walk"` moves them by a Gaussian step of relative size `drift_rate` and rescales, every
           round.
         * `delay`: rounds until a reward is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     n_actions: int = 5
@@ -313,7 +307,7 @@ class _Kinds(ContextualProblem):
 
 @dataclass(kw_only=True, eq=False)
 class TwoPhase(_Kinds):
-    """Two arms and two kinds of users, the second of which arrives when exploration is over.
+    """Two arms and two kinds of users; the second kind arrives after exploration is over.
 
     Description:
         Until round `change` T every user has context e1 and rewards an arm with probability 0.7 and
@@ -334,15 +328,9 @@ class TwoPhase(_Kinds):
     Starting state:
         Two new coins, and the first user.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `horizon`: rounds. `change`: the share of them after which the second kind comes.
         * `delay`: rounds until a reward is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     change: float = 0.25
@@ -366,7 +354,7 @@ class TwoPhase(_Kinds):
 
 @dataclass(kw_only=True, eq=False)
 class Minority(_Kinds):
-    """Two arms and two kinds of users, one of whom is rare.
+    """Two arms and two kinds of users, one of which is rare.
 
     Description:
         Users are independent. Most have context e1 and reward an arm with probability 0.7 and the
@@ -386,15 +374,9 @@ class Minority(_Kinds):
     Starting state:
         Two new coins, and the first user.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `horizon`: rounds. `share`: the probability of context e2.
         * `delay`: rounds until a reward is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     share: float = 0.02
@@ -416,7 +398,7 @@ class Minority(_Kinds):
 
 @dataclass(kw_only=True, eq=False)
 class TwoArms(_Kinds):
-    """Two arms, and nothing to tell users apart.
+    """A two-armed bandit without contexts.
 
     Description:
         Every user has the context 1; one arm is rewarded with probability 0.8, the other with 0.8 -
@@ -436,15 +418,9 @@ class TwoArms(_Kinds):
     Starting state:
         A new coin.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `horizon`: rounds. `gap`: what the worse arm loses in a round.
         * `delay`: rounds until a reward is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     gap: float = 0.2

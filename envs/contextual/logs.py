@@ -1,4 +1,4 @@
-"""What environments made of a user's own log share: how it is read, what is refused and said.
+"""Helpers of environments made from a user's log: reading, fitting, diagnostics.
 
 A logit of yes and no on the rows of a log is fitted, with its errors, unless there is none. How
 well it says what it has not seen is tried on five folds, by likelihood and calibration.

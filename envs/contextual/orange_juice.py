@@ -81,7 +81,7 @@ def _scaled(x: Floats) -> Floats:
 
 @dataclass(kw_only=True, eq=False)
 class OJPricing(TidalChoices):
-    """Choose one of 12 prices for a carton of Minute Maid, customer by customer.
+    """Choose one of 12 prices for a carton of orange juice, customer by customer.
 
     Description:
         Customers are rows of the orange-juice data (1,070 purchases of Minute Maid or Citrus Hill,
@@ -102,21 +102,12 @@ class OJPricing(TidalChoices):
     Rewards:
         Dollars: (price - unit cost 0.80) if the customer buys, else 0; in [0, 1.49].
 
-    Starting state:
-        The first customer.
-
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
         * `season`, `drift`, `shock`: what is added to everybody's utility of a purchase as time
           goes on: (amplitude, period), amplitude sin(2 pi t / period) in round t; (step, range), a
           reflected random walk; (round, size), from that round on. The oracle knows them, and is
           exact. `clock`: contexts show where the season stands, (x, sin, cos) / sqrt(2).
-
-    Version history:
-        * v0: first release.
     """
 
     horizon: int = 20_000
@@ -147,7 +138,7 @@ class OJPricing(TidalChoices):
 
 @dataclass(kw_only=True, eq=False)
 class OJContinuousPricing:
-    """Choose any price for a carton of Minute Maid, customer by customer.
+    """Choose any price in a range for a carton of orange juice, customer by customer.
 
     Description:
         The customers and the frozen demand of `dpbandit/OJPricing-v0`, with the price a real
@@ -164,18 +155,9 @@ class OJContinuousPricing:
         price is exact: cost + (1 + W(exp(utility - slope cost - 1))) / slope with Lambert's W,
         clipped to the range. The best fixed price is searched over whole cents.
 
-    Starting state:
-        The first customer.
-
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
         * `season`, `drift`, `shock`: as in `dpbandit/OJPricing-v0`.
-
-    Version history:
-        * v0: first release.
     """
 
     horizon: int = 20_000
@@ -252,7 +234,7 @@ class OJContinuousPricing:
 
 @dataclass(kw_only=True, eq=False)
 class ReferencePricing(ResampledChoices):
-    """Choose prices for customers of orange juice who compare them with a reference price.
+    """Price orange juice for customers who compare each price with a reference price.
 
     Description:
         The customers and the frozen demand of `dpbandit/OJPricing-v0`; a price p adds
@@ -276,16 +258,10 @@ class ReferencePricing(ResampledChoices):
     Starting state:
         The first customer, the list price as reference.
 
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `reference`: "list" or "paid". `list_price`: dollars.
         * `weight`: of a dollar below the reference, in the logit. `memory`: above, in [0, 1).
         * `horizon`: rounds.
-
-    Version history:
-        * v0: first release.
     """
 
     reference: Literal["list", "paid"] = "list"
@@ -348,7 +324,7 @@ class ReferencePricing(ResampledChoices):
 
 @dataclass(kw_only=True, eq=False)
 class StockPricing(ResampledChoices):
-    """Price a limited stock of orange juice, customer by customer, or close.
+    """Sell a limited stock of orange juice: choose a price for each customer, or close.
 
     Description:
         The customers and the frozen demand of `dpbandit/OJPricing-v0`, and `stock` cartons for all
@@ -377,15 +353,12 @@ class StockPricing(ResampledChoices):
         The first customer, and a full shelf.
 
     Episode end:
-        Truncation after `horizon` customers, sold out or not; never terminates.
+        Truncation after `horizon` customers, sold out or not.
 
     Arguments:
         * `horizon`: rounds. `stock`: cartons.
         * `oversold`: what becomes of a sale beyond the stock: "refuse" (it is lost), or "order" (it
           is made, and the carton costs `order_cost` dollars more).
-
-    Version history:
-        * v0: first release.
     """
 
     horizon: int = 10_000

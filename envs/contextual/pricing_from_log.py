@@ -1,4 +1,4 @@
-"""A shop of one's own: a demand model fitted once to a log of offers, then frozen.
+"""A shop from a log of offers: a demand model is fitted once, then frozen.
 
 The model is a logit of sales on features and price: its fit, what is refused, and what is said.
 """
@@ -262,7 +262,7 @@ _MARGIN = 0.05
 
 @dataclass(eq=False, repr=False)
 class PricingFromLog(TidalChoices):
-    """Choose prices for customers of a log of your own, whose demand is fitted once and frozen.
+    """Choose prices for customers from your log; their demand is fitted once and frozen.
 
     Description:
         One row of the log is one offer to one customer, also when nothing was sold. A logit of
@@ -284,12 +284,6 @@ class PricingFromLog(TidalChoices):
     Rewards:
         In the `unit` of prices: (price - unit cost) if the customer buys, else 0.
 
-    Starting state:
-        The first customer.
-
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `frame`: a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet
           file. Required.
@@ -309,9 +303,6 @@ class PricingFromLog(TidalChoices):
         * `sha256`: of the file at the path `frame`, which is refused if it is another.
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
         * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`.
-
-    Version history:
-        * v0: first release.
     """
 
     frame: Any = None

@@ -1,4 +1,4 @@
-"""What all contextual problems share: a table of users drawn ahead, gathered by the actions.
+"""Base classes of contextual problems: users are drawn ahead in tables.
 
 A round's user is her context and her potential rewards for every arm. Nothing about her depends
 on what was played, so whole blocks of users are drawn at once, every agent with the same seed
@@ -72,14 +72,44 @@ class ContextualProblem(ABC):
 
     def context(self) -> Floats:
         """The current users' contexts, `(R, *context_shape)`."""
+        self._draw()
+        context: Floats = self._context[self._next]
+        return context
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether users of several rounds can be served at once."""
+        own = type(self).step is ContextualProblem.step
+        return own and type(self).context is ContextualProblem.context and not self.spec.delay
+
+    def contexts_ahead(self, most: int) -> Floats:
+        """Those of the next rounds, at most so many, `(n, R, *context_shape)`."""
+        self._draw()
+        contexts: Floats = self._context[self._next : self._next + most]
+        return contexts
+
+    def steps(self, action: AnyArray) -> Step:
+        """Serve the users of n rounds with arms `action` (n, R); all of the step is (n, R), too."""
+        action = self.spec.validate(action.ravel(), action.size).reshape(action.shape)
+        i, self._next = self._next, self._next + len(action)
+        mean, reward = self._table.mean[i : self._next], self._table.reward[i : self._next]
+        # added one by one, as rounds are
+        self._totals = np.add.accumulate(np.concatenate([self._totals[None], mean]))[-1]
+        chosen = action[..., None]
+        expected = np.take_along_axis(mean, chosen, axis=2)[..., 0]
+        told = np.take_along_axis(reward, chosen, axis=2)[..., 0]
+        oracle = self._best[i : self._next]
+        return Step(told, expected, oracle, oracle - expected)
+
+    def _draw(self) -> None:
         if self._next == self._drawn:
             users = self._users(self._ahead)
             _check(type(self).__name__, users, len(self._offset), self.spec)
             self._context, self._next, self._drawn = users.context, 0, len(users.context)
             self._table = users
-            self._best = users.mean.max(axis=2)
-        context: Floats = self._context[self._next]
-        return context
+            still = users.mean.strides[0] == 0  # one law for all these rounds
+            best = users.mean[: 1 if still else None].max(axis=2)
+            self._best = np.broadcast_to(best, users.mean.shape[:2])
 
     def step(self, action: AnyArray) -> Step:
         """Serve the current users with arm `action` (R,) and move on to the next."""

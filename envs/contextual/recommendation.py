@@ -1,4 +1,4 @@
-"""Recommendation: of fresh slates, logistic clicks; and from real ratings, low-rank tastes.
+"""Recommendation with logistic clicks on fresh slates, and from real ratings.
 
 Recommendation from real ratings: low-rank tastes fitted once to a file of your own.
 
@@ -62,17 +62,11 @@ class Recommendation(ContextualProblem):
     Starting state:
         A new catalogue, a new theta, the first user and her slate.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `n_actions`: candidates on a slate. `n_items`: catalogue size, at least `n_actions`.
         * `taste`: features of users and items. `horizon`: rounds.
         * `base_rate`: clicks at phi . theta = 0. `appeal`: standard deviation of the click logit.
         * `delay`: rounds until a click is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     n_actions: int = 10
@@ -387,12 +381,6 @@ class RatingsBandit(ContextualProblem):
     Rewards:
         1 if the user likes the item, else 0.
 
-    Starting state:
-        The first user.
-
-    Episode end:
-        Truncation after `horizon` users; never terminates.
-
     Arguments:
         * `path`: the file: `ratings.csv` (userId,movieId,rating,timestamp), `u.data` (tabs) or
           `ratings.dat` (`::`). Required.
@@ -401,9 +389,6 @@ class RatingsBandit(ContextualProblem):
           to 5 for a `ratings.csv` with MovieLens's header, 1 to 5 for `u.data`. A `ratings.dat`, or
           anything else, does not say its scale (MovieLens 1M: 1 to 5, 10M: 0.5 to 5).
         * `horizon`: rounds. `delay`: rounds until an answer is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     path: str | Path | None = None

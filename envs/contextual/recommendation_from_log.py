@@ -1,4 +1,4 @@
-"""Clicks of one's own: a model fitted once to a log of what was shown, then frozen.
+"""Recommendation from a log: a model of clicks is fitted once, then frozen.
 
 The model is a logit of clicks on items and features: its fit, what is refused, and what is said.
 """
@@ -185,7 +185,7 @@ def _names(items: Sequence[str | float], known: Sequence[str]) -> Iterator[str]:
 
 @dataclass(eq=False, repr=False)
 class RecommendationFromLog(ResampledChoices):
-    """Choose items for people of a log of your own, whose clicks are fitted once and frozen.
+    """Choose items for people from your log; their clicks are fitted once and frozen.
 
     Description:
         One row of the log is one item shown to one person, also when she did not click. A logit of
@@ -207,12 +207,6 @@ class RecommendationFromLog(ResampledChoices):
     Rewards:
         1 for a click, else 0.
 
-    Starting state:
-        The first person.
-
-    Episode end:
-        Truncation after `horizon` people; never terminates.
-
     Arguments:
         * `frame`: a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet
           file. Required.
@@ -226,9 +220,6 @@ class RecommendationFromLog(ResampledChoices):
         * `clusters`: a column, such as the day, for errors.
         * `sha256`: of the file at the path `frame`, which is refused if it is another.
         * `horizon`: rounds. `delay`: rounds until a click is seen; 0 is handed out before.
-
-    Version history:
-        * v0: first release.
     """
 
     _random = ("people", "clicks")

@@ -1,4 +1,4 @@
-"""Online convex optimisation, told values or losses; prices of several goods.
+"""Online convex optimisation with bandit or full feedback, and prices of several goods.
 
 Scenarios are adversaries by name: which course the losses take, and how much of it is noise.
 """
@@ -187,7 +187,7 @@ INSTANCES: dict[str, dict[str, Any]] = {
 
 @dataclass(kw_only=True, eq=False)
 class ConvexBandit(ConvexProblem):
-    """Bandit convex optimisation: choose a point, be told its loss and nothing else.
+    """Bandit convex optimisation: choose a point and learn nothing but its loss.
 
     Description:
         Each round a user brings a datum z and the agent, which does not know it, a point x of a
@@ -224,9 +224,6 @@ class ConvexBandit(ConvexProblem):
 
     Starting state:
         The first round; random directions are drawn anew.
-
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
 
     Arguments:
         * `loss`: a word of the table, or a `dpbandit.losses.Loss`, which brings its domain. For the
@@ -269,9 +266,6 @@ class ConvexBandit(ConvexProblem):
           `"cocol-simplex"` quadratic on the simplex of R^10, c one of its first three corners,
           chances 0.5, 0.3 and 0.2.
         * `horizon`: rounds. `delay`: rounds until a loss is told; 0 before.
-
-    Version history:
-        * v0: first release.
     """
 
     loss: str | Loss = "linear"
@@ -363,7 +357,7 @@ class ConvexBandit(ConvexProblem):
 
 @dataclass(kw_only=True, eq=False)
 class OnlineConvex(ConvexBandit):
-    """Online convex optimisation with full information: choose a point, be told the loss function.
+    """Online convex optimisation with full information: choose a point, learn the loss function.
 
     Description:
         `dpbandit/ConvexBandit-v0`, but at the end of a round the agent is told the user's datum z,
@@ -382,14 +376,8 @@ class OnlineConvex(ConvexBandit):
     Starting state:
         As in `dpbandit/ConvexBandit-v0`.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         As in `dpbandit/ConvexBandit-v0`.
-
-    Version history:
-        * v0: first release.
     """
 
     feedback: ClassVar[Feedback] = "datum"
@@ -426,12 +414,6 @@ class ConvexPricing(ConvexProblem):
     Rewards:
         Dollars of profit, <p - unit cost, q>, which is minus the loss.
 
-    Starting state:
-        The first customer.
-
-    Episode end:
-        Truncation after `horizon` customers; never terminates.
-
     Arguments:
         * `goods`, from 1 to 12. `low`, `high`: the range of every price. `unit_cost`: below `low`.
         * `demand`: units of the first good at price 0 for the mean customer; that of the last is
@@ -446,9 +428,6 @@ class ConvexPricing(ConvexProblem):
           but what agents are told (`spec.retention`): `wdp-cocop` and `wdp-cocol` with window=None
           take it, and refuse a shorter window; all others protect for ever, or not at all.
         * `horizon`: rounds. `delay`: rounds until a profit (or a) is told; 0 before.
-
-    Version history:
-        * v0: first release.
     """
 
     goods: int = 3

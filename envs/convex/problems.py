@@ -1,4 +1,4 @@
-"""What all convex problems share: a loss, who chooses its data, the best in hindsight.
+"""Base class of convex problems, adversaries, and the best point in hindsight.
 
 Where the losses of a convex problem come from: fixed in advance, or chosen after watching.
 

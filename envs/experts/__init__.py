@@ -1,1 +1,1 @@
-"""Prediction with expert advice, and who chooses the losses."""
+"""Prediction with expert advice, and adversaries that choose the losses."""

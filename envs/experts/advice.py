@@ -347,7 +347,7 @@ _MANY = 16
 
 @dataclass(kw_only=True, eq=False)
 class Experts(ExpertsProblem):
-    """Follow one of d experts each round; then every expert's loss in [0, 1] is told.
+    """Follow one of d experts each round, then learn the losses of all, in [0, 1].
 
     Description:
         Each round a user brings a loss for every expert. The agent, which does not know them,
@@ -391,9 +391,6 @@ class Experts(ExpertsProblem):
     Starting state:
         The first round; who is the best expert is drawn anew (in a shared table of coins she is 0).
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `kind`: see the table. `n_actions`: d; None: 16, or as many as the kind or the table has.
         * `best_loss`, `other_loss`: mean losses (bernoulli, small-loss up to 1/2, switching);
@@ -406,9 +403,6 @@ class Experts(ExpertsProblem):
           drawn by `numpy.random.default_rng(table_seed)`: for bernoulli `random((T, d)) < p`, for
           halving its `permutation(d)`.
         * `horizon`: rounds. `delay`: rounds until losses are told; 0 before.
-
-    Version history:
-        * v0: first release.
     """
 
     kind: str = "bernoulli"

@@ -225,7 +225,7 @@ _MOST_COINS = 10
 
 @dataclass(kw_only=True, eq=False)
 class ListRecommendation(ListProblem):
-    """Show every user an ordered list of m items out of N; she clicks as a click model says.
+    """Show each user an ordered list of m of N items; a click model says what she clicks.
 
     Description:
         The catalogue is public: vectors v_i uniform on the unit sphere of R^taste. A user has
@@ -256,9 +256,6 @@ class ListRecommendation(ListProblem):
     Starting state:
         A new catalogue (unless shared), a new theta and the first user.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `n_items`, `length`, `horizon`: N, m, rounds.
         * `taste`, `common`: places of u, and how many of them all users share (by default half);
@@ -271,9 +268,6 @@ class ListRecommendation(ListProblem):
         * `churn`: every so many rounds a random place of the catalogue gets a new item, a public
           event; 0 is never. `drift`: everybody's theta turns by `drift` quarters of a circle.
         * `catalogue`: `"own"`, one for each replica, or `"shared"`, the same for all.
-
-    Version history:
-        * v0: first release.
     """
 
     n_items: int = 1000
@@ -396,7 +390,7 @@ _FAR = 2.0
 
 @dataclass(kw_only=True, eq=False)
 class ReturningLists(ListRecommendation):
-    """Show ordered lists of items to people who come back, and click as a click model says.
+    """Show ordered lists to people who come back; a click model says what they click.
 
     Description:
         `ListRecommendation`, in which a user is one of N people, as in `ReturningUsers`. Person i
@@ -419,9 +413,6 @@ class ReturningLists(ListRecommendation):
     Starting state:
         A new catalogue (unless shared), new people, and the first slot.
 
-    Episode end:
-        Truncation after `horizon` slots; never terminates.
-
     Arguments:
         Those of `ListRecommendation`, and
         * `people`, `visits`: N, and the cap k on how often one of them comes.
@@ -430,9 +421,6 @@ class ReturningLists(ListRecommendation):
 
     What privacy protects here is a person, in all that she shows, says and does, and in when she
     comes (`Visits`). Agents for lists play it behind `per-person:`.
-
-    Version history:
-        * v0: first release.
     """
 
     people: int = 500

@@ -36,12 +36,6 @@ class RatingsLists(ListProblem):
     Rewards:
         As in `ListRecommendation`, with the clicks in `info["clicks"]`.
 
-    Starting state:
-        The first user.
-
-    Episode end:
-        Truncation after `horizon` users; never terminates.
-
     Arguments:
         * `path`: the file, required. `low`, `high`: the public scale of ratings. `rank`, `ridge`:
           features of a taste, penalty of an item's. All as for `RatingsBandit`.
@@ -49,9 +43,6 @@ class RatingsLists(ListProblem):
         * `clicks`: `"position"`, `"cascade"`, `"dependent"` or `"browsing"`, with `decay` as for
           `ListRecommendation`.
         * `click_rate`: of an item with the highest rating there may be.
-
-    Version history:
-        * v0: first release.
     """
 
     path: str | Path | None = None

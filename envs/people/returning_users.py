@@ -18,7 +18,7 @@ _VALUES_AHEAD = 1 << 17
 
 @dataclass(kw_only=True, eq=False)
 class ReturningUsers:
-    """People with persistent tastes, who come back to a contextual bandit.
+    """A contextual bandit whose users come back, with tastes that persist.
 
     Description:
         Person i has the parameter theta_i = theta_0 + tastes * N(0, I/d), with one theta_0 of norm
@@ -41,9 +41,6 @@ class ReturningUsers:
     Starting state:
         New tastes and the first slot.
 
-    Episode end:
-        Truncation after `horizon` slots; never terminates.
-
     Arguments:
         * `people`, `visits`: N, and the cap k on how often one of them comes.
         * `n_actions`, `dim`, `horizon`: arms, features, slots.
@@ -58,9 +55,6 @@ class ReturningUsers:
     What privacy protects here is a person, in all that she shows, says and does, and in when she
     comes (`Visits`). `spec.visits` has the cap; "poisson" arrivals may break it, and whoever
     promises something drops what is beyond.
-
-    Version history:
-        * v0: first release.
     """
 
     people: int = 500

@@ -1,1 +1,1 @@
-"""Streams of independent users of one law, and its best point."""
+"""Streams of independent users, and the best point for their distribution."""

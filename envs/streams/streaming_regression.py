@@ -208,7 +208,7 @@ Family = Literal["linear", "logistic", "quantile"]
 
 @dataclass(kw_only=True, eq=False)
 class StreamingRegression(StreamProblem):
-    """Learn a regression from a stream of independent users, releasing every iterate.
+    """Learn a regression from a stream of independent users and release every iterate.
 
     Description:
         Each round the agent plays a parameter theta in the l_p ball of `radius`; then a user's
@@ -254,9 +254,6 @@ class StreamingRegression(StreamProblem):
     Starting state:
         The first user; a random theta_0 is drawn anew.
 
-    Episode end:
-        Truncation after `horizon` rounds; never terminates.
-
     Arguments:
         * `family`: `"linear"`, `"logistic"` or `"quantile"` (of `level`, in (0, 1)); by default
           linear, for real data logistic.
@@ -276,9 +273,6 @@ class StreamingRegression(StreamProblem):
           `envs/data/README.md`). `"digits"`: `digit` against the rest from 64 pixels (1,797 images;
           needs scikit-learn, which has them).
         * `horizon`: rounds. `delay`: rounds until a datum is told; zeros before.
-
-    Version history:
-        * v0: first release.
     """
 
     family: Family | None = None

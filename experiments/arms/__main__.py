@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpbandit.base import check_writable, write_csv
+from dpbandit.base import check_writable
 from dpbandit.experiments.arms.figure import figures, table
-from dpbandit.experiments.questions import Out, Quick, Replicas, measured, sized, start
+from dpbandit.experiments.questions import Out, Quick, Replicas, measured, sized, start, tell
 from dpbandit.studies import Sweep
 
 QUICK = {"horizons": [60, 90], "replicas": 2, "epsilons": [1.0, 4.0]}
@@ -20,9 +20,7 @@ def main(quick: Quick = False, out: Out = Path("out/arms"), replicas: Replicas =
     results = measured(study, out)
     found: pd.DataFrame = table(results)
     print(found[["means", "horizon", "agent", "claimed_epsilon", "mean", "se"]].to_string())
-    for path in figures(results, out):
-        print(f"Written to {path}.")
-    print(f"Written to {write_csv(out / 'summary.csv', found)}.")
+    tell((), figures(results, out), {"summary": found}, out)
 
 
 if __name__ == "__main__":

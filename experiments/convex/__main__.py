@@ -2,9 +2,6 @@
 
 from pathlib import Path
 
-from rich.console import Console
-
-from dpbandit.base import check_writable, write_csv
 from dpbandit.experiments.convex import QUICK, Sizes, figures, questions, slopes, tables
 from dpbandit.experiments.questions import (
     Out,
@@ -14,21 +11,16 @@ from dpbandit.experiments.questions import (
     chosen,
     slopes_table,
     start,
+    tell,
 )
 
 
 def main(quick: Quick = False, out: Out = Path("out/convex"), replicas: Replicas = None) -> None:
     """Regret against T and epsilon on convex problems. Resumes where it stopped."""
-    sizes: Sizes = chosen(QUICK if quick else Sizes(), replicas)
-    check_writable(out / "summary.csv")
+    sizes: Sizes = chosen(QUICK if quick else Sizes(), replicas, out)
     found = answers("Points of a convex domain", questions(sizes), out, replicas=sizes.replicas)
-    write_csv(out / "summary.csv", found.table())
-    write_csv(out / "slopes.csv", slopes_table(slopes(found)))
-    for table in tables(found):
-        Console().print(table)
-    for path in figures(found, out):
-        print(f"Written to {path}.")
-    print(f"Written to {out / 'summary.csv'} and {out / 'slopes.csv'}.")
+    frames = {"summary": found.table(), "slopes": slopes_table(slopes(found))}
+    tell(tables(found), figures(found, out), frames, out)
 
 
 if __name__ == "__main__":

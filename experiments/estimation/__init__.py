@@ -20,7 +20,7 @@ from dpbandit.agents import DPHDB, FADE, DPHDBChoices, OnlineFrankWolfe, Uniform
 from dpbandit.agents.contextual.dp_hdb import FrankWolfeBandit
 from dpbandit.base import Floats, InputError, plain, whole, write_atomically, write_csv
 from dpbandit.envs.contextual.glm import GLMBandit
-from dpbandit.experiments.cases import CASES
+from dpbandit.experiments import CASES
 from dpbandit.experiments.questions import measured
 from dpbandit.experiments.releases import Watched
 from dpbandit.experiments.reproduce import Asked, Reproduced

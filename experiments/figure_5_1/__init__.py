@@ -9,7 +9,7 @@ import numpy as np
 import seaborn as sns
 
 from dpbandit.base import Floats, Ints, whole, write_atomically
-from dpbandit.experiments.cases import CASES
+from dpbandit.experiments import CASES
 from dpbandit.results.plots import DASHES, Band, legend_beside, panels, rounds, student_band
 from dpbandit.results.runs import AgentRun
 from dpbandit.studies import Configuration, Study, setup_of

@@ -4,12 +4,11 @@ from math import inf
 from pathlib import Path
 
 import pandas as pd
-from rich.console import Console
 from rich.table import Table
 
-from dpbandit.base import check_writable, write_csv
+from dpbandit.base import check_writable
 from dpbandit.experiments.lists import by_size, figures, table
-from dpbandit.experiments.questions import Out, Quick, Replicas, measured, sized, start
+from dpbandit.experiments.questions import Out, Quick, Replicas, measured, sized, start, tell
 from dpbandit.studies import Sweep
 
 QUICK = {"horizons": [200], "replicas": 2, "epsilons": [1.0, inf]}
@@ -22,14 +21,14 @@ def main(quick: Quick = False, out: Out = Path("out/lists"), replicas: Replicas 
     study = Sweep.read(Path(__file__).with_name("study.toml")).model_copy(update=update)
     results = measured(study, out)
     tables = {size: table(runs) for size, runs in by_size(results).items()}
-    for (length, items), found in tables.items():
-        _print(found, f"Lists of {length} of {items:,} items")
-    for path in figures(results, out):
-        print(f"Written to {path}.")
-    print(f"Written to {write_csv(out / 'summary.csv', pd.concat(tables.values()))}.")
+    drawn = (
+        _drawn(found, f"Lists of {length} of {items:,} items")
+        for (length, items), found in tables.items()
+    )
+    tell(drawn, figures(results, out), {"summary": pd.concat(tables.values())}, out)
 
 
-def _print(found: pd.DataFrame, title: str) -> None:
+def _drawn(found: pd.DataFrame, title: str) -> Table:
     shown = Table(title=title, title_justify="left")
     shown.add_column("agent", no_wrap=True)
     for column in ("epsilon", "regret", "% of uniform lists'"):
@@ -41,7 +40,7 @@ def _print(found: pd.DataFrame, title: str) -> None:
             f"{row['mean']:,.0f} ± {row['se']:,.0f}",
             f"{row['share']:.1f} ± {row['share_se']:.1f}",
         )
-    Console().print(shown)
+    return shown
 
 
 if __name__ == "__main__":

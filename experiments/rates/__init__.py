@@ -9,19 +9,31 @@ bound is false). What the printed formula itself, with every constant 1, does be
 is fitted alike.
 """
 
-import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import inf
+from functools import cache
+from importlib.resources import files
+from math import inf, log
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import pandas as pd
+from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
-from dpbandit.base import Floats, InputError, whole, write_atomically
-from dpbandit.experiments.questions import measured
+from dpbandit.agents import AGENTS
+from dpbandit.base import (
+    Floats,
+    parse_settings,
+    plain,
+    whole,
+    write_atomically,
+    write_csv,
+)
+from dpbandit.experiments.questions import formula, measured, rows_and_sizes
 from dpbandit.experiments.releases import ReleaseConfiguration
+from dpbandit.experiments.reproduce import Asked, Reproduced
 from dpbandit.results.plots import line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.specs import AgentConfig
@@ -34,7 +46,8 @@ READINGS = {
     "printed": "with the noise and the parameters of its paper, where it has others",
     "public": "without privacy",
 }
-DELTA = 1e-6
+_KAPPA = 2.0
+"""1 / (p - 1) at p = 1.5"""
 
 
 class Point(NamedTuple):
@@ -45,10 +58,10 @@ class Point(NamedTuple):
     epsilon: float = 1.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rate:
-    """A row; raises nothing, for it is written here."""
+class Rate(BaseModel):
+    """A row of tables.toml."""
 
+    model_config = ConfigDict(frozen=True, extra="forbid")
     number: int
     setting: str
     """which losses, in the table's words"""
@@ -56,19 +69,44 @@ class Rate:
     """whose theorem"""
     bound: str
     """as printed"""
-    value: Callable[[Point], float]
-    """the bound with every constant 1, and the logarithms that are printed"""
-    exponents: Mapping[Axis, float]
+    value: str
+    """the bound with every constant 1, a formula in T, d, epsilon and kappa"""
+    exponents: dict[Axis, float]
     """of the bound, up to logarithms"""
     environment: str = ""
     """the problem; "" where no agent here is the row's"""
-    arguments: Callable[[Point], Mapping[str, Any]] = lambda at: {}
-    agents: Mapping[str, Callable[[Point], AgentConfig]] = field(default_factory=dict)
-    """reading -> its agent"""
+    size: str = "dim"
+    """the argument that d is"""
+    arguments: dict[str, Any] = {}
+    agent: str = ""
+    printed: str = ""
+    """the agent as in its paper, where that has other noise or parameters"""
+    per_round: dict[str, float] = {}
+    """settings of the agent that grow with T"""
+    public: bool = True
+    """the agent has a variant without privacy"""
     dim: int = 10
     """d, where it stands still"""
     dims: tuple[int, ...] = (4, 8, 16, 32, 64)
     epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 8.0)
+
+    @property
+    def readings(self) -> list[str]:
+        """Under which there is an agent."""
+        there = {"certified": self.agent, "printed": self.printed, "public": self.public}
+        return [reading for reading in READINGS if self.agent and there[reading]]
+
+    def config(self, reading: str, at: Point) -> AgentConfig:
+        """The agent of a reading at a point."""
+        name, *settings = (self.printed if reading == "printed" else self.agent).split(":")
+        told = parse_settings(settings) | {k: v * at.T for k, v in self.per_round.items()}
+        told["epsilon"] = inf if reading == "public" else at.epsilon
+        made: AgentConfig = AGENTS[name](**told)
+        return made
+
+    def value_at(self, at: Point) -> float:
+        """The bound there."""
+        return formula(self.value, **at._asdict(), kappa=min(_KAPPA, 2 * log(at.d)))
 
     @property
     def excess(self) -> bool:
@@ -85,9 +123,9 @@ class Rate:
 
     def configuration(self, reading: str, at: Point, *, seed: int) -> Configuration:
         """The run of a point."""
-        config = self.agents[reading](at)
+        config, arguments = self.config(reading, at), {**self.arguments, self.size: at.d}
         label = f"row {self.number}, d = {at.d}"
-        setup = setup_of(self.environment, self.arguments(at), horizon=at.T, seed=seed, label=label)
+        setup = setup_of(self.environment, arguments, horizon=at.T, seed=seed, label=label)
         kind = ReleaseConfiguration if self.excess else LastRound
         return kind(setup, reading, config)
 
@@ -96,16 +134,22 @@ class Rate:
         return run.measures["excess"] if self.excess else run.regret[-1]
 
 
-def readings_of(
-    make: Callable[..., AgentConfig], printed: Mapping[str, Any] | None = None, **settings: Any
-) -> dict[str, Callable[[Point], AgentConfig]]:
-    """The agent `make` under every reading; settings of all, and those of the printed one."""
-    found: dict[str, Callable[[Point], AgentConfig]] = {
-        "certified": lambda at: make(epsilon=at.epsilon, **settings),
-        "public": lambda at: make(epsilon=inf, **settings),
-    }
-    if printed is not None:
-        found["printed"] = lambda at: make(epsilon=at.epsilon, **{**settings, **printed})
+class TableOfRates(NamedTuple):
+    """A table of a paper."""
+
+    rows: tuple[Rate, ...]
+    longest: int
+    """the longest horizon unless another is asked for"""
+
+
+@cache
+def tables() -> dict[str, TableOfRates]:
+    """All tables, by name."""
+    text = (files("dpbandit.experiments.rates") / "tables.toml").read_text()
+    found = {}
+    for name, table in tomllib.loads(text).items():
+        rows = (Rate(number=number, **row) for number, row in enumerate(table["rows"], start=1))
+        found[name] = TableOfRates(tuple(rows), table["longest"])
     return found
 
 
@@ -148,7 +192,7 @@ class Entry(NamedTuple):
     @property
     def of_the_bound(self) -> float:
         """The exponent of the printed bound with every constant 1, at the same places."""
-        values = np.array([[self.rate.value(at)] * 2 for at in self.points])
+        values = np.array([[self.rate.value_at(at)] * 2 for at in self.points])
         return slope(self.places, list(values)).value
 
     def record(self) -> dict[str, object]:
@@ -182,27 +226,11 @@ def selected(rates: tuple[Rate, ...], text: str, T: int) -> Selection:
     Raises:
         InputError: anything else.
     """
-    numbers: set[int] = set()
-    for term in (part.strip() for part in text.split(",")):
-        longest = re.fullmatch(r"T=([0-9]{1,9})", term)
-        range_of = re.fullmatch(r"([0-9]{1,3})(?:-([0-9]{1,3}))?", term)
-        if longest:
-            T = int(longest[1])
-        elif range_of:
-            numbers |= set(range(int(range_of[1]), int(range_of[2] or range_of[1]) + 1)) or {0}
-        elif term != "all":
-            raise _mistake(text, len(rates))
-    if not numbers <= {rate.number for rate in rates}:
-        raise _mistake(text, len(rates))
+    hint = "the longest horizon (T=4096)"
+    numbers, sizes = rows_and_sizes(text, len(rates), {"T": int}, hint)
+    T = sizes.get("T", T)
     whole("T", T, _LEAST)
-    return Selection(tuple(r for r in rates if not numbers or r.number in numbers), T)
-
-
-def _mistake(text: str, last: int) -> InputError:
-    return InputError(
-        f"Expected rows to be numbers from 1 to {last} (1-3,5) and the longest horizon (T=4096), "
-        f"got {text!r}."
-    )
+    return Selection(tuple(rate for rate in rates if rate.number in numbers), T)
 
 
 def measure(
@@ -221,8 +249,8 @@ def measure(
         (rate, axis, reading, rate.points(axis, selection.T))
         for rate in selection.rates
         for axis in rate.exponents
-        for reading in READINGS
-        if reading in readings and reading in rate.agents
+        for reading in rate.readings
+        if reading in readings
         if axis != "epsilon" or reading != "public"
     ]
     configurations = [
@@ -255,7 +283,7 @@ def shown(selection: Selection, entries: Sequence[Entry]) -> Iterator[Table]:
     table = Table(
         title="Exponents",
         title_justify="left",
-        caption=f"epsilon 1 and delta {DELTA:g} where they stand still, {replicas} replicas; ± is "
+        caption=f"epsilon 1 and delta 1e-06 where they stand still, {replicas} replicas; ± is "
         "the jackknife's standard error, which knows nothing of what is not yet asymptotic. Bound "
         "there: the printed formula with every constant 1, between the same places",
         caption_justify="left",
@@ -330,3 +358,16 @@ def _guide(axes: Any, entry: Entry) -> None:
         axes.plot(
             places, last * (places / places[-1]) ** exponent, color="0.55", lw=1.4, label=label
         )
+
+
+def reproduce(name: str, asked: Asked) -> Reproduced:
+    """The rows chosen under these readings; with a figure if it is to be drawn."""
+    selection = selected(tables()[name].rows, asked.rows, tables()[name].longest)
+    entries = measure(
+        name, selection, asked.readings, asked.out, replicas=asked.replicas, seed=asked.seed
+    )
+    records = [plain(entry.record()) for entry in entries]
+    written = [write_csv(asked.out / "rates.csv", pd.DataFrame(records))]
+    if asked.drawn:
+        written.append(draw(asked.out / "rates.png", entries))
+    return Reproduced(list(shown(selection, entries)), records, written)

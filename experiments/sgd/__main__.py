@@ -2,10 +2,7 @@
 
 from pathlib import Path
 
-from rich.console import Console
-
-from dpbandit.base import check_writable, write_csv
-from dpbandit.experiments.questions import Out, Quick, Replicas, chosen, start
+from dpbandit.experiments.questions import Out, Quick, Replicas, chosen, start, tell
 from dpbandit.experiments.sgd import QUICK, SCALES, Sizes, entries, measure, summary, tables
 from dpbandit.experiments.sgd.figures import figures
 
@@ -15,15 +12,11 @@ def main(quick: Quick = False, out: Out = Path("out/sgd"), replicas: Replicas = 
 
     Resumes where it stopped.
     """
-    sizes: Sizes = chosen(QUICK if quick else Sizes(), replicas)
-    check_writable(out / "summary.csv")
+    sizes: Sizes = chosen(QUICK if quick else Sizes(), replicas, out)
     found = measure(sizes, out)
     beside = entries(sizes, found)
-    for table in tables(beside):
-        Console().print(table)
-    for path in figures(beside, found.runs[SCALES], out):
-        print(f"Written to {path}.")
-    print(f"Written to {write_csv(out / 'summary.csv', summary(beside))}.")
+    drawn = figures(beside, found.runs[SCALES], out)
+    tell(tables(beside), drawn, {"summary": summary(beside)}, out)
 
 
 if __name__ == "__main__":

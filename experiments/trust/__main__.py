@@ -4,9 +4,8 @@ from math import inf
 from pathlib import Path
 
 import pandas as pd
-from rich.console import Console
 
-from dpbandit.base import check_writable, write_csv
+from dpbandit.base import check_writable
 from dpbandit.experiments.questions import (
     Out,
     Quick,
@@ -17,6 +16,7 @@ from dpbandit.experiments.questions import (
     measured,
     sized,
     start,
+    tell,
 )
 from dpbandit.experiments.trust import by_problem, by_visits, figures, visits
 from dpbandit.results.plots import final
@@ -41,15 +41,18 @@ def main(quick: Quick = False, out: Out = Path("out/trust"), replicas: Replicas 
         rounds = QUICK_PEOPLE["people"] * QUICK_PEOPLE["visits"]
         people = people.model_copy(update={"environments": [few], "horizons": [rounds]})
     returning = measured(people, out / "returning")
-    tables = {f"regret, {name}": (found, claim) for name, found in by_problem(trust).items()}
-    tables["regret of people who return, epsilon 1"] = by_visits(returning), _often
-    for title, (found, heading) in tables.items():
-        every = 2 if heading is claim else 1  # a terminal holds three
-        Console().print(along(title, found, heading, lambda run: mean(final(run)), every=every))
-    for path in figures(trust, returning, out):
-        print(f"Written to {path}.")
+    tables = [  # a terminal holds three columns
+        along(f"regret, {name}", found, claim, _regret, every=2)
+        for name, found in by_problem(trust).items()
+    ]
+    title = "regret of people who return, epsilon 1"
+    tables.append(along(title, by_visits(returning), _often, _regret))
     rows = pd.concat([trust.summary(), returning.summary()])
-    print(f"Written to {write_csv(out / 'summary.csv', rows)}.")
+    tell(tables, figures(trust, returning, out), {"summary": rows}, out)
+
+
+def _regret(run: AgentRun) -> str:
+    return mean(final(run))
 
 
 def _often(run: AgentRun) -> str:

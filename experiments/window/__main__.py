@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import pandas as pd
-from rich.console import Console
 
-from dpbandit.base import check_writable, write_csv
 from dpbandit.experiments.questions import (
     Out,
     Quick,
@@ -14,6 +12,7 @@ from dpbandit.experiments.questions import (
     chosen,
     slopes_table,
     start,
+    tell,
 )
 from dpbandit.experiments.window import QUICK, Sizes, questions, timings
 from dpbandit.experiments.window.figure import Findings, figures, promised, slopes, tables
@@ -30,8 +29,7 @@ def main(quick: Quick = False, out: Out = Path("out/window"), replicas: Replicas
 
     Resumes where it stopped.
     """
-    sizes: Sizes = chosen(QUICK if quick else Sizes(), replicas)
-    check_writable(out / "summary.csv")
+    sizes: Sizes = chosen(QUICK if quick else Sizes(), replicas, out)
     found = answers("Privacy that expires", questions(sizes), out, replicas=sizes.replicas)
     findings = Findings(promised(found), timings(sizes, out / "costs"))
     size = Size(sizes.horizon, sizes.fixed_windows[-1], sizes.epsilon, sizes.delta)
@@ -43,12 +41,7 @@ def main(quick: Quick = False, out: Out = Path("out/window"), replicas: Replicas
         "costs": pd.DataFrame([timing.row() for timing in findings.timings]),
         "table-1": pd.DataFrame([entry.record() for entry in entries]),
     }
-    for table in [*tables(findings), *shown(entries)]:
-        Console().print(table)
-    for path in figures(findings, out):
-        print(f"Written to {path}.")
-    for name, frame in written.items():
-        print(f"Written to {write_csv(out / f'{name}.csv', frame)}.")
+    tell([*tables(findings), *shown(entries)], figures(findings, out), written, out)
 
 
 if __name__ == "__main__":

@@ -7,30 +7,21 @@ ridge regression on a simplex, which PQFTL can play and where points can be proj
 a local linear oracle. There mu D < L, so that the printed Gamma noise certifies more than it says.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from math import log, log2, sqrt
+import tomllib
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
-from dpbandit.agents import (
-    FTAL,
-    PFTAL,
-    POCP,
-    PQFTL,
-    WDPCOCOL,
-    WDPCOCOP,
-    Centre,
-    OnlineConditionalGradient,
-    Uniform,
-)
-from dpbandit.base import InputError, inside, plain, positive, whole, write_csv
+from dpbandit.agents import AGENTS, FTAL, Centre, OnlineConditionalGradient, Uniform
+from dpbandit.base import inside, parse_settings, plain, positive, whole, write_csv
 from dpbandit.domains import Simplex
-from dpbandit.experiments.questions import mean, measured
+from dpbandit.experiments.questions import formula, mean, measured, rows_and_sizes
 from dpbandit.experiments.reproduce import Asked, Reproduced
 from dpbandit.experiments.window import COUNTED, timed_on
 from dpbandit.losses import Ridge
@@ -52,124 +43,43 @@ class Size(NamedTuple):
     delta: float = 1e-6
 
 
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """A row as printed."""
+class Row(BaseModel):
+    """A row as printed, of table_1.toml."""
 
+    model_config = ConfigDict(frozen=True, extra="forbid")
     number: int
     algorithm: str
     guarantee: str
     operation: str
     bound: str
-    value: Callable[[Size], float]
-    """the bound, every constant 1"""
-    config: Callable[[Size, bool], AgentConfig | None]
-    """(size, whether as printed) -> its agent, None where nothing printed is known"""
+    value: str
+    """the bound, every constant 1, a formula"""
+    agent: str
+    given: tuple[str, ...]
+    """sizes that the agent is told"""
+    printed: bool = True
+    """its agent as printed is known"""
+
+    def value_at(self, size: Size) -> float:
+        """The bound there."""
+        return formula(self.value, **size._asdict(), **_KNOWN)
+
+    def config(self, size: Size, printed: bool) -> AgentConfig | None:
+        """Its agent, as printed or certified; None where it is not known."""
+        if printed and not self.printed:
+            return None
+        name, *settings = self.agent.split(":")
+        sizes = {"epsilon": size.epsilon, "delta": size.delta, "window": size.W}
+        told = parse_settings(settings) | {one: sizes[one] for one in self.given}
+        made: AgentConfig = AGENTS[name](**told, **({"calibration": "paper"} if printed else {}))
+        return made
 
 
 _LOSS = Ridge(Simplex(DIM))
-_d, _L, _D = DIM, _LOSS.lipschitz, _LOSS.domain.diameter
-
-
-def _log_w(size: Size) -> float:
-    return log2(size.W) ** 1.5
-
-
-def _last(size: Size) -> float:
-    most = max(sqrt(_d) * size.epsilon, _log_w(size) * log(1 / size.delta))
-    return most * sqrt(_d) * (_L + _D) ** 2 * log(size.T) / size.epsilon
-
-
-def _expiring(kind: Any, gaussian: bool) -> Callable[[Size, bool], AgentConfig]:
-    """COCOP or COCOL, under either reading."""
-
-    def config(size: Size, printed: bool) -> AgentConfig:
-        how: dict[str, Any] = {"epsilon": size.epsilon, "window": size.W}
-        how |= {"noise": "gaussian", "delta": size.delta} if gaussian else {"noise": "gamma"}
-        if printed:
-            how |= {"calibration": "paper"}
-        made: AgentConfig = kind(**how)
-        return made
-
-    return config
-
-
-def _pocp(size: Size, printed: bool) -> AgentConfig | None:
-    return None if printed else POCP(epsilon=size.epsilon, delta=size.delta)
-
-
-def _pqftl(size: Size, printed: bool) -> AgentConfig | None:
-    return None if printed else PQFTL(epsilon=size.epsilon, delta=size.delta)
-
-
-def _pftal(size: Size, printed: bool) -> AgentConfig:
-    return PFTAL(epsilon=size.epsilon, calibration="paper" if printed else "certified")
-
-
-ROWS = (
-    Row(
-        number=1,
-        algorithm="POCG (POCP)",
-        guarantee="(ε, δ)-DP",
-        operation="two projections",
-        bound="sqrt(d sqrt(T) ln²(T/δ))",
-        value=lambda s: sqrt(_d * sqrt(s.T) * log(s.T / s.delta) ** 2),
-        config=_pocp,
-    ),
-    Row(
-        number=2,
-        algorithm="PQFTL",
-        guarantee="(ε, δ)-DP",
-        operation="linear equation",
-        bound="sqrt(d) ln(1/δ) ln^1.5 T / ε",
-        value=lambda s: sqrt(_d) * log(1 / s.delta) * log(s.T) ** 1.5 / s.epsilon,
-        config=_pqftl,
-    ),
-    Row(
-        number=3,
-        algorithm="PFTAL",
-        guarantee="ε-DP",
-        operation="one projection",
-        bound="d ln^2.5 T / ε",
-        value=lambda s: _d * log(s.T) ** 2.5 / s.epsilon,
-        config=_pftal,
-    ),
-    Row(
-        number=4,
-        algorithm="with projection",
-        guarantee="window ε-DP",
-        operation="one projection",
-        bound="d log2^1.5 W ln T / ε",
-        value=lambda s: _d * _log_w(s) * log(s.T) / s.epsilon,
-        config=_expiring(WDPCOCOP, gaussian=False),
-    ),
-    Row(
-        number=5,
-        algorithm="with projection",
-        guarantee="window (ε, δ)-DP",
-        operation="one projection",
-        bound="sqrt(d) log2^1.5 W ln(1/δ) ln T / ε",
-        value=lambda s: sqrt(_d) * _log_w(s) * log(1 / s.delta) * log(s.T) / s.epsilon,
-        config=_expiring(WDPCOCOP, gaussian=True),
-    ),
-    Row(
-        number=6,
-        algorithm="with linear",
-        guarantee="window ε-DP",
-        operation="one linear oracle",
-        bound="d log2^1.5 W ln T / ε",
-        value=lambda s: _d * _log_w(s) * log(s.T) / s.epsilon,
-        config=_expiring(WDPCOCOL, gaussian=False),
-    ),
-    Row(
-        number=7,
-        algorithm="with linear",
-        guarantee="window (ε, δ)-DP",
-        operation="one linear oracle",
-        bound="max(sqrt(d) ε, log2^1.5 W ln(1/δ)) sqrt(d) (L + μD)² ln T / (μ ε)",
-        value=_last,
-        config=_expiring(WDPCOCOL, gaussian=True),
-    ),
+_KNOWN = {"d": DIM, "L": _LOSS.lipschitz, "D": _LOSS.domain.diameter}
+_TEXT = (files("dpbandit.experiments.window") / "table_1.toml").read_text()
+ROWS = tuple(
+    Row(number=number, **row) for number, row in enumerate(tomllib.loads(_TEXT)["rows"], start=1)
 )
 PUBLIC: tuple[AgentConfig, ...] = (FTAL(), OnlineConditionalGradient(), Centre(), Uniform())
 """What stands under the table."""
@@ -189,41 +99,15 @@ def selected(text: str) -> Selection:
     >>> [row.number for row in found.rows], found.size.W, found.size.epsilon
     ([4, 5], 16, 10.0)
     """
-    numbers: set[int] = set()
-    sizes: dict[str, Any] = {}
-    for term in (part.strip() for part in text.split(",")):
-        key, equals, value = term.partition("=")
-        if equals:
-            if key not in Size._fields or key in sizes:
-                raise _mistake(term)
-            sizes[key] = _number(term, value, whole_one=key in "TW")
-        elif term != "all":
-            first, dash, last = term.partition("-")
-            if not (first.isdigit() and (last.isdigit() or not dash)):
-                raise _mistake(term)
-            numbers |= set(range(int(first), int(last or first) + 1))
-    if not numbers <= {row.number for row in ROWS}:
-        raise _mistake(text)
+    kinds = {"T": int, "W": int, "epsilon": float, "delta": float}
+    hint = "sizes T, W, epsilon and delta (T=1024,W=16)"
+    numbers, sizes = rows_and_sizes(text, len(ROWS), kinds, hint)
     size = Size(**sizes)
     whole("T", size.T, 2)
     whole("W", size.W, 1)
     positive("epsilon", size.epsilon)
     inside("delta", size.delta, 0, 1, ends=False)
-    return Selection(tuple(row for row in ROWS if not numbers or row.number in numbers), size)
-
-
-def _number(term: str, value: str, *, whole_one: bool) -> float:
-    try:
-        return int(value) if whole_one else float(value)
-    except ValueError:
-        raise _mistake(term) from None
-
-
-def _mistake(term: str) -> InputError:
-    return InputError(
-        f"Expected rows to be numbers from 1 to {len(ROWS)} (1-3,5) and sizes T, W, epsilon and "
-        f"delta (T=1024,W=16), got {term!r}."
-    )
+    return Selection(tuple(row for row in ROWS if row.number in numbers), size)
 
 
 class Entry(NamedTuple):
@@ -253,7 +137,7 @@ class Entry(NamedTuple):
             "printed_guarantee": row and row.guarantee,
             "printed_operation": row and row.operation,
             "printed_bound": row and row.bound,
-            "bound_with_constants_1": row and row.value(self.size),
+            "bound_with_constants_1": row and row.value_at(self.size),
             "reading": self.reading,
             "agent": self.run.name,
             "config": repr(self.config),
@@ -325,7 +209,7 @@ def shown(entries: Sequence[Entry]) -> Iterator[Table]:
         printed.add_column("value", justify="right")
         for _, row in sorted(rows.items()):
             words = (row.algorithm, row.guarantee, row.operation, row.bound)
-            printed.add_row(str(row.number), *words, f"{row.value(size):,.0f}")
+            printed.add_row(str(row.number), *words, f"{row.value_at(size):,.0f}")
         yield printed
     table = Table(
         title=f"Ridge regression on the simplex of R^{DIM}, T = {size.T:,}, W = {size.W:,}, "

@@ -5,10 +5,12 @@ A page says what a calibration is worth in a form that is read here:
     certified epsilon 0.0501 (`dpbandit certify pftal:calibration=paper --env dpbandit/...`)
 """
 
+import inspect
 import re
 import shlex
 import sys
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -21,7 +23,7 @@ from dpbandit.cli import app
 from dpbandit.running.compare import certify
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.settings import agent_id, parse_agent
-from tests.docs.markdown import ROOT
+from tests.docs.markdown import ROOT, links
 from tests.each import each
 
 FOLDER = ROOT / "docs" / "algorithms"
@@ -113,12 +115,14 @@ def test_the_catalogue_leads_to_it(catalogue):
 
 @each("page", PAGES)
 def test_page(page):
-    """All sections in order; a command; what can be parsed."""
+    """All sections in order; links to the source of every agent; a command; what can be parsed."""
     text = PAGES[page]
     assert re.fullmatch(SECTIONS, " ".join(re.findall(r"(?m)^## (.*)$", text)))
     assert agents(section(text, "Algorithm"), "agent") == agents(section(text, "Settings"))
     assert section(text, "Try it").startswith("\n```sh\ndpbandit ")
     mine = set(agents(text))
+    sources = {Path(inspect.getsourcefile(AGENTS[name])) for name in mine}
+    assert sources <= {(FOLDER / link).resolve() for link in links(text)}
     assert all(agent_id(words[0].partition(":")[0]) in mine for _, words in certificates(text))
     assert text.count("dpbandit certify") + text.count("dpbandit\n") == len(certificates(text))
 

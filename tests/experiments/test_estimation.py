@@ -5,7 +5,7 @@ import pytest
 
 from dpbandit import InputError
 from dpbandit.agents import OnlineFrankWolfe, Uniform
-from dpbandit.experiments.cases import CASES
+from dpbandit.experiments import CASES
 from dpbandit.experiments.estimation import EstimateConfiguration, errors, places, selected
 from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.experiments.releases import Watched

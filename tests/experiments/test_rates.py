@@ -12,13 +12,8 @@ from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.experiments.rates import Point, draw, measure, selected, shown, tables
 from tests.each import each
 
-TABLES_OF_RATES = {
-    "sgd/table-1-1": tables.SGD_1_1,
-    "sgd/table-1-2": tables.SGD_1_2,
-    "convex/table-1": tables.CONVEX_1,
-    "convex/table-2": tables.CONVEX_2,
-    "experts/table-1": tables.EXPERTS_1,
-}
+TABLES_OF_RATES = {name: table.rows for name, table in tables().items()}
+CONVEX_1 = TABLES_OF_RATES["convex/table-1"]
 FAR = {
     "T": (Point(2**400, 8), Point(2**500, 8)),
     "d": (Point(2**20, 2**400), Point(2**20, 2**500)),
@@ -35,7 +30,7 @@ def test_a_printed_exponent_is_that_of_its_bound(rate):
     for axis, exponent in rate.exponents.items():
         near, far = FAR[axis]
         place = {"T": 0, "d": 1, "epsilon": 2}[axis]
-        found = log(rate.value(far) / rate.value(near)) / log(far[place] / near[place])
+        found = log(rate.value_at(far) / rate.value_at(near)) / log(far[place] / near[place])
         assert found == pytest.approx(exponent, abs=0.02), axis
 
 
@@ -43,13 +38,13 @@ def test_rows_are_numbered_and_offered():
     for name, rates in TABLES_OF_RATES.items():
         assert [rate.number for rate in rates] == [*range(1, len(rates) + 1)]
         assert f"from 1 to {len(rates)} " in TABLES[name].rows
-        assert all(bool(rate.environment) == bool(rate.agents) for rate in rates)
+        assert all(bool(rate.environment) == bool(rate.agent) for rate in rates)
 
 
 def test_the_study_fits_and_draws(tmp_path):
     """Two rows at a small size: every axis and reading is there, noise costs something, the bound
     of row 3 has the exponent (T/16 to T, T = 128) that logarithms of T lend it, and a figure."""
-    selection = selected(tables.CONVEX_1, "3,5,T=128", 10**6)
+    selection = selected(CONVEX_1, "3,5,T=128", 10**6)
     readings, how = ("certified", "public"), {"replicas": 3, "seed": 1, "progress": False}
     entries = measure("rates", selection, readings, tmp_path, **how)
     assert [(e.rate.number, e.axis, e.reading) for e in entries] == [
@@ -72,21 +67,21 @@ def test_the_study_fits_and_draws(tmp_path):
 @each("text", ["", "0", "7", "1-", "3-1", "²", "T=²", "one", "T=63", "1-999"])
 def test_rows_that_are_none_get_one_sentence(text):
     with pytest.raises(InputError, match=r"Expected (rows to be numbers from 1 to 6|T=63)"):
-        selected(tables.CONVEX_1, text, 1000)
+        selected(CONVEX_1, text, 1000)
 
 
 @pytest.mark.parametrize("name", TABLES_OF_RATES)
 def test_every_row_is_played(name, tmp_path):
     """Every agent of a row accepts its problem, at the sizes of every axis but of d's largest."""
-    rates = [rate for rate in TABLES_OF_RATES[name] if rate.agents]
+    rates = [rate for rate in TABLES_OF_RATES[name] if rate.agent]
     for rate in rates:
-        for reading in rate.agents:
+        for reading in rate.readings:
             for axis in rate.exponents:
                 one = rate.configuration(reading, rate.points(axis, 64)[0], seed=0)
                 run = one.play(0, 2)
                 assert rate.measured(run).shape == (2,)
     found = TABLES[name].run("public", "1,T=64", replicas=2, seed=0, out=tmp_path)
     first = TABLES_OF_RATES[name][0]
-    axes = [axis for axis in first.exponents if axis != "epsilon" and "public" in first.agents]
+    axes = [axis for axis in first.exponents if axis != "epsilon" and "public" in first.readings]
     assert [record["axis"] for record in found.records] == axes
     assert json.dumps(found.records)

@@ -13,7 +13,6 @@ from dpbandit import InputError, cli
 from dpbandit.agents import FTAL, PFTAL, WDPCOCOL
 from dpbandit.domains import Flows, Simplex
 from dpbandit.experiments import CASES, reproduce
-from dpbandit.experiments.cases import COCOL_SIMPLEX, COCOP_BALL
 from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.experiments.questions import answers, measured
 from dpbandit.experiments.window import (
@@ -33,6 +32,7 @@ from dpbandit.studies import Study
 from tests.agents.convex.window_runs import as_bs
 from tests.experiments.runs import quick
 
+BALL_CASE, SIMPLEX_CASE = CASES["window/cocop-ball"], CASES["window/cocol-simplex"]
 TINY = Sizes(
     horizon=48,
     windows=(1, 48),
@@ -237,26 +237,26 @@ def test_the_documented_command(horizon, monkeypatch, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert f"for the last {min(horizon // 4, 256)} rounds only" in shown
     assert ("reference 28.8 (se 0.4)" in shown) == (horizon == 8192)
-    row = next(r for r in COCOP_BALL.references if r.mean == 28.8)
+    row = next(r for r in BALL_CASE.references if r.mean == 28.8)
     typed = {"window": 256, "noise": "gamma", "epsilon": 10.0}
-    made = [COCOP_BALL.config("wdp-cocop", settings) for settings in (typed, row.settings)]
+    made = [BALL_CASE.config("wdp-cocop", settings) for settings in (typed, row.settings)]
     assert made[0] == made[1]
 
 
 def test_references_have_the_calibration_of_the_table():
     """Golden: Gaussian noise at the epsilon where exact GDP has the sigma of the loose conversion,
     rounded to 4 digits; where T leaves use 13 of the table's 14 levels, for that many."""
-    noisy = [r.settings for r in COCOP_BALL.references if "noise" in r.settings]
+    noisy = [r.settings for r in BALL_CASE.references if "noise" in r.settings]
     certified = {s["window"]: s["epsilon"] for s in noisy if "calibration" not in s}
     assert certified[256] == pytest.approx(as_bs(10), abs=1e-4)
     assert certified[8192] == pytest.approx(as_bs(10, sqrt(13 / 14)), abs=1e-4)
-    assert len(COCOP_BALL.references) == 7 * 6 + 3
-    assert len(COCOL_SIMPLEX.references) == 4 * 6
+    assert len(BALL_CASE.references) == 7 * 6 + 3
+    assert len(SIMPLEX_CASE.references) == 4 * 6
 
 
-FAST = [row for row in COCOP_BALL.references if row.horizon == 1024]
-SLOW = [row for row in COCOP_BALL.references if row.settings.get("window") == 64]
-SLOW += [row for row in COCOL_SIMPLEX.references if row.settings.get("window") == 16]
+FAST = [row for row in BALL_CASE.references if row.horizon == 1024]
+SLOW = [row for row in BALL_CASE.references if row.settings.get("window") == 64]
+SLOW += [row for row in SIMPLEX_CASE.references if row.settings.get("window") == 16]
 
 
 def check(case, row, replicas):
@@ -275,13 +275,13 @@ def check(case, row, replicas):
 
 @pytest.mark.parametrize("row", FAST, ids=str)
 def test_references(row):
-    check(COCOP_BALL, row, 20)
+    check(BALL_CASE, row, 20)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", SLOW, ids=str)
 def test_slow_references(row):
-    check(COCOP_BALL if row in COCOP_BALL.references else COCOL_SIMPLEX, row, 14)
+    check(BALL_CASE if row in BALL_CASE.references else SIMPLEX_CASE, row, 14)
 
 
 @pytest.mark.parametrize("name", ["window/cocop-ball", "window/cocol-simplex"])

@@ -1,15 +1,22 @@
 """The loop alone: problems and agents of six rounds whose every number is worked out by hand."""
 
+import contextlib
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
 
+from dpbandit import InputError
+from dpbandit.agents import CONTEXTUAL
+from dpbandit.base import Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear
 from dpbandit.privacy.ledger import no_privacy
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
+from dpbandit.running.still import Block
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import ContextualSpec, Step
 
@@ -196,3 +203,33 @@ def test_a_first_release_after_half_of_the_rounds_is_said_once(late):
         play("GLMBandit", late, [0], horizon=100)
     assert len(said) == 1
     play("GLMBandit", late.replace("51", "50"), [0], horizon=100)
+
+
+@pytest.mark.parametrize(
+    ("problem", "settings", "some"),
+    [("GLMBandit", {}, 6), ("GLMBandit", {"shared": True}, 5), ("OJPricing", {}, 6)],
+)
+def test_rounds_at_once_are_those_one_by_one(problem, settings, some, monkeypatch):
+    """Every agent that says how long its policy stands, bit for bit. Would catch a sum in another
+    order, a draw that is skipped, a release inside a block."""
+    at_once, together = Block.play, Counter()
+
+    def counted(block, *arguments):
+        rounds = at_once(block, *arguments)
+        together[name] += rounds
+        return rounds
+
+    monkeypatch.setattr(Block, "play", counted)
+    few = {"horizon": 400, "marks": np.array([150, 400])}
+    spec = problem_maker(problem)(**settings, horizon=400).spec
+    for name, kind in CONTEXTUAL.items():
+        with contextlib.suppress(InputError):
+            if not hasattr(kind().make(spec, Streams([0])), "standing"):
+                continue
+            one, two = (
+                play(problem, kind(), (3, 5), env_kwargs=settings, **few, blocks=blocks)
+                for blocks in (True, False)
+            )
+            for part in ("regret", "reward", "switches", "best_fixed", "clipped"):
+                np.testing.assert_array_equal(getattr(one, part), getattr(two, part), name)
+    assert sum(rounds > 200 for rounds in together.values()) >= some, together

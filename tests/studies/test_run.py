@@ -17,6 +17,7 @@ import pytest
 
 from dpbandit import InputError, Results, compare
 from dpbandit.agents import LinUCB, ShariffSheffetUCB
+from dpbandit.results import store
 from dpbandit.results.store import planned, read_runs
 from dpbandit.studies import Study, Sweep, plan, run as running, run_sweep
 from dpbandit.studies.configurations import LastRound
@@ -173,6 +174,40 @@ def test_corrupt_and_foreign_files_are_told_and_kept(whole, tmp_path):
     assert (done.run, done.kept) == (10, 140)
     with pytest.warns(UserWarning, match="mine|notes"):
         assert same(whole, tmp_path)
+
+
+def test_small_blocks_are_packed_and_none_is_lost(whole, tmp_path, monkeypatch):
+    """60 blocks in packs of 7, killed once between a pack and the end of its blocks; a pack that is
+    damaged is moved aside and played again, one of another sweep stays."""
+    for module in (running, store):
+        monkeypatch.setattr(module, "PACKED", 7)
+    how = {"progress": False, "backend": "threading", "block": 3}
+    kept = []
+    unlink = Path.unlink
+
+    def killed(path, **more):
+        if path.suffix == ".parquet" and path.name[0] != "." and not kept:
+            kept.append(path)
+            raise KeyboardInterrupt
+        unlink(path, **more)
+
+    monkeypatch.setattr(Path, "unlink", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(Sweep.of(TINY), tmp_path, **how)
+    assert kept[0].exists()
+    done = run_sweep(Sweep.of(TINY), tmp_path, **how, resume=True)
+    assert 7 * 2 <= done.kept <= 7 * 3
+    packs = sorted((tmp_path / "blocks").glob("pack-*.parquet"))
+    assert len(packs) >= 8
+    assert same(tmp_path, whole)
+    packs[0].write_bytes(packs[0].read_bytes()[:-9])
+    done = run_sweep(Sweep.of(TINY), tmp_path, **how, resume=True)
+    assert done.found.corrupt == [packs[0].with_name(f"{packs[0].name}.corrupt")]
+    few = {**TINY, "agents": TINY["agents"][:1]}
+    assert run_sweep(Sweep.of(few), tmp_path, **how, resume=True).run == 0
+    assert all(pack.exists() for pack in packs[1:])
+    assert run_sweep(Sweep.of(TINY), tmp_path, **how, resume=True).run == 0
+    assert same(tmp_path, whole)
 
 
 def _forge(path, run):
