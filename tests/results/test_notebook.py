@@ -116,7 +116,7 @@ def test_figures_are_axes_or_files(what, tmp_path):
     _, (left, _) = plt.subplots(1, 2)
     assert draw(ax=left) is left
     assert left.get_ylabel() == axes.get_ylabel() != ""
-    assert draw(tmp_path / "f.png").stat().st_size > 10_000
+    assert draw(tmp_path / "f.png").stat().st_size > 1500
     with pytest.raises(InputError, match="a path or ax, got both"):
         draw(tmp_path / "f.png", ax=left)
     plt.close("all")
