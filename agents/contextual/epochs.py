@@ -75,7 +75,7 @@ class Epochs(Private[ContextualSpec], Arms):
     """
 
     first_epoch: Count | None = None
-    """rounds of uniform play; if None, about as many as the noise asks for, at most a tenth of T"""
+    """rounds of uniform play; if None, about as many as the noise needs, at most a tenth of T"""
     context_clip: Positive | None = None
     """Euclidean norm contexts are clipped to; if None, the environment's public bound"""
     moment_clip: Positive | None = None
@@ -206,7 +206,8 @@ class OneRegression(Epochs):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     moments = started(EpisodeMoments)
 
     def worth(self, context: Floats, regression: Regression) -> Floats:
@@ -447,7 +448,7 @@ class BatchedElimination(Epochs):
 
     id = "batched-elimination"
     width: Positive = 0.02
-    """of the proved one; 1 is proved, and plays at random unless there are few features"""
+    """share of the proved width; 1 is proved, but plays at random unless there are few features"""
     parameter_norm: Positive | None = None
     """S, a bound on `|theta|`; if None, the largest that half the range of rewards allows"""
     failure: Inside01 = 0.05

@@ -79,9 +79,9 @@ class JDPGLMUCB(Private[PriceListSpec]):
     id = "jdp-glm-ucb"
     plays = PriceListSpec
     alpha: Least0 = 0.3
-    """optimism, times the norm of a row in A^-1; 0 is greedy"""
+    """optimism, as a multiple of the norm of a row in A^-1; 0 is greedy"""
     first_batch: Count | None = None
-    """rounds of uniform play; if None, as many as the noise asks for, at most a tenth of T"""
+    """rounds of uniform play; if None, as many as the noise needs, at most a tenth of T"""
     growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.5
     """by how much each batch is longer than the one before"""
     parameter_norm: Positive = 20.0
@@ -296,7 +296,7 @@ class PriceCells(Private[PriceListSpec]):
     coordinates: Annotated[Sequence[int], _different] | None = None
     """of the context, counted from 0, which tell cells apart; if None, the second and the last"""
     alpha: Positive = 1.0
-    """half the length of an interval, in standard errors that no share of sales exceeds"""
+    """half the length of an interval, in upper bounds of standard errors"""
     first_batch: Count | None = None
     """rounds of uniform play; if None, T / 64"""
     counts = started(CellSales)

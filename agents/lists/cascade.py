@@ -170,9 +170,9 @@ class CascadeUCB(ItemCounts):
 
     id = "cascade-ucb"
     bound: Bound = "kl"
-    """of an item's attraction"""
+    """upper confidence bound of an item's attraction"""
     order: Order = "index"
-    """in which a list is shown"""
+    """order in which a list is shown"""
 
     def start(self) -> None:
         """Keep exact counts."""
@@ -216,12 +216,12 @@ class PrivateCascade(ItemCounts):
     delta: float = 1e-5
     """0 with Laplace noise"""
     noise: Literal["gaussian", "laplace"] = "gaussian"
-    """of the counters"""
+    """noise of the counters"""
     bound: Bound = "posterior"
-    """of an item's attraction; "posterior" trusts counts as far as their noise allows, "kl" and
-    "ucb1" try every item often, which takes many rounds for each"""
+    """upper bound of an item's attraction; "posterior" takes the noise of counts into account, "kl"
+    and "ucb1" try every item often, which takes many rounds for each"""
     order: Order = "least-examined"
-    """in which a list is shown"""
+    """order in which a list is shown"""
     refresh_every: Count | None = None
     """rounds from one release of all counters to the next; if None, T / 200, at most 100"""
 

@@ -1,4 +1,4 @@
-"""Sums of batches to which every device adds its share of the noise, or which somebody mixes."""
+"""Sums of batches with noise from every device, for secure aggregation and shuffling."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

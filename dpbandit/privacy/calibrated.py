@@ -1,4 +1,4 @@
-"""From a privacy target to a running sum: no agent computes a noise scale by hand.
+"""Make running sums with the least noise for a privacy target.
 
 A running sum has a factorisation (how noises make up N_t) with a law (how a noise is drawn).
 `noise_multiplier` is the scale of a node's (or z's) noise over the sensitivity in the norm of the

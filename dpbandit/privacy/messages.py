@@ -1,4 +1,4 @@
-"""Messages: what a device sends where the server is not trusted, with noise of its own in it.
+"""Locally private messages of devices to a server that is not trusted.
 
 A statistic of a round, a vector (with added noise, or `PrivUnit`: of a unit vector, a point of the
 sphere that is more likely to lie in her cap), a direction that is drawn a little more often towards

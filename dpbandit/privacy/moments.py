@@ -1,4 +1,4 @@
-"""What gets summed: a clipped function of one user's round, with the sensitivity it has.
+"""Statistics: clipped functions of one user's round, with their sensitivity.
 
 Clipping lives here and not in the agents: the bound that a privacy proof uses and the code that
 enforces it stand on the same page, whatever an environment sends.
@@ -111,7 +111,7 @@ def squared_sensitivity(weight: float) -> float:
 
 
 class Statistic(Protocol):
-    """A sum over users, bounded for each of them."""
+    """A clipped function of one user's round, to be summed, with its sensitivity."""
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What a round says against what was released before it: directions, signs, scores of residuals."""
+"""Statistics of residuals against earlier releases: directions, signs, scores."""
 
 from dataclasses import dataclass, field
 from math import sqrt

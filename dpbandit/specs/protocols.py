@@ -101,7 +101,7 @@ MOST_OUTSIDE = 0.01
 
 
 ROUNDING = 1e-6
-"""Beyond a bound by less, relatively, is on it: contexts of norm 1 may come as float32."""
+"""Relative excess over a bound that is ignored, because contexts of norm 1 may come as float32."""
 
 
 class Step(NamedTuple):

@@ -405,8 +405,8 @@ class AssortmentBandit(ChoiceProblem):
         * `season`, `drift`, `shock`: what is added to all utilities as time goes on: (amplitude,
           period), amplitude sin(2 pi t / period); (step, range), a reflected random walk; (round,
           size), from that round on. The oracle knows.
-        * `delay`: rounds until a choice is seen; before there are any, product 0 and a reward of 0
-          are handed out.
+        * `delay`: rounds until a choice is seen; until then the agent is told product 0 and a
+          reward of 0.
     """
 
     n_products: int = 10

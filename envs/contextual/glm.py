@@ -78,7 +78,7 @@ class GLMBandit(ContextualProblem):
         * `drift`: `"none"`; `"piecewise"` redraws the parameters every `drift_every` rounds;
           `"walk"` moves them by a Gaussian step of relative size `drift_rate` and rescales, every
           round.
-        * `delay`: rounds until a reward is seen; 0 is handed out before.
+        * `delay`: rounds until a reward is seen; the reward is 0 until then.
     """
 
     n_actions: int = 5
@@ -330,7 +330,7 @@ class TwoPhase(_Kinds):
 
     Arguments:
         * `horizon`: rounds. `change`: the share of them after which the second kind comes.
-        * `delay`: rounds until a reward is seen; 0 is handed out before.
+        * `delay`: rounds until a reward is seen; the reward is 0 until then.
     """
 
     change: float = 0.25
@@ -376,7 +376,7 @@ class Minority(_Kinds):
 
     Arguments:
         * `horizon`: rounds. `share`: the probability of context e2.
-        * `delay`: rounds until a reward is seen; 0 is handed out before.
+        * `delay`: rounds until a reward is seen; the reward is 0 until then.
     """
 
     share: float = 0.02
@@ -420,7 +420,7 @@ class TwoArms(_Kinds):
 
     Arguments:
         * `horizon`: rounds. `gap`: what the worse arm loses in a round.
-        * `delay`: rounds until a reward is seen; 0 is handed out before.
+        * `delay`: rounds until a reward is seen; the reward is 0 until then.
     """
 
     gap: float = 0.2

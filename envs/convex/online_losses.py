@@ -190,10 +190,10 @@ class ConvexBandit(ConvexProblem):
     """Bandit convex optimisation: choose a point and learn nothing but its loss.
 
     Description:
-        Each round a user brings a datum z and the agent, which does not know it, a point x of a
-        convex domain; it suffers f(x; z), f convex in x. The family f, the domain and its constants
-        (L, H, the range of values) are public: `spec.loss`. Regret is measured against the best
-        fixed point in hindsight.
+        In each round a user has a datum z. The agent, which does not know z, chooses a point x of a
+        convex domain and suffers the loss f(x; z), f convex in x. The family f, the domain and its
+        constants (L, H, the range of values) are public: `spec.loss`. Regret is measured against
+        the best fixed point in hindsight.
 
     Action space:
         `Box`, shape (N,), the smallest around the domain. `Problem.step` refuses points outside the
@@ -395,7 +395,7 @@ class ConvexPricing(ConvexProblem):
         (`dpbandit.losses.Revenue`) with public constants: H = 2 lambda_min(B), and exact L and
         range.
 
-        Synthetic, all of it. The orange-juice fit in `envs/data` cannot serve: its customers buy
+        All of it is synthetic. The orange-juice fit in `envs/data` cannot serve: its customers buy
         one of two brands and never nothing, so both demands sum to 1 and no positive definite B
         follows; its own- and cross-price coefficients are not symmetric either.
 
