@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from math import prod
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 import numpy as np
 
 from dpbandit.base import (
-    AnyArray,
     Draws,
     Floats,
     InputError,
@@ -299,6 +299,11 @@ NOBODY = -1
 MOST_PEOPLE = 1_000_000
 
 
+def _of_the_visit(name: str) -> Any:
+    """What a visit says, as a property."""
+    return property(attrgetter(f"visit.{name}"), doc=getattr(Spec, name).__doc__)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReturningSpec(Spec):
     """Arms, or lists of items, for one of N people in every slot of a public clock, or for nobody.
@@ -319,6 +324,19 @@ class ReturningSpec(Spec):
     """how often one person may come; what is protected"""
     reward_low: float = field(init=False)
     reward_high: float = field(init=False)
+
+    matrix_entries = _of_the_visit("matrix_entries")
+    carries = _of_the_visit("carries")
+    watched = _of_the_visit("watched")
+    default_action = _of_the_visit("default_action")
+    datum_shape = _of_the_visit("datum_shape")
+    told_as = _of_the_visit("told_as")
+    answers = _of_the_visit("answers")
+    action_space = _of_the_visit("action_space")
+    validate = _of_the_visit("validate")
+    uniform = _of_the_visit("uniform")
+    repaired = _of_the_visit("repaired")
+    told = _of_the_visit("told")
 
     def __post_init__(self) -> None:
         if not isinstance(self.visit, ContextualSpec | ListSpec):
@@ -345,11 +363,6 @@ class ReturningSpec(Spec):
         return (1 + prod(self.visit.context_shape),)
 
     @property
-    def matrix_entries(self) -> int:
-        """Those of a visit."""
-        return self.visit.matrix_entries
-
-    @property
     def arms(self) -> ContextualSpec:
         """What one visit is to agents that keep a person's parameter in mind.
 
@@ -362,36 +375,6 @@ class ReturningSpec(Spec):
             "Expected every arm to have a row of features of its own (shared=True), got "
             f"{seen}: choose PerPerson(agent)."
         )
-
-    @property
-    def carries(self) -> bool:
-        """Whether a visit does."""
-        return self.visit.carries
-
-    @property
-    def watched(self) -> bool:
-        """Whether a visit is."""
-        return self.visit.watched
-
-    @property
-    def default_action(self) -> Any:
-        """What is played where nothing else is known, the first arm, or the first items."""
-        return self.visit.default_action
-
-    @property
-    def datum_shape(self) -> tuple[int, ...] | None:
-        """Of what one replica is told in place of the reward, as `visit` says."""
-        return self.visit.datum_shape
-
-    @property
-    def told_as(self) -> str | None:
-        """Its name, as `visit` says."""
-        return self.visit.told_as
-
-    @property
-    def answers(self) -> tuple[float, ...]:
-        """The most extreme of what a person may say to an action."""
-        return self.visit.answers
 
     def person(self, context: Floats) -> Ints:
         """Who comes, (R,): in [0, N), or -1 for nobody, and for what is nobody's number."""
@@ -408,18 +391,6 @@ class ReturningSpec(Spec):
         """Both together, the inverse of `person` and `shown`."""
         return np.column_stack([person, shown.reshape(len(person), -1)])
 
-    def validate(self, action: Any, replicas: int) -> AnyArray:
-        """Arms (R,), or lists (R, m), that a visit allows."""
-        return self.visit.validate(action, replicas)
-
-    def uniform(self, streams: Streams) -> Callable[[], AnyArray]:
-        """Draws arms (R,), or lists (R, m)."""
-        return self.visit.uniform(streams)
-
-    def action_space(self) -> gym.Space[Any]:
-        """The arms, or a list."""
-        return self.visit.action_space()
-
     def observation_space(self) -> gym.Space[Any]:
         """A person's number, or nobody's, and what a visit shows."""
         high = np.full(self.context_shape, self.visit.context_bound)
@@ -435,11 +406,3 @@ class ReturningSpec(Spec):
     def with_few_people(self) -> Self:
         """The same without those of whom nothing could be kept but zeros."""
         return replace(self, people=min(self.people, self.horizon + 1))
-
-    def repaired(self, action: Any) -> Any:
-        """The nearest lists, of samples of `action_space` that are none."""
-        return self.visit.repaired(action)
-
-    def told(self, potential: Floats, action: AnyArray) -> Floats:
-        """What people (R, C) say to `action`."""
-        return self.visit.told(potential, action)
