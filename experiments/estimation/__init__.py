@@ -280,6 +280,5 @@ def _draw(path: Path, entries: Sequence[Entry]) -> None:
             axes.plot(where, slant, color="0.55", lw=1.4, label="$1/t$")
             axes.set_xscale("log")
             axes.set_yscale("log")
-            axes.set_xlabel("round t")
-            axes.set_ylabel(r"$|\theta_t-\theta^*|_1^2\;/\;|\theta^*|_1^2$")
+            axes.set(xlabel="round t", ylabel=r"$|\theta_t-\theta^*|_1^2\;/\;|\theta^*|_1^2$")
         legend_beside(axes)
