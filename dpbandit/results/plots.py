@@ -405,8 +405,7 @@ class Overlay(NamedTuple):
 
 def final(run: AgentRun) -> Floats:
     """Regret after the last round, (R,)."""
-    last: Floats = run.regret[-1]
-    return last
+    return run.regret[-1]
 
 
 def placed(run: AgentRun) -> bool:

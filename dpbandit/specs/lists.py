@@ -384,8 +384,7 @@ class ReturningSpec(Spec):
 
     def shown(self, context: Floats) -> Floats:
         """What the visit shows, `(R, *visit.context_shape)`."""
-        x: Floats = np.asarray(context)[:, 1:].reshape(-1, *self.visit.context_shape)
-        return x
+        return np.asarray(context)[:, 1:].reshape(-1, *self.visit.context_shape)
 
     def context(self, person: Ints, shown: Floats) -> Floats:
         """Both together, the inverse of `person` and `shown`."""

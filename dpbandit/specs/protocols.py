@@ -52,8 +52,7 @@ def arms_in_range(action: Any, replicas: int, n_actions: int) -> Ints:
     if action.view(np.uint64).max() >= n_actions:  # negative numbers are huge
         wrong = given[(given < 0) | (given >= n_actions)][0]
         raise InputError(f"Expected actions in [0, {n_actions}), got {wrong:g}.")
-    chosen: Ints = action
-    return chosen
+    return action
 
 
 def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> AnyArray:
@@ -276,8 +275,7 @@ class Spec:
 
     def told(self, potential: Floats, action: AnyArray) -> Floats:
         """Of what users would say, (R, ...), what they do to `action` (R, ...)."""
-        said: Floats = potential[:, 0]
-        return said
+        return potential[:, 0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -404,8 +402,7 @@ class ContextualSpec(Numbered, BanditSpec):
 
     def told(self, potential: Floats, action: AnyArray) -> Floats:
         """What users (R, K) say of their arm."""
-        said: Floats = potential[rows(len(action)), action]
-        return said
+        return potential[rows(len(action)), action]
 
 
 @dataclass(frozen=True, kw_only=True)

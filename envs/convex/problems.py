@@ -202,8 +202,7 @@ class Oblivious:
             self._block.flags.writeable = False  # agents are shown it
             self._first, self._drawn, self._next = self._first + self._ahead, self._ahead, 0
         self._next += 1
-        datum: Floats = self._block[self._next - 1]
-        return datum
+        return self._block[self._next - 1]
 
 
 class Repeated:
@@ -349,8 +348,7 @@ class _Draws:
 
     def __call__(self, directions: Floats) -> Floats:
         chosen = np.searchsorted(self._upto, self._uniforms.take(len(directions)), side="right")
-        corners: Floats = self._corners[chosen]
-        return corners
+        return self._corners[chosen]
 
 
 _OUTSIDE = 1e-9

@@ -80,8 +80,7 @@ def _error(agent: object, problem: GLMBandit) -> Floats:
         raise InputError(f"Expected an agent that estimates by Frank-Wolfe, got {agent}.")
     true = problem.true_parameters
     gap, length = (np.square(np.abs(v).sum(axis=-1)) for v in (agent.theta - true, true))
-    share: Floats = (gap / length).mean(axis=-1)
-    return share
+    return (gap / length).mean(axis=-1)
 
 
 def errors(run: AgentRun) -> list[Floats]:
