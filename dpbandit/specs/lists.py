@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from math import prod
 from operator import attrgetter
@@ -251,7 +252,8 @@ class ListSpec(BanditSpec):
 
     def uniform(self, streams: Streams) -> Callable[[], Ints]:
         """Draws lists (R, m), each as likely as any other."""
-        return RandomLists(streams, self.n_items, self.length)
+        luck = streams.uniforms("exploration", self.length)
+        return partial(_fresh_lists, luck, self.n_items, self.length)
 
     def action_space(self) -> gym.Space[Any]:
         """An item number for each position; samples that name one twice are repaired."""
@@ -263,24 +265,16 @@ class ListSpec(BanditSpec):
         return np.take_along_axis(potential, classes, axis=1)
 
 
-class RandomLists:
+def _fresh_lists(luck: Draws, n_items: int, length: int) -> Ints:
     """Uniform ordered samples without repetition, (R, m): m uniforms each, whatever N."""
-
-    def __init__(self, streams: Streams, n_items: int, length: int) -> None:
-        self._luck: Draws = streams.uniforms("exploration", length)
-        self._n_items, self._length = n_items, length
-
-    def __call__(self) -> Ints:
-        """Fresh lists."""
-        left = self._n_items - rows(self._length)
-        place = (self._luck() * left).astype(np.int64)  # among those not taken yet
-        lists = np.empty_like(place)
-        for k in range(self._length):
-            item = place[:, k]
-            for taken in np.sort(lists[:, :k], axis=1).T:
-                item = item + (item >= taken)
-            lists[:, k] = item
-        return lists
+    place = (luck() * (n_items - rows(length))).astype(np.int64)  # among those not taken yet
+    lists = np.empty_like(place)
+    for k in range(length):
+        item = place[:, k]
+        for taken in np.sort(lists[:, :k], axis=1).T:
+            item = item + (item >= taken)
+        lists[:, k] = item
+    return lists
 
 
 def _numbers(spec: ListSpec, action: Any, replicas: int) -> Floats:
