@@ -132,8 +132,7 @@ class Devices(Arms):
         """Arms (R,)."""
         scores = self.scores(context)
         ties = scores >= scores.max(axis=1, keepdims=True)
-        arms: Ints = np.where(ties, 1 + self.luck(), 0.0).argmax(axis=1)
-        return arms
+        return np.where(ties, 1 + self.luck(), 0.0).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
         """x . theta_a, (R, K), on a scale of its own that all arms share."""

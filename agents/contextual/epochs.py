@@ -139,8 +139,7 @@ class Epochs(Private[ContextualSpec], Arms):
 
     def choose(self, context: Floats, luck: Floats) -> Ints:
         """Arms (R,) from the second epoch on; `luck` is uniform, (R,)."""
-        best: Ints = self.scores(context).argmax(axis=1)
-        return best
+        return self.scores(context).argmax(axis=1)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism; refit when it releases."""
@@ -252,8 +251,7 @@ class OneRegression(Epochs):
         """Arms (R,)."""
         if self.regression is None or self.calibration == "certified":
             return super().act(context)
-        best: Ints = self.worth(context, self.regression).argmax(axis=1)
-        return best
+        return self.worth(context, self.regression).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
         """What each arm is worth, in units of the reward, (R, K)."""
@@ -482,8 +480,7 @@ class BatchedElimination(Epochs):
         if self.spec.shared:
             x = clip_norm(context, self.statistic.context_bound)  # else a loud user has no design
             share = _optimal_design(x, share, 1e-9 * self.user)
-        drawn: Ints = (share.cumsum(axis=1) > luck[:, None]).argmax(axis=1)
-        return drawn
+        return (share.cumsum(axis=1) > luck[:, None]).argmax(axis=1)
 
     def survivors(self, context: Floats) -> npt.NDArray[np.bool_]:
         """Arms that are not eliminated, (R, K)."""

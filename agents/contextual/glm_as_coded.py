@@ -143,8 +143,7 @@ class PrivateGLMAsCoded(Private[ContextualSpec], Arms):
         x = self.model.rows(context)
         length, optimism = _squares(x, self.V_inverse), self.predictors(x)
         chosen = np.where(self.warm(length)[:, None], length, optimism)
-        best: Ints = chosen.argmax(axis=1)
-        return best
+        return chosen.argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
         """Upper confidence bounds of the mean rewards, (R, K)."""

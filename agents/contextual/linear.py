@@ -674,7 +674,7 @@ class DPUCB(PrintedElsewhere, SummedUCB):
         process = factorisation(self.prefix_sums)
         bound = tail_bound(
             statistic.block_dim,
-            target,
+            target.horizon,
             failure=self.failure,
             shift_factor=2.0 if self.shift is None else self.shift,
             trace_variance=statistic.trace_variance,

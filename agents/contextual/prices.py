@@ -214,8 +214,7 @@ class LDPETC(Agent[PriceListSpec]):
         """Prices (R,), as places on the list; at random until all messages have come."""
         if self.round < self.rounds:
             return (self.luck() * self.spec.n_actions).astype(np.int64)
-        best: Ints = self.scores(context).argmax(axis=1)
-        return best
+        return self.scores(context).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
         """Margin x predicted probability of a sale, in dollars, (R, K)."""
@@ -340,8 +339,7 @@ class PriceCells(Private[PriceListSpec]):
         """Prices (R,), as places on the list: any that is left in the customer's cell."""
         left = self.left[rows(self.R), self.counts.cells(context)]  # (R, K)
         which = (self.luck() * left.sum(axis=1)).astype(np.int64)
-        nth: Ints = (left.cumsum(axis=1) > which[:, None]).argmax(axis=1)
-        return nth
+        return (left.cumsum(axis=1) > which[:, None]).argmax(axis=1)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism; drop prices when it releases."""

@@ -240,8 +240,7 @@ class LassoBandit(Arms):
             return np.full(self.R, arm)
         first = self.from_forced.means(context)
         kept = first >= first.max(axis=1, keepdims=True) - self.margin * self.range / 2
-        best: Ints = np.where(kept, self.scores(context), -inf).argmax(axis=1)
-        return best
+        return np.where(kept, self.scores(context), -inf).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
         """Rewards predicted from all samples, (R, K)."""

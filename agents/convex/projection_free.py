@@ -161,8 +161,7 @@ class BatchedDescent:
 
     def act(self, context: Floats) -> Floats:
         """y_R + zeta Q u, (R, N)."""
-        x: Floats = self._y + self._directions.step
-        return x
+        return self._y + self._directions.step
 
     def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
         """Feed the loss -`feedback` (R,) of the point just played."""

@@ -60,8 +60,7 @@ def drawn(weights: Floats, luck: Floats) -> Ints:
     """
     heights = weights.cumsum(axis=1)  # luck x the last height, rounded, may be that height
     aim = np.minimum(luck * heights[:, -1], np.nextafter(heights[:, -1], 0.0))
-    chosen: Ints = (heights > aim[:, None]).argmax(axis=1)
-    return chosen
+    return (heights > aim[:, None]).argmax(axis=1)
 
 
 def soft(scores: Floats) -> Floats:

@@ -213,8 +213,7 @@ class BinaryTreeExperts(Follower):
         """The expert with the least counter, (R,)."""
         if self.resting:
             return super().act(context)
-        chosen: Ints = self.members[rows(self.R), self.counters.argmin(axis=1)]
-        return chosen
+        return self.members[rows(self.R), self.counters.argmin(axis=1)]
 
     def learn(self, losses: Floats) -> None:
         """Take steps 2 and 3."""

@@ -54,8 +54,7 @@ class Personal(Agent[ReturningSpec]):
         """Arms (R,) for whoever has come."""
         scores = np.matvec(self.rows(context), self.expected(self.spec.person(context)))
         ties = scores >= scores.max(axis=1, keepdims=True)
-        arms: Ints = np.where(ties, 1 + self.luck(), 0.0).argmax(axis=1)
-        return arms
+        return np.where(ties, 1 + self.luck(), 0.0).argmax(axis=1)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Keep a visit for her own use; the row she was served and her reward are clipped."""
@@ -80,8 +79,7 @@ class Personal(Agent[ReturningSpec]):
             return self.mean
         sums, P, variance = self.memories.of(person), self.precision, self.noise**2
         told = np.matvec(P, self.mean) + sums[:, -1] / variance
-        found: Floats = np.linalg.solve(P + sums[:, :-1] / variance, told[..., None])[..., 0]
-        return found
+        return np.linalg.solve(P + sums[:, :-1] / variance, told[..., None])[..., 0]
 
 
 class MemoryAlone(Personal):

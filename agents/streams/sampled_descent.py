@@ -67,8 +67,7 @@ class Sampled(Block):
             w = self._step(w, domain.embedded(g + self.sigma * self._noise()))
             total += w
         del self._data
-        mean: Floats = total / self.steps
-        return mean
+        return total / self.steps
 
     def _step(self, w: Floats, g: Floats) -> Floats:
         """From `w` against the noisy gradient `g`, both (R, N)."""

@@ -222,7 +222,7 @@ def certified_sum(
 
 def tail_bound(
     dim: int,
-    target: Target,
+    horizon: int,
     *,
     failure: float,
     shift_factor: float = 2.0,
@@ -234,7 +234,7 @@ def tail_bound(
     is smaller along the identity.
     """
     v = 1 - (1 - trace_variance) / dim
-    tail = log(2 * target.horizon / failure)
+    tail = log(2 * horizon / failure)
     return Spectrum(2 * sqrt(dim) + 2 * sqrt(v * tail), shift_factor)
 
 
@@ -319,7 +319,7 @@ class ShariffSheffet:
         """Where the noisy eigenvalues are, with probability 1 - `failure`."""
         D, tail = self.statistic.block_dim, log(2 * self.target.horizon / failure)
         if not self.printed:
-            return tail_bound(D, self.target, failure=failure)
+            return tail_bound(D, self.target.horizon, failure=failure)
         largest = sqrt(self.levels) * self.stddev
         if self.noise == "gaussian":  # Gamma = Upsilon
             return Spectrum(sqrt(2) * (4 * sqrt(D) + 2 * tail), 2.0, largest)

@@ -581,5 +581,4 @@ class ArmSums:
         _, action, reward = batch
         played = action[..., None] == rows(self.n_actions)  # (n, R, K)
         r = clip_range(reward, self.reward_low, self.reward_high)[..., None]
-        summed: Floats = np.stack([1.0 * played, played * r], axis=-1).sum(axis=0)
-        return summed
+        return np.stack([1.0 * played, played * r], axis=-1).sum(axis=0)

@@ -284,9 +284,9 @@ class _Kinds(ContextualProblem):
             delay=self.delay,
         )
 
-    @abstractmethod
     def _means(self) -> tuple[tuple[float, float], ...]:
         """Of each kind, the mean rewards of the better and of the other arm."""
+        return _FIRST, _SECOND
 
     @abstractmethod
     def _kinds(self, count: int) -> Ints:
@@ -339,9 +339,6 @@ class TwoPhase(_Kinds):
         inside("change", self.change, 0, 1, ends=True)
         super().__post_init__()
 
-    def _means(self) -> tuple[tuple[float, float], ...]:
-        return _FIRST, _SECOND
-
     def _start(self, streams: Streams) -> None:
         super()._start(streams)
         self._round, self._replicas = 0, len(streams)
@@ -384,9 +381,6 @@ class Minority(_Kinds):
     def __post_init__(self) -> None:
         inside("share", self.share, 0, 1, ends=True)
         super().__post_init__()
-
-    def _means(self) -> tuple[tuple[float, float], ...]:
-        return _FIRST, _SECOND
 
     def _start(self, streams: Streams) -> None:
         super()._start(streams)

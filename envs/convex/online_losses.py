@@ -28,7 +28,6 @@ from dpbandit.domains import Box, Domain, domain_named
 from dpbandit.envs.convex.problems import (
     Adaptive,
     Adversary,
-    Constant,
     ConvexProblem,
     Corners,
     Course,
@@ -36,9 +35,10 @@ from dpbandit.envs.convex.problems import (
     Mixture,
     Oblivious,
     OffsetGuesser,
-    Repeated,
     Switching,
+    constantly,
     law,
+    repeated,
     sphere,
 )
 from dpbandit.losses import (
@@ -103,8 +103,8 @@ class Scenario:
         if self.kind in ("adaptive", "strongly-adaptive"):
             return Adaptive(domain, e, users, strongly=strongly)
         if gap == 1 and isinstance(users, Mixture) and self.kind in ("iid", "fixed"):
-            return Repeated(users(e[None])[0])
-        course: Course = Constant(e)
+            return repeated(users(e[None])[0])
+        course: Course = constantly(e)
         if self.kind == "switching":
             course = Switching(domain, e, streams, horizon, self.switches)
         elif self.kind == "drift":
@@ -480,7 +480,7 @@ class ConvexPricing(ConvexProblem):
     def _start(self, streams: Streams) -> Adversary:
         R, N = len(streams), self.goods
         customers = _Customers(streams, self._demand, self.spread, self.common)
-        return Oblivious(Constant(np.zeros((R, N))), customers, R * (N + 1))
+        return Oblivious(constantly(np.zeros((R, N))), customers, R * (N + 1))
 
 
 class _Customers:

@@ -93,8 +93,7 @@ class Oblivious:
             self._block.flags.writeable = False  # agents are shown it
             self._first, self._drawn, self._next = self._first + self._ahead, self._ahead, 0
         self._next += 1
-        losses: Floats = self._block[self._next - 1]
-        return losses
+        return self._block[self._next - 1]
 
 
 class ExpertsProblem(ABC):
