@@ -368,7 +368,7 @@ def lasso(
 def _sweep(gram: Floats, moment: Floats, threshold: Floats, theta: Floats) -> Floats:
     """One pass over the coordinates."""
     gap = np.ascontiguousarray((moment - np.matvec(gram, theta)).T)  # X'(y - X theta), kept up
-    theta, bound = np.ascontiguousarray(theta.T), np.ascontiguousarray(threshold.T)
+    theta, bound = theta.T.copy(), np.ascontiguousarray(threshold.T)
     columns = np.ascontiguousarray(gram.transpose(1, 2, 0))  # regressions last, side by side
     size = np.ascontiguousarray(np.diagonal(gram, axis1=1, axis2=2).T)
     inverse = np.divide(1.0, size, out=np.zeros_like(theta), where=size > 0)

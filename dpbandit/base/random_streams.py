@@ -20,6 +20,8 @@ from dpbandit.base.inputs import InputError, shown, whole
 
 _VALUES_AHEAD = 2048
 """Values drawn at once for a replica and a call site, at most. Changes speed, never values."""
+_WIDE = 64
+"""From so many values a round on, those of a replica lie side by side, as they are drawn."""
 FIRST = 16
 """Rounds drawn at once by the first call."""
 
@@ -207,6 +209,10 @@ class Draws(Source):
 
     def take(self, count: int) -> Floats:
         """The next `count` rounds' numbers, `(count, R, *shape)`."""
+        if prod(self.shape) >= _WIDE:
+            block = np.empty((self.replicas, count, *self.shape))
+            self.fill(block)
+            return block.swapaxes(0, 1)
         block = np.empty((count, self.replicas, *self.shape))
         self.fill(block.swapaxes(0, 1))
         return block

@@ -5,7 +5,7 @@ from functools import cached_property, partial
 from math import inf, isqrt, log, sqrt
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from dpbandit.base import MOST_DIM, Bools, Draws, Floats, Streams, inside, norms, positive, whole
 from dpbandit.domains.domain import (
@@ -439,8 +439,8 @@ class LpBall(Centred):
         for _ in range(_STEPS):
             plain, curved = y - scale, k + slow * y
             excess = np.logaddexp(plain, curved) - logs
-            share = expit(curved - plain)
-            slope = expit(plain - curved) + slow * share
+            share = scipy.special.expit(curved - plain)
+            slope = scipy.special.expit(plain - curved) + slow * share
             going &= (excess > _EPS) & (excess < last / 2)  # it more than halves, but for rounding
             if not going.any():
                 break

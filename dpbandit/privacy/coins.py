@@ -25,7 +25,7 @@ from math import ceil, floor, inf, log, sqrt
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from dpbandit.base import Floats, InputError, Ints, flag, gaussian_target, inside, whole
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, constant, split
@@ -228,7 +228,7 @@ def least_flip(*, others: int, bits: int, arms: bool, epsilon: float, delta: flo
     if epsilon == inf or bits == 0:
         return 0.0
     low = _LEAST_FLIP
-    high = min(0.5, max(2 * low, (1 + 1e-12) * float(expit(-epsilon / bits))))
+    high = min(0.5, max(2 * low, (1 + 1e-12) * float(scipy.special.expit(-epsilon / bits))))
     if BitSpend.flipped(low, others=others, bits=bits, arms=arms).pure <= epsilon:
         return low
     if delta < _LEFT_OUT:  # only each message for itself is enough

@@ -24,8 +24,8 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
+import scipy
 from gymnasium.vector.utils.space_utils import batch_space
-from scipy.special import gammaln
 
 from dpbandit.base import (
     Bools,
@@ -52,6 +52,7 @@ def size_law(n_products: int, at_most: int, levels: int) -> Floats:
     array([0.5, 1. ])
     """
     k = np.arange(1, at_most + 1)
+    gammaln = scipy.special.gammaln
     count = gammaln(n_products + 1) - gammaln(k + 1) - gammaln(n_products - k + 1)
     count = np.exp(count + k * np.log(levels) - (count + k * np.log(levels)).max())
     law = np.asarray(np.cumsum(count) / count.sum())

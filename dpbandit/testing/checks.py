@@ -191,7 +191,7 @@ def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
     return np.max(list(moves.values()), axis=0)
 
 
-def check_visits(spec: Spec, one: Tape, two: Tape, t: Ints) -> None:
+def check_visits(spec: Any, one: Tape, two: Tape, t: Ints) -> None:
     """A person who returns enters no mechanism more often than it, or the spec, says."""
     if not spec.returning:
         return
