@@ -265,7 +265,7 @@ def test_blocks_run(name, alone):
 def test_commands_in_lines_of_algorithms_reach_the_accountant(alone, monkeypatch):
     """Agents, settings, environments and options are all there."""
     reached = []
-    monkeypatch.setattr("dpbandit.commands.agents.make_certificate", lambda *a: reached.append(a))
+    monkeypatch.setattr("dpbandit.running.compare.certify", lambda *a: reached.append(a))
     found = [
         block
         for name in pages()
