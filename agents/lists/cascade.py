@@ -104,6 +104,7 @@ class ItemCounts(Lists):
         self.statistic = ListCounts(N, self.spec.length)
         self.looks, self.clicks = np.zeros((2, self.R, N))
         self.luck = self.streams.uniforms("ties", N)()
+        self.lists: Ints = np.empty((0, 0), np.int64)
         self.counted: Floats | None = None
         """of which looks `lists` are the best"""
         self.refilled: Ints = self.spec.catalogue.refilled.copy()
@@ -138,7 +139,8 @@ class ItemCounts(Lists):
             pair = (self.clicks * width + looks).astype(np.int64)
             known = np.flatnonzero(np.bincount(pair.ravel()))
             bound = np.zeros(known[-1] + 1)
-            bound[known] = kl_ucb(known // width / (known % width), known % width, t)
+            many = 1.0 * (known % width)
+            bound[known] = kl_ucb(known // width / many, many, t)
             return np.where(new, first, bound[pair])
         low, high = kl_ucb_between(mean, looks, t)
         low = np.where(new, first, low)

@@ -144,7 +144,7 @@ def two_worlds(
     public = made_agent(config, spec, Streams([0])).ledger.public_contexts
     world, other = (extreme_users(spec, replicas * len(swapped), seed) for seed in (1, 2))
     every = np.arange(replicas) * spec.horizon // replicas
-    t = np.concatenate([every if user == EVERYBODY else 0 * every + user for user in swapped])
+    t = np.concatenate([every if isinstance(user, str) else 0 * every + user for user in swapped])
     with np.errstate(all="ignore"):  # users that are no numbers reach the agents' arithmetic
         if spec.returning:
             changed, t = with_other_people(spec, world, other, t)
