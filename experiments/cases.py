@@ -148,7 +148,7 @@ def _case(name: str, told: dict[str, Any], references: tuple[Reference, ...]) ->
     for key, settings in told.pop("variants", {}).items():
         agent, _, setting = key.partition(":")
         variants[agent, *parse_setting(setting)] = settings
-    lists = {key: tuple(told.pop(key, ())) for key in ("told_data", "common")}
+    lists: dict[str, Any] = {key: tuple(told.pop(key, ())) for key in ("told_data", "common")}
     return Case(name=name, agents=agents, variants=variants, references=references, **lists, **told)
 
 

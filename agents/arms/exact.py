@@ -1,5 +1,6 @@
 """Bandits without privacy: UCB1, kl-UCB, Thompson sampling, Tsallis-INF, and Exp3."""
 
+from collections import deque
 from math import log
 
 import numpy as np
@@ -94,15 +95,17 @@ class TsallisINF(ExactArms):
         super().start()
         self.luck = self.streams.uniforms("arms")
         self.w: Floats = np.full((self.R, self.K), 1 / self.K)
+        self.played = deque([self.w], maxlen=1 + self.spec.delay)  # first that of the next answer
 
     def choose(self) -> Ints:
         """An arm from w."""
+        self.played.append(self.w)
         return drawn(self.w, self.luck())
 
     def learn(self, arm: Ints, reward: Floats) -> None:
-        """Weigh the loss by the chance of its arm; `s` holds these."""
+        """Weigh the loss by the chance that its arm had; `s` holds these."""
         here = rows(self.R), arm
-        self.s[here] += (1 - self.share(reward)) / self.w[here]
+        self.s[here] += (1 - self.share(reward)) / self.played[0][here]
         self.w = self.weigh(self.t + 1)
 
     def weigh(self, t: int) -> Floats:

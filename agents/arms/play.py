@@ -192,7 +192,7 @@ class OneArmBatches(ReleasedArms):
     def due(self) -> Bools:
         """The arm of the batch where it is full."""
         full = self.pending[rows(self.R), self.arm] >= self.length
-        if not full.any():
+        if not np.count_nonzero(full):
             return self.nothing
         due = self.nothing.copy()
         due[full, self.arm[full]] = True
@@ -245,7 +245,11 @@ def tsallis_chances(losses: Floats, rate: Floats) -> Floats:
 
 def drawn(chances: Floats, luck: Floats) -> Ints:
     """Arm a with probability chances_a, (R, K) and uniforms (R,) -> (R,)."""
-    heights = chances.cumsum(axis=1)
+    return at_height(chances.cumsum(axis=1), luck)
+
+
+def at_height(heights: Floats, luck: Floats) -> Ints:
+    """The same of chances that are added up already."""
     aim = np.minimum(luck * heights[:, -1], np.nextafter(heights[:, -1], 0.0))
     arms: Ints = (heights > aim[:, None]).argmax(axis=1)
     return arms

@@ -1,6 +1,6 @@
 """Published private bandits: elimination, doubling episodes, trees, and Tsallis-INF."""
 
-from math import ceil, inf, log, sqrt
+from math import ceil, inf, log
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from dpbandit.agents.arms.play import (
     kl_upper,
     tsallis_chances,
 )
-from dpbandit.base import Draws, Floats, Ints, rows
+from dpbandit.base import Floats, Ints, rows
+from dpbandit.base.random_streams import Paced
 from dpbandit.privacy import PrefixSum, Target, Tree, certified_sum, ledger_of
 from dpbandit.privacy.moments import ArmRewards
 
@@ -182,20 +183,21 @@ class TreeUCB(ArmAgent):
         every arm for one round, then in round t + 1
           1. play argmax_a  s_a / n_a + sqrt(2 ln(t) / n_a) + w / n_a
           2. s <- noisy sums (K,) of the rewards of each arm in t + 1 rounds
-        with h = bit_length(T - 1) nodes of Laplace(b), b = h / epsilon, of which a sum has e:
-          w = b max(sqrt(16 e ln t), 8 ln t)
+        with h = bit_length(T - 1), the nodes of a user, b = h / epsilon, the noise of each:
+          w = 8 b ln t
 
     Guarantee:
         epsilon-DP of all actions, for replacing one user's whole row of rewards: her reward of the
         arm that was played is in at most h nodes, in one coordinate.
 
-    **Regret** has a price of privacy of order K log^2.5(T) / epsilon at least: before an arm can be
-    told from another the noise of a tree, which never ends, has to be outweighed.
+    **Regret** has a price of privacy of order K log^2(T) / epsilon: before an arm can be told from
+    another the noise of a tree, which never ends, has to be outweighed.
 
     Differs from the paper:
         1. One tree over all rounds, in place of one for each arm over its own: as many nodes for a
            user, noise that depends on t in place of n_a.
-        2. w is a tail of the sum of e Laplace variables, proved on the page of `kl-ucb-sums`.
+        2. w is the tail that is proved on the page of `kl-ucb-sums`, for the e <= log2(t) + 1
+           noises of a sum, fewer than 4 ln t where t >= 2.
     """
 
     id = "tree-ucb"
@@ -217,8 +219,7 @@ class TreeUCB(ArmAgent):
     def choose(self) -> Ints:
         """The arm of the largest index, unplayed ones first."""
         lg, n = log(max(self.t, 2)), np.maximum(self.n, 1)
-        w = self.scale * max(sqrt(16 * self.t.bit_count() * lg), 8 * lg)
-        index = (self.s + w) / n + np.sqrt(2 * lg / n)
+        index = (self.s + 8 * self.scale * lg) / n + np.sqrt(2 * lg / n)
         arms: Ints = np.where(self.n == 0, inf, index).argmax(axis=1)
         return arms
 
@@ -245,8 +246,9 @@ class PrivateTsallis(OneArmBatches):
         epsilon-DP of all actions, for replacing one user's whole row of rewards: she is in one
         batch, and batches end by count (`CountedSums`).
 
-    **Regret** is O(sqrt(K T / epsilon)) in the mean for every oblivious adversary, and of order
-    log(T) / epsilon times sum_a 1 / D_a where gaps are constant.
+    **Regret** of the paper's conversion is O(sqrt(K T / epsilon)) in the mean for every oblivious
+    adversary, epsilon <= 1. There is no proof for this one: that of Tsallis-INF is for losses in
+    [0, 1], and noise takes them out.
 
     Differs from the paper:
         1. Reconstructed, see above: neither rates nor constants are the paper's.
@@ -256,7 +258,7 @@ class PrivateTsallis(OneArmBatches):
     id = "private-tsallis"
     epsilon: Epsilon = 1.0
     """target, > 0; inf is Tsallis-INF"""
-    luck = started(Draws)
+    luck = started(Paced)
 
     def reset(self) -> None:
         """Start with all arms or experts alike."""
@@ -264,9 +266,9 @@ class PrivateTsallis(OneArmBatches):
         self.tau = max(1, ceil(1 / self.epsilon))
         self.length = np.full(self.R, float(self.tau))
         self.lost, self.batch = np.zeros((self.R, self.K)), np.ones(self.R)
-        self.luck = self.streams.uniforms("arms")
+        self.luck = Paced(self.streams.uniforms("arms"))
         self.w: Floats = np.full((self.R, self.K), 1 / self.K)
-        self.arm = drawn(self.w, self.luck())
+        self.arm = drawn(self.w, self.luck(np.ones(self.R, dtype=np.bool_)))
 
     @property
     def left(self) -> Ints:
@@ -281,4 +283,4 @@ class PrivateTsallis(OneArmBatches):
         self.batch = self.batch + here
         fresh = tsallis_chances(self.lost, 2 / np.sqrt(self.batch)[:, None])
         self.w = np.where(here[:, None], fresh, self.w)
-        self.arm = np.where(here, drawn(self.w, self.luck()), self.arm)
+        self.arm = np.where(here, drawn(self.w, self.luck(here)), self.arm)

@@ -1,22 +1,24 @@
 """Private Thompson sampling and kl-UCB that add up the releases of batches."""
 
 from math import ceil, inf, log
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
-from dpbandit.agent import Count, Positive, started
+from dpbandit.agent import Positive, started
 from dpbandit.agents.arms.play import (
     Bools,
     Delta,
     Epsilon,
     OneArmBatches,
     ReleasedArms,
-    drawn,
+    at_height,
     kl_upper,
 )
-from dpbandit.base import Draws, Floats, Ints, rows
+from dpbandit.base import Draws, Floats, Ints, rows, whole
 from dpbandit.privacy.batches import gaussian_mu
+
+_MOST_DRAWS = 1_000_000
 
 
 class AllocationTS(ReleasedArms):
@@ -66,7 +68,7 @@ class AllocationTS(ReleasedArms):
     """the next batch, as a share of all rounds so far; likewise a release of an arm"""
     first: Positive = 8.0
     """rounds of an arm in the first batch, and of any batch at least, times epsilon"""
-    draws: Count = 4000
+    draws: Annotated[int, lambda name, value: whole(name, value, 1, _MOST_DRAWS)] = 4000
     """of every arm, for a policy"""
     order = started(Draws)
     luck = started(Draws)
@@ -80,12 +82,13 @@ class AllocationTS(ReleasedArms):
         self.luck, self.coins = self.streams.uniforms("arms"), self.streams.generators("draws")
         self.turn_of: Ints = np.zeros((self.R, self.K), dtype=np.int64)
         self.p: Floats = np.full((self.R, self.K), 1 / self.K)
+        self.heights: Floats = self.p.cumsum(axis=1)
         self.mu = gaussian_mu(self.epsilon, self.delta)
 
     def choose(self) -> Ints:
         """The next in turn, later one drawn from p."""
         if self.t >= self.turns:
-            return drawn(self.p, self.luck())
+            return at_height(self.heights, self.luck())
         place = self.turn % self.K
         if place == 0:
             self.turn_of = self.order().argsort(axis=1)
@@ -116,6 +119,7 @@ class AllocationTS(ReleasedArms):
         for r in np.flatnonzero(due.any(axis=1)):
             best = self.scores_of(int(r)).argmax(axis=1)
             self.p[r] = np.bincount(best, minlength=self.K) / self.draws
+        self.heights = self.p.cumsum(axis=1)
 
     def scores_of(self, r: int) -> Floats:
         """d, drawn for one replica, (draws, K)."""

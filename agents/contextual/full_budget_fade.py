@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import inf
+from typing import cast
 
 from dpbandit.agents.contextual.fade_residuals import (
     FadingArms,
@@ -12,7 +13,7 @@ from dpbandit.agents.contextual.fade_residuals import (
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.base import Streams, gaussian_target
 from dpbandit.privacy import FadingSum, GaussianSpend, Ledger, Statistic
-from dpbandit.specs import BanditSpec, ContextualSpec, ScoringAgent, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
 
 _SHORTER = 0.3
 """First batch over that of FADE, whose single releases are noisier and fewer."""
@@ -68,7 +69,7 @@ class FullBudgetFADE:
             fade=1.0,
         )
         if spec.priced:
-            return FadingPrices(releases=releases).make(spec, streams)
+            return FadingPrices(releases=releases).make(cast(PriceListSpec, spec), streams)
         if spec.shared:
             return FadingSlates(releases=releases).make(spec, streams)
         return FadingArms(releases=releases, level=not middle_is_told(spec)).make(spec, streams)

@@ -79,7 +79,7 @@ class Ridge:
             return context @ self.inverse[:, 0]
         R, K, d, _ = self.inverse.shape  # one tall product a replica beats K small ones
         tall = np.matvec(self.inverse.reshape(R, K * d, d), context)
-        return tall.reshape(*context.shape[:-1], K, d)
+        return tall.reshape(*tall.shape[:-1], K, d)
 
     def refit(self, gram: Floats, moment: Floats, shift: Floats | float) -> None:
         """Start over from sums: gram (R, B, D, D) and moment (R, B, D), V = gram + shift I.

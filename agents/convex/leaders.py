@@ -49,7 +49,7 @@ from dpbandit.privacy.calibrated import law_named, noisy_prefix_sum
 from dpbandit.privacy.factors import Hybrid
 from dpbandit.privacy.prefix_sums import Factorisation, NoiseLaw, Padded
 from dpbandit.privacy.spends import Spend
-from dpbandit.specs import ConvexSpec, Spec, with_feedback
+from dpbandit.specs import ConvexSpec
 
 Law: TypeAlias = Annotated[NoiseLaw, lambda name, value: law_named(value)]
 
@@ -143,11 +143,6 @@ def curvature_of(loss: Loss, horizon: int, *, epsilon: float = inf) -> float:
     plain = L / domain.outer_radius * sqrt(log(T) / T)
     private = L / domain.diameter * sqrt(domain.affine_dim * log(T) ** 2.5 / (epsilon * T))
     return max(plain, private)
-
-
-def with_gradients(config: object, spec: Spec) -> ConvexSpec:
-    """`spec`, if it tells every round's datum, of which gradients are made; else `InputError`."""
-    return with_feedback(config, spec, "datum")
 
 
 class Gradients(Points):

@@ -166,13 +166,13 @@ class CountedSums(Mechanism):
         """The share of the range, clipped, in the cell's column, (R, K)."""
         value, cell, _ = datum
         if cell.ndim == 2:  # the totals of many rounds, and their counts
-            return np.clip(value, 0.0, cell)
+            return np.fmin(np.fmax(value, 0.0), cell)  # 0 for what is no number
         return self._shares.total(cell[None], value[None])
 
     def _release(self, *datum: AnyArray) -> Floats | None:
         self._pending += self.query(*datum)
         due = datum[2]
-        if not due.any():
+        if not np.count_nonzero(due):
             return None
         noise = self._noise(np.asarray(due.any(axis=1)))
         release = np.where(due, self._pending + noise, 0.0)

@@ -527,8 +527,9 @@ class ArmRewards:
         """Arms (n, R) and rewards (n, R) -> (R, K)."""
         action, reward = batch
         share = (clip_range(reward, self.low, self.high) - self.low) / (self.high - self.low)
-        played = action[..., None] == rows(self.n_actions)
-        summed: Floats = (played * share[..., None]).sum(axis=0)
+        summed: Floats = np.zeros((share.shape[1], self.n_actions))
+        for arm, fresh in zip(action, share, strict=True):
+            summed[rows(len(fresh)), arm.astype(np.int64, copy=False)] += fresh
         return summed
 
 

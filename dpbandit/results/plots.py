@@ -37,6 +37,8 @@ _UNDATED: dict[str, dict[str, None]] = {
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
 }
+DOTS = 160
+"""of a PNG, an inch"""
 _TEXT = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
 
 
@@ -44,7 +46,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure as PNG, SVG or PDF: of the same numbers the same bytes, with `words` of it."""
     metadata = {**_UNDATED[path.suffix], _TEXT[path.suffix]: words(figure)}
     with rc_context({"svg.hashsalt": "dpbandit"}):
-        figure.savefig(path, dpi=160, metadata=metadata)
+        figure.savefig(path, dpi=DOTS, metadata=metadata)
     if path.suffix == ".png":
         few_colours(path)
 

@@ -117,6 +117,8 @@ class Arms(ContextualProblem):
             one_of("adversary", self.adversary, ("switching", "stochastically-constrained"))
         if (self.table is not None) != (self.law == "table"):
             raise InputError("Expected law='table' and a table=, the rewards, both or neither.")
+        if self.resample and self.table is None:
+            raise InputError("Expected resample=True with a table=, whose rows are drawn.")
         changes = [word for word in (self.drift, self.adversary) if word is not None]
         if len(changes) + (self.table is not None) > 1:
             raise InputError(
@@ -235,7 +237,7 @@ class Arms(ContextualProblem):
 
 def means_of(means: Any) -> Floats:
     """Means of arms by name, or as they are; raises `InputError` unless all are in [0, 1]."""
-    if isinstance(means, str):
+    if isinstance(means, str) and not any(map(str.isdigit, means)):
         one_of("means", means, MEANS)
         means = MEANS[means]
     try:
@@ -245,8 +247,8 @@ def means_of(means: Any) -> Floats:
     fits = found.ndim == 1 and 2 <= len(found) <= MOST_ACTIONS
     if not fits or not ((found >= 0) & (found <= 1)).all():
         raise InputError(
-            f"Expected means={shown(means)} to be numbers in [0, 1] of at least 2 arms, or one of "
-            f"{', '.join(MEANS)}."
+            f"Expected means={shown(means)} to be numbers in [0, 1] of at least 2 arms, such "
+            f"as [0.6, 0.4], or one of {', '.join(MEANS)}."
         )
     return found
 
@@ -279,4 +281,8 @@ def _read(path: Path) -> Any:
         header = None
     except ValueError:
         header = 0
+        if not first[0].strip():
+            raise ValueError(
+                "its first column has no name: write it without an index, index=False."
+            ) from None
     return pd.read_csv(path, header=header).to_numpy(dtype=np.float64)

@@ -44,7 +44,7 @@ def test_one_agent_with_report_and_plot(run, tmp_path):
     assert (report["environment"], report["horizon"]) == ("OJPricing", 8)
     assert report["config"].startswith("DPUCB(epsilon=1.0, delta=1e-05, ")
     assert out.count("Written to") == 2
-    assert (tmp_path / "tradeoff.png").stat().st_size > 10_000
+    assert (tmp_path / "tradeoff.png").stat().st_size > 1500
 
 
 def test_all_private_agents_in_one_table(run, monkeypatch, tmp_path):

@@ -28,6 +28,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball
 from dpbandit.envs import Arms, ConvexBandit, TwoArms
 from dpbandit.losses import Linear
+from dpbandit.privacy.batches import CountedSums
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing.checks import check_joint_dp
@@ -190,21 +191,38 @@ def test_adversaries():
 
 
 def test_without_noise_nothing_is_promised_and_delays_are_kept():
-    """epsilon = inf; with a delay of 30 rounds counts are of answers, and all play on."""
+    """epsilon = inf; with a delay of 30 rounds counts are of answers, and all play on. A lone
+    replica is what it is in company, whose batches end when theirs do."""
     assert certify(AllocationTS(epsilon=inf), SPEC).epsilon == inf
     agents = {**OURS, "adap": AdaPKLUCB(), "tree": TreeUCB(), "ts": PrivateTsallis()}
     late = regret("Arms", agents, 3000, R=6, delay=30)["mean"]
     assert (late[["ats", "kl"]] < 0.5 * late["Uniform"]).all()
+    problem = Arms(horizon=300, delay=30)
+    together, alone = (play(problem, PrivateTsallis(), seeds) for seeds in ([1, 2, 3], [3]))
+    np.testing.assert_array_equal(together.reward[:, 2], alone.reward[:, 0])
+
+
+def test_late_losses_have_the_chances_of_their_round():
+    """Golden: in the first round each of two arms has chance 1/2, so that its loss of 1 counts as
+    2, also when it is told two rounds later, after other chances."""
+    agent = TsallisINF().make(replace(SPEC, delay=2), Streams([0]))
+    arms = [agent.act(ONE) for _ in range(3)]
+    agent.update(ONE, arms[0], np.zeros(1))
+    assert agent.s.sum() == 2
+    agent.act(ONE)
+    assert agent.w.max() > 0.5
+    agent.update(ONE, arms[1], np.zeros(1))
+    assert agent.s.sum() == 4
 
 
 def test_blocks_have_the_law_of_rounds():
     """Statistical: regret, reward and switches of 200 runs played in blocks against 200 played
-    round by round, `steps` of 6,000 rounds with marks 1,000 apart; 5 standard errors each. A lone
+    round by round, `steps` of 2,400 rounds with marks 400 apart; 5 standard errors each. A lone
     replica equals itself in company, exactly."""
-    marks = np.arange(1000, 6001, 1000)
+    marks = np.arange(400, 2401, 400)
 
     def played(agent, seeds, blocks):
-        return play(Arms(means="steps", horizon=6000, blocks=blocks), agent, seeds, marks=marks)
+        return play(Arms(means="steps", horizon=2400, blocks=blocks), agent, seeds, marks=marks)
 
     for agent in (AllocationTS(draws=300), KLUCBSums(), AdaPKLUCB()):
         one = played(agent, [(0, r) for r in range(200)], True)
@@ -241,7 +259,7 @@ def test_a_batch_that_ends_by_an_exact_sum_is_caught():
 @pytest.mark.parametrize(
     "config",
     [
-        AllocationTS(first=1.0, draws=50),
+        AllocationTS(first=1.0, draws=5),
         KLUCBSums(first=1.0),
         AdaPKLUCB(),
         AdaPUCB(),
@@ -270,6 +288,13 @@ def test_what_an_auditor_sees_of_a_run_does_not_depend_on_its_company():
         np.testing.assert_array_equal(together, np.concatenate(alone))
 
 
+def test_totals_of_blocks_are_clipped():
+    """A total is within [0, count], and 0 where it is no number, as single values are."""
+    sums = CountedSums(Streams([0]), 3, low=0, high=1, epsilon=inf, uses=1)
+    totals, counts = np.array([[np.nan, 9.0, -1.0]]), np.array([[2.0, 3.0, 4.0]])
+    np.testing.assert_array_equal(sums(totals, counts, counts > 0), [[0, 3, 0]])
+
+
 # Bad input
 
 
@@ -279,6 +304,7 @@ def test_what_an_auditor_sees_of_a_run_does_not_depend_on_its_company():
         (lambda: AllocationTS(epsilon=0), "epsilon"),
         (lambda: AllocationTS(growth=0), "growth"),
         (lambda: AllocationTS(delta=1), "delta"),
+        (lambda: AllocationTS(draws=10**10), "draws"),
         (lambda: KLUCBSums(widths="wide"), "widths"),
         (lambda: AdaPKLUCB(alpha=-1), "alpha"),
         (

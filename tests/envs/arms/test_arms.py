@@ -92,7 +92,7 @@ def test_beta_has_its_variance():
 
 def test_tables_come_from_files_and_are_clipped(tmp_path):
     """CSV with names or without and parquet are one; what is outside or missing is clipped, and
-    the share of such rounds is reported."""
+    the share of such rounds is reported. An index is no arm."""
     pandas = pytest.importorskip("pandas")
     table = np.array([[0.5, 2.0], [np.nan, 1.0], [0.25, 0.75], [0.0, 1.0]])
     frame = pandas.DataFrame(table, columns=["a", "b"])
@@ -105,6 +105,9 @@ def test_tables_come_from_files_and_are_clipped(tmp_path):
         np.testing.assert_array_equal(problem._rewards, [[0.5, 1], [0, 1], [0.25, 0.75], [0, 1]])
         log = play(problem, Uniform(), [0, 1])
         np.testing.assert_array_equal(log.clipped, [0.5, 0.5])
+    frame.to_csv(files[0])
+    with pytest.raises(InputError, match="first column has no name"):
+        Arms(law="table", table=files[0], horizon=4)
 
 
 def test_gymnasium_and_instances():
@@ -124,6 +127,8 @@ def test_gymnasium_and_instances():
         ({"means": [0.5, 1.2]}, "means"),
         ({"means": [0.5, float("nan")]}, "means"),
         ({"means": "tow"}, "did you mean two"),
+        ({"means": "0.5,0.4"}, r"such as \[0.6, 0.4\], or one of two"),
+        ({"resample": True}, "resample=True with a table="),
         ({"law": "normal"}, "law"),
         ({"law": "table"}, "both or neither"),
         ({"law": "table", "table": [[0.5], [0.5]]}, "K >= 2 arms"),
