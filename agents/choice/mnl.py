@@ -156,7 +156,8 @@ class LikelihoodFits(Assortments):
         many = max(1, _AT_ONCE // (self.spec.at_most * self.spec.row_dim))
         for first in range(0, self.seen, many):
             last = min(first + many, self.seen)
-            some = Offer(*(kept[:, first:last] for kept in self.offers))
+            x, there, bought = self.offers
+            some = Offer(x[:, first:last], there[:, first:last], bought[:, first:last])
             gradient, information = derivatives_of(self.theta, some)
             score += gradient
             H += information

@@ -104,8 +104,8 @@ class ItemCounts(Lists):
         self.statistic = ListCounts(N, self.spec.length)
         self.looks, self.clicks = np.zeros((2, self.R, N))
         self.luck = self.streams.uniforms("ties", N)()
-        self.counted: Floats | None = None
-        """of which looks `lists` are the best"""
+        self.lists, self.counted = np.zeros((self.R, 0), np.int64), np.zeros(0)
+        """the lists of the latest round, and the looks that they were found from"""
         self.refilled: Ints = self.spec.catalogue.refilled.copy()
 
     def choose(self, u: Floats) -> Ints:
@@ -138,7 +138,7 @@ class ItemCounts(Lists):
             pair = (self.clicks * width + looks).astype(np.int64)
             known = np.flatnonzero(np.bincount(pair.ravel()))
             bound = np.zeros(known[-1] + 1)
-            bound[known] = kl_ucb(known // width / (known % width), known % width, t)
+            bound[known] = kl_ucb(known // width / (known % width), 1.0 * (known % width), t)
             return np.where(new, first, bound[pair])
         low, high = kl_ucb_between(mean, looks, t)
         low = np.where(new, first, low)
