@@ -39,7 +39,7 @@ class _Alike:
     """of arms"""
 
     def __init__(self, spec: Spec) -> None:
-        self._axes = len(spec.context_shape)
+        self._axes = None if spec.n_arms is None else len(spec.context_shape)
 
     @property
     def left(self) -> Ints:
@@ -47,8 +47,8 @@ class _Alike:
         return np.full(len(self.chances), self.standing)
 
     def lead(self, context: Floats) -> tuple[int, ...]:
-        """(R,), or (n, R) of several rounds."""
-        return context.shape[: context.ndim - self._axes]
+        """(R,), or (n, R) of several rounds in which arms are played."""
+        return context.shape[: 1 if self._axes is None else context.ndim - self._axes]
 
     def learn_block(self, totals: Floats, counts: Floats, rounds: int) -> None:
         """Nothing."""
@@ -70,7 +70,7 @@ class UniformAgent(_Alike):
     def act(self, context: Floats) -> AnyArray:
         """A fresh random action for each replica, (R, ...), or arms of several rounds, (n, R)."""
         lead = self.lead(context)
-        return self._draw() if len(lead) == 1 else self._draw(lead)
+        return self._draw(lead) if len(lead) > 1 else self._draw()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ class FixedAgent(_Alike):
     def act(self, context: Floats) -> AnyArray:
         """The fixed action, (R,) or (R, N), or of several rounds, (n, R)."""
         lead = self.lead(context)
-        return self._action if len(lead) == 1 else np.broadcast_to(self._action, lead)
+        return np.broadcast_to(self._action, lead) if len(lead) > 1 else self._action
 
 
 def _hashable(action: float | list[float]) -> float | tuple[float, ...]:

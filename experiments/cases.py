@@ -99,8 +99,7 @@ class Case:
         if self.pure_noise and getattr(made, "delta", None):
             with suppress(InputError):  # Gaussian noise needs it
                 made = replace(made, delta=0.0)
-        config: AgentConfig = made
-        return config
+        return made
 
     def least(self, proof: Certificate, arguments: Settings) -> float | None:
         """What an agent that is as private as certified loses at least, if that is known."""
@@ -148,7 +147,7 @@ def _case(name: str, told: dict[str, Any], references: tuple[Reference, ...]) ->
     for key, settings in told.pop("variants", {}).items():
         agent, _, setting = key.partition(":")
         variants[agent, *parse_setting(setting)] = settings
-    lists = {key: tuple(told.pop(key, ())) for key in ("told_data", "common")}
+    lists: dict[str, Any] = {key: tuple(told.pop(key, ())) for key in ("told_data", "common")}
     return Case(name=name, agents=agents, variants=variants, references=references, **lists, **told)
 
 

@@ -2,10 +2,12 @@
 
 import re
 import sys
+import tomllib
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from itertools import chain
 from math import floor, log, log2, log10, sqrt
 from pathlib import Path
@@ -17,7 +19,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dpbandit.base import Floats, InputError, check_writable, whole, write_csv
+from dpbandit.agents import AGENTS
+from dpbandit.base import Floats, InputError, check_writable, parse_settings, whole, write_csv
 from dpbandit.results.plots import (
     Front,
     Overlay,
@@ -32,6 +35,7 @@ from dpbandit.results.plots import (
 )
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
+from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, Study, Sweep, run_sweep
 
 if TYPE_CHECKING:
@@ -89,6 +93,21 @@ def tell(
     written = (write_csv(out / f"{name}.csv", frame) for name, frame in frames.items())
     for path in chain(figures, written):
         print(f"Written to {path}.")
+
+
+def agents_in(folder: str) -> dict[str, dict[str, str]]:
+    """agents.toml of a study: group -> label -> agent in words, with sizes in braces."""
+    return tomllib.loads((files(f"dpbandit.experiments.{folder}") / "agents.toml").read_text())
+
+
+def agent_of(words: str, **sizes: Any) -> AgentConfig:
+    """The agent in words, ID:KEY=VALUE, with these sizes.
+
+    >>> agent_of("pftal:epsilon={epsilon}", epsilon=0.5).epsilon
+    0.5
+    """
+    name, *settings = words.format(**sizes).split(":")
+    return AGENTS[name](**parse_settings(settings))
 
 
 def formula(text: str, **known: Any) -> float:
@@ -249,8 +268,7 @@ def mean(values: Floats) -> str:
 
 def per_1000(run: AgentRun) -> Floats:
     """Regret in the end for every 1,000 rounds, (R,)."""
-    rate: Floats = 1000 * run.regret[-1] / run.setup.horizon
-    return rate
+    return 1000 * run.regret[-1] / run.setup.horizon
 
 
 def claim(run: AgentRun) -> str:

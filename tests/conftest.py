@@ -56,6 +56,14 @@ for module in (np.testing, pd.testing):
 pytest.raises, pytest.warns = counting(pytest.raises), counting(pytest.warns)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def coarse():
+    """Figures have a sixteenth of their dots: to draw them took most of the time of studies."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpbandit.results.plots.DOTS", 40)
+        yield
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
     before = passed, tapes.held

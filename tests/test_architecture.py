@@ -198,14 +198,16 @@ def test_folders_beside_the_package_are_no_modules_of_it():
 
 
 HEAVY = ("scipy", "pandas", "pydantic", "joblib", "matplotlib", "seaborn", "pyarrow")
-START = "import sys, time\nfrom dpbandit.cli import main\nsys.argv = ['dpbandit', '--help']\n"
+START = "import sys, time\nfrom dpbandit.cli import main\nsys.argv = 'dpbandit {}--help'.split()\n"
 START += "try: main()\nexcept SystemExit: pass\n"
 
 
 def test_importing_is_cheap_and_lazy():
-    """Neither the package nor `--help` loads a library of numbers beside NumPy; the package takes
-    at most 1.3 times as long as NumPy and Gymnasium, the best of up to 8 turns of each."""
-    fastest = {"import numpy, gymnasium": inf, "import dpbandit": inf, START: inf}
+    """Neither the package nor help, of a command either, loads a library of numbers beside NumPy;
+    the package takes at most 1.3 times as long as NumPy and Gymnasium, the best of up to 8 turns of
+    each."""
+    helps = (START.format(""), START.format("compare "))
+    fastest = dict.fromkeys(("import numpy, gymnasium", "import dpbandit", *helps), inf)
     for turn in range(8):
         for code, best in fastest.items():
             tail = f"print(time.process_time(), *[m for m in {HEAVY} if m in sys.modules])"
@@ -213,9 +215,9 @@ def test_importing_is_cheap_and_lazy():
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
             assert (done.returncode, done.stderr) == (0, "")
             seconds, *loaded = done.stdout.splitlines()[-1].split()
-            assert loaded == []
+            assert {*loaded} <= ({"pydantic"} if "compare" in code else set())  # Typer's own
             fastest[code] = min(best, float(seconds))
-        libraries, ours, _ = fastest.values()
+        libraries, ours, *_ = fastest.values()
         if turn and ours < 1.3 * libraries:
             return
     raise AssertionError(f"{ours:.2f} seconds, of libraries {libraries:.2f}")

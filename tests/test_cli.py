@@ -11,7 +11,6 @@ import pytest
 from dpbandit import ENVIRONMENTS, InputError, cli, compare
 from dpbandit.agents import AGENTS
 from dpbandit.base.fields import described
-from dpbandit.commands import agents as compare_command
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.ledger import no_data
 from tests.each import each
@@ -355,7 +354,9 @@ def test_typer_refuses_with_the_same_exit_code(run, words):
 
 def test_an_unwritable_place_is_found_before_the_work(run, monkeypatch):
     """Hours of replicas must not be lost to a typing error in --out."""
-    monkeypatch.setattr(compare_command, "run_comparison", lambda *a, **k: pytest.fail("ran first"))
+    monkeypatch.setattr(
+        "dpbandit.running.compare.compare", lambda *a, **k: pytest.fail("ran first")
+    )
     for option in (["--out", "/proc/nope"], ["--json", "/proc/nope/x.json"]):
         assert_one_sentence(run(*OJ, *option), "/proc/nope")
 

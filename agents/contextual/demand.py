@@ -208,7 +208,7 @@ class DemandPricing:
 
 @dataclass(frozen=True, kw_only=True)
 class Priced:
-    """Any agent that scores arms, on a list of prices: it learns which price sells.
+    """Wraps an agent that scores arms, so that it learns demand on a list of prices.
 
     `DemandPricing` plays, see there. What `agent` is not told is as a model of demand has it, where
     it says so (`for_demand`, see `DPUCB`). The claim of privacy is that of `agent`.

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import inf
+from typing import cast
 
 from dpbandit.agents.contextual.fade_residuals import (
     FadingArms,
@@ -12,7 +13,7 @@ from dpbandit.agents.contextual.fade_residuals import (
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.base import Streams, gaussian_target
 from dpbandit.privacy import FadingSum, GaussianSpend, Ledger, Statistic
-from dpbandit.specs import BanditSpec, ContextualSpec, ScoringAgent, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
 
 _SHORTER = 0.3
 """First batch over that of FADE, whose single releases are noisier and fewer."""
@@ -50,9 +51,9 @@ class FullBudgetFADE:
     """
 
     release_epsilon: float = 1.0
-    """what each release alone costs, > 0; inf adds no noise"""
+    """epsilon of each release alone, > 0; inf adds no noise"""
     release_delta: float = 1e-5
-    """the same, in (0, 1)"""
+    """delta, in (0, 1)"""
 
     def __post_init__(self) -> None:
         gaussian_target(self.release_epsilon, self.release_delta)
@@ -68,7 +69,7 @@ class FullBudgetFADE:
             fade=1.0,
         )
         if spec.priced:
-            return FadingPrices(releases=releases).make(spec, streams)
+            return FadingPrices(releases=releases).make(cast(PriceListSpec, spec), streams)
         if spec.shared:
             return FadingSlates(releases=releases).make(spec, streams)
         return FadingArms(releases=releases, level=not middle_is_told(spec)).make(spec, streams)

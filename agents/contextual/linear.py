@@ -43,6 +43,8 @@ _LONG = 32
 """From this dimension on BLAS products and rank-one updates in place, replica by replica, are
 faster than one gather, outer product and scatter for all: at d = 50 by a factor of two, at d = 20
 they are slower."""
+_HUGE = 1e60
+"""More than any variance."""
 
 
 class Ridge:
@@ -67,13 +69,17 @@ class Ridge:
         variances = np.vecdot(Vx, context) if self._shared else np.matvec(Vx, context)
         return np.maximum(variances, 0.0)
 
+    def predicted(self, context: Floats) -> tuple[Floats, Floats]:
+        """Both."""
+        return self.means(context), self.variances(context)
+
     def products(self, context: Floats) -> Floats:
         """V^-1 x of every arm, (R, K, d)."""
         if self._shared:
             return context @ self.inverse[:, 0]
         R, K, d, _ = self.inverse.shape  # one tall product a replica beats K small ones
         tall = np.matvec(self.inverse.reshape(R, K * d, d), context)
-        return tall.reshape(*context.shape[:-1], K, d)
+        return tall.reshape(*tall.shape[:-1], K, d)
 
     def refit(self, gram: Floats, moment: Floats, shift: Floats | float) -> None:
         """Start over from sums: gram (R, B, D, D) and moment (R, B, D), V = gram + shift I.
@@ -89,6 +95,66 @@ class Ridge:
             slots = inverse.reshape(R, G, d, G, d)
             inverse = slots[:, rows(G), :, rows(G)].transpose(1, 0, 2, 3)
         self.inverse = inverse
+
+
+class JointRidge(Ridge):
+    """A `Ridge` of one joint block, for sums of which each is asked about a single context.
+
+    No inverse is needed: with x in the slot of each arm, B = (x_1 .. x_K, u) and V = L L',
+    predictions and variances are inner products of W = L^-1 B, which a Cholesky factor holds::
+
+        [ V   B      ]     [ L   0 ] [ L'  W ]
+        [ B'  huge I ]  =  [ W'  . ] [ 0   . ]
+    """
+
+    def __init__(self, spec: ContextualSpec, replicas: int, *, regularization: float) -> None:
+        super().__init__(spec, replicas, regularization=regularization)
+        R, K, d = self.theta.shape
+        self._slots = K * d + rows(K)[:, None], rows(K * d).reshape(K, d)
+        size = np.where(rows(K * d + K + 1) < K * d, regularization, _HUGE)
+        self._bordered = np.tile(np.diag(size), (R, 1, 1))
+
+    def refit(self, gram: Floats, moment: Floats, shift: Floats | float) -> None:
+        """Take over the sums."""
+        D = gram.shape[-1]
+        self._bordered[:, :D, :D] = (gram + shift * np.eye(D))[:, 0]
+        self._bordered[:, -1, :D] = moment[:, 0]
+
+    def means(self, context: Floats) -> Floats:
+        """Predicted rewards, (R, K)."""
+        return self.predicted(context)[0]
+
+    def variances(self, context: Floats) -> Floats:
+        """x' V^-1 x of every arm, (R, K)."""
+        return self.predicted(context)[1]
+
+    def predicted(self, context: Floats) -> tuple[Floats, Floats]:
+        """Means and variances, (R, K) each."""
+        self._bordered[:, *self._slots] = context[:, None]
+        try:
+            return self._products(np.linalg.cholesky(self._bordered))
+        except np.linalg.LinAlgError:  # noise may have any sign
+            each = [self._alone(whole) for whole in self._bordered]
+            means, variances = zip(*each, strict=True)
+            return np.array(means), np.array(variances)
+        finally:
+            self._bordered[:, *self._slots] = 0.0  # who was here is not remembered
+
+    def _alone(self, bordered: Floats) -> tuple[Floats, Floats]:
+        """Of one replica, (K,) each, whatever the others have."""
+        try:
+            return self._products(np.linalg.cholesky(bordered))
+        except np.linalg.LinAlgError:
+            _, K, d = self.theta.shape
+            x, u = bordered[K * d : -1, : K * d], bordered[-1, : K * d]
+            Vx = x @ np.linalg.inv(bordered[: K * d, : K * d])
+            return Vx @ u, np.maximum(np.vecdot(Vx, x), 0.0)
+
+    def _products(self, factor: Floats) -> tuple[Floats, Floats]:
+        _, K, d = self.theta.shape
+        W = factor[..., K * d :, : K * d]
+        x, u = W[..., :-1, :], W[..., -1, :]
+        return np.matvec(x, u), np.vecdot(x, x)
 
 
 class OnlineRidge(Ridge):
@@ -239,8 +305,11 @@ class Optimist(Arms):
 
     def scores(self, context: Floats) -> Floats:
         """Upper confidence bounds of the mean rewards, (R, K)."""
-        radius, score = self.radius(), self.ridge.means(context)
-        return score + radius * np.sqrt(self.ridge.variances(context)) if radius > 0 else score
+        radius = self.radius()
+        if not radius > 0:
+            return self.ridge.means(context)
+        score, variance = self.ridge.predicted(context)
+        return score + radius * np.sqrt(variance)
 
     @property
     def sigma(self) -> float:
@@ -283,7 +352,9 @@ class SummedUCB(Optimist, Summed):
         self.statistic = self.moments()
         sums, self.spectrum = self.noisy_sums()
         self.feed(sums)
-        self.ridge = Ridge(self.spec, self.R, regularization=self.regularization)
+        once = self.statistic.layout == "joint" and sums.quiet == 1  # a context for each release
+        kind = JointRidge if once else Ridge
+        self.ridge = kind(self.spec, self.R, regularization=self.regularization)
         self._radius = self._radius_at(self.regularization, 0.0, 0.0)
 
     def moments(self) -> SecondMoments:
@@ -483,11 +554,12 @@ class ShariffSheffetUCB(SummedUCB):
 
     id = "shariff-sheffet-ucb"
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     noise: Literal["gaussian", "wishart"] = "gaussian"
-    """its law"""
+    """distribution of the noise"""
     arms: Layout | None = None
-    """one model for each arm, or one of all in a row; None is "joint" if as printed"""
+    """one model for each arm, or a joint one of all arms' features; if None, joint as printed"""
 
     def start(self) -> None:
         """Take the width that goes with the calibration."""
@@ -552,16 +624,16 @@ class DPUCB(PrintedElsewhere, SummedUCB):
     """"certified" is this algorithm, with noise for the claim; "paper" is the paper's, another
     class, as printed and with the settings of that class"""
     prefix_sums: Literal["tree", "blt"] = "blt"
-    """the mechanism that releases running sums"""
+    """mechanism that releases running sums"""
     arms: Layout = "disjoint"
-    """one model for each arm, or one of all arms' features in a row"""
+    """one model for each arm, or one model of all arms' features in a row"""
     alpha: Width | None = None
     """width in ranges of the reward (2 sigma), 0 is greedy, or "theory", which needs a shift above
     1; None: 1, 0 for a model of demand"""
     moment_clip: Positive | None = None
     """norm r x is clipped to, on top of the clips of r and x"""
     moment_weight: Positive = 1.0
-    """share of the budget of the moment against the Gram matrix, equal units at 1"""
+    """weight of the moment's share of the budget against the Gram matrix's; 1 is equal units"""
     shift: Positive | None = None
     """how many tail bounds of its noise are added to V (utility only, never privacy), > 0; if None,
     2, 0.05 for a model of demand. Theta shrinks less with less; below 1 the noise may win, V be
@@ -602,7 +674,7 @@ class DPUCB(PrintedElsewhere, SummedUCB):
         process = factorisation(self.prefix_sums)
         bound = tail_bound(
             statistic.block_dim,
-            target,
+            target.horizon,
             failure=self.failure,
             shift_factor=2.0 if self.shift is None else self.shift,
             trace_variance=statistic.trace_variance,
@@ -632,9 +704,9 @@ class DPMoments(Summed):
 
     id = "dp-moments"
     prefix_sums: Literal["tree", "blt"] = "blt"
-    """the mechanism that releases running sums"""
+    """mechanism that releases running sums"""
     arms: Layout = "disjoint"
-    """one model for each arm, or one of all arms' features in a row"""
+    """one model for each arm, or one model of all arms' features in a row"""
     moment_clip: Positive | None = None
     """norm r x is clipped to, on top of the clips of r and x"""
 

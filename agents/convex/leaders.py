@@ -49,7 +49,7 @@ from dpbandit.privacy.calibrated import law_named, noisy_prefix_sum
 from dpbandit.privacy.factors import Hybrid
 from dpbandit.privacy.prefix_sums import Factorisation, NoiseLaw, Padded
 from dpbandit.privacy.spends import Spend
-from dpbandit.specs import ConvexSpec, Spec, with_feedback
+from dpbandit.specs import ConvexSpec
 
 Law: TypeAlias = Annotated[NoiseLaw, lambda name, value: law_named(value)]
 
@@ -143,11 +143,6 @@ def curvature_of(loss: Loss, horizon: int, *, epsilon: float = inf) -> float:
     plain = L / domain.outer_radius * sqrt(log(T) / T)
     private = L / domain.diameter * sqrt(domain.affine_dim * log(T) ** 2.5 / (epsilon * T))
     return max(plain, private)
-
-
-def with_gradients(config: object, spec: Spec) -> ConvexSpec:
-    """`spec`, if it tells every round's datum, of which gradients are made; else `InputError`."""
-    return with_feedback(config, spec, "datum")
 
 
 class Gradients(Points):
@@ -373,7 +368,8 @@ class PFTAL(PrivateLeader):
 
     id = "pftal"
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     anytime: bool = False
     """a hybrid tree in place of the tree; the same privacy at every horizon, some more noise. What
     is not Gaussian meets epsilon at delta = 0 always"""
@@ -534,7 +530,7 @@ class DPFTRL(PrivateLeader):
 
     id = "dp-ftrl"
     noise: Law = "gaussian"
-    """its law"""
+    """distribution of the noise"""
     tuning: Literal["certified", "paper", "general"] | Positive | None = None
     """lambda; if None, "certified" where the losses allow it, else "general" """
 
@@ -614,7 +610,7 @@ class NoisyOCO(PrivateLeader):
     parameters: Literal["paper", "tuned"] = "paper"
     """how eta is chosen, as in the paper or with the noise in mind (public numbers only)"""
     gradient_bound: Positive | None = None
-    """kappa, utility only; if None, the losses' Lipschitz constant L"""
+    """kappa, which affects utility only; if None, the losses' Lipschitz constant L"""
     eta: Positive | None = None
     """length of a step; if None, by `parameters`"""
 

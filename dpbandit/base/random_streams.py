@@ -20,6 +20,8 @@ from dpbandit.base.inputs import InputError, shown, whole
 
 _VALUES_AHEAD = 2048
 """Values drawn at once for a replica and a call site, at most. Changes speed, never values."""
+_WIDE = 64
+"""From so many values a round on, those of a replica lie side by side, as they are drawn."""
 FIRST = 16
 """Rounds drawn at once by the first call."""
 
@@ -133,8 +135,7 @@ class Source(ABC):
         """The next round's numbers, `(R, *shape)`."""
         self._refill()
         self._next += 1
-        values: Floats = self._block[self._next - 1]
-        return values
+        return self._block[self._next - 1]
 
     def several(self, count: int) -> Floats:
         """What as many calls would return, `(count, R, *shape)`."""
@@ -207,6 +208,10 @@ class Draws(Source):
 
     def take(self, count: int) -> Floats:
         """The next `count` rounds' numbers, `(count, R, *shape)`."""
+        if prod(self.shape) >= _WIDE:
+            block = np.empty((self.replicas, count, *self.shape))
+            self.fill(block)
+            return block.swapaxes(0, 1)
         block = np.empty((count, self.replicas, *self.shape))
         self.fill(block.swapaxes(0, 1))
         return block

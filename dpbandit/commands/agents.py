@@ -1,10 +1,13 @@
-"""`dpbandit envs`, `agents`, `certify`, `compare` and `audit`."""
+"""`dpbandit envs`, `agents`, `certify`, `compare` and `audit`.
+
+What only runs need is imported by the functions that need it: help is to come at once.
+"""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import gymnasium as gym
 import typer
@@ -13,8 +16,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dpbandit.agents import AGENTS
-from dpbandit.agents.catalogue import RECONSTRUCTED, START, entries
 from dpbandit.base import (
     Described,
     InputError,
@@ -46,13 +47,9 @@ from dpbandit.commands.options import (
     say_overridden,
     screen,
 )
-from dpbandit.results.results import FILES, FORMATS, plot_certificate
-from dpbandit.running.compare import certify as make_certificate, compare as run_comparison
-from dpbandit.running.environments import environment_id, environment_label
-from dpbandit.running.given import spec_given
-from dpbandit.running.recommend import recommend
-from dpbandit.running.settings import AROUND, agent_id, agent_kind, around, listed, parse_agent
-from dpbandit.specs import AgentConfig, Spec
+
+if TYPE_CHECKING:
+    from dpbandit.specs import AgentConfig, Spec
 
 _SECTIONS = ("Action space", "Observation space", "Rewards", "Arguments")
 
@@ -69,6 +66,8 @@ def envs(
 
     Example: `dpbandit envs GLMBandit`
     """
+    from dpbandit.running.environments import environment_id, environment_label
+
     if env is not None:
         _show_environment(environment_id(env))
         return
@@ -106,9 +105,16 @@ def agents(
 
     Example: `dpbandit agents --for OJPricing --best` and `dpbandit agents fade`
     """
+    from dpbandit.agents import AGENTS
+    from dpbandit.agents.catalogue import RECONSTRUCTED, START, entries
+    from dpbandit.running.given import spec_given
+    from dpbandit.running.settings import AROUND, agent_id
+
     if best:
         if env is None or agent is not None:
             raise InputError("Expected --best with --for ENV, and without the id of an agent.")
+        from dpbandit.running.recommend import recommend
+
         say(recommend(env, epsilon))
         return
     if agent is not None:
@@ -143,6 +149,8 @@ def agents(
 
 
 def _show_environment(known: str) -> None:
+    from dpbandit.running.environments import environment_label
+
     entry = gym.registry.get(known.rpartition(":")[2])
     kind: Any = load_env_creator(known if entry is None else entry.kwargs["problem"])
     console = screen()
@@ -157,6 +165,8 @@ def _show_environment(known: str) -> None:
 
 
 def _show_agent(known: str) -> None:
+    from dpbandit.running.settings import AROUND, agent_kind, around
+
     words, bare = around(known)
     console = screen()
     for kind in [*(AROUND[word] for word in AROUND if word in words), agent_kind(bare)]:
@@ -175,7 +185,7 @@ def _lines(every: tuple[Described, ...]) -> Iterator[Any]:
             yield Padding(Text(one.text), (0, 0, 0, 6), expand=False)
 
 
-def _plays(kind: Any, spec: Spec) -> bool:
+def _plays(kind: Any, spec: "Spec") -> bool:
     try:
         kind().make(spec, Streams([0]))
     except InputError:
@@ -206,6 +216,11 @@ def certify(
     Example: `dpbandit certify shariff-sheffet-ucb:calibration=paper --env dpbandit/OJPricing-v0
     --epsilon 1 --plot curve.png`
     """
+    from dpbandit.results.results import FORMATS, plot_certificate
+    from dpbandit.running.compare import certify as make_certificate
+    from dpbandit.running.given import spec_given
+    from dpbandit.running.settings import parse_agent
+
     privacy_target(epsilon, delta)
     if plot is not None:
         one_of("suffix of the plot", plot.suffix, FORMATS)
@@ -261,6 +276,11 @@ def compare(
     Example: `dpbandit compare dpbandit/OJPricing-v0 --agents linucb,dp-ucb:alpha=2 --epsilon 1
     --out out`
     """
+    from dpbandit.results.results import FILES
+    from dpbandit.running.compare import compare as run_comparison
+    from dpbandit.running.given import spec_given
+    from dpbandit.running.settings import listed
+
     privacy_target(epsilon, delta)
     ids = [name for part in [*(agents or []), *(more or [])] for name in listed(part)]
     if not ids:
@@ -295,8 +315,11 @@ def compare(
         say(f"Written to {folder}: {', '.join(FILES)}.")
 
 
-def _usual(spec: Spec) -> list[str]:
+def _usual(spec: "Spec") -> list[str]:
     """Recommended agents that play this problem; on prices the public one has a demand model."""
+    from dpbandit.agents import AGENTS
+    from dpbandit.agents.catalogue import START, entries
+
     alike = "Arms without contexts"
     fitting = [one for one in entries() if one.mark == START and _plays(AGENTS[one.id], spec)]
     told = spec.context_shape[-1:] != (1,)  # something of a user
@@ -305,8 +328,10 @@ def _usual(spec: Spec) -> list[str]:
     return ["priced:glm-ucb" if priced and name == "linucb" else name for name in some]
 
 
-def _different(names: Iterable[str], **targets: float) -> dict[str, AgentConfig]:
+def _different(names: Iterable[str], **targets: float) -> "dict[str, AgentConfig]":
     """The agents by their names; two that are the same would be one curve below another."""
+    from dpbandit.running.settings import parse_agent
+
     configs: dict[str, AgentConfig] = {}
     for name in names:
         config = parse_agent(name, **targets)
@@ -366,8 +391,11 @@ def audit(
     Example: `dpbandit audit dp-ucb --env dpbandit/OJPricing-v0 --epsilon 1 --runs 20000
     --out report.json --plot tradeoff.png`
     """
-    from dpbandit.auditing.audit import SUFFIXES, audit as run_audit, plot_audit  # not before: slow
+    from dpbandit.agents import AGENTS
+    from dpbandit.auditing.audit import SUFFIXES, audit as run_audit, plot_audit
     from dpbandit.auditing.everyone import audit_all, with_printed
+    from dpbandit.running.given import spec_given
+    from dpbandit.running.settings import parse_agent
 
     privacy_target(epsilon, delta)
     if everyone == (agent is not None) or (everyone and given(context, _OF_ONE)):
@@ -387,7 +415,7 @@ def audit(
     }
     console = screen()
     if agent is None:
-        configs = dict[str, AgentConfig]()
+        configs: dict[str, AgentConfig] = {}
         for name in AGENTS:
             with suppress(InputError):  # some noise needs delta > 0
                 configs[name] = parse_agent(name, epsilon=epsilon, delta=delta)
@@ -413,4 +441,6 @@ def audit(
 
 def _private() -> list[str]:
     """Agents that have a privacy target."""
+    from dpbandit.agents import AGENTS
+
     return [n for n, config in AGENTS.items() if "epsilon" in {f.name for f in fields(config)}]

@@ -21,6 +21,8 @@ from dpbandit.running.environments import ENDING, write_environment
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}
 _MODELLED = {"dm", "dr", "clipped-dr", "sndr", "switch-dr", "dros"}
+_NEEDED = {"clip": _CLIPPED, "shrinkage": {"dros"}, "sort": {"mips"}, "probabilities": {"mips"}}
+"""Option -> the estimators that cannot do without it."""
 
 
 def evaluate(
@@ -139,6 +141,17 @@ def evaluate(
             raise InputError(
                 "Expected --arms with --epsilon: which arms occur in the log is somebody's data."
             )
+    given_to = {
+        "clip": clip, "shrinkage": shrinkage, "sort": sort, "probabilities": probabilities,
+    }  # fmt: skip
+    for option, users in _NEEDED.items():
+        for name in asked:
+            if name in users and given_to[option] is None:
+                raise InputError(f"Expected --{option} with {name} in --estimators: it needs that.")
+    if w_max is None and intervals in ("betting-cv", "empirical-bernstein"):
+        raise InputError(
+            f"Expected --w-max, a public bound on weights, with --intervals={intervals}."
+        )
     frame = table_of(str(table))
     low, high = range_of("--reward-range", reward_range)
     names = None if arms is None else words_of(arms)
@@ -166,6 +179,11 @@ def evaluate(
                 f"Expected --policy={policy} to be uniform or always=ARM with --epsilon: columns "
                 "may be made of other rows, which no certificate would cover."
             )
+        if bound is None and not log.lowest_is_public:
+            raise InputError(
+                "Expected --clip or --lowest with --epsilon: read off the log, the least "
+                "propensity is somebody's data."
+            )
         found = release(fixed, log, epsilon=epsilon, clip=bound)
         say(str(found))
         say(found.certificate.notion)
@@ -177,7 +195,9 @@ def evaluate(
         "w_max": w_max, "clip": bound,
     }  # fmt: skip
     if q is not None:
-        predicted = np.column_stack([numbers(frame, column) for column in _columns(q)])
+        if len(columns := _columns(q)) != len(named):
+            raise InputError(f"Expected --q={q} to name {len(named)} columns, one for each arm.")
+        predicted = np.column_stack([numbers(frame, column) for column in columns])
         told |= {"q": predicted, "q_is_honest": True}
     if sort is not None:
         told |= _sorts(sort, [str(arm) for arm in named], log)
@@ -186,11 +206,11 @@ def evaluate(
     told = {name: value for name, value in told.items() if value is not None}
     answer = evaluated(law, log, asked or None, **told)
     shown = Table(title=str(log), title_justify="left")
-    columns = ("estimator", "estimate", "low", "high", "interval", "ess", "max_weight")
-    for column in columns:
+    kept = ("estimator", "estimate", "low", "high", "interval", "ess", "max_weight")
+    for column in kept:
         shown.add_column(column, justify="left" if column in ("estimator", "interval") else "right")
     for row in answer.to_dict("records"):
-        shown.add_row(*(v if isinstance(v := row[c], str) else f"{v:.4g}" for c in columns))
+        shown.add_row(*(v if isinstance(v := row[c], str) else f"{v:.4g}" for c in kept))
     screen().print(shown)
     for row in answer.to_dict("records"):
         for said in (row["refused"], row["note"]):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import gymnasium as gym
 import typer
@@ -10,13 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dpbandit.agents import AGENTS
-from dpbandit.agents.catalogue import is_reconstructed
 from dpbandit.base import InputError
-from dpbandit.privacy.certificate import HONESTY
-from dpbandit.results.results import Results
-from dpbandit.running.settings import AROUND, around
-from dpbandit.specs import CLIPPED
+
+if TYPE_CHECKING:
+    from dpbandit.results.results import Results
 
 
 def features_of(texts: Iterable[str]) -> dict[str, list[Any]]:
@@ -75,8 +72,12 @@ def screen() -> Console:
     return Console(markup=False, emoji=False)
 
 
-def print_results(results: Results) -> None:
+def print_results(results: "Results") -> None:
     """Regret, and what every agent certifiably has."""
+    from dpbandit.agents.catalogue import is_reconstructed  # not before: help needs none of these
+    from dpbandit.privacy.certificate import HONESTY
+    from dpbandit.specs import CLIPPED
+
     records, unit = results.records(), results.reward_unit
     labels = {
         run.name: f"{run.name} (reconstructed)" if is_reconstructed(run.config) else run.name
@@ -190,6 +191,9 @@ def complete_agents(incomplete: str) -> list[str]:
     >>> complete_agents("linucb,dp-u"), complete_agents("priced:gre")
     (['linucb,dp-ucb'], ['priced:greedy'])
     """
+    from dpbandit.agents import AGENTS  # not before: 60 files
+    from dpbandit.running.settings import AROUND, around
+
     before, comma, last = incomplete.rpartition(",")
     behind = around(last)[0]
     names = [*AROUND, *AGENTS] if last and not behind else [behind + name for name in AGENTS]

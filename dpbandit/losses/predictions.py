@@ -17,7 +17,7 @@ from functools import cached_property
 from math import inf
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from dpbandit.base import Floats, InputError, clip_norm, clip_range, inside, norms, positive
 from dpbandit.domains.balls import LpBall
@@ -180,7 +180,7 @@ class Logistic(Prediction):
     @property
     def lipschitz(self) -> float:
         """1 / (1 + e^-R)."""
-        return float(expit(self.domain.outer_radius))
+        return float(scipy.special.expit(self.domain.outer_radius))
 
     @property
     def value_range(self) -> tuple[float, float]:
@@ -192,10 +192,10 @@ class Logistic(Prediction):
         return np.logaddexp(0.0, -b * u)
 
     def _slope(self, u: Floats, b: Floats) -> Floats:
-        return np.asarray(-b * expit(-b * u))
+        return np.asarray(-b * scipy.special.expit(-b * u))
 
     def _smooth(self, u: Floats, b: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        value, p = self._phi(u, b), expit(-b * u)
+        value, p = self._phi(u, b), scipy.special.expit(-b * u)
         return value, np.zeros_like(value), -b * p, b**2 * p * (1 - p)
 
 
@@ -322,13 +322,11 @@ class Ridge(Squared):
     def value(self, x: Floats, z: Floats) -> Floats:
         """The squared error and the ridge."""
         y = x - self.domain.centre
-        values: Floats = super().value(x, z) + self.curvature / 2 * np.vecdot(y, y)
-        return values
+        return super().value(x, z) + self.curvature / 2 * np.vecdot(y, y)
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
         """(u - b) a + H y."""
-        gradient: Floats = super().gradient(x, z) + self.curvature * (x - self.domain.centre)
-        return gradient
+        return super().gradient(x, z) + self.curvature * (x - self.domain.centre)
 
     def _sums(self, data: Floats) -> tuple[Floats, Floats, Floats]:
         G, c, s = super()._sums(data)
@@ -434,7 +432,7 @@ class LogisticRegression(Regression, Logistic):  # type: ignore[override]
     @property
     def dual_lipschitz(self) -> float:
         """1 / (1 + e^-radius)."""
-        return float(expit(self.reach))
+        return float(scipy.special.expit(self.reach))
 
 
 @dataclass(frozen=True)

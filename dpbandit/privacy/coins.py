@@ -1,4 +1,4 @@
-"""What a bit costs that is added up with coins: exactly, for each of her d bits and all together.
+"""Exact privacy costs of bits that are added up with coins.
 
 Somebody sends a bit for each of d coordinates, and everybody else adds the same in both worlds, so
 that what can be told apart is her bit among B fair coins::
@@ -25,7 +25,7 @@ from math import ceil, floor, inf, log, sqrt
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from dpbandit.base import Floats, InputError, Ints, flag, gaussian_target, inside, whole
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, constant, split
@@ -228,7 +228,7 @@ def least_flip(*, others: int, bits: int, arms: bool, epsilon: float, delta: flo
     if epsilon == inf or bits == 0:
         return 0.0
     low = _LEAST_FLIP
-    high = min(0.5, max(2 * low, (1 + 1e-12) * float(expit(-epsilon / bits))))
+    high = min(0.5, max(2 * low, (1 + 1e-12) * float(scipy.special.expit(-epsilon / bits))))
     if BitSpend.flipped(low, others=others, bits=bits, arms=arms).pure <= epsilon:
         return low
     if delta < _LEFT_OUT:  # only each message for itself is enough

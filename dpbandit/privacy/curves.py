@@ -1,4 +1,4 @@
-"""Closed forms: what (epsilon, delta) a Gaussian release has, and what zCDP implies.
+"""Closed forms of (epsilon, delta) for Gaussian DP and zCDP.
 
 **Gaussian differential privacy**, the exact currency of everything that adds normal noise.
 Dong, Roth and Su, "Gaussian differential privacy", JRSS B 2022. A release of a statistic with
@@ -35,7 +35,7 @@ from math import exp, expm1, inf, log, log1p, pi, sqrt
 from sys import float_info
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtr
+import scipy
 
 from dpbandit.base import Floats, InputError
 
@@ -116,7 +116,7 @@ def deltas_of(mu: float, epsilons: Floats) -> Floats:
     a = epsilons / mu - mu / 2
     density = np.exp(-a * a / 2) / sqrt(2 * pi)
     with np.errstate(over="ignore", invalid="ignore"):  # in the branch that is not taken
-        first = np.where(a < 0, ndtr(-a), density * _mills(a))
+        first = np.where(a < 0, scipy.special.ndtr(-a), density * _mills(a))
     deltas: Floats = first - density * _mills(a + mu)
     return np.maximum(deltas, 0.0)
 
@@ -127,15 +127,15 @@ def error_of(mu: float) -> float:
 
 
 def _mills(a: Floats) -> Floats:
-    return sqrt(pi / 2) * erfcx(a / sqrt(2))
+    return sqrt(pi / 2) * scipy.special.erfcx(a / sqrt(2))
 
 
 def _log_delta(mu: float, epsilon: float) -> float:
     """log delta without cancellation: delta = A - B = A (1 - e^(log B - log A))."""
     if mu < _SMALL:
         return _log_small(mu, epsilon)
-    log_a = float(log_ndtr(mu / 2 - epsilon / mu))
-    log_b = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    log_a = float(scipy.special.log_ndtr(mu / 2 - epsilon / mu))
+    log_b = epsilon + float(scipy.special.log_ndtr(-mu / 2 - epsilon / mu))
     return log_a + log(-expm1(log_b - log_a)) if log_b < log_a else -inf
 
 

@@ -1,4 +1,4 @@
-"""Privacy losses on a grid, rounded up, and the delta of many of them added up.
+"""Privacy loss distributions on grids, rounded up, and their composition.
 
 For neighbours with laws P and Q of a release o, the loss is log P(o) / Q(o) where o comes from P.
 Its law says all about privacy: with L for the loss::
@@ -36,7 +36,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.fft import irfft, next_fast_len, rfft
+import scipy
 
 from dpbandit.base import Floats, Ints, positive
 from dpbandit.base.arrays import one_thread
@@ -335,7 +335,7 @@ class Composition:
         if wanted > WINDOW:
             factor = 2 ** ceil(log2(wanted / WINDOW))
             return Composition([part.coarser(factor) for part in self._parts])._convolved(t)
-        size = next_fast_len(wanted, real=True)
+        size = scipy.fft.next_fast_len(wanted, real=True)
         frequencies, logs = np.arange(size // 2 + 1), np.zeros(size // 2 + 1, dtype=complex)
         pieces = np.split(weights, self._starts[1:])
         offset = -first
@@ -350,7 +350,7 @@ class Composition:
         spectrum = np.zeros(size // 2 + 1, dtype=complex)
         turns = frequencies * (offset % size) % size
         spectrum[frequencies] = np.exp(logs - 2j * pi / size * turns)
-        masses = irfft(spectrum, size)
+        masses = scipy.fft.irfft(spectrum, size)
         count = float(self._counts.sum())
         off = _SLACK * sqrt(size) * (1 + count * float(np.linalg.norm(masses)))
         return _Tilted(
@@ -376,7 +376,7 @@ def _spread(pair: tuple[PrivacyLoss, Floats]) -> float:
 def _transformed(places: Ints, masses: Floats, frequencies: Ints, size: int) -> Complex:
     """The Fourier transform of masses at `places` of a circle of `size`, where it is wanted."""
     if len(places) * len(frequencies) > size:
-        whole: Complex = rfft(np.bincount(places, masses, minlength=size))[frequencies]
+        whole: Complex = scipy.fft.rfft(np.bincount(places, masses, minlength=size))[frequencies]
         return whole
     turns = np.exp(-2j * pi / size * (places[:, None] * frequencies % size))
     return masses @ turns

@@ -1,4 +1,4 @@
-"""What gets summed: a clipped function of one user's round, with the sensitivity it has.
+"""Statistics: clipped functions of one user's round, with their sensitivity.
 
 Clipping lives here and not in the agents: the bound that a privacy proof uses and the code that
 enforces it stand on the same page, whatever an environment sends.
@@ -111,7 +111,7 @@ def squared_sensitivity(weight: float) -> float:
 
 
 class Statistic(Protocol):
-    """A sum over users, bounded for each of them."""
+    """A clipped function of one user's round, to be summed, with its sensitivity."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -396,6 +396,8 @@ class SecondMoments(LinearRounds):
     def total(self, *batch: AnyArray) -> Floats:
         """context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, p)."""
         x, moment = self._clipped(*batch)
+        if self.layout == "joint" and len(x) == 1 and not self.precise_trace:
+            return self._of_one(x[0], moment[0], batch[1][0].astype(np.int64))
         played: Floats = x.transpose(1, 2, 0)[:, None]  # (R, 1, d, n)
         if self.layout != "shared":
             played = played * self._one_hot(batch[1])[:, :, None]  # (R, K, d, n)
@@ -403,6 +405,16 @@ class SecondMoments(LinearRounds):
         if self.layout == "joint":
             grams = _block_diagonal(grams)
         return self.pack(grams, self._summed(moment, batch[1]))
+
+    def _of_one(self, x: Floats, moment: Floats, action: Ints) -> Floats:
+        """Of a single round: the slot of the arm played, and zeros."""
+        D, d, r = self.block_dim, self.dim, rows(len(x))[:, None]
+        i, j = np.triu_indices(d)
+        slot = rows(D).reshape(-1, d)
+        vectors = np.zeros((len(x), *self.shape))
+        vectors[r, 0, self._full[slot[:, i], slot[:, j]][action]] = x[:, i] * x[:, j]
+        vectors[r, 0, len(self._upper[0]) + slot[action]] = moment
+        return vectors
 
     def pack(self, gram: Floats, moment: Floats) -> Floats:
         """Symmetric (R, blocks, D, D) and (R, blocks, D) -> the vectors, `(R, *shape)`."""
@@ -569,5 +581,4 @@ class ArmSums:
         _, action, reward = batch
         played = action[..., None] == rows(self.n_actions)  # (n, R, K)
         r = clip_range(reward, self.reward_low, self.reward_high)[..., None]
-        summed: Floats = np.stack([1.0 * played, played * r], axis=-1).sum(axis=0)
-        return summed
+        return np.stack([1.0 * played, played * r], axis=-1).sum(axis=0)

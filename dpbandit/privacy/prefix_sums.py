@@ -24,7 +24,7 @@ from math import inf, prod, sqrt
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, cast
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
+import scipy
 
 from dpbandit.base import AnyArray, Draws, Floats, InputError, Streams, shaped, whole
 from dpbandit.privacy.mechanism import Mechanism
@@ -118,7 +118,8 @@ class PrefixSum(Mechanism):
                 f"Expected rounds that sum to shape {('R', *self._statistic.shape)}, "
                 f"got {total.shape}: is what the agent was told of the right shape?"
             )
-        self._exact, noise = self._exact + total, self._noise()
+        self._exact += total
+        noise = self._noise()
         if noise.shape:  # else there is none: the same noise in two rows would cancel
             shaped("sum", self._exact, noise.shape)
         return self._exact + noise * self._statistic.units
@@ -378,10 +379,11 @@ class SquareRoot(Correlated):
     def _drawn(self, m: int) -> Floats:
         block = np.empty((self.source.replicas, m, *self.source.shape))
         self.source.fill(block)
-        length = next_fast_len(2 * m - 1, real=True)
-        spectrum = rfft(coefficients(m), length).reshape(-1, *[1] * len(self.source.shape))
+        fft = scipy.fft
+        length = fft.next_fast_len(2 * m - 1, real=True)
+        spectrum = fft.rfft(coefficients(m), length).reshape(-1, *[1] * len(self.source.shape))
         for z in block:
-            z[...] = irfft(spectrum * rfft(z, length, axis=0), length, axis=0)[:m]
+            z[...] = fft.irfft(spectrum * fft.rfft(z, length, axis=0), length, axis=0)[:m]
         return block
 
 

@@ -1,4 +1,4 @@
-"""What mechanisms cost that are known by their pure epsilon, and noise shaped by a norm.
+"""Privacy costs of pure mechanisms, and of noise shaped by a norm.
 
 Selection (exponential mechanism, noisy maximum), sparse vector, randomised response: the cost of
 many of them, each with its own epsilon or range of its loss, composed exactly. Then Laplace and
@@ -32,7 +32,7 @@ from math import ceil, expm1, fsum, inf, sqrt
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy.special import betainc, gammainc, gammaincc, gammainccinv, gammaincinv
+import scipy
 
 from dpbandit.base import Floats, at_least, whole
 from dpbandit.privacy.loss_distributions import PrivacyLoss, connected, constant, split
@@ -275,14 +275,15 @@ class KNormSpend(_Releases):
 def _atoms(dim: int, ratio: float) -> tuple[Floats, Floats]:
     """Losses and masses that dominate one release, the first loss -ratio, the last ratio."""
     a, half = ratio, (dim - 1) / 2
-    least, most = max(gammaincinv(dim, 1e-20), 1e-3 * a), gammainccinv(dim, 1e-20)
+    special = scipy.special
+    least, most = max(special.gammaincinv(dim, 1e-20), 1e-3 * a), special.gammainccinv(dim, 1e-20)
     radii = ceil(_RADII * min(1.0, 0.1 + 10 * a / dim))  # for a small movement they hardly matter
     s = np.append(0.0, np.geomspace(least, max(most, 2 * least), radii))  # lower corners
-    lower, upper = gammainc(dim, s), gammaincc(dim, s)
+    lower, upper = special.gammainc(dim, s), special.gammaincc(dim, s)
     of_s = np.where(lower < 0.5, np.diff(lower, append=1.0), -np.diff(upper, append=0.0))
     wide = min(1.0, 12 / sqrt(dim))  # P(u < -wide) < 1e-30 where this is below 1
     u = np.append(-1.0, np.linspace(-wide, wide, _COSINES))
-    of_u = np.maximum(np.diff(betainc(half, half, (1 + u) / 2), append=1.0), 0.0)
+    of_u = np.maximum(np.diff(special.betainc(half, half, (1 + u) / 2), append=1.0), 0.0)
     fine = a / ceil(_FINE * sqrt(dim))
     bins = 2 * ceil(_FINE * sqrt(dim))
     masses = np.zeros(bins + 1)

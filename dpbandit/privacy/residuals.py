@@ -1,11 +1,11 @@
-"""What a round says against what was released before it: directions, signs, scores of residuals."""
+"""Statistics of residuals against earlier releases: directions, signs, scores."""
 
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from dpbandit.base import (
     AnyArray,
@@ -74,8 +74,7 @@ class SignedDirections:
         # contiguous, so that the same BLAS routine sums whatever R is
         weights = np.ascontiguousarray(played.transpose(1, 2, 0), dtype=np.float64)
         u = np.ascontiguousarray(unit(context).transpose(1, 0, 2))
-        summed: Floats = weights @ u  # (R, blocks, d)
-        return summed
+        return weights @ u  # (R, blocks, d)
 
 
 def unit(x: AnyArray) -> Floats:
@@ -272,7 +271,7 @@ class SaleResiduals:
         theta, phi, y, *aimed = batch
         phi = clip_norm(phi, 1.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            p = expit(np.vecdot(phi, theta))
+            p = scipy.special.expit(np.vecdot(phi, theta))
             residual = clip_range((clip_range(y, 0, 1) - p) / np.maximum(p, 1 - p), -1, 1)
         x = clip_norm(sqrt(2) * phi[..., : self.features], 1.0)
         # contiguous, so that the same BLAS routine sums whatever R is
@@ -392,7 +391,7 @@ class SlateResiduals:
     def chance(self, theta: Floats, trust: Floats, x: Floats) -> Floats:
         """p of rows (..., d) at reference points (..., 1 + d) and (...)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            q = expit(theta[..., 0] + np.vecdot(theta[..., 1:], x))
+            q = scipy.special.expit(theta[..., 0] + np.vecdot(theta[..., 1:], x))
             return np.clip(0.5 + trust * (q - 0.5), 0, 1)
 
     def coded(self, theta: Floats, x: Floats, mean: Floats) -> Floats:

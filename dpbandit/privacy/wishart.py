@@ -26,7 +26,7 @@ from functools import cache, lru_cache
 from math import ceil, inf, log, sqrt
 
 import numpy as np
-from scipy.special import chdtr, chdtrc
+import scipy
 
 from dpbandit.base import Floats, InputError
 from dpbandit.privacy.curves import mu_of
@@ -140,14 +140,14 @@ def _zero_out(degrees: float, dim: int, nodes: int) -> tuple[Composition, Compos
         # with the row: loss = 1/2 - a log(1 + 1/c), increasing in c and below 1/2
         c = 1 / np.expm1(np.maximum(0.5 - loss, 0.0) / a)
         removing = composed(
-            np.where(loss < 0.5, chdtr(freedom, c), 1.0),
-            np.where(loss < 0.5, chdtrc(freedom, c), 0.0),
+            np.where(loss < 0.5, scipy.special.chdtr(freedom, c), 1.0),
+            np.where(loss < 0.5, scipy.special.chdtrc(freedom, c), 0.0),
         )
         # without: loss = -1/2 - a log(1 - 1/c), decreasing in c and above -1/2
         c = -1 / np.expm1(-np.maximum(loss + 0.5, 0.0) / a)
         adding = composed(
-            np.where(loss > -0.5, chdtrc(freedom, c), 0.0),
-            np.where(loss > -0.5, chdtr(freedom, c), 1.0),
+            np.where(loss > -0.5, scipy.special.chdtrc(freedom, c), 0.0),
+            np.where(loss > -0.5, scipy.special.chdtr(freedom, c), 1.0),
         )
     return removing, adding
 

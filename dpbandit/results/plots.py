@@ -37,6 +37,8 @@ _UNDATED: dict[str, dict[str, None]] = {
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
 }
+DOTS = 160
+"""of a PNG, an inch"""
 _TEXT = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
 
 
@@ -44,7 +46,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure as PNG, SVG or PDF: of the same numbers the same bytes, with `words` of it."""
     metadata = {**_UNDATED[path.suffix], _TEXT[path.suffix]: words(figure)}
     with rc_context({"svg.hashsalt": "dpbandit"}):
-        figure.savefig(path, dpi=160, metadata=metadata)
+        figure.savefig(path, dpi=DOTS, metadata=metadata)
     if path.suffix == ".png":
         few_colours(path)
 
@@ -270,8 +272,7 @@ def draw_regret(
         color, dashes = style(place if curve.look is None else curve.look)
         rounds(axes, marks, curve.regret, curve.label, color=color, dashes=dashes, band=band)
     axes.set_title(title, loc="left", pad=10)
-    axes.set_xlabel("round (one user each)")
-    axes.set_ylabel(f"cumulative regret ({unit})")
+    axes.set(xlabel="round (one user each)", ylabel=f"cumulative regret ({unit})")
     axes.set_xlim(0, int(marks[-1]))
     from_zero(axes)
     axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
@@ -337,8 +338,7 @@ def delta_curve(
         axes.set_xlim(0, most)
         axes.set_ylim(max(1e-12, claim[1] * 1e-4), 1)  # before the scale, which asks for limits
         axes.set_yscale("log")
-        axes.set_xlabel("epsilon")
-        axes.set_ylabel("delta")
+        axes.set(xlabel="epsilon", ylabel="delta")
         axes.legend()
 
 
@@ -407,8 +407,7 @@ class Overlay(NamedTuple):
 
 def final(run: AgentRun) -> Floats:
     """Regret after the last round, (R,)."""
-    last: Floats = run.regret[-1]
-    return last
+    return run.regret[-1]
 
 
 def placed(run: AgentRun) -> bool:

@@ -51,13 +51,13 @@ from dpbandit.specs import (
     made_agent,
 )
 
-_CHUNK_BYTES = 1 << 20
-"""Replicas run together while their d x d matrices fit the cache."""
+_CHUNK_BYTES, _MOST_TOGETHER = 1 << 22, 256
+"""Replicas run together while their d x d matrices fit the cache, at most so many."""
 
 
 def replicas_at_once(spec: Spec) -> int:
     """Number of replicas whose matrices fit in the cache; changes the speed, not the numbers."""
-    return max(1, _CHUNK_BYTES // (8 * spec.matrix_entries))
+    return max(1, min(_MOST_TOGETHER, _CHUNK_BYTES // (8 * spec.matrix_entries)))
 
 
 def consecutive(replicas: Sequence[int], size: int) -> list[tuple[int, int]]:
@@ -207,16 +207,24 @@ def compare(
     spec = given.make(**given.arguments).spec
     configs = with_baselines(agents_given(agents), spec)
     certificates = {n: certify(config, spec, accountants=False) for n, config in configs.items()}
-    size = min(replicas_at_once(spec), ceil(replicas / jobs))
+    groups, size = _groups(configs), replicas_at_once(spec)
+    if jobs > 1:
+        size = min(size, ceil(replicas / ceil(2 * jobs / len(groups))))
     blocks = consecutive(range(replicas), size)
-    rounds = len(configs) * spec.horizon
+    met: list[dict[str, Log]] = [{} for _ in blocks]
     if jobs == 1:
-        with Progress(rounds * replicas, shown=progress) as bar:
+        with Progress(len(configs) * spec.horizon * replicas, shown=progress) as bar:
             met = [_meet(given, configs, seed, block, bar, on_mark) for block in blocks]
     else:
-        parts = {_called(block): rounds * (block[1] - block[0]) for block in blocks}
+        tasks = [(block, group) for group in groups for block in blocks]
+        parts = {
+            f"part {k} of {len(tasks)}": len(group) * spec.horizon * (block[1] - block[0])
+            for k, (block, group) in enumerate(tasks, start=1)
+        }
         with Board(parts, shown=progress) as board:
-            met = _meet_in_processes(given, configs, seed, blocks, board, jobs)
+            found = _meet_in_processes(given, seed, tasks, board, [*parts], jobs)
+        for k, logs in enumerate(found):
+            met[k % len(blocks)] |= logs
     setup = Setup(
         environment=given.name,
         env_kwargs={name: as_words(value) for name, value in given.arguments.items()},
@@ -260,32 +268,42 @@ def _tell(on_mark: Callable[[Mark], None], name: str, first: int, mark: Mark) ->
     on_mark(replace(mark, agent=name, first_replica=first))
 
 
+def _groups(configs: Mapping[str, AgentConfig]) -> list[dict[str, AgentConfig]]:
+    """Agents that are played together: one each, private ones first, which mostly take longest.
+
+    Oracles come with the last, who tells them what was best.
+    """
+    groups, oracles = list[dict[str, AgentConfig]](), dict[str, AgentConfig]()
+    for name in sorted(configs, key=lambda name: not getattr(configs[name], "epsilon", None)):
+        if isinstance(configs[name], Hindsight):
+            oracles[name] = configs[name]
+        else:
+            groups.append({name: configs[name]})
+    groups[-1] |= oracles
+    return groups
+
+
 def _meet_in_processes(
     given: Given,
-    configs: Mapping[str, AgentConfig],
     seed: int,
-    blocks: Sequence[tuple[int, int]],
+    tasks: Sequence[tuple[tuple[int, int], Mapping[str, AgentConfig]]],
     board: Board,
+    parts: Sequence[str],
     jobs: int,
 ) -> list[dict[str, Log]]:
-    """As `_meet`, of several blocks at once, whose workers say on the board how far they are."""
+    """As `_meet`, several tasks at once, whose workers say on the board how far they are."""
     from joblib import Parallel, delayed  # not before: slow to import
 
     met = []
     parallel = Parallel(n_jobs=jobs, return_as="generator", batch_size=1)
-    parts = [_called(block) for block in blocks]
-    tasks = (
+    calls = (
         delayed(_meet_alone)(given, configs, seed, block, board.note(part))
-        for part, block in zip(parts, blocks, strict=True)
+        for part, (block, configs) in zip(parts, tasks, strict=True)
     )
-    for part, logs in zip(parts, parallel(tasks), strict=True):
+    for part, logs in zip(parts, parallel(calls), strict=True):
         met.append(logs)
         board.finish(part)
     return met
-
-
-def _called(block: tuple[int, int]) -> str:
-    return f"replicas {block[0]} to {block[1] - 1}"
 
 
 def _meet_alone(

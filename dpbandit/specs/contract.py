@@ -456,6 +456,9 @@ _WEAKER: dict[str, Callable[[Any, Any], bool]] = {
 """Facts of a ledger, and whether a promise rests on all that is kept below it."""
 
 
+_PLAIN = (float, int, str, type, ModuleType)
+
+
 def reached(thing: Any, *closed: type) -> Iterator[tuple[str, Any]]:
     """All that an object holds, by attributes, containers and functions, with the way to each.
 
@@ -466,7 +469,7 @@ def reached(thing: Any, *closed: type) -> Iterator[tuple[str, Any]]:
     while waiting:
         path, item = waiting.pop()
         yield path, item
-        if id(item) not in opened and not isinstance(item, (*closed, type, ModuleType)):
+        if id(item) not in opened and not isinstance(item, (*closed, *_PLAIN)):
             opened.add(id(item))
             waiting += [(f"{path}.{name}", part) for name, part in _parts(item)]
 

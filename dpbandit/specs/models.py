@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from scipy.special import expit, gamma, ndtr
+import scipy
 
 from dpbandit.base import (
     Floats,
@@ -67,15 +67,15 @@ def _one(z: Floats) -> Floats:
 
 
 def _logistic(z: Floats) -> Floats:
-    return np.asarray(expit(z))
+    return np.asarray(scipy.special.expit(z))
 
 
 def _logistic_slope(z: Floats) -> Floats:
-    return np.asarray(expit(z) * expit(-z))
+    return np.asarray(scipy.special.expit(z) * scipy.special.expit(-z))
 
 
 def _probit(z: Floats) -> Floats:
-    return np.asarray(ndtr(z))
+    return np.asarray(scipy.special.ndtr(z))
 
 
 def _probit_slope(z: Floats) -> Floats:
@@ -120,7 +120,7 @@ def second_moment(dim: int, order: float) -> float:
     law = weights * np.sqrt(2 / pi) * np.exp(-(z**2) / 2 - (t[:, None] * z) ** order)
     M, A = law.sum(axis=1), (z**2 * law).sum(axis=1)
     total = (weight * t**2 * A * M ** (dim - 1)).sum()
-    return round(float(2 / gamma(1 + 2 / order) * total), 12)
+    return round(float(2 / scipy.special.gamma(1 + 2 / order) * total), 12)
 
 
 def _gauss(corners: Floats, count: int) -> tuple[Floats, Floats]:

@@ -365,7 +365,7 @@ def _private(configurations: Sequence[Configuration]) -> Iterator[Configuration]
             yield one
 
 
-_MOST_AT_ONCE = 25
+_MOST_AT_ONCE = 100
 """Replicas of a block, at most: what a killed sweep may lose of each worker."""
 
 
@@ -405,7 +405,7 @@ def run_sweep(
         backend: "loky" (processes), "threading", or "dask" (a cluster).
         jobs: number of workers, 1 to 1024; a remote cluster uses all that it has.
         scheduler: address of a Dask scheduler; without one, "dask" starts a cluster here.
-        block: number of replicas in a task, >= 1; by default as many as fit the cache, at most 25.
+        block: number of replicas in a task, >= 1; by default as many as fit the cache, at most 100.
         resume: continue in a folder that holds blocks; they are verified and kept.
         progress: show a progress bar after two seconds; without a terminal, print a line for each
             block.

@@ -15,7 +15,6 @@ from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled
 from dpbandit.specs import (
     NOBODY,
     AgentConfig,
-    ReturningSpec,
     Spec,
     made_agent,
 )
@@ -107,9 +106,7 @@ def extreme_users(spec: Any, replicas: int, seed: int) -> World:
     return World(context, reward, full)
 
 
-def with_other_people(
-    spec: ReturningSpec, world: World, other: World, t: Ints
-) -> tuple[World, Ints]:
+def with_other_people(spec: Any, world: World, other: World, t: Ints) -> tuple[World, Ints]:
     """The world in which one person of each replica is replaced, and when she comes, (T, R).
 
     She is who comes in round t (R,), or next. In the changed world she says what those say who come

@@ -30,7 +30,7 @@ from dpbandit.base import (
     shown,
     whole,
 )
-from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.envs.contextual.problems import ContextualProblem, ResampledChoices, Users
 from dpbandit.specs import ContextualSpec
 
 
@@ -66,7 +66,7 @@ class Recommendation(ContextualProblem):
         * `n_actions`: candidates on a slate. `n_items`: catalogue size, at least `n_actions`.
         * `taste`: features of users and items. `horizon`: rounds.
         * `base_rate`: clicks at phi . theta = 0. `appeal`: standard deviation of the click logit.
-        * `delay`: rounds until a click is seen; 0 is handed out before.
+        * `delay`: rounds until a click is seen; the reward is 0 until then.
     """
 
     n_actions: int = 10
@@ -327,39 +327,58 @@ def _fitted(
     )
 
 
-def fitted(
-    path: str | Path | None,
-    *,
-    rank: int,
-    ridge: float,
-    low: float | None,
-    high: float | None,
-    **n_items: int,
-) -> Fitted:
-    """The model of a file's most rated items; `n_items` is their number, by its argument's name.
+@dataclass(kw_only=True, eq=False)
+class Rated:
+    """Settings and facts of a problem that is fitted to a file of ratings."""
 
-    Raises `InputError` for a file that cannot be read, and for arguments that are none.
-    """
-    whole("rank", rank, 1, MOST_DIM)
-    positive("ridge", ridge)
-    for name, end in (("low", low), ("high", high)):
-        if end is not None:
-            inside(name, end, -inf, inf, ends=False)
-    if path is None:
-        raise InputError(
-            "Expected path=None to be a ratings file of yours in MovieLens format "
-            "(ratings.csv, u.data or ratings.dat): none is shipped."
-        )
-    if not isinstance(path, str | Path):
-        raise InputError(f"Expected path={shown(path)} to be the name of a file.")
-    file = Path(path)
-    stamp = file.stat().st_mtime_ns if os.path.isfile(file) else 0  # else a name may be too long
-    ((called, count),) = n_items.items()
-    return _fitted(str(file), stamp, called, count, rank, low, high, ridge)
+    path: str | Path | None = None
+    rank: int = 5
+    ridge: float = 5.0
+    low: float | None = None
+    high: float | None = None
+
+    def _fit(self, **n_items: int) -> Fitted:
+        """Model of the most rated items; `n_items` is their number, by its argument's name.
+
+        Raises `InputError` for a file that cannot be read, and for arguments that are none.
+        """
+        whole("rank", self.rank, 1, MOST_DIM)
+        positive("ridge", self.ridge)
+        for name, end in (("low", self.low), ("high", self.high)):
+            if end is not None:
+                inside(name, end, -inf, inf, ends=False)
+        if self.path is None:
+            raise InputError(
+                "Expected path=None to be a ratings file of yours in MovieLens format "
+                "(ratings.csv, u.data or ratings.dat): none is shipped."
+            )
+        if not isinstance(self.path, str | Path):
+            raise InputError(f"Expected path={shown(self.path)} to be the name of a file.")
+        file = Path(self.path)
+        stamp = file.stat().st_mtime_ns if os.path.isfile(file) else 0  # else too long, perhaps
+        ((called, count),) = n_items.items()
+        told = (self.rank, self.low, self.high, self.ridge)
+        self._fitted = _fitted(str(file), stamp, called, count, *told)
+        return self._fitted
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Names of the items in the file."""
+        return self._fitted.items
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """Lowest and highest rating there may be, by the format or as told."""
+        return self._fitted.scale
+
+    @property
+    def rmse(self) -> float:
+        """Root mean square error of the model on these items' ratings, in stars, in sample."""
+        return self._fitted.rmse
 
 
 @dataclass(kw_only=True, eq=False)
-class RatingsBandit(ContextualProblem):
+class RatingsBandit(Rated, ResampledChoices):
     """Recommend one of the K most rated items of a ratings file in MovieLens format.
 
     Description:
@@ -388,28 +407,18 @@ class RatingsBandit(ContextualProblem):
         * `low`, `high`: the public scale of ratings. Left out, it is that of the file's format: 0.5
           to 5 for a `ratings.csv` with MovieLens's header, 1 to 5 for `u.data`. A `ratings.dat`, or
           anything else, does not say its scale (MovieLens 1M: 1 to 5, 10M: 0.5 to 5).
-        * `horizon`: rounds. `delay`: rounds until an answer is seen; 0 is handed out before.
+        * `horizon`: rounds. `delay`: rounds until an answer is seen; the reward is 0 until then.
     """
 
-    path: str | Path | None = None
+    _random = ("users", "likes")
     n_actions: int = 10
-    rank: int = 5
-    ridge: float = 5.0
-    low: float | None = None
-    high: float | None = None
     horizon: int = 10_000
     delay: int = 0
 
     def __post_init__(self) -> None:
         whole("n_actions", self.n_actions, 2, MOST_ACTIONS)
-        self._fitted = fitted(
-            self.path,
-            n_actions=self.n_actions,
-            rank=self.rank,
-            ridge=self.ridge,
-            low=self.low,
-            high=self.high,
-        )
+        fit = self._fit(n_actions=self.n_actions)
+        self._known, self._chances, self._worth = fit.context, fit.like, np.ones(self.n_actions)
         self.spec = ContextualSpec(
             n_actions=self.n_actions,
             dim=1 + self.rank,
@@ -417,28 +426,3 @@ class RatingsBandit(ContextualProblem):
             delay=self.delay,
             reward_unit="likes",
         )
-
-    @property
-    def items(self) -> tuple[str, ...]:
-        """The file's name of each arm."""
-        return self._fitted.items
-
-    @property
-    def scale(self) -> tuple[float, float]:
-        """The lowest and the highest rating there may be, by the format or as told."""
-        return self._fitted.scale
-
-    @property
-    def rmse(self) -> float:
-        """Root mean square error of the model on these items' ratings, in stars, in sample."""
-        return self._fitted.rmse
-
-    def _start(self, streams: Streams) -> None:
-        self._rows = streams.uniforms("users")
-        self._luck = streams.uniforms("likes")
-
-    def _users(self, count: int) -> Users:
-        row = (self._rows.take(count) * len(self._fitted.like)).astype(np.int64)
-        like = self._fitted.like[row]
-        liked = 1.0 * (self._luck.take(count)[..., None] < like)
-        return Users(self._fitted.context[row], like, liked)

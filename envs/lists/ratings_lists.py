@@ -1,19 +1,18 @@
 """Lists of real items: tastes and items fitted once to a ratings file of your own."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from dpbandit.base import Floats, Ints, Streams, inside, norms, whole
-from dpbandit.envs.contextual.recommendation import fitted
+from dpbandit.envs.contextual.recommendation import Rated
 from dpbandit.envs.lists.list_recommendation import ListProblem, best_fixed_list, click_model
 from dpbandit.specs import MOST_ITEMS, Catalogue, ListSpec
 
 
 @dataclass(kw_only=True, eq=False)
-class RatingsLists(ListProblem):
+class RatingsLists(Rated, ListProblem):
     """Show every user an ordered list of the most rated items of a ratings file.
 
     Description:
@@ -45,13 +44,8 @@ class RatingsLists(ListProblem):
         * `click_rate`: of an item with the highest rating there may be.
     """
 
-    path: str | Path | None = None
     n_items: int = 100
     length: int = 5
-    rank: int = 5
-    ridge: float = 5.0
-    low: float | None = None
-    high: float | None = None
     clicks: Literal["position", "cascade", "dependent", "browsing"] = "cascade"
     click_rate: float = 0.2
     decay: float = 1.0
@@ -61,15 +55,7 @@ class RatingsLists(ListProblem):
         whole("n_items", self.n_items, 2, MOST_ITEMS)
         inside("click_rate", self.click_rate, 0, 1, ends=True)
         self._model = click_model(self.clicks, self.length, self.n_items, self.decay)
-        self._fitted = fitted(
-            self.path,
-            n_items=self.n_items,
-            rank=self.rank,
-            ridge=self.ridge,
-            low=self.low,
-            high=self.high,
-        )
-        stars = self._fitted.model
+        stars = self._fit(n_items=self.n_items).model
         self._mean = float(stars[:, 0].mean())
         centred = np.column_stack([stars[:, 0] - self._mean, stars[:, 1:]])
         self._longest = float(norms(centred).max())
@@ -79,21 +65,6 @@ class RatingsLists(ListProblem):
             horizon=self.horizon,
             reward_unit=self._model.reward_unit,
         )
-
-    @property
-    def items(self) -> tuple[str, ...]:
-        """The file's name of each item."""
-        return self._fitted.items
-
-    @property
-    def scale(self) -> tuple[float, float]:
-        """The lowest and the highest rating there may be, by the format or as told."""
-        return self._fitted.scale
-
-    @property
-    def rmse(self) -> float:
-        """Root mean square error of the model on these items' ratings, in stars, in sample."""
-        return self._fitted.rmse
 
     def reset(self, streams: Streams) -> None:
         """Start an episode, one replica for each stream."""

@@ -10,24 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.table import Table
 
-from dpbandit.agents import (
-    FKM,
-    FTAL,
-    OGD,
-    PFTAL,
-    BanditFTAL,
-    BanditPFTAL,
-    Centre,
-    GarberKretzu,
-    PrivateBandit,
-    Uniform,
-)
+from dpbandit.agents import FTAL, OGD, PFTAL
 from dpbandit.base import Floats, whole, write_atomically
 from dpbandit.experiments.questions import (
     Answers,
     Lines,
     Panels,
     RunLines,
+    agent_of,
+    agents_in,
     along,
     claim,
     draw_frontier,
@@ -46,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+_WORDS = agents_in("convex")
 _TOLD_DATA = (FTAL, OGD, PFTAL)
 _PROBLEMS: Mapping[str, Mapping[str, Any]] = {
     "p-lin": {"instance": "p-lin"},
@@ -88,20 +80,21 @@ QUICK = Sizes(
 
 def questions(sizes: Sizes) -> dict[str, Panels]:
     """All of them."""
-    growth, signs = _at_one(sizes)
-    adversaries = ("sees the point", "saw the point before")
-    return {
-        "growth": {name: _over(name, growth, sizes.horizons) for name in ("p-lin", "p-quad")},
-        "signs": {"p-lin": _over("p-lin", signs, sizes.horizons)},
-        "prices": {name: _prices(name, sizes) for name in ("p-quad", "pricing")},
-        "adversaries": {
-            name: _over(name, _exploring(sizes), sizes.adaptive_horizons) for name in adversaries
-        },
-        "sets": {
-            name: _over(name, _on_sets(sizes), sizes.horizons)
-            for name in ("partition matroid", "flows")
-        },
+    over = {
+        "growth": ("p-lin", "p-quad"),
+        "signs": ("p-lin",),
+        "adversaries": ("sees the point", "saw the point before"),
+        "sets": ("partition matroid", "flows"),
     }
+    found: dict[str, Panels] = {
+        question: {problem: _over(problem, question, sizes) for problem in problems}
+        for question, problems in over.items()
+    }
+    prices = {problem: _prices(problem, sizes) for problem in ("p-quad", "pricing")}
+    return {name: found.get(name, prices) for name in _QUESTIONS}
+
+
+_QUESTIONS = ("growth", "signs", "prices", "adversaries", "sets")
 
 
 def on(problem: str, name: str, config: AgentConfig, horizon: int) -> Configuration:
@@ -115,114 +108,40 @@ def on(problem: str, name: str, config: AgentConfig, horizon: int) -> Configurat
     return Configuration(setup, name, config)
 
 
-def _always(families: Mapping[str, AgentConfig]) -> dict[str, Callable[[int], AgentConfig]]:
-    """The same config at every horizon."""
-
-    def made(config: AgentConfig) -> Callable[[int], AgentConfig]:
-        return lambda T: config
-
-    return {label: made(config) for label, config in families.items()}
-
-
-def _on_sets(sizes: Sizes) -> dict[str, Callable[[int], AgentConfig]]:
-    """`PrivateBandit` at epsilon 1, with the paper's lengths and where its bound is least."""
-    gaussian: dict[str, Any] = {"noise": "gaussian", "delta": sizes.delta}
-    return _always(
-        {
-            "printed, Laplace": PrivateBandit(noise="laplace", calibration="paper"),
-            "K-norm": PrivateBandit(noise="k-norm"),
-            "Gaussian": PrivateBandit(**gaussian),
-            "tuned, Gaussian": PrivateBandit(parameters="tuned", **gaussian),
-            "tuned, without noise": GarberKretzu(parameters="tuned"),
-            "without noise": GarberKretzu(),
-        }
-    )
-
-
-def _at_one(sizes: Sizes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """`PrivateBandit` at epsilon 1 beside itself without noise, and with the printed sign."""
-    delta, public = sizes.delta, GarberKretzu()
-    growth: dict[str, AgentConfig] = {
-        "printed, Gaussian": PrivateBandit(noise="gaussian", delta=delta, calibration="paper"),
-        "printed, Laplace": PrivateBandit(noise="laplace", calibration="paper"),
-        "K-norm": PrivateBandit(noise="k-norm"),
-        "local": PrivateBandit(noise="local"),
-        "Gaussian": PrivateBandit(noise="gaussian", delta=delta),
-        "without noise": public,
-    }
-    signs: dict[str, AgentConfig] = {
-        "printed sign, K-norm": PrivateBandit(noise="k-norm", sign="printed"),
-        "printed sign, without noise": GarberKretzu(sign="printed"),
-        "K-norm": growth["K-norm"],
-        "without noise": public,
-    }
-    return _always(growth), _always(signs)
-
-
-def _exploring(sizes: Sizes) -> dict[str, Any]:
-    """Agents that explore with steps of T^(-1/3), for which the adversaries are made.
-
-    Their offsets follow the sign of this round's exploration, and of the round's before.
-    """
-
-    def step(T: int) -> float:
-        return min(0.5, T ** (-1 / 3))
-
-    noise: dict[str, Any] = {"noise": "gaussian", "delta": sizes.delta}
-    return {
-        "BanditFTAL": lambda T: BanditFTAL(beta=step(T)),
-        "GarberKretzu": lambda T: GarberKretzu(zeta=step(T)),
-        "FKM": lambda T: FKM(zeta=step(T)),
-        "PrivateBandit, K-norm": lambda T: PrivateBandit(noise="k-norm", zeta=step(T)),
-        "BanditPFTAL, Gaussian": lambda T: BanditPFTAL(beta=step(T), **noise),
-        "PFTAL, K-norm, full information": lambda T: PFTAL(),
-        "FTAL, full information": lambda T: FTAL(),
-    }
-
-
-def _over(
-    problem: str, families: Mapping[str, Callable[[int], AgentConfig]], horizons: Sequence[int]
-) -> Lines:
+def _over(problem: str, question: str, sizes: Sizes) -> Lines:
+    """Agents of a question against T."""
+    horizons = sizes.adaptive_horizons if question == "adversaries" else sizes.horizons
     lines = _baselines(problem, horizons[-1])
-    for label, family in families.items():
-        lines[label] = [on(problem, label, family(T), T) for T in horizons]
+    for label, words in _WORDS[question].items():
+        lines[label] = [
+            on(problem, label, agent_of(words, delta=sizes.delta, step=min(0.5, T ** (-1 / 3))), T)
+            for T in horizons
+        ]
     return lines
 
 
 def _prices(problem: str, sizes: Sizes) -> Lines:
     """Private agents at every epsilon, and then without privacy; beside public ones."""
-
-    def noisy(**more: Any) -> dict[str, Any]:
-        return {"noise": "gaussian", "delta": sizes.delta, **more}
-
-    bandits: dict[str, dict[str, Any]] = {  # without privacy they are one and the same agent
-        "PrivateBandit, printed": {"noise": "laplace", "calibration": "paper"},
-        "PrivateBandit, K-norm": {"noise": "k-norm"},
-        "PrivateBandit, local": {"noise": "local"},
-        "PrivateBandit, Gaussian": noisy(),
-    }
-    families: dict[str, tuple[Any, dict[str, Any]]] = {
-        **{label: (PrivateBandit, settings) for label, settings in bandits.items()},
-        "PrivateBandit, tuned": (PrivateBandit, noisy(parameters="tuned")),
-        "BanditPFTAL, Gaussian": (BanditPFTAL, noisy()),
-        "PFTAL, K-norm": (PFTAL, {}),
-        "PFTAL, Gaussian": (PFTAL, noisy()),
-    }
     lines, T = _baselines(problem, sizes.users), sizes.users
-    without = on(problem, "without noise", GarberKretzu(), T)
-    for label, (kind, settings) in families.items():
+    without = on(problem, "without noise", agent_of("garber-kretzu"), T)
+    bandits = _WORDS["bandits"]
+    for label, words in {**bandits, **_WORDS["leaders"]}.items():
         lines[label] = [
             without
             if label in bandits and epsilon == inf
-            else on(problem, label, kind(epsilon=epsilon, **settings), T)
+            else on(problem, label, agent_of(words, epsilon=epsilon, delta=sizes.delta), T)
             for epsilon in sizes.epsilons
         ]
-    return lines | {"OGD": [on(problem, "OGD", OGD(), T)], "FTAL": [on(problem, "FTAL", FTAL(), T)]}
+    for label, words in _WORDS["public"].items():
+        lines[label] = [on(problem, label, agent_of(words), T)]
+    return lines
 
 
 def _baselines(problem: str, horizon: int) -> dict[str, list[Configuration]]:
-    baselines: dict[str, AgentConfig] = {"uniform play": Uniform(), "centre": Centre()}
-    return {label: [on(problem, label, config, horizon)] for label, config in baselines.items()}
+    return {
+        label: [on(problem, label, agent_of(words), horizon)]
+        for label, words in _WORDS["baselines"].items()
+    }
 
 
 _TITLES = {
@@ -355,5 +274,4 @@ def _excess(answers: Answers, path: Path) -> None:
 def _excess_per_1000(lines: RunLines, run: AgentRun) -> Floats:
     """Regret minus that of the last run of its line, without privacy on the same users, (R,)."""
     (line,) = (line for line in lines.values() if any(run is other for other in line))
-    gap: Floats = per_1000(run) - per_1000(line[-1])
-    return gap
+    return per_1000(run) - per_1000(line[-1])

@@ -1,82 +1,18 @@
 """What privacy costs when one of many experts never errs. See README.md."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, expm1, floor, log
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-from dpbandit.agents import (
-    DPFTRL,
-    AdaptiveSparseVectorExperts,
-    BallExperts,
-    BinaryTreeExperts,
-    Centre,
-    ExponentialLeader,
-    FollowTheLeader,
-    Hedge,
-    NoisyFTRL,
-    PotentialExperts,
-    ShrinkingDartboard,
-    SparseVectorExperts,
-    Uniform,
-)
 from dpbandit.base import privacy_target, whole
-from dpbandit.experiments.questions import Lines, Panels
+from dpbandit.experiments.questions import Lines, Panels, agent_of, agents_in
 from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, setup_of
 from dpbandit.studies.configurations import LastRound
 
-Family: TypeAlias = Callable[[float, float], AgentConfig]
-"""(epsilon, delta) -> the agent that promises it"""
-
-SPARSE: dict[str, Family] = {
-    "sparse vector": lambda epsilon, delta: SparseVectorExperts(epsilon=epsilon),
-    "sparse vector, delta": lambda epsilon, delta: SparseVectorExperts(
-        epsilon=epsilon, delta=delta
-    ),
-    "sparse vector, beta 0.05": lambda epsilon, delta: SparseVectorExperts(
-        epsilon=epsilon, beta=0.05
-    ),
-    "sparse vector, L* unknown": lambda epsilon, delta: AdaptiveSparseVectorExperts(
-        epsilon=epsilon
-    ),
-}
-"""Algorithm 1 and its restarts, certified; pure where delta is not said."""
-STEADY: dict[str, Family] = {
-    "dartboard, delta": lambda epsilon, delta: ShrinkingDartboard(epsilon=epsilon, delta=delta),
-    "a draw a round, delta": lambda epsilon, delta: ExponentialLeader(epsilon=epsilon, delta=delta),
-    "noisy sums, delta": lambda epsilon, delta: NoisyFTRL(epsilon=epsilon, delta=delta),
-    "trees of four, delta": lambda epsilon, delta: BinaryTreeExperts(
-        epsilon=epsilon, delta=delta, parameters="small"
-    ),
-}
-"""Agents with other mechanisms, all certified."""
-PRINTED: dict[str, Family] = {
-    "Algorithm 1 as printed": lambda epsilon, delta: SparseVectorExperts(
-        epsilon=epsilon, calibration="paper"
-    ),
-    "Algorithm 1 as printed, delta": lambda epsilon, delta: SparseVectorExperts(
-        epsilon=epsilon, delta=delta, calibration="paper"
-    ),
-    "Algorithm 2 as printed": lambda epsilon, delta: AdaptiveSparseVectorExperts(
-        epsilon=epsilon, calibration="paper"
-    ),
-    "Algorithm 5 as printed": lambda epsilon, delta: PotentialExperts(
-        epsilon=epsilon, calibration="paper", threshold_units="literal"
-    ),
-    "Algorithm 5, threshold 2/eta": lambda epsilon, delta: PotentialExperts(
-        epsilon=epsilon, calibration="paper"
-    ),
-    "Algorithm 5, certified": lambda epsilon, delta: PotentialExperts(epsilon=epsilon),
-}
-"""What the paper prints; the last one has the potential's test with certified noise."""
-PUBLIC: dict[str, AgentConfig] = {
-    "uniform play": Uniform(),
-    "Hedge": Hedge(),
-    "Hedge, eta 1": Hedge(rate=1.0),
-    "leader": FollowTheLeader(),
-}
-"""Not private, but for uniform play."""
+WORDS = agents_in("experts")
+PUBLIC = WORDS["public"]
 
 
 def news(n: int, epsilon: float) -> int:
@@ -123,7 +59,8 @@ def least_regret(n: int, epsilon: float, delta: float = 0.0, *, tail: int | None
     return total
 
 
-_EVERY = {**SPARSE, **STEADY, **PRINTED}
+_CERTIFIED = {**WORDS["sparse"], **WORDS["steady"]}
+_EVERY = {**_CERTIFIED, **WORDS["printed"]}
 _COINS = (
     *("Algorithm 1 as printed", "Algorithm 1 as printed, delta", "Algorithm 2 as printed"),
     *("Algorithm 5, threshold 2/eta", "sparse vector"),
@@ -208,14 +145,14 @@ def coins(n: int) -> Instance:
 def growth(asked: Sizes) -> Panels:
     """Regret against T at epsilon 1."""
     points = [(coins(asked.n_experts), T, 1.0) for T in asked.horizons]
-    certified = _lines(asked, points, {**SPARSE, **STEADY})
+    certified = _lines(asked, points, _CERTIFIED)
     return {"certified": certified, "as printed": _lines(asked, points, _some(*_COINS))}
 
 
 def sizes(asked: Sizes) -> Panels:
     """Regret against d at epsilon 1."""
     points = [(coins(d), asked.sizes_horizon, 1.0) for d in asked.sizes]
-    certified = {label: family for label, family in {**SPARSE, **STEADY}.items() if label != _SLOW}
+    certified = {label: words for label, words in _CERTIFIED.items() if label != _SLOW}
     return {
         "certified": _lines(asked, points, certified),
         "as printed": _lines(asked, points, _some(*_COINS)),
@@ -248,16 +185,13 @@ def counterexample(asked: Sizes) -> Panels:
 
 def switches(asked: Sizes) -> Panels:
     """Lazy agents on halving, with many replicas."""
-    lazy: dict[str, Family] = {
-        **_some("sparse vector"),
-        "lazy leader, no privacy": lambda epsilon, delta: FollowTheLeader(lazy=True),
-    }
     panels = {}
     for d in asked.stages:
         kwargs = {"kind": "halving", "n_actions": d, "shared_table": True}
         point = (Instance(f"halving-{d}", "Experts", kwargs), asked.users)
         panels[f"{d} experts"] = {
-            label: [_run(label, family(1.0, asked.delta), *point)] for label, family in lazy.items()
+            label: [_run(label, agent_of(words, epsilon=1.0), *point)]
+            for label, words in WORDS["lazy"].items()
         }
     return panels
 
@@ -268,11 +202,10 @@ def tails(asked: Sizes) -> Panels:
     for d, epsilon in asked.tails:
         kwargs = {"kind": "lower-bound", "n_actions": d, "epsilon": epsilon}
         point = (Instance(f"tail-{d}-{epsilon:g}", "Experts", kwargs), 100)
-        lines = {
-            label: [_run(label, f(epsilon, asked.delta), *point)] for label, f in _EVERY.items()
+        panels[f"{d} experts, epsilon {epsilon:g}"] = {
+            label: [_run(label, agent_of(words, epsilon=epsilon, delta=asked.delta), *point)]
+            for label, words in {**_EVERY, **PUBLIC}.items()
         }
-        lines |= {label: [_run(label, config, *point)] for label, config in PUBLIC.items()}
-        panels[f"{d} experts, epsilon {epsilon:g}"] = lines
     return panels
 
 
@@ -280,13 +213,12 @@ def points(asked: Sizes) -> Panels:
     """DP-FTRL over T: where its bound holds, where it does not, and beside experts on a line."""
     smooth = Instance("realizable-squared", "OnlineConvex", _named("realizable-squared", 2))
     ramps = Instance("ramps-1", "OnlineConvex", {"loss": "ramp", "dim": 1, "gap": 1.0, "size": 0.3})
-    delta = asked.delta
-    baselines: dict[str, AgentConfig] = {"uniform play": Uniform(), "centre": Centre()}
+    printed = "dp-ftrl:tuning={strength}"
 
-    def lines(problem: Instance, agents: Mapping[str, AgentConfig]) -> Lines:
+    def lines(problem: Instance, agents: Mapping[str, str]) -> Lines:
         return {
-            label: [_run(label, config, problem, T) for T in asked.horizons]
-            for label, config in agents.items()
+            label: [_run(label, agent_of(words), problem, T) for T in asked.horizons]
+            for label, words in agents.items()
         }
 
     false: dict[str, Sequence[Configuration]] = {}
@@ -294,28 +226,14 @@ def points(asked: Sizes) -> Panels:
         problem = Instance(f"linear-{dim}", "OnlineConvex", _named("p-lin", dim))
         label = f"DP-FTRL, printed lambda, {dim} dimensions"
         false[label] = [
-            _run(label, DPFTRL(tuning=_printed(T, dim, delta)), problem, T) for T in asked.horizons
+            _run(label, agent_of(printed, strength=_printed(T, dim, asked.delta)), problem, T)
+            for T in asked.horizons
         ]
-    false |= lines(problem, {"centre": Centre()})
+    false |= lines(problem, {"centre": "centre"})
     return {
-        "smooth losses, epsilon 1": lines(
-            smooth,
-            {
-                "DP-FTRL, paper": DPFTRL(tuning="paper"),
-                "DP-FTRL, certified": DPFTRL(tuning="certified"),
-                "DP-FTRL, general": DPFTRL(tuning="general"),
-                **baselines,
-            },
-        ),
+        "smooth losses, epsilon 1": lines(smooth, WORDS["smooth"]),
         "1 - <x, e>, epsilon 1": false,
-        "ramps on a line, epsilon 10": lines(
-            ramps,
-            {
-                "points as experts": BallExperts(epsilon=10.0),
-                "DP-FTRL, general": DPFTRL(epsilon=10.0, tuning="general"),
-                "centre": Centre(),
-            },
-        ),
+        "ramps on a line, epsilon 10": lines(ramps, WORDS["ramps"]),
     }
 
 
@@ -335,45 +253,36 @@ def policies(asked: Sizes) -> Panels:
         best = 0.8 * whims * asked.users  # a whim is not the best ranker's first 4 times of 5
         kwargs = {"kind": "policies", "n_actions": asked.rankers, "best_loss": whims}
         problem = Instance(f"rankers-{whims:g}", "Experts", kwargs)
-        families = {
-            "sparse vector": _told(SparseVectorExperts, best),
-            "sparse vector, delta": _told(SparseVectorExperts, best, private=True),
-            "dartboard, delta": _told(ShrinkingDartboard, best, private=True),
-            **_some("sparse vector, L* unknown", "a draw a round, delta"),
-        }
         points = [(problem, asked.users, epsilon) for epsilon in asked.epsilons]
         title = f"{whims:.0%} of users click at random"
-        panels[title] = _lines(asked, points, families, ("uniform play", "Hedge", "leader"))
+        public = ("uniform play", "Hedge", "leader")
+        panels[title] = _lines(asked, points, WORDS["policies"], public, best=best)
     return panels
 
 
-def _some(*labels: str) -> dict[str, Family]:
+def _some(*labels: str) -> dict[str, str]:
     return {label: _EVERY[label] for label in labels}
-
-
-def _told(kind: Any, best: float, *, private: bool = False) -> Family:
-    """`kind`, told L*."""
-
-    def family(epsilon: float, delta: float) -> AgentConfig:
-        made: AgentConfig = kind(epsilon=epsilon, delta=delta if private else 0.0, best_loss=best)
-        return made
-
-    return family
 
 
 def _lines(
     asked: Sizes,
     points: Sequence[tuple[Instance, int, float]],
-    families: Mapping[str, Family],
+    agents: Mapping[str, str],
     public: Sequence[str] = tuple(PUBLIC),
+    **sizes: float,
 ) -> Lines:
     """The families at (problem, T, epsilon), and some public agents at (problem, T)."""
     lines = {
-        label: [_run(label, family(e, asked.delta), problem, T) for problem, T, e in points]
-        for label, family in families.items()
+        label: [
+            _run(label, agent_of(words, epsilon=e, delta=asked.delta, **sizes), problem, T)
+            for problem, T, e in points
+        ]
+        for label, words in agents.items()
     }
     places = {(problem.name, T): (problem, T) for problem, T, _ in points}.values()
-    return lines | {label: [_run(label, PUBLIC[label], *at) for at in places] for label in public}
+    return lines | {
+        label: [_run(label, agent_of(PUBLIC[label]), *at) for at in places] for label in public
+    }
 
 
 def _run(label: str, config: AgentConfig, problem: Instance, horizon: int) -> LastRound:

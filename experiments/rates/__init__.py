@@ -22,16 +22,14 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
-from dpbandit.agents import AGENTS
 from dpbandit.base import (
     Floats,
-    parse_settings,
     plain,
     whole,
     write_atomically,
     write_csv,
 )
-from dpbandit.experiments.questions import formula, measured, rows_and_sizes
+from dpbandit.experiments.questions import agent_of, formula, measured, rows_and_sizes
 from dpbandit.experiments.releases import ReleaseConfiguration
 from dpbandit.experiments.reproduce import Asked, Reproduced
 from dpbandit.results.plots import line, panels
@@ -98,11 +96,10 @@ class Rate(BaseModel):
 
     def config(self, reading: str, at: Point) -> AgentConfig:
         """The agent of a reading at a point."""
-        name, *settings = (self.printed if reading == "printed" else self.agent).split(":")
-        told = parse_settings(settings) | {k: v * at.T for k, v in self.per_round.items()}
+        words = self.printed if reading == "printed" else self.agent
+        told = {key: share * at.T for key, share in self.per_round.items()}
         told["epsilon"] = inf if reading == "public" else at.epsilon
-        made: AgentConfig = AGENTS[name](**told)
-        return made
+        return agent_of(words + "".join(f":{key}={value}" for key, value in told.items()))
 
     def value_at(self, at: Point) -> float:
         """The bound there."""

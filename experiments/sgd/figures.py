@@ -86,31 +86,25 @@ def _sensitivity(scales: Mapping[str, RunLines], path: Path) -> None:
                 values = [run.measures["suboptimality"] for run in runs]
                 line(axes, [run.config["step"] for run in runs], values, label, look)
             axes.set_yscale("log")
-            axes.set_xlabel("step scale c")
-            axes.set_ylabel("SubOpt")
+            axes.set(xlabel="step scale c", ylabel="SubOpt")
         legend_beside(axes)
 
 
 def _time(found: Sequence[Entry], path: Path) -> None:
-    def seconds(entries: Sequence[Entry]) -> list[float]:
-        return [entry.seconds for entry in entries]
-
-    def printed(rows: Sequence[Row]) -> list[float]:
-        return [row.seconds for row in rows]
-
     heading = (
         "SubOpt and processor time, T growing along each line (printed: seconds of one run at a "
         f"time, ours: a replica's share of {sample(found)})"
     )
-    _over(found, path, seconds, printed, ("OFW", "NoisySGD"), "seconds of one run", heading)
+    algorithms, axis = ("OFW", "NoisySGD"), "seconds of one run"
+    _over(found, path, lambda one: one.seconds, lambda row: row.seconds, algorithms, axis, heading)
 
 
 def _growth(found: Sequence[Entry], path: Path) -> None:
-    def users(entries: Sequence[Entry]) -> list[float]:
-        return [entry.row.setting.users for entry in entries]
+    def users(one: Entry) -> float:
+        return one.row.setting.users
 
-    def printed(rows: Sequence[Row]) -> list[float]:
-        return [row.setting.users for row in rows]
+    def printed(row: Row) -> float:
+        return row.setting.users
 
     heading = "SubOpt against the number of users"
     _over(found, path, users, printed, ("OFW",), "users T", heading, but=_CROWD)
@@ -119,8 +113,8 @@ def _growth(found: Sequence[Entry], path: Path) -> None:
 def _over(
     found: Sequence[Entry],
     path: Path,
-    where: Callable[[Sequence[Entry]], list[float]],
-    where_printed: Callable[[Sequence[Row]], list[float]],
+    where: Callable[[Entry], float],
+    where_printed: Callable[[Row], float],
     algorithms: Sequence[str],
     xlabel: str,
     heading: str,
@@ -139,7 +133,7 @@ def _over(
             lines = {k: v for k, v in _series(found, shown).items() if k not in but}
             for look, (label, entries) in enumerate(lines.items()):
                 values = [entry.suboptimality for entry in entries]
-                line(axes, where(entries), values, label, look)
+                line(axes, [where(entry) for entry in entries], values, label, look)
             for shade, algorithm in enumerate(algorithms):
                 same = rows_of(found, algorithm)
                 _as_printed(
@@ -152,8 +146,7 @@ def _over(
             axes.set_xscale("log")
             axes.xaxis.set_minor_formatter("")
             axes.set_yscale("log")
-            axes.set_xlabel(xlabel)
-            axes.set_ylabel("SubOpt")
+            axes.set(xlabel=xlabel, ylabel="SubOpt")
         legend_beside(axes)
 
 
@@ -169,7 +162,7 @@ def _series(found: Sequence[Entry], rows: Sequence[Row]) -> Mapping[str, list[En
 def _as_printed(
     axes: "Axes",
     rows: Sequence[Row],
-    where: Callable[[Sequence[Row]], list[float]],
+    where: Callable[[Row], float],
     *,
     label: str,
     gray: str,
@@ -177,7 +170,7 @@ def _as_printed(
     if not rows:
         return
     axes.errorbar(
-        where(rows),
+        [where(row) for row in rows],
         [row.suboptimality for row in rows],
         yerr=[1.96 * row.se for row in rows],
         color=gray,

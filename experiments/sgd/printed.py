@@ -106,20 +106,24 @@ def standard_error_of_runs(sd: float) -> float:
     return sd / sqrt(_RUNS)
 
 
+def _lines_of(file: str) -> list[dict[str, str]]:
+    text = (files("dpbandit.experiments.sgd") / file).read_text()
+    return list(csv.DictReader(text.splitlines()))
+
+
+def _setting(line: Mapping[str, str]) -> Setting:
+    return Setting(float(line["p"]), int(line["d"]), int(line["T"]))
+
+
+_NUMBERS = ("risk_mean", "risk_std", "subopt_mean", "subopt_std", "time_mean", "time_std")
+
+
 @cache
 def rows() -> tuple[Row, ...]:
     """All 47."""
-    text = (files("dpbandit.experiments.sgd") / "table_5_1.csv").read_text()
     return tuple(
-        Row(
-            number,
-            Setting(float(line["p"]), int(line["d"]), int(line["T"])),
-            line["algo"],
-            *(float(line[name]) for name in ("risk_mean", "risk_std")),
-            *(float(line[name]) for name in ("subopt_mean", "subopt_std")),
-            *(float(line[name]) for name in ("time_mean", "time_std")),
-        )
-        for number, line in enumerate(csv.DictReader(text.splitlines()), start=1)
+        Row(number, _setting(line), line["algo"], *(float(line[name]) for name in _NUMBERS))
+        for number, line in enumerate(_lines_of("table_5_1.csv"), start=1)
     )
 
 
@@ -334,41 +338,15 @@ class Measured(NamedTuple):
     """the step scale it was measured at; if None, the best"""
 
 
-_USERS, _DIMS = (1000, 2000, 5000, 10_000), (5, 10, 20)
-_FRANK_WOLFE = {
-    # T rises slowly, d fast
-    (1.5, "printed"): ".0098 .205 .727 .0034 .0812 .470 .0009 .0160 .153 .0004 .0045 .0576",
-    (1.5, "stated"): "1.11 1.19 1.24 1.02 1.13 1.20 .84 1.06 1.14 .64 .98 1.10",
-    (1.5, "public"): ".003 .007 .015 .0015 .0033 .0073 .0006 .0013 .0030 .0003 .0007 .0016",
-    (inf, "printed"): ".152 .628 1.007 .0651 .387 .875 .0132 .130 .568",
-    (inf, "stated"): "1.06 1.14 1.16 1.02 1.10 1.13 .85 1.03 1.09",
-    (inf, "public"): ".0047 .011 .022 .0023 .0048 .011 .0009 .0020 .0041",
-}
-_BATCHES = {
-    (1000, "printed"): ".527 .942 .999",
-    (10_000, "printed"): ".320 .808 .957",
-    (5000, "stated"): ".182 .444 .928",
-    (10_000, "stated"): ".127 .319 .763",
-}
+def _references() -> Iterator[tuple[tuple[str, str, Setting], Measured]]:
+    for line in _lines_of("references.csv"):
+        digits = len(line["subopt"].partition(".")[2])
+        scale = float(line["scale"]) if line["scale"] else None
+        found = Measured(float(line["subopt"]), 0.5 * 10**-digits, int(line["replicas"]), scale)
+        yield (line["algo"], line["reading"], _setting(line)), found
 
 
-def _all() -> Iterator[tuple[tuple[str, str, Setting], Measured]]:
-    for (p, reading), numbers in _FRANK_WOLFE.items():
-        sizes = [(T, d) for T in _USERS for d in _DIMS]
-        for (T, d), text in zip(sizes, numbers.split(), strict=False):
-            yield ("OFW", reading, Setting(p, d, T)), _measured(text, 200)
-    for (T, reading), numbers in _BATCHES.items():
-        for d, text in zip(_DIMS, numbers.split(), strict=True):
-            scale = 0.1 if reading == "stated" else None
-            yield ("NoisySFW", reading, Setting(1.5, d, T)), _measured(text, 20, scale)
-
-
-def _measured(text: str, replicas: int, scale: float | None = None) -> Measured:
-    digits = len(text.partition(".")[2])
-    return Measured(float(text), 0.5 * 10**-digits, replicas, scale)
-
-
-REFERENCES: Mapping[tuple[str, str, Setting], Measured] = dict(_all())
+REFERENCES: Mapping[tuple[str, str, Setting], Measured] = dict(_references())
 """(algorithm of the row, reading, setting) -> what was measured"""
 
 

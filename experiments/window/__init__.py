@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -21,19 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.agents import (
-    FTAL,
-    PFTAL,
-    POCP,
-    WDPCOCOL,
-    WDPCOCOP,
-    Centre,
-    OnlineConditionalGradient,
-    Uniform,
-)
+from dpbandit.agents import FTAL, WDPCOCOL, WDPCOCOP, OnlineConditionalGradient
 from dpbandit.base import Floats, Streams, positive, whole
 from dpbandit.domains import Domain, Flows, Simplex
-from dpbandit.experiments.questions import Lines, Panels, measured
+from dpbandit.experiments.questions import Lines, Panels, agent_of, agents_in, measured
 from dpbandit.results.runs import AgentRun, protected
 from dpbandit.running.compare import as_run
 from dpbandit.running.environments import problem_maker
@@ -43,13 +33,8 @@ from dpbandit.studies import Configuration, Study, setup_of
 from dpbandit.studies.configurations import LastRound, certificate_of
 
 BALL, SIMPLEX = "cocop-ball", "cocol-simplex"
-"""Cases of `window_cases`"""
-PUBLIC: Mapping[str, AgentConfig] = {
-    "FTAL, no privacy": FTAL(),
-    "conditional gradient, no privacy": OnlineConditionalGradient(),
-    "centre": Centre(),
-    "uniform play": Uniform(),
-}
+"""Problems"""
+WORDS = agents_in("window")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,11 +76,6 @@ class Sizes:
         """Gaussian noise at this epsilon."""
         return {"epsilon": self.epsilon, "noise": "gaussian", "delta": self.delta}
 
-    @property
-    def pure(self) -> dict[str, Any]:
-        """Gamma noise at this epsilon."""
-        return {"epsilon": self.epsilon, "noise": "gamma"}
-
 
 QUICK = Sizes(
     horizon=256,
@@ -124,85 +104,67 @@ def questions(sizes: Sizes) -> dict[str, Panels]:
 
 def windows(sizes: Sizes) -> Panels:
     """Regret against W, at one epsilon and one horizon."""
-    normal, pure, T = sizes.normal, sizes.pure, sizes.horizon
-    ball: dict[str, Any] = {
-        "Gamma, printed": partial(WDPCOCOP, **pure, calibration="paper"),
-        "Gamma, exact tree": partial(WDPCOCOP, **pure, mode="exact"),
-        "Gamma, lazy tree": partial(WDPCOCOP, **pure),
-        "Laplace, lazy tree": partial(WDPCOCOP, **{**pure, "noise": "laplace"}),
-        "Gaussian, printed": partial(WDPCOCOP, **normal, calibration="paper"),
-        "Gaussian, exact tree": partial(WDPCOCOP, **normal, mode="exact"),
-        "Gaussian, lazy tree": partial(WDPCOCOP, **normal),
-    }
-    simplex: dict[str, Any] = {
-        "projection, Gamma": partial(WDPCOCOP, **pure),
-        "projection, Gaussian": partial(WDPCOCOP, **normal),
-        "linear oracle, Gamma": partial(WDPCOCOL, **pure),
-        "linear oracle, Gaussian": partial(WDPCOCOL, **normal),
-        "linear oracle, Gaussian, line search": partial(WDPCOCOL, **normal, step="line-search"),
-        "linear oracle, Gaussian, printed steps": partial(WDPCOCOL, **normal, parameters="paper"),
-    }
-    lasting: dict[str, AgentConfig] = {"PFTAL, Gamma": PFTAL(**pure)}
-    lasting |= {"PFTAL, Gaussian": PFTAL(**normal), **PUBLIC}
+    T, known = sizes.horizon, {"epsilon": sizes.epsilon, "delta": sizes.delta}
     return {
         problem: {
             **{
                 label: [
-                    _on(problem, f"{label}, W = {W}", family(window=W), T) for W in sizes.windows
+                    _on(problem, f"{label}, W = {W}", agent_of(words, **known, W=W), T)
+                    for W in sizes.windows
                 ]
-                for label, family in families.items()
+                for label, words in WORDS[agents].items()
             },
-            **{label: [_on(problem, label, config, T)] for label, config in lasting.items()},
+            **{
+                label: [_on(problem, label, agent_of(words, **known), T)]
+                for label, words in WORDS["lasting"].items()
+            },
         }
-        for problem, families in ((BALL, ball), (SIMPLEX, simplex))
+        for problem, agents in ((BALL, "ball"), (SIMPLEX, "simplex"))
     }
 
 
 def horizons(sizes: Sizes) -> Panels:
     """Regret against T, at one epsilon."""
-    normal, pure = sizes.normal, sizes.pure
-    ball: dict[str, AgentConfig] = {}
-    simplex: dict[str, AgentConfig] = {}
-    for W in sizes.fixed_windows:
-        ball[f"COCOP, Gaussian, W = {W}"] = WDPCOCOP(**normal, window=W)
-        ball[f"COCOP, Gamma, W = {W}"] = WDPCOCOP(**pure, window=W)
-        simplex[f"COCOP, Gaussian, W = {W}"] = WDPCOCOP(**normal, window=W)
-        simplex[f"COCOL, Gaussian, W = {W}"] = WDPCOCOL(**normal, window=W)
-    ball |= {"PFTAL, Gaussian": PFTAL(**normal), "PFTAL, Gamma": PFTAL(**pure)}
-    ball |= {"POCP": POCP(epsilon=sizes.epsilon, delta=sizes.delta), "FTAL, no privacy": FTAL()}
-    simplex |= {"PFTAL, Gaussian": PFTAL(**normal), "FTAL, no privacy": FTAL()}
-    simplex |= {"conditional gradient, no privacy": OnlineConditionalGradient()}
-    baselines = {label: PUBLIC[label] for label in ("centre", "uniform play")}
-    last = sizes.horizons[-1]
-    return {
-        problem: {
-            **{
-                label: [_on(problem, label, config, T) for T in sizes.horizons]
-                for label, config in agents.items()
-            },
-            **{label: [_on(problem, label, config, last)] for label, config in baselines.items()},
+    found: dict[str, Lines] = {}
+    known = {"epsilon": sizes.epsilon, "delta": sizes.delta}
+    for problem, shape in ((BALL, "ball"), (SIMPLEX, "simplex")):
+        agents = {
+            label.format(W=W): agent_of(words, **known, W=W)
+            for W in sizes.fixed_windows
+            for label, words in WORDS[f"fixed-{shape}"].items()
         }
-        for problem, agents in ((BALL, ball), (SIMPLEX, simplex))
-    }
+        for label, words in WORDS[f"ever-{shape}"].items():
+            agents[label] = agent_of(words, **known)
+        lines = {
+            label: [_on(problem, label, config, T) for T in sizes.horizons]
+            for label, config in agents.items()
+        }
+        for label, words in WORDS["baselines"].items():
+            lines[label] = [_on(problem, label, agent_of(words), sizes.horizons[-1])]
+        found[problem] = lines
+    return found
 
 
 def retention(sizes: Sizes) -> Lines:
     """Dollars against epsilon, where customers are protected for a while or for ever."""
-    normal: dict[str, Any] = {"noise": "gaussian", "delta": sizes.delta}
-    agents: dict[str, tuple[int | None, Any]] = {}
-    for kept in sizes.retentions:
-        agents[f"COCOP, Gaussian, W = {kept}"] = kept, partial(WDPCOCOP, window=None, **normal)
-        agents[f"COCOP, Gamma, W = {kept}"] = kept, partial(WDPCOCOP, window=None)
-    agents[f"COCOL, Gaussian, W = {kept}"] = kept, partial(WDPCOCOL, window=None, **normal)
-    agents["PFTAL, Gaussian"] = None, partial(PFTAL, **normal)
-    agents["PFTAL, Gamma"] = None, PFTAL
+    groups: list[tuple[int | None, str]] = [(kept, "retained") for kept in sizes.retentions]
+    groups += [(sizes.retentions[-1], "last-retained"), (None, "kept")]
     lines = {
-        label: [_pricing(kept, label, family(epsilon=e), sizes) for e in sizes.epsilons]
-        for label, (kept, family) in agents.items()
+        label.format(W=kept): [
+            _pricing(
+                kept,
+                label.format(W=kept),
+                agent_of(words, epsilon=epsilon, delta=sizes.delta),
+                sizes,
+            )
+            for epsilon in sizes.epsilons
+        ]
+        for kept, group in groups
+        for label, words in WORDS[group].items()
     }
-    public: dict[str, AgentConfig] = {"FTAL, no privacy": FTAL()}
-    public |= {"list prices": Centre(), "random prices": Uniform()}
-    return lines | {name: [_pricing(None, name, one, sizes)] for name, one in public.items()}
+    for label, words in WORDS["shops"].items():
+        lines[label] = [_pricing(None, label, agent_of(words), sizes)]
+    return lines
 
 
 def _on(problem: str, name: str, config: AgentConfig, horizon: int) -> Configuration:
@@ -328,13 +290,11 @@ def counting(domain: Domain) -> tuple[Domain, Counter[str]]:
     class Counting(kind):  # type: ignore[misc]
         def project(self, q: Floats) -> Floats:
             calls["projections"] += 1
-            nearest: Floats = super().project(q)
-            return nearest
+            return super().project(q)
 
         def lowest(self, v: Floats) -> Floats:
             calls["minimisations"] += 1
-            lowest: Floats = super().lowest(v)
-            return lowest
+            return super().lowest(v)
 
     own: Mapping[str, Any] = {f.name: getattr(domain, f.name) for f in fields(kind) if f.init}
     return Counting(**own), calls

@@ -18,10 +18,10 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
-from dpbandit.agents import AGENTS, FTAL, Centre, OnlineConditionalGradient, Uniform
-from dpbandit.base import inside, parse_settings, plain, positive, whole, write_csv
+from dpbandit.agents import FTAL, Centre, OnlineConditionalGradient, Uniform
+from dpbandit.base import inside, plain, positive, whole, write_csv
 from dpbandit.domains import Simplex
-from dpbandit.experiments.questions import formula, mean, measured, rows_and_sizes
+from dpbandit.experiments.questions import agent_of, formula, mean, measured, rows_and_sizes
 from dpbandit.experiments.reproduce import Asked, Reproduced
 from dpbandit.experiments.window import COUNTED, timed_on
 from dpbandit.losses import Ridge
@@ -68,11 +68,9 @@ class Row(BaseModel):
         """Its agent, as printed or certified; None where it is not known."""
         if printed and not self.printed:
             return None
-        name, *settings = self.agent.split(":")
-        sizes = {"epsilon": size.epsilon, "delta": size.delta, "window": size.W}
-        told = parse_settings(settings) | {one: sizes[one] for one in self.given}
-        made: AgentConfig = AGENTS[name](**told, **({"calibration": "paper"} if printed else {}))
-        return made
+        known = {"epsilon": size.epsilon, "delta": size.delta, "window": size.W}
+        told = [f":{one}={known[one]}" for one in self.given] + [":calibration=paper"] * printed
+        return agent_of(self.agent + "".join(told))
 
 
 _LOSS = Ridge(Simplex(DIM))

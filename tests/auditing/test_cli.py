@@ -7,7 +7,6 @@ import pytest
 
 from dpbandit import cli
 from dpbandit.agents import AGENTS
-from dpbandit.commands import agents as audit_command
 
 
 @pytest.fixture
@@ -45,13 +44,13 @@ def test_one_agent_with_report_and_plot(run, tmp_path):
     assert (report["environment"], report["horizon"]) == ("OJPricing", 8)
     assert report["config"].startswith("DPUCB(epsilon=1.0, delta=1e-05, ")
     assert out.count("Written to") == 2
-    assert (tmp_path / "tradeoff.png").stat().st_size > 10_000
+    assert (tmp_path / "tradeoff.png").stat().st_size > 1500
 
 
 def test_all_private_agents_in_one_table(run, monkeypatch, tmp_path):
     private = ["shariff-sheffet-ucb", "dp-hdb-choices"]
     few = {name: AGENTS[name] for name in ("uniform", "linucb", *private)}
-    monkeypatch.setattr(audit_command, "AGENTS", few)
+    monkeypatch.setattr("dpbandit.agents.AGENTS", few)
     code, out, _ = run("audit", "--all", "--runs", 400, "--out", tmp_path / "all.json")
     assert code == 0
     assert out.count("not refuted") == out.count("over-noised") == 2
@@ -63,7 +62,7 @@ def test_all_private_agents_in_one_table(run, monkeypatch, tmp_path):
 def test_agents_that_cannot_meet_the_target_are_named(run, monkeypatch):
     """Gaussian noise has no pure epsilon: at delta 0 the others are audited all the same."""
     few = {name: AGENTS[name] for name in ("linucb", "dp-ucb", "noisy-oco")}
-    monkeypatch.setattr(audit_command, "AGENTS", few)
+    monkeypatch.setattr("dpbandit.agents.AGENTS", few)
     code, out, errors = run("audit", "--all", "--delta", "0", "--runs", 400)
     assert (code, errors) == (0, "")
     assert "noisy-oco " in out

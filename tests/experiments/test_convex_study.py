@@ -17,9 +17,9 @@ from tests.drawings import points
 from tests.experiments.runs import quick
 
 TINY = Sizes(
-    horizons=(32, 64, 128, 256),
-    adaptive_horizons=(64, 128),
-    users=100,
+    horizons=(8, 16, 32, 64),
+    adaptive_horizons=(16, 32),
+    users=40,
     epsilons=(1.0, inf),
     replicas=2,
 )

@@ -133,7 +133,7 @@ PLANTED = {
 def test_what_is_planted_in_a_command_is_counted(count, monkeypatch, name):
     """Broken on purpose: each of two lines has one fault, of its kind and of no other."""
     kind, planted = PLANTED[name]
-    monkeypatch.setattr("dpbandit.commands.agents.run_comparison", planted)
+    monkeypatch.setattr("dpbandit.running.compare.compare", planted)
     lines = {"first": COMPARE, "second": COMPARE, "third": CERTIFY}
     assert count(lines, limit=1.0 if kind == "hang" else 20.0)[0] == {kind: 2}
 

@@ -135,9 +135,16 @@ def test_one_private_number(run):
         (["--policy", "uniform", "--sort", "a=x"], "mips in --estimators with --sort"),
         (["--policy", "uniform", "--shrinkage", "2"], "dros in --estimators with --shrinkage"),
         (
-            ["--policy", "uniform", "--estimators", "mips", "--sort", "a=x"],
+            [
+                *("--policy", "uniform", "--estimators", "mips"),
+                *("--sort", "a=x", "--probabilities", "p0,p1,p2"),
+            ],
             "--sort ARM=SORT once for each of a, b, c",
         ),
+        (["--policy", "uniform", "--estimators", "mips"], "--sort with mips in --estimators"),
+        (["--policy", "uniform", "--estimators", "switch-dr"], "--clip with switch-dr in"),
+        (["--policy", "uniform", "--intervals", "betting-cv"], "--w-max, a public bound"),
+        (["--policy", "uniform", "--q", "p0,p1"], "--q=p0,p1 to name 3 columns"),
         (["--policy", "uniform", "--estimators", "ips", "--q", "p0,p1,p2"], "with --q=p0,p1,p2"),
         (["--policy", "uniform", "--intervals", "t", "--w-max", "3"], "no --w-max=3 with"),
         (["--policy", "uniform", "--intervals", "weighted"], "--probabilities, and no --feature"),

@@ -56,7 +56,7 @@ def test_the_page_of_a_sweep(swept):
     names = [tag for tag, _ in page.tags]
     assert "script" not in names
     assert names.count("img") == len(report.figures) / 3 == 2 + 1 + 1 + 1
-    assert all(file.stat().st_size > 10_000 for file in report.figures)
+    assert all(file.stat().st_size > 1500 for file in report.figures)
     assert {file.suffix for file in report.figures} == {".png", ".svg", ".pdf"}
     every = [pair for _, attrs in page.tags for pair in attrs.items()]
     links = [value for key, value in every if key in ("href", "src")]

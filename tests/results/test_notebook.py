@@ -8,6 +8,7 @@ from matplotlib import pyplot as plt
 
 from dpbandit import InputError, Results
 from dpbandit.agents import FADE, Guard
+from dpbandit.base import first_line
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.spends import GaussianSpend
 from tests.experiments.runs import made_up
@@ -104,7 +105,7 @@ def test_configs_are_tables_of_their_settings():
     ] in rows
     assert sum("*" in row[1] for row in rows[1:]) == 1
     assert eval(repr(FADE(epsilon=2.0))) == FADE(epsilon=2.0)
-    assert "Guard: Any private agent" in Guard(FADE())._repr_html_()
+    assert f"Guard: {first_line(Guard)}" in Guard(FADE())._repr_html_()
 
 
 @pytest.mark.parametrize("what", ["plot", "frontier"])
@@ -116,7 +117,7 @@ def test_figures_are_axes_or_files(what, tmp_path):
     _, (left, _) = plt.subplots(1, 2)
     assert draw(ax=left) is left
     assert left.get_ylabel() == axes.get_ylabel() != ""
-    assert draw(tmp_path / "f.png").stat().st_size > 10_000
+    assert draw(tmp_path / "f.png").stat().st_size > 1500
     with pytest.raises(InputError, match="a path or ax, got both"):
         draw(tmp_path / "f.png", ax=left)
     plt.close("all")

@@ -142,7 +142,7 @@ def test_odd_names_and_paths(results, tmp_path):
     for place in (folder, f"{tmp_path}/**"):
         assert [found.name for found in Results.load(place).runs] == ["inf"]
     odd = Results((run, replace(run, name=r"$\frac$ " + "long " * 40)))
-    assert odd.plot(tmp_path / "odd.png").stat().st_size > 10_000
+    assert odd.plot(tmp_path / "odd.png").stat().st_size > 1500
 
 
 def test_a_writer_that_fails_halfway_leaves_the_old_file(results, tmp_path, monkeypatch):

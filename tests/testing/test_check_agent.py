@@ -138,7 +138,7 @@ class OwnWord(DPUCB):
 @each(
     ("config", "sentence"),
     [
-        (STATE[1], "data of user 0 to reach the future through mechanisms only"),
+        (STATE[1], "one user of each replica to enter PrefixSum in no other round"),
         (MECHANISM[0], "to move the inputs of PrefixSum by no more than their sensitivity, got"),
         (PaysForLess(), "as large as its spend says, got 0.2"),
         (NamesNothing(), "ledger of NamesNothing to name .*, which it calls"),
@@ -150,7 +150,7 @@ class OwnWord(DPUCB):
         (Broken(agent=SharesAllIts), "Expected its deep copy to have its own mechanisms"),
         (Broken(agent=Deafens), "to last, got .* in a release"),
         (PromisesByCompany(), "the same ledger for any number of replicas"),
-        (ClaimsNothing(), "data of user 0 to reach the future through mechanisms only"),
+        (ClaimsNothing(), "one user of each replica to enter PrefixSum in no other round"),
         (OwnWord(), "Expected the claim to hold, the noise buys epsilon 2 at delta 1e-05"),
         (SharesNoise(), "Expected replicas not to know each other: 1 to 2 of six"),
         (DPUCB(refresh_every=30), "within rounds=24: nothing was checked"),

@@ -34,9 +34,10 @@ def test_joint_dp_at_both_mechanisms(inner, spec):
 
 
 def test_a_user_enters_one_mechanism_and_coins_say_which():
-    for one, two, t in two_worlds(BUSY, DISJOINT, NET + OTHER, replicas=4):
-        (heard,) = one.mechanisms[one.marks[t[0]] : one.marks[t[0] + 1]]
-        assert (type(heard).__name__ == "PrefixSum") == (t[0] in NET)
+    for user in NET + OTHER:
+        one, two, t = two_worlds(BUSY, DISJOINT, (user,), replicas=4)
+        (heard,) = one.mechanisms[one.marks[user] : one.marks[user + 1]]
+        assert (type(heard).__name__ == "PrefixSum") == (user in NET)
         assert check_sensitivity(one, two, t) > 0.1
 
 

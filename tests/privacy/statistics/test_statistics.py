@@ -145,7 +145,7 @@ def furthest(statistic, *, same_arm):
     C, low, high = statistic.context_bound, statistic.reward_low, statistic.reward_high
     box = [(0, C), (0, C), (0, np.pi), (low, high), (low, high)]
     found = differential_evolution(
-        closeness, box, rng=0, vectorized=True, updating="deferred", polish=False, tol=1e-7
+        closeness, box, seed=0, vectorized=True, updating="deferred", polish=False, tol=1e-7
     )
     return -found.fun
 
