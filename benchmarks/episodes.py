@@ -16,7 +16,7 @@ import numpy as np
 
 from dpbandit.base import Draws, Streams
 from dpbandit.running.environments import problem_maker
-from dpbandit.specs import AgentConfig, AssortmentSpec, ContextualSpec, ListSpec, Problem, Spec
+from dpbandit.specs import AgentConfig, Problem, Spec
 from tests.harness import fitting
 
 ROUNDS, REPLICAS = 1000, 50
@@ -135,14 +135,14 @@ def watched() -> Iterator[list[tuple[str, tuple[Any, ...], tuple[int, ...]]]]:
         Draws.fill = original  # type: ignore[method-assign]
 
 
-def _operands(spec: Spec) -> tuple[Any, Any]:
+def _operands(spec: Any) -> tuple[Any, Any]:
     spec = getattr(spec, "visit", spec)
     context = np.ones((REPLICAS, *spec.context_shape))
-    if isinstance(spec, ListSpec):
+    if spec.told_as == "clicks":
         return context, np.ones((REPLICAS, spec.n_items, spec.dim))
-    if isinstance(spec, AssortmentSpec):
+    if hasattr(spec, "row_dim"):
         context = spec.rows(context).reshape(REPLICAS, -1, spec.row_dim)
-    elif not isinstance(spec, ContextualSpec):
+    elif spec.n_arms is None:
         return context, context
     elif not spec.shared:
         return context, np.ones((REPLICAS, spec.n_actions, spec.dim))

@@ -24,6 +24,7 @@ if _TYPE_CHECKING:
     from dpbandit.results.results import Results
     from dpbandit.running.compare import certify, compare
     from dpbandit.running.loop import play
+    from dpbandit.running.recommend import recommend
     from dpbandit.specs.models import Prior
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "certify",
     "compare",
     "play",
+    "recommend",
 ]
 
 _ENVIRONMENTS = """
@@ -57,6 +59,7 @@ _HOMES = {
     "certify": "running.compare",
     "compare": "running.compare",
     "play": "running.loop",
+    "recommend": "running.recommend",
 }
 
 

@@ -231,8 +231,7 @@ class Arms(Agent[ContextualSpec]):
         """Arms (R,); ties go to the lowest."""
         if self.round < self.turns_first:
             return np.full(self.R, self.round % self.spec.n_actions)
-        best: Ints = self.scores(context).argmax(axis=-1)
-        return best
+        return self.scores(context).argmax(axis=-1)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Count the round and learn from it."""

@@ -145,61 +145,45 @@ class Shape(NamedTuple):
         return lambda e: regret / size * self.at(e, horizon, dim, n_actions, delta)
 
 
-def _known_upper(epsilon: float, T: int, d: int, K: int, delta: float) -> float:
-    return d * sqrt(T) * log(T) + d**0.75 * sqrt(T * log(1 / delta) / epsilon)
-
-
-def _known_lower(epsilon: float, T: int, d: int, K: int, delta: float) -> float:
-    return sqrt(d * T * log(K)) + d / (epsilon + delta)
-
-
-def _almost_free(epsilon: float, T: int, d: int, K: int, delta: float) -> float:
-    return sqrt(T) + 1 / epsilon
-
-
-def _generalised_linear(epsilon: float, T: int, d: int, K: int, delta: float) -> float:
-    return d * sqrt(T) * log(T) + d**0.75 * sqrt(T / epsilon) * log(T) * (d + log(T)) ** 0.25
-
-
-def _arms(epsilon: float, T: int, d: int, K: int, delta: float) -> float:
-    return max(sqrt(K * T), K / epsilon)
-
-
 PUBLISHED = (
     Shape(
         "best known upper bound",
         "d sqrt(T) log T + d^(3/4) sqrt(T log(1/delta)) / sqrt(epsilon)",
         "linear contextual bandits, (epsilon, delta)-joint DP, worst case",
         "Azize and Basu, open problem, COLT 2024, PMLR 247:5306-5311",
-        _known_upper,
+        lambda epsilon, T, d, K, delta: (
+            d * sqrt(T) * log(T) + d**0.75 * sqrt(T * log(1 / delta) / epsilon)
+        ),
     ),
     Shape(
         "best known lower bound",
         "sqrt(d T log K) + d / (epsilon + delta)",
         "linear contextual bandits, (epsilon, delta)-joint DP, worst case",
         "Azize and Basu, open problem, COLT 2024, PMLR 247:5306-5311",
-        _known_lower,
+        lambda epsilon, T, d, K, delta: sqrt(d * T * log(K)) + d / (epsilon + delta),
     ),
     Shape(
         "almost free",
         "sqrt(T) + 1 / epsilon",
         "linear contextual bandits, stochastic contexts, joint DP; dimensions left out",
         "Chen, Li, Rakhlin and Simchi-Levi, arXiv 2502.13115",
-        _almost_free,
+        lambda epsilon, T, d, K, delta: sqrt(T) + 1 / epsilon,
     ),
     Shape(
         "generalised linear",
         "d sqrt(T) log T + d^(3/4) sqrt(T / epsilon) log T (d + log T)^(1/4)",
         "generalised linear bandits, adversarial contexts, joint DP",
         "Sarmasarkar, arXiv 2602.00417, second version",
-        _generalised_linear,
+        lambda epsilon, T, d, K, delta: (
+            d * sqrt(T) * log(T) + d**0.75 * sqrt(T / epsilon) * log(T) * (d + log(T)) ** 0.25
+        ),
     ),
     Shape(
         "K arms",
         "max(sqrt(K T), K / epsilon)",
         "K arms without contexts, epsilon-global DP, minimax, constants not verified",
         "Azize and Basu, arXiv 2209.02570",
-        _arms,
+        lambda epsilon, T, d, K, delta: max(sqrt(K * T), K / epsilon),
     ),
 )
 """What is drawn dotted"""

@@ -99,8 +99,7 @@ class Case:
         if self.pure_noise and getattr(made, "delta", None):
             with suppress(InputError):  # Gaussian noise needs it
                 made = replace(made, delta=0.0)
-        config: AgentConfig = made
-        return config
+        return made
 
     def least(self, proof: Certificate, arguments: Settings) -> float | None:
         """What an agent that is as private as certified loses at least, if that is known."""

@@ -107,8 +107,7 @@ def agent_of(words: str, **sizes: Any) -> AgentConfig:
     0.5
     """
     name, *settings = words.format(**sizes).split(":")
-    made: AgentConfig = AGENTS[name](**parse_settings(settings))
-    return made
+    return AGENTS[name](**parse_settings(settings))
 
 
 def formula(text: str, **known: Any) -> float:
@@ -269,8 +268,7 @@ def mean(values: Floats) -> str:
 
 def per_1000(run: AgentRun) -> Floats:
     """Regret in the end for every 1,000 rounds, (R,)."""
-    rate: Floats = 1000 * run.regret[-1] / run.setup.horizon
-    return rate
+    return 1000 * run.regret[-1] / run.setup.horizon
 
 
 def claim(run: AgentRun) -> str:

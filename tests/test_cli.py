@@ -91,6 +91,7 @@ def test_lists(run):
         (["agents", "guarded:dp-ucb"], ["coins=0", "prefix_sums=blt tree or blt the mechanism"]),
         (["agents", "tests.running.own:WithoutDefault"], ["path=(has to be said)"]),
         (["agents", "--for", "OJPricing", "--private"], ["fade", "dp-ucb"]),
+        (["agents", "--for", "OJPricing", "--best"], ["fade"]),
         (
             ["envs", "GLMBandit"],
             ["link=identity identity, logistic, probit or poisson", "tail=4.0"],

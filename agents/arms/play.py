@@ -92,8 +92,7 @@ class ExactArms(ArmAgent):
 
     def first_turns(self, index: Floats) -> Ints:
         """The arm of the largest index; one that was never played comes first."""
-        best: Ints = np.where(self.n == 0, inf, index).argmax(axis=1)
-        return best
+        return np.where(self.n == 0, inf, index).argmax(axis=1)
 
 
 class ReleasedArms(ArmAgent):
@@ -251,5 +250,4 @@ def drawn(chances: Floats, luck: Floats) -> Ints:
 def at_height(heights: Floats, luck: Floats) -> Ints:
     """The same of chances that are added up already."""
     aim = np.minimum(luck * heights[:, -1], np.nextafter(heights[:, -1], 0.0))
-    arms: Ints = (heights > aim[:, None]).argmax(axis=1)
-    return arms
+    return (heights > aim[:, None]).argmax(axis=1)

@@ -73,8 +73,7 @@ class DPSE(ReleasedArms):
     def choose(self) -> Ints:
         """An arm of S that has fewer than R rounds, the same one until it has them."""
         lacks = self.active & (self.pending < self.need[:, None])
-        arms: Ints = np.where(lacks, self.order, 0.0).argmax(axis=1)
-        return arms
+        return np.where(lacks, self.order, 0.0).argmax(axis=1)
 
     @property
     def left(self) -> Ints:
@@ -220,8 +219,7 @@ class TreeUCB(ArmAgent):
         """The arm of the largest index, unplayed ones first."""
         lg, n = log(max(self.t, 2)), np.maximum(self.n, 1)
         index = (self.s + 8 * self.scale * lg) / n + np.sqrt(2 * lg / n)
-        arms: Ints = np.where(self.n == 0, inf, index).argmax(axis=1)
-        return arms
+        return np.where(self.n == 0, inf, index).argmax(axis=1)
 
     def learn(self, arm: Ints, reward: Floats) -> None:
         """Count, and take step 2."""

@@ -69,7 +69,7 @@ class AllocationTS(ReleasedArms):
     first: Positive = 8.0
     """rounds of an arm in the first batch, and of any batch at least, times epsilon"""
     draws: Annotated[int, lambda name, value: whole(name, value, 1, _MOST_DRAWS)] = 4000
-    """of every arm, for a policy"""
+    """number of draws of every arm for a policy"""
     order = started(Draws)
     luck = started(Draws)
 
@@ -165,7 +165,7 @@ class KLUCBSums(OneArmBatches):
     epsilon: Epsilon = 1.0
     """target, > 0; inf adds no noise"""
     widths: Literal["practice", "proved"] = "practice"
-    """what is added for noise"""
+    """which widths are added for the noise"""
     first: Positive = 20.0
     """rounds of the first batch of an arm, and of any at least, times epsilon"""
 

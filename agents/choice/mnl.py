@@ -156,8 +156,7 @@ class LikelihoodFits(Assortments):
         many = max(1, _AT_ONCE // (self.spec.at_most * self.spec.row_dim))
         for first in range(0, self.seen, many):
             last = min(first + many, self.seen)
-            x, there, bought = self.offers
-            some = Offer(x[:, first:last], there[:, first:last], bought[:, first:last])
+            some = Offer._make(kept[:, first:last] for kept in self.offers)
             gradient, information = derivatives_of(self.theta, some)
             score += gradient
             H += information

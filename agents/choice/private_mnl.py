@@ -30,7 +30,7 @@ class Released(Assortments):
     delta: float = 1e-5
     """target, in (0, 1)"""
     first_batch: Count | None = None
-    """rounds of random sets; if None, as many as the noise asks for, at most a tenth of T"""
+    """rounds of random sets; if None, as many as the noise needs, at most a tenth of T"""
     growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.1
     """by how much each batch is longer than the one before"""
 

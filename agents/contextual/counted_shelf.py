@@ -70,13 +70,13 @@ class CountedShelf(Private[StockSpec]):
     delta: float = 1e-5
     """in (0, 1)"""
     demand: Literal["learned", "known"] = "learned"
-    """by FADE; known demand shows what the count alone costs"""
+    """whether demand is learned by FADE or known; known demand shows the cost of the count alone"""
     counting: Inside01 = 0.1
     """share of mu^2 for the counter, in (0, 1); all of it where demand is known"""
     batch: Count | None = None
     """rounds from one count to the next; if None, 50, in short runs T / 8"""
     oversold: Annotated[float, lambda name, value: inside(name, value, 0, 0.5, ends=False)] = 1e-6
-    """chance that more is sold than there is, at most"""
+    """largest probability of selling more than there is"""
 
     def check(self) -> None:
         """Refuse delta = 0, and targets for which no slip is small enough."""

@@ -7,19 +7,33 @@ probability of a sale instead, and the margin be multiplied on afterwards.
 """
 
 from dataclasses import dataclass, field
+from functools import cache
 from math import ceil, sqrt
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, clip_range, one_of, whole
+from dpbandit.base import (
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    clip_norm,
+    clip_range,
+    norms,
+    one_of,
+    whole,
+)
 from dpbandit.specs import ContextualSpec, PriceListSpec, ScoringAgent
 
 PRICED = "priced:"
 """What stands before the id of an agent that prices through a model of demand."""
 
-Features: TypeAlias = Literal["additive", "interactions"]
-_FEATURES = ("additive", "interactions")
+Features: TypeAlias = Literal["additive", "interactions", "curve"]
+_FEATURES = ("additive", "interactions", "curve")
+_MOST_BENDS = 8
+_CONSTANT, _BENDS = 0.5, 0.7
+"""Of a curve, where the highest price is 1: its constant, and the longest row of its bends."""
 
 _EXPLORATION = 0.3
 """Random prices later on: the share of `explore` that is spent again each time t grows e-fold."""
@@ -47,7 +61,8 @@ def demand_spec(spec: PriceListSpec, features: Features = "additive") -> Context
     one_of("features", features, _FEATURES)
     return ContextualSpec(
         n_actions=spec.n_actions,
-        dim=spec.dim + 1 if features == "additive" else 2 * spec.dim,
+        dim=spec.dim
+        + {"additive": 1, "interactions": spec.dim}.get(features, curve(spec.prices).shape[1]),
         horizon=spec.horizon,
         shared=True,
         link="logistic",
@@ -63,9 +78,10 @@ def demand_rows(spec: PriceListSpec, context: Floats, features: Features = "addi
 
         additive       (x, p~) / sqrt(2)        a price costs every customer the same utility
         interactions   (x, p~ x) / sqrt(2)      what a price costs depends on the customer
+        curve          (x, curve(p)) / sqrt(2) what a price costs is no line, see `curve`
 
-    Neither adds a constant of its own: a context should hold one, as that of `OJPricing` does. A
-    context that is no number has rows of zeros, so that nobody adds nothing to a sum.
+    Only the last adds a constant: a context should hold one, as that of `OJPricing` does. A context
+    that is no number has rows of zeros, so that nobody adds nothing to a sum.
 
     >>> spec = PriceListSpec(n_actions=2, dim=2, horizon=9, prices=(1.0, 2.0))
     >>> demand_rows(spec, np.array([[0.6, 0.8]])).round(2).tolist()
@@ -74,12 +90,36 @@ def demand_rows(spec: PriceListSpec, context: Floats, features: Features = "addi
     one_of("features", features, _FEATURES)
     x = clip_norm(context, spec.context_norm)[..., None, :] / spec.context_norm  # (R, 1, d)
     price = _scaled(np.array(spec.prices))[:, None]  # (K, 1)
-    extra = price if features == "additive" else price * x
+    extra = curve(spec.prices) if features == "curve" else price
+    if features == "interactions":
+        extra = price * x
     d = spec.dim
     rows = np.empty((*x.shape[:-2], spec.n_actions, d + extra.shape[-1]))
     rows[..., :d], rows[..., d:] = x, extra
     rows[~np.isfinite(context).all(axis=-1)] = 0.0
     return rows / sqrt(2)
+
+
+@cache
+def curve(prices: tuple[float, ...]) -> Floats:
+    """Return rows of norm <= 1 of which some combination is near any curve over prices, (K, m).
+
+    They hold the price, a constant, and up to eight bends: the principal components of a random
+    walk over the prices, less its straight line, the first of which is the longest.
+
+    >>> curve((1.0, 2.0, 3.0)).round(2).tolist()
+    [[-0.8, 0.4, 0.23], [0.0, 0.4, -0.46], [0.8, 0.4, 0.23]]
+    """
+    p = _scaled(np.array(prices))
+    line = np.column_stack([np.ones_like(p), p])
+    off = np.eye(len(p)) - line @ np.linalg.pinv(line)
+    values, U = np.linalg.eigh(off @ np.minimum(p[:, None], p) @ off)
+    bends = (U * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, : min(_MOST_BENDS, len(p) - 2)]
+    bends = bends * np.where(bends[-1:] < 0, -1.0, 1.0)  # a sign that does not depend on LAPACK
+    if bends.size:
+        bends = bends * (_BENDS / max(float(norms(bends).max()), 1e-9))
+    rows = np.hstack([p[:, None], np.full((len(p), 1), _CONSTANT), bends])
+    return rows / max(1.0, float(norms(rows).max()))
 
 
 def _scaled(price: Floats) -> Floats:
@@ -168,7 +208,7 @@ class DemandPricing:
 
 @dataclass(frozen=True, kw_only=True)
 class Priced:
-    """Any agent that scores arms, on a list of prices: it learns which price sells.
+    """Wraps an agent that scores arms, so that it learns demand on a list of prices.
 
     `DemandPricing` plays, see there. What `agent` is not told is as a model of demand has it, where
     it says so (`for_demand`, see `DPUCB`). The claim of privacy is that of `agent`.

@@ -132,8 +132,7 @@ class Devices(Arms):
         """Arms (R,)."""
         scores = self.scores(context)
         ties = scores >= scores.max(axis=1, keepdims=True)
-        arms: Ints = np.where(ties, 1 + self.luck(), 0.0).argmax(axis=1)
-        return arms
+        return np.where(ties, 1 + self.luck(), 0.0).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
         """x . theta_a, (R, K), on a scale of its own that all arms share."""
@@ -194,13 +193,13 @@ class Broadcast(Private[ContextualSpec], Devices):
     trust: Trust = "aggregated"
     """who sees what, "central", "aggregated", "shuffled" or "local" """
     message: AnyMessage = "auto"
-    """what is sent, by the table; "auto" the first that `trust` allows"""
+    """kind of message, see the table; "auto" is the first that `trust` allows"""
     honest: float = 1.0
     """the fraction of devices that add noise and stay, in (0, 1]; "aggregated", "shuffled" """
     fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.0
-    """weight of a batch in the next sum, in [0, 0.999]; "central" alone"""
+    """weight of a batch in the next sum, in [0, 0.999]; only with "central" """
     first_batch: Count | None = None
-    """rounds of uniform play; if None, what the noise asks for, from 100 to a tenth of T"""
+    """rounds of uniform play; if None, as many as the noise needs, from 100 to a tenth of T"""
     growth: Growth = 0.1
     """by how much each batch is longer than the one before"""
     channel = cast(FadingSum | BitSum | LocalSums, None)
@@ -339,9 +338,10 @@ class LocalLinUCB(RegressionPlayer, Private[ContextualSpec]):
     epsilon: float = 1.0
     """target, > 0; inf sends exact rounds"""
     ridge: Positive = 1.0
-    """in units of the noise's spectral norm, > 0"""
+    """ridge, in units of the noise's spectral norm, > 0"""
     bonus: Least0 = 0.0
-    """of optimism, in standard deviations of what privacy alone adds to a prediction, >= 0"""
+    """size of the bonus, in standard deviations of the noise that privacy adds to a prediction, >=
+    0"""
     growth: Growth = 0.1
     """by how much each batch is longer than the one before"""
 
@@ -411,11 +411,11 @@ class LocalSGD(Private[ContextualSpec], Devices):
     delta: float = 1e-5
     """target, in (0, 1), of "gaussian" messages"""
     message: LocalMessage = "privunit"
-    """the law of messages"""
+    """kind of message"""
     step: Positive | None = None
-    """c, > 0; if None 4 D, one over the least curvature of D parameters at 0"""
+    """c, > 0; if None, 4 D, one over the least curvature of D parameters at 0"""
     radius: Positive = 6.0
-    """of the ball in which theta lies, > 0"""
+    """radius of the ball in which theta lies, > 0"""
     messages = started(LocalVectors)
 
     def start(self) -> None:

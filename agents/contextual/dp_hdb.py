@@ -375,18 +375,19 @@ class DPHDBChoices(FrankWolfeBandit):
     delta: float = 1e-5
     """target, in (0, 1); 0 is possible if certified"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     selection: Literal["gumbel", "laplace"] | None = None
-    """law of the noise on the scores"""
+    """distribution of the noise on the scores"""
     profile: Profile | None = None
     """budgets of the steps, c / sqrt t or all alike"""
     bound: Literal["exact", "printed"] | None = None
-    """which natural bound of a residual"""
+    """which bound of a residual"""
     scale: Literal["fixed", "adaptive"] = "fixed"
     """adaptive lets the noise of a choice follow the largest bound of a residual so far (identity
     link); at c = 1 that is the exact bound from the second step on, it gains where c is smaller"""
     beyond_validity: bool = False
-    """(paper) run at epsilon > 5 too; the certificate tells what that is worth"""
+    """(paper) also run at epsilon > 5; the certificate says what epsilon the noise gives"""
 
     def check(self) -> None:
         """Refuse what is not printed, and printed noise beyond its proof."""

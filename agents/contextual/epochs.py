@@ -75,7 +75,7 @@ class Epochs(Private[ContextualSpec], Arms):
     """
 
     first_epoch: Count | None = None
-    """rounds of uniform play; if None, about as many as the noise asks for, at most a tenth of T"""
+    """rounds of uniform play; if None, about as many as the noise needs, at most a tenth of T"""
     context_clip: Positive | None = None
     """Euclidean norm contexts are clipped to; if None, the environment's public bound"""
     moment_clip: Positive | None = None
@@ -139,8 +139,7 @@ class Epochs(Private[ContextualSpec], Arms):
 
     def choose(self, context: Floats, luck: Floats) -> Ints:
         """Arms (R,) from the second epoch on; `luck` is uniform, (R,)."""
-        best: Ints = self.scores(context).argmax(axis=1)
-        return best
+        return self.scores(context).argmax(axis=1)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism; refit when it releases."""
@@ -206,7 +205,8 @@ class OneRegression(Epochs):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     moments = started(EpisodeMoments)
 
     def worth(self, context: Floats, regression: Regression) -> Floats:
@@ -251,8 +251,7 @@ class OneRegression(Epochs):
         """Arms (R,)."""
         if self.regression is None or self.calibration == "certified":
             return super().act(context)
-        best: Ints = self.worth(context, self.regression).argmax(axis=1)
-        return best
+        return self.worth(context, self.regression).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
         """What each arm is worth, in units of the reward, (R, K)."""
@@ -447,7 +446,7 @@ class BatchedElimination(Epochs):
 
     id = "batched-elimination"
     width: Positive = 0.02
-    """of the proved one; 1 is proved, and plays at random unless there are few features"""
+    """share of the proved width; 1 is proved, but plays at random unless there are few features"""
     parameter_norm: Positive | None = None
     """S, a bound on `|theta|`; if None, the largest that half the range of rewards allows"""
     failure: Inside01 = 0.05
@@ -481,8 +480,7 @@ class BatchedElimination(Epochs):
         if self.spec.shared:
             x = clip_norm(context, self.statistic.context_bound)  # else a loud user has no design
             share = _optimal_design(x, share, 1e-9 * self.user)
-        drawn: Ints = (share.cumsum(axis=1) > luck[:, None]).argmax(axis=1)
-        return drawn
+        return (share.cumsum(axis=1) > luck[:, None]).argmax(axis=1)
 
     def survivors(self, context: Floats) -> npt.NDArray[np.bool_]:
         """Arms that are not eliminated, (R, K)."""

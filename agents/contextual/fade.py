@@ -102,6 +102,13 @@ class FADE:
                      parameter                              reward, or the reward in [-1, 1]
         demand       price lists                            the same for a logistic model of a sale
 
+    A price list's utility is a line in the price, the same for all customers, or with
+    `features="curve"` any curve of it (`CurvedPricing`): each price is first asked by turns, its
+    sales are counted, and then a line and a curve compete by their posterior probabilities. That is
+    the default where the spec says that rewards are linear (identity), which a line of a logit
+    contradicts: demand of other shapes, such as that of two kinds of customers, holds a line at a
+    wrong price for good.
+
     Features are few where an arm's share of T / 10 users is more than d^2 and more than the noise
     asks for; a larger budget alone never leaves "moments". "moments" weighs the releases by their
     noise, undoes what the policy did to the contexts of an arm (`SelectedMoments`), and shrinks by
@@ -133,7 +140,8 @@ class FADE:
         `FadingSlates` builds `ResidualSlates` (residual_slates.py), which imagines slates by
         `ImaginedSlates` (imagined_slates.py), and `FadingPrices` builds `ResidualPricing`
         (residual_pricing.py), which imagines customers by `ImaginedCustomers`
-        (imagined_customers.py) and aims scores by `AimedScores` (aimed_scores.py); both fit by
+        (imagined_customers.py) and aims scores by `AimedScores` (aimed_scores.py), or
+        `CurvedPricing` (curved_pricing.py); all fit by
         `ReleasedScores` (released_scores.py). Of rewards (fade_rewards.py) `FadingMoments` builds
         `MomentPlayer` (moments.py), which shrinks by `empirical_bayes` (shrinkage.py),
         `FadingRegression` builds `RegressionPlayer` or `LogisticPlayer` (fading_regression.py), and
@@ -151,11 +159,13 @@ class FADE:
         sqrt(4 + 4.5 0.5^2), at every released reference point). A user of batch b appears in
         release k >= b with weight fade^(k - b), all that with fresh Gaussian noise (`FadingSum`),
         and actions of others are functions of releases, of their own contexts and of public coins.
-        Batch ends, weights, fits and shrinkage see public numbers and releases only. A `prior` has
-        to be public, too: not made of the data of these users, or else released under a budget that
-        adds to this one. With trust="aggregated" and fade=0 that is said of all that the server
-        sees, noisy sums of batches (`AggregatedSum`): releases are broadcast, a user's own device
-        plays, compares her answer with the prediction and sends v with its share of the noise.
+        With a curve the first customers are counted with Laplace noise of the whole epsilon, and
+        not summed. Batch ends, weights, fits and shrinkage see public numbers and releases only. A
+        `prior` has to be public, too: not made of the data of these users, or else released under a
+        budget that adds to this one. With trust="aggregated" and fade=0 that is said of all that
+        the server sees, noisy sums of batches (`AggregatedSum`): releases are broadcast, a user's
+        own device plays, compares her answer with the prediction and sends v with its share of the
+        noise.
 
     **Why it wins.** One release a user (`BatchMoment`) wastes the early users later on, and prefix
     sums pay for every later release early on; fading sums lie between. Signs of rewards over
@@ -220,8 +230,9 @@ class FADE:
     """who sees what; with "aggregated", which needs fade=0, the server sees sums of batches"""
     honest: float = 1.0
     """the fraction of devices that add noise and stay, in (0, 1]; "aggregated" """
-    features: Features = "additive"
-    """of price lists, whether a price costs every customer the same utility, see `demand_rows`"""
+    features: Features | Literal["auto"] = "auto"
+    """of price lists, what a price costs a customer, see `demand_rows`; "auto" is a curve where the
+    link is identity, which asks for no line, and additive elsewhere"""
     bonus: float | None = None
     """optimism of regressions, in standard deviations of what privacy adds to a prediction; if
     None, 2 for arms with parameters of their own, else 0"""
@@ -236,7 +247,7 @@ class FADE:
             )
         one_of("response", self.response, get_args(Response))
         one_of("shrinkage", self.shrinkage, SHRINKAGES)
-        one_of("features", self.features, get_args(Features))
+        one_of("features", self.features, ("auto", *get_args(Features)))
         one_of("centring", self.centring, ("auto", "public", "private"))
         if self.first_batch is not None:
             whole("first_batch", self.first_batch, 1)
@@ -295,7 +306,7 @@ class FADE:
             return True
         if self.centring == "public" or middle_is_told(spec):
             return False
-        return model == "arms" and (spec.link != "other" or self._few_features(spec))
+        return model == "arms" and (spec.link != "other" or self.few_features(spec))
 
     def _learns_level(self, model: Learner, spec: ContextualSpec) -> bool:
         """Whether arms learn it with them: where the middle is right a centre costs less."""
@@ -311,11 +322,11 @@ class FADE:
             few = self.coding == "residuals" and spec.dim <= _MOST_FEATURES
             return "slates" if few else "regression"
         if self.coding == "residuals" and spec.n_actions * spec.dim <= _MOST_COORDINATES:
-            very_few = spec.link == "other" and self._few_features(spec, times=_VERY)
+            very_few = spec.link == "other" and self.few_features(spec, times=_VERY)
             return "regression" if very_few else "arms"
-        return "regression" if self._few_features(spec) else "moments"
+        return "regression" if self.few_features(spec) else "moments"
 
-    def _few_features(self, spec: ContextualSpec, times: float = 1.0) -> bool:
+    def few_features(self, spec: ContextualSpec, times: float = 1.0) -> bool:
         """Whether a Gram matrix pays: a tenth of the run shows eigenvalues above its noise.
 
         Budget alone does not choose it: with fewer than d^2 users of an arm chance hides as much as
@@ -344,17 +355,26 @@ class FADE:
             return FadingPrices(
                 releases=releases,
                 prior=cast(Prior | None, self.prior),
-                features=self.features,
+                features=self._features(spec),
             )
         if model == "moments":
             return FadingMoments(releases=releases, shrinkage=self.shrinkage, debias=self.debias)
         if model == "demand":
             return FadingDemand(
-                releases=releases, shift=self.shift, bonus=self.bonus, features=self.features
+                releases=releases,
+                shift=self.shift,
+                bonus=self.bonus,
+                features="additive" if self.features == "auto" else self.features,
             )
         return FadingRegression(
             releases=releases, response=self.response, shift=self.shift, bonus=self.bonus
         )
+
+    def _features(self, spec: ContextualSpec) -> Features:
+        if self.features != "auto":
+            return self.features
+        counts = spec.link == "identity" and self.prior is None and self.trust == "central"
+        return "curve" if counts else "additive"
 
     def _releases(self) -> FadingReleases:
         return FadingReleases(

@@ -1,10 +1,11 @@
 """FADE's learners that sum scores of residuals against what was released before."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
 
+from dpbandit.agents.contextual.curved_pricing import CurvedPricing, asked_first
 from dpbandit.agents.contextual.demand import Features, demand_spec
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.agents.contextual.public_prior import prior_of
@@ -12,6 +13,8 @@ from dpbandit.agents.contextual.residual_arms import ResidualArms
 from dpbandit.agents.contextual.residual_pricing import ResidualPricing
 from dpbandit.agents.contextual.residual_slates import ResidualSlates
 from dpbandit.base import InputError, Streams
+from dpbandit.privacy import Parallel, ledger_of
+from dpbandit.privacy.batches import CountedSums
 from dpbandit.privacy.residuals import SaleResiduals, SignedResiduals, SlateResiduals
 from dpbandit.specs import LINKS, ContextualSpec, PriceListSpec, Prior
 
@@ -99,6 +102,7 @@ class FadingSlates:
 class FadingPrices:
     """Price lists: sums of scores of a model of sales, and of customers' moments.
 
+    A curve is learned beside counts of sales, see `CurvedPricing`.
     With interactions customers matter more, since scores are aimed by them: their moments have more
     weight.
     """
@@ -108,13 +112,15 @@ class FadingPrices:
     features: Features = "additive"
 
     def make(self, spec: PriceListSpec, streams: Streams) -> ResidualPricing:
-        """A `ResidualPricing`."""
-        additive = self.features == "additive"
+        """A `ResidualPricing`, or for a curve a `CurvedPricing`."""
+        additive = self.features != "interactions"
         statistic = SaleResiduals(
             dim=demand_spec(spec, self.features).dim,
             features=spec.dim,
             moment_weight=0.35 if additive else 0.5,
         )
+        if self.features == "curve":
+            return self._curved(spec, statistic, streams)
         first = self.releases.first(spec, 5 * sqrt(statistic.dim), least=7.5)
         sums = self.releases.sums(statistic, spec, streams, first)
         return ResidualPricing(
@@ -132,4 +138,33 @@ class FadingPrices:
             ),
             width=max(_LEAST_WIDTH, min(1.0, self.releases.mu)) if additive else _CROSSED_WIDTH,
             features=self.features,
+        )
+
+    def _curved(
+        self, spec: PriceListSpec, statistic: SaleResiduals, streams: Streams
+    ) -> CurvedPricing:
+        if self.prior is not None or self.releases.trust != "central":
+            raise InputError(
+                "Expected features='curve' without a prior and with trust='central': sales are "
+                "counted first."
+            )
+        K, epsilon = spec.n_actions, self.releases.epsilon
+        each = asked_first(spec, epsilon)
+        counts = CountedSums(
+            streams.child("counts"), K, low=0, high=1, epsilon=epsilon, uses=max(1, K * each)
+        )
+        later = replace(spec, horizon=spec.horizon - K * each)
+        first = self.releases.first(later, 5 * sqrt(spec.dim + 1), least=7.5)
+        sums = self.releases.sums(statistic, later, streams, first)
+        spend = Parallel((sums.spend, counts.spend), "counted or summed")
+        return CurvedPricing(
+            spec,
+            sums,
+            statistic,
+            streams,
+            ledger_of(epsilon, spend),
+            width=max(_LEAST_WIDTH, min(1.0, self.releases.mu)),
+            counts=counts,
+            each=each,
+            noise=2 / epsilon**2,
         )

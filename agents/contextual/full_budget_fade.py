@@ -51,9 +51,9 @@ class FullBudgetFADE:
     """
 
     release_epsilon: float = 1.0
-    """what each release alone costs, > 0; inf adds no noise"""
+    """epsilon of each release alone, > 0; inf adds no noise"""
     release_delta: float = 1e-5
-    """the same, in (0, 1)"""
+    """delta, in (0, 1)"""
 
     def __post_init__(self) -> None:
         gaussian_target(self.release_epsilon, self.release_delta)

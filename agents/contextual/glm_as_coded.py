@@ -88,11 +88,11 @@ class PrivateGLMAsCoded(Private[ContextualSpec], Arms):
 
     id = "private-glm-as-coded"
     epsilon: float = 1.0
-    """what the program claims, > 0; inf plays without noise"""
+    """epsilon that the program claims, > 0; inf plays without noise"""
     delta: float = 0.02
-    """the same, in (0, 1)"""
+    """delta, in (0, 1)"""
     revision: Revision = "second"
-    """of the authors' program"""
+    """revision of the authors' program"""
     parameter_norm: Positive = 4.0
     """S, a bound on `|theta|`, for contexts of norm 1"""
     failure: Inside01 = 0.02
@@ -143,8 +143,7 @@ class PrivateGLMAsCoded(Private[ContextualSpec], Arms):
         x = self.model.rows(context)
         length, optimism = _squares(x, self.V_inverse), self.predictors(x)
         chosen = np.where(self.warm(length)[:, None], length, optimism)
-        best: Ints = chosen.argmax(axis=1)
-        return best
+        return chosen.argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
         """Upper confidence bounds of the mean rewards, (R, K)."""

@@ -221,8 +221,7 @@ class SafetyNet:
         Ax = self._ridge.products(x)  # (R, K, d)
         quadratic = np.vecdot(Ax, x if self._plan.spec.shared else x[:, None])
         root = np.sqrt(np.maximum(quadratic, 0.0))
-        widths: Floats = self._curvature * root + self._bias * norms(Ax)[..., 0]
-        return widths
+        return self._curvature * root + self._bias * norms(Ax)[..., 0]
 
 
 class Guard(Around[ContextualSpec]):

@@ -25,7 +25,8 @@ class LDPGreedy(Devices):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     warm_up: Count0 | None = None
     """s_0, rounds of each arm before all others, where arms have their own parameters; if None,
     T / (10 K), as only its order is printed"""
@@ -216,7 +217,7 @@ class LDPOLS(Private[ContextualSpec], LDPGreedy):
     id = "ldp-ols"
     plays = ContextualSpec
     alpha: Inside01 = 0.1
-    """the chance with which the shift may fail, in (0, 1); theirs in their program"""
+    """probability that the shift is too small, in (0, 1); the default is the authors'"""
     messages = started(LocalStatistic)
 
     def open(self) -> None:

@@ -554,11 +554,12 @@ class ShariffSheffetUCB(SummedUCB):
 
     id = "shariff-sheffet-ucb"
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     noise: Literal["gaussian", "wishart"] = "gaussian"
-    """its law"""
+    """distribution of the noise"""
     arms: Layout | None = None
-    """one model for each arm, or one of all in a row; None is "joint" if as printed"""
+    """one model for each arm, or a joint one of all arms' features; if None, joint as printed"""
 
     def start(self) -> None:
         """Take the width that goes with the calibration."""
@@ -623,16 +624,16 @@ class DPUCB(PrintedElsewhere, SummedUCB):
     """"certified" is this algorithm, with noise for the claim; "paper" is the paper's, another
     class, as printed and with the settings of that class"""
     prefix_sums: Literal["tree", "blt"] = "blt"
-    """the mechanism that releases running sums"""
+    """mechanism that releases running sums"""
     arms: Layout = "disjoint"
-    """one model for each arm, or one of all arms' features in a row"""
+    """one model for each arm, or one model of all arms' features in a row"""
     alpha: Width | None = None
     """width in ranges of the reward (2 sigma), 0 is greedy, or "theory", which needs a shift above
     1; None: 1, 0 for a model of demand"""
     moment_clip: Positive | None = None
     """norm r x is clipped to, on top of the clips of r and x"""
     moment_weight: Positive = 1.0
-    """share of the budget of the moment against the Gram matrix, equal units at 1"""
+    """weight of the moment's share of the budget against the Gram matrix's; 1 is equal units"""
     shift: Positive | None = None
     """how many tail bounds of its noise are added to V (utility only, never privacy), > 0; if None,
     2, 0.05 for a model of demand. Theta shrinks less with less; below 1 the noise may win, V be
@@ -673,7 +674,7 @@ class DPUCB(PrintedElsewhere, SummedUCB):
         process = factorisation(self.prefix_sums)
         bound = tail_bound(
             statistic.block_dim,
-            target,
+            target.horizon,
             failure=self.failure,
             shift_factor=2.0 if self.shift is None else self.shift,
             trace_variance=statistic.trace_variance,
@@ -703,9 +704,9 @@ class DPMoments(Summed):
 
     id = "dp-moments"
     prefix_sums: Literal["tree", "blt"] = "blt"
-    """the mechanism that releases running sums"""
+    """mechanism that releases running sums"""
     arms: Layout = "disjoint"
-    """one model for each arm, or one of all arms' features in a row"""
+    """one model for each arm, or one model of all arms' features in a row"""
     moment_clip: Positive | None = None
     """norm r x is clipped to, on top of the clips of r and x"""
 

@@ -65,7 +65,7 @@ class MomentPlayer:
 
     @property
     def standing(self) -> int:
-        """For how many rounds from now on play is by the same policy: they may come at once."""
+        """Number of rounds from now on with the same policy, which may be played at once."""
         return self._sums.quiet
 
     def act(self, context: Floats) -> Ints:
@@ -155,11 +155,11 @@ class BatchMoment(MomentPlayer, Private[ContextualSpec]):
     blocks: Layout | None = None
     """if None, the difference of two arms, else a block for each arm"""
     shrinkage: Literal["none", "soft-threshold", "empirical-bayes"] = "soft-threshold"
-    """how noise is taken out of what is released"""
+    """how released sums are shrunk"""
     centre: (
         Annotated[float, lambda name, value: inside(name, value, -inf, inf, ends=False)] | None
     ) = None
-    """rewards are compared with it; if None, the middle of the public range"""
+    """reward that rewards are compared with; if None, the middle of the public range"""
 
     def start(self) -> None:
         """Build the mechanism; raises `InputError` where all arms share a parameter."""

@@ -79,9 +79,9 @@ class JDPGLMUCB(Private[PriceListSpec]):
     id = "jdp-glm-ucb"
     plays = PriceListSpec
     alpha: Least0 = 0.3
-    """optimism, times the norm of a row in A^-1; 0 is greedy"""
+    """optimism, as a multiple of the norm of a row in A^-1; 0 is greedy"""
     first_batch: Count | None = None
-    """rounds of uniform play; if None, as many as the noise asks for, at most a tenth of T"""
+    """rounds of uniform play; if None, as many as the noise needs, at most a tenth of T"""
     growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.5
     """by how much each batch is longer than the one before"""
     parameter_norm: Positive = 20.0
@@ -214,8 +214,7 @@ class LDPETC(Agent[PriceListSpec]):
         """Prices (R,), as places on the list; at random until all messages have come."""
         if self.round < self.rounds:
             return (self.luck() * self.spec.n_actions).astype(np.int64)
-        best: Ints = self.scores(context).argmax(axis=1)
-        return best
+        return self.scores(context).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
         """Margin x predicted probability of a sale, in dollars, (R, K)."""
@@ -296,7 +295,7 @@ class PriceCells(Private[PriceListSpec]):
     coordinates: Annotated[Sequence[int], _different] | None = None
     """of the context, counted from 0, which tell cells apart; if None, the second and the last"""
     alpha: Positive = 1.0
-    """half the length of an interval, in standard errors that no share of sales exceeds"""
+    """half the length of an interval, in upper bounds of standard errors"""
     first_batch: Count | None = None
     """rounds of uniform play; if None, T / 64"""
     counts = started(CellSales)
@@ -340,8 +339,7 @@ class PriceCells(Private[PriceListSpec]):
         """Prices (R,), as places on the list: any that is left in the customer's cell."""
         left = self.left[rows(self.R), self.counts.cells(context)]  # (R, K)
         which = (self.luck() * left.sum(axis=1)).astype(np.int64)
-        nth: Ints = (left.cumsum(axis=1) > which[:, None]).argmax(axis=1)
-        return nth
+        return (left.cumsum(axis=1) > which[:, None]).argmax(axis=1)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism; drop prices when it releases."""

@@ -105,8 +105,7 @@ class PrivateGLM(Private[ContextualSpec], Arms):
         """Arms (R,); at random before the first refit."""
         if self.round < self.first:
             return (self.luck() * self.spec.n_actions).astype(np.int64)
-        best: Ints = self.predictors(context).argmax(axis=1)
-        return best
+        return self.predictors(context).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
         """Predicted rewards, (R, K)."""

@@ -77,6 +77,11 @@ class ReleasedScores:
                     break
         return theta, self._posterior(theta)[0]
 
+    def log_evidence(self, theta: Floats, precision: Floats) -> Floats:
+        """Return Laplace's logarithm of the likelihood over the prior, up to a constant, (R,)."""
+        _, size = np.linalg.slogdet(precision)
+        return np.asarray(0.5 * (np.log(self._ridge).sum() - size - self._objective(theta)))
+
     def _misfit(self, theta: Floats, q: Floats) -> Floats:
         scores = np.vecmat(self._lengths * (q - self._p), self._v)  # g_b, (R, m, D)
         return self._released - self._design @ scores

@@ -27,7 +27,7 @@ _CROSSED_PRIOR = 8.0, 4.0
 """The same with interactions: of what features do to the utility, and to the slope in the price."""
 _LEAST_SLOPE = 0.05
 """By which the utility falls from the middle of the prices to the highest, at least."""
-_STEPS = 8
+STEPS = 8
 _GOLDEN = 0.6180339887498949
 _LEAST_NOISE = 2.0
 """Releases are taken to be at least as noisy: the customers that explain them are imagined, and
@@ -78,9 +78,10 @@ class ResidualPricing:
         self._normals = streams.normals("posterior", statistic.dim)
         self._customers = ImaginedCustomers(streams, spec.dim)
         R, D = len(streams), statistic.dim
-        self._ridge = prior_stddev(spec.dim, features) ** -2.0
+        self._ridge = prior_stddev(spec.dim, D, features) ** -2.0
         self._aimed = AimedScores(R, D) if features == "interactions" else None
         self._admissible = falling if features == "additive" else in_ball
+        self._before = 0  # rounds that are not summed, whose answers come first
         self._round, self._ends = 0, np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, D))
         self._played: Floats = np.zeros((R, D))
@@ -97,7 +98,7 @@ class ResidualPricing:
 
     @property
     def standing(self) -> int:
-        """For how many rounds from now on play is by the same policy: they may come at once."""
+        """Number of rounds from now on with the same policy, which may be played at once."""
         return self._sums.quiet
 
     def act(self, context: Floats) -> Ints:
@@ -140,12 +141,15 @@ class ResidualPricing:
 
     def _draw(self) -> None:
         root = np.linalg.cholesky(np.linalg.inv(self._precision))
-        draw = self._width * np.matvec(root, self._normals())
-        if self._features == "additive":
-            rises = self._theta[:, -1:] + draw[:, -1:] > 0
-            draw = np.where(rises, -draw, draw)
+        draw = self._mirrored(self._width * np.matvec(root, self._normals()))
         self._played = self._admissible(self._theta + draw)
         self._policies = with_latest(self._policies, self._played)
+
+    def _mirrored(self, draw: Floats) -> Floats:
+        """Mirror a draw of which demand would rise in the price, where a line is all there is."""
+        if self._features != "additive":
+            return draw
+        return np.where(self._theta[:, -1:] + draw[:, -1:] > 0, -draw, draw)
 
     @property
     def releases(self) -> int:
@@ -162,6 +166,12 @@ class ResidualPricing:
         return posterior(self._theta[replica], self._precision[replica])
 
     def _posterior(self) -> tuple[Floats, Floats]:
+        return ReleasedScores(
+            *self._told(), ridge=self._ridge, admissible=self._admissible, prior=self._prior
+        ).maximise(self._theta, STEPS)
+
+    def _told(self) -> tuple[Scores, Floats, Floats]:
+        """What all releases are sums of, and they themselves, for `ReleasedScores`."""
         statistic = self._statistic
         users, noise, sampling = past = self._faded()
         released, _, _ = statistic.unpack(self._releases)
@@ -169,17 +179,13 @@ class ResidualPricing:
         p = np.asarray(expit(np.matvec(phi, self._references)))
         directions = phi if self._aimed is None else self._aimed.of_batches(phi)
         whiten = np.linalg.inv(np.linalg.cholesky(noise + 0.5 / statistic.dim * sampling))
-        return ReleasedScores(
-            Scores(phi, p, score_lengths(directions, p), directions),
-            whiten @ users,
-            whiten @ released,
-            ridge=self._ridge,
-            admissible=self._admissible,
-            prior=self._prior,
-        ).maximise(self._theta, _STEPS)
+        scores = Scores(phi, p, score_lengths(directions, p), directions)
+        return scores, whiten @ users, whiten @ released
 
     def _faded(self) -> Faded:
-        return faded(self._ends, self._sums.fade, max(self._sums.stddev, _LEAST_NOISE))
+        return faded(
+            self._ends - self._before, self._sums.fade, max(self._sums.stddev, _LEAST_NOISE)
+        )
 
     def _imagined(self, past: Faded) -> Floats:
         """Customers with the released moments, (R, N, d)."""
@@ -198,12 +204,14 @@ class ResidualPricing:
         """The rows of the prices that past batches showed to customers (R, N, d): (R, m, N, D)."""
         spec, (R, N, _), m = self._spec, customers.shape, len(self._ends)
         every = self._every_price(customers)
-        prices = np.empty((R, m, N), np.int64)  # of each policy, of which a prior has one more
-        prices[:, 0] = rows(N) * _GOLDEN % 1 * spec.n_actions
         random = 0 if self._prior.informed else 1
-        for j in range(random, m):
+        policies = random + self._policies.shape[1]
+        prices = np.empty((R, policies, N), np.int64)
+        prices[:, 0] = rows(N) * _GOLDEN % 1 * spec.n_actions
+        for j in range(random, policies):
             prices[:, j] = self._best(every, self._policies[:, j - random])
-        shown = prices[:, in_force(self._ends, spec.delay, N), rows(N)]  # (R, m, N)
+        ends = np.append(self._before, self._ends) if self._before else self._ends
+        shown = prices[:, in_force(ends, spec.delay, N)[-m:], rows(N)]  # (R, m, N)
         return every[rows(R)[:, None, None], rows(N), shown]
 
     def _best(self, every: Floats, policy: Floats) -> Ints:
@@ -212,11 +220,11 @@ class ResidualPricing:
         return np.asarray((self._margins * sale).argmax(axis=-1))
 
 
-def prior_stddev(dim: int, features: Features) -> Floats:
-    """Of each coordinate of a parameter of rows of `dim` features, (D,)."""
-    if features == "additive":
-        return np.full(dim + 1, PRIOR)
-    return np.repeat(_CROSSED_PRIOR, dim)
+def prior_stddev(dim: int, length: int, features: Features) -> Floats:
+    """Of each coordinate of a parameter of rows of `length`, of which `dim` are features, (D,)."""
+    if features == "interactions":
+        return np.repeat(_CROSSED_PRIOR, dim)
+    return np.full(length, PRIOR)
 
 
 def in_ball(theta: Floats) -> Floats:
@@ -224,8 +232,8 @@ def in_ball(theta: Floats) -> Floats:
     return clip_norm(theta, BALL)
 
 
-def falling(theta: Floats) -> Floats:
-    """In the ball, and falling in the price, the last coordinate: (R, D) -> (R, D)."""
+def falling(theta: Floats, at: int = -1) -> Floats:
+    """In the ball, and falling in the price, which is coordinate `at`: (R, D) -> (R, D)."""
     theta = np.array(theta)
-    theta[:, -1] = np.minimum(theta[:, -1], -_LEAST_SLOPE)
+    theta[:, at] = np.minimum(theta[:, at], -_LEAST_SLOPE)
     return clip_norm(theta, BALL)

@@ -81,7 +81,7 @@ class ResidualSlates:
 
     @property
     def standing(self) -> int:
-        """For how many rounds from now on play is by the same policy: they may come at once."""
+        """Number of rounds from now on with the same policy, which may be played at once."""
         return self._sums.quiet
 
     def act(self, context: Floats) -> Ints:

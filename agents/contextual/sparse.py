@@ -94,11 +94,12 @@ class FLIPHAT(Private[ContextualSpec], Arms):
 
     id = "fliphat"
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     sparsity: Count = 5
     """s, coordinates of each arm's parameter that are kept; all where there are fewer"""
     iterations: Annotated[int, lambda name, value: whole(name, value, 1, 10_000)] | None = None
-    """M, gradient steps of an estimate, each a release that has to be paid for"""
+    """M, gradient steps of an estimate; each is a release and costs privacy"""
     first_episode: Annotated[int, lambda name, value: whole(name, value, 1, MOST_ROUNDS)] | None = (
         None
     )
@@ -110,7 +111,7 @@ class FLIPHAT(Private[ContextualSpec], Arms):
     context_clip: Positive | None = None
     """Euclidean norm contexts are clipped to; if None, the environment's public bound"""
     radius: Positive | None = None
-    """of the l_1 ball for one arm; if None, the largest that rewards within B allow s
+    """radius of the l_1 ball of an arm; if None, the largest that rewards within B allow s
     coordinates"""
     pick_share: Inside01 = 0.5
     """share of the zCDP budget of the picks against the values ("certified")"""
@@ -239,8 +240,7 @@ class LassoBandit(Arms):
             return np.full(self.R, arm)
         first = self.from_forced.means(context)
         kept = first >= first.max(axis=1, keepdims=True) - self.margin * self.range / 2
-        best: Ints = np.where(kept, self.scores(context), -inf).argmax(axis=1)
-        return best
+        return np.where(kept, self.scores(context), -inf).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
         """Rewards predicted from all samples, (R, K)."""

@@ -368,7 +368,8 @@ class PFTAL(PrivateLeader):
 
     id = "pftal"
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     anytime: bool = False
     """a hybrid tree in place of the tree; the same privacy at every horizon, some more noise. What
     is not Gaussian meets epsilon at delta = 0 always"""
@@ -529,7 +530,7 @@ class DPFTRL(PrivateLeader):
 
     id = "dp-ftrl"
     noise: Law = "gaussian"
-    """its law"""
+    """distribution of the noise"""
     tuning: Literal["certified", "paper", "general"] | Positive | None = None
     """lambda; if None, "certified" where the losses allow it, else "general" """
 
@@ -609,7 +610,7 @@ class NoisyOCO(PrivateLeader):
     parameters: Literal["paper", "tuned"] = "paper"
     """how eta is chosen, as in the paper or with the noise in mind (public numbers only)"""
     gradient_bound: Positive | None = None
-    """kappa, utility only; if None, the losses' Lipschitz constant L"""
+    """kappa, which affects utility only; if None, the losses' Lipschitz constant L"""
     eta: Positive | None = None
     """length of a step; if None, by `parameters`"""
 

@@ -153,14 +153,12 @@ class Directions:
     @property
     def u(self) -> Floats:
         """Unit vectors in coordinates of V, (R, k)."""
-        u: Floats = self._block[self._place]
-        return u
+        return self._block[self._place]
 
     @property
     def step(self) -> Floats:
         """zeta Q u, (R, N)."""
-        step: Floats = self._steps[self._place]
-        return step
+        return self._steps[self._place]
 
     def _draw(self) -> None:
         g = self._normals.take(min(self._normals.ahead, 2 * len(self._block) or FIRST))  # (n, R, k)

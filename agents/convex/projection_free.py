@@ -161,8 +161,7 @@ class BatchedDescent:
 
     def act(self, context: Floats) -> Floats:
         """y_R + zeta Q u, (R, N)."""
-        x: Floats = self._y + self._directions.step
-        return x
+        return self._y + self._directions.step
 
     def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
         """Feed the loss -`feedback` (R,) of the point just played."""
@@ -273,9 +272,9 @@ class ProjectionFree(Agent[ConvexSpec]):
     """Frank-Wolfe stops at this share of the gap that the regret bound needs, or after b calls of
     the linear oracle; in (0, 1]"""
     stale: bool = True
-    """a step is made while the next batch is played; False waits for it, free of charge"""
+    """whether the step is computed while the next batch is played; False waits for it"""
     sign: Literal["corrected", "printed"] = "corrected"
-    """(printed) y_{R+1} from c0 + eta shat, which ASCENDS; to show the erratum only"""
+    """"printed" is y_{R+1} from c0 + eta shat, which ASCENDS; only to show the erratum"""
     batch: Count | None = None
     """b; if None, ceil(sqrt(T))"""
     zeta: Positive | None = None
@@ -283,8 +282,7 @@ class ProjectionFree(Agent[ConvexSpec]):
     eta: Positive | None = None
     """length of a step per unit of the estimates' sum"""
     offset: Offset | None = None
-    """public number that is taken off values; if None, 0 where that is in their range, else its
-    middle"""
+    """public number subtracted from values; if None, 0 if it is in their range, else its middle"""
     anytime: bool = False
     """play without the horizon; start again after T0, 2 T0, 4 T0, ... rounds"""
     first_epoch: Count = 16
@@ -434,9 +432,10 @@ class PrivateBandit(ProjectionFree):
     the least noise whose loss distribution meets it; local noise meets epsilon at delta = 0
     always"""
     noise: Literal["gaussian", "laplace", "k-norm", "local"] = "gaussian"
-    """its law"""
+    """distribution of the noise"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
 
     def check(self) -> None:
         """The paper has Laplace and Gaussian noise."""

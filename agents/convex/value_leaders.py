@@ -88,8 +88,7 @@ class ValueLeader(Points):
     curvature: Positive | None = None
     """H; if None, the loss's own, or the regulariser's above"""
     offset: Offset | None = None
-    """public; subtracted from the values; if None, 0 where that is in their range, else its
-    middle"""
+    """public number subtracted from values; if None, 0 if it is in their range, else its middle"""
     feedback = "value"
     leader = started(Leader)
     directions = started(Directions)
@@ -269,9 +268,10 @@ class BanditPFTAL(ValueLeader):
     """target of Gaussian noise, in (0, 1); if None, 1e-6 with it, and 0 with the others, which meet
     epsilon at delta = 0"""
     noise: Literal["k-norm", "laplace", "gaussian", "local"] = "k-norm"
-    """its law"""
+    """distribution of the noise"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
 
     def check(self) -> None:
         """The paper has K-norm noise."""

@@ -137,7 +137,8 @@ class Expiring(PrivateGradients):
     mode: Literal["exact", "lazy"] | None = None
     """"lazy" trees or, as in the paper, "exact" ones; if None, as the calibration"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     curvature: Positive | None = None
     """H; if None, the loss's own, or that of the regulariser, see `leaders.curvature_of`"""
 
@@ -248,7 +249,7 @@ class WDPCOCOP(GradientLeader, Expiring):
 
     id = "wdp-cocop"
     rule: Literal["corrected", "printed"] = "corrected"
-    """as corrected here, or as printed"""
+    """line 3 as corrected here, or as printed"""
 
     def first_leader(self) -> Leader:
         """Step 4."""
@@ -365,9 +366,9 @@ class WDPCOCOL(Expiring):
 
     id = "wdp-cocol"
     parameters: Literal["certified", "paper"] | None = None
-    """of the steps; if None, as the calibration"""
+    """parameters of the steps; if None, those of the calibration"""
     step: Literal["fixed", "line-search"] = "fixed"
-    """length of a step, as proved or to the least of the model"""
+    """length of a step, as proved or by line search"""
     geometry: Positive | None = None
     """mu of a polytope, see `local_oracles`; as c in the printed rho, 1 if None"""
     failure: Inside01 = 0.05

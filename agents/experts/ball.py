@@ -168,9 +168,9 @@ class NetExperts(PointsAsExperts):
     best_loss: Least0 = 0.0
     """L*, a public bound on the best point's total loss, in units of the range of losses"""
     spacing: Positive | None = None
-    """of the grid; if None, where L r T is the margin, with some 20,000 points at most"""
+    """spacing of the grid; if None, where L r T is the margin, with at most some 20,000 points"""
     net_loss: Least0 | None = None
-    """in place of L* + L r T, for who knows that the best point of the net loses less"""
+    """bound in place of L* + L r T, if the best point of the grid is known to lose less"""
     beta: Inside01 | None = None
     """failure probability that the threshold and K are chosen for; if None, 1/T"""
     player = started(PlannedSegments)
@@ -332,7 +332,7 @@ class BallExperts(PointsAsExperts):
     epsilon: Epsilon = 1.0
     """target, > 0, finite"""
     calibration: Literal["certified", "heuristic"] = "certified"
-    """heuristic has walks in place of exact draws, nothing is certified"""
+    """"heuristic" takes random walks in place of exact draws, and certifies nothing"""
     best_loss: Least0 = 0.0
     """L*, a public bound on the best point's total loss, in units of the range of losses"""
     reach: Reach | None = None

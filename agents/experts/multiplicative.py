@@ -60,8 +60,7 @@ def drawn(weights: Floats, luck: Floats) -> Ints:
     """
     heights = weights.cumsum(axis=1)  # luck x the last height, rounded, may be that height
     aim = np.minimum(luck * heights[:, -1], np.nextafter(heights[:, -1], 0.0))
-    chosen: Ints = (heights > aim[:, None]).argmax(axis=1)
-    return chosen
+    return (heights > aim[:, None]).argmax(axis=1)
 
 
 def soft(scores: Floats) -> Floats:
@@ -311,7 +310,7 @@ class FollowTheLeader(Follower):
     lazy: bool = False
     """whether x stays while it has not lost more than `best_loss`"""
     best_loss: Least0 = 0.0
-    """L* >= 0, public; losses up to that are as good as none; with lazy"""
+    """L* >= 0, public; losses up to L* count as none; with `lazy`"""
 
     def start(self) -> None:
         """Start with all arms or experts alike."""
@@ -404,7 +403,7 @@ class ShrinkingDartboard(Follower):
     delta: Delta = 1e-6
     """target, in [0, 1)"""
     best_loss: Least0 = 0.0
-    """L* >= 0, public; what the best expert is expected to lose; only K depends on it"""
+    """L* >= 0, public; expected loss of the best expert; only K depends on it"""
     bits, draws = started(RedrawBit), started(ExponentialMechanism)
 
     def plan(self, spec: ExpertsSpec) -> DartboardPlan:

@@ -176,7 +176,7 @@ class SparseVectorExperts(Segments):
     """failure probability that the threshold and K are chosen for; if None, 1/T. 0.05 plays
     better"""
     lag: bool = False
-    """the printed order of lines; tests are answered one round late"""
+    """printed order of lines, in which tests are answered one round late"""
 
     def start(self) -> None:
         """Play by the plan."""
@@ -245,7 +245,7 @@ class AdaptiveSparseVectorExperts(Segments):
     beta: Inside01 | None = None
     """failure probability of a phase; if None, 1/T"""
     lag: bool = False
-    """the printed order of lines; tests are answered one round late"""
+    """printed order of lines, in which tests are answered one round late"""
     totals = started(NoisyTotal)
 
     def check(self) -> None:

@@ -111,9 +111,9 @@ class BinaryTreeExperts(Follower):
     delta: float | None = None
     """target, in [0, 1); if None, 1e-6 with Gaussian noise, 0 with Laplace noise"""
     noise: NodeLaw = "gaussian"
-    """its law"""
+    """distribution of the noise"""
     parameters: Literal["certified", "small"] = "certified"
-    """sizes for which the bound on the loss is proved, or small ones"""
+    """sizes with a proved bound on the loss, or small ones"""
     size: Count | None = None
     """B"""
     threshold: Least0 | None = None
@@ -123,7 +123,7 @@ class BinaryTreeExperts(Follower):
     best_loss: Least0 = 0.0
     """L*, a public bound on the total loss of the best expert"""
     c: Positive = 4.0
-    """an expert is bad who loses c/eta more than L*"""
+    """an expert is bad if it loses c/eta more than L*"""
     beta: Inside01 | None = None
     """failure probability b; if None, 1/T"""
     trees, picks = started(RestartingTrees), started(RemainingTopK)
@@ -213,8 +213,7 @@ class BinaryTreeExperts(Follower):
         """The expert with the least counter, (R,)."""
         if self.resting:
             return super().act(context)
-        chosen: Ints = self.members[rows(self.R), self.counters.argmin(axis=1)]
-        return chosen
+        return self.members[rows(self.R), self.counters.argmin(axis=1)]
 
     def learn(self, losses: Floats) -> None:
         """Take steps 2 and 3."""
@@ -365,7 +364,8 @@ class PotentialExperts(Follower):
     epsilon: Positive = 1.0
     """target, > 0, finite"""
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     threshold_units: Literal["corrected", "literal"] = "corrected"
     """whether the threshold 2 alpha is in units of log phi or, as printed, of the query"""
     alpha: Positive = 1.0
@@ -373,7 +373,7 @@ class PotentialExperts(Follower):
     draws: Draws | None = None
     """K"""
     eta: Positive | None = None
-    """rate of a draw; if None, by the calibration"""
+    """rate of a draw; if None, that of the calibration"""
     potential = started(PotentialDraws)
 
     def start(self) -> None:

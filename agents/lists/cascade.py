@@ -104,8 +104,9 @@ class ItemCounts(Lists):
         self.statistic = ListCounts(N, self.spec.length)
         self.looks, self.clicks = np.zeros((2, self.R, N))
         self.luck = self.streams.uniforms("ties", N)()
-        self.lists, self.counted = np.zeros((self.R, 0), np.int64), np.zeros(0)
-        """the lists of the latest round, and the looks that they were found from"""
+        self.lists: Ints = np.empty((0, 0), np.int64)
+        self.counted: Floats | None = None
+        """of which looks `lists` are the best"""
         self.refilled: Ints = self.spec.catalogue.refilled.copy()
 
     def choose(self, u: Floats) -> Ints:
@@ -138,7 +139,8 @@ class ItemCounts(Lists):
             pair = (self.clicks * width + looks).astype(np.int64)
             known = np.flatnonzero(np.bincount(pair.ravel()))
             bound = np.zeros(known[-1] + 1)
-            bound[known] = kl_ucb(known // width / (known % width), 1.0 * (known % width), t)
+            many = 1.0 * (known % width)
+            bound[known] = kl_ucb(known // width / many, many, t)
             return np.where(new, first, bound[pair])
         low, high = kl_ucb_between(mean, looks, t)
         low = np.where(new, first, low)
@@ -170,9 +172,9 @@ class CascadeUCB(ItemCounts):
 
     id = "cascade-ucb"
     bound: Bound = "kl"
-    """of an item's attraction"""
+    """upper confidence bound of an item's attraction"""
     order: Order = "index"
-    """in which a list is shown"""
+    """order in which a list is shown"""
 
     def start(self) -> None:
         """Keep exact counts."""
@@ -216,12 +218,12 @@ class PrivateCascade(ItemCounts):
     delta: float = 1e-5
     """0 with Laplace noise"""
     noise: Literal["gaussian", "laplace"] = "gaussian"
-    """of the counters"""
+    """noise of the counters"""
     bound: Bound = "posterior"
-    """of an item's attraction; "posterior" trusts counts as far as their noise allows, "kl" and
-    "ucb1" try every item often, which takes many rounds for each"""
+    """upper bound of an item's attraction; "posterior" takes the noise of counts into account, "kl"
+    and "ucb1" try every item often, which takes many rounds for each"""
     order: Order = "least-examined"
-    """in which a list is shown"""
+    """order in which a list is shown"""
     refresh_every: Count | None = None
     """rounds from one release of all counters to the next; if None, T / 200, at most 100"""
 

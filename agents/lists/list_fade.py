@@ -166,15 +166,15 @@ class ListFADE(Lists):
     positions that least squares gives them, or the mean over her list;
     "auto" is residuals where a click ends the looking (cascade, dependent), else clicks"""
     gram_weight: Positive = 0.5
-    """g, of the Gram matrix beside the moment; with "mean" at most sqrt(1/2)"""
+    """g, weight of the Gram matrix beside the moment; with "mean" at most sqrt(1/2)"""
     shift: Positive = 1.0
     """least eigenvalue, or what is added to all, in spectral norms of their noise"""
     step: Positive = 0.25
-    """how far theta is expected to be from the predictions, in clicks; for residuals"""
+    """expected distance of theta from the predictions, in clicks; for residuals"""
     fade: Chance = 0.85
-    """what is left of a batch at the next release, in [0, 1]"""
+    """weight of a batch in the next release, in [0, 1]"""
     growth: Growth = 0.1
-    """how much longer each batch is"""
+    """relative growth of batches"""
     first_batch: Count | None = None
     """rounds of uniform play; if None, step 1"""
     forgetting: Chance = 0.7
@@ -353,11 +353,11 @@ class ListExperts(Lists):
     )
     """P, directions that are drawn uniformly, as public coins; if None, 16"""
     rankers: Sequence[Sequence[float]] | None = None
-    """directions w_j, each as long as a context, to follow in place of random ones"""
+    """directions w_j, each as long as a context; if None, random ones"""
     width: Least0 = 1.0
     """half the length of an interval, in standard errors"""
     growth: Growth = 1.0
-    """how much longer each batch is"""
+    """relative growth of batches"""
     first_batch: Count | None = None
     """rounds; if None, max(40 P, 10 P / mu), at most T / 10"""
 

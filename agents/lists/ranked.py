@@ -162,7 +162,7 @@ class RankedLinUCB(ClickRegression):
     alpha: Least0 = 0.2
     """width of the bounds, in clicks; 0 is greedy"""
     regularization: Positive = 1.0
-    """of the regression"""
+    """ridge of the regression"""
     diversity: Least0 = 0.0
     """what an item loses for one that is like it on the list, in clicks; 0 is relevance alone"""
 
@@ -203,7 +203,7 @@ class RankedLinTS(ClickRegression):
     alpha: Least0 = 0.2
     """standard deviations of the posterior, in clicks"""
     regularization: Positive = 1.0
-    """of the regression"""
+    """ridge of the regression"""
 
     def start(self) -> None:
         """Start without a fit, and open the stream of draws."""
@@ -230,7 +230,7 @@ class RankedEpsilonGreedy(ClickRegression):
     exploration: Chance = 0.05
     """probability of a random list, in [0, 1]"""
     regularization: Positive = 1.0
-    """of the regression"""
+    """ridge of the regression"""
 
     def start(self) -> None:
         """Start without a fit, and open the stream of coins."""

@@ -54,8 +54,7 @@ class Personal(Agent[ReturningSpec]):
         """Arms (R,) for whoever has come."""
         scores = np.matvec(self.rows(context), self.expected(self.spec.person(context)))
         ties = scores >= scores.max(axis=1, keepdims=True)
-        arms: Ints = np.where(ties, 1 + self.luck(), 0.0).argmax(axis=1)
-        return arms
+        return np.where(ties, 1 + self.luck(), 0.0).argmax(axis=1)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Keep a visit for her own use; the row she was served and her reward are clipped."""
@@ -80,8 +79,7 @@ class Personal(Agent[ReturningSpec]):
             return self.mean
         sums, P, variance = self.memories.of(person), self.precision, self.noise**2
         told = np.matvec(P, self.mean) + sums[:, -1] / variance
-        found: Floats = np.linalg.solve(P + sums[:, :-1] / variance, told[..., None])[..., 0]
-        return found
+        return np.linalg.solve(P + sums[:, :-1] / variance, told[..., None])[..., 0]
 
 
 class MemoryAlone(Personal):
@@ -102,9 +100,9 @@ class MemoryAlone(Personal):
 
     id = "memory-alone"
     tastes: Least0 = 0.5
-    """how far people are believed to be from each other"""
+    """standard deviation of tastes between people, by the prior"""
     noise: Positive = 0.5
-    """standard deviation that rewards are believed to have, > 0"""
+    """assumed standard deviation of rewards, > 0"""
 
     def start(self) -> None:
         """Start without data."""
@@ -131,9 +129,9 @@ class MixedEffects(Personal):
     pooled: bool = False
     """play the population's parameter for everybody"""
     tastes: Least0 = 0.5
-    """how far people are believed to be from the population"""
+    """standard deviation of tastes around the population's, by the prior"""
     noise: Positive = 0.5
-    """standard deviation that rewards are believed to have, > 0"""
+    """assumed standard deviation of rewards, > 0"""
     first_batch: Count = 100
     """slots of uniform play"""
     growth: Growth = 0.1
@@ -327,22 +325,22 @@ class PersonalFADE(Personal):
     delta: float = 1e-5
     """target, in (0, 1)"""
     counted: Counted = "first"
-    """visits of hers that are released; "visits" is group privacy on all of them"""
+    """which visits of a person are released; "visits" is group privacy on all of them"""
     trust: Literal["central", "aggregated"] = "central"
-    """who sees what; with "aggregated" the server sees sums of batches"""
+    """what the server sees; with "aggregated" only sums of batches"""
     honest: float = 1.0
     """the fraction of slots, empty ones included, in which a device adds its noise and stays, in
     (0, 1]; "aggregated" """
     memory: bool = True
-    """whether anything is remembered of a person for herself; False plays the population alone"""
+    """whether each person has a memory; False plays the population's estimate for everybody"""
     first_batch: Count | None = None
     """slots of uniform play; if None, 8 sqrt(d) / mu, from 100 to a tenth of the horizon"""
     growth: Growth = 1.0
     """each batch is 1 + growth times as long as the one before"""
     tastes: Least0 = 0.5
-    """how far a person is believed to be from the population, N(0, tastes^2 I/d)"""
+    """standard deviation of a person's taste around the population's, N(0, tastes^2 I/d)"""
     noise: Positive = 0.5
-    """standard deviation that rewards are believed to have, > 0"""
+    """assumed standard deviation of rewards, > 0"""
     sums, population = started(PersonSum), started(Population)
 
     def check(self) -> None:

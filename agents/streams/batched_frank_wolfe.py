@@ -84,15 +84,15 @@ class LocalisedTOFW(Walk):
     delta: float = 1e-5
     """target, in (0, 1)"""
     shares: tuple[float, ...] = (0.4, 0.6)
-    """of the rounds, a number for each block"""
+    """share of the rounds for each block"""
     shrink: Share = 0.25
-    """of the set from block to block, in (0, 1]"""
+    """factor by which the set shrinks from block to block, in (0, 1]"""
     batches: Count = 30
-    """steps of a block"""
+    """number of steps in a block"""
     step: Share = 0.4
     """c in (0, 1]"""
     prefix_sums: Literal["tree", "blt", "square-root"] = "blt"
-    """the mechanism that releases running sums"""
+    """mechanism that releases running sums"""
     clip: Positive | None = None
     """of a gradient in the first block; if None, 0.65 x `local_clip` for regressions on l_p balls,
     p > 1, else `usual_clip`"""
@@ -255,24 +255,25 @@ class NoisySFW(Points):
     delta: float = 1e-5
     """target, in (0, 1)"""
     calibration: Calibration = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     scale: Positive | None = None
-    """of eta; if None, the paper's 1, which is too long a step, and 0.1 if certified"""
+    """factor of eta; if None, the paper's 1, which is too long a step, or 0.1 if certified"""
     clip: Share | None = None
     """vectors are clipped to this part of their largest norm, in (0, 1]; if None, 1, but 0.2 for
     certified regressions, which seldom come near it"""
     norm_index: Reading = "corrected"
-    """r of the noise's norm, as corrected here, or as printed"""
+    """r of the noise's norm, as corrected here or as printed"""
     radius: Reading = "corrected"
-    """of the noise, as corrected here, or as printed"""
+    """radius of the noise, as corrected here or as printed"""
     direction: Reading = "corrected"
-    """of the noise, as corrected here, or as printed"""
+    """direction of the noise, as corrected here or as printed"""
     lipschitz: Positive | None = None
     """(paper) L of the noise; if None, the loss's own, in l_q"""
     smoothness: Least0 | None = None
     """(paper) beta of the noise"""
     beyond_validity: bool = False
-    """(paper) run at epsilon > 3 too; the certificate tells what that is worth"""
+    """(paper) also run at epsilon > 3; the certificate says what epsilon the noise gives"""
 
     def check(self) -> None:
         """Refuse printed noise beyond its proof, and printed laws for certified noise."""

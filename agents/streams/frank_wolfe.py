@@ -146,7 +146,7 @@ class FrankWolfe(Walk):
     """c in (0, 1], smaller where the best point lies inside the domain; if None, 0.4, and 1 as
     printed"""
     clip_bound: Positive | None = None
-    """what `clip` bounds; if None, the rule of `usual_clip`, nothing without privacy"""
+    """bound of the clip; if None, that of `usual_clip`, or none without privacy"""
     mechanism = cast(Mechanism, None)
 
     def statistic(
@@ -218,7 +218,7 @@ class RecursiveFrankWolfe(FrankWolfe):
 
     id = "recursive-frank-wolfe"
     clip: Clip = "gradient"
-    """what `clip_bound` bounds, if there is one; see `FrankWolfe.statistic`"""
+    """quantity that `clip_bound` bounds, see `FrankWolfe.statistic`"""
 
     def begin(self) -> None:
         """Sum exactly."""
@@ -296,19 +296,20 @@ class DPTOFW(FrankWolfe):
     delta: float = 1e-5
     """target, in (0, 1)"""
     calibration: Calibration = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     noise: Literal["gaussian", "generalised-gaussian"] | None = None
-    """its law"""
+    """distribution of the noise"""
     prefix_sums: Literal["tree", "blt", "square-root"] | None = None
-    """the mechanism that releases running sums"""
+    """mechanism that releases running sums"""
     clip: Clip | None = None
-    """what is bounded, so that sensitivity is"""
+    """quantity that is clipped to bound the sensitivity"""
     norm_index: Reading = "corrected"
-    """r of the noise's norm, as corrected here, or as printed"""
+    """r of the noise's norm, as corrected here or as printed"""
     radius: Reading = "corrected"
-    """of the noise, as corrected here, or as printed"""
+    """radius of the noise, as corrected here or as printed"""
     direction: Reading = "corrected"
-    """of the noise, as corrected here, or as printed"""
+    """direction of the noise, as corrected here or as printed"""
     lipschitz: Positive | None = None
     """(paper) L; if None, the loss's own"""
     smoothness: Least0 | None = None
@@ -316,7 +317,7 @@ class DPTOFW(FrankWolfe):
     diameter: Positive | None = None
     """(paper) D; if None, the domain's own"""
     beyond_validity: bool = False
-    """(paper) run at any epsilon; the certificate tells what that is worth"""
+    """(paper) run at any epsilon; the certificate says what epsilon the noise gives"""
 
     def check(self) -> None:
         """Refuse settings that do not fit each other."""
@@ -459,15 +460,16 @@ class DPPOFW(FrankWolfe):
     delta: float = 1e-5
     """target, in (0, 1); 0 is possible if certified"""
     calibration: Calibration = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     noise: SelectionNoise | None = None
-    """its law"""
+    """distribution of the noise"""
     profile: Profile | None = None
-    """how the budget is shared over rounds"""
+    """how the budget is divided among rounds"""
     clip: Literal["residual", "lipschitz"] | None = None
-    """what is bounded, so that sensitivity is"""
+    """quantity that is clipped to bound the sensitivity"""
     beyond_validity: bool = False
-    """(paper) run at epsilon > 5 too; the certificate tells what that is worth"""
+    """(paper) also run at epsilon > 5; the certificate says what epsilon the noise gives"""
 
     def check(self) -> None:
         """Refuse settings that do not fit each other."""

@@ -179,7 +179,7 @@ class PhasedSGD(Contracting):
 
     id = "phased-sgd"
     scale: Positive = 1.0
-    """of eta"""
+    """factor of eta"""
 
     def all_blocks(self) -> tuple[Block, ...]:
         """One phase of T / 2^i users after the other."""
@@ -271,9 +271,9 @@ class SnowballSGD(Contracting):
 
     id = "snowball-sgd"
     scale: Positive = 0.5
-    """of eta"""
+    """factor of eta"""
     refit: Refit = "doubling"
-    """once is one block of all T users, whose point comes after the last round"""
+    """"once" is one block of all T users, whose point comes after the last round"""
     first: Count = 16
     """users of the first block, if doubling"""
 
@@ -362,7 +362,7 @@ class LeastSquares(Points):
 
     id = "least-squares"
     growth: Growth = 1.1
-    """of the number of data from one fit to the next, > 1"""
+    """factor by which the number of data grows from one fit to the next, > 1"""
     refits = 0
 
     def flat(self) -> bool:

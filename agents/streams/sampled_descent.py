@@ -67,8 +67,7 @@ class Sampled(Block):
             w = self._step(w, domain.embedded(g + self.sigma * self._noise()))
             total += w
         del self._data
-        mean: Floats = total / self.steps
-        return mean
+        return total / self.steps
 
     def _step(self, w: Floats, g: Floats) -> Floats:
         """From `w` against the noisy gradient `g`, both (R, N)."""
@@ -133,15 +132,16 @@ class NoisySGD(Blocks):
 
     id = "noisy-sgd"
     calibration: Calibration = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     steps: Steps | Literal["auto", "paper"] | None = None
-    """m; auto is min(10 n, n^2), paper n^2, None what the calibration says"""
+    """m; "auto" is min(10 n, n^2), "paper" n^2; if None, that of the calibration"""
     scale: Positive = 1.0
-    """of eta"""
+    """factor of eta"""
     beyond_validity: bool = False
-    """(paper) run at epsilon > 3 too; the certificate tells what that is worth"""
+    """(paper) also run at epsilon > 3; the certificate says what epsilon the noise gives"""
     refit: Refit = "doubling"
-    """once is one block of all T users, whose point comes after the last round"""
+    """"once" is one block of all T users, whose point comes after the last round"""
     first: Count = 16
     """users of the first block, if doubling"""
 
@@ -229,9 +229,10 @@ class LocalMD(Blocks):
 
     id = "local-md"
     calibration: Calibration = "certified"
-    """"certified" is noise for the claim, "paper" as printed, whatever that buys"""
+    """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
+    epsilon"""
     scale: Positive | None = None
-    """of eta; if None, the paper's 1, and 16 if certified, so that phase 1 steps by eta"""
+    """factor of eta; if None, the paper's 1, or 16 if certified, so that phase 1 steps by eta"""
 
     def all_blocks(self) -> tuple[Block, ...]:
         """One phase after the other, without those that are too short."""

@@ -323,8 +323,7 @@ def randomised_response(truth: int, n: int, *, epsilon: float) -> Floats:
     whole("truth", truth, 0, n - 1)
     at_least("epsilon", epsilon, 0)
     inside("epsilon", epsilon, 0, _LARGE, ends=True)
-    law: Floats = softmax(epsilon * (np.arange(n) == truth))
-    return law
+    return softmax(epsilon * (np.arange(n) == truth))
 
 
 def choice(scores: Floats, scale: float, *, noise: ChoiceNoise = "gumbel") -> Floats:
@@ -344,8 +343,7 @@ def choice(scores: Floats, scale: float, *, noise: ChoiceNoise = "gumbel") -> Fl
         return (np.arange(len(scores)) == np.argmax(scores)).astype(float)
     u = np.maximum((scores - scores.max()) / scale, -_LOST)
     if noise == "gumbel":
-        law: Floats = softmax(u)
-        return law
+        return softmax(u)
     at = NOISES[noise]
     x, weights = _nodes(u.min() - _REACH, _REACH, u)
     others = at.cdf(x - u[:, None])  # (n, nodes)

@@ -110,8 +110,7 @@ class Score:
 
     def __call__(self, columns: Columns) -> Floats:
         """(n,): large where a run looks like world B."""
-        scored: Floats = _numbers(columns, self.chosen, self.tables) @ self.weights
-        return scored
+        return _numbers(columns, self.chosen, self.tables) @ self.weights
 
 
 def learned_scores(a: Columns, b: Columns) -> dict[str, Score]:

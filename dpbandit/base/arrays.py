@@ -29,16 +29,14 @@ def pick(values: Floats, action: Ints) -> Floats:
 
     For several rounds of one policy (n, R) -> (n, R, ...).
     """
-    chosen: Floats = values[rows(len(values)), action]
-    return chosen
+    return values[rows(len(values)), action]
 
 
 def picks(values: Floats, action: Ints) -> Floats:
     """The same where values are of every round, too: (n, R, K, d) and (n, R) -> (n, R, d)."""
     if action.ndim == 1:
         return pick(values, action)
-    chosen: Floats = np.take_along_axis(values, action[..., None, None], axis=2)[:, :, 0]
-    return chosen
+    return np.take_along_axis(values, action[..., None, None], axis=2)[:, :, 0]
 
 
 def rounds_in(lead: tuple[int, ...]) -> int:

@@ -29,7 +29,7 @@ _PLAIN: dict[Any, Callable[[Any], bool]] = {
 }
 
 T = TypeVar("T")
-_hints = cache(get_type_hints)
+_hints: Callable[[type], dict[str, Any]] = cache(get_type_hints)
 
 
 def made(kind: type[T], values: Any) -> T:

@@ -135,8 +135,7 @@ class Source(ABC):
         """The next round's numbers, `(R, *shape)`."""
         self._refill()
         self._next += 1
-        values: Floats = self._block[self._next - 1]
-        return values
+        return self._block[self._next - 1]
 
     def several(self, count: int) -> Floats:
         """What as many calls would return, `(count, R, *shape)`."""

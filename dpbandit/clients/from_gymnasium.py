@@ -371,8 +371,7 @@ class ForeignProblem:
         averages = np.divide(
             self._totals, self._counts, where=tried, out=np.full(tried.shape, -np.inf)
         )
-        best: Ints = averages.argmax(axis=1)
-        return best
+        return averages.argmax(axis=1)
 
     def hindsight(self) -> float:
         """0: every user has a best arm of her own."""

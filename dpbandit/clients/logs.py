@@ -415,10 +415,10 @@ def record(
     config = Uniform() if agent is None else agent_given(agent)
     if isinstance(config, Hindsight):
         raise InputError(f"Expected an agent that learns, got {config}: there is no hindsight yet.")
-    spec = fits(config, problem.spec, BanditSpec if agent is None else ContextualSpec)
+    spec: Any = fits(config, problem.spec, BanditSpec if agent is None else ContextualSpec)
     if spec.delay:
         raise InputError(f"Expected delay={spec.delay} to be 0: a log has every reward in its row.")
-    if not isinstance(spec, ContextualSpec | PriceSpec | ListSpec):
+    if spec.told_as not in (None, "clicks"):
         raise InputError(f"Expected arms, prices or lists to log, got a {type(spec).__name__}.")
     inside("explore", explore, 0, 1, ends=True)
     if not explore:
@@ -443,9 +443,9 @@ def record(
         )
     contexts, actions, answers, laws = (list(column) for column in zip(*found, strict=True))
     kept: dict[str, Any] = {"context": np.stack(contexts), "adaptive": agent is not None}
-    if isinstance(spec, ListSpec):
+    if spec.told_as == "clicks":
         return _lists(spec, np.array(actions), np.stack(answers), **kept)
-    if isinstance(spec, PriceSpec):
+    if spec.n_arms is None:
         density = np.full(horizon, 1 / (spec.high - spec.low))
         return LoggedPrices(
             spec=spec, price=np.array(actions), reward=np.array(answers), density=density, **kept

@@ -107,9 +107,8 @@ class Foreign:
 
     def make(self, spec: BanditSpec, streams: Streams) -> "ForeignAgent":
         """A running agent, with one policy for each replica."""
-        if isinstance(spec, ListSpec):
-            return ForeignAgent(self, spec, streams)
-        return ForeignAgent(self, fits(self, spec, ContextualSpec), streams)
+        kind = ListSpec if spec.told_as == "clicks" else ContextualSpec
+        return ForeignAgent(self, fits(self, spec, kind), streams)
 
 
 class ForeignAgent:

@@ -96,16 +96,27 @@ def agents(
     private: Annotated[
         bool, typer.Option("--private", help="Only agents with a privacy target.")
     ] = False,
+    best: Annotated[
+        bool, typer.Option("--best", help="Only the private agent to start with, with --for.")
+    ] = False,
+    epsilon: Epsilon = 1.0,
 ) -> None:
     """List the agents by what they play, with their privacy, or show the settings of one.
 
-    Example: `dpbandit agents --for OJPricing --private` and `dpbandit agents fade`
+    Example: `dpbandit agents --for OJPricing --best` and `dpbandit agents fade`
     """
     from dpbandit.agents import AGENTS
     from dpbandit.agents.catalogue import RECONSTRUCTED, START, entries
     from dpbandit.running.given import spec_given
     from dpbandit.running.settings import AROUND, agent_id
 
+    if best:
+        if env is None or agent is not None:
+            raise InputError("Expected --best with --for ENV, and without the id of an agent.")
+        from dpbandit.running.recommend import recommend
+
+        say(recommend(env, epsilon))
+        return
     if agent is not None:
         if env is not None or private:
             raise InputError(f"Expected either agent={agent!r} or --for and --private, got both.")

@@ -79,8 +79,7 @@ class Ball(Centred):
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """`|x| <= radius + tolerance`."""
         x = tame(x, np.inf)
-        inside: Bools = norms(x)[..., 0] <= self.radius + tolerance
-        return inside
+        return norms(x)[..., 0] <= self.radius + tolerance
 
     def sampler(self, streams: Streams, name: str) -> Points:
         """A Gaussian direction, and a radius with `P(|x| <= s) = (s / radius)^dim`."""
@@ -191,8 +190,7 @@ class Simplex(Domain):
         """x >= -tolerance, and the sum within tolerance of 1."""
         x = tame(x, np.inf)
         total = np.abs(x.sum(axis=-1) - 1) <= tolerance
-        inside: Bools = (x >= -tolerance).all(axis=-1) & total
-        return inside
+        return (x >= -tolerance).all(axis=-1) & total
 
     def sampler(self, streams: Streams, name: str) -> Points:
         """Exponentials over their sum: exact."""
@@ -243,8 +241,7 @@ class L1Ball(Centred):
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """`|x|_1 <= radius + tolerance`."""
         x = tame(x, np.inf)
-        inside: Bools = norms(x, 1)[..., 0] <= self.radius + tolerance
-        return inside
+        return norms(x, 1)[..., 0] <= self.radius + tolerance
 
     def sampler(self, streams: Streams, name: str) -> Points:
         """Signed exponentials over the sum of dim + 1 of them: exact."""
@@ -523,8 +520,7 @@ class Spectrahedron(Domain):
         x = tame(x, np.inf)
         values = np.linalg.eigvalsh(self.matrix(x))
         trace = np.abs(values.sum(axis=-1) - 1) <= tolerance
-        inside: Bools = (values[..., 0] >= -tolerance) & trace
-        return inside
+        return (values[..., 0] >= -tolerance) & trace
 
     def sampler(self, streams: Streams, name: str) -> Points:
         """G G' / tr(G G') with G a d x (d + 1) matrix of standard normals: exact.

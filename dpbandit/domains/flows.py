@@ -225,8 +225,7 @@ class Flows(Domain):
         x = tame(x, np.inf)
         matrix, supply = self._balances
         balanced = (np.abs(np.matvec(matrix, x) - supply) <= tolerance).all(axis=-1)
-        inside: Bools = (x >= -tolerance).all(axis=-1) & balanced
-        return inside
+        return (x >= -tolerance).all(axis=-1) & balanced
 
     def sampler(self, streams: Streams, name: str) -> Points:
         """Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform."""

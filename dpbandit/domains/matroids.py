@@ -88,8 +88,7 @@ class Product(Domain):
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """Every part is in its domain."""
-        inside: Bools = np.all([part.contains(w, tolerance) for part, w in self._split(x)], axis=0)
-        return inside
+        return np.all([part.contains(w, tolerance) for part, w in self._split(x)], axis=0)
 
     def sampler(self, streams: Streams, name: str) -> Points:
         """The parts' samplers, independent: as exact as they are."""
@@ -159,12 +158,11 @@ class Hypersimplex(Domain):
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """0 <= x <= 1, and the sum rank, within tolerance."""
         x = tame(x, np.inf)
-        inside: Bools = (
+        return (
             (x >= -tolerance).all(axis=-1)
             & (x <= 1 + tolerance).all(axis=-1)
             & (np.abs(x.sum(axis=-1) - self.rank) <= tolerance)
         )
-        return inside
 
     def sampler(self, streams: Streams, name: str) -> Points:
         """Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform."""
@@ -230,12 +228,11 @@ class IndependentSets(Domain):
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         """0 <= x <= 1 and the sum at most rank, within tolerance."""
         x = tame(x, np.inf)
-        inside: Bools = (
+        return (
             (x >= -tolerance).all(axis=-1)
             & (x <= 1 + tolerance).all(axis=-1)
             & (x.sum(axis=-1) <= self.rank + tolerance)
         )
-        return inside
 
     def sampler(self, streams: Streams, name: str) -> Points:
         """Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform."""
@@ -439,8 +436,7 @@ class SpanningTrees(Domain):
     def _ranks(self) -> Floats:
         """The edges that a tree has in each block."""
         tree = kruskal(np.zeros((1, self.dim)), self._pairs, self.vertices)[0]
-        ranks: Floats = np.matvec(self._members, tree)
-        return ranks
+        return np.matvec(self._members, tree)
 
     @cached_property
     def _inequalities(self) -> tuple[Floats, Floats]:

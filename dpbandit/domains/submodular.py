@@ -119,10 +119,9 @@ class ConcaveBase(Domain):
         x = tame(x, np.inf)
         bounds = np.cumsum(self.marginals)
         sums = np.cumsum(-np.sort(-x, axis=-1), axis=-1)
-        within: Bools = (sums <= bounds + tolerance).all(axis=-1) & (
+        return (sums <= bounds + tolerance).all(axis=-1) & (
             np.abs(sums[..., -1] - bounds[-1]) <= tolerance
         )
-        return within
 
     def sampler(self, streams: Streams, name: str) -> Points:
         """Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform."""
@@ -348,10 +347,9 @@ class SubmodularBase(Domain):
         if not self._listed:
             return ~separated(self, x, tolerance)
         sums = np.matvec(self._members, x)
-        inside: Bools = (sums <= self._table + tolerance).all(axis=-1) & (
+        return (sums <= self._table + tolerance).all(axis=-1) & (
             np.abs(sums[..., -1] - self._table[-1]) <= tolerance
         )
-        return inside
 
     def sampler(self, streams: Streams, name: str) -> Points:
         """Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform.

@@ -62,8 +62,7 @@ class Linear(Loss):
 
     def value(self, x: Floats, z: Floats) -> Floats:
         """<a, x - centre>."""
-        values: Floats = np.vecdot(z, x - self.domain.centre)
-        return values
+        return np.vecdot(z, x - self.domain.centre)
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
         """a."""
@@ -114,8 +113,7 @@ class Experts(Loss):
 
     def value(self, x: Floats, z: Floats) -> Floats:
         """<c, x>."""
-        values: Floats = np.vecdot(z, x)
-        return values
+        return np.vecdot(z, x)
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
         """c."""
@@ -254,8 +252,7 @@ class TiltedQuadratic(Loss):
     def value(self, x: Floats, z: Floats) -> Floats:
         """<1/2 (x - centre) + a, x - centre>."""
         y = x - self.domain.centre
-        values: Floats = np.vecdot(y / 2 + z, y)
-        return values
+        return np.vecdot(y / 2 + z, y)
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
         """x - centre + a."""
@@ -397,8 +394,7 @@ class Kink(Loss):
     def value(self, x: Floats, z: Floats) -> Floats:
         """`slope |x - a| + H/2 |x - a|^2`."""
         length = norms(x - z)[..., 0]
-        values: Floats = (self.slope + self.curvature / 2 * length) * length
-        return values
+        return (self.slope + self.curvature / 2 * length) * length
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
         """`(slope / |x - a| + H) (x - a)`, and slope e_1 at the kink."""
@@ -573,8 +569,7 @@ class Revenue(Loss):
         return self._loss(x + self.list_prices, z)
 
     def _loss(self, p: Floats, a: Floats) -> Floats:
-        values: Floats = np.vecdot(p - self._costs, np.matvec(self._b, p) - a)
-        return values
+        return np.vecdot(p - self._costs, np.matvec(self._b, p) - a)
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
         """2 B p - a - B c."""

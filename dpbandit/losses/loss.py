@@ -139,8 +139,7 @@ def minimise_quadratic(
 
 def frank_wolfe_gap(domain: Domain, x: Floats, gradient: Floats) -> Floats:
     """max_{s in C} <gradient, x - s>, (R,)."""
-    gap: Floats = np.vecdot(gradient, x - domain.lowest(gradient))
-    return gap
+    return np.vecdot(gradient, x - domain.lowest(gradient))
 
 
 def _accelerated(
@@ -254,22 +253,19 @@ def _make_room(atoms: Floats, weights: Floats) -> None:
 
 
 def _gradient(domain: Domain, G: Floats, c: Floats, x: Floats) -> Floats:
-    gradient: Floats = np.matvec(G, x - domain.centre) - c
-    return gradient
+    return np.matvec(G, x - domain.centre) - c
 
 
 def _quadratic(domain: Domain, G: Floats, c: Floats, x: Floats) -> Floats:
     y = x - domain.centre
-    value: Floats = np.vecdot(y, np.matvec(G, y)) / 2 - np.vecdot(c, y)
-    return value
+    return np.vecdot(y, np.matvec(G, y)) / 2 - np.vecdot(c, y)
 
 
 def _on_subspace(domain: Domain, G: Floats) -> Floats:
     """Q' G Q, the quadratic form on V."""
     if domain.basis is None:
         return G
-    form: Floats = np.matmul(np.matmul(domain.basis.T, G), domain.basis)
-    return form
+    return np.matmul(np.matmul(domain.basis.T, G), domain.basis)
 
 
 Sums: TypeAlias = Callable[[Floats], tuple[Floats | float, Floats, Floats]]

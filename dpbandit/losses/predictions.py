@@ -322,13 +322,11 @@ class Ridge(Squared):
     def value(self, x: Floats, z: Floats) -> Floats:
         """The squared error and the ridge."""
         y = x - self.domain.centre
-        values: Floats = super().value(x, z) + self.curvature / 2 * np.vecdot(y, y)
-        return values
+        return super().value(x, z) + self.curvature / 2 * np.vecdot(y, y)
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
         """(u - b) a + H y."""
-        gradient: Floats = super().gradient(x, z) + self.curvature * (x - self.domain.centre)
-        return gradient
+        return super().gradient(x, z) + self.curvature * (x - self.domain.centre)
 
     def _sums(self, data: Floats) -> tuple[Floats, Floats, Floats]:
         G, c, s = super()._sums(data)

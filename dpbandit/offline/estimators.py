@@ -45,7 +45,7 @@ policy that draws its price is the mean over its draws.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import pi, sqrt
 from typing import NamedTuple
@@ -158,8 +158,7 @@ def ridge(features: Floats, group: Ints, groups: int, target: Floats, parts: Par
         gram[name], correlation[name] = x.T @ x, x.T @ target[rows]
     G = _told(gram.reshape(parts.number, groups, d, d), parts.earlier)
     b = _told(correlation.reshape(parts.number, groups, d), parts.earlier)
-    theta: Floats = np.linalg.solve(G + np.eye(d), b[..., None])[..., 0]
-    return theta
+    return np.linalg.solve(G + np.eye(d), b[..., None])[..., 0]
 
 
 def _told(sums: Floats, earlier: bool) -> Floats:
@@ -262,39 +261,6 @@ class ArmRows:
         return np.take_along_axis(table, self.action[:, None], axis=1)[:, 0]
 
 
-def _ips(rows: ArmRows) -> Terms:
-    return _weighted(rows, rows.weight)
-
-
-def _clipped_ips(rows: ArmRows) -> Terms:
-    return _weighted(rows, np.minimum(rows.weight, rows.most("clipped-ips")))
-
-
-def _snips(rows: ArmRows) -> Terms:
-    return _weighted(rows, rows.weight, normalised=True)
-
-
-def _dm(rows: ArmRows) -> Terms:
-    return Terms(rows.value, np.zeros_like(rows.reward), rows.weight)
-
-
-def _dr(rows: ArmRows) -> Terms:
-    return _corrected(rows, rows.weight)
-
-
-def _clipped_dr(rows: ArmRows) -> Terms:
-    return _corrected(rows, np.minimum(rows.weight, rows.most("clipped-dr")))
-
-
-def _sndr(rows: ArmRows) -> Terms:
-    return _corrected(rows, rows.weight, normalised=True)
-
-
-def _switch_dr(rows: ArmRows) -> Terms:
-    w = rows.weight
-    return _corrected(rows, np.where(w <= rows.most("switch-dr"), w, 0.0))
-
-
 def _dros(rows: ArmRows) -> Terms:
     w, shrinkage = rows.weight, rows.shrinkage
     if shrinkage is None:
@@ -322,15 +288,22 @@ def _corrected(rows: ArmRows, w: Floats, *, normalised: bool = False) -> Terms:
     return Terms(rows.value, w * rows.surprise, rows.weight, normalised)
 
 
+def _cut(rows: ArmRows, name: str) -> Floats:
+    """Weights, none larger than `clip`."""
+    return np.minimum(rows.weight, rows.most(name))
+
+
 ARMS: dict[str, Callable[[ArmRows], Terms]] = {
-    "ips": _ips,
-    "clipped-ips": _clipped_ips,
-    "snips": _snips,
-    "dm": _dm,
-    "dr": _dr,
-    "clipped-dr": _clipped_dr,
-    "sndr": _sndr,
-    "switch-dr": _switch_dr,
+    "ips": lambda rows: _weighted(rows, rows.weight),
+    "clipped-ips": lambda rows: _weighted(rows, _cut(rows, "clipped-ips")),
+    "snips": lambda rows: _weighted(rows, rows.weight, normalised=True),
+    "dm": lambda rows: Terms(rows.value, np.zeros_like(rows.reward), rows.weight),
+    "dr": lambda rows: _corrected(rows, rows.weight),
+    "clipped-dr": lambda rows: _corrected(rows, _cut(rows, "clipped-dr")),
+    "sndr": lambda rows: _corrected(rows, rows.weight, normalised=True),
+    "switch-dr": lambda rows: _corrected(
+        rows, np.where(rows.weight <= rows.most("switch-dr"), rows.weight, 0.0)
+    ),
     "dros": _dros,
     "mips": _mips,
 }
@@ -434,21 +407,13 @@ class PriceRows:
         return self.model()
 
 
-def _price_ips(rows: PriceRows) -> Terms:
-    return Terms(np.zeros_like(rows.weight), rows.weight * rows.reward, rows.weight)
-
-
-def _price_snips(rows: PriceRows) -> Terms:
-    return Terms(np.zeros_like(rows.weight), rows.weight * rows.reward, rows.weight, True)
-
-
 def _price_dr(rows: PriceRows) -> Terms:
     value = np.mean([rows.q(price) for price in rows.policy], axis=0)
     return Terms(value, rows.weight * (rows.reward - rows.q(rows.price)), rows.weight)
 
 
 PRICES: dict[str, Callable[[PriceRows], Terms]] = {
-    "ips": _price_ips,
-    "snips": _price_snips,
+    "ips": lambda rows: Terms(np.zeros_like(rows.weight), rows.weight * rows.reward, rows.weight),
+    "snips": lambda rows: replace(PRICES["ips"](rows), normalised=True),
     "dr": _price_dr,
 }

@@ -152,8 +152,7 @@ class Snapshot:
         """Of arms, (n, K): shares of the draws."""
         spec = self._expects(ContextualSpec, "arms")
         arms = self._played(context).astype(np.int64)  # (draws, n)
-        shares: Floats = (arms[..., None] == np.arange(spec.n_actions)).mean(axis=0)
-        return shares
+        return (arms[..., None] == np.arange(spec.n_actions)).mean(axis=0)
 
     def prices(self, context: Floats) -> Floats:
         """Draws of prices, (draws, n)."""

@@ -1,4 +1,4 @@
-"""Sums of batches to which every device adds its share of the noise, or which somebody mixes."""
+"""Sums of batches with noise from every device, for secure aggregation and shuffling."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,8 +55,7 @@ class SignBits:
         towards = np.where(known, np.sign(reward - self.centre), 0.0)
         bits = towards[..., None] * np.sign(np.where(known[..., None], x, 0.0))
         played = action[..., None] == rows(self.n_actions)
-        summed: Floats = np.einsum("nrk,nrd->rkd", played.astype(float), bits)
-        return summed
+        return np.einsum("nrk,nrd->rkd", played.astype(float), bits)
 
 
 class AggregatedSum(FadingSum):

@@ -1,4 +1,4 @@
-"""From a privacy target to a running sum: no agent computes a noise scale by hand.
+"""Make running sums with the least noise for a privacy target.
 
 A running sum has a factorisation (how noises make up N_t) with a law (how a noise is drawn).
 `noise_multiplier` is the scale of a node's (or z's) noise over the sensitivity in the norm of the
@@ -222,7 +222,7 @@ def certified_sum(
 
 def tail_bound(
     dim: int,
-    target: Target,
+    horizon: int,
     *,
     failure: float,
     shift_factor: float = 2.0,
@@ -234,7 +234,7 @@ def tail_bound(
     is smaller along the identity.
     """
     v = 1 - (1 - trace_variance) / dim
-    tail = log(2 * target.horizon / failure)
+    tail = log(2 * horizon / failure)
     return Spectrum(2 * sqrt(dim) + 2 * sqrt(v * tail), shift_factor)
 
 
@@ -319,7 +319,7 @@ class ShariffSheffet:
         """Where the noisy eigenvalues are, with probability 1 - `failure`."""
         D, tail = self.statistic.block_dim, log(2 * self.target.horizon / failure)
         if not self.printed:
-            return tail_bound(D, self.target, failure=failure)
+            return tail_bound(D, self.target.horizon, failure=failure)
         largest = sqrt(self.levels) * self.stddev
         if self.noise == "gaussian":  # Gamma = Upsilon
             return Spectrum(sqrt(2) * (4 * sqrt(D) + 2 * tail), 2.0, largest)

@@ -1,4 +1,4 @@
-"""A claim beside what the noise really buys, by every accountant that applies."""
+"""Certificates: the epsilon of an agent's noise beside its claim, by every accountant."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -20,7 +20,7 @@ HONESTY = (
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """The privacy of one agent, computed from its ledger and nothing else.
+    """Privacy of one agent, computed from its ledger alone.
 
     `epsilon` is certified at `claimed_delta` (at delta = 0 where nothing is claimed), `delta` at
     `claimed_epsilon`. `accountants` maps a name to the epsilon it gives at that delta; `pure` and
@@ -76,7 +76,7 @@ class Certificate:
 def certificate(
     ledger: Ledger, *, claim: tuple[float, float] | None, accountants: bool = True
 ) -> Certificate:
-    """Certify a ledger against `claim` = (epsilon, delta), or against itself where none is made.
+    """Certify a ledger against `claim` = (epsilon, delta), or against itself without a claim.
 
     `accountants=False` leaves out the side-by-side figures, of which some are slow to import.
     """

@@ -1,4 +1,4 @@
-"""What a user's clicks on a list add to a regression, or to counts of items and positions.
+"""Statistics of a user's clicks on a list, for regressions and for counts.
 
 The clicked item counts, not the list.
 

@@ -1,4 +1,4 @@
-"""What a bit costs that is added up with coins: exactly, for each of her d bits and all together.
+"""Exact privacy costs of bits that are added up with coins.
 
 Somebody sends a bit for each of d coordinates, and everybody else adds the same in both worlds, so
 that what can be told apart is her bit among B fair coins::

@@ -1,4 +1,4 @@
-"""Closed forms: what (epsilon, delta) a Gaussian release has, and what zCDP implies.
+"""Closed forms of (epsilon, delta) for Gaussian DP and zCDP.
 
 **Gaussian differential privacy**, the exact currency of everything that adds normal noise.
 Dong, Roth and Su, "Gaussian differential privacy", JRSS B 2022. A release of a statistic with

@@ -1,4 +1,4 @@
-"""Recursive gradients, clipped: what online Frank-Wolfe sums up."""
+"""Clipped recursive gradients, which online Frank-Wolfe sums."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

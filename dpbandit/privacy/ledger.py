@@ -1,4 +1,4 @@
-"""What was promised: a value without data and without a replica axis, complete before round 1.
+"""Ledgers: the privacy costs of an agent's mechanisms, complete before round 1.
 
 A `Ledger` composes the spends of all mechanisms of an agent; `Visits` says how often one person may
 come; `most` and `least_noise` go back from a privacy target to the mechanism that just meets it.
@@ -297,17 +297,17 @@ def _number(value: float | None) -> str:
 
 
 def no_data() -> Ledger:
-    """The ledger of an agent that never looks: epsilon 0."""
+    """Ledger of an agent that uses no data: epsilon 0."""
     return Ledger((), NO_DATA)
 
 
 def no_privacy(what: str) -> Ledger:
-    """The ledger of an agent that lets exact data through: epsilon infinity."""
+    """Ledger of an agent without privacy: epsilon infinity."""
     return Ledger((GaussianSpend(inf, what),), NO_PRIVACY)
 
 
 def not_covered(ledger: Ledger) -> Ledger:
-    """What `ledger` promises where the world itself tells users of others: nothing."""
+    """Ledger that promises nothing, for environments that tell users about others."""
     told = GaussianSpend(inf, "the world's answers")
     return replace(ledger, spends=(*ledger.spends, told), scope=NOT_COVERED)
 
@@ -333,7 +333,7 @@ def ledger_of(
     trust: Trust = "central",
     honest: float = 1.0,
 ) -> Ledger:
-    """The ledger of noise calibrated to `epsilon`: at inf there is none, and no privacy.
+    """Ledger of noise calibrated to `epsilon`; infinity is no noise and no privacy.
 
     >>> ledger_of(1.0, GaussianSpend(0.3, "a sum")).mu, ledger_of(inf, GaussianSpend(inf, "")).mu
     (0.3, inf)

@@ -1,4 +1,4 @@
-"""Privacy losses on a grid, rounded up, and the delta of many of them added up.
+"""Privacy loss distributions on grids, rounded up, and their composition.
 
 For neighbours with laws P and Q of a release o, the loss is log P(o) / Q(o) where o comes from P.
 Its law says all about privacy: with L for the loss::

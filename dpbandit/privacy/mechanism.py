@@ -1,4 +1,4 @@
-"""Mechanisms: data about a user reaches the future only through `Mechanism.__call__`.
+"""Base class of mechanisms: a user's data reaches later rounds only through their calls.
 
 `Books` hold what is called against the ledger: a certificate knows of no mechanism outside it.
 `PersonalMemory` keeps a person's data for her own actions, which takes no mechanism.
@@ -36,7 +36,7 @@ class BudgetExceededError(InputError):
 
 
 class Mechanism(ABC):
-    """Counts its uses, refuses an overdraft, and hands on nothing but releases.
+    """Base class of mechanisms: counts its uses, refuses too many, and returns only releases.
 
     Exact private state (running sums, pending batches) lives inside the mechanism; an agent
     keeps only what a call returns. Two tests watch over every agent: two extreme

@@ -1,4 +1,4 @@
-"""Messages: what a device sends where the server is not trusted, with noise of its own in it.
+"""Locally private messages of devices to a server that is not trusted.
 
 A statistic of a round, a vector (with added noise, or `PrivUnit`: of a unit vector, a point of the
 sphere that is more likely to lie in her cap), a direction that is drawn a little more often towards
@@ -80,8 +80,7 @@ class LocalStatistic(Mechanism):
 
     def _release(self, *datum: AnyArray) -> Floats:
         noisy = self.query(*datum) + self.stddev * self._normals()
-        released: Floats = noisy * self._statistic.units
-        return released
+        return noisy * self._statistic.units
 
 
 @dataclass(frozen=True)
@@ -161,8 +160,7 @@ class PrivUnit:
         along = _height(beyond, self.dim)[:, None]
         across = normals - np.vecdot(normals, u)[:, None] * u
         across /= np.maximum(norms(across), np.finfo(float).tiny)
-        sent: Floats = self.scale * (along * u + np.sqrt(1 - along**2) * across)
-        return sent
+        return self.scale * (along * u + np.sqrt(1 - along**2) * across)
 
 
 @lru_cache(maxsize=64)
@@ -399,5 +397,4 @@ class LocalDirections(Mechanism):
             return g
         towards = np.where(coin < (1 + self._pull * norms(g)[..., 0]) / 2, 1.0, -1.0)
         side = np.where(np.vecdot(u, g) < 0, -towards, towards)
-        sent: Floats = side[..., None] * u / norms(u)
-        return sent
+        return side[..., None] * u / norms(u)

@@ -1,4 +1,4 @@
-"""What gets summed: a clipped function of one user's round, with the sensitivity it has.
+"""Statistics: clipped functions of one user's round, with their sensitivity.
 
 Clipping lives here and not in the agents: the bound that a privacy proof uses and the code that
 enforces it stand on the same page, whatever an environment sends.
@@ -111,7 +111,7 @@ def squared_sensitivity(weight: float) -> float:
 
 
 class Statistic(Protocol):
-    """A sum over users, bounded for each of them."""
+    """A clipped function of one user's round, to be summed, with its sensitivity."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -581,5 +581,4 @@ class ArmSums:
         _, action, reward = batch
         played = action[..., None] == rows(self.n_actions)  # (n, R, K)
         r = clip_range(reward, self.reward_low, self.reward_high)[..., None]
-        summed: Floats = np.stack([1.0 * played, played * r], axis=-1).sum(axis=0)
-        return summed
+        return np.stack([1.0 * played, played * r], axis=-1).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Noise laws: small values that know how to draw themselves for all replicas at once::
+"""Noise distributions, which draw for all replicas at once::
 
     law                   density                        variance
     Laplace               exp(-|b|_1 / c)                2 c^2

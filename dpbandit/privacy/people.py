@@ -1,4 +1,4 @@
-"""What a person who comes k times, b slots apart or more, adds up to, per unit of a visit.
+"""Sensitivities for a person with at most k visits, at least b slots apart.
 
 A mechanism releases C x + noise; a visit in slot t adds a vector of length 1, of any direction, to
 x_t. S(k, b) is how far all visits of a person move C x at most, over all their slots and

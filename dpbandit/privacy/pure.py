@@ -1,4 +1,4 @@
-"""What mechanisms cost that are known by their pure epsilon, and noise shaped by a norm.
+"""Privacy costs of pure mechanisms, and of noise shaped by a norm.
 
 Selection (exponential mechanism, noisy maximum), sparse vector, randomised response: the cost of
 many of them, each with its own epsilon or range of its loss, composed exactly. Then Laplace and

@@ -1,4 +1,4 @@
-"""What a round says against what was released before it: directions, signs, scores of residuals."""
+"""Statistics of residuals against earlier releases: directions, signs, scores."""
 
 from dataclasses import dataclass, field
 from math import sqrt
@@ -74,8 +74,7 @@ class SignedDirections:
         # contiguous, so that the same BLAS routine sums whatever R is
         weights = np.ascontiguousarray(played.transpose(1, 2, 0), dtype=np.float64)
         u = np.ascontiguousarray(unit(context).transpose(1, 0, 2))
-        summed: Floats = weights @ u  # (R, blocks, d)
-        return summed
+        return weights @ u  # (R, blocks, d)
 
 
 def unit(x: AnyArray) -> Floats:

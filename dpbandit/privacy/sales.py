@@ -1,4 +1,4 @@
-"""What was bought: products of an assortment, scores of choices, sales at prices, of a shelf."""
+"""Statistics of purchases: products of an assortment, scores of choices, sales at prices."""
 
 from dataclasses import dataclass, field
 from math import sqrt

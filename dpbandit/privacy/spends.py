@@ -1,4 +1,4 @@
-"""What everything one mechanism will ever release costs one user: frozen values, no data."""
+"""Privacy costs of mechanisms for one user, as frozen values without data."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -131,7 +131,7 @@ class GaussianSpend:
 
 @dataclass(frozen=True)
 class Parallel:
-    """Mechanisms that see disjoint sets of rounds: a user pays for one of them, the dearest."""
+    """Mechanisms that see disjoint sets of rounds: a user pays for the most expensive one."""
 
     parts: tuple[Spend, ...]
     note: str = "parallel over disjoint rounds"

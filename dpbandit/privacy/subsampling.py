@@ -1,4 +1,4 @@
-"""Many Gaussian releases, each of a random few of the users: how sampling hides a user."""
+"""Privacy costs of Gaussian releases of random samples of users."""
 
 from dataclasses import dataclass
 from functools import cache

@@ -223,8 +223,7 @@ def paper_budgets(n: int, *, epsilon: float, delta: float) -> Floats:
     if n == 1:
         raise InputError("Expected n=1 to be at least 2 steps: ln 1 = 0 prints no noise at all.")
     t = np.arange(1, n + 1)
-    budgets: Floats = epsilon * np.sqrt(t) / (2 * (t + 1) * sqrt(log(n) * log(1 / delta)))
-    return budgets
+    return epsilon * np.sqrt(t) / (2 * (t + 1) * sqrt(log(n) * log(1 / delta)))
 
 
 @cache

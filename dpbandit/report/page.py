@@ -220,8 +220,7 @@ def _horizons(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) ->
             line(axes, where, values, name, looks[look], band=bootstrap_band)
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_xlabel("horizon (rounds)")
-        axes.set_ylabel(f"regret ({runs[0].setup.reward_unit})")
+        axes.set(xlabel="horizon (rounds)", ylabel=f"regret ({runs[0].setup.reward_unit})")
         axes.xaxis.set_major_locator(FixedLocator(sorted({run.setup.horizon for run in runs})))
         log_ticks(axes.yaxis)
         for axis in (axes.xaxis, axes.yaxis):

@@ -272,8 +272,7 @@ def draw_regret(
         color, dashes = style(place if curve.look is None else curve.look)
         rounds(axes, marks, curve.regret, curve.label, color=color, dashes=dashes, band=band)
     axes.set_title(title, loc="left", pad=10)
-    axes.set_xlabel("round (one user each)")
-    axes.set_ylabel(f"cumulative regret ({unit})")
+    axes.set(xlabel="round (one user each)", ylabel=f"cumulative regret ({unit})")
     axes.set_xlim(0, int(marks[-1]))
     from_zero(axes)
     axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
@@ -339,8 +338,7 @@ def delta_curve(
         axes.set_xlim(0, most)
         axes.set_ylim(max(1e-12, claim[1] * 1e-4), 1)  # before the scale, which asks for limits
         axes.set_yscale("log")
-        axes.set_xlabel("epsilon")
-        axes.set_ylabel("delta")
+        axes.set(xlabel="epsilon", ylabel="delta")
         axes.legend()
 
 
@@ -409,8 +407,7 @@ class Overlay(NamedTuple):
 
 def final(run: AgentRun) -> Floats:
     """Regret after the last round, (R,)."""
-    last: Floats = run.regret[-1]
-    return last
+    return run.regret[-1]
 
 
 def placed(run: AgentRun) -> bool:

@@ -19,8 +19,8 @@ from zlib import compress, decompressobj, error as ZipError
 import numpy as np
 
 from dpbandit.base import (
+    AnyArray,
     InputError,
-    Ints,
     as_declared,
     check_readable,
     check_writable,
@@ -163,7 +163,7 @@ def _runs(table: "pa.Table", every: Sequence[_Facts]) -> list[AgentRun]:
 class _Words(NamedTuple):
     """A column of few words: a place in `names` for each row."""
 
-    codes: Ints
+    codes: AnyArray
     names: list[str]
 
 

@@ -19,7 +19,7 @@ closed form, because log v_j(p) + log(p - c_j - z) is concave where v_j(p) = exp
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -69,30 +69,8 @@ def random_members(luck: Floats, at_most: int, levels: int = 1) -> Any:
     return rank < size
 
 
-class RandomSets:
-    """Draws levels (R, N): 0, not offered, or one of 1, ..., `levels`; every set as likely."""
-
-    def __init__(self, streams: Streams, n_products: int, at_most: int, levels: int) -> None:
-        self._draws: Draws = streams.uniforms("exploration", 1 + 2 * n_products)
-        self._most, self._levels = at_most, levels
-
-    def __call__(self) -> Ints:
-        """Fresh sets, one for each replica."""
-        return _levels(self._draws(), self._most, self._levels)
-
-
-class RandomPrices(RandomSets):
-    """Draws prices (R, N): 0, not offered, or uniform in [low, high]; every set as likely."""
-
-    def __init__(
-        self, streams: Streams, n_products: int, at_most: int, low: float, high: float
-    ) -> None:
-        super().__init__(streams, n_products, at_most, 1)
-        self._low, self._high = low, high
-
-    def __call__(self) -> Any:
-        """Fresh sets with prices, one for each replica."""
-        return _prices(self._draws(), self._most, self._low, self._high)
+def _fresh(draws: Draws, make: Callable[..., Any], *how: Any) -> Any:
+    return make(draws(), *how)
 
 
 def _levels(luck: Floats, at_most: int, levels: int) -> Ints:
@@ -307,6 +285,9 @@ class ChoiceSpec(BanditSpec):
         """All that may be bought, and nothing."""
         return tuple(range(self.n_products + 1))
 
+    def _luck(self, streams: Streams) -> Draws:
+        return streams.uniforms("exploration", 1 + 2 * self.n_products)
+
     def repaired(self, action: Any) -> Any:
         """Sets of at most S products, of masks with more the first S; of none the default. What is
         no assortment is handed back as it is."""
@@ -400,7 +381,7 @@ class AssortmentSpec(ChoiceSpec):
 
     def uniform(self, streams: Streams) -> Callable[[], Ints]:
         """Draws sets (R, N), each as likely as any other."""
-        return RandomSets(streams, self.n_products, self.at_most, self.levels)
+        return partial(_fresh, self._luck(streams), _levels, self.at_most, self.levels)
 
     def action_space(self) -> gym.Space[Any]:
         """Masks of 1 to S products."""
@@ -493,7 +474,7 @@ class FreelyPricedSpec(ChoiceSpec):
 
     def uniform(self, streams: Streams) -> Callable[[], Floats]:
         """Draws sets at uniform prices, (R, N), each set as likely as any other."""
-        return RandomPrices(streams, self.n_products, self.at_most, self.low, self.high)
+        return partial(_fresh, self._luck(streams), _prices, self.at_most, self.low, self.high)
 
     def action_space(self) -> gym.Space[Any]:
         """A price for each of 1 to S products, 0 for the others."""

@@ -7,19 +7,18 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import gymnasium as gym
 import numpy as np
 
-from dpbandit.base import MOST_ACTIONS, Floats, InputError, Ints, Streams, one_of, reals, whole
+from dpbandit.base import MOST_ACTIONS, Floats, InputError, Streams, one_of, reals, whole
 from dpbandit.domains import Domain, nearest
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.ledger import ALL_ACTIONS
 from dpbandit.specs.protocols import (
     ROUNDING,
     Bound,
+    Numbered,
     Spec,
-    arms_in_range,
     datum_of,
     finite_array,
     fits,
-    uniform_arms,
 )
 
 Feedback: TypeAlias = Literal["value", "datum"]
@@ -151,7 +150,7 @@ class StreamSpec(ConvexSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpertsSpec(Spec):
+class ExpertsSpec(Numbered, Spec):
     """Public facts of prediction with expert advice; every expert's loss in [0, 1] is told.
 
     The action is an expert (R,), the reward minus her loss. A round's datum is its whole loss
@@ -187,23 +186,6 @@ class ExpertsSpec(Spec):
     def matrix_entries(self) -> int:
         """A number for each expert."""
         return self.n_actions
-
-    @property
-    def default_action(self) -> int:
-        """What is played where nothing else is known, the first expert."""
-        return 0
-
-    def validate(self, action: Any, replicas: int) -> Ints:
-        """Experts (R,), whole numbers in [0, d)."""
-        return arms_in_range(action, replicas, self.n_actions)
-
-    def uniform(self, streams: Streams) -> Callable[[], Ints]:
-        """Draws experts (R,)."""
-        return uniform_arms(streams, self.n_actions)
-
-    def action_space(self) -> gym.Space[Any]:
-        """The experts."""
-        return gym.spaces.Discrete(self.n_actions)
 
     def observation_space(self) -> gym.Space[Any]:
         """The losses of the round before."""

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from math import prod
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 import numpy as np
 
 from dpbandit.base import (
-    AnyArray,
     Draws,
     Floats,
     InputError,
@@ -251,7 +252,8 @@ class ListSpec(BanditSpec):
 
     def uniform(self, streams: Streams) -> Callable[[], Ints]:
         """Draws lists (R, m), each as likely as any other."""
-        return RandomLists(streams, self.n_items, self.length)
+        luck = streams.uniforms("exploration", self.length)
+        return partial(_fresh_lists, luck, self.n_items, self.length)
 
     def action_space(self) -> gym.Space[Any]:
         """An item number for each position; samples that name one twice are repaired."""
@@ -263,24 +265,16 @@ class ListSpec(BanditSpec):
         return np.take_along_axis(potential, classes, axis=1)
 
 
-class RandomLists:
+def _fresh_lists(luck: Draws, n_items: int, length: int) -> Ints:
     """Uniform ordered samples without repetition, (R, m): m uniforms each, whatever N."""
-
-    def __init__(self, streams: Streams, n_items: int, length: int) -> None:
-        self._luck: Draws = streams.uniforms("exploration", length)
-        self._n_items, self._length = n_items, length
-
-    def __call__(self) -> Ints:
-        """Fresh lists."""
-        left = self._n_items - rows(self._length)
-        place = (self._luck() * left).astype(np.int64)  # among those not taken yet
-        lists = np.empty_like(place)
-        for k in range(self._length):
-            item = place[:, k]
-            for taken in np.sort(lists[:, :k], axis=1).T:
-                item = item + (item >= taken)
-            lists[:, k] = item
-        return lists
+    place = (luck() * (n_items - rows(length))).astype(np.int64)  # among those not taken yet
+    lists = np.empty_like(place)
+    for k in range(length):
+        item = place[:, k]
+        for taken in np.sort(lists[:, :k], axis=1).T:
+            item = item + (item >= taken)
+        lists[:, k] = item
+    return lists
 
 
 def _numbers(spec: ListSpec, action: Any, replicas: int) -> Floats:
@@ -297,6 +291,11 @@ def _numbers(spec: ListSpec, action: Any, replicas: int) -> Floats:
 NOBODY = -1
 """The person of an empty slot."""
 MOST_PEOPLE = 1_000_000
+
+
+def _of_the_visit(name: str) -> Any:
+    """What a visit says, as a property."""
+    return property(attrgetter(f"visit.{name}"), doc=getattr(Spec, name).__doc__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,6 +318,19 @@ class ReturningSpec(Spec):
     """how often one person may come; what is protected"""
     reward_low: float = field(init=False)
     reward_high: float = field(init=False)
+
+    matrix_entries = _of_the_visit("matrix_entries")
+    carries = _of_the_visit("carries")
+    watched = _of_the_visit("watched")
+    default_action = _of_the_visit("default_action")
+    datum_shape = _of_the_visit("datum_shape")
+    told_as = _of_the_visit("told_as")
+    answers = _of_the_visit("answers")
+    action_space = _of_the_visit("action_space")
+    validate = _of_the_visit("validate")
+    uniform = _of_the_visit("uniform")
+    repaired = _of_the_visit("repaired")
+    told = _of_the_visit("told")
 
     def __post_init__(self) -> None:
         if not isinstance(self.visit, ContextualSpec | ListSpec):
@@ -345,11 +357,6 @@ class ReturningSpec(Spec):
         return (1 + prod(self.visit.context_shape),)
 
     @property
-    def matrix_entries(self) -> int:
-        """Those of a visit."""
-        return self.visit.matrix_entries
-
-    @property
     def arms(self) -> ContextualSpec:
         """What one visit is to agents that keep a person's parameter in mind.
 
@@ -363,36 +370,6 @@ class ReturningSpec(Spec):
             f"{seen}: choose PerPerson(agent)."
         )
 
-    @property
-    def carries(self) -> bool:
-        """Whether a visit does."""
-        return self.visit.carries
-
-    @property
-    def watched(self) -> bool:
-        """Whether a visit is."""
-        return self.visit.watched
-
-    @property
-    def default_action(self) -> Any:
-        """What is played where nothing else is known, the first arm, or the first items."""
-        return self.visit.default_action
-
-    @property
-    def datum_shape(self) -> tuple[int, ...] | None:
-        """Of what one replica is told in place of the reward, as `visit` says."""
-        return self.visit.datum_shape
-
-    @property
-    def told_as(self) -> str | None:
-        """Its name, as `visit` says."""
-        return self.visit.told_as
-
-    @property
-    def answers(self) -> tuple[float, ...]:
-        """The most extreme of what a person may say to an action."""
-        return self.visit.answers
-
     def person(self, context: Floats) -> Ints:
         """Who comes, (R,): in [0, N), or -1 for nobody, and for what is nobody's number."""
         said = np.asarray(context)[:, 0]
@@ -401,24 +378,11 @@ class ReturningSpec(Spec):
 
     def shown(self, context: Floats) -> Floats:
         """What the visit shows, `(R, *visit.context_shape)`."""
-        x: Floats = np.asarray(context)[:, 1:].reshape(-1, *self.visit.context_shape)
-        return x
+        return np.asarray(context)[:, 1:].reshape(-1, *self.visit.context_shape)
 
     def context(self, person: Ints, shown: Floats) -> Floats:
         """Both together, the inverse of `person` and `shown`."""
         return np.column_stack([person, shown.reshape(len(person), -1)])
-
-    def validate(self, action: Any, replicas: int) -> AnyArray:
-        """Arms (R,), or lists (R, m), that a visit allows."""
-        return self.visit.validate(action, replicas)
-
-    def uniform(self, streams: Streams) -> Callable[[], AnyArray]:
-        """Draws arms (R,), or lists (R, m)."""
-        return self.visit.uniform(streams)
-
-    def action_space(self) -> gym.Space[Any]:
-        """The arms, or a list."""
-        return self.visit.action_space()
 
     def observation_space(self) -> gym.Space[Any]:
         """A person's number, or nobody's, and what a visit shows."""
@@ -435,11 +399,3 @@ class ReturningSpec(Spec):
     def with_few_people(self) -> Self:
         """The same without those of whom nothing could be kept but zeros."""
         return replace(self, people=min(self.people, self.horizon + 1))
-
-    def repaired(self, action: Any) -> Any:
-        """The nearest lists, of samples of `action_space` that are none."""
-        return self.visit.repaired(action)
-
-    def told(self, potential: Floats, action: AnyArray) -> Floats:
-        """What people (R, C) say to `action`."""
-        return self.visit.told(potential, action)

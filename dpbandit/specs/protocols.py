@@ -52,8 +52,7 @@ def arms_in_range(action: Any, replicas: int, n_actions: int) -> Ints:
     if action.view(np.uint64).max() >= n_actions:  # negative numbers are huge
         wrong = given[(given < 0) | (given >= n_actions)][0]
         raise InputError(f"Expected actions in [0, {n_actions}), got {wrong:g}.")
-    chosen: Ints = action
-    return chosen
+    return action
 
 
 def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> AnyArray:
@@ -101,7 +100,7 @@ MOST_OUTSIDE = 0.01
 
 
 ROUNDING = 1e-6
-"""Beyond a bound by less, relatively, is on it: contexts of norm 1 may come as float32."""
+"""Relative excess over a bound that is ignored, because contexts of norm 1 may come as float32."""
 
 
 class Step(NamedTuple):
@@ -276,8 +275,7 @@ class Spec:
 
     def told(self, potential: Floats, action: AnyArray) -> Floats:
         """Of what users would say, (R, ...), what they do to `action` (R, ...)."""
-        said: Floats = potential[:, 0]
-        return said
+        return potential[:, 0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,8 +347,31 @@ class BanditSpec(Spec):
         return [*super().bounds(), contexts]
 
 
+class Numbered:
+    """Actions that are numbers in [0, `n_actions`): arms, experts."""
+
+    n_actions: int
+
+    @property
+    def default_action(self) -> int:
+        """Action where nothing else is known, the first one."""
+        return 0
+
+    def validate(self, action: Any, replicas: int) -> Ints:
+        """Actions (R,), whole numbers in [0, K)."""
+        return arms_in_range(action, replicas, self.n_actions)
+
+    def uniform(self, streams: Streams) -> Callable[[], Ints]:
+        """Draws actions (R,)."""
+        return uniform_arms(streams, self.n_actions)
+
+    def action_space(self) -> gym.Space[Any]:
+        """The numbers."""
+        return gym.spaces.Discrete(self.n_actions)
+
+
 @dataclass(frozen=True, kw_only=True)
-class ContextualSpec(BanditSpec):
+class ContextualSpec(Numbered, BanditSpec):
     """Finitely many arms. Context (R, d), or (R, K, d) when the arms share one parameter."""
 
     kind: ClassVar[str] = "finitely many arms"
@@ -379,27 +400,9 @@ class ContextualSpec(BanditSpec):
         """A d x d matrix for each arm, or one that they share."""
         return (1 if self.shared else self.n_actions) * self.dim**2
 
-    @property
-    def default_action(self) -> int:
-        """What is played where nothing else is known, the first arm."""
-        return 0
-
-    def validate(self, action: Any, replicas: int) -> Ints:
-        """Arms (R,), whole numbers in [0, K)."""
-        return arms_in_range(action, replicas, self.n_actions)
-
-    def uniform(self, streams: Streams) -> Callable[[], Ints]:
-        """Draws arms (R,)."""
-        return uniform_arms(streams, self.n_actions)
-
-    def action_space(self) -> gym.Space[Any]:
-        """The arms."""
-        return gym.spaces.Discrete(self.n_actions)
-
     def told(self, potential: Floats, action: AnyArray) -> Floats:
         """What users (R, K) say of their arm."""
-        said: Floats = potential[rows(len(action)), action]
-        return said
+        return potential[rows(len(action)), action]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,27 +56,27 @@ def check_replicas(config: AgentConfig, spec: Spec) -> None:
     """Six replicas equal a lone one, a run of two and a run of three, difference exactly 0.0."""
     world = extreme_users(spec, 6, seed=5).tame()
 
-    def actions(first: int, last: int) -> Any:
+    def played(first: int, last: int) -> tuple[Any, Any]:
         agent = made_agent(config, spec, Streams([(9, r) for r in range(first, last)]))
-        users, played = world.of(first, last), []
+        users, actions = world.of(first, last), []
         for t, x in enumerate(users.context):
-            played.append(action_of(agent, spec, x))
-            agent.update(x, played[-1], users.answer(spec, t, played[-1]))
-        return np.array(played)
+            actions.append(action_of(agent, spec, x))
+            agent.update(x, actions[-1], users.answer(spec, t, actions[-1]))
+        return np.array(actions), agent.ledger
 
-    whole = actions(0, 6)
+    whole, promised = played(0, 6)
     for first, last in PARTS:
+        actions, ledger = played(first, last)
         expect(
-            same(whole[:, first:last], actions(first, last)),
+            ledger == promised,
+            f"Expected the same ledger for any number of replicas, got {promised} for six and "
+            f"{ledger} for {last - first}.",
+        )
+        expect(
+            same(whole[:, first:last], actions),
             f"Expected replicas not to know each other: {first} to {last - 1} of six play "
             "otherwise without the rest. Draw from `streams`, one number for each replica.",
         )
-    promised = [made_agent(config, spec, Streams(range(R))).ledger for R in (1, 6)]
-    expect(
-        promised[0] == promised[1],
-        f"Expected the same ledger for any number of replicas, got {promised[1]} for six and "
-        f"{promised[0]} for one.",
-    )
 
 
 def copies_of(original: Any) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def two_worlds(
     public = made_agent(config, spec, Streams([0])).ledger.public_contexts
     world, other = (extreme_users(spec, replicas * len(swapped), seed) for seed in (1, 2))
     every = np.arange(replicas) * spec.horizon // replicas
-    t = np.concatenate([every if user == EVERYBODY else 0 * every + user for user in swapped])
+    t = np.concatenate([every if isinstance(user, str) else 0 * every + user for user in swapped])
     with np.errstate(all="ignore"):  # users that are no numbers reach the agents' arithmetic
         if spec.returning:
             changed, t = with_other_people(spec, world, other, t)

@@ -54,8 +54,8 @@ class Arms(ContextualProblem):
     """A K-armed bandit without contexts, as in textbooks.
 
     Description:
-        A user brings a reward in [0, 1] for every arm; the agent, which sees nothing of her, plays
-        an arm and is told its reward.
+        Every user has a reward in [0, 1] for each arm. The agent sees nothing of her, plays an arm
+        and is told its reward.
 
         ===========  ===============================================================================
         means        of the arms
@@ -91,7 +91,7 @@ class Arms(ContextualProblem):
         * `adversary`: switching (after a quarter of the rounds the best and the worst arm change
           places) or stochastically-constrained (gaps stay, all means jump between low and high in
           phases that grow; Zimmert and Seldin, JMLR 2021, section 5).
-        * `horizon`: rounds. `delay`: rounds until a reward is seen; 0 is handed out before.
+        * `horizon`: rounds. `delay`: rounds until a reward is seen; the reward is 0 until then.
         * `blocks`: whether rounds of one policy may be drawn together, where the law is bernoulli
           and nothing changes; the law of all results is the same.
     """

@@ -282,13 +282,13 @@ class AssortmentFromLog(ChoiceProblem):
     """Offer sets of your products at prices; choices are fitted once to your log and frozen.
 
     Description:
-        One row of the log is one visit, also when nothing was bought: the price of every product
-        that was shown, nothing where it was not, and what was taken. A multinomial logit with
-        tastes of each product in the features and one price slope is fitted once and frozen;
-        customers are rows drawn with replacement. Regret is under the model, never in the world.
-        `diagnostics` says how well it fits, and `print(problem)` all that should be known. A
-        certificate protects one simulated customer of one round, never a row of the log. See
-        `docs/howto/shop.md`.
+        One row of the log is one visit, whether or not something was bought: the price of every
+        product that was shown, nothing where it was not, and what was taken. A multinomial logit
+        with tastes of each product in the features and one price slope is fitted once and frozen;
+        customers are rows drawn with replacement. Regret is measured under the model, not in the
+        real world. `diagnostics` says how well it fits, and `print(problem)` shows all that you
+        should know. A certificate protects one simulated customer of one round, never a row of the
+        log. See `docs/howto/shop.md`.
 
     Action space:
         For each product 0, not offered, or the number of its price, from 1 on; 1 to `at_most`
@@ -317,8 +317,8 @@ class AssortmentFromLog(ChoiceProblem):
         * `ridge`: penalty of all coefficients but the constants.
         * `clusters`: a column, such as the week whose prices these were, for errors.
         * `sha256`: of the file at the path `frame`, which is refused if it is another.
-        * `horizon`: rounds. `delay`: rounds until a choice is seen; before there are any, product 0
-          and a reward of 0 are handed out.
+        * `horizon`: rounds. `delay`: rounds until a choice is seen; until then the agent is told
+          product 0 and a reward of 0.
     """
 
     frame: Any = None

@@ -87,8 +87,7 @@ class Enumerated:
 
     def best(self) -> Ints:
         """The best set for them, (R, N)."""
-        found: Ints = self._sets[self._totals.argmax(axis=1)]
-        return found
+        return self._sets[self._totals.argmax(axis=1)]
 
 
 class Exchanged:
@@ -223,8 +222,7 @@ class ChoiceProblem(ABC):
             self._crowd = self._users(self._ahead)
             self._next = self._counted = 0
             self._drawn = self._ahead
-        context: Floats = self._crowd.context[self._next]
-        return context
+        return self._crowd.context[self._next]
 
     def step(self, action: AnyArray) -> Step:
         """Offer a set (R, N) to the current users and move on to the next."""
@@ -405,8 +403,8 @@ class AssortmentBandit(ChoiceProblem):
         * `season`, `drift`, `shock`: what is added to all utilities as time goes on: (amplitude,
           period), amplitude sin(2 pi t / period); (step, range), a reflected random walk; (round,
           size), from that round on. The oracle knows.
-        * `delay`: rounds until a choice is seen; before there are any, product 0 and a reward of 0
-          are handed out.
+        * `delay`: rounds until a choice is seen; until then the agent is told product 0 and a
+          reward of 0.
     """
 
     n_products: int = 10

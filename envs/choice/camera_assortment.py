@@ -49,12 +49,12 @@ class CameraAssortment(ChoiceProblem):
     Description:
         The people and the questionnaire of `dpbandit/CameraPricing-v0`. A customer is a pattern of
         answers; of the cameras shown she buys one, or none, with the probabilities that people with
-        these answers have on average, exact finite sums over 4,096 people. In hundreds of dollars
-        a customer, a random set earns 0.702, all eight cameras 0.883, the best fixed three (1, 3
-        and 5) 1.017, the best set for each pattern of answers 1.0715: that is the oracle of regret,
-        found by enumeration, and a regret of 0 is attainable. Who knew each person exactly would
-        earn 1.153. "Best" means under the fitted model, never in the world; the survey left people
-        out. See `envs/data/camera.md`.
+        these answers have on average, exact finite sums over 4,096 people. In hundreds of dollars a
+        customer, a random set earns 0.702, all eight cameras 0.883, the best fixed three (1, 3 and
+        5) 1.017, the best set for each pattern of answers 1.0715: regret is measured against that,
+        found by enumeration, and a regret of 0 is attainable. An agent that knew each person
+        exactly would earn 1.153. "Best" means under the fitted model, not in the real world; the
+        survey left people out. See `envs/data/camera.md`.
 
         People differ, so choices follow a mixture of logits, and an agent that fits one is wrong,
         by this much: the logit without contexts that is fitted to the exact choices from random
@@ -81,8 +81,8 @@ class CameraAssortment(ChoiceProblem):
         * `at_most`: cameras that can be shown at a time, 1 to 8.
         * `contexts`: how answers are shown: posterior, answers or score. `tasks`: how many of them
           there are, 1 to 5.
-        * `horizon`: rounds. `delay`: rounds until a choice is seen; before there are any, camera 0
-          and a reward of 0 are handed out.
+        * `horizon`: rounds. `delay`: rounds until a choice is seen; until then the agent is told
+          camera 0 and a reward of 0.
     """
 
     at_most: int = 3

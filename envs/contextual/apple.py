@@ -95,7 +95,7 @@ class ApplePricing(Resampled):
         resampled with replacement and want pounds by a proportional-odds logit fitted once to the
         answers and frozen. At a unit cost of 0.40 dollars a random premium earns 0.825 dollars a
         family, the best fixed one (0.20) 0.867, the best for each context 0.921. "Best" means under
-        the fitted model, never in the world; answers were intentions, not purchases. See
+        the fitted model, not in the real world; answers were intentions, not purchases. See
         `envs/data/apple.md`.
 
     Action space:
@@ -112,7 +112,7 @@ class ApplePricing(Resampled):
 
     Arguments:
         * `unit_cost`: dollars a pound, below 0.59. An assumption: the survey has no costs.
-        * `horizon`: rounds. `delay`: rounds until an answer is seen; 0 is handed out before.
+        * `horizon`: rounds. `delay`: rounds until an answer is seen; the reward is 0 until then.
     """
 
     _random = ("families", "answers")

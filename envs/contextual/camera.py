@@ -215,10 +215,10 @@ class CameraPricing(_CameraSales):
         four cameras and none, in one of 625 patterns; she buys with the probability that people
         with these answers have on average, an exact finite sum. In hundreds of dollars a customer,
         a random price earns 0.556, the best fixed one (2.54) 0.693, the best for each pattern of
-        answers 0.810: that is the oracle of regret, and a regret of 0 is attainable. Who knew each
-        person exactly would earn 0.935, which no answers tell. "Best" means under the fitted model,
-        never in the world. How much utility a price costs differs between customers, as it does not
-        in `dpbandit/OJPricing-v0`.
+        answers 0.810: regret is measured against that, and a regret of 0 is attainable. An agent
+        that knew each person exactly would earn 0.935, but the answers do not tell that. "Best"
+        means under the fitted model, not in the real world. How much utility a price costs differs
+        between customers, as it does not in `dpbandit/OJPricing-v0`.
 
     Action space:
         `Discrete(9)`: `env.unwrapped.spec.prices[action]` hundreds of dollars, 0.79 to 2.79 in
@@ -239,7 +239,7 @@ class CameraPricing(_CameraSales):
         * `unit_cost`: hundreds of dollars, below 0.79. An assumption: the survey has no costs.
         * `contexts`: how answers are shown: posterior, answers or score. `tasks`: how many of them
           there are, 1 to 5.
-        * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
+        * `horizon`: rounds. `delay`: rounds until a purchase is seen; the reward is 0 until then.
         * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`; the logit of a
           pattern's chance to buy is what moves.
     """
@@ -280,10 +280,10 @@ class CameraOffer(_CameraSales):
         with video and wifi (unit cost 0.60), a Sony with zoom, video and wifi (0.70) or a Panasonic
         with pixels (0.50), and the customer buys it or nothing. Unit costs are assumed, 0.40 and
         0.10 for each feature. In hundreds of dollars a customer, a random offer earns 0.377, the
-        best fixed one (the Sony at 2.79) 0.628, the best for each pattern of answers 0.744: that is
-        the oracle of regret, and a regret of 0 is attainable. Who knew each person exactly would
-        earn 0.932. "Best" means under the fitted model, never in the world; the survey left people
-        out. See `envs/data/camera.md`.
+        best fixed one (the Sony at 2.79) 0.628, the best for each pattern of answers 0.744: regret
+        is measured against that, and a regret of 0 is attainable. An agent that knew each person
+        exactly would earn 0.932. "Best" means under the fitted model, not in the real world; the
+        survey left people out. See `envs/data/camera.md`.
 
     Action space:
         `Discrete(15)`: 5 (place of the camera) + place of the price among 0.79, 1.29, 1.79, 2.29
@@ -298,7 +298,7 @@ class CameraOffer(_CameraSales):
     Arguments:
         * `contexts`: how answers are shown: posterior, answers or score. `tasks`: how many of them
           there are, 1 to 5.
-        * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
+        * `horizon`: rounds. `delay`: rounds until a purchase is seen; the reward is 0 until then.
         * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`; the logit of a
           pattern's chance to buy is what moves.
     """

@@ -19,9 +19,9 @@ class ClassificationBandit(ContextualProblem):
     Description:
         Examples are rows of a labelled table, drawn with replacement, so that any horizon is well
         defined and users are independent; a row drawn twice is two users. By default they are
-        scikit-learn's 1,797 images of handwritten digits. A wrong answer does not tell the right
-        one: that is what a bandit makes of a classification problem. No class has a linear mean
-        reward, so even the best linear agent keeps some regret in every round.
+        scikit-learn's 1,797 images of handwritten digits. Feedback is bandit feedback: after a
+        wrong answer the agent does not learn the right one. No class has a linear mean reward, so
+        even the best linear agent keeps some regret in every round.
 
     Action space:
         `Discrete(n_actions)`: the class. `env.unwrapped.classes[action]` is its label.
@@ -44,7 +44,7 @@ class ClassificationBandit(ContextualProblem):
           range read off it would be data that no certificate covers. Of digits 0 and 1.
         * `most_outside`: the share of rows that may lie outside it and be clipped; more is refused.
           `env.unwrapped.outside` tells how many did.
-        * `horizon`: rounds. `delay`: rounds until a reward is seen; 0 is handed out before.
+        * `horizon`: rounds. `delay`: rounds until a reward is seen; the reward is 0 until then.
     """
 
     data: Literal["digits"] = "digits"

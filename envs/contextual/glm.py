@@ -78,7 +78,7 @@ class GLMBandit(ContextualProblem):
         * `drift`: `"none"`; `"piecewise"` redraws the parameters every `drift_every` rounds;
           `"walk"` moves them by a Gaussian step of relative size `drift_rate` and rescales, every
           round.
-        * `delay`: rounds until a reward is seen; 0 is handed out before.
+        * `delay`: rounds until a reward is seen; the reward is 0 until then.
     """
 
     n_actions: int = 5
@@ -284,9 +284,9 @@ class _Kinds(ContextualProblem):
             delay=self.delay,
         )
 
-    @abstractmethod
     def _means(self) -> tuple[tuple[float, float], ...]:
         """Of each kind, the mean rewards of the better and of the other arm."""
+        return _FIRST, _SECOND
 
     @abstractmethod
     def _kinds(self, count: int) -> Ints:
@@ -330,7 +330,7 @@ class TwoPhase(_Kinds):
 
     Arguments:
         * `horizon`: rounds. `change`: the share of them after which the second kind comes.
-        * `delay`: rounds until a reward is seen; 0 is handed out before.
+        * `delay`: rounds until a reward is seen; the reward is 0 until then.
     """
 
     change: float = 0.25
@@ -338,9 +338,6 @@ class TwoPhase(_Kinds):
     def __post_init__(self) -> None:
         inside("change", self.change, 0, 1, ends=True)
         super().__post_init__()
-
-    def _means(self) -> tuple[tuple[float, float], ...]:
-        return _FIRST, _SECOND
 
     def _start(self, streams: Streams) -> None:
         super()._start(streams)
@@ -376,7 +373,7 @@ class Minority(_Kinds):
 
     Arguments:
         * `horizon`: rounds. `share`: the probability of context e2.
-        * `delay`: rounds until a reward is seen; 0 is handed out before.
+        * `delay`: rounds until a reward is seen; the reward is 0 until then.
     """
 
     share: float = 0.02
@@ -384,9 +381,6 @@ class Minority(_Kinds):
     def __post_init__(self) -> None:
         inside("share", self.share, 0, 1, ends=True)
         super().__post_init__()
-
-    def _means(self) -> tuple[tuple[float, float], ...]:
-        return _FIRST, _SECOND
 
     def _start(self, streams: Streams) -> None:
         super()._start(streams)
@@ -420,7 +414,7 @@ class TwoArms(_Kinds):
 
     Arguments:
         * `horizon`: rounds. `gap`: what the worse arm loses in a round.
-        * `delay`: rounds until a reward is seen; 0 is handed out before.
+        * `delay`: rounds until a reward is seen; the reward is 0 until then.
     """
 
     gap: float = 0.2

@@ -89,8 +89,8 @@ class OJPricing(TidalChoices):
         price the agent sets and buys with the probability of a logit fitted once to those purchases
         and frozen; on average over customers a uniform random price earns 0.393 dollars a round,
         the best fixed price 0.442 and the best price for every context 0.514. "Best" means under
-        the fitted model, never in the world. Every row bought one of the two brands, so there is no
-        outside option: whoever does not buy Minute Maid buys the rival.
+        the fitted model, not in the real world. Every row bought one of the two brands, so there is
+        no outside option: whoever does not buy Minute Maid buys the rival.
 
     Action space:
         `Discrete(12)`: `env.unwrapped.prices[action]` dollars, 1.19 to 2.29 in steps of 0.10.
@@ -103,7 +103,7 @@ class OJPricing(TidalChoices):
         Dollars: (price - unit cost 0.80) if the customer buys, else 0; in [0, 1.49].
 
     Arguments:
-        * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
+        * `horizon`: rounds. `delay`: rounds until a purchase is seen; the reward is 0 until then.
         * `season`, `drift`, `shock`: what is added to everybody's utility of a purchase as time
           goes on: (amplitude, period), amplitude sin(2 pi t / period) in round t; (step, range), a
           reflected random walk; (round, size), from that round on. The oracle knows them, and is
@@ -156,7 +156,7 @@ class OJContinuousPricing:
         clipped to the range. The best fixed price is searched over whole cents.
 
     Arguments:
-        * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
+        * `horizon`: rounds. `delay`: rounds until a purchase is seen; the reward is 0 until then.
         * `season`, `drift`, `shock`: as in `dpbandit/OJPricing-v0`.
     """
 

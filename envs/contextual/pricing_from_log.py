@@ -268,11 +268,11 @@ class PricingFromLog(TidalChoices):
         One row of the log is one offer to one customer, also when nothing was sold. A logit of
         sales on features, price and, with `interactions`, price times features is fitted once; its
         customers are rows drawn with replacement, who buy with the probability of that model.
-        Regret is under the model, never in the world. `diagnostics` says how well it fits, and
-        `print(problem)` all that should be known; logs that cannot tell what a price does are
-        refused, each with its sentence. No diagnostic finds prices that followed a demand nobody
-        recorded. A certificate protects one simulated customer of one round, never a row of the
-        log. See `docs/howto/shop.md`.
+        Regret is measured under the model, not in the real world. `diagnostics` says how well it
+        fits, and `print(problem)` all that should be known; logs that cannot tell what a price does
+        are refused, each with its sentence. No diagnostic finds prices that followed a demand
+        nobody recorded. A certificate protects one simulated customer of one round, never a row of
+        the log. See `docs/howto/shop.md`.
 
     Action space:
         `Discrete(K)`: `env.unwrapped.spec.prices[action]`; nine prices by default.
@@ -301,7 +301,7 @@ class PricingFromLog(TidalChoices):
           least 0.05 in the logit for half the price range; None refuses a log where it rises for
           more than 10 % of its rows.
         * `sha256`: of the file at the path `frame`, which is refused if it is another.
-        * `horizon`: rounds. `delay`: rounds until a purchase is seen; 0 is handed out before.
+        * `horizon`: rounds. `delay`: rounds until a purchase is seen; the reward is 0 until then.
         * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`.
     """
 

@@ -73,8 +73,7 @@ class ContextualProblem(ABC):
     def context(self) -> Floats:
         """The current users' contexts, `(R, *context_shape)`."""
         self._draw()
-        context: Floats = self._context[self._next]
-        return context
+        return self._context[self._next]
 
     @property
     def in_blocks(self) -> bool:
@@ -85,8 +84,7 @@ class ContextualProblem(ABC):
     def contexts_ahead(self, most: int) -> Floats:
         """Those of the next rounds, at most so many, `(n, R, *context_shape)`."""
         self._draw()
-        contexts: Floats = self._context[self._next : self._next + most]
-        return contexts
+        return self._context[self._next : self._next + most]
 
     def steps(self, action: AnyArray) -> Step:
         """Serve the users of n rounds with arms `action` (n, R); all of the step is (n, R), too."""
@@ -127,8 +125,7 @@ class ContextualProblem(ABC):
 
     def best_fixed(self) -> Ints:
         """The arm (R,) with the largest expected total over the rounds so far."""
-        best: Ints = self._totals.argmax(axis=1)
-        return best
+        return self._totals.argmax(axis=1)
 
     def hindsight(self) -> float | Floats:
         """0: every context has a best arm of its own."""

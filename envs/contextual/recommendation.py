@@ -66,7 +66,7 @@ class Recommendation(ContextualProblem):
         * `n_actions`: candidates on a slate. `n_items`: catalogue size, at least `n_actions`.
         * `taste`: features of users and items. `horizon`: rounds.
         * `base_rate`: clicks at phi . theta = 0. `appeal`: standard deviation of the click logit.
-        * `delay`: rounds until a click is seen; 0 is handed out before.
+        * `delay`: rounds until a click is seen; the reward is 0 until then.
     """
 
     n_actions: int = 10
@@ -407,7 +407,7 @@ class RatingsBandit(Rated, ResampledChoices):
         * `low`, `high`: the public scale of ratings. Left out, it is that of the file's format: 0.5
           to 5 for a `ratings.csv` with MovieLens's header, 1 to 5 for `u.data`. A `ratings.dat`, or
           anything else, does not say its scale (MovieLens 1M: 1 to 5, 10M: 0.5 to 5).
-        * `horizon`: rounds. `delay`: rounds until an answer is seen; 0 is handed out before.
+        * `horizon`: rounds. `delay`: rounds until an answer is seen; the reward is 0 until then.
     """
 
     _random = ("users", "likes")

@@ -190,12 +190,12 @@ class RecommendationFromLog(ResampledChoices):
     Description:
         One row of the log is one item shown to one person, also when she did not click. A logit of
         clicks with coefficients of its own for each item is fitted once; people are rows drawn with
-        replacement, who click with the probability of that model. Regret is under the model, never
-        in the world. `diagnostics` says how well it fits, and `print(problem)` all that should be
-        known; logs that cannot tell items apart are refused, each with its sentence. No diagnostic
-        finds items that were shown to those who would like them, for reasons in no column. A
-        certificate protects one simulated person of one round, never a row of the log. See
-        `docs/howto/shop.md`.
+        replacement, who click with the probability of that model. Regret is measured under the
+        model, not in the real world. `diagnostics` says how well it fits, and `print(problem)` all
+        that should be known; logs that cannot tell items apart are refused, each with its sentence.
+        No diagnostic finds items that were shown to those who would like them, for reasons in no
+        column. A certificate protects one simulated person of one round, never a row of the log.
+        See `docs/howto/shop.md`.
 
     Action space:
         `Discrete(K)`: `env.unwrapped.items[action]`.
@@ -219,7 +219,7 @@ class RecommendationFromLog(ResampledChoices):
         * `ridge`: penalty of all coefficients but the constant.
         * `clusters`: a column, such as the day, for errors.
         * `sha256`: of the file at the path `frame`, which is refused if it is another.
-        * `horizon`: rounds. `delay`: rounds until a click is seen; 0 is handed out before.
+        * `horizon`: rounds. `delay`: rounds until a click is seen; the reward is 0 until then.
     """
 
     _random = ("people", "clicks")

@@ -28,7 +28,6 @@ from dpbandit.domains import Box, Domain, domain_named
 from dpbandit.envs.convex.problems import (
     Adaptive,
     Adversary,
-    Constant,
     ConvexProblem,
     Corners,
     Course,
@@ -36,9 +35,10 @@ from dpbandit.envs.convex.problems import (
     Mixture,
     Oblivious,
     OffsetGuesser,
-    Repeated,
     Switching,
+    constantly,
     law,
+    repeated,
     sphere,
 )
 from dpbandit.losses import (
@@ -103,8 +103,8 @@ class Scenario:
         if self.kind in ("adaptive", "strongly-adaptive"):
             return Adaptive(domain, e, users, strongly=strongly)
         if gap == 1 and isinstance(users, Mixture) and self.kind in ("iid", "fixed"):
-            return Repeated(users(e[None])[0])
-        course: Course = Constant(e)
+            return repeated(users(e[None])[0])
+        course: Course = constantly(e)
         if self.kind == "switching":
             course = Switching(domain, e, streams, horizon, self.switches)
         elif self.kind == "drift":
@@ -190,10 +190,10 @@ class ConvexBandit(ConvexProblem):
     """Bandit convex optimisation: choose a point and learn nothing but its loss.
 
     Description:
-        Each round a user brings a datum z and the agent, which does not know it, a point x of a
-        convex domain; it suffers f(x; z), f convex in x. The family f, the domain and its constants
-        (L, H, the range of values) are public: `spec.loss`. Regret is measured against the best
-        fixed point in hindsight.
+        In each round a user has a datum z. The agent, which does not know z, chooses a point x of a
+        convex domain and suffers the loss f(x; z), f convex in x. The family f, the domain and its
+        constants (L, H, the range of values) are public: `spec.loss`. Regret is measured against
+        the best fixed point in hindsight.
 
     Action space:
         `Box`, shape (N,), the smallest around the domain. `Problem.step` refuses points outside the
@@ -395,7 +395,7 @@ class ConvexPricing(ConvexProblem):
         (`dpbandit.losses.Revenue`) with public constants: H = 2 lambda_min(B), and exact L and
         range.
 
-        Synthetic, all of it. The orange-juice fit in `envs/data` cannot serve: its customers buy
+        All of it is synthetic. The orange-juice fit in `envs/data` cannot serve: its customers buy
         one of two brands and never nothing, so both demands sum to 1 and no positive definite B
         follows; its own- and cross-price coefficients are not symmetric either.
 
@@ -480,7 +480,7 @@ class ConvexPricing(ConvexProblem):
     def _start(self, streams: Streams) -> Adversary:
         R, N = len(streams), self.goods
         customers = _Customers(streams, self._demand, self.spread, self.common)
-        return Oblivious(Constant(np.zeros((R, N))), customers, R * (N + 1))
+        return Oblivious(constantly(np.zeros((R, N))), customers, R * (N + 1))
 
 
 class _Customers:

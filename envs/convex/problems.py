@@ -20,11 +20,12 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from dpbandit.base import AnyArray, Floats, InputError, Streams, norms, reals, rows
+from dpbandit.base import AnyArray, Draws, Floats, InputError, Streams, norms, reals, rows
 from dpbandit.domains import Simplex
 from dpbandit.domains.domain import Domain
 from dpbandit.envs.dynamics import Delay
@@ -52,13 +53,14 @@ class Law(Protocol):
 def law(loss: Loss, streams: Streams, *, gap: float, size: float) -> Law:
     """The law of users' data for a family of losses."""
     if isinstance(loss, Experts):
-        return _Costs(loss, streams, gap)
+        return partial(_costs, min(gap, 0.5), streams.uniforms("users", loss.domain.dim))
     if isinstance(loss, Ramp):
-        return _Satisfiable(loss, streams, gap, size)
+        normals = streams.normals("users", loss.domain.affine_dim)
+        return partial(_satisfiable, loss, gap, size, normals, streams.uniforms("answers"))
     if isinstance(loss, Prediction):
         return _Answers(loss, streams, gap)
     if isinstance(loss, OffsetQuadratic):
-        return _Signs(streams, gap)
+        return partial(_signs, gap, streams.uniforms("users", 1))
     if isinstance(loss, Linear | Quadratic | TiltedQuadratic | Kink):
         return Mixture(loss, streams, gap, size)
     raise InputError(f"No users are known for loss={loss!r}: give an adversary of your own.")
@@ -106,16 +108,11 @@ class Mixture:
         return self._loss.admissible(data.reshape(-1, shape[-1])).reshape(shape)
 
 
-class _Costs:
+def _costs(gap: float, uniforms: Draws, directions: Floats) -> Floats:
     """Each expert's cost is 1 with probability 1/2, 1/2 - gap for the one where e_t is least."""
-
-    def __init__(self, loss: Experts, streams: Streams, gap: float) -> None:
-        self._gap, self._uniforms = min(gap, 0.5), streams.uniforms("users", loss.domain.dim)
-
-    def __call__(self, directions: Floats) -> Floats:
-        best = directions.argmin(axis=-1)[..., None]
-        chance = 0.5 - self._gap * (rows(directions.shape[-1]) == best)
-        return 1.0 * (self._uniforms.take(len(directions)) < chance)
+    best = directions.argmin(axis=-1)[..., None]
+    chance = 0.5 - gap * (rows(directions.shape[-1]) == best)
+    return 1.0 * (uniforms.take(len(directions)) < chance)
 
 
 class _Answers:
@@ -142,33 +139,23 @@ class _Answers:
         return self._loss.admissible(np.concatenate([features, answers[..., None]], axis=-1))
 
 
-class _Satisfiable:
+def _satisfiable(
+    loss: Ramp, gap: float, size: float, normals: Draws, luck: Draws, directions: Floats
+) -> Floats:
     """Features v uniform on the sphere of V; no loss at x* = centre + size R e_t.
 
     Answers are <v, x* - centre> + (1 - gap) R w, w uniform on [0, 1], clipped to R.
     """
-
-    def __init__(self, loss: Ramp, streams: Streams, gap: float, size: float) -> None:
-        self._loss, self._gap, self._size = loss, gap, size
-        self._normals = streams.normals("users", loss.domain.affine_dim)
-        self._luck = streams.uniforms("answers")
-
-    def __call__(self, directions: Floats) -> Floats:
-        count, R = len(directions), self._loss.bound
-        features = sphere(self._loss.domain, self._normals.take(count))
-        needed = self._size * R * np.vecdot(features, directions)
-        answers = needed + (1 - self._gap) * R * self._luck.take(count)
-        return self._loss.admissible(np.concatenate([features, answers[..., None]], axis=-1))
+    count, R = len(directions), loss.bound
+    features = sphere(loss.domain, normals.take(count))
+    needed = size * R * np.vecdot(features, directions)
+    answers = needed + (1 - gap) * R * luck.take(count)
+    return loss.admissible(np.concatenate([features, answers[..., None]], axis=-1))
 
 
-class _Signs:
+def _signs(gap: float, uniforms: Draws, directions: Floats) -> Floats:
     """Fair signs, or 1 with gap = 1."""
-
-    def __init__(self, streams: Streams, gap: float) -> None:
-        self._gap, self._uniforms = gap, streams.uniforms("users", 1)
-
-    def __call__(self, directions: Floats) -> Floats:
-        return np.where(self._uniforms.take(len(directions)) < (1 + self._gap) / 2, 1.0, -1.0)
+    return np.where(uniforms.take(len(directions)) < (1 + gap) / 2, 1.0, -1.0)
 
 
 Adversary: TypeAlias = Callable[[Floats], Floats]
@@ -202,20 +189,17 @@ class Oblivious:
             self._block.flags.writeable = False  # agents are shown it
             self._first, self._drawn, self._next = self._first + self._ahead, self._ahead, 0
         self._next += 1
-        datum: Floats = self._block[self._next - 1]
-        return datum
+        return self._block[self._next - 1]
 
 
-class Repeated:
+def repeated(datum: Floats) -> Adversary:
     """The same datum in every round."""
+    datum.flags.writeable = False  # agents are shown it
+    return partial(_repeated, datum)
 
-    def __init__(self, datum: Floats) -> None:
-        self._datum = datum
-        self._datum.flags.writeable = False  # agents are shown it
 
-    def __call__(self, action: Floats) -> Floats:
-        """The datum that answers `action`."""
-        return self._datum
+def _repeated(datum: Floats, action: Floats) -> Floats:
+    return datum
 
 
 class Adaptive:
@@ -267,15 +251,13 @@ class OffsetGuesser:
         return datum[:, None].copy()
 
 
-class Constant:
+def constantly(direction: Floats) -> Course:
     """The same direction in every round."""
+    return partial(_constantly, direction)
 
-    def __init__(self, direction: Floats) -> None:
-        self._direction = direction
 
-    def __call__(self, first: int, count: int) -> Floats:
-        """The direction, `count` times."""
-        return np.broadcast_to(self._direction, (count, *self._direction.shape))
+def _constantly(direction: Floats, first: int, count: int) -> Floats:
+    return np.broadcast_to(direction, (count, *direction.shape))
 
 
 class Switching:
@@ -337,20 +319,15 @@ class Corners:
                 f"Expected a loss of points of a simplex with {len(self.chances)} corners or more, "
                 f"got {loss}."
             )
-        return Oblivious(Constant(np.zeros((R, N))), _Draws(self.chances, streams, N), R * N)
+        upto, uniforms = np.cumsum(self.chances)[:-1], streams.uniforms("corners")
+        users = partial(_corners, upto, N, uniforms)
+        return Oblivious(constantly(np.zeros((R, N))), users, R * N)
 
 
-class _Draws:
+def _corners(upto: Floats, dim: int, uniforms: Draws, directions: Floats) -> Floats:
     """Unit vectors of R^N by inverting the distribution function."""
-
-    def __init__(self, chances: tuple[float, ...], streams: Streams, dim: int) -> None:
-        self._upto = np.cumsum(chances)[:-1]
-        self._corners, self._uniforms = np.eye(dim), streams.uniforms("corners")
-
-    def __call__(self, directions: Floats) -> Floats:
-        chosen = np.searchsorted(self._upto, self._uniforms.take(len(directions)), side="right")
-        corners: Floats = self._corners[chosen]
-        return corners
+    chosen = np.searchsorted(upto, uniforms.take(len(directions)), side="right")
+    return np.eye(dim)[chosen]
 
 
 _OUTSIDE = 1e-9

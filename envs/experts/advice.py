@@ -93,8 +93,7 @@ class Oblivious:
             self._block.flags.writeable = False  # agents are shown it
             self._first, self._drawn, self._next = self._first + self._ahead, self._ahead, 0
         self._next += 1
-        losses: Floats = self._block[self._next - 1]
-        return losses
+        return self._block[self._next - 1]
 
 
 class ExpertsProblem(ABC):
@@ -350,11 +349,11 @@ class Experts(ExpertsProblem):
     """Follow one of d experts each round, then learn the losses of all, in [0, 1].
 
     Description:
-        Each round a user brings a loss for every expert. The agent, which does not know them,
-        follows one expert, suffers her loss and is told all d of them: full information. A user's
-        datum is her whole loss vector. Regret is measured against the best expert in hindsight,
-        whose total loss is L*. The realizable regime is L* = 0: somebody never errs, and privacy
-        can be had for a price that does not grow with the rounds.
+        In each round a user has a loss for every expert. The agent, which does not know the losses,
+        follows one expert, suffers its loss and is then told all d losses: full information. A
+        user's datum is her whole loss vector. Regret is measured against the best expert in
+        hindsight, whose total loss is L*. The realizable regime is L* = 0: some expert never errs,
+        and then privacy has a price that does not grow with the rounds.
 
         ==============  ============================================================================
         kind            the losses

@@ -166,8 +166,7 @@ class ListProblem(ABC):
         if self._round == self._drawn:
             self._ahead = self._users(self._many)
             self._drawn += self._many
-        u: Floats = self._ahead[self._round % self._many]
-        return u
+        return self._ahead[self._round % self._many]
 
     def step(self, action: Ints) -> Step:
         """Show the current users a list (R, m) and move on to the next."""

@@ -135,8 +135,7 @@ class ReturningUsers:
 
     def best_fixed(self) -> Ints:
         """The arm (R,) with the largest expected total over the slots so far."""
-        best: Ints = self._totals.argmax(axis=1)
-        return best
+        return self._totals.argmax(axis=1)
 
     def hindsight(self) -> float:
         """0: every visit has a best arm of its own."""

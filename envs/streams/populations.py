@@ -305,8 +305,7 @@ class Isotropic(Population):
     def excess(self, theta: Floats) -> Floats:
         """`s |theta - theta*|_2^2`."""
         away = theta - self.minimiser
-        excess: Floats = self._s * np.vecdot(away, away)
-        return excess
+        return self._s * np.vecdot(away, away)
 
 
 class Averaged(Population):
@@ -327,8 +326,7 @@ class Averaged(Population):
     def risk(self, theta: Floats) -> Floats:
         """The mean over the public users."""
         u, m = np.matvec(self._x, theta), np.matvec(self._x, self._truth)  # (R, n)
-        risk: Floats = self._answers.risk(u, m).mean(axis=1)
-        return risk
+        return self._answers.risk(u, m).mean(axis=1)
 
 
 class _PublicRisk:
@@ -371,8 +369,7 @@ class Table(Population):
 
     def risk(self, theta: Floats) -> Floats:
         """Risk of points: the mean over all rows."""
-        risk: Floats = self._loss.value(theta[:, None], self._rows).mean(axis=1)
-        return risk
+        return self._loss.value(theta[:, None], self._rows).mean(axis=1)
 
 
 def best_of_rows(loss: Loss, rows: Floats) -> Floats:

@@ -86,6 +86,5 @@ def _rounds(path: Path, runs: Iterable[AgentRun]) -> None:
             loglog(axes, rounds)
             log_ticks(axes.yaxis)
             axes.minorticks_off()
-            axes.set_xlabel("rounds")
-            axes.set_ylabel("regret")
+            axes.set(xlabel="rounds", ylabel="regret")
         legend_at_the_foot(grid[0], 4)

@@ -274,5 +274,4 @@ def _excess(answers: Answers, path: Path) -> None:
 def _excess_per_1000(lines: RunLines, run: AgentRun) -> Floats:
     """Regret minus that of the last run of its line, without privacy on the same users, (R,)."""
     (line,) = (line for line in lines.values() if any(run is other for other in line))
-    gap: Floats = per_1000(run) - per_1000(line[-1])
-    return gap
+    return per_1000(run) - per_1000(line[-1])

@@ -80,8 +80,7 @@ def _error(agent: object, problem: GLMBandit) -> Floats:
         raise InputError(f"Expected an agent that estimates by Frank-Wolfe, got {agent}.")
     true = problem.true_parameters
     gap, length = (np.square(np.abs(v).sum(axis=-1)) for v in (agent.theta - true, true))
-    share: Floats = (gap / length).mean(axis=-1)
-    return share
+    return (gap / length).mean(axis=-1)
 
 
 def errors(run: AgentRun) -> list[Floats]:
@@ -280,6 +279,5 @@ def _draw(path: Path, entries: Sequence[Entry]) -> None:
             axes.plot(where, slant, color="0.55", lw=1.4, label="$1/t$")
             axes.set_xscale("log")
             axes.set_yscale("log")
-            axes.set_xlabel("round t")
-            axes.set_ylabel(r"$|\theta_t-\theta^*|_1^2\;/\;|\theta^*|_1^2$")
+            axes.set(xlabel="round t", ylabel=r"$|\theta_t-\theta^*|_1^2\;/\;|\theta^*|_1^2$")
         legend_beside(axes)

@@ -244,8 +244,7 @@ def _switches(answers: Answers, path: Path) -> None:
                     label=f"{label}: mean {many.mean():.2f}",
                 )
             axes.set_xticks(range(0, most + 1, max(1, most // 8)))
-            axes.set_xlabel("switches in one run")
-            axes.set_ylabel("share of runs")
+            axes.set(xlabel="switches in one run", ylabel="share of runs")
             axes.legend(frameon=False, fontsize="small", loc="upper right")
             axes.set_ylim(top=1.25 * axes.get_ylim()[1])
 

@@ -117,8 +117,7 @@ def _sizes(path: Path, found: Mapping[Size, list[AgentRun]]) -> None:
             loglog(axes, items if size == "n_items" else lengths)
             log_ticks(axes.yaxis)
             axes.minorticks_off()
-            axes.set_xlabel(name)
-            axes.set_ylabel("regret (lists with a click)")
+            axes.set(xlabel=name, ylabel="regret (lists with a click)")
         legend_at_the_foot(row[0], 3)
 
 

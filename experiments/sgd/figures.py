@@ -86,8 +86,7 @@ def _sensitivity(scales: Mapping[str, RunLines], path: Path) -> None:
                 values = [run.measures["suboptimality"] for run in runs]
                 line(axes, [run.config["step"] for run in runs], values, label, look)
             axes.set_yscale("log")
-            axes.set_xlabel("step scale c")
-            axes.set_ylabel("SubOpt")
+            axes.set(xlabel="step scale c", ylabel="SubOpt")
         legend_beside(axes)
 
 
@@ -147,8 +146,7 @@ def _over(
             axes.set_xscale("log")
             axes.xaxis.set_minor_formatter("")
             axes.set_yscale("log")
-            axes.set_xlabel(xlabel)
-            axes.set_ylabel("SubOpt")
+            axes.set(xlabel=xlabel, ylabel="SubOpt")
         legend_beside(axes)
 
 

@@ -147,7 +147,7 @@ def horizons(sizes: Sizes) -> Panels:
 
 def retention(sizes: Sizes) -> Lines:
     """Dollars against epsilon, where customers are protected for a while or for ever."""
-    groups = [(kept, "retained") for kept in sizes.retentions]
+    groups: list[tuple[int | None, str]] = [(kept, "retained") for kept in sizes.retentions]
     groups += [(sizes.retentions[-1], "last-retained"), (None, "kept")]
     lines = {
         label.format(W=kept): [
@@ -290,13 +290,11 @@ def counting(domain: Domain) -> tuple[Domain, Counter[str]]:
     class Counting(kind):  # type: ignore[misc]
         def project(self, q: Floats) -> Floats:
             calls["projections"] += 1
-            nearest: Floats = super().project(q)
-            return nearest
+            return super().project(q)
 
         def lowest(self, v: Floats) -> Floats:
             calls["minimisations"] += 1
-            lowest: Floats = super().lowest(v)
-            return lowest
+            return super().lowest(v)
 
     own: Mapping[str, Any] = {f.name: getattr(domain, f.name) for f in fields(kind) if f.init}
     return Counting(**own), calls

@@ -153,8 +153,7 @@ def _horizons(answers: Answers, path: Path) -> None:
             draw_lines(axes, lines, horizon, names=names)
             runs = max(lines.values(), key=len)
             loglog(axes, [horizon(run) for run in runs[::2]])
-            axes.set_xlabel("horizon T (rounds)")
-            axes.set_ylabel("regret after T rounds (loss)")
+            axes.set(xlabel="horizon T (rounds)", ylabel="regret after T rounds (loss)")
             legend_below(axes, "agent (its privacy): exponent on the larger half of T")
 
 
@@ -185,8 +184,7 @@ def _seconds(axes: "Axes", timings: Sequence[Timing]) -> None:
         promise = protected(several[0].run) or "no privacy"
         line(axes, sizes, values, f"{agent} ({promise})", look)
     loglog(axes, sizes)
-    axes.set_xlabel("coordinates N of a point")
-    axes.set_ylabel("milliseconds a round, one replica")
+    axes.set(xlabel="coordinates N of a point", ylabel="milliseconds a round, one replica")
     legend_below(axes, "agent (its privacy)")
 
 

@@ -101,6 +101,6 @@ def test_fractions_are_refused(target):
 def test_targets_below_the_least_are_refused():
     """Their inverses are no numbers: infinite noise or a traceback."""
     with pytest.raises(InputError, match="epsilon=2e-58 to be 0 or at least 1e-50"):
-        certify(NoisySGD(epsilon=2e-58), DATA)
+        certify(NoisySGD(epsilon=2e-58), DATA, accountants=False)
     with pytest.raises(InputError, match="delta=5e-324 to be 0 or at least 1e-300"):
-        certify(NoisySGD(delta=5e-324), DATA)
+        certify(NoisySGD(delta=5e-324), DATA, accountants=False)

@@ -14,10 +14,10 @@ Of a page, in order, in a temporary folder and without a network:
 The one rule of reduction: numbers of rounds, replicas, runs and jobs above `CAPS` become that. In
 Python `horizon=20_000`, on command lines `--horizon 20000`; `compare`, and the commands `compare`,
 `reproduce` and `audit`, have the caps where nothing is said; of a table (`reproduce sgd/table-5-1`)
-only `ROWS` are made; sweeps keep one epsilon and lose their audits; `audit --all` audits nobody
-(tests/auditing/test_agents.py does), and JupyterLab is not installed. `certify` takes no time and
-stays as it is, but for the commands in lines of docs/algorithms, which run up to the accountant, in
-the slow tests to the end.
+only `ROWS` are made, with one scale of steps; sweeps keep one epsilon and lose their audits;
+`audit --all` audits nobody (tests/auditing/test_agents.py does), and JupyterLab is not installed.
+`certify` takes no time and stays as it is, but for the commands in lines of docs/algorithms, which
+run up to the accountant, in the slow tests to the end.
 """
 
 import re
@@ -34,6 +34,7 @@ import typer
 
 from dpbandit import cli, compare
 from dpbandit.experiments.paper_tables import TABLES
+from dpbandit.experiments.sgd import figures, printed
 from tests.docs.markdown import ROOT, blocks, inline, pages, readmes
 
 CAPS = {"horizon": 300, "replicas": 2, "runs": 400, "jobs": 1}
@@ -197,6 +198,12 @@ def alone(tmp_path, monkeypatch):
     for name in ("horizon", "replicas"):
         monkeypatch.setitem(compare.__kwdefaults__, name, CAPS[name])
     monkeypatch.setattr("dpbandit.auditing.everyone.audit_all", lambda configs, **how: {})
+    for place in (printed, figures):
+        monkeypatch.setattr(place, "BATCH_SCALES", printed.BATCH_SCALES[-1:])
+        largest = {p: scales[-1:] for p, scales in printed.FRANK_WOLFE_SCALES.items()}
+        monkeypatch.setattr(place, "FRANK_WOLFE_SCALES", largest)
+    monkeypatch.setattr(figures, "_SGD_SCALES", (1.0,))
+    monkeypatch.setattr(printed, "_MORE_SCALES", (1.0,))
     monkeypatch.setattr("dpbandit.commands.studies.find_spec", lambda name: None)
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.setenv("MPLBACKEND", "Agg")

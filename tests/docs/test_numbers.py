@@ -165,5 +165,14 @@ def test_the_headline_is_measured_again(tmp_path):
     assert (abs(both["mean"] - both["mean_stored"]) <= both["se"]).all()
 
 
+def test_rows_of_others_are_kept(tmp_path):
+    """Numbers that no command makes, by the hand that wrote them, survive measuring the rest."""
+    store = tmp_path / "numbers.csv"
+    store.write_text("# theirs: not run: an independent program\nrun,agent,mean\ntheirs,fade,5\n")
+    before = store.read_text()
+    measure(store)
+    assert store.read_text() == before
+
+
 def test_examples_of_the_tool_hold():
     assert doctest.testmod(tool).failed == 0

@@ -181,7 +181,7 @@ def test_bounds_are_as_printed():
         d * 8 * big / 2,
         max(2 * sqrt(d), 8 * nats) * sqrt(d) * (L + D) ** 2 * big / 2,
     ]
-    assert [row.value(size) for row in ROWS] == pytest.approx(expected)
+    assert [row.value_at(size) for row in ROWS] == pytest.approx(expected)
     assert [row.number for row in ROWS] == [1, 2, 3, 4, 5, 6, 7]
 
 

@@ -177,7 +177,7 @@ def test_the_agent_is_made_for_the_rounds_it_can_get():
     logged = recorded(200, 0)
     skip, blank = (replay(DPUCB(), logged, passes=1, discarded=how) for how in ("skip", "blank"))
     assert (skip.spec.horizon, blank.spec.horizon) == (_reached(200, 1 / 3), 200)
-    assert certify(DPUCB(), blank.spec).epsilon == pytest.approx(1)
+    assert certify(DPUCB(), blank.spec, accountants=False).epsilon == pytest.approx(1)
     assert "not who was kept" in skip.covers
     assert "every logged user" in blank.covers
 

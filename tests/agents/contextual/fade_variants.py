@@ -12,7 +12,13 @@ HIGHER = replace(DISJOINT, reward_low=-0.5)
 PAIR = replace(DISJOINT, n_actions=2)
 SHARED = ContextualSpec(n_actions=3, dim=2, horizon=200, shared=True)
 PRICES = PriceListSpec(
-    n_actions=3, dim=2, horizon=200, prices=(1.0, 1.5, 2.0), unit_cost=0.5, reward_high=1.5
+    n_actions=3,
+    dim=2,
+    horizon=200,
+    prices=(1.0, 1.5, 2.0),
+    unit_cost=0.5,
+    reward_high=1.5,
+    link="other",
 )
 REWARDS = FADE(coding="rewards")
 VARIANTS = {
@@ -33,6 +39,8 @@ VARIANTS = {
     "demand": (FADE(), PRICES),
     "demand of rewards": (REWARDS, PRICES),
     "interactions": (FADE(features="interactions"), PRICES),
+    "curve": (FADE(), replace(PRICES, link="identity")),
+    "curve, delayed": (FADE(features="curve"), replace(PRICES, delay=20)),
     "other batches": (FADE(model="moments", first_batch=70, growth=0.0, fade=0.9), DISJOINT),
     "delayed": (FADE(), replace(PRICES, delay=20)),
     "centred": (FADE(model="moments", centring="private"), DISJOINT),
@@ -42,6 +50,8 @@ VARIANTS = {
 }
 LEVELS = ("level", "level, delayed")
 """Arms whose level is learned with them."""
+CURVES = ("curve", "curve, delayed")
+"""Where sales are counted before anything is summed."""
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 

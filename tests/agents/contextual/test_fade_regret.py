@@ -5,6 +5,7 @@ from functools import cache
 from itertools import pairwise
 from math import sqrt
 
+import pytest
 from scipy.stats import nct
 
 from dpbandit.agents import DPUCB, FADE, BatchMoment
@@ -65,6 +66,7 @@ def test_a_larger_budget_helps():
         assert gain.mean() > sign * 3 * gain.std(ddof=1) / sqrt(20)
 
 
+@pytest.mark.slow
 def test_five_arms_are_learned_better_by_residuals_and_without_selection_bias():
     """Statistical: P1 with five arms, 731 +- 8 for BatchMoment (random play: 1997), paired over 50
     replicas: sums of rewards with and without the correction (six other sets of seeds: means 561 to
@@ -79,6 +81,7 @@ def test_five_arms_are_learned_better_by_residuals_and_without_selection_bias():
     check_paired(rewards, ours, share=0.08)
 
 
+@pytest.mark.slow
 def test_recommendation_is_learned_better_than_by_dp_ucb():
     """Statistical: defaults, T = 10^4, paired over 40 replicas; false alarm 0.2 % if both were
     equal; power: a gain of 40 % is seen with probability 0.95 (asserted). Over 240 seeds it gains
@@ -87,6 +90,7 @@ def test_recommendation_is_learned_better_than_by_dp_ucb():
     check_paired(theirs, ours, share=0.4)
 
 
+@pytest.mark.slow
 def test_prices_are_learned():
     """Statistical: OJPricing, epsilon = 1, T = 20,000, paired over 20 replicas: residuals against
     sums of rewards (random prices: 2424); false alarm 0.4 % if both were equal; power: a gain of

@@ -140,7 +140,7 @@ def test_what_does_not_fit_is_said():
         Guard(Guard(INNER))
     assert Guard(FADE(epsilon=2.0, delta=1e-6)).epsilon == 2.0
     assert Guard(LinUCB()).epsilon is None
-    assert certify(Guard(FADE(), rate=1.0), PRICES, accountants=False).holds
+    assert certify(Guard(FADE(features="additive"), rate=1.0), PRICES, accountants=False).holds
 
 
 def test_late_rows_go_where_the_coin_of_their_action_sent_them():

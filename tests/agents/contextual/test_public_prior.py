@@ -25,7 +25,9 @@ from dpbandit.testing.checks import check_joint_dp, check_replicas
 
 ARMS = ContextualSpec(n_actions=2, dim=2, horizon=24, reward_low=-1.0)
 SLATES = replace(ARMS, shared=True)
-PRICES = PriceListSpec(n_actions=3, dim=2, horizon=24, prices=(1.0, 1.5, 2.0), reward_high=2.0)
+PRICES = PriceListSpec(
+    n_actions=3, dim=2, horizon=24, prices=(1.0, 1.5, 2.0), reward_high=2.0, link="other"
+)
 SMALL = {"n_actions": 2, "dim": 4}
 
 

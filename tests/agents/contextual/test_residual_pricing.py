@@ -22,7 +22,13 @@ from dpbandit.specs.protocols import PriceListSpec
 from tests.each import each
 
 PRICES = PriceListSpec(
-    n_actions=3, dim=2, horizon=200, prices=(1.0, 1.5, 2.0), unit_cost=0.5, reward_high=1.5
+    n_actions=3,
+    dim=2,
+    horizon=200,
+    prices=(1.0, 1.5, 2.0),
+    unit_cost=0.5,
+    reward_high=1.5,
+    link="other",
 )
 FADED = np.array([[50.0, 0, 0], [35, 60, 0], [24.5, 42, 70]])
 NOISE = FADED @ np.diag([1 / 50, 1 / 60, 1 / 70]) @ FADED.T / 6 + 36 * np.eye(3)

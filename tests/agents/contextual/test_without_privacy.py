@@ -1,5 +1,6 @@
 """What all non-private agents for finitely many arms owe: they learn, and survive small worlds."""
 
+from functools import cache
 from math import inf
 
 import numpy as np
@@ -27,14 +28,15 @@ WORLDS = {
 }
 
 
-def regret(config, **env_kwargs):
-    problem = problem_maker("GLMBandit")(horizon=800, **env_kwargs)
+@cache
+def regret(config, world):
+    problem = problem_maker("GLMBandit")(horizon=800, **WORLDS[world])
     return play(problem, config, range(20), marks=np.array([800])).regret[-1]
 
 
 def evidence(config, world):
     """t statistic, over 20 replicas with the same users, of 'half of uniform play's regret'."""
-    gain = regret(Uniform(), **WORLDS[world]) / 2 - regret(config, **WORLDS[world])
+    gain = regret(Uniform(), world) / 2 - regret(config, world)
     return gain.mean() / (gain.std(ddof=1) / len(gain) ** 0.5)
 
 
@@ -92,7 +94,10 @@ def test_users_that_are_no_numbers_are_forgotten(config, shared):
 
 @every_config
 def test_nothing_is_promised_and_prices_without_a_list_are_refused(config):
-    assert certify(config, ContextualSpec(n_actions=2, dim=1, horizon=9)).epsilon == inf
+    assert (
+        certify(config, ContextualSpec(n_actions=2, dim=1, horizon=9), accountants=False).epsilon
+        == inf
+    )
     with pytest.raises(InputError, match="finitely many arms"):
         config.make(PriceSpec(dim=1, horizon=9, low=1.0, high=2.0), Streams([0]))
 

@@ -197,7 +197,7 @@ def test_baselines_play_points(domain, feedback):
     alone = BestFixed().make(spec, Streams([0])).act(np.zeros(()))
     np.testing.assert_array_equal(alone, domain.centre[None])
     for config in (Uniform(), Centre()):
-        assert certify(config, spec).epsilon == 0.0
+        assert certify(config, spec, accountants=False).epsilon == 0.0
 
 
 def test_uniform_points_of_the_ball_lose_what_they_should():

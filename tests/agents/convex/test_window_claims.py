@@ -44,7 +44,7 @@ def results():
 def test_certificates_say_so(config):
     """In the notion, beside every epsilon that is printed, in JSON, and after a journey through
     it; a copy without the window cannot be made."""
-    proof = certify(config, SPEC)
+    proof = certify(config, SPEC, accountants=False)
     assert WORDS in proof.notion
     assert proof.notion.startswith("window DP")
     text = str(proof)
@@ -119,7 +119,7 @@ def test_legends_say_so(results, tmp_path):
     picture = results.plot(tmp_path / "regret.svg").read_text()
     assert SHORT in picture.replace("&#8211;", "-")
     assert "joint DP it certifiably has" not in picture
-    proof = certify(WDPCOCOP(window=9, noise="gaussian"), SPEC)
+    proof = certify(WDPCOCOP(window=9, noise="gaussian"), SPEC, accountants=False)
     curve = plot_certificate(proof, tmp_path / "curve.svg", title="an agent").read_text()
     assert f"certified curve ({SHORT})" in curve
 

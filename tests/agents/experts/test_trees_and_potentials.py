@@ -85,7 +85,7 @@ def test_what_trees_cost():
             name = "zCDP (CKS)" if noise == "gaussian" else "pure"
             assert proof.accountants[name] == pytest.approx(1)
     mixed = BinaryTreeExperts(noise="laplace", delta=1e-5)
-    assert certify(mixed, ExpertsSpec(n_actions=40, horizon=500)).holds
+    assert certify(mixed, ExpertsSpec(n_actions=40, horizon=500), accountants=False).holds
 
 
 def told(agent, losses, T):
@@ -163,11 +163,11 @@ def test_what_potentials_cost():
     """Golden: K (3/2 eps0 + 2 eta) = 3/2 epsilon + 2 K eta as printed, eta = eps0 / (56 ln T);
     epsilon with repaired noise."""
     spec = ExpertsSpec(n_actions=16, horizon=1000)
-    printed = certify(PotentialExperts(epsilon=0.5, calibration="paper"), spec)
+    printed = certify(PotentialExperts(epsilon=0.5, calibration="paper"), spec, accountants=False)
     assert printed.epsilon == pytest.approx(0.5 * (1.5 + 2 / (56 * log(1000))))
     assert not printed.holds
     for settings in ({}, {"draws": 3, "eta": 0.01}, {"threshold_units": "literal"}):
-        proof = certify(PotentialExperts(epsilon=0.5, **settings), spec)
+        proof = certify(PotentialExperts(epsilon=0.5, **settings), spec, accountants=False)
         assert proof.holds
         assert proof.epsilon == pytest.approx(0.5)
 

@@ -1,5 +1,6 @@
 """The generalised linear bandit is the one its docstring describes."""
 
+from functools import cache
 from itertools import pairwise
 from math import asin, pi, sqrt
 
@@ -186,13 +187,17 @@ def test_walking_parameters_keep_their_norm_and_move_a_little(order):
         assert ((step > 0.015) & (step < 0.15)).all()
 
 
+@cache
+def walked(actions, delay):
+    return play(list(actions), drift="walk", link="logistic", delay=delay)
+
+
 @given(st.lists(st.integers(0, 4), min_size=30, max_size=30), st.integers(0, 3))
 @settings(derandomize=True, deadline=None, max_examples=20)
 def test_users_do_not_depend_on_what_was_played(actions, delay):
     """Common random numbers: same contexts and oracle, same reward wherever the arm agrees."""
-    arguments = {"drift": "walk", "link": "logistic", "delay": delay}
-    reward, expected, oracle, context, _ = play(actions, **arguments)
-    other = play([2] * 30, **arguments)
+    reward, expected, oracle, context, _ = walked(tuple(actions), delay)
+    other = walked((2,) * 30, delay)
     assert (context == other[3]).all()
     assert (oracle == other[2]).all()
     same = np.array(actions) == 2

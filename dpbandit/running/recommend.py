@@ -1,0 +1,81 @@
+"""Recommend the agent to start with by public facts of a problem."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpbandit.base import positive
+from dpbandit.running.given import AnyProblem, spec_given
+from dpbandit.specs import (
+    AssortmentSpec,
+    ContextualSpec,
+    ConvexSpec,
+    ExpertsSpec,
+    ListSpec,
+    PriceListSpec,
+    ReturningSpec,
+    Spec,
+    StockSpec,
+    StreamSpec,
+)
+
+_USERS = 20
+"""Of an arm, times d^2: with fewer, and no link, its d parameters stay unknown for too long."""
+
+
+def recommend(
+    env: Spec | AnyProblem,
+    epsilon: float = 1.0,
+    *,
+    horizon: int | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+) -> str:
+    """Return the private agent to start with, in the form that `compare` takes.
+
+    It looks at public facts alone: the kind of problem, its sizes and its horizon. What
+    it says was measured: `experiments/answer` has a row for most kinds. Arms without contexts go to
+    `allocation-ts`, and so do arms of which an agent is told no link and has fewer than 20 d^2
+    users each: that forgoes what contexts tell, and finds the best arm. Where none of our
+    private agents plays it says uniform play.
+
+    Args:
+        env: a spec, or a problem in any form that `compare` takes.
+        epsilon: the budget; delta is the agent's default.
+        horizon: rounds of an environment; its own by default, or 10,000.
+        env_kwargs: further arguments of an environment.
+
+    >>> recommend("OJPricing"), recommend("GLMBandit", 0.5), recommend("Arms")
+    ('fade:features=curve:epsilon=1', 'fade:epsilon=0.5', 'allocation-ts:epsilon=1')
+    """
+    positive("epsilon", epsilon)
+    agent = _start(spec_given(env, horizon=horizon, env_kwargs=env_kwargs))
+    return agent if agent == "uniform" else f"{agent}:epsilon={epsilon:g}"
+
+
+def _start(spec: Spec) -> str:
+    if isinstance(spec, ReturningSpec):
+        visit = spec.visit
+        return "per-person:list-fade" if isinstance(visit, ListSpec) else "personal-fade"
+    for kind, agent in _OF_A_KIND.items():
+        if isinstance(spec, kind):
+            return agent
+    if isinstance(spec, ConvexSpec):
+        return "pftal" if spec.feedback == "datum" else "private-bandit"
+    return _of_arms(spec) if isinstance(spec, ContextualSpec) else "uniform"
+
+
+_OF_A_KIND: dict[type[Spec], str] = {
+    AssortmentSpec: "fade-mnl",
+    ListSpec: "list-fade",
+    ExpertsSpec: "noisy-ftrl",
+    StreamSpec: "localised-tofw",
+    StockSpec: "counted-shelf",
+    PriceListSpec: "fade:features=curve",
+}
+"""The first kind that fits."""
+
+
+def _of_arms(spec: ContextualSpec) -> str:
+    d = spec.context_shape[-1]
+    unlinked = spec.link == "other" and not spec.shared
+    few = spec.horizon < _USERS * spec.n_actions * d**2
+    return "allocation-ts" if d == 1 or (unlinked and few) else "fade"

@@ -1,1 +1,0 @@
-"""What joint privacy costs in regret, problem by problem. See README.md."""

@@ -1,0 +1,119 @@
+"""What is recommended plays, costs what was asked, and is no worse than play at random."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import dpbandit
+from dpbandit.base.inputs import InputError
+from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.running.recommend import recommend
+from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from tests.each import each
+
+_FILES = ("AssortmentFromLog", "PricingFromLog", "Ratings", "RecommendationFromLog")
+REGISTERED = [
+    env for env in dpbandit.ENVIRONMENTS if not any(name in env for name in _FILES)
+]  # those need a file of one's own
+_OWN_SEED = 4100
+
+
+@each("env", REGISTERED)
+def test_what_is_recommended_plays_and_is_certified(env):
+    """It would catch a kind of problem without an agent, and one whose certificate does not cover
+    the problem, as that of prices does not cover a limited stock."""
+    agent = recommend(env, 0.5, horizon=2_000)
+    if agent == "uniform":
+        assert "Continuous" in env
+    else:
+        certificate = dpbandit.certify(agent, env, horizon=2_000, accountants=False)
+        assert certificate.epsilon <= 0.5 * (1 + 1e-9)
+
+
+def test_recommendations_follow_public_facts():
+    """Arms without contexts, and of too few users for what is not linked, are no arms of FADE."""
+    told = {"n_actions": 10, "dim": 40, "horizon": 10_000}
+    assert recommend(ContextualSpec(**told)) == "fade:epsilon=1"
+    assert recommend(ContextualSpec(**told, link="other"), 2) == "allocation-ts:epsilon=2"
+    assert recommend(ContextualSpec(**{**told, "dim": 1})) == "allocation-ts:epsilon=1"
+    with pytest.raises(InputError, match="epsilon=0"):
+        recommend("Arms", 0)
+
+
+@pytest.mark.slow
+@each("env", REGISTERED)
+def test_nothing_recommended_is_worse_than_play_at_random(env):
+    """Epsilon .1, T = 10,000, 4 replicas of seed 4000: the paired difference is at most two of its
+    standard errors above 0. It would catch an agent that noise makes confident of the wrong."""
+    results = dpbandit.compare(
+        env, [recommend(env, 0.1, horizon=10_000)], horizon=10_000, replicas=4, seed=4000
+    )
+    last = {run.name: run.regret[-1] for run in results.runs}
+    uniform = last.pop("Uniform")
+    for regret in list(last.values())[:1]:
+        more = regret - uniform
+        assert more.mean() <= 2 * more.std(ddof=1) / 2 + 1e-9 * abs(uniform.mean())
+
+
+@dataclass(kw_only=True, eq=False)
+class Generated(ContextualProblem):
+    """Draws arms or prices by a number; FADE's model is right for some of them."""
+
+    number: int
+    horizon: int = 10_000
+
+    def __post_init__(self) -> None:
+        draw = np.random.default_rng(_OWN_SEED + self.number)
+        self._K, self._d = int(draw.integers(2, 9)), int(draw.integers(2, 7))
+        self._priced = self.number % 2 == 0
+        self._kinds = draw.uniform(1.0, 2.8, 2)
+        self._base, self._steep = draw.uniform(0.05, 0.6), draw.uniform(2, 12)
+        self._theta = draw.standard_normal((self._K, self._d)) / np.sqrt(self._d)
+        sizes = {"n_actions": self._K, "dim": self._d, "horizon": self.horizon, "link": "other"}
+        self._prices = np.linspace(1.0, 3.0, self._K)
+        self.spec = (
+            PriceListSpec(**sizes, prices=tuple(self._prices), unit_cost=0.5, reward_high=2.5)
+            if self._priced
+            else ContextualSpec(**sizes)
+        )
+
+    def _start(self, streams) -> None:
+        self._contexts = streams.uniforms("contexts", self._d - 1)
+        self._luck = streams.uniforms("luck")
+
+    def _users(self, count: int) -> Users:
+        x = 2 * self._contexts.take(count) - 1
+        context = np.concatenate([np.ones((*x.shape[:-1], 1)), x], axis=-1) / np.sqrt(self._d)
+        luck = self._luck.take(count)[..., None]
+        if self._priced:
+            worth = self._kinds[:, None, None, None] + 0.2 * x[..., :1]
+            chance = expit(self._steep * (worth - self._prices)).mean(axis=0)
+            margin = self._prices - 0.5
+            return Users(context, margin * chance, margin * (luck < chance))
+        mean = np.clip(self._base + 0.3 * context @ self._theta.T, 0, 1)
+        return Users(context, mean, 1.0 * (luck < mean))
+
+
+@pytest.mark.slow
+@each("case", [*REGISTERED, *range(30)])
+def test_who_learns_little_says_so(case):
+    """FADE, where it plays, and what is recommended at epsilon 1, T = 10,000, 2 replicas of seed
+    4000: neither is above .9 of play at random, nor above 1.5 of the best fixed action where that
+    and a fifth of play at random are less, but results warn of it by its name."""
+    env = Generated(number=case) if isinstance(case, int) else case
+    spec_of = {} if isinstance(case, int) else {"horizon": 10_000}
+    agents = {"recommended": recommend(env, 1.0, **spec_of)}
+    try:
+        dpbandit.certify("fade", env, accountants=False, **spec_of)
+        agents["FADE"] = "fade"
+    except InputError:
+        pass
+    results = dpbandit.compare(env, agents, replicas=2, seed=4000, **spec_of)
+    last = {run.name: run.regret[-1].mean() for run in results.runs}
+    for name in agents:
+        told = any(name in sentence for sentence in results.warnings)
+        assert told or agents[name] == "uniform" or last[name] <= 0.9 * last["Uniform"]
+        enough = max(1.5 * last["BestFixed"], 0.2 * last["Uniform"])
+        assert told or agents[name] == "uniform" or last[name] <= enough
