@@ -132,7 +132,7 @@ class CurvedPricing(ResidualPricing):
         """Count the sales of a price as the score of customers of whom each adds her answer."""
         (R, K), D = self._sales.shape, self._statistic.dim
         summed = len(self._ends) > 0  # else nothing is known of customers
-        customers = np.zeros((R, _CUSTOMERS, self._spec.dim))
+        customers: Floats = np.zeros((R, _CUSTOMERS, self._spec.dim))
         if summed:
             customers = self._imagined(self._faded())
         phi = self._every_price(customers).swapaxes(1, 2)  # (R, K, N, D)

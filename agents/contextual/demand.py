@@ -61,8 +61,7 @@ def demand_spec(spec: PriceListSpec, features: Features = "additive") -> Context
     one_of("features", features, _FEATURES)
     return ContextualSpec(
         n_actions=spec.n_actions,
-        dim=spec.dim
-        + {"additive": 1, "interactions": spec.dim}.get(features, curve(spec.prices).shape[1]),
+        dim=demand_rows(spec, np.zeros((1, spec.dim)), features).shape[-1],
         horizon=spec.horizon,
         shared=True,
         link="logistic",

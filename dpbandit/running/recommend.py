@@ -1,6 +1,6 @@
 """Recommend the agent to start with by public facts of a problem."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpbandit.base import positive
@@ -52,26 +52,16 @@ def recommend(
 
 
 def _start(spec: Spec) -> str:
-    if isinstance(spec, ReturningSpec):
-        visit = spec.visit
-        return "per-person:list-fade" if isinstance(visit, ListSpec) else "personal-fade"
-    for kind, agent in _OF_A_KIND.items():
-        if isinstance(spec, kind):
-            return agent
-    if isinstance(spec, ConvexSpec):
-        return "pftal" if spec.feedback == "datum" else "private-bandit"
-    return _of_arms(spec) if isinstance(spec, ContextualSpec) else "uniform"
+    found = next((_OF_A_KIND[kind] for kind in type(spec).__mro__ if kind in _OF_A_KIND), "uniform")
+    return found if isinstance(found, str) else found(spec)
 
 
-_OF_A_KIND: dict[type[Spec], str] = {
-    AssortmentSpec: "fade-mnl",
-    ListSpec: "list-fade",
-    ExpertsSpec: "noisy-ftrl",
-    StreamSpec: "localised-tofw",
-    StockSpec: "counted-shelf",
-    PriceListSpec: "fade:features=curve",
-}
-"""The first kind that fits."""
+def _of_visits(spec: ReturningSpec) -> str:
+    return "per-person:list-fade" if type(spec.visit) is ListSpec else "personal-fade"
+
+
+def _of_points(spec: ConvexSpec) -> str:
+    return "pftal" if spec.feedback == "datum" else "private-bandit"
 
 
 def _of_arms(spec: ContextualSpec) -> str:
@@ -79,3 +69,17 @@ def _of_arms(spec: ContextualSpec) -> str:
     unlinked = spec.link == "other" and not spec.shared
     few = spec.horizon < _USERS * spec.n_actions * d**2
     return "allocation-ts" if d == 1 or (unlinked and few) else "fade"
+
+
+_OF_A_KIND: dict[type, str | Callable[[Any], str]] = {
+    ReturningSpec: _of_visits,
+    AssortmentSpec: "fade-mnl",
+    ListSpec: "list-fade",
+    ExpertsSpec: "noisy-ftrl",
+    StreamSpec: "localised-tofw",
+    StockSpec: "counted-shelf",
+    PriceListSpec: "fade:features=curve",
+    ContextualSpec: _of_arms,
+    ConvexSpec: _of_points,
+}
+"""By the kind of problem; of kinds that are another one, too, the nearest."""
