@@ -187,7 +187,9 @@ def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
         if hers.any():
             gap = (a - b).reshape(len(a), -1)[hers]
             move = moves.setdefault((id(mechanism), round), np.zeros(t.shape[-1]))
-            move[hers] += np.linalg.norm(gap, ord=mechanism.order, axis=1) / mechanism.sensitivity
+            with np.errstate(over="ignore"):  # what is not clipped may be as large as can be
+                size = np.linalg.norm(gap, ord=mechanism.order, axis=1)
+            move[hers] += size / mechanism.sensitivity
     return np.max(list(moves.values()), axis=0)
 
 
