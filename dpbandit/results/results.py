@@ -260,7 +260,7 @@ class Results:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings, one sentence for each run that learned little by half of its horizon.
+        """Warnings, a sentence for each run that learned little by half or the end of its horizon.
 
         It learned nothing if it lost more than 0.9 of what uniform play lost until then, and little
         if it lost more than 1.5 times as much as the best fixed action. Of runs of 1,000 rounds or
@@ -394,16 +394,23 @@ class Results:
 
 
 def _shortfall(run: AgentRun, runs: Sequence[AgentRun]) -> str | None:
-    """What `run` lost by half of its horizon, if that is much beside baselines among `runs`."""
-    lost = {
-        other.config["agent"]: _lost(other)
+    """What `run` lost by half of its horizon, or by its end, if that is much beside baselines."""
+    beside = {
+        other.config["agent"]: other
         for other in runs
         if other.setup == run.setup and other.config["agent"] in ("Uniform", "BestFixed")
     }
-    if run.setup.horizon < _TRIAL or "Uniform" not in lost or run.config["agent"] in lost:
+    if run.setup.horizon < _TRIAL or "Uniform" not in beside or run.config["agent"] in beside:
         return None
-    here, uniform, fixed = _lost(run), lost["Uniform"], lost.get("BestFixed", 0.0)
-    seen = f"{run.name} on {run.setup.problem}: by half of {run.setup.horizon:,} rounds it lost "
+    return _lost_much(run, beside, 0.5) or _lost_much(run, beside, 1.0)
+
+
+def _lost_much(run: AgentRun, beside: Mapping[str, AgentRun], share: float) -> str | None:
+    """The same by that share of the horizon."""
+    lost = {name: _lost(other, share) for name, other in beside.items()}
+    here, uniform, fixed = _lost(run, share), lost["Uniform"], lost.get("BestFixed", 0.0)
+    seen = f"{run.name} on {run.setup.problem}: by {'half' if share < 1 else 'the end'} of "
+    seen += f"{run.setup.horizon:,} rounds it lost "
     if here > _NOTHING * uniform > 0:
         return seen + (
             f"{here:.3g}, and uniform play {uniform:.3g}: it learned nothing yet. Set a larger "
@@ -417,10 +424,10 @@ def _shortfall(run: AgentRun, runs: Sequence[AgentRun]) -> str | None:
     return None
 
 
-def _lost(run: AgentRun) -> float:
-    """Mean regret by half of the horizon."""
-    half = int(np.searchsorted(run.marks, run.setup.horizon / 2))
-    return float(run.regret[half].mean())
+def _lost(run: AgentRun, share: float) -> float:
+    """Mean regret by a share of the horizon."""
+    mark = int(np.searchsorted(run.marks, run.setup.horizon * share))
+    return float(run.regret[mark].mean())
 
 
 def _drawn(
