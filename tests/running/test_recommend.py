@@ -103,7 +103,7 @@ class Generated(ContextualProblem):
 def test_who_learns_little_says_so(case):
     """FADE, where it plays, and what is recommended at epsilon 1, T = 10,000, 2 replicas of seed
     4000: neither is above .9 of play at random, nor above 1.5 of the best fixed action where that
-    and a fifth of play at random are less, but results warn of it by its name."""
+    loses anything and a fifth of play at random is less, but results warn of it by its name."""
     env = Generated(number=case) if isinstance(case, int) else case
     spec_of = {} if isinstance(case, int) else {"horizon": 10_000}
     agents = {"recommended": recommend(env, 1.0, **spec_of)}
@@ -121,4 +121,4 @@ def test_who_learns_little_says_so(case):
         told = any(name in sentence for sentence in results.warnings)
         assert told or last[name] <= 0.9 * last["Uniform"]
         enough = max(1.5 * last["BestFixed"], 0.2 * last["Uniform"])
-        assert told or last[name] <= enough
+        assert told or last[name] <= enough or last["BestFixed"] <= 0
