@@ -181,7 +181,7 @@ class LearnedDemand:
 
     def __init__(self, spec: StockSpec, streams: Streams, *, mu: float, delta: float) -> None:
         epsilon = inf if mu == inf else epsilon_of(mu, delta)
-        learner = FADE(epsilon=epsilon, delta=delta, model="prices")
+        learner = FADE(epsilon=epsilon, delta=delta, model="prices", features="additive")
         self._learner = cast(ResidualPricing, learner.make(spec, streams))
         self.ledger = self._learner.ledger
         self._spec = spec

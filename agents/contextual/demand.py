@@ -107,7 +107,7 @@ def curve(prices: tuple[float, ...]) -> Floats:
     walk over the prices, less its straight line, the first of which is the longest.
 
     >>> curve((1.0, 2.0, 3.0)).round(2).tolist()
-    [[-0.8, 0.4, 0.23], [0.0, 0.4, -0.46], [0.8, 0.4, 0.23]]
+    [[-0.85, 0.43, 0.3], [0.0, 0.43, -0.6], [0.85, 0.43, 0.3]]
     """
     p = _scaled(np.array(prices))
     line = np.column_stack([np.ones_like(p), p])

@@ -370,6 +370,11 @@ class FADE:
             releases=releases, response=self.response, shift=self.shift, bonus=self.bonus
         )
 
+    def gaussian(self, spec: ContextualSpec) -> "FADE":
+        """This agent where Gaussian noise alone may be added: it learns no curve by itself."""
+        asked = spec.priced and self._model(spec) == "prices"
+        return replace(self, features="additive") if asked and self.features == "auto" else self
+
     def _features(self, spec: ContextualSpec) -> Features:
         if self.features != "auto":
             return self.features

@@ -14,7 +14,7 @@ from dpbandit.agents.contextual.linear import Ridge
 from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, norms, positive
 from dpbandit.privacy import BLT, Ledger, Parallel, SecondMoments
 from dpbandit.privacy.calibrated import noisy_prefix_sum
-from dpbandit.specs import ContextualSpec
+from dpbandit.specs import ContextualSpec, gaussian
 
 _CHUNK = 1 << 20
 """Coins drawn at once. Part of the arithmetic: never derived from anything else."""
@@ -315,7 +315,7 @@ class Guard(Around[ContextualSpec]):
         heard = sum(coin < spec.horizon - 2 * spec.delay for coin in net)
         rounds = max(1, spec.horizon - heard)
         inner_spec = replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
-        self.inner = self.agent.make(inner_spec, self.streams)
+        self.inner = gaussian(self.agent, inner_spec).make(inner_spec, self.streams)
         plan = NetPlan(spec, coins, _mu(type(self.agent).__name__, self.inner.ledger))
         own = self.streams.child("guard")
         self.net, self.arms = SafetyNet(plan, own), spec.uniform(own)

@@ -14,7 +14,7 @@ from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.privacy.people import for_a_person
 from dpbandit.privacy.spends import Repeated
-from dpbandit.specs import ReturningSpec
+from dpbandit.specs import ReturningSpec, gaussian
 
 _STEPS = 12
 """Agents made, at most, to find the epsilon of a round; without batches that follow it, two are"""
@@ -70,7 +70,7 @@ class PerPerson(Around[ReturningSpec]):
         promised = self.spec.visits
         visits = replace(promised, cap=min(promised.cap, self.told or promised.cap))
         inner = one_round(self.agent, replace(self.spec, visits=visits))
-        self.inner = inner.make(self.spec.visit, self.streams)
+        self.inner = gaussian(inner, self.spec.visit).make(self.spec.visit, self.streams)
         self.turnstile = Turnstile(self.R, self.spec.people, visits)
         ledger = self.inner.ledger
         if ledger.mu is None:

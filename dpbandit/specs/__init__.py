@@ -23,6 +23,7 @@ from dpbandit.specs.contract import (
     begin as begin,
     check_config as check_config,
     checked_problem as checked_problem,
+    gaussian as gaussian,
     is_running as is_running,
     made_agent as made_agent,
     reached as reached,

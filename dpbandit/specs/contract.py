@@ -379,6 +379,12 @@ class Hindsight:
         raise NotImplementedError
 
 
+def gaussian(config: AgentConfig, spec: Any) -> AgentConfig:
+    """The agent with Gaussian noise alone on `spec`, where it says what that is, else itself."""
+    found: AgentConfig = getattr(config, "gaussian", lambda spec: config)(spec)
+    return found
+
+
 def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
     """`config.make(spec, streams)`; raises `InputError` unless that has the methods of an agent."""
     owner = type(config).__name__
