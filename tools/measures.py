@@ -59,7 +59,7 @@ def measures() -> list[Measure]:
     pictures = sum(file.stat().st_size for file in tracked("*.png")) / 1e6
     return [
         Measure("lines of source", sum(sizes), 69_930, 46_000),
-        Measure("files of source", len(source), 298, 230),
+        Measure("files of source", len(source), 299, 230),
         Measure("median lines of a file", median(sizes), 222, 220),
         Measure("nine files of ten have at most", quantiles(sizes, n=10)[-1], 500, 480),
         Measure("lines of the longest file", max(sizes), 740, 700),

@@ -20,7 +20,7 @@ from typing import cast
 import numpy as np
 
 from dpbandit.agent import Arms, Least0, Positive, started
-from dpbandit.agents.contextual.linear import OnlineRidge
+from dpbandit.agents.contextual.ridge import OnlineRidge
 from dpbandit.base import Floats, Ints, clip_norm, clip_range, pick, rows
 from dpbandit.privacy import no_privacy
 from dpbandit.specs import ContextualSpec, Link, LinkName, PriceListSpec, link_of

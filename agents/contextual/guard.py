@@ -10,7 +10,7 @@ from math import ceil, inf, log, sqrt
 import numpy as np
 
 from dpbandit.agent import Around, Count0, Inner, Positive
-from dpbandit.agents.contextual.linear import Ridge
+from dpbandit.agents.contextual.ridge import Ridge
 from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, norms, positive
 from dpbandit.privacy import BLT, Ledger, Parallel, SecondMoments
 from dpbandit.privacy.calibrated import noisy_prefix_sum

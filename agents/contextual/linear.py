@@ -1,7 +1,7 @@
 """Linear bandits: ridge regressions of rewards on contexts, on exact data or on noisy sums.
 
 Disjoint arms have a parameter each (contexts (R, d)), or all share one (contexts (R, K, d)).
-`Ridge` and the two bases come first; each agent below holds its own steps.
+The regressions are in ridge.py; bases come first, and each agent below holds its own steps.
 """
 
 from dataclasses import replace
@@ -9,7 +9,6 @@ from math import ceil, inf, log, sqrt
 from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
-from scipy.linalg.blas import dger
 
 from dpbandit.agent import (
     Arms,
@@ -23,7 +22,8 @@ from dpbandit.agent import (
     Private,
     started,
 )
-from dpbandit.base import Floats, InputError, Ints, pick, predictions, rows
+from dpbandit.agents.contextual.ridge import JointRidge, OnlineRidge, Ridge
+from dpbandit.base import Floats, InputError, Ints, predictions
 from dpbandit.privacy import (
     Moments,
     PrefixSum,
@@ -39,180 +39,6 @@ from dpbandit.specs import ContextualSpec
 
 Width: TypeAlias = Least0 | Literal["theory"]
 Layout: TypeAlias = Literal["disjoint", "joint"]
-_LONG = 32
-"""From this dimension on BLAS products and rank-one updates in place, replica by replica, are
-faster than one gather, outer product and scatter for all: at d = 50 by a factor of two, at d = 20
-they are slower."""
-_HUGE = 1e60
-"""More than any variance."""
-
-
-class Ridge:
-    """theta = V^-1 u and V^-1, with V = regularization I + sum x x' and u = sum r x.
-
-    Shapes: theta (R, G, d), inverse (R, G, d, d); G is K disjoint arms, or 1 shared parameter.
-    """
-
-    def __init__(self, spec: ContextualSpec, replicas: int, *, regularization: float) -> None:
-        R, d, self._shared = replicas, spec.dim, spec.shared
-        G = 1 if spec.shared else spec.n_actions
-        self.theta: Floats = np.zeros((R, G, d))
-        self.inverse: Floats = np.tile(np.eye(d) / regularization, (R, G, 1, 1))
-
-    def means(self, context: Floats) -> Floats:
-        """Predicted rewards, (R, K)."""
-        return predictions(context, self.theta, shared=self._shared)
-
-    def variances(self, context: Floats) -> Floats:
-        """x' V^-1 x of every arm, (R, K); 0 where noise made it negative."""
-        Vx = self.products(context)
-        variances = np.vecdot(Vx, context) if self._shared else np.matvec(Vx, context)
-        return np.maximum(variances, 0.0)
-
-    def predicted(self, context: Floats) -> tuple[Floats, Floats]:
-        """Both."""
-        return self.means(context), self.variances(context)
-
-    def products(self, context: Floats) -> Floats:
-        """V^-1 x of every arm, (R, K, d)."""
-        if self._shared:
-            return context @ self.inverse[:, 0]
-        R, K, d, _ = self.inverse.shape  # one tall product a replica beats K small ones
-        tall = np.matvec(self.inverse.reshape(R, K * d, d), context)
-        return tall.reshape(*tall.shape[:-1], K, d)
-
-    def refit(self, gram: Floats, moment: Floats, shift: Floats | float) -> None:
-        """Start over from sums: gram (R, B, D, D) and moment (R, B, D), V = gram + shift I.
-
-        One joint block (B = 1, D = K d, x in the chosen arm's slot) serves disjoint arms: arm a's
-        prediction needs only its slice of theta and its diagonal block of the inverse. `shift` is a
-        number, or one for each block, (R, B, 1, 1).
-        """
-        R, G, d = self.theta.shape
-        inverse: Floats = np.linalg.inv(gram + shift * np.eye(gram.shape[-1]))
-        self.theta = np.matvec(inverse, moment).reshape(R, G, d)
-        if inverse.shape[1] != G:
-            slots = inverse.reshape(R, G, d, G, d)
-            inverse = slots[:, rows(G), :, rows(G)].transpose(1, 0, 2, 3)
-        self.inverse = inverse
-
-
-class JointRidge(Ridge):
-    """A `Ridge` of one joint block, for sums of which each is asked about a single context.
-
-    No inverse is needed: with x in the slot of each arm, B = (x_1 .. x_K, u) and V = L L',
-    predictions and variances are inner products of W = L^-1 B, which a Cholesky factor holds::
-
-        [ V   B      ]     [ L   0 ] [ L'  W ]
-        [ B'  huge I ]  =  [ W'  . ] [ 0   . ]
-    """
-
-    def __init__(self, spec: ContextualSpec, replicas: int, *, regularization: float) -> None:
-        super().__init__(spec, replicas, regularization=regularization)
-        R, K, d = self.theta.shape
-        self._slots = K * d + rows(K)[:, None], rows(K * d).reshape(K, d)
-        size = np.where(rows(K * d + K + 1) < K * d, regularization, _HUGE)
-        self._bordered = np.tile(np.diag(size), (R, 1, 1))
-
-    def refit(self, gram: Floats, moment: Floats, shift: Floats | float) -> None:
-        """Take over the sums."""
-        D = gram.shape[-1]
-        self._bordered[:, :D, :D] = (gram + shift * np.eye(D))[:, 0]
-        self._bordered[:, -1, :D] = moment[:, 0]
-
-    def means(self, context: Floats) -> Floats:
-        """Predicted rewards, (R, K)."""
-        return self.predicted(context)[0]
-
-    def variances(self, context: Floats) -> Floats:
-        """x' V^-1 x of every arm, (R, K)."""
-        return self.predicted(context)[1]
-
-    def predicted(self, context: Floats) -> tuple[Floats, Floats]:
-        """Means and variances, (R, K) each."""
-        self._bordered[:, *self._slots] = context[:, None]
-        try:
-            return self._products(np.linalg.cholesky(self._bordered))
-        except np.linalg.LinAlgError:  # noise may have any sign
-            each = [self._alone(whole) for whole in self._bordered]
-            means, variances = zip(*each, strict=True)
-            return np.array(means), np.array(variances)
-        finally:
-            self._bordered[:, *self._slots] = 0.0  # who was here is not remembered
-
-    def _alone(self, bordered: Floats) -> tuple[Floats, Floats]:
-        """Of one replica, (K,) each, whatever the others have."""
-        try:
-            return self._products(np.linalg.cholesky(bordered))
-        except np.linalg.LinAlgError:
-            _, K, d = self.theta.shape
-            x, u = bordered[K * d : -1, : K * d], bordered[-1, : K * d]
-            Vx = x @ np.linalg.inv(bordered[: K * d, : K * d])
-            return Vx @ u, np.maximum(np.vecdot(Vx, x), 0.0)
-
-    def _products(self, factor: Floats) -> tuple[Floats, Floats]:
-        _, K, d = self.theta.shape
-        W = factor[..., K * d :, : K * d]
-        x, u = W[..., :-1, :], W[..., -1, :]
-        return np.matvec(x, u), np.vecdot(x, x)
-
-
-class OnlineRidge(Ridge):
-    """A `Ridge` that takes in one row at a time, exactly: not for private agents."""
-
-    def __init__(self, spec: ContextualSpec, replicas: int, *, regularization: float) -> None:
-        super().__init__(spec, replicas, regularization=regularization)
-        R, G, d = self.theta.shape
-        self._offset = rows(R) * G
-        self._block = np.empty((R, d, d))  # scratch: big temporaries would fault pages
-        self._outer = np.empty((R, d, d))
-        self._seen: tuple[Floats | None, Floats] = None, np.empty(0)
-
-    def sampled(self, context: Floats, scale: float, z: Floats) -> Floats:
-        """Predictions (R, K) under a parameter drawn from N(theta, scale^2 V^-1).
-
-        `z` are standard normals: (R, d) for a shared parameter, through a Cholesky factor; (R, K)
-        for disjoint arms, whose predictions are independent normals and are drawn directly.
-        """
-        if self._shared:
-            root = np.linalg.cholesky(self.inverse[:, 0])  # (R, d, d)
-            noise = np.matvec(context, np.matvec(root, z))
-        else:
-            noise = np.sqrt(self.variances(context)) * z
-        return self.means(context) + scale * noise
-
-    def products(self, context: Floats) -> Floats:
-        """As before, and kept: the next row to learn is mostly one of them."""
-        Vx = super().products(context)
-        self._seen = context, Vx
-        return Vx
-
-    def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """One more row, by Sherman and Morrison: V^-1 -= (V^-1 x)(V^-1 x)' / (1 + x' V^-1 x)."""
-        R, _, d = self.theta.shape
-        x = pick(context, action) if self._shared else context
-        where = rows(R) if self._shared else self._offset + action
-        inverse, theta = self.inverse.reshape(-1, d, d), self.theta.reshape(-1, d)
-        if d < _LONG:
-            block = inverse.take(where, axis=0, out=self._block, mode="clip")
-        seen, Vx = self._seen
-        self._seen = None, np.empty(0)  # V is about to change
-        if seen is context:
-            Vx = pick(Vx, action)
-        elif d < _LONG:
-            Vx = np.matvec(block, x)
-        else:
-            Vx = np.array([inverse[i].dot(row) for i, row in zip(where.tolist(), x, strict=True)])
-        gain = Vx / (1 + np.vecdot(Vx, x))[:, None]
-        chosen = theta[where]
-        error = reward - np.vecdot(chosen, x)
-        theta[where] = chosen + gain * error[:, None]
-        if d < _LONG:
-            block -= np.einsum("ri,rj->rij", Vx, gain, out=self._outer)
-            inverse[where] = block
-        else:
-            for index, left, right in zip(where.tolist(), Vx, gain, strict=True):
-                dger(-1.0, left, right, a=inverse[index].T, overwrite_a=True)
 
 
 class Exact(Arms):

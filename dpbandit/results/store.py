@@ -73,7 +73,8 @@ def write_runs(path: Path, runs: Sequence[AgentRun]) -> Path:
     }
     table = pa.table(columns)
     facts = json.dumps([_facts(run) for run in runs], default=_plainly)
-    told = {"runs": facts} if len(facts) < _SMALL else {"zipped": _zipped(facts)}
+    zips = _SMALL <= len(facts.encode()) <= PACKED * _SMALL  # more is not unpacked
+    told = {"zipped": _zipped(facts)} if zips else {"runs": facts}
     document = {"format": _FORMAT, **told, "hash": _hash(table, facts)}
     table = table.replace_schema_metadata({_KEY: json.dumps(document)})
     return write_atomically(path, lambda partial: parquet.write_table(table, partial))

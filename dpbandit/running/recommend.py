@@ -32,7 +32,8 @@ def recommend(
     """Return the private agent to start with, in the form that `compare` takes.
 
     It looks at public facts alone: the kind of problem, its sizes and its horizon. What
-    it says was measured: `experiments/answer` has a row for most kinds. Arms without contexts go to
+    it says was measured: `experiments/answer` has a row for most kinds, docs/fade.md those of price
+    lists. Arms without contexts go to
     `allocation-ts`, and so do arms of which an agent is told no link and has fewer than 20 d^2
     users each: that forgoes what contexts tell, and finds the best arm. Where none of our
     private agents plays it says uniform play.

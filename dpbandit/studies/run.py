@@ -452,6 +452,7 @@ def run_sweep(
                 found.files.append(write_block(folder, done))
                 blocks += 1
                 if blocks % PACKED == 0:
+                    found.check_files(folder)
                     found.files = pack(found.files)
                 written += len(done.replicas)
                 bar.working_on(done.name, rate=len(done.replicas))

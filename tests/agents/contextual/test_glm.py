@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from dpbandit import InputError
 from dpbandit.agents.contextual.glm import OnlineGLM, _implicit_residual
-from dpbandit.agents.contextual.linear import OnlineRidge
+from dpbandit.agents.contextual.ridge import OnlineRidge
 from dpbandit.specs.models import LINKS
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 

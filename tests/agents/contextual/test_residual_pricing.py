@@ -18,18 +18,9 @@ from dpbandit.agents.contextual.released_scores import BALL, ReleasedScores, Sco
 from dpbandit.agents.contextual.residual_pricing import PRIOR, falling
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.residuals import score_lengths
-from dpbandit.specs.protocols import PriceListSpec
+from tests.agents.contextual.fade_variants import PRICES
 from tests.each import each
 
-PRICES = PriceListSpec(
-    n_actions=3,
-    dim=2,
-    horizon=200,
-    prices=(1.0, 1.5, 2.0),
-    unit_cost=0.5,
-    reward_high=1.5,
-    link="other",
-)
 FADED = np.array([[50.0, 0, 0], [35, 60, 0], [24.5, 42, 70]])
 NOISE = FADED @ np.diag([1 / 50, 1 / 60, 1 / 70]) @ FADED.T / 6 + 36 * np.eye(3)
 """Three batches of 50, 60 and 70 users that fade by 0.7, with privacy noise of stddev 6."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbandit.agents import DPUCB, LinUCB
-from dpbandit.agents.contextual.linear import OnlineRidge
+from dpbandit.agents.contextual.ridge import OnlineRidge
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.calibrated import Spectrum
 from dpbandit.specs.protocols import ContextualSpec
