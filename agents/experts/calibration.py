@@ -39,6 +39,8 @@ _CELLS = 2000
 """log d is this many steps of the grid that drops are rounded down to."""
 _ERROR = 1e-14
 """Added for the rounding of each convolution."""
+_AT_ONCE = 16
+"""Convolutions of one sum with that many powers, which have as many roundings as one by one."""
 _LEAST = 1e-12
 """Smaller probabilities are left to the closed form."""
 _DOWN = 1 - 1e-12
@@ -62,11 +64,20 @@ def completions(n_experts: int, c: float) -> Floats:
     below = np.minimum(1.0, -np.expm1(-step * np.arange(_CELLS + 2)) / -expm1(-c / 2))
     mass = np.diff(below)  # of [j step, (j + 1) step), put at j
     size = next_fast_len(2 * len(mass))
-    transform, total, found = rfft(mass, size), np.eye(1, _CELLS + 1)[0], [1.0]
-    while found[-1] > _LEAST + _ERROR * len(found):
-        total = irfft(rfft(total, size) * transform, size)[: _CELLS + 1].clip(0)
-        found.append(min(1.0, float(total.sum()) + _ERROR * len(found)))
-    return np.array(found)
+
+    def convolved(one: Floats, transforms: Floats) -> Floats:
+        return irfft(rfft(one, size) * transforms, size)[..., : _CELLS + 1].clip(0)
+
+    powers = [mass]
+    while len(powers) < _AT_ONCE:
+        powers.append(convolved(powers[-1], rfft(mass, size)))
+    transforms, some, found = rfft(powers, size), np.array(powers), [1.0]
+    while True:
+        for total in some.sum(axis=1).tolist():
+            found.append(min(1.0, total + _ERROR * len(found)))
+            if found[-1] <= _LEAST + _ERROR * len(found):
+                return np.array(found)
+        some = convolved(some[-1], transforms)
 
 
 def chernoff(n_experts: int, c: float, draws: int) -> float:

@@ -30,9 +30,7 @@ def build(folder: Path) -> Path:
     agents = {"linucb": LinUCB(), "dp-ucb": DPUCB()}
     results = compare("GLMBandit", agents, horizon=5, replicas=2, progress=False)
     results.save(folder / "compared")
-    certify(
-        DPUCB(), GLMBandit(horizon=5).spec, accountants=False
-    )  # slow imports, which no alarm may cut in two
+    certify(DPUCB(), GLMBandit(horizon=5).spec)  # slow imports, which no alarm may cut in two
     run_sweep(Sweep.of(TINY), folder / "swept", backend="threading", progress=False)
     return folder
 
