@@ -89,7 +89,7 @@ def private_variants():
 @pytest.mark.parametrize("quarter", range(4))
 def test_every_private_variant_is_not_flagged(quarter):
     """Certified or printed, against its certificate; together wrong with probability 0.05. 400
-    runs each, to stay within minutes (`docs/audit.md` has more)."""
+    runs each, to stay within minutes."""
     pairs = private_variants()
     assert len(pairs) > 40
     failure = 0.05 / len(pairs)
