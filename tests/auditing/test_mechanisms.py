@@ -85,9 +85,8 @@ def test_a_correct_tree_is_bounded_closely():
 
 
 def test_too_little_noise_in_a_tree_is_flagged():
-    """Noise halved: in at least 97 % of audits (40 of 40 here), and by GDP epsilon is what
-    `docs/concepts/audit.svg` says; times 4/5: in at least 80 %, by its GDP parameter (93 % over 200
-    audits)."""
+    """Noise halved: in at least 97 % of audits, and by GDP as `docs/concepts/audit.svg` says; times
+    4/5: in at least 80 %, by its GDP parameter (93 % over 200 audits)."""
     flagged, found = flags(gaussian_tree(0.5), GDP, 40, scores=tree_scores())
     assert flagged.mean() >= 0.97
     assert by_gdp(found) == pytest.approx(2.0, abs=0.05)

@@ -5,8 +5,7 @@ Tables are those that the stores make, to the letter. What looks measured in the
     12.3 ± 0.4        an error
     5.8 times, 8 %    a unit: times, %, dollars, clicks, minutes and so on
     0.0251            a decimal that is not epsilon's, delta's, a theorem's or a setting's, be it
-    slope = 0.73      behind a sign of equality, or
-    (0.73)            in brackets, but for those of a function or an exponent
+                      behind a sign of equality or in brackets, but those of a function
     loses 19          a number after a word of loss or gain
     really has epsilon 0.05, certified as 0.05
 
@@ -20,8 +19,7 @@ import re
 import pandas as pd
 import pytest
 
-from tests.docs import markdown
-from tests.docs.markdown import ROOT, links, prose, text_of
+from tests.docs.markdown import ROOT, links, pages as of_docs, prose, text_of
 from tools import measured as tool
 from tools.measured import BLOCK, measure, pages, written
 
@@ -108,8 +106,7 @@ def without_source(page, text):
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_numbers_have_a_source(page):
-    """Catches a table that its store does not make, and a number that is nowhere in one: a typed
-    one is found on every page."""
+    """Catches a table that its store does not make, and on any page a number that is in none."""
     text = page.read_text()
     assert written(page, text) == text, "python tools/measured.py writes it anew"
     assert list(without_source(page, f"{text}\n\nFADE loses 71.93.\n")) == ["71.93"]
@@ -117,8 +114,7 @@ def test_numbers_have_a_source(page):
 
 def test_every_page_is_watched():
     """Catches a page of docs/, or one that docs/ shows, which the tool leaves out."""
-    shown = [ROOT / name for name in ("envs/data/README.md", "CHANGELOG.md")]
-    assert {*shown, *(ROOT / name for name in markdown.pages())} <= {*pages()}
+    assert {ROOT / name for name in ["envs/data/README.md", *of_docs()]} <= {*pages()}
 
 
 def test_a_planted_number_is_found(tmp_path):
@@ -144,8 +140,7 @@ uniform play 2,892.0; {{image}} `0.25`, and $0.5$.
     assert list(without_source(page, right)) == []
     assert written(page, right.replace("1,434 ± 70 |", "1,435 ± 70 |")) == right
     wrong = """FADE loses 1,434 ± 71, which is 2.0 times as
-much, costs 19 of 514 dollars (37.1), takes 4 minutes, has a slope = .73 and really has epsilon
-0.05.
+much, costs 19 of 514 dollars (37.1), takes 4 minutes, has slope = .73 and really has epsilon 0.05.
 
 | agent | regret |
 |---|---|

@@ -118,13 +118,11 @@ def test_half_a_block_is_told_and_run_anew(tmp_path):
     [("kinds", 1.3, 0.75), ("plateau", 2.2, 0.25), ("luxury", 2.6, 0.6), ("elastic", 2.4, 2**-2.2)],
 )
 def test_demand_has_the_shape_that_it_says(shape, price, chance):
-    """Golden, by hand, for the customer in the middle; and a round serves the customer it shows."""
+    """Golden, by hand, for the customer in the middle; a round serves the customer it shows."""
     assert SHAPES[shape](price, 0.0, 0.0) == pytest.approx(chance, abs=1e-4)
-    problem = Shapes(shape=shape, horizon=10)
-    problem.reset(Streams([1]))
-    x = problem.context() * np.sqrt(3)
-    step = problem.step(np.array([7]))
-    assert step.expected == pytest.approx(1.9 * SHAPES[shape](2.4, x[:, 1], x[:, 2]))
+    (problem := Shapes(shape=shape)).reset(Streams([1]))
+    sold = SHAPES[shape](2.4, *(problem.context() * np.sqrt(3))[0, 1:])
+    assert problem.step(np.array([7])).expected == pytest.approx(1.9 * sold)
 
 
 @pytest.mark.filterwarnings("ignore:Prices were not randomised")  # the shop says so of its log
