@@ -93,7 +93,7 @@ def private_variants():
 @pytest.mark.parametrize("quarter", range(4))
 def test_no_private_agent_is_flagged(quarter):
     """Certified or printed, against its certificate; together wrong with probability 0.05. 400
-    runs each, to stay within minutes (`docs/audit.md` has more)."""
+    runs each, to stay within minutes."""
     pairs = private_variants()
     assert len(pairs) > 80
     failure = 0.05 / len(pairs)
