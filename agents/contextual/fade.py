@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import Features, ScoringConfig
 from dpbandit.agents.contextual.fade_residuals import (
+    FadingAnswers,
     FadingArms,
     FadingPrices,
     FadingSlates,
@@ -43,8 +44,8 @@ from dpbandit.specs import (
     fits,
 )
 
-Learner: TypeAlias = Literal["arms", "slates", "prices", "moments", "regression", "demand"]
-_OF_RESIDUALS = ("arms", "slates", "prices")
+Learner: TypeAlias = Literal["arms", "answers", "slates", "prices", "moments", "regression", "demand"]
+_OF_RESIDUALS = ("arms", "answers", "slates", "prices")
 _OWN: dict[str, tuple[Learner, ...]] = {
     "response": ("regression",),
     "shift": ("regression", "demand"),
@@ -323,8 +324,15 @@ class FADE:
             return "slates" if few else "regression"
         if self.coding == "residuals" and spec.n_actions * spec.dim <= _MOST_COORDINATES:
             very_few = spec.link == "other" and self.few_features(spec, times=_VERY)
-            return "regression" if very_few else "arms"
+            if very_few:
+                return "regression"
+            return "answers" if self._answers(spec) else "arms"
         return "regression" if self.few_features(spec) else "moments"
+
+    def _answers(self, spec: ContextualSpec) -> bool:
+        """Whether there is no link and too little to learn a level."""
+        plain = self.centring == "auto" and self.prior is None and self.trust == "central"
+        return plain and spec.link == "other" and not self.few_features(spec)
 
     def few_features(self, spec: ContextualSpec, times: float = 1.0) -> bool:
         """Whether a Gram matrix pays: a tenth of the run shows eigenvalues above its noise.
@@ -349,6 +357,8 @@ class FADE:
                 prior=cast(Prior | None, self.prior),
                 level=self._learns_level(model, spec),
             )
+        if model == "answers":
+            return FadingAnswers(releases=releases)
         if model == "slates":
             return FadingSlates(releases=releases, prior=cast(Prior | None, self.prior))
         if model == "prices":
