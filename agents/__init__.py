@@ -89,6 +89,7 @@ from dpbandit.agents.convex.window import (
 )
 from dpbandit.agents.experts.ball import BallExperts as BallExperts, NetExperts as NetExperts
 from dpbandit.agents.experts.multiplicative import (
+    BatchLeader as BatchLeader,
     ExponentialLeader as ExponentialLeader,
     FollowTheLeader as FollowTheLeader,
     Hedge as Hedge,

@@ -59,13 +59,15 @@ class CentredArms:
     ) -> None:
         self.ledger = ledger
         self._spec, self._first, self._sums, self._statistic = spec, centre, sums, statistic
+        self._before = centre.uses  # rounds before any is summed for its scores
         self._luck = streams.uniforms("exploration")
         self._users = streams.normals("imagined users", _IMAGINED, spec.dim)
         R, K, D = len(streams), spec.n_actions, 1 + spec.dim
         self._round, self._ends = 0, np.zeros(0, np.int64)
         self._centre: Floats = np.zeros((R, spec.dim))
         self._trust = 0.0
-        self._thetas = [np.zeros((R, K, D))]  # before any release, and after each
+        self._theta: Floats = np.zeros((R, K, D))
+        self._thetas: list[Floats] = []  # after each release
         self._design, self._offset = np.zeros((R, K, D, D)), np.zeros((R, K, D))
         self._b, self._precision = np.zeros((R, K, D)), np.zeros((R, K, D, K, D))
         self._variance: Floats = np.full(R, _SLOPE**2)
@@ -73,7 +75,7 @@ class CentredArms:
     @property
     def standing(self) -> int:
         """Number of rounds from now on with the same policy, which may be played at once."""
-        return self._sums.quiet if self._round >= self._first.uses else 1
+        return self._sums.quiet if self._round >= self._before else 1
 
     def act(self, context: Floats) -> Ints:
         """Arms (R,), or of several rounds (n, R); at random before the first release."""
@@ -87,35 +89,35 @@ class CentredArms:
 
     def _shares(self, context: Floats) -> Floats:
         u = self._statistic.directions(self._centre, context)
-        return np.matvec(self._thetas[-1], u)
+        return np.matvec(self._theta, u)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Sum contexts at first, then feed the sums; fit when they release."""
-        if self._round < self._first.uses:
+        if self._round < self._before:
             self._round += 1
             total = self._first(context)
             if total is not None:
-                self._centre = clip_norm(total / self._first.uses, self._spec.context_norm)
+                self._centre = clip_norm(total / self._before, self._spec.context_norm)
             return
         self._round += rounds_in(action.shape)
-        theta = pick(self._thetas[-1], action)
+        theta = pick(self._theta, action)
         trust = np.full(action.shape, self._trust)
         centre = np.broadcast_to(self._centre, context.shape)
         release = self._sums.fed(action.shape, theta, trust, centre, context, action, feedback)
         if release is not None:
-            self._ends = np.append(self._ends, self._round - self._first.uses)
+            self._ends = np.append(self._ends, self._round - self._before)
             self._add(self._statistic.unpack(release))
             self._fit()
 
     def _add(self, scores: Floats) -> None:
         """One release of scores (R, K, D) to the likelihood of the parameters."""
-        theta, K = self._thetas[-1], self._spec.n_actions
+        theta, K = self._theta, self._spec.n_actions
         u = self._statistic.along(unit(self._users()))  # (R, N, D)
         met = in_force(self._ends[-2:], self._spec.delay, _IMAGINED)[-1]
         met = met + max(0, len(self._ends) - 2)
         played = np.full((len(theta), _IMAGINED, K), 1 / K)
         for k in np.unique(met[met > 0]):
-            shares = np.matvec(self._thetas[k][:, None], u[:, met == k])
+            shares = np.matvec(self._thetas[k - 1][:, None], u[:, met == k])
             played[:, met == k] = 1.0 * (shares.argmax(axis=2)[..., None] == rows(K))
         p = self._statistic.chance(u @ theta.swapaxes(1, 2), self._trust)  # (R, N, K)
         n = self._ends[-1] - (self._ends[-2] if len(self._ends) > 1 else 0)
@@ -140,6 +142,7 @@ class CentredArms:
             theta = np.matvec(inverse, self._b.reshape(R, K * D)).reshape(R, K, D)
             spread = np.diagonal(inverse, axis1=1, axis2=2).reshape(R, K, D)
             self._variance = (theta**2 + spread)[..., 1:].mean(axis=(1, 2))
-        self._thetas.append(clip_norm(theta, _BALL))
+        self._theta = clip_norm(theta, _BALL)
+        self._thetas.append(self._theta)
         t = int(self._ends[-1])
         self._trust = t / (t + _HALF_TRUST)

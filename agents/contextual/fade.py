@@ -44,7 +44,9 @@ from dpbandit.specs import (
     fits,
 )
 
-Learner: TypeAlias = Literal["arms", "answers", "slates", "prices", "moments", "regression", "demand"]
+Learner: TypeAlias = Literal[
+    "arms", "answers", "slates", "prices", "moments", "regression", "demand"
+]
 _OF_RESIDUALS = ("arms", "answers", "slates", "prices")
 _OWN: dict[str, tuple[Learner, ...]] = {
     "response": ("regression",),
