@@ -33,10 +33,10 @@ def test_what_is_recommended_plays_and_is_certified(env):
 
 
 def test_recommendations_follow_public_facts():
-    """Arms without contexts, and of too few users for what is not linked, are no arms of FADE."""
+    """Arms without contexts are no arms of FADE."""
     told = {"n_actions": 10, "dim": 40, "horizon": 10_000}
     assert recommend(ContextualSpec(**told)) == "fade:epsilon=1"
-    assert recommend(ContextualSpec(**told, link="other"), 2) == "allocation-ts:epsilon=2"
+    assert recommend(ContextualSpec(**told, link="other"), 2) == "fade:epsilon=2"
     assert recommend(ContextualSpec(**{**told, "dim": 1})) == "allocation-ts:epsilon=1"
     with pytest.raises(InputError, match="epsilon=0"):
         recommend("Arms", 0)

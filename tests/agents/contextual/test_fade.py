@@ -112,16 +112,15 @@ def test_the_level_is_learned_where_the_link_does_not_tell_it(fields, learned):
 def test_clicks_of_very_few_features_are_regressed_and_of_many_told_apart_from_their_mean():
     """Golden: at d = 3, K = 2, mu = 0.26805 few begins at T = 1096.58, and ten times that is
     10,965.8; at d = 50 features are not few."""
-    for horizon, player in (
-        (1096, CentredArms),
-        (1097, ResidualArms),
-        (10_965, ResidualArms),
-        (10_966, RegressionPlayer),
-    ):
+    for horizon, player in ((10_965, ResidualArms), (10_966, RegressionPlayer)):
         spec = contextual(dim=3, horizon=horizon, link="other")
-        agent = FADE().make(spec, Streams([0]))
-        assert type(agent) is player
-        assert player is not ResidualArms or agent._statistic.level_weight == 0.2
+        assert type(FADE().make(spec, Streams([0]))) is player
+    for horizon, weight in ((1097, 0.2), (1096, 0.0)):
+        spec = contextual(dim=3, horizon=horizon, link="other")
+        assert FADE().make(spec, Streams([0]))._statistic.level_weight == weight
+    for dim, player in ((3, ResidualArms), (4, CentredArms), (50, CentredArms)):
+        spec = contextual(dim=dim, horizon=1000, link="other")
+        assert type(FADE().make(spec, Streams([0]))) is player
     aggregated = FADE(trust="aggregated", fade=0)
     assert type(aggregated.make(contextual(link="other"), Streams([0]))) is ResidualArms
 
