@@ -110,6 +110,10 @@ class FADE:
                      parameter                              reward, or the reward in [-1, 1]
         demand       price lists                            the same for a logistic model of a sale
 
+    Parameters of arms with a link and at most 60 coordinates K d may change: of likelihoods that
+    forget at three rates the one that has predicted releases best is believed (`Forgetting`), and
+    batches are a hundredth of T at most, or half the first.
+
     A price list's utility is a line in the price, the same for all customers, or with
     `features="curve"` any curve of it (`CurvedPricing`): each price is first asked by turns, its
     sales are counted, and then a line and a curve compete by their posterior probabilities. That is
@@ -146,7 +150,8 @@ class FADE:
         Each model has a learner that builds its player on `FadingReleases` (fading_releases.py).
         Of residuals (fade_residuals.py) `FadingArms` builds `ResidualArms` (residual_arms.py),
         which imagines users by `SelectedMoments` (moments.py), learns the law of residuals by
-        `ResidualLaw` (residual_arms.py) and shrinks by `ScaleMixture` (scale_mixture.py);
+        `ResidualLaw` (residual_arms.py), forgets by `Forgetting` (forgetting.py) and shrinks by
+        `ScaleMixture` (scale_mixture.py);
         `FadingAnswers` builds `CentredArms` (centred_arms.py);
         `FadingSlates` builds `ResidualSlates` (residual_slates.py), which imagines slates by
         `ImaginedSlates` (imagined_slates.py), and `FadingPrices` builds `ResidualPricing`

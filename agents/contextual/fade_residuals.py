@@ -28,9 +28,9 @@ from dpbandit.specs import LINKS, ContextualSpec, PriceListSpec, Prior
 
 _LEVEL = 0.2
 """What of a user tells the level of rewards, beside a vector of length 1."""
-_FORGETTING, _BATCHES = 50, 100
-"""With so many coordinates K d at most parameters may change: batches are a hundredth of T at most.
-"""
+_FORGETTING, _BATCHES = 60, 100
+"""With so many coordinates K d at most parameters may change: no batch is longer than a hundredth
+of T, or half the first, which is longer where noise is large."""
 _CENTRED = 20
 """Users whose contexts are summed for their mean, times sqrt(d) / mu."""
 _LEAST_WIDTH = 0.5
@@ -73,10 +73,11 @@ class FadingArms:
             common=0.25 if K == 2 else 0.5,
             level_weight=_LEVEL if self.level else 0.0,
         )
-        forgets = K * spec.dim <= _FORGETTING and self.releases.fade < 1
-        longest = max(1, spec.horizon // _BATCHES) if forgets else None
+        few = K * spec.dim <= _FORGETTING
+        forgets = few and not self.level and self.releases.fade < 1
+        first = self.releases.first(spec, 4.5 * sqrt(spec.dim) * K / 2)
+        longest = max(1, spec.horizon // _BATCHES, first // 2) if forgets else None
         releases = replace(self.releases, longest=longest)
-        first = releases.first(spec, 4.5 * sqrt(spec.dim) * K / 2)
         looks = releases.looks(spec) if self.level else ()
         sums = releases.sums(statistic, spec, streams, first, looks)
         meaning = f"a parameter of {spec.dim} features for each of {K} arms"
