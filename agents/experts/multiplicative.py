@@ -48,7 +48,7 @@ Delta: TypeAlias = Annotated[float, lambda name, value: privacy_target(1.0, valu
 _SHARES = tuple(np.linspace(0.05, 0.95, 19).tolist())
 """Of epsilon, for a bit. The best h hardly depends on it."""
 _DOWN = 1 - 1e-9
-"""The rate is rounded down, so that sums of rounded numbers stay within their budget."""
+"""Rates are rounded down, so that sums of rounded numbers stay within their budget."""
 
 
 def drawn(weights: Floats, luck: Floats) -> Ints:
@@ -300,7 +300,7 @@ class BatchLeader(Follower):
 
     >>> from dpbandit import certify
     >>> proof = certify(BatchLeader(epsilon=1.0), ExpertsSpec(n_actions=9, horizon=1000))
-    >>> round(proof.epsilon, 9), proof.ledger.delta(1.0)
+    >>> round(proof.epsilon, 6), proof.ledger.delta(1.0)
     (1.0, 0.0)
     """
 
@@ -316,7 +316,7 @@ class BatchLeader(Follower):
         T, d = self.spec.horizon, self.spec.n_actions
         self.ends = growing_batches(T, first=1, growth=self.growth)
         self.draws = EpochSelection(
-            d, self.streams, "leaders", epsilon=self.epsilon, draws=1, uses=T
+            d, self.streams, "leaders", epsilon=self.epsilon * _DOWN, draws=1, uses=T
         )
         self.ledger = ledger_of(self.epsilon, self.draws.spend, without="exact leaders")
         self.round = 0
