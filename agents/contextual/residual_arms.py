@@ -98,7 +98,8 @@ class ResidualArms:
         self._counts: Floats = np.zeros(R)
         self._levels: Floats = np.zeros(R)
         self._design, self._offset = np.zeros((R, K, d, d)), np.zeros((R, K, d))
-        self._b, self._precision = np.zeros((R, K, d)), np.zeros((R, K, d, K, d))
+        self._b: Floats = np.zeros((R, K, d))
+        self._precision: Floats = np.zeros((R, K, d, K, d))
         self._memory = Forgetting(R, K * d, spec.half_range) if forgets else None
         self._posterior = ScaleMixture(R, K * d)
         self._moments: list[Floats] = [np.tile(uniform_moments(K, d), (R, 1, 1, 1))]
@@ -223,8 +224,9 @@ class ResidualArms:
             return
         R, K, d = b.shape
         flat = b.reshape(R, K * d), precision.reshape(R, K * d, K * d)
-        b, precision = self._memory.add(*flat, self._theta.reshape(R, K * d))
-        self._b, self._precision = b.reshape(R, K, d), precision.reshape(R, K, d, K, d)
+        believed = self._memory.add(*flat, self._theta.reshape(R, K * d))
+        self._b = believed[0].reshape(R, K, d)
+        self._precision = believed[1].reshape(R, K, d, K, d)
 
 
 def _focus(variance: Floats, slope: Floats, stddev: float) -> Floats:
