@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpbandit.base import positive
+from dpbandit.losses import Linear
 from dpbandit.running.given import AnyProblem, spec_given
 from dpbandit.specs import (
     AssortmentSpec,
@@ -58,7 +59,10 @@ def _of_visits(spec: ReturningSpec) -> str:
 
 
 def _of_points(spec: ConvexSpec) -> str:
-    return "pftal" if spec.feedback == "datum" else "private-bandit"
+    if spec.feedback == "datum":
+        return "pftal"
+    linear = isinstance(spec.loss, Linear)  # what is not may be curved: a smaller step is safer
+    return "private-bandit:parameters=halved" if linear else "private-bandit"
 
 
 def _of_arms(spec: ContextualSpec) -> str:
