@@ -370,8 +370,6 @@ class GarberKretzu(ProjectionFree):
     True
     """
 
-    id = "garber-kretzu"
-
 
 class PrivateBandit(ProjectionFree):
     """Noisy tree sums of one-point gradients, with one Frank-Wolfe projection per batch.
@@ -429,7 +427,6 @@ class PrivateBandit(ProjectionFree):
     1.0
     """
 
-    id = "private-bandit"
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float | None = None
