@@ -68,6 +68,8 @@ _VERY = 10
 _LEAST_DIRECTIONS = 4
 """d of "answers": with fewer, most users may be of one kind, whose direction from the mean is none.
 """
+_USERS = 20
+"""Of an arm, times d^2: with fewer, and no link, its features are not few at any budget."""
 _LEAST_GROWTH = 0.01
 """Of batches without a horizon, so that their ends can be written down."""
 
@@ -350,7 +352,8 @@ class FADE:
     def _answers(self, spec: ContextualSpec) -> bool:
         """Whether there is no link and too little to learn a level."""
         plain = self.centring == "auto" and self.prior is None and self.trust == "central"
-        many = spec.dim >= _LEAST_DIRECTIONS and not self.few_features(spec)
+        crowded = spec.horizon < _USERS * spec.n_actions * spec.dim**2
+        many = spec.dim >= _LEAST_DIRECTIONS and (crowded or not self.few_features(spec))
         return plain and spec.link == "other" and many
 
     def few_features(self, spec: ContextualSpec, times: float = 1.0) -> bool:

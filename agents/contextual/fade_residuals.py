@@ -33,6 +33,8 @@ _FORGETTING, _BATCHES = 60, 100
 of T, or half the first, which is longer where noise is large."""
 _CENTRED = 20
 """Users whose contexts are summed for their mean, times sqrt(d) / mu."""
+_EACH = 40.0
+"""Users of each arm in the first batch of answers, at least: what is learned of fewer is chance."""
 _LEAST_WIDTH = 0.5
 """Of the draws of a model of demand, as a share of the posterior's: a draw costs as much as the
 posterior is wide, and under noise it is wide for long."""
@@ -100,7 +102,7 @@ class FadingAnswers:
                 "trust='central'."
             )
         mu, d, T = self.releases.mu, spec.dim, spec.horizon
-        users = max(1, min(ceil(max(30.0, _CENTRED * sqrt(d) / mu)), T // 20))
+        users = max(1, min(ceil(max(200.0, _CENTRED * sqrt(d) / mu)), T // 20))
         bound = spec.context_norm
         noise = Gaussian(2 * bound / mu).sampler(streams.child("centre"), "noise", (d,))
         first = BatchSum(d, bound, users=users, noise=noise, spend=GaussianSpend(mu, "a mean"))
@@ -111,7 +113,7 @@ class FadingAnswers:
             reward_high=spec.reward_high,
         )
         later = replace(spec, horizon=T - users)
-        batch = self.releases.first(later, 4 * sqrt(d) * spec.n_actions)
+        batch = self.releases.first(later, 4 * sqrt(d) * spec.n_actions, _EACH * spec.n_actions)
         next_one = max(1, ceil(self.releases.growth * batch))
         sums = self.releases.sums(statistic, later, streams, next_one, (batch,))
         spend = Parallel((sums.spend, first.spend), "contexts or scores")
